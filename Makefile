@@ -1,0 +1,148 @@
+# dataloaderd: `make help` lists what can be made.
+#
+# Everything is built below build/VARIANT/, so that variants live side by side: release (default), debug, asan (with
+# ubsan), tsan, fallback (without io_uring). Sources are found by folder: a new file is picked up by itself.
+
+VARIANT ?= release
+B := build/$(VARIANT)
+
+VERSION := 0.1.0
+SOVERSION := 0
+
+PREFIX ?= /usr
+SYSCONFDIR ?= /etc
+UNITDIR ?= /lib/systemd/system
+LIBDIR ?= $(PREFIX)/lib/$(shell $(CC) -print-multiarch)
+
+CC ?= gcc
+PROTOC ?= protoc-c
+PKG_CONFIG ?= pkg-config
+
+WARNINGS := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith -Wwrite-strings \
+	-Wundef -Wformat=2 -Wvla -Wno-unused-parameter -Wno-missing-field-initializers
+# Warnings end the build in CI and when asked for; a newer compiler's new warning must not stop a user.
+ifneq ($(CI)$(WERROR),)
+WARNINGS += -Werror
+endif
+
+# -ffp-contract=off: fused multiply-adds would change pixels (augment/resize) and crop boxes between machines.
+CFLAGS_release := -O2 -g
+CFLAGS_debug := -O0 -g3
+CFLAGS_asan := -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
+CFLAGS_tsan := -O1 -g -fsanitize=thread -fno-omit-frame-pointer
+CFLAGS_fallback := -O2 -g
+
+CPPFLAGS += -I. -I$(B)/generated -D_GNU_SOURCE -DDLP_VERSION='"$(VERSION)"'
+CFLAGS ?=
+ALL_CFLAGS = -std=c11 -fPIC -pthread -fvisibility=hidden -ffp-contract=off $(WARNINGS) $(CFLAGS_$(VARIANT)) $(CFLAGS)
+ALL_LDFLAGS = -pthread $(filter -fsanitize=%,$(CFLAGS_$(VARIANT))) -Wl,--as-needed $(LDFLAGS)
+
+LIBS_proto := -lprotobuf-c
+LIBS_daemon := -levent_core -luring -lprotobuf-c -ljpeg -lspng -lwebp -lconfuse -lcrypto -lhwloc -lsystemd -lm
+LIBS_client := -lprotobuf-c
+LIBS_dlctl := -lprotobuf-c -lcjson -lcrypto
+
+# ---- what is built from what ---------------------------------------------------------------------------------------
+
+GENERATED := $(B)/generated/proto/dataloader.pb-c.c
+SRC_proto := $(wildcard proto/*.c)
+SRC_daemon := $(filter-out daemon/main.c,$(wildcard daemon/*/*.c daemon/*/*/*.c))
+# A feature that is not there is another file with the same functions, not an #ifdef.
+ifeq ($(VARIANT),fallback)
+SRC_daemon := $(filter-out daemon/io/uring.c,$(SRC_daemon))
+else
+SRC_daemon := $(filter-out daemon/io/uring_absent.c,$(SRC_daemon))
+endif
+SRC_client := $(wildcard client/lib/*.c)
+SRC_dlctl := $(wildcard client/dlctl/*.c)
+SRC_support := $(wildcard tests/support/*.c)
+SRC_unit := $(wildcard tests/unit/test_*.c)
+SRC_bench := $(wildcard tests/bench/*.c)
+SRC_tools := $(wildcard tests/tools/*.c)
+SRC_examples := $(wildcard client/examples/*.c)
+
+obj = $(patsubst %.c,$(B)/obj/%.o,$(1))
+OBJ_proto := $(call obj,$(SRC_proto)) $(B)/obj/generated/dataloader.pb-c.o
+OBJ_daemon := $(call obj,$(SRC_daemon))
+OBJ_client := $(call obj,$(SRC_client))
+OBJ_dlctl := $(call obj,$(SRC_dlctl))
+OBJ_support := $(call obj,$(SRC_support))
+
+UNIT := $(patsubst tests/unit/%.c,$(B)/tests/%,$(SRC_unit))
+BENCH_PROGRAMS := $(patsubst tests/bench/%.c,$(B)/bench/%,$(SRC_bench))
+TOOLS := $(patsubst tests/tools/%.c,$(B)/tools/%,$(SRC_tools))
+EXAMPLES := $(patsubst client/examples/%.c,$(B)/examples/%,$(SRC_examples))
+
+SONAME := libdlclient.so.$(SOVERSION)
+PRODUCT := $(B)/dataloaderd $(B)/dlctl $(B)/$(SONAME) $(B)/libdlclient.so $(B)/libdlclient.a $(B)/dlclient.pc
+
+all: $(PRODUCT) $(EXAMPLES) ## the daemon, dlctl, the client library and the examples
+
+lib: $(B)/$(SONAME) $(B)/libdlclient.so $(B)/libdlclient.a $(B)/dlclient.pc ## the client library alone
+
+$(B)/dataloaderd: $(B)/obj/daemon/main.o $(B)/libdaemon.a $(B)/libproto.a
+	$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $^ $(LIBS_daemon)
+
+$(B)/dlctl: $(OBJ_dlctl) $(B)/libdlclient.a $(B)/libproto.a
+	$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $^ $(LIBS_dlctl)
+
+$(B)/libdaemon.a: $(OBJ_daemon)
+$(B)/libproto.a: $(OBJ_proto)
+$(B)/libdlclient.a: $(OBJ_client) $(OBJ_proto)
+$(B)/%.a:
+	@mkdir -p $(@D)
+	rm -f $@ && $(AR) rcs $@ $^
+
+$(B)/$(SONAME): $(OBJ_client) $(OBJ_proto) client/lib/libdlclient.map
+	$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -shared -Wl,-soname,$(SONAME) -Wl,--version-script=client/lib/libdlclient.map \
+		-Wl,-z,defs -o $@ $(OBJ_client) $(OBJ_proto) $(LIBS_client)
+
+$(B)/libdlclient.so: $(B)/$(SONAME)
+	ln -sf $(SONAME) $@
+
+$(B)/dlclient.pc: client/lib/dlclient.pc.in Makefile
+	sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@LIBDIR@|$(LIBDIR)|' -e 's|@VERSION@|$(VERSION)|' $< >$@
+
+$(B)/examples/%: $(B)/obj/client/examples/%.o $(B)/$(SONAME) $(B)/libdlclient.so
+	@mkdir -p $(@D)
+	$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $< -L$(B) -ldlclient -Wl,-rpath,'$$ORIGIN/..'
+
+# ---- objects, with the headers that they depend on -----------------------------------------------------------------
+
+$(B)/generated/proto/%.pb-c.c $(B)/generated/proto/%.pb-c.h: proto/%.proto
+	@mkdir -p $(B)/generated
+	$(PROTOC) --c_out=$(B)/generated $<
+
+$(B)/obj/generated/%.o: $(B)/generated/proto/%.c
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS) $(filter-out -W%,$(ALL_CFLAGS)) -MMD -MP -c -o $@ $<
+
+$(B)/obj/%.o: %.c Makefile | $(GENERATED)
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
+
+# What runs once for each pixel earns -O3; the numbers stay exact.
+$(B)/obj/daemon/augment/resize%.o: CFLAGS_release += -O3
+
+-include $(shell find $(B)/obj -name '*.d' 2>/dev/null)
+
+# ---- tests ---------------------------------------------------------------------------------------------------------
+
+$(B)/tests/%: $(B)/obj/tests/unit/%.o $(OBJ_support) $(B)/libdaemon.a $(B)/libdlclient.a $(B)/libproto.a
+	@mkdir -p $(@D)
+	$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $^ $(LIBS_daemon) -lcjson -lcheck -lsubunit -lrt
+
+$(B)/bench/%: $(B)/obj/tests/bench/%.o $(B)/libdaemon.a $(B)/libdlclient.a $(B)/libproto.a
+	@mkdir -p $(@D)
+	$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $^ $(LIBS_daemon) -lcjson
+
+$(B)/tools/%: $(B)/obj/tests/tools/%.o $(B)/libdaemon.a $(B)/libproto.a
+	@mkdir -p $(@D)
+	$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $^ $(LIBS_daemon)
+
+unit: $(UNIT)
+tools: $(TOOLS)
+bench-programs: $(BENCH_PROGRAMS)
+
+.PHONY: all lib unit tools bench-programs
+.SECONDARY:
