@@ -1,0 +1,153 @@
+/* proto/layout.h: what lies where in the two shared memories of a rank.
+ *
+ * control   written by the daemon alone; the client maps it read-only and the memfd is sealed against its writes
+ *           (F_SEAL_FUTURE_WRITE): header, then per slot a slot record, the sample records, the places of ragged samples
+ *           and the error texts.
+ * payload   belongs to the one rank; both map it read-write, since CUDA registers writable pages only. Page 0 is the
+ *           client's page, then come the slots. The daemon never reads a slot back; it reads the client's page, and
+ *           believes nothing in it.
+ *
+ * Only offsets, never pointers. All integers are little-endian and naturally aligned; sizes in bytes. What is atomic and
+ * with which memory order is written in proto/ring.h, which alone touches those fields. */
+#pragma once
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+#include "proto/limits.h"
+
+#define DLP_MAGIC 0x31474e4952504c44ull /* "DLPRING1" */
+#define DLP_CACHE_LINE 64
+#define DLP_CLIENT_PAGE_BYTES 4096u
+#define DLP_TENSOR_NAME_MAX 32u
+#define DLP_SLOT_ERRORS_MAX 16u         /* error texts kept for one batch; further ones are only counted */
+#define DLP_SLOT_ERROR_BYTES 256u
+
+enum dlp_dtype {
+        DLP_DTYPE_BYTES, /* encoded bytes of any length: only ragged */
+        DLP_DTYPE_UINT8,
+        DLP_DTYPE_INT32,
+        DLP_DTYPE_INT64,
+        DLP_DTYPE_FLOAT16,
+        DLP_DTYPE_BFLOAT16,
+        DLP_DTYPE_FLOAT32,
+        DLP_DTYPE_FLOAT64,
+        DLP_N_DTYPES,
+};
+
+enum dlp_tensor_layout {
+        DLP_DENSE,  /* shape and strides say all */
+        DLP_RAGGED, /* one-dimensional samples of different lengths: sample i lies at places[i] */
+};
+
+enum dlp_batch_status {
+        DLP_BATCH_OK,
+        DLP_BATCH_FAILED, /* no data: the job has ended, `text` says why */
+};
+
+/* Where a ragged sample lies, from the start of its slot. */
+struct dlp_place {
+        uint64_t offset;
+        uint64_t n_bytes;
+};
+
+struct dlp_tensor_record {
+        char name[DLP_TENSOR_NAME_MAX];
+        uint32_t dtype;
+        uint32_t layout;
+        uint32_t n_dims;               /* the first is the batch */
+        uint32_t reserved;
+        int64_t shape[DLP_DIMS_MAX];   /* elements; the batch dimension counts the real samples; ragged: [n, -1] */
+        int64_t strides[DLP_DIMS_MAX]; /* bytes */
+        uint64_t offset;               /* from the start of the slot; multiple of DLP_TENSOR_ALIGN */
+};
+
+/* One batch, as the client sees it once it is published. */
+struct dlp_slot_record {
+        uint64_t sequence;   /* of this rank since attach: 0, 1, 2, ... */
+        uint64_t stream;     /* which seek it belongs to */
+        uint64_t epoch;
+        uint64_t step;       /* batch of this rank within the epoch */
+        uint64_t planned_ns; /* CLOCK_MONOTONIC of the daemon's node: taken for filling */
+        uint64_t ready_ns;   /* published */
+        uint32_t status;     /* enum dlp_batch_status */
+        uint32_t n_samples;  /* real ones; fewer than the batch size only in a last batch */
+        uint32_t n_tensors;
+        uint32_t n_errors;   /* samples that were substituted */
+        struct dlp_tensor_record tensors[DLP_TENSORS_MAX];
+        char text[DLP_TEXT_MAX]; /* DLP_BATCH_FAILED: why */
+};
+
+struct dlp_sample_record {
+        int64_t index;      /* in the dataset, as the order says */
+        int64_t substitute; /* the sample that is served in its place, or -1 */
+        int32_t idx_error;  /* into the slot's error texts, or -1 */
+        uint32_t reserved;
+};
+
+struct dlp_control {
+        uint64_t magic;
+        uint32_t layout_version;
+        uint32_t header_bytes; /* sizeof(struct dlp_control) of the writer */
+        uint64_t generation;   /* random, of this daemon's run and this attach */
+        uint64_t control_bytes;
+        uint64_t payload_bytes;
+        uint32_t n_slots;
+        uint32_t batch_size;
+        uint64_t slots_offset;   /* in payload: slot i at slots_offset + i * slot_bytes */
+        uint64_t slot_bytes;     /* multiple of DLP_SLOT_ALIGN */
+        uint64_t records_offset; /* in control: n_slots of struct dlp_slot_record */
+        uint64_t samples_offset; /* in control: n_slots * batch_size of struct dlp_sample_record */
+        uint64_t places_offset;  /* in control: n_slots * batch_size of struct dlp_place, or 0 if nothing is ragged */
+        uint64_t errors_offset;  /* in control: n_slots * DLP_SLOT_ERRORS_MAX texts of DLP_SLOT_ERROR_BYTES */
+
+        /* Which slot holds sequence q: queue[q % n_slots]. Written before q is published, and not again before q has been
+         * taken: at most n_slots batches are unreleased. */
+        uint32_t queue[DLP_SLOTS_MAX];
+
+        _Alignas(DLP_CACHE_LINE) _Atomic uint64_t n_published; /* sequences below it may be taken */
+        _Alignas(DLP_CACHE_LINE) _Atomic uint32_t want_release; /* 1: the daemon waits for a slot; write to the eventfd */
+};
+
+/* Page 0 of the payload: all that a client can say without a system call. */
+struct dlp_client_page {
+        _Alignas(DLP_CACHE_LINE) _Atomic uint32_t waiting; /* 1: wake me when something is published */
+        _Alignas(DLP_CACHE_LINE) _Atomic uint64_t n_taken; /* sequences below it have been leased; for people only */
+        _Alignas(DLP_CACHE_LINE) _Atomic uint64_t released[DLP_SLOTS_MAX]; /* slot i: 1 + the sequence given back last */
+};
+
+_Static_assert(sizeof(struct dlp_client_page) <= DLP_CLIENT_PAGE_BYTES, "the client's page is one page");
+_Static_assert(sizeof(struct dlp_place) == 16, "packed without holes");
+_Static_assert(sizeof(struct dlp_sample_record) == 24, "packed without holes");
+_Static_assert(sizeof(struct dlp_tensor_record) == 184, "packed without holes");
+_Static_assert(sizeof(struct dlp_slot_record) % 8 == 0, "records follow each other");
+
+/* Bytes of one element; 0 for what is no dtype. "bytes" counts as 1. */
+uint64_t dlp_dtype_bytes(uint32_t dtype);
+
+/* "uint8", ...; NULL for what is no dtype. */
+const char *dlp_dtype_name(uint32_t dtype);
+
+/* What a ring is made of, in the daemon's words; the rest of the header follows from it. */
+struct dlp_geometry {
+        uint32_t n_slots;
+        uint32_t batch_size;  /* samples */
+        uint64_t slot_bytes;  /* capacity; rounded up to DLP_SLOT_ALIGN */
+        int ragged;           /* places are needed */
+};
+
+/* Fills in the constant part of a zeroed control header. Returns 0, or -EOVERFLOW if a size passes DLP_PAYLOAD_MAX.
+ * Written and read here only, so that both sides compute alike. `control` may be NULL to learn the sizes. */
+int dlp_layout_make(const struct dlp_geometry *geometry, struct dlp_control *control, uint64_t *ret_control_bytes,
+                    uint64_t *ret_payload_bytes);
+
+/* Is this mapping what it says? For the client, after attach: magic, versions, every offset and size against the sizes
+ * of the two memfds. Returns 0, -EPROTO (damaged) or -EPROTONOSUPPORT (other layout version). */
+int dlp_layout_check(const struct dlp_control *control, uint64_t control_bytes, uint64_t payload_bytes);
+
+/* Accessors; `control` must have passed dlp_layout_check() (or come from dlp_layout_make()), idx_slot < n_slots. */
+struct dlp_slot_record *dlp_slot_record(const struct dlp_control *control, uint32_t idx_slot);
+struct dlp_sample_record *dlp_sample_records(const struct dlp_control *control, uint32_t idx_slot);
+struct dlp_place *dlp_places(const struct dlp_control *control, uint32_t idx_slot); /* NULL if nothing is ragged */
+char *dlp_error_text(const struct dlp_control *control, uint32_t idx_slot, uint32_t idx_error);
+uint64_t dlp_slot_offset(const struct dlp_control *control, uint32_t idx_slot); /* in the payload */

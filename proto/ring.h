@@ -1,0 +1,60 @@
+/* proto/ring.h: how a batch changes hands, with every memory order in one place.
+ *
+ * One producer (the daemon; its publishing is serialised by a lock of its own) and one consumer (the rank's client).
+ *
+ *   free -> filling -> ready -> leased -> free
+ *
+ * The daemon leaves free, filling; publishing makes ready. The client leases by counting on, and releases by writing
+ * 1 + sequence into the slot's word of its page, in any order. Nobody waits in here: waiting is a flag and a wake-up that
+ * the caller sends when told to.
+ *
+ * Memory orders
+ *   publish    record, samples and payload are written, then n_published with release; the client loads it with acquire.
+ *   release    the client's last read of a slot comes before its released word (release); the daemon loads that with
+ *              acquire before it writes the slot again.
+ *   sleeping   both directions are the same two-flag handshake: the sleeper sets its flag, then looks again; the other
+ *              side makes its change, then looks at the flag. Sequentially consistent fences between the two steps of
+ *              each side make it impossible that both miss the other. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "proto/layout.h"
+
+/* ---- the daemon's side ---- */
+
+/* Makes `idx_slot` the batch of `sequence`. Its record must be complete. Sequences are published in order 0, 1, 2, ...
+ * Returns true if the client sleeps: then wake it, once. One thread at a time. */
+bool dlp_ring_publish(struct dlp_control *control, struct dlp_client_page *page, uint64_t sequence, uint32_t idx_slot);
+
+/* Has the client given back `sequence`, which it holds (or may hold) in `idx_slot`? Returns 0 not yet, 1 yes, -EPROTO if
+ * the word holds anything but `word_before` (what it held when the slot was published: 0 at first) or the release of `sequence`:
+ * the client scribbles. */
+int dlp_ring_released(const struct dlp_client_page *page, uint32_t idx_slot, uint64_t word_before, uint64_t sequence);
+
+/* Announces that the daemon waits (or no longer waits) for a release. After setting it, look at the slots once more
+ * before sleeping. */
+void dlp_ring_want_release(struct dlp_control *control, bool want);
+
+/* How many batches the client says it has leased; clamped to what was published. For people, never for decisions. */
+uint64_t dlp_ring_taken(const struct dlp_control *control, const struct dlp_client_page *page);
+
+/* ---- the client's side ---- */
+
+/* Is `sequence` published? If so everything of its slot may be read. */
+bool dlp_ring_ready(const struct dlp_control *control, uint64_t sequence);
+
+/* The slot of a published sequence; control->n_slots if the page is damaged. */
+uint32_t dlp_ring_slot(const struct dlp_control *control, uint64_t sequence);
+
+/* Counts `sequence` as leased. */
+void dlp_ring_take(struct dlp_client_page *page, uint64_t sequence);
+
+/* Announces that the client is about to sleep until `sequence` is published. Returns false if it is there by now: do not
+ * sleep. After waking, call dlp_ring_wait_end(). */
+bool dlp_ring_wait_begin(const struct dlp_control *control, struct dlp_client_page *page, uint64_t sequence);
+void dlp_ring_wait_end(struct dlp_client_page *page);
+
+/* Gives a slot back. Returns true if the daemon waits for it: then write to the eventfd. */
+bool dlp_ring_release(const struct dlp_control *control, struct dlp_client_page *page, uint64_t sequence, uint32_t idx_slot);
