@@ -1,0 +1,63 @@
+#include "daemon/base/budget.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "daemon/base/bytes.h"
+
+#define AMOUNT_TEXT_MAX (BYTES_TEXT_MAX + 32) /* "12.3 MiB (12897485 bytes)" */
+
+static void format_amount(char buffer[AMOUNT_TEXT_MAX], uint64_t bytes, bool is_exact) {
+        char text[BYTES_TEXT_MAX];
+
+        format_bytes(text, bytes);
+        if (is_exact && bytes >= 1024)
+                snprintf(buffer, AMOUNT_TEXT_MAX, "%s (%" PRIu64 " bytes)", text, bytes);
+        else
+                snprintf(buffer, AMOUNT_TEXT_MAX, "%s", text);
+}
+
+static int refuse(const struct budget *budget, uint64_t bytes, uint64_t free_bytes, const char *what, struct why *why) {
+        char needed[AMOUNT_TEXT_MAX], left[AMOUNT_TEXT_MAX], limit[BYTES_TEXT_MAX];
+        bool looks_equal;
+
+        /* "needs 8.0 MiB, 8.0 MiB are free" would be a riddle. */
+        looks_equal = strcmp(format_bytes(needed, bytes), format_bytes(left, free_bytes)) == 0;
+        format_amount(needed, bytes, looks_equal);
+        format_amount(left, free_bytes, looks_equal);
+
+        return why_set(
+                why, -ENOMEM,
+                "memory_limit: %s needs %s, %s of %s are free: raise memory_limit, or ask for a smaller batch or "
+                "fewer slots",
+                what, needed, left, format_bytes(limit, budget->limit_bytes));
+}
+
+int budget_reserve(struct budget *budget, uint64_t bytes, const char *what, struct why *why) {
+        uint64_t used = atomic_load_explicit(&budget->used_bytes, memory_order_relaxed);
+
+        do {
+                uint64_t free_bytes = budget->limit_bytes - used; /* never negative: used <= limit always */
+
+                if (bytes > free_bytes)
+                        return refuse(budget, bytes, free_bytes, what, why);
+        } while (!atomic_compare_exchange_weak_explicit(&budget->used_bytes, &used, used + bytes, memory_order_relaxed,
+                                                        memory_order_relaxed));
+        return 0;
+}
+
+void budget_release(struct budget *budget, uint64_t bytes) {
+        uint64_t before = atomic_fetch_sub_explicit(&budget->used_bytes, bytes, memory_order_relaxed);
+
+        assert(before >= bytes);
+        (void)before;
+}
+
+uint64_t budget_used(struct budget *budget) {
+        return atomic_load_explicit(&budget->used_bytes, memory_order_relaxed);
+}

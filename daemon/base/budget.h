@@ -1,0 +1,24 @@
+/* base/budget.h: the one account of memory_limit.
+ *
+ * Rings, buffers and caches are reserved here before they are allocated, so that what does not fit is refused while it
+ * is still a request, and what runs is never touched. An account of promises: it neither allocates nor frees. */
+#pragma once
+
+#include <stdint.h>
+
+#include "daemon/base/why.h"
+
+struct budget {
+        uint64_t limit_bytes;        /* fixed before threads start; UINT64_MAX: no limit */
+        _Atomic uint64_t used_bytes; /* relaxed: a sum, it orders nothing else; <= limit_bytes */
+};
+
+/* Takes `bytes` for `what` ("the ring of rank 3"), all or nothing. Returns 0, or -ENOMEM with a sentence that names the
+ * numbers and what to do. Any thread; never blocks. */
+int budget_reserve(struct budget *budget, uint64_t bytes, const char *what, struct why *why);
+
+/* Gives back what was reserved; more than that is our own bug (asserted). Any thread. */
+void budget_release(struct budget *budget, uint64_t bytes);
+
+/* What is reserved now. */
+uint64_t budget_used(struct budget *budget);

@@ -1,0 +1,63 @@
+#include "daemon/base/bytes.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+static const char *const UNITS[] = { "KiB", "MiB", "GiB", "TiB", "PiB", "EiB" };
+
+#define N_UNITS        (sizeof(UNITS) / sizeof(UNITS[0]))
+#define N_UNITS_PARSED 4 /* who writes more means something else */
+
+const char *format_bytes(char buffer[BYTES_TEXT_MAX], uint64_t n_bytes) {
+        if (n_bytes < 1024) {
+                snprintf(buffer, BYTES_TEXT_MAX, "%" PRIu64 " bytes", n_bytes);
+                return buffer;
+        }
+
+        for (size_t i = 0; i < N_UNITS; i++) {
+                unsigned shift = 10 * ((unsigned)i + 1);
+                uint64_t one = 1ull << shift, part = n_bytes & (one - 1);
+                uint64_t tenths = (n_bytes >> shift) * 10 + ((part * 10 + one / 2) >> shift); /* < 2^64: part < 2^60 */
+
+                /* Rounding up may reach the next unit: 1,048,575 bytes are 1.0 MiB, not 1024.0 KiB. */
+                if (tenths < 10240 || i == N_UNITS - 1) {
+                        snprintf(buffer, BYTES_TEXT_MAX, "%" PRIu64 ".%" PRIu64 " %s", tenths / 10, tenths % 10,
+                                 UNITS[i]);
+                        break;
+                }
+        }
+        return buffer;
+}
+
+static int unit_shift(const char *unit) {
+        if (*unit == '\0')
+                return 0;
+        for (size_t i = 0; i < N_UNITS_PARSED; i++)
+                if (strcmp(unit, UNITS[i]) == 0)
+                        return 10 * ((int)i + 1);
+        return -EINVAL;
+}
+
+int parse_bytes(const char *text, uint64_t *ret_bytes) {
+        const char *end = text;
+        uint64_t n = 0, n_bytes;
+        bool is_too_large = false;
+        int shift;
+
+        for (; *end >= '0' && *end <= '9'; end++)
+                if (__builtin_mul_overflow(n, 10, &n) || __builtin_add_overflow(n, (uint64_t)(*end - '0'), &n))
+                        is_too_large = true; /* said only if the rest is a size at all */
+
+        shift = unit_shift(end);
+        if (end == text || shift < 0)
+                return -EINVAL;
+        if (is_too_large || __builtin_mul_overflow(n, 1ull << shift, &n_bytes))
+                return -ERANGE;
+
+        *ret_bytes = n_bytes;
+        return 0;
+}

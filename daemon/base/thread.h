@@ -1,0 +1,15 @@
+/* base/thread.h: threads that are named and leave signals to the main thread. */
+#pragma once
+
+#include <pthread.h>
+
+#define THREAD_NAME_MAX 15 /* bytes without the NUL: the kernel's TASK_COMM_LEN */
+
+/* Runs main(argument) in a new thread. All signals but those of its own faults (SIGSEGV and the like, which a blocked
+ * mask would only turn into a death without a word) are blocked in it, so they reach the main thread's loop. `name`
+ * (THREAD_NAME_MAX at most, asserted) is what top and gdb show; it is set when this returns. Returns 0 or a negative
+ * errno, -EAGAIN being a limit on threads. The thread must be joined. */
+int thread_start(pthread_t *ret_thread, const char *name, void *(*main)(void *), void *argument);
+
+/* Waits until the thread has ended; blocks as long as that takes. */
+void thread_join(pthread_t thread);
