@@ -1,0 +1,229 @@
+#include "daemon/data/dataset.h"
+
+/* Load, else build; save by rename, else keep in memory. */
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include "daemon/base/cleanup.h"
+#include "daemon/base/clock.h"
+
+struct dataset {
+        atomic_uint n_refs;
+        int root_fd;
+        char *name;
+        char *path;
+        struct index *index;
+};
+
+struct dataset *dataset_ref(struct dataset *dataset) {
+        atomic_fetch_add_explicit(&dataset->n_refs, 1, memory_order_relaxed);
+        return dataset;
+}
+
+void dataset_unref(struct dataset *dataset) {
+        /* acquire and release: whoever frees has seen what all others did before they let go */
+        if (!dataset || atomic_fetch_sub_explicit(&dataset->n_refs, 1, memory_order_acq_rel) > 1)
+                return;
+        index_close(dataset->index);
+        closep(&dataset->root_fd);
+        free(dataset->name);
+        free(dataset->path);
+        free(dataset);
+}
+
+void dataset_unrefp(struct dataset **dataset) {
+        dataset_unref(*dataset);
+}
+
+int dataset_index_path(const char *index_dir, const char *name, char ret_path[PATH_MAX], struct why *why) {
+        char path[PATH_MAX];
+        int n;
+
+        if (name[0] == '\0' || name[0] == '.' || strchr(name, '/'))
+                return why_set(why, -EINVAL, "\"%.100s\" cannot name a dataset: no '/', no '.' in front", name);
+        n = snprintf(path, sizeof(path), "%s/%s.index", index_dir, name);
+        if (n < 0 || (size_t)n >= sizeof(path) - 16) /* room for the temporary name's ending */
+                return why_set(why, -ENAMETOOLONG, "the path of the index of %.100s is too long", name);
+        strcpy(ret_path, path);
+        return 0;
+}
+
+/* ---- load ---------------------------------------------------------------------------------------------------------- */
+
+/* Returns 0 with the index; a positive DATASET_BUILT or DATASET_REBUILT if one must be made, `ret_reason` saying why; or an errno. */
+static int load(const struct dataset *dataset, const char *index_path, const struct format *format,
+                struct index **ret_index, struct why *ret_reason, struct why *why) {
+        _cleanup_(index_closep) struct index *index = NULL;
+        int r;
+
+        r = index_open(index_path, &index, ret_reason);
+        if (r == -ENOENT) {
+                ret_reason->text[0] = '\0';
+                return DATASET_BUILT;
+        }
+        if (r == -ENOMEM)
+                return why_set(why, r, "%s", ret_reason->text);
+        if (r < 0)
+                return DATASET_REBUILT; /* whatever is wrong with the file, the folder is what counts */
+
+        if (strcmp(index_format(index), format->name) != 0) {
+                why_set(ret_reason, 0, "it was made as %s", index_format(index));
+                return DATASET_REBUILT;
+        }
+        r = index_is_current(index, dataset->root_fd, ret_reason);
+        if (r != 0)
+                return DATASET_REBUILT; /* also if a directory cannot be looked at: building says which, and why */
+
+        *ret_index = TAKE_PTR(index);
+        return 0;
+}
+
+/* ---- build and save ------------------------------------------------------------------------------------------------ */
+
+static void sync_folder_of(const char *path) {
+        _cleanup_(closep) int fd = -1;
+        char folder[PATH_MAX];
+
+        strcpy(folder, path);
+        *strrchr(folder, '/') = '\0';
+        fd = open(folder[0] ? folder : "/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        if (fd >= 0)
+                fsync(fd); /* if the name does not survive a power cut, the index is built again */
+}
+
+/* Writes next to its place, then renames. The descriptor that is opened is of the file written here, whoever renames
+ * next. */
+static int save(struct index_builder *builder, const char *index_dir, const char *index_path, struct index **ret_index,
+                struct why *why) {
+        _cleanup_(closep) int fd = -1;
+        char temporary[PATH_MAX];
+        int r;
+
+        if (mkdir(index_dir, 0755) < 0 && errno != EEXIST)
+                return why_errno(why, -errno, "%s cannot be made", index_dir);
+        if (snprintf(temporary, sizeof(temporary), "%s.new-XXXXXX", index_path) >= (int)sizeof(temporary))
+                return why_set(why, -ENAMETOOLONG, "%s", index_path);
+        fd = mkostemp(temporary, O_CLOEXEC);
+        if (fd < 0)
+                return why_errno(why, -errno, "no file can be made in %s", index_dir);
+
+        r = index_builder_write(builder, fd, temporary, why);
+        if (r >= 0)
+                r = index_open_fd(fd, temporary, ret_index, why);
+        if (r >= 0 && (fchmod(fd, 0644) < 0 || rename(temporary, index_path) < 0)) {
+                r = why_errno(why, -errno, "%s cannot be put in place", index_path);
+                index_close(TAKE_PTR(*ret_index));
+        }
+        if (r < 0) {
+                unlink(temporary);
+                return r;
+        }
+        sync_folder_of(index_path);
+        return 0;
+}
+
+static int keep_in_memory(struct index_builder *builder, const char *name, struct index **ret_index, struct why *why) {
+        _cleanup_(closep) int fd = memfd_create("dataloaderd-index", MFD_CLOEXEC);
+        int r;
+
+        if (fd < 0)
+                return why_errno(why, -errno, "no memory for the index of %s", name);
+        r = index_builder_write(builder, fd, name, why);
+        return r < 0 ? r : index_open_fd(fd, name, ret_index, why);
+}
+
+static int build(struct dataset *dataset, const struct format *format, const char *index_dir, const char *index_path,
+                 const struct index_watch *watch, struct dataset_report *report, struct why *why) {
+        _cleanup_(index_builder_freep) struct index_builder *builder = NULL;
+        int r;
+
+        r = format->build(dataset->root_fd, dataset->path, watch, &builder, why);
+        if (r < 0)
+                return r;
+        r = save(builder, index_dir, index_path, &dataset->index, &report->not_saved);
+        report->saved = r >= 0;
+        return r >= 0 ? 0 : keep_in_memory(builder, dataset->name, &dataset->index, why);
+}
+
+/* ---- open ---------------------------------------------------------------------------------------------------------- */
+
+static int dataset_new(const struct dataset_spec *spec, struct dataset **ret_dataset, struct why *why) {
+        _cleanup_(dataset_unrefp) struct dataset *dataset = calloc(1, sizeof(*dataset));
+
+        if (!dataset)
+                return why_set(why, -ENOMEM, "no memory to open dataset %s", spec->name);
+        atomic_init(&dataset->n_refs, 1);
+        dataset->root_fd = -1;
+        dataset->name = strdup(spec->name);
+        dataset->path = strdup(spec->path);
+        if (!dataset->name || !dataset->path)
+                return why_set(why, -ENOMEM, "no memory to open dataset %s", spec->name);
+
+        dataset->root_fd = open(spec->path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+        if (dataset->root_fd < 0)
+                return why_errno(why, -errno, "the folder %s of dataset %s cannot be opened", spec->path, spec->name);
+        *ret_dataset = TAKE_PTR(dataset);
+        return 0;
+}
+
+int dataset_open(const struct dataset_spec *spec, const char *index_dir, const struct index_watch *watch,
+                 struct dataset **ret_dataset, struct dataset_report *ret_report, struct why *why) {
+        _cleanup_(dataset_unrefp) struct dataset *dataset = NULL;
+        struct dataset_report report = { .saved = true };
+        uint64_t begin_ns = clock_now_ns();
+        const struct format *format;
+        char index_path[PATH_MAX];
+        int r;
+
+        r = format_find(spec->format, &format, why);
+        if (r < 0)
+                return r;
+        r = dataset_index_path(index_dir, spec->name, index_path, why);
+        if (r < 0)
+                return r;
+        r = dataset_new(spec, &dataset, why);
+        if (r < 0)
+                return r;
+
+        r = load(dataset, index_path, format, &dataset->index, &report.reason, why);
+        if (r > 0) {
+                report.how = (enum dataset_how)r;
+                r = build(dataset, format, index_dir, index_path, watch, &report, why);
+        }
+        if (r < 0)
+                return r;
+
+        report.duration_ns = clock_now_ns() - begin_ns;
+        if (ret_report)
+                *ret_report = report;
+        *ret_dataset = TAKE_PTR(dataset);
+        return 0;
+}
+
+/* ---- accessors ----------------------------------------------------------------------------------------------------- */
+
+int dataset_is_current(const struct dataset *dataset, struct why *why) {
+        return index_is_current(dataset->index, dataset->root_fd, why);
+}
+
+const char *dataset_name(const struct dataset *dataset) {
+        return dataset->name;
+}
+
+const char *dataset_path(const struct dataset *dataset) {
+        return dataset->path;
+}
+
+const struct index *dataset_index(const struct dataset *dataset) {
+        return dataset->index;
+}
+
+int dataset_root_fd(const struct dataset *dataset) {
+        return dataset->root_fd;
+}

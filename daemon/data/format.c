@@ -1,0 +1,28 @@
+#include "daemon/data/format.h"
+
+/* The table of formats, by name. */
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "daemon/base/cleanup.h"
+
+static const struct format *const FORMATS[] = {
+        &FORMAT_IMAGEFOLDER,
+};
+
+int format_find(const char *name, const struct format **ret_format, struct why *why) {
+        char known[256] = "";
+
+        for (size_t i = 0; i < ARRAY_SIZE(FORMATS); i++) {
+                size_t n = strlen(known);
+
+                if (strcmp(name, FORMATS[i]->name) == 0) {
+                        *ret_format = FORMATS[i];
+                        return 0;
+                }
+                snprintf(known + n, sizeof(known) - n, "%s%s", n ? ", " : "", FORMATS[i]->name);
+        }
+        return why_set(why, -EINVAL, "\"%.100s\" is no format; there are: %s", name, known);
+}

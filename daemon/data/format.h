@@ -1,0 +1,32 @@
+/* data/format.h: what kinds of datasets there are. Each is one file, format_NAME.c, and one row of the table in format.c.
+ *
+ * Today a format only knows how to find its samples. It reads the folder once and fills an index; from then on nobody
+ * but the index is asked. */
+#pragma once
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+#include "daemon/base/why.h"
+#include "daemon/data/index_builder.h"
+
+/* Someone who looks on while an index is built. */
+struct index_watch {
+        void (*progress)(void *userdata, uint64_t n_files); /* every few thousand files, and at the end; may be NULL */
+        void *userdata;
+        const atomic_bool *cancel; /* once true, building ends soon with -ECANCELED; may be NULL */
+};
+
+struct format {
+        const char *name;
+
+        /* Makes an index of the folder `root_fd` (O_PATH is enough), which is `root` in messages. `watch` may be NULL.
+         * Returns 0 or an errno with `why` naming file or folder. Blocks as long as reading all directories takes. */
+        int (*build)(int root_fd, const char *root, const struct index_watch *watch, struct index_builder **ret_builder,
+                     struct why *why);
+};
+
+extern const struct format FORMAT_IMAGEFOLDER;
+
+/* Returns 0, or -EINVAL with `why` listing the formats that there are. */
+int format_find(const char *name, const struct format **ret_format, struct why *why);

@@ -1,0 +1,52 @@
+#include "daemon/data/growing.h"
+
+/* Half as much again each time: a million small appends cost a few dozen reallocations, and little lies unused. */
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int grow(struct growing *growing, size_t n_wanted) {
+        size_t capacity = growing->capacity + growing->capacity / 2;
+        uint8_t *bytes;
+
+        if (capacity < n_wanted)
+                capacity = n_wanted;
+        if (capacity < 4096)
+                capacity = 4096;
+        bytes = realloc(growing->bytes, capacity);
+        if (!bytes)
+                return -ENOMEM;
+        growing->bytes = bytes;
+        growing->capacity = capacity;
+        return 0;
+}
+
+int growing_append(struct growing *growing, const void *bytes, size_t n_bytes) {
+        int r;
+
+        if (n_bytes == 0)
+                return 0;
+        if (n_bytes > SIZE_MAX / 4 - growing->n_bytes)
+                return -ENOMEM;
+        if (n_bytes > growing->capacity - growing->n_bytes) {
+                r = grow(growing, growing->n_bytes + n_bytes);
+                if (r < 0)
+                        return r;
+        }
+        if (bytes)
+                memcpy(growing->bytes + growing->n_bytes, bytes, n_bytes);
+        else
+                memset(growing->bytes + growing->n_bytes, 0, n_bytes);
+        growing->n_bytes += n_bytes;
+        return 0;
+}
+
+void growing_clear(struct growing *growing) {
+        growing->n_bytes = 0;
+}
+
+void growing_fini(struct growing *growing) {
+        free(growing->bytes);
+        *growing = (struct growing){ 0 };
+}

@@ -1,0 +1,206 @@
+#include "daemon/data/index.h"
+
+/* A mapping and pointers to its sections. Everything was checked when it was opened. */
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include "daemon/base/cleanup.h"
+#include "daemon/data/index_layout.h"
+#include "daemon/data/index_stamp.h"
+
+struct index {
+        void *map;
+        uint64_t map_bytes;
+        const struct index_header *header;
+        const struct index_row *rows;
+        const struct index_file *files;
+        const struct index_dir *dirs;
+        const uint64_t *classes;
+        const int32_t *labels;
+        const char *names;
+};
+
+void index_close(struct index *index) {
+        if (!index)
+                return;
+        if (index->map)
+                munmap(index->map, index->map_bytes);
+        free(index);
+}
+
+void index_closep(struct index **index) {
+        index_close(*index);
+}
+
+static int map_file(struct index *index, int fd, struct why *why) {
+        struct stat status;
+        void *map;
+
+        if (fstat(fd, &status) < 0)
+                return why_errno(why, -errno, "cannot be looked at");
+        if (!S_ISREG(status.st_mode) || (uint64_t)status.st_size < sizeof(struct index_header))
+                return why_set(why, -EBADMSG, "it is too short for an index");
+        map = mmap(NULL, (size_t)status.st_size, PROT_READ, MAP_SHARED, fd, 0);
+        if (map == MAP_FAILED)
+                return why_errno(why, -errno, "cannot be mapped");
+        index->map = map;
+        index->map_bytes = (uint64_t)status.st_size;
+        madvise(map, (size_t)status.st_size, MADV_WILLNEED); /* all of it is read now; an advice may fail */
+        return 0;
+}
+
+static void find_sections(struct index *index, const struct index_places *places) {
+        const uint8_t *bytes = index->map;
+
+        index->header = (const void *)bytes;
+        index->rows = (const void *)(bytes + places->rows);
+        index->files = (const void *)(bytes + places->files);
+        index->dirs = (const void *)(bytes + places->dirs);
+        index->classes = (const void *)(bytes + places->classes);
+        index->labels = (const void *)(bytes + places->labels);
+        index->names = (const char *)bytes + places->names;
+}
+
+int index_open_fd(int fd, const char *path, struct index **ret_index, struct why *why) {
+        _cleanup_(index_closep) struct index *index = NULL;
+        struct index_places places;
+        struct why detail = { 0 };
+        int r;
+
+        index = calloc(1, sizeof(*index));
+        if (!index)
+                return why_set(why, -ENOMEM, "%s: no memory to open it", path);
+
+        r = map_file(index, fd, &detail);
+        if (r >= 0)
+                r = index_validate(index->map, index->map_bytes, &detail);
+        if (r >= 0)
+                r = index_places(index->map, &places, &detail);
+        if (r < 0)
+                return why_set(why, r, "%s: %.300s", path, detail.text);
+
+        find_sections(index, &places);
+        *ret_index = TAKE_PTR(index);
+        return 0;
+}
+
+int index_open(const char *path, struct index **ret_index, struct why *why) {
+        _cleanup_(closep) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a FIFO must not hold us up */
+
+        if (fd < 0)
+                return why_errno(why, -errno, "%s", path);
+        return index_open_fd(fd, path, ret_index, why);
+}
+
+/* ---- is it current? ------------------------------------------------------------------------------------------------ */
+
+static int dir_is_current(const struct index *index, const struct index_dir *dir, int root_fd, struct why *why) {
+        const char *path = index->names + dir->path;
+        const char *shown = path[0] ? path : "the folder itself";
+        struct stat status;
+
+        if (fstatat(root_fd, path[0] ? path : ".", &status, 0) < 0) {
+                if (errno == ENOENT || errno == ENOTDIR || errno == ELOOP || errno == ESTALE)
+                        return why_set(why, INDEX_STALE, "%s is gone", shown);
+                return why_errno(why, -errno, "%s cannot be looked at", shown);
+        }
+        if (!S_ISDIR(status.st_mode))
+                return why_set(why, INDEX_STALE, "%s is a directory no more", shown);
+        if (status.st_dev != dir->device || status.st_ino != dir->inode)
+                return why_set(why, INDEX_STALE, "%s is another directory now", shown);
+        if (index_mtime_ns(&status) != dir->mtime_ns)
+                return why_set(why, INDEX_STALE, "%s has changed", shown);
+        return 0;
+}
+
+int index_is_current(const struct index *index, int root_fd, struct why *why) {
+        for (uint64_t i = 0; i < index->header->n_dirs; i++) {
+                int r = dir_is_current(index, &index->dirs[i], root_fd, why);
+
+                if (r != 0)
+                        return r;
+        }
+        return 0;
+}
+
+/* ---- accessors ----------------------------------------------------------------------------------------------------- */
+
+uint64_t index_n_samples(const struct index *index) {
+        return index->header->n_samples;
+}
+
+uint32_t index_n_fields(const struct index *index) {
+        return (uint32_t)index->header->n_fields;
+}
+
+uint64_t index_n_files(const struct index *index) {
+        return index->header->n_files;
+}
+
+uint64_t index_n_dirs(const struct index *index) {
+        return index->header->n_dirs;
+}
+
+uint32_t index_n_classes(const struct index *index) {
+        return (uint32_t)index->header->n_classes;
+}
+
+uint64_t index_total_bytes(const struct index *index) {
+        return index->header->total_bytes;
+}
+
+uint64_t index_max_length(const struct index *index) {
+        return index->header->max_length;
+}
+
+uint64_t index_memory_bytes(const struct index *index) {
+        return index->map_bytes;
+}
+
+const char *index_format(const struct index *index) {
+        return index->header->format;
+}
+
+const char *index_digest(const struct index *index) {
+        return index->header->digest;
+}
+
+const char *index_class_name(const struct index *index, uint32_t label) {
+        assert(label < index->header->n_classes);
+        return index->names + index->classes[label];
+}
+
+int32_t index_label(const struct index *index, uint64_t sample) {
+        assert(sample < index->header->n_samples);
+        return index->labels[sample];
+}
+
+void index_locate(const struct index *index, uint64_t sample, uint32_t field, struct index_place *ret_place) {
+        const struct index_row *row;
+        const struct index_file *file;
+
+        assert(sample < index->header->n_samples && field < index->header->n_fields);
+        row = &index->rows[sample * index->header->n_fields + field];
+        file = &index->files[row->file];
+        *ret_place = (struct index_place){
+                .dir = index->names + index->dirs[file->dir].path,
+                .name = index->names + file->name,
+                .file = row->file,
+                .offset = row->offset,
+                .length = row->length,
+                .flags = file->flags,
+        };
+}
+
+size_t index_path(const struct index *index, uint64_t sample, uint32_t field, char *ret_path) {
+        struct index_place place;
+
+        index_locate(index, sample, field, &place);
+        return (size_t)snprintf(ret_path, INDEX_PATH_SIZE, "%s%s%s", place.dir, place.dir[0] ? "/" : "", place.name);
+}

@@ -1,0 +1,38 @@
+/* data/index_builder.h: collects what a format finds, and writes it as an index file.
+ *
+ * A format adds classes, directories and files in any order in which each is known before it is referred to, and samples
+ * in the dataset's own order. About 70 bytes a sample of memory until it is written. One thread. */
+#pragma once
+
+#include <stdint.h>
+#include <sys/stat.h>
+
+#include "daemon/base/why.h"
+#include "daemon/data/index_layout.h"
+
+struct index_builder;
+
+/* An empty index of samples with n_fields fields each. `format` is shorter than INDEX_FORMAT_NAME_MAX (asserted). */
+int index_builder_new(const char *format, uint32_t n_fields, struct index_builder **ret_builder);
+
+/* NULL is fine. */
+void index_builder_free(struct index_builder *builder);
+void index_builder_freep(struct index_builder **builder);
+
+/* Classes get the labels 0, 1, ... Returns 0, -ENOMEM or -E2BIG. */
+int index_builder_add_class(struct index_builder *builder, const char *name);
+
+/* The root ("") comes first. `status` is the directory's, taken before it was read. Same returns. */
+int index_builder_add_dir(struct index_builder *builder, const char *path, const struct stat *status,
+                          uint32_t *ret_dir);
+
+/* `flags`: INDEX_FILE_... Same returns. */
+int index_builder_add_file(struct index_builder *builder, uint32_t dir, const char *name, uint32_t flags,
+                           uint64_t *ret_file);
+
+/* Adds a sample with its n_fields rows. Same returns. */
+int index_builder_add_sample(struct index_builder *builder, const struct index_row *rows, int32_t label);
+
+/* Writes everything into `fd`, an empty file open for reading and writing, and syncs it. The digest is made here. Returns 0 or an errno;
+ * `path` is only for messages. */
+int index_builder_write(struct index_builder *builder, int fd, const char *path, struct why *why);

@@ -1,0 +1,356 @@
+#include "daemon/base/queue.h"
+#include "daemon/data/order_table.h"
+
+/* A list of tables under one mutex, and a thread that advances them chunk by chunk.
+ *
+ * The thread works on a table without the mutex: it alone writes elements, and only those from n_final on; readers read
+ * only those below. A table that lost its last reference while the thread works on it is freed by the thread. */
+
+#include <assert.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+
+#include "daemon/base/cleanup.h"
+#include "proto/limits.h"
+
+#define CHUNK_STEPS_MIN 4096u  /* a fraction of a millisecond: a first batch comes soon */
+#define CHUNK_STEPS_MAX 65536u /* a few milliseconds: how long a stop, or another table, may have to wait */
+
+struct order_table {
+        struct order_tables *tables;
+        TAILQ_ENTRY(order_table) entry; /* mutex */
+        uint32_t n_refs;                /* mutex */
+        bool is_worked_on;              /* mutex; the thread has it in hand */
+
+        uint64_t n;
+        uint32_t seed; /* dlp_order_seed(): all that torch uses of seed and epoch */
+        bool shuffle;
+        enum dlp_torch_compat compat;
+
+        void *memory; /* NULL: sequential, or nothing to shuffle */
+        uint64_t n_bytes;
+        _Atomic uint64_t n_final; /* published after the elements; sequentially consistent with is_wanted */
+        atomic_bool is_wanted;    /* somebody was told ORDER_NOT_YET */
+
+        struct dlp_shuffle shuffling;    /* thread only */
+        struct dlp_torch_random random;  /* thread only */
+        uint64_t chunk_steps;            /* thread only */
+};
+
+struct order_tables {
+        struct order_tables_options options;
+        pthread_t thread;
+        pthread_mutex_t mutex;
+        pthread_cond_t work; /* a table was added, or stop */
+        bool stop;           /* mutex */
+        uint64_t n_bytes;    /* mutex */
+        TAILQ_HEAD(, order_table) list; /* mutex; oldest first */
+};
+
+static bool is_done(const struct order_table *table) {
+        return atomic_load(&table->n_final) == table->n;
+}
+
+/* Frees a table that is in no list any more. Without the mutex: release() is somebody else's code. */
+static void table_free(struct order_table *table) {
+        struct order_tables *tables = table->tables;
+
+        if (table->memory) {
+                munmap(table->memory, table->n_bytes);
+                if (tables->options.release)
+                        tables->options.release(tables->options.userdata, table->n_bytes);
+        }
+        free(table);
+}
+
+/* With the mutex: takes the table out of the list and the sums. */
+static void table_remove(struct order_table *table) {
+        TAILQ_REMOVE(&table->tables->list, table, entry);
+        table->tables->n_bytes -= table->n_bytes;
+}
+
+/* ---- the thread ---------------------------------------------------------------------------------------------------- */
+
+/* With the mutex: the oldest table that somebody waits for, else the oldest unfinished one. */
+static struct order_table *next_work(struct order_tables *tables) {
+        struct order_table *table, *oldest = NULL;
+
+        TAILQ_FOREACH(table, &tables->list, entry) {
+                if (table->n_refs == 0 || is_done(table))
+                        continue;
+                if (atomic_load_explicit(&table->is_wanted, memory_order_relaxed))
+                        return table;
+                if (!oldest)
+                        oldest = table;
+        }
+        return oldest;
+}
+
+/* Makes one chunk. Whoever found an element missing has set is_wanted and then looked at n_final again; here n_final is
+ * stored and then is_wanted is read. In any order of these four one side sees the other's, so no waiter is forgotten. */
+static void make_chunk(struct order_table *table) {
+        struct order_tables *tables = table->tables;
+        uint64_t n_final = dlp_shuffle_advance(&table->shuffling, table->chunk_steps);
+
+        if (table->chunk_steps < CHUNK_STEPS_MAX)
+                table->chunk_steps *= 2;
+        if (n_final == atomic_load_explicit(&table->n_final, memory_order_relaxed))
+                return; /* nothing new: whoever waits goes on waiting */
+
+        atomic_store(&table->n_final, n_final);
+        if (atomic_exchange(&table->is_wanted, false) && tables->options.ready)
+                tables->options.ready(tables->options.userdata);
+}
+
+static void *run(void *argument) {
+        struct order_tables *tables = argument;
+
+        pthread_mutex_lock(&tables->mutex);
+        while (!tables->stop) {
+                struct order_table *table = next_work(tables);
+
+                if (!table) {
+                        pthread_cond_wait(&tables->work, &tables->mutex);
+                        continue;
+                }
+                table->is_worked_on = true;
+                pthread_mutex_unlock(&tables->mutex);
+                make_chunk(table);
+                pthread_mutex_lock(&tables->mutex);
+                table->is_worked_on = false;
+                if (table->n_refs == 0) {
+                        table_remove(table);
+                        pthread_mutex_unlock(&tables->mutex);
+                        table_free(table);
+                        pthread_mutex_lock(&tables->mutex);
+                }
+        }
+        pthread_mutex_unlock(&tables->mutex);
+        return NULL;
+}
+
+static int start_thread(struct order_tables *tables) {
+        sigset_t all, before;
+        int r;
+
+        sigfillset(&all); /* signals are the main thread's */
+        pthread_sigmask(SIG_SETMASK, &all, &before);
+        r = pthread_create(&tables->thread, NULL, run, tables);
+        pthread_sigmask(SIG_SETMASK, &before, NULL);
+        if (r != 0)
+                return -r;
+        pthread_setname_np(tables->thread, "order");
+        return 0;
+}
+
+int order_tables_new(const struct order_tables_options *options, struct order_tables **ret_tables) {
+        _cleanup_(freep) struct order_tables *tables = calloc(1, sizeof(*tables));
+        int r;
+
+        if (!tables)
+                return -ENOMEM;
+        tables->options = *options;
+        TAILQ_INIT(&tables->list);
+        pthread_mutex_init(&tables->mutex, NULL);
+        pthread_cond_init(&tables->work, NULL);
+
+        r = start_thread(tables);
+        if (r < 0) {
+                pthread_cond_destroy(&tables->work);
+                pthread_mutex_destroy(&tables->mutex);
+                return r;
+        }
+        *ret_tables = TAKE_PTR(tables);
+        return 0;
+}
+
+void order_tables_free(struct order_tables *tables) {
+        if (!tables)
+                return;
+        pthread_mutex_lock(&tables->mutex);
+        tables->stop = true;
+        pthread_cond_signal(&tables->work);
+        pthread_mutex_unlock(&tables->mutex);
+        pthread_join(tables->thread, NULL);
+
+        assert(TAILQ_EMPTY(&tables->list));
+        pthread_cond_destroy(&tables->work);
+        pthread_mutex_destroy(&tables->mutex);
+        free(tables);
+}
+
+/* ---- get and put --------------------------------------------------------------------------------------------------- */
+
+/* Fresh pages of zeroes, as dlp_shuffle wants them, and no more of them than were touched. Not huge ones: the first
+ * few thousand steps touch pages all over the table, and clearing 2 MiB for each would hold up the first batch. */
+static int take_memory(struct order_table *table, struct why *why) {
+        const struct order_tables_options *options = &table->tables->options;
+        uint64_t n_bytes = table->n * dlp_shuffle_element_bytes(table->n);
+        char what[64];
+        int r;
+
+        snprintf(what, sizeof(what), "the order of %" PRIu64 " samples", table->n);
+        r = options->reserve ? options->reserve(options->userdata, n_bytes, what, why) : 0;
+        if (r < 0)
+                return r;
+        table->memory = mmap(NULL, n_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        if (table->memory == MAP_FAILED) {
+                table->memory = NULL;
+                if (options->release)
+                        options->release(options->userdata, n_bytes);
+                return why_set(why, -ENOMEM, "no memory for %s: %" PRIu64 " bytes", what, n_bytes);
+        }
+        madvise(table->memory, n_bytes, MADV_NOHUGEPAGE); /* else a wish; refused where there are none */
+        table->n_bytes = n_bytes;
+        return 0;
+}
+
+static int table_new(struct order_tables *tables, const struct order_spec *spec, struct order_table **ret_table,
+                     struct why *why) {
+        _cleanup_(freep) struct order_table *table = NULL;
+        int r;
+
+        if (spec->n > DLP_SAMPLES_MAX)
+                return why_set(why, -EINVAL, "an order of %" PRIu64 " samples: at most %llu are possible", spec->n,
+                               DLP_SAMPLES_MAX);
+        table = calloc(1, sizeof(*table));
+        if (!table)
+                return why_set(why, -ENOMEM, "no memory for an order");
+        table->tables = tables;
+        table->n_refs = 1;
+        table->n = spec->n;
+        table->shuffle = spec->shuffle;
+        table->compat = spec->compat;
+        table->seed = dlp_order_seed(spec->seed, spec->epoch);
+        table->chunk_steps = CHUNK_STEPS_MIN;
+
+        if (!spec->shuffle || spec->n == 0)
+                atomic_init(&table->n_final, spec->n);
+        else {
+                r = take_memory(table, why);
+                if (r < 0)
+                        return r;
+                dlp_torch_seed(&table->random, table->seed);
+                dlp_shuffle_init(&table->shuffling, &table->random, table->memory, table->n, table->compat);
+        }
+        *ret_table = TAKE_PTR(table);
+        return 0;
+}
+
+/* With the mutex. */
+static struct order_table *find(struct order_tables *tables, const struct order_spec *spec) {
+        uint32_t seed = dlp_order_seed(spec->seed, spec->epoch);
+        struct order_table *table;
+
+        TAILQ_FOREACH(table, &tables->list, entry) {
+                if (table->n_refs == 0 || table->n != spec->n || table->shuffle != spec->shuffle)
+                        continue;
+                if (!spec->shuffle || (table->seed == seed && table->compat == spec->compat))
+                        return table;
+        }
+        return NULL;
+}
+
+/* With the mutex: one reference more to the table that is there. */
+static struct order_table *find_and_ref(struct order_tables *tables, const struct order_spec *spec) {
+        struct order_table *table = find(tables, spec);
+
+        if (table)
+                table->n_refs++;
+        return table;
+}
+
+int order_table_get(struct order_tables *tables, const struct order_spec *spec, struct order_table **ret_table,
+                    struct why *why) {
+        struct order_table *table, *made = NULL;
+        int r;
+
+        pthread_mutex_lock(&tables->mutex);
+        table = find_and_ref(tables, spec);
+        pthread_mutex_unlock(&tables->mutex);
+        if (table) {
+                *ret_table = table;
+                return 0;
+        }
+
+        r = table_new(tables, spec, &made, why); /* without the mutex: it calls reserve() */
+        if (r < 0)
+                return r;
+
+        pthread_mutex_lock(&tables->mutex);
+        table = find_and_ref(tables, spec); /* another thread may have been as quick */
+        if (!table) {
+                table = TAKE_PTR(made);
+                TAILQ_INSERT_TAIL(&tables->list, table, entry);
+                tables->n_bytes += table->n_bytes;
+                pthread_cond_signal(&tables->work);
+        }
+        pthread_mutex_unlock(&tables->mutex);
+        if (made)
+                table_free(made);
+        *ret_table = table;
+        return 0;
+}
+
+struct order_table *order_table_ref(struct order_table *table) {
+        pthread_mutex_lock(&table->tables->mutex);
+        assert(table->n_refs > 0);
+        table->n_refs++;
+        pthread_mutex_unlock(&table->tables->mutex);
+        return table;
+}
+
+void order_table_put(struct order_table *table) {
+        struct order_tables *tables;
+        bool last;
+
+        if (!table)
+                return;
+        tables = table->tables;
+        pthread_mutex_lock(&tables->mutex);
+        assert(table->n_refs > 0);
+        last = --table->n_refs == 0 && !table->is_worked_on;
+        if (last)
+                table_remove(table);
+        pthread_mutex_unlock(&tables->mutex);
+        if (last)
+                table_free(table);
+}
+
+/* ---- lookup -------------------------------------------------------------------------------------------------------- */
+
+int order_table_at(struct order_table *table, uint64_t position, uint64_t *ret_index) {
+        uint64_t at;
+
+        if (table->n == 0)
+                return -ERANGE;
+        at = position % table->n;
+
+        /* acquire: pairs with the store of n_final, behind which the elements are written */
+        if (at >= atomic_load_explicit(&table->n_final, memory_order_acquire)) {
+                atomic_store(&table->is_wanted, true);
+                if (at >= atomic_load(&table->n_final)) /* once more: see make_chunk() */
+                        return ORDER_NOT_YET;
+        }
+        *ret_index = table->memory ? dlp_shuffle_element(table->memory, table->n, at) : at;
+        return 0;
+}
+
+uint64_t order_table_n_final(const struct order_table *table) {
+        return atomic_load_explicit(&table->n_final, memory_order_acquire);
+}
+
+uint64_t order_tables_bytes(struct order_tables *tables) {
+        uint64_t n_bytes;
+
+        pthread_mutex_lock(&tables->mutex);
+        n_bytes = tables->n_bytes;
+        pthread_mutex_unlock(&tables->mutex);
+        return n_bytes;
+}

@@ -1,0 +1,72 @@
+/* data/order_table.h: the order of an epoch, made once on a node for all ranks and jobs that want it.
+ *
+ * A table is torch.randperm(n) of one seed. Who asks for an order gets the table that is there, or a new one that a
+ * background thread makes, a chunk at a time: its first elements can be used while the last ones are not yet made, so no
+ * batch waits for a whole shuffle. Asking for the next epoch early is how it gets ready in time. Where torch itself
+ * must shuffle to the end (DLP_SHUFFLE_WIDE_FROM), nothing is to be had before that. A sequential order needs no table.
+ *
+ * Tables are counted; the last put frees the memory at once (or, if the thread is at work on it, a few milliseconds
+ * later). The memory is asked for through the owner's callbacks, since this floor does not know of budgets.
+ *
+ * Threads: everything here may be called from any thread. Lock order: the tables' mutex is taken last and is not
+ * held while a callback runs. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "daemon/base/why.h"
+#include "proto/order.h"
+
+/* Positive outcome of order_table_at(): made in a moment; the ready callback says when to ask again. */
+#define ORDER_NOT_YET 1
+
+struct order_tables;
+struct order_table;
+
+struct order_tables_options {
+        /* Asked before memory is taken; returns 0, or an errno with `why`. NULL: always yes. Any thread that gets. */
+        int (*reserve)(void *userdata, uint64_t n_bytes, const char *what, struct why *why);
+        /* The same bytes are free again. Any thread that puts, and the background thread. NULL: nobody counts. */
+        void (*release)(void *userdata, uint64_t n_bytes);
+        /* Elements were made of a table of which somebody was told ORDER_NOT_YET. The background thread; must not
+         * block for long. Comes at most once for each ORDER_NOT_YET, and may come a time too many. NULL: nobody waits. */
+        void (*ready)(void *userdata);
+        void *userdata;
+};
+
+/* What an order depends on. Two specs with the same result share a table. */
+struct order_spec {
+        uint64_t n; /* <= DLP_SAMPLES_MAX */
+        uint64_t seed;
+        uint64_t epoch;
+        bool shuffle;
+        enum dlp_torch_compat compat; /* 0: the newest torch */
+};
+
+/* Starts the background thread. Returns 0 or an errno. */
+int order_tables_new(const struct order_tables_options *options, struct order_tables **ret_tables);
+
+/* Ends the thread within a few milliseconds. All tables must have been put (asserted). NULL is fine. */
+void order_tables_free(struct order_tables *tables);
+
+/* Takes a table, and has it made if nobody did. Never blocks for the making. Returns 0, or an errno with `why`: what
+ * reserve() said, -ENOMEM, -EINVAL for too large an n. Give it back with order_table_put(). */
+int order_table_get(struct order_tables *tables, const struct order_spec *spec, struct order_table **ret_table,
+                    struct why *why);
+
+/* Takes a table that somebody holds a second time. */
+struct order_table *order_table_ref(struct order_table *table);
+
+/* Gives a table back. NULL is fine. */
+void order_table_put(struct order_table *table);
+
+/* The sample at a global position (any: it is taken modulo n). Returns 0; ORDER_NOT_YET; -ERANGE if n = 0. Lock-free; about
+ * ten nanoseconds when the element is there and in the cache. */
+int order_table_at(struct order_table *table, uint64_t position, uint64_t *ret_index);
+
+/* Elements that can be used now; n when it is done. */
+uint64_t order_table_n_final(const struct order_table *table);
+
+/* Bytes of memory that all tables take now. For metrics. */
+uint64_t order_tables_bytes(struct order_tables *tables);
