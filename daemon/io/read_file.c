@@ -1,0 +1,152 @@
+/* io/read_file.c: one file with plain system calls.
+ *
+ * The pool's way of reading, and for io_uring the judge: whatever its chain could not deliver comes here to be told
+ * apart (gone, shrunk, grown, not a file) or to succeed after all. */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "daemon/base/cleanup.h"
+#include "daemon/io/reader_private.h"
+
+#define AGAIN_TRIES_MAX 100 /* a millisecond each; a regular file has no business to say EAGAIN even once */
+
+/* O_NONBLOCK: what is a FIFO by now must not wait for a writer. O_NOCTTY: a terminal must not become ours. */
+static int open_regular(const struct read_request *request, int *ret_fd) {
+        _cleanup_(closep) int fd = -1;
+        struct stat status;
+
+        do {
+                fd = openat(request->dir_fd, request->path, O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
+        } while (fd < 0 && errno == EINTR);
+        if (fd < 0)
+                return -errno;
+        if (fstat(fd, &status) < 0)
+                return -errno;
+        if (S_ISDIR(status.st_mode))
+                return -EISDIR;
+        if (!S_ISREG(status.st_mode))
+                return -EINVAL;
+
+        *ret_fd = take_fd(&fd);
+        return 0;
+}
+
+/* Reads until `limit` bytes are there or the file ends, however small the pieces are in which they come. */
+static int read_until(int fd, uint64_t offset, uint8_t *buffer, size_t limit, size_t *ret_n) {
+        size_t n = 0;
+        int n_again = 0;
+
+        while (n < limit) {
+                ssize_t r = pread(fd, buffer + n, limit - n, (off_t)(offset + n));
+
+                if (r == 0)
+                        break;
+                if (r > 0) {
+                        n += (size_t)r;
+                } else if (errno == EAGAIN && n_again++ < AGAIN_TRIES_MAX) {
+                        fcntl(fd, F_SETFL, 0); /* it is a regular file: now it may block */
+                        usleep(1000);
+                } else if (errno != EINTR) {
+                        return -errno;
+                }
+        }
+
+        *ret_n = n;
+        return 0;
+}
+
+static int check_room(struct read_request *request) {
+        uint64_t limit;
+
+        if (request->length == READER_LENGTH_UNKNOWN)
+                limit = request->capacity;
+        else
+                limit = read_request_wanted(request);
+
+        if (limit > INT64_MAX || request->offset > INT64_MAX - limit)
+                return why_set(&request->why, -EINVAL, "%s: no file has a byte %" PRIu64 " + %" PRIu64, request->path,
+                               request->offset, limit);
+        if (limit > request->capacity)
+                return why_set(&request->why, -EFBIG, "%s: %" PRIu64 " bytes wanted, the buffer has %zu", request->path,
+                               limit, request->capacity);
+        return 0;
+}
+
+/* Length unknown: is what filled the buffer all there is? */
+static int check_end(struct read_request *request, int fd, size_t n) {
+        struct stat status;
+        uint8_t more;
+        size_t n_more;
+        int r;
+
+        if (n < request->capacity)
+                return 0;
+
+        r = read_until(fd, request->offset + n, &more, 1, &n_more);
+        if (r < 0)
+                return why_errno(&request->why, r, "%s", request->path);
+        if (n_more == 0)
+                return 0;
+        if (fstat(fd, &status) < 0)
+                status.st_size = 0;
+        return why_set(&request->why, -EFBIG, "%s: the file has %jd bytes, the buffer %zu", request->path,
+                       (intmax_t)status.st_size, request->capacity);
+}
+
+/* Length known: the file must have it, to the byte. */
+static int check_length(struct read_request *request, int fd, size_t n) {
+        struct stat status;
+        uint64_t n_has = n;
+
+        if (n == request->length)
+                return 0;
+        if (request->is_part)
+                return why_set(&request->why, -ESTALE,
+                               "%s: changed: index says bytes %" PRIu64 " to %" PRIu64 ", file ends at %" PRIu64,
+                               request->path, request->offset, request->offset + request->length, request->offset + n);
+
+        /* Of a grown file only one byte more was read; what it really has is worth saying. */
+        if (n > request->length && fstat(fd, &status) == 0 && (uint64_t)status.st_size > n)
+                n_has = (uint64_t)status.st_size;
+        return why_set(&request->why, -ESTALE, "%s: changed: index says %" PRIu64 " bytes, file has %" PRIu64,
+                       request->path, request->length, n_has);
+}
+
+static int read_and_judge(struct read_request *request, size_t *ret_n) {
+        bool is_unknown = request->length == READER_LENGTH_UNKNOWN;
+        _cleanup_(closep) int fd = -1;
+        size_t n;
+        int r;
+
+        r = check_room(request);
+        if (r < 0)
+                return r;
+
+        r = open_regular(request, &fd);
+        if (r == -EINVAL)
+                return why_set(&request->why, r, "%s: not a regular file", request->path);
+        if (r < 0)
+                return why_errno(&request->why, r, "%s", request->path);
+
+        r = read_until(fd, request->offset, request->buffer,
+                       is_unknown ? request->capacity : read_request_wanted(request), &n);
+        if (r < 0)
+                return why_errno(&request->why, r, "%s", request->path);
+
+        r = is_unknown ? check_end(request, fd, n) : check_length(request, fd, n);
+        if (r < 0)
+                return r;
+
+        *ret_n = n;
+        return 0;
+}
+
+void read_file(struct read_request *request) {
+        size_t n = 0;
+
+        request->result = read_and_judge(request, &n);
+        request->n_bytes = n;
+}

@@ -1,0 +1,106 @@
+/* io/reader.h: bytes from files.
+ *
+ * A request names a file (or a part of one) and the memory that its bytes shall go to; done() is called when they are
+ * there or when it is certain that they will not be. Behind this there are two ways of reading with the same answers:
+ * io_uring, one thread that has up to `depth` files open at once, and a pool of threads that call pread(), for where
+ * io_uring is refused. Which one it became, and why, is in the report.
+ *
+ * A whole file is compared with what the index says of it: one byte more than the length is asked for, so a file that
+ * grew is noticed as well as one that shrank. Nothing is ever mapped, so a file that shrinks costs an error and no
+ * SIGBUS. What is not a regular file (any more) is refused, and a FIFO, socket or terminal in a file's place holds up
+ * nobody but its own request.
+ *
+ * Threads: submit from any. done() runs on a thread of the reader, possibly on several at once; it should hand over
+ * and return, and may submit. Memory: nothing is allocated after the start. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "daemon/base/why.h"
+
+#define READER_LENGTH_UNKNOWN UINT64_MAX
+#define READER_DEPTH_MAX      4096u /* requests: 4 entries each stay below io_uring's 32,768 */
+
+/* The caller's, and not touched by it from submit until done(). */
+struct read_request {
+        int dir_fd;       /* where `path` begins: the dataset's root */
+        const char *path; /* relative to it; a copy is not made */
+        uint64_t offset;  /* bytes; 0 unless is_part */
+        uint64_t length;  /* bytes, as the index says; READER_LENGTH_UNKNOWN: up to the file's end, wherever that is */
+        bool is_part;     /* a range of a larger file: what lies behind it is not looked at */
+
+        uint8_t *buffer;
+        size_t capacity;    /* bytes; for a whole file of known length at least one more than that; for one of unknown
+                             * length a file that does not fit is refused with -EFBIG */
+        int32_t idx_buffer; /* which of the options' buffers `buffer` lies in; -1: in none, any memory will do */
+
+        void *userdata; /* the caller's; never looked at */
+
+        /* Set when done() is called. */
+        int result;     /* 0 = all bytes are there; else a negative errno:
+                         * -ENOENT, -EACCES, -EISDIR, ... as open() and read() say; -EINVAL not a regular file;
+                         * -ESTALE the length is not the index's; -EFBIG the buffer is too small; -ECANCELED stopped */
+        size_t n_bytes; /* in the buffer; the request's length if that was known; 0 after an error */
+        struct why why; /* after an error: names the path and the reason */
+};
+
+struct reader_options {
+        uint32_t depth; /* requests that are outstanding at once, at most; 1 to READER_DEPTH_MAX */
+
+        /* Memory that the caller will mostly read into: n_buffers of buffer_bytes each, one behind the other.
+         * Registered with the kernel once, where that is to be had. n_buffers 0: none. Stays the caller's; outlives the
+         * reader. */
+        uint8_t *buffers;
+        size_t buffer_bytes;
+        uint32_t n_buffers;
+
+        const char *backend;    /* "auto" (or NULL), "io_uring" or "threads" */
+        uint32_t n_threads;     /* of the pread pool; 0: 8. io_uring keeps two of them for what goes the slow way */
+        uint32_t stall_ms;      /* a read that takes longer is called back and tried the slow way; 0: 5,000 */
+        uint32_t stop_limit_ms; /* how long reader_stop() waits; 0: 10,000 */
+
+        void (*done)(struct read_request *request);
+};
+
+/* What was obtained; fixed from the start on. */
+struct reader_report {
+        const char *backend;    /* "io_uring" or "threads" */
+        struct why backend_why; /* why not io_uring; empty if it is */
+        uint32_t n_threads;     /* of the pread pool */
+        bool has_fixed_buffers; /* buffers are registered with the kernel */
+        struct why buffers_why; /* why not; empty if they are */
+};
+
+/* Sums since the start. */
+struct reader_counts {
+        uint64_t n_reads;  /* requests done, errors included, cancelled ones not */
+        uint64_t n_bytes;  /* bytes delivered */
+        uint64_t n_errors; /* requests done with an error, cancelled ones not */
+        uint64_t n_slow;   /* requests that io_uring's chain could not serve, so that pread() decided */
+        uint64_t n_short;  /* those of them whose chain brought fewer or more bytes than the index says */
+};
+
+struct reader;
+
+/* Starts the threads. With "auto" a refused io_uring is no error: the pool takes over and the report says why (the
+ * caller logs it). Returns 0; -EINVAL for impossible options; or what the asked-for backend was refused with. */
+int reader_start(const struct reader_options *options, struct reader **ret_reader, struct why *why);
+
+/* Any thread; never blocks. More than `depth` outstanding are our own bug (asserted); a request is outstanding until
+ * just before its done(), so done() itself may submit the next. While the reader stops, what is submitted is completed
+ * with -ECANCELED; nothing may be submitted after it stopped. */
+void reader_submit(struct reader *reader, struct read_request *request);
+
+/* Completes what has not begun with -ECANCELED, waits for what is under way, ends the threads and frees the reader.
+ * Blocks for stop_limit_ms at most. Returns 0; or -ETIMEDOUT if a read hangs in the kernel (a dead network mount): then
+ * the reader, its requests and their memory must be left where they are. It may be called again then. NULL is fine. Not
+ * from done(). */
+int reader_stop(struct reader *reader);
+
+/* Valid as long as the reader. Any thread. */
+const struct reader_report *reader_report(const struct reader *reader);
+
+/* Any thread; the sums need not be of one instant. */
+void reader_counts(const struct reader *reader, struct reader_counts *ret_counts);

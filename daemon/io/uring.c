@@ -1,0 +1,557 @@
+/* io/uring.c: many files at once through one ring.
+ *
+ * A file is read by a chain of three linked entries: open it into the chain's own place of the ring's file table, read,
+ * close. One system call begins any number of chains. The chain fits the common case only: a regular file that has the
+ * length that the index says. Everything else it leaves to read_file() on the small pool, so the ring's thread never
+ * blocks but in the ring.
+ *
+ * The links: open -> read is IOSQE_IO_LINK, so a file that cannot be opened cancels the rest. Read -> close is
+ * IOSQE_IO_HARDLINK: asking for one byte more than the file has makes every good read a short one, and a plain link
+ * would take that for a failure, cancel the close and leave the place occupied.
+ *
+ * What hangs: O_NONBLOCK keeps the open of a FIFO from waiting, but the ring still waits with a read that could be
+ * polled (FIFO, terminal, O_NONBLOCK or not). So a read that takes longer than stall_ms is called back; for a regular
+ * file on a slow disk that is without effect or ends in the pool. O_NONBLOCK does no harm to regular files: cold ones
+ * are read as well. */
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <liburing.h>
+#include <poll.h>
+#include <semaphore.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#include "daemon/base/bytes.h"
+#include "daemon/base/clock.h"
+#include "daemon/base/mailbox.h"
+#include "daemon/base/thread.h"
+#include "daemon/io/reader_private.h"
+
+#define POOL_THREADS     2u                  /* one may hang on a dead mount, the other still judges */
+#define LEAVING_STALL_NS (1000ull * 1000000) /* patience with a silent read while the reader stops */
+#define READ_MAX         0x7ffff000u         /* bytes that the kernel reads at once, at most */
+#define BUFFERS_MAX      16384u              /* that one ring takes */
+
+enum operation {
+        OPERATION_OPEN,
+        OPERATION_READ,
+        OPERATION_CLOSE,
+        OPERATION_OTHER
+};
+
+/* user_data: the chain's index above, the operation in the lowest two bits. */
+#define USER_DATA(idx, operation) ((uint64_t)(idx) << 2 | (uint64_t)(operation))
+#define USER_DATA_LISTEN          USER_DATA(0, OPERATION_OTHER)
+#define USER_DATA_RECALL          USER_DATA(1, OPERATION_OTHER)
+
+/* One place of the file table and what is under way in it. */
+struct chain {
+        struct read_request *request; /* NULL: free */
+        uint64_t started_ns;          /* or last called back */
+        uint32_t n_left;              /* completions to come, of three */
+        int open_result, read_result;
+};
+
+struct uring {
+        struct reader *reader;
+        struct mailbox mailbox; /* submitters -> the ring's thread; itself in it = leave */
+        pthread_t thread;
+        sem_t is_opened; /* posted once open_result is set */
+        int open_result;
+        struct why open_why;
+        _Atomic bool is_told_to_leave;
+
+        /* The ring's thread only (SINGLE_ISSUER), from here to the end. */
+        struct io_uring ring;
+        struct chain *chains;  /* options.depth */
+        uint32_t *free_chains; /* a stack of indices */
+        uint32_t n_free;
+        bool is_listening; /* a poll of the mailbox's fd is in the ring */
+        bool is_leaving;
+        uint64_t checked_ns; /* when stalls were last looked for */
+};
+
+static struct io_uring_sqe *next_entry(struct uring *uring) {
+        struct io_uring_sqe *entry = io_uring_get_sqe(&uring->ring);
+
+        assert(entry); /* the ring was sized for everything one turn can ask */
+        return entry;
+}
+
+/* Behind the prep functions, which clear the flags. */
+static void mark(struct io_uring_sqe *entry, uint64_t user_data, unsigned flags) {
+        entry->user_data = user_data;
+        entry->flags |= (uint8_t)flags;
+}
+
+/* ---- opening the ring: the best that the kernel gives ---- */
+
+static int refuse(struct why *why, int error, const char *step) {
+        const char *name = strerrorname_np(-error);
+        const char *hint;
+
+        switch (-error) {
+        case EPERM:
+        case EACCES:
+                hint = ": seccomp or kernel.io_uring_disabled?";
+                break;
+        case ENOSYS:
+        case EINVAL:
+                hint = ": a kernel before 5.19?";
+                break;
+        case EMFILE:
+                hint = ": more files than RLIMIT_NOFILE allows";
+                break;
+        case ENOMEM:
+                hint = ": RLIMIT_MEMLOCK?";
+                break;
+        default:
+                hint = "";
+        }
+        return why_set(why, error, "io_uring refused at %s (%s%s)", step, name ? name : "unknown error", hint);
+}
+
+static int set_up(struct uring *uring) {
+        /* DEFER_TASKRUN: completions are worked on when this thread asks, not whenever the kernel interrupts it.
+         * SUBMIT_ALL: one bad entry does not keep back those behind it. Older kernels know fewer of them. */
+        static const unsigned FLAGS[] = {
+                IORING_SETUP_SUBMIT_ALL | IORING_SETUP_COOP_TASKRUN | IORING_SETUP_SINGLE_ISSUER |
+                        IORING_SETUP_DEFER_TASKRUN,
+                IORING_SETUP_SUBMIT_ALL | IORING_SETUP_COOP_TASKRUN,
+                0,
+        };
+        unsigned n_entries = 4 * uring->reader->options.depth + 2; /* chains of three, recalls, listening */
+        int r = -EINVAL;
+
+        for (size_t i = 0; i < sizeof(FLAGS) / sizeof(FLAGS[0]) && r == -EINVAL; i++)
+                r = io_uring_queue_init(n_entries, &uring->ring, FLAGS[i]);
+        return r;
+}
+
+static int wait_for_one(struct uring *uring) {
+        struct io_uring_cqe *completion;
+        int r;
+
+        do {
+                r = io_uring_submit_and_wait(&uring->ring, 1);
+        } while (r == -EINTR);
+        if (r < 0)
+                return r;
+
+        r = io_uring_wait_cqe(&uring->ring, &completion);
+        if (r < 0)
+                return r;
+        r = completion->res;
+        io_uring_cqe_seen(&uring->ring, completion);
+        return r;
+}
+
+/* A filter may let the ring be made and refuse what is asked of it, so one file is opened and closed for a try. */
+static int try_open(struct uring *uring) {
+        struct io_uring_sqe *entry;
+        int r;
+
+        entry = next_entry(uring);
+        io_uring_prep_openat_direct(entry, AT_FDCWD, "/", O_RDONLY | O_DIRECTORY, 0, 0);
+        r = wait_for_one(uring);
+        if (r < 0)
+                return r;
+
+        entry = next_entry(uring);
+        io_uring_prep_close_direct(entry, 0);
+        return wait_for_one(uring);
+}
+
+static int register_buffers(struct uring *uring, struct why *why) {
+        const struct reader_options *options = &uring->reader->options;
+        char size[BYTES_TEXT_MAX], limit[BYTES_TEXT_MAX];
+        struct rlimit memlock;
+        struct iovec *buffers;
+        int r;
+
+        if (options->n_buffers == 0)
+                return why_set(why, -ENOENT, "there are none");
+        if (options->n_buffers > BUFFERS_MAX)
+                return why_set(why, -EINVAL, "%" PRIu32 " are more than the %u that a ring takes", options->n_buffers,
+                               BUFFERS_MAX);
+
+        buffers = calloc(options->n_buffers, sizeof(*buffers));
+        if (!buffers)
+                return why_set(why, -ENOMEM, "no memory for the list of them");
+        for (uint32_t i = 0; i < options->n_buffers; i++)
+                buffers[i] = (struct iovec){ .iov_base = options->buffers + (size_t)i * options->buffer_bytes,
+                                             .iov_len = options->buffer_bytes };
+        r = io_uring_register_buffers(&uring->ring, buffers, options->n_buffers);
+        free(buffers);
+        if (r >= 0)
+                return 0;
+
+        getrlimit(RLIMIT_MEMLOCK, &memlock);
+        return why_errno(why, r, "%s refused, RLIMIT_MEMLOCK is %s; raise it, or read a little slower",
+                         format_bytes(size, options->n_buffers * (uint64_t)options->buffer_bytes),
+                         memlock.rlim_cur == RLIM_INFINITY ? "infinite" : format_bytes(limit, memlock.rlim_cur));
+}
+
+static int open_ring(struct uring *uring) {
+        struct reader *reader = uring->reader;
+        int r;
+
+        r = set_up(uring);
+        if (r < 0)
+                return refuse(&uring->open_why, r, "setup");
+
+        r = io_uring_register_files_sparse(&uring->ring, reader->options.depth);
+        if (r < 0) {
+                refuse(&uring->open_why, r, "registering files");
+                goto fail;
+        }
+
+        r = try_open(uring);
+        if (r < 0) {
+                refuse(&uring->open_why, r, "opening a file");
+                goto fail;
+        }
+
+        reader->report.has_fixed_buffers = register_buffers(uring, &reader->report.buffers_why) == 0;
+        return 0;
+
+fail:
+        io_uring_queue_exit(&uring->ring);
+        return r;
+}
+
+/* ---- a chain's life ---- */
+
+/* Is this the common case? Offsets are bounded because -1 would mean "where the file stands". */
+static bool fits_chain(const struct read_request *request) {
+        return request->length != READER_LENGTH_UNKNOWN && request->length > 0 && request->length < READ_MAX &&
+               request->offset <= INT64_MAX - READ_MAX && read_request_wanted(request) <= request->capacity;
+}
+
+static void go_slow_way(struct uring *uring, struct read_request *request) {
+        atomic_fetch_add_explicit(&uring->reader->counts.n_slow, 1, memory_order_relaxed);
+        reader_pool_submit(uring->reader, request);
+}
+
+static void begin_chain(struct uring *uring, struct read_request *request) {
+        unsigned n_wanted = (unsigned)read_request_wanted(request);
+        struct io_uring_sqe *entry;
+        struct chain *chain;
+        uint32_t idx;
+
+        assert(uring->n_free > 0); /* no more than depth are outstanding */
+        idx = uring->free_chains[--uring->n_free];
+        chain = &uring->chains[idx];
+        *chain = (struct chain){ .request = request, .started_ns = clock_now_ns(), .n_left = 3 };
+
+        /* No O_CLOEXEC: refused here, and what is only in the ring's table is not inherited. */
+        entry = next_entry(uring);
+        io_uring_prep_openat_direct(entry, request->dir_fd, request->path, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0, idx);
+        mark(entry, USER_DATA(idx, OPERATION_OPEN), IOSQE_IO_LINK);
+
+        entry = next_entry(uring);
+        if (request->idx_buffer >= 0 && uring->reader->report.has_fixed_buffers)
+                io_uring_prep_read_fixed(entry, (int)idx, request->buffer, n_wanted, request->offset,
+                                         request->idx_buffer);
+        else
+                io_uring_prep_read(entry, (int)idx, request->buffer, n_wanted, request->offset);
+        mark(entry, USER_DATA(idx, OPERATION_READ), IOSQE_FIXED_FILE | IOSQE_IO_HARDLINK);
+
+        entry = next_entry(uring);
+        io_uring_prep_close_direct(entry, idx);
+        mark(entry, USER_DATA(idx, OPERATION_CLOSE), 0);
+}
+
+/* All three completions are in: the place is free again, and so is the kernel's hold on the request's memory. Not a
+ * moment sooner: a close that is still to come would close the next chain's file. */
+static void end_chain(struct uring *uring, struct chain *chain) {
+        struct read_request *request = chain->request;
+
+        chain->request = NULL;
+        uring->free_chains[uring->n_free++] = (uint32_t)(chain - uring->chains);
+
+        if (chain->read_result >= 0 && (uint64_t)chain->read_result == request->length) {
+                request->n_bytes = request->length;
+                reader_finish(uring->reader, request);
+                return;
+        }
+        if (chain->open_result >= 0 && chain->read_result >= 0)
+                atomic_fetch_add_explicit(&uring->reader->counts.n_short, 1, memory_order_relaxed);
+        go_slow_way(uring, request);
+}
+
+static void close_by_force(struct uring *uring, uint32_t idx) {
+        int none = -1;
+
+        io_uring_register_files_update(&uring->ring, idx, &none, 1);
+}
+
+static void on_completion(struct uring *uring, uint64_t user_data, int result) {
+        uint32_t idx = (uint32_t)(user_data >> 2);
+        struct chain *chain;
+
+        if ((user_data & 3) == OPERATION_OTHER) {
+                if (user_data == USER_DATA_LISTEN)
+                        uring->is_listening = false; /* the next turn pops, then listens again */
+                return;
+        }
+
+        chain = &uring->chains[idx];
+        assert(chain->request);
+        switch ((enum operation)(user_data & 3)) {
+        case OPERATION_OPEN:
+                chain->open_result = result;
+                break;
+        case OPERATION_READ:
+                chain->read_result = result;
+                break;
+        default:
+                if (result < 0 && chain->open_result >= 0)
+                        close_by_force(uring, idx);
+        }
+        if (--chain->n_left == 0)
+                end_chain(uring, chain);
+}
+
+/* ---- the thread ---- */
+
+static void take_requests(struct uring *uring) {
+        struct reader *reader = uring->reader;
+        void *item;
+
+        while ((item = mailbox_pop(&uring->mailbox))) {
+                if (item == uring)
+                        uring->is_leaving = true;
+                else if (atomic_load(&reader->is_stopping))
+                        reader_cancel(reader, item);
+                else if (fits_chain(item))
+                        begin_chain(uring, item);
+                else
+                        go_slow_way(uring, item);
+        }
+}
+
+/* Only behind a pop that said NULL: that is what makes the fd speak. */
+static void listen_to_mailbox(struct uring *uring) {
+        struct io_uring_sqe *entry;
+
+        if (uring->is_listening)
+                return;
+
+        entry = next_entry(uring);
+        io_uring_prep_poll_add(entry, mailbox_fd(&uring->mailbox), POLLIN);
+        mark(entry, USER_DATA_LISTEN, 0);
+        uring->is_listening = true;
+}
+
+static uint64_t stall_ns(const struct uring *uring) {
+        uint64_t stall = uring->reader->options.stall_ms * 1000000ull;
+
+        return uring->is_leaving && stall > LEAVING_STALL_NS ? LEAVING_STALL_NS : stall;
+}
+
+static void recall(struct uring *uring, uint32_t idx, enum operation operation) {
+        struct io_uring_sqe *entry = next_entry(uring);
+
+        io_uring_prep_cancel64(entry, USER_DATA(idx, operation), 0);
+        mark(entry, USER_DATA_RECALL, 0);
+}
+
+static void recall_stalled(struct uring *uring) {
+        uint64_t now = clock_now_ns();
+
+        if (now - uring->checked_ns < stall_ns(uring) / 4)
+                return;
+        uring->checked_ns = now;
+
+        for (uint32_t i = 0; i < uring->reader->options.depth; i++) {
+                struct chain *chain = &uring->chains[i];
+
+                if (!chain->request || now - chain->started_ns < stall_ns(uring))
+                        continue;
+                chain->started_ns = now; /* and again after another stall_ms: it may hang at its next step */
+                recall(uring, i, chain->n_left == 3 ? OPERATION_OPEN : OPERATION_READ);
+        }
+}
+
+/* Sleeps until something was completed or came in, or it is time to look for stalls. Idle: no time-outs. */
+static void submit_and_wait(struct uring *uring) {
+        uint64_t check_ns = stall_ns(uring) / 4;
+        struct __kernel_timespec limit = { .tv_sec = (long long)(check_ns / 1000000000u),
+                                           .tv_nsec = (long long)(check_ns % 1000000000u) };
+        bool is_idle = uring->n_free == uring->reader->options.depth;
+        struct io_uring_cqe *completion;
+        int r;
+
+        r = io_uring_submit_and_wait_timeout(&uring->ring, &completion, 1, is_idle ? NULL : &limit, NULL);
+        /* What could not be submitted stays in the ring for the next turn; anything else is our own bug. */
+        assert(r >= 0 || r == -ETIME || r == -EINTR || r == -EAGAIN || r == -EBUSY || r == -ENOMEM);
+        if (r == -EAGAIN || r == -EBUSY || r == -ENOMEM)
+                usleep(1000);
+}
+
+static void reap(struct uring *uring) {
+        struct io_uring_cqe *completion;
+        unsigned head, n = 0;
+
+        io_uring_for_each_cqe(&uring->ring, head, completion) {
+                on_completion(uring, completion->user_data, completion->res);
+                n++;
+        }
+        io_uring_cq_advance(&uring->ring, n);
+}
+
+static void *uring_main(void *argument) {
+        struct uring *uring = argument;
+        struct reader *reader = uring->reader;
+        bool is_open;
+
+        /* The thread that opens the ring is the one that may use it. */
+        uring->open_result = open_ring(uring);
+        is_open = uring->open_result == 0;
+        sem_post(&uring->is_opened);
+
+        while (is_open) {
+                take_requests(uring);
+                if (uring->is_leaving && uring->n_free == reader->options.depth)
+                        break;
+                listen_to_mailbox(uring);
+                recall_stalled(uring);
+                submit_and_wait(uring);
+                reap(uring);
+        }
+
+        if (is_open)
+                io_uring_queue_exit(&uring->ring);
+        reader_thread_leaves(reader);
+        return NULL;
+}
+
+/* ---- from outside ---- */
+
+static void uring_free(struct uring *uring) {
+        mailbox_fini(&uring->mailbox);
+        sem_destroy(&uring->is_opened);
+        free(uring->free_chains);
+        free(uring->chains);
+        free(uring);
+}
+
+static int uring_new(struct reader *reader, struct uring **ret_uring) {
+        uint32_t depth = reader->options.depth;
+        struct uring *uring;
+        int r;
+
+        uring = calloc(1, sizeof(*uring));
+        if (!uring)
+                return -ENOMEM;
+        uring->reader = reader;
+        sem_init(&uring->is_opened, 0, 0);
+
+        uring->chains = calloc(depth, sizeof(*uring->chains));
+        uring->free_chains = calloc(depth, sizeof(*uring->free_chains));
+        r = uring->chains && uring->free_chains ? mailbox_init(&uring->mailbox, depth + 1) : -ENOMEM;
+        if (r < 0) {
+                uring_free(uring);
+                return r;
+        }
+        while (uring->n_free < depth) {
+                uring->free_chains[uring->n_free] = depth - 1 - uring->n_free;
+                uring->n_free++;
+        }
+
+        *ret_uring = uring;
+        return 0;
+}
+
+/* Starts the thread and waits for what it says of the ring. */
+static int start_thread(struct uring *uring, struct why *why) {
+        int r;
+
+        r = reader_thread_start(uring->reader, &uring->thread, "dl-reader", uring_main, uring);
+        if (r < 0)
+                return why_errno(why, r, "io_uring's thread");
+
+        while (sem_wait(&uring->is_opened) < 0)
+                assert(errno == EINTR);
+        if (uring->open_result < 0) {
+                thread_join(uring->thread);
+                if (why)
+                        *why = uring->open_why;
+        }
+        return uring->open_result;
+}
+
+static int uring_start(struct reader *reader, struct why *why) {
+        uint32_t n_threads = reader->options.n_threads < POOL_THREADS ? reader->options.n_threads : POOL_THREADS;
+        struct uring *uring = NULL;
+        int r;
+
+        r = uring_new(reader, &uring);
+        if (r < 0)
+                return why_errno(why, r, "io_uring's memory");
+
+        /* First, so that the ring's thread finds it. */
+        r = reader_pool_start(reader, n_threads, why);
+        if (r < 0) {
+                uring_free(uring);
+                return r;
+        }
+
+        r = start_thread(uring, why);
+        if (r < 0) {
+                reader_pool_leave(reader);
+                reader_pool_fini(reader);
+                uring_free(uring);
+                return r;
+        }
+
+        reader->uring = uring;
+        return 0;
+}
+
+static void uring_submit(struct reader *reader, struct read_request *request) {
+        int r = mailbox_push(&reader->uring->mailbox, request);
+
+        assert(r == 0); /* room for depth and for the word to leave */
+        (void)r;
+}
+
+static void uring_leave(struct reader *reader) {
+        struct uring *uring = reader->uring;
+        int r;
+
+        reader_pool_leave(reader);
+        if (atomic_exchange(&uring->is_told_to_leave, true))
+                return;
+        r = mailbox_push(&uring->mailbox, uring);
+        assert(r == 0);
+        (void)r;
+}
+
+static void uring_fini(struct reader *reader) {
+        struct uring *uring = reader->uring;
+        void *item;
+
+        thread_join(uring->thread);
+        reader_pool_fini(reader);
+        /* Last, as a done() above may have submitted once more. */
+        while ((item = mailbox_pop(&uring->mailbox)))
+                if (item != uring)
+                        reader_cancel(reader, item);
+
+        uring_free(uring);
+        reader->uring = NULL;
+}
+
+const struct reader_backend reader_uring = {
+        .name = "io_uring",
+        .start = uring_start,
+        .submit = uring_submit,
+        .leave = uring_leave,
+        .fini = uring_fini,
+};
