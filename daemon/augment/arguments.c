@@ -1,0 +1,180 @@
+/* augment/arguments.c: the values of a step's arguments, from text and to text. */
+#include "daemon/augment/step.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define NUMBER_TEXT_MAX 64u /* characters of one number; the longest that is needed has 24 */
+
+static size_t length_of(const char *text) {
+        return strcspn(text, ",) \t\r\n");
+}
+
+/* What was found, for messages: at least one character, not too many. */
+static int shown_length(const char *text) {
+        size_t n = length_of(text);
+
+        return n > 40 ? 40 : n == 0 ? 1 : (int)n;
+}
+
+static int refuse(const struct argument *argument, const char *text, const char *expected, struct why *why) {
+        if (*text == '\0')
+                return why_set(why, -EINVAL, "the text ends where %s should be; expected %s", argument->name, expected);
+        return why_set(why, -EINVAL, "%s: \"%.*s\" is not what is expected: %s", argument->name, shown_length(text), text,
+                       expected);
+}
+
+/* Reads n characters as a plain decimal number: no hexadecimal, no "inf", no "nan". */
+static int read_number(const char *text, size_t n, double *ret_number) {
+        char copy[NUMBER_TEXT_MAX];
+        char *end;
+        double number;
+
+        if (n == 0 || n >= sizeof(copy) || strspn(text, "0123456789.eE+-") < n)
+                return -EINVAL;
+        memcpy(copy, text, n);
+        copy[n] = '\0';
+        number = strtod(copy, &end);
+        if (*end || !isfinite(number))
+                return -EINVAL;
+        *ret_number = number;
+        return 0;
+}
+
+static int read_size(const char *text, size_t n, uint32_t *ret_size) {
+        uint32_t size = 0;
+
+        if (n == 0 || n > 5)
+                return -EINVAL;
+        for (size_t i = 0; i < n; i++) {
+                if (text[i] < '0' || text[i] > '9')
+                        return -EINVAL;
+                size = size * 10 + (uint32_t)(text[i] - '0');
+        }
+        if (size < 1 || size > RECIPE_SIZE_MAX)
+                return -EINVAL;
+        *ret_size = size;
+        return 0;
+}
+
+static int parse_size(const struct argument *argument, const char *text, struct value *value, struct why *why) {
+        size_t n = length_of(text), n_first = strcspn(text, ":,) \t\r\n");
+        char expected[80];
+        int r;
+
+        r = read_size(text, n_first, &value->height);
+        if (r == 0 && n_first < n)
+                r = read_size(text + n_first + 1, n - n_first - 1, &value->width);
+        else
+                value->width = argument->kind == ARGUMENT_SIZE ? value->height : 0;
+        if (r == 0)
+                return (int)n;
+
+        snprintf(expected, sizeof(expected), "a size in pixels, 1 to %u, or HEIGHT:WIDTH", RECIPE_SIZE_MAX);
+        return refuse(argument, text, expected, why);
+}
+
+static bool is_within(const struct argument *argument, double number) {
+        return number >= argument->minimum && number <= argument->maximum;
+}
+
+static int parse_range(const struct argument *argument, const char *text, struct value *value, struct why *why) {
+        size_t n = length_of(text), n_first = strcspn(text, ":,) \t\r\n");
+        struct range *range = &value->range;
+        char expected[120];
+
+        if (n_first < n && read_number(text, n_first, &range->from) == 0 &&
+            read_number(text + n_first + 1, n - n_first - 1, &range->to) == 0 && is_within(argument, range->from) &&
+            is_within(argument, range->to) && range->from <= range->to && range->to > 0)
+                return (int)n;
+
+        snprintf(expected, sizeof(expected), "FROM:TO with %g <= FROM <= TO <= %g, such as %.12s", argument->minimum,
+                 argument->maximum, argument->by_default);
+        return refuse(argument, text, expected, why);
+}
+
+static int parse_number(const struct argument *argument, const char *text, struct value *value, struct why *why) {
+        size_t n = length_of(text);
+        char expected[80];
+
+        if (read_number(text, n, &value->number) == 0 && is_within(argument, value->number))
+                return (int)n;
+        snprintf(expected, sizeof(expected), "a number from %g to %g", argument->minimum, argument->maximum);
+        return refuse(argument, text, expected, why);
+}
+
+static int parse_filter(const struct argument *argument, const char *text, struct value *value, struct why *why) {
+        size_t n = length_of(text);
+
+        for (unsigned i = 0; i < N_RESIZE_FILTERS; i++)
+                if (strlen(RESIZE_FILTER_NAMES[i]) == n && memcmp(text, RESIZE_FILTER_NAMES[i], n) == 0) {
+                        value->filter = i;
+                        return (int)n;
+                }
+        return refuse(argument, text, "box, bilinear, hamming, bicubic or lanczos", why);
+}
+
+int argument_parse(const struct argument *argument, const char *text, struct value *ret_value, struct why *why) {
+        struct value value = {};
+        int r = -EINVAL;
+
+        switch (argument->kind) {
+        case ARGUMENT_SIZE:
+        case ARGUMENT_SIZE_SHORT:
+                r = parse_size(argument, text, &value, why);
+                break;
+        case ARGUMENT_RANGE:
+                r = parse_range(argument, text, &value, why);
+                break;
+        case ARGUMENT_NUMBER:
+                r = parse_number(argument, text, &value, why);
+                break;
+        case ARGUMENT_FILTER:
+                r = parse_filter(argument, text, &value, why);
+                break;
+        case ARGUMENT_END:
+                break;
+        }
+        if (r > 0)
+                *ret_value = value;
+        return r;
+}
+
+static void print_number(double number, char *text, size_t size) {
+        for (int precision = 1; precision <= 17; precision++) {
+                snprintf(text, size, "%.*g", precision, number + 0.0); /* + 0.0: -0 is printed as 0 */
+                if (strtod(text, NULL) == number)
+                        return;
+        }
+}
+
+void argument_print(const struct argument *argument, const struct value *value, char *text, size_t size) {
+        char from[NUMBER_TEXT_MAX], to[NUMBER_TEXT_MAX];
+
+        switch (argument->kind) {
+        case ARGUMENT_SIZE:
+        case ARGUMENT_SIZE_SHORT:
+                if (value->width == (argument->kind == ARGUMENT_SIZE ? value->height : 0))
+                        snprintf(text, size, "%u", value->height);
+                else
+                        snprintf(text, size, "%u:%u", value->height, value->width);
+                break;
+        case ARGUMENT_RANGE:
+                print_number(value->range.from, from, sizeof(from));
+                print_number(value->range.to, to, sizeof(to));
+                snprintf(text, size, "%s:%s", from, to);
+                break;
+        case ARGUMENT_NUMBER:
+                print_number(value->number, text, size);
+                break;
+        case ARGUMENT_FILTER:
+                snprintf(text, size, "%s", RESIZE_FILTER_NAMES[value->filter]);
+                break;
+        case ARGUMENT_END:
+                *text = '\0';
+                break;
+        }
+}

@@ -1,0 +1,167 @@
+#include "daemon/augment/planner.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <inttypes.h>
+
+static struct stage *current(const struct planner *planner) {
+        return &planner->geometry->stages[planner->geometry->n_stages - 1];
+}
+
+static void begin_stage(struct planner *planner, uint32_t width, uint32_t height) {
+        struct box whole = { .width = width, .height = height };
+
+        assert(planner->geometry->n_stages <= DLP_STEPS_MAX);
+        planner->geometry->stages[planner->geometry->n_stages++] = (struct stage){
+                .source = whole,
+                .width = width,
+                .height = height,
+                .filter = RESIZE_BILINEAR,
+                .window = whole,
+                .canvas_width = width,
+                .canvas_height = height,
+        };
+}
+
+void planner_init(struct planner *planner, struct geometry *geometry, uint32_t width, uint32_t height) {
+        planner->geometry = geometry;
+        geometry->n_stages = 0;
+        begin_stage(planner, width, height);
+}
+
+uint32_t planner_width(const struct planner *planner) {
+        return current(planner)->canvas_width;
+}
+
+uint32_t planner_height(const struct planner *planner) {
+        return current(planner)->canvas_height;
+}
+
+static bool is_resampled(const struct stage *stage) {
+        return stage->width != stage->source.width || stage->height != stage->source.height;
+}
+
+static bool is_padded(const struct stage *stage) {
+        return stage->window.width != stage->canvas_width || stage->window.height != stage->canvas_height;
+}
+
+/* One axis of a crop: what stays of a window of `length` pixels that begins at `window` and is pasted at `paste`, when
+ * [crop, crop + n) of the canvas is kept. */
+static void crop_axis(uint32_t *window, uint32_t *length, uint32_t *paste, uint32_t crop, uint32_t n) {
+        uint32_t begin = *paste > crop ? *paste : crop;
+        uint32_t end = *paste + *length < crop + n ? *paste + *length : crop + n;
+
+        if (end <= begin) { /* only padding is left */
+                *length = 0;
+                *paste = 0;
+                return;
+        }
+        *window += begin - *paste;
+        *length = end - begin;
+        *paste = begin - crop;
+}
+
+void planner_crop(struct planner *planner, const struct box *box) {
+        struct stage *stage = current(planner);
+        uint32_t x;
+
+        assert(box->width > 0 && box->width <= stage->canvas_width && box->x <= stage->canvas_width - box->width);
+        assert(box->height > 0 && box->height <= stage->canvas_height && box->y <= stage->canvas_height - box->height);
+
+        x = stage->flip ? stage->canvas_width - box->x - box->width : box->x;
+        crop_axis(&stage->window.x, &stage->window.width, &stage->paste_x, x, box->width);
+        crop_axis(&stage->window.y, &stage->window.height, &stage->paste_y, box->y, box->height);
+        if (stage->window.width == 0 || stage->window.height == 0)
+                stage->window.width = stage->window.height = 0;
+        stage->canvas_width = box->width;
+        stage->canvas_height = box->height;
+}
+
+void planner_pad(struct planner *planner, uint32_t width, uint32_t height, uint32_t x, uint32_t y) {
+        struct stage *stage = current(planner);
+
+        assert(width >= stage->canvas_width && x <= width - stage->canvas_width);
+        assert(height >= stage->canvas_height && y <= height - stage->canvas_height);
+
+        stage->paste_x += stage->flip ? width - stage->canvas_width - x : x;
+        stage->paste_y += y;
+        stage->canvas_width = width;
+        stage->canvas_height = height;
+}
+
+void planner_flip(struct planner *planner) {
+        current(planner)->flip = !current(planner)->flip;
+}
+
+/* A window of pixels that are not resampled is a smaller source. */
+static void fold_window(struct stage *stage) {
+        if (is_resampled(stage) || stage->window.width == 0)
+                return;
+        stage->source.x += stage->window.x;
+        stage->source.y += stage->window.y;
+        stage->source.width = stage->width = stage->window.width;
+        stage->source.height = stage->height = stage->window.height;
+        stage->window.x = stage->window.y = 0;
+}
+
+static int check_sides(const struct stage *stage, uint64_t width, uint64_t height, struct why *why) {
+        const uint64_t limit = RECIPE_RESAMPLED_SIDE_MAX;
+
+        if (width > limit || height > limit || stage->canvas_width > limit || stage->canvas_height > limit)
+                return why_set(why, -EFBIG,
+                               "resizing %" PRIu32 " x %" PRIu32 " pixels to %" PRIu64 " x %" PRIu64
+                               " is above the limit of %" PRIu64 " pixels a side",
+                               stage->canvas_width, stage->canvas_height, width, height, limit);
+        return 0;
+}
+
+static int begin_next(struct planner *planner, struct why *why) {
+        uint32_t width = planner_width(planner), height = planner_height(planner);
+
+        if ((uint64_t)width * height > RECIPE_BETWEEN_PIXELS_MAX)
+                return why_set(why, -EFBIG,
+                               "%" PRIu32 " x %" PRIu32 " pixels between two steps of the pipeline are above the limit"
+                               " of %llu pixels", width, height, RECIPE_BETWEEN_PIXELS_MAX);
+        fold_window(current(planner));
+        begin_stage(planner, width, height);
+        return 0;
+}
+
+int planner_resize(struct planner *planner, uint64_t width, uint64_t height, enum resize_filter filter,
+                   struct why *why) {
+        struct stage *stage = current(planner);
+        int r;
+
+        if (width == stage->canvas_width && height == stage->canvas_height)
+                return 0;
+        r = check_sides(stage, width, height, why);
+        if (r < 0)
+                return r;
+
+        /* Mirroring first and resizing then is not the same to the last bit as the other way round. */
+        if (is_resampled(stage) || is_padded(stage) || stage->flip) {
+                r = begin_next(planner, why);
+                if (r < 0)
+                        return r;
+                stage = current(planner);
+        }
+
+        fold_window(stage);
+        stage->filter = filter;
+        stage->width = stage->window.width = stage->canvas_width = (uint32_t)width;
+        stage->height = stage->window.height = stage->canvas_height = (uint32_t)height;
+        return 0;
+}
+
+void planner_finish(struct planner *planner) {
+        struct geometry *geometry = planner->geometry;
+        const struct stage *first = &geometry->stages[0];
+        uint32_t width = first->source.width, height = first->source.height; /* of the picture, if nothing is cropped */
+
+        fold_window(current(planner));
+        geometry->source = first->source;
+        geometry->width = planner_width(planner);
+        geometry->height = planner_height(planner);
+        geometry->is_copy = geometry->n_stages == 1 && !is_resampled(first) && !is_padded(first) && !first->flip &&
+                            first->source.width == width && first->source.height == height;
+}

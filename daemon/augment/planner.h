@@ -1,0 +1,35 @@
+/* augment/planner.h: folds what the steps do to a picture's geometry into as few stages as give the same pixels. Private to
+ * this floor.
+ *
+ * Crops, padding and mirroring commute with each other if their numbers are adjusted, and a crop behind a resize is a
+ * window of it. Two resizes do not fold (each rounds), nor does a resize behind padding or mirroring: they begin a new
+ * stage. */
+#pragma once
+
+#include "daemon/augment/recipe.h"
+
+struct planner {
+        struct geometry *geometry; /* being written; its last stage is the current one */
+};
+
+/* Begins with the picture as it is. */
+void planner_init(struct planner *planner, struct geometry *geometry, uint32_t width, uint32_t height);
+
+/* Size of the picture as the next step sees it. */
+uint32_t planner_width(const struct planner *planner);
+uint32_t planner_height(const struct planner *planner);
+
+/* Keeps a box of it; within it and not empty (asserted). */
+void planner_crop(struct planner *planner, const struct box *box);
+
+/* Makes it larger, the new pixels black; (x, y) is where the old corner then is. */
+void planner_pad(struct planner *planner, uint32_t width, uint32_t height, uint32_t x, uint32_t y);
+
+/* Resamples it to width x height; nothing if it has that size. -EFBIG above the limits of recipe.h. */
+int planner_resize(struct planner *planner, uint64_t width, uint64_t height, enum resize_filter filter, struct why *why);
+
+/* Mirrors it left to right. */
+void planner_flip(struct planner *planner);
+
+/* Completes the geometry. */
+void planner_finish(struct planner *planner);

@@ -1,0 +1,376 @@
+#include "daemon/augment/recipe.h"
+
+#include "daemon/augment/step.h"
+#include "daemon/base/cleanup.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* One row a step. */
+static const struct step_type *const STEPS[] = {
+        &step_random_resized_crop,
+        &step_resize,
+        &step_center_crop,
+        &step_hflip,
+};
+
+#define STEP_NAMES "random_resized_crop, resize, center_crop, hflip, decode, raw"
+#define NORMAL_TEXT_MAX (DLP_STEPS_MAX * 256u) /* bytes: a step with all its arguments has at most 180 */
+
+struct step {
+        const struct step_type *type;
+        struct value values[ARGUMENTS_MAX];
+};
+
+struct recipe {
+        enum recipe_kind kind;
+        uint32_t n_steps;
+        struct step steps[DLP_STEPS_MAX]; /* without `decode`, which does nothing */
+        char text[NORMAL_TEXT_MAX];
+};
+
+/* ---- reading ------------------------------------------------------------------------------------------------------------ */
+
+struct reader {
+        const char *text; /* from its beginning, for columns */
+        const char *at;
+        struct why *why;
+};
+
+static size_t column(const struct reader *reader, const char *at) {
+        return (size_t)(at - reader->text) + 1;
+}
+
+static void skip_blanks(struct reader *reader) {
+        reader->at += strspn(reader->at, " \t\r\n");
+}
+
+static size_t word_length(const char *text) {
+        return strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_");
+}
+
+/* Is there a word of n characters, and is it this one? */
+static bool word_is(const char *word, size_t n, const char *name) {
+        return strlen(name) == n && memcmp(word, name, n) == 0;
+}
+
+static int shown(size_t n) {
+        return n > 40 ? 40 : (int)n;
+}
+
+static int refuse_here(const struct reader *reader, const char *expected) {
+        size_t at = column(reader, reader->at);
+
+        if (*reader->at == '\0')
+                return why_set(reader->why, -EINVAL, "pipeline, column %zu: the text ends; expected %s", at, expected);
+        if (*reader->at < ' ' || *reader->at > '~')
+                return why_set(reader->why, -EINVAL, "pipeline, column %zu: byte 0x%02x; expected %s", at,
+                               (unsigned char)*reader->at, expected);
+        return why_set(reader->why, -EINVAL, "pipeline, column %zu: \"%c\"; expected %s", at, *reader->at, expected);
+}
+
+static const struct step_type *find_step(const char *word, size_t n) {
+        for (size_t i = 0; i < ARRAY_SIZE(STEPS); i++)
+                if (word_is(word, n, STEPS[i]->name))
+                        return STEPS[i];
+        return NULL;
+}
+
+/* ---- arguments of a step ------------------------------------------------------------------------------------------------- */
+
+static unsigned count_arguments(const struct step_type *type) {
+        unsigned n = 0;
+
+        while (type->arguments[n].kind != ARGUMENT_END)
+                n++;
+        return n;
+}
+
+static int refuse_key(const struct reader *reader, const struct step_type *type, size_t n_word) {
+        char names[160] = "";
+
+        for (unsigned i = 0; i < count_arguments(type); i++) {
+                size_t n = strlen(names);
+
+                snprintf(names + n, sizeof(names) - n, "%s%s", i ? ", " : "", type->arguments[i].name);
+        }
+        return why_set(reader->why, -EINVAL, "pipeline, column %zu: %s has no argument \"%.*s\"; it has %s",
+                       column(reader, reader->at), type->name, shown(n_word), reader->at, names);
+}
+
+/* Reads the value of one argument behind its key, if any. */
+static int read_value(struct reader *reader, const struct step_type *type, unsigned idx, struct step *step,
+                      unsigned *given) {
+        struct why detail = {};
+        int r;
+
+        if (*given & 1u << idx)
+                return why_set(reader->why, -EINVAL, "pipeline, column %zu: %s of %s is given twice",
+                               column(reader, reader->at), type->arguments[idx].name, type->name);
+        r = argument_parse(&type->arguments[idx], reader->at, &step->values[idx], &detail);
+        if (r < 0)
+                return why_set(reader->why, r, "pipeline, column %zu: %s", column(reader, reader->at), detail.text);
+        reader->at += r;
+        *given |= 1u << idx;
+        return 0;
+}
+
+/* Finds which argument comes next: the named one, or the next in sequence. Leaves the reader at its value. */
+static int read_key(struct reader *reader, const struct step_type *type, unsigned *next, bool *named, unsigned *ret_idx) {
+        unsigned n_arguments = count_arguments(type);
+        size_t n_word = word_length(reader->at);
+        const char *equals = reader->at + n_word + strspn(reader->at + n_word, " \t");
+
+        if (n_word > 0 && *equals == '=') {
+                for (unsigned i = 0; i < n_arguments; i++)
+                        if (word_is(reader->at, n_word, type->arguments[i].name)) {
+                                reader->at = equals + 1;
+                                skip_blanks(reader);
+                                *named = true;
+                                *ret_idx = i;
+                                return 0;
+                        }
+                return refuse_key(reader, type, n_word);
+        }
+        if (*named)
+                return refuse_here(reader, "key=value, as behind another key=value");
+        if (*next >= n_arguments)
+                return refuse_here(reader, "\")\": the step has no more arguments");
+        *ret_idx = (*next)++;
+        return 0;
+}
+
+/* Reads "(...)" if it is there. */
+static int read_arguments(struct reader *reader, const struct step_type *type, struct step *step, unsigned *given) {
+        unsigned next = 0, idx = 0;
+        bool named = false;
+        int r;
+
+        if (*reader->at != '(')
+                return 0;
+        reader->at++;
+        skip_blanks(reader);
+        if (*reader->at == ')') {
+                reader->at++;
+                return 0;
+        }
+        for (;;) {
+                r = read_key(reader, type, &next, &named, &idx);
+                if (r < 0)
+                        return r;
+                r = read_value(reader, type, idx, step, given);
+                if (r < 0)
+                        return r;
+                skip_blanks(reader);
+                if (*reader->at != ',' && *reader->at != ')')
+                        return refuse_here(reader, "\",\" or \")\"");
+                if (*reader->at++ == ')')
+                        return 0;
+                skip_blanks(reader);
+        }
+}
+
+static int fill_defaults(const struct reader *reader, const char *word, struct step *step, unsigned given) {
+        const struct step_type *type = step->type;
+
+        for (unsigned i = 0; i < count_arguments(type); i++) {
+                int r;
+
+                if (given & 1u << i)
+                        continue;
+                if (!type->arguments[i].by_default)
+                        return why_set(reader->why, -EINVAL, "pipeline, column %zu: %s needs its %s, as in %s",
+                                       column(reader, word), type->name, type->arguments[i].name, type->example);
+                r = argument_parse(&type->arguments[i], type->arguments[i].by_default, &step->values[i], NULL);
+                assert(r > 0);
+        }
+        return 0;
+}
+
+/* ---- steps ------------------------------------------------------------------------------------------------------------------ */
+
+static int read_step(struct reader *reader, const struct step_type *type, const char *word, struct recipe *recipe) {
+        struct step *step = &recipe->steps[recipe->n_steps];
+        unsigned given = 0;
+        int r;
+
+        if (recipe->n_steps == DLP_STEPS_MAX)
+                return why_set(reader->why, -EINVAL, "pipeline, column %zu: more than %u steps, which is the limit",
+                               column(reader, word), DLP_STEPS_MAX);
+        step->type = type;
+        r = read_arguments(reader, type, step, &given);
+        if (r < 0)
+                return r;
+        r = fill_defaults(reader, word, step, given);
+        if (r < 0)
+                return r;
+        recipe->n_steps++;
+        return 0;
+}
+
+/* `raw` and `decode` are not steps of the table: they do nothing to a pixel. `place` counts from 0. */
+static int read_mode(struct reader *reader, const char *word, size_t n_word, unsigned place, struct recipe *recipe) {
+        bool is_raw = word_is(word, n_word, "raw");
+
+        if (is_raw && place > 0)
+                return why_set(reader->why, -EINVAL,
+                               "pipeline, column %zu: \"raw\" hands out the encoded bytes and stands alone",
+                               column(reader, word));
+        if (!is_raw && place > 0)
+                return why_set(reader->why, -EINVAL, "pipeline, column %zu: \"decode\" can only be the first step",
+                               column(reader, word));
+        if (*reader->at == '(') {
+                reader->at++;
+                skip_blanks(reader);
+                if (*reader->at != ')')
+                        return refuse_here(reader, is_raw ? "\")\": raw has no arguments" : "\")\": decode has no arguments");
+                reader->at++;
+        }
+        recipe->kind = is_raw ? RECIPE_RAW : RECIPE_PIXELS;
+        return 0;
+}
+
+static int read_one(struct reader *reader, unsigned place, struct recipe *recipe) {
+        const char *word = reader->at;
+        size_t n_word = word_length(word);
+        const struct step_type *type = find_step(word, n_word);
+
+        if (n_word == 0)
+                return refuse_here(reader, "the name of a step: " STEP_NAMES);
+        if (recipe->kind == RECIPE_RAW)
+                return why_set(reader->why, -EINVAL,
+                               "pipeline, column %zu: \"%.*s\" behind \"raw\", which hands out the encoded bytes and"
+                               " stands alone", column(reader, word), shown(n_word), word);
+        reader->at += n_word;
+        if (type)
+                return read_step(reader, type, word, recipe);
+        if (word_is(word, n_word, "raw") || word_is(word, n_word, "decode"))
+                return read_mode(reader, word, n_word, place, recipe);
+        return why_set(reader->why, -EINVAL, "pipeline, column %zu: \"%.*s\" is no step; the steps are " STEP_NAMES,
+                       column(reader, word), shown(n_word), word);
+}
+
+static int read_all(struct reader *reader, struct recipe *recipe) {
+        skip_blanks(reader);
+        if (*reader->at == '\0')
+                return why_set(reader->why, -EINVAL,
+                               "the pipeline is empty; write what is to be done with a picture, for example"
+                               " \"random_resized_crop(224) hflip(0.5)\", or \"decode\", or \"raw\"");
+
+        for (unsigned place = 0; *reader->at; place++) {
+                int r = read_one(reader, place, recipe);
+
+                if (r < 0)
+                        return r;
+                if (*reader->at && !strchr(" \t\r\n", *reader->at))
+                        return refuse_here(reader, "a blank and the next step, or the end");
+                skip_blanks(reader);
+        }
+        return 0;
+}
+
+/* ---- the normal text ---------------------------------------------------------------------------------------------------------- */
+
+static void print_step(const struct step *step, char *text, size_t size) {
+        const struct step_type *type = step->type;
+        size_t n = (size_t)snprintf(text, size, "%s(", type->name);
+
+        for (unsigned i = 0; i < count_arguments(type); i++) {
+                char value[160];
+
+                argument_print(&type->arguments[i], &step->values[i], value, sizeof(value));
+                if (i == 0)
+                        n += (size_t)snprintf(text + n, size - n, "%s", value);
+                else
+                        n += (size_t)snprintf(text + n, size - n, ", %s=%s", type->arguments[i].name, value);
+        }
+        snprintf(text + n, size - n, ")");
+}
+
+static void print_recipe(struct recipe *recipe) {
+        size_t n = 0;
+
+        if (recipe->n_steps == 0)
+                strcpy(recipe->text, recipe->kind == RECIPE_RAW ? "raw" : "decode");
+        for (uint32_t i = 0; i < recipe->n_steps; i++) {
+                char text[NORMAL_TEXT_MAX / DLP_STEPS_MAX - 1];
+
+                print_step(&recipe->steps[i], text, sizeof(text));
+                n += (size_t)snprintf(recipe->text + n, sizeof(recipe->text) - n, "%s%s", i ? " " : "", text);
+        }
+}
+
+/* ---- outside -------------------------------------------------------------------------------------------------------------------- */
+
+int recipe_parse(const char *text, struct recipe **ret_recipe, struct why *why) {
+        _cleanup_(recipe_freep) struct recipe *recipe = NULL;
+        struct reader reader = { .text = text, .at = text, .why = why };
+        int r;
+
+        if (strnlen(text, DLP_PIPELINE_MAX) == DLP_PIPELINE_MAX)
+                return why_set(why, -EINVAL, "the pipeline's text is longer than %u bytes, which is the limit",
+                               DLP_PIPELINE_MAX - 1);
+        recipe = calloc(1, sizeof(*recipe));
+        if (!recipe)
+                return why_set(why, -ENOMEM, "no memory for a pipeline");
+
+        recipe->kind = RECIPE_PIXELS;
+        r = read_all(&reader, recipe);
+        if (r < 0)
+                return r;
+        print_recipe(recipe);
+        *ret_recipe = TAKE_PTR(recipe);
+        return 0;
+}
+
+void recipe_free(struct recipe *recipe) {
+        free(recipe);
+}
+
+void recipe_freep(struct recipe **recipe) {
+        recipe_free(*recipe);
+}
+
+enum recipe_kind recipe_kind(const struct recipe *recipe) {
+        return recipe->kind;
+}
+
+const char *recipe_text(const struct recipe *recipe) {
+        return recipe->text;
+}
+
+int recipe_output(const struct recipe *recipe, uint32_t *ret_height, uint32_t *ret_width) {
+        uint32_t height = 0, width = 0;
+
+        for (uint32_t i = 0; i < recipe->n_steps; i++)
+                recipe->steps[i].type->output(recipe->steps[i].values, &height, &width);
+        if (height == 0)
+                return RECIPE_VARIES;
+        *ret_height = height;
+        *ret_width = width;
+        return 0;
+}
+
+int recipe_plan(const struct recipe *recipe, uint32_t width, uint32_t height, uint64_t seed, uint32_t epoch,
+                uint64_t sample, struct geometry *ret_geometry, struct why *why) {
+        struct planner planner;
+
+        assert(recipe->kind == RECIPE_PIXELS && width > 0 && height > 0);
+
+        planner_init(&planner, ret_geometry, width, height);
+        for (uint32_t i = 0; i < recipe->n_steps; i++) {
+                const struct step *step = &recipe->steps[i];
+                struct philox philox;
+                int r;
+
+                philox_init(&philox, seed, epoch, sample, (uint16_t)(i + 1)); /* `decode` is number 0, written or not */
+                r = step->type->plan(step->values, &philox, &planner, why);
+                if (r < 0)
+                        return r;
+        }
+        planner_finish(&planner);
+        return 0;
+}

@@ -1,0 +1,66 @@
+/* augment/resize.h: resampling with the very bits of Pillow's Image.resize() for 8-bit RGB.
+ *
+ * The method (docs of Pillow, src/libImaging/Resample.c is the reference for its results): each output pixel is a
+ * weighted sum of the source pixels below a filter, first along the rows, then along the columns; weights are computed in
+ * float64 and kept as integers with 22 binary digits; each of the two passes rounds and clips to 8 bits. All integer sums
+ * are exact, so any sequence of summation gives the same bits, which is what the SIMD form lives on.
+ *
+ * What is resampled is a view, whose edges are the picture's edges: pixels outside are never looked at. (So crop, then
+ * resize, as torchvision does; not Pillow's resize(box=...).) Only a window of the output is computed, mirrored if asked:
+ * a centre crop and a flip after a resize cost nothing. */
+#pragma once
+
+#include "daemon/base/box.h"
+#include "daemon/base/why.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum resize_filter {
+        RESIZE_BOX,
+        RESIZE_BILINEAR,
+        RESIZE_HAMMING,
+        RESIZE_BICUBIC,
+        RESIZE_LANCZOS,
+        N_RESIZE_FILTERS,
+};
+
+/* Names as in Pillow, in small letters: index = enum resize_filter. */
+extern const char *const RESIZE_FILTER_NAMES[N_RESIZE_FILTERS];
+
+/* Which code computes. All give the same bits. */
+enum resize_code {
+        RESIZE_CODE_BEST, /* what this CPU does fastest */
+        RESIZE_CODE_SCALAR,
+        RESIZE_CODE_AVX2,
+};
+
+struct resize_job {
+        uint32_t width, height; /* of the whole output, at least 1 */
+        struct box window;      /* the part of it to compute: not empty, within it */
+        enum resize_filter filter;
+        bool flip;              /* mirror the window, left to right */
+};
+
+/* Owns tables and rows, which grow on demand and are kept: nothing is allocated once the sizes have been seen. Of one
+ * thread at a time. */
+struct resizer;
+
+/* -ENOTSUP: this CPU cannot run the code that was asked for by name. */
+int resizer_new(enum resize_code code, struct resizer **ret_resizer, struct why *why);
+
+/* Takes NULL. */
+void resizer_free(struct resizer *resizer);
+void resizer_freep(struct resizer **resizer);
+
+/* Writes the window to `out`: window.height rows of window.width pixels, `stride` bytes apart. Not a byte outside of
+ * those rows is written, and none outside the view is read. -ENOMEM; else 0. */
+int resizer_run(struct resizer *resizer, const struct view *source, const struct resize_job *job, uint8_t *out,
+                size_t stride, struct why *why);
+
+/* What it holds at present, for accounting. */
+size_t resizer_bytes(const struct resizer *resizer);
+
+/* "avx2" or "scalar", for status and logs. */
+const char *resizer_code_name(const struct resizer *resizer);

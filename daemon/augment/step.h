@@ -1,0 +1,59 @@
+/* augment/step.h: what a step of a pipeline is. Private to this floor.
+ *
+ * A step is a file step_NAME.c with one struct step_type, and a row of the table in recipe.c. It declares its arguments;
+ * reading, checking and printing them is done for all steps alike in arguments.c. A step that moves pixels about says so
+ * to the planner (planner.h) and never touches one. */
+#pragma once
+
+#include "daemon/augment/crop.h"
+#include "daemon/augment/planner.h"
+#include "daemon/augment/resize.h"
+
+#define ARGUMENTS_MAX 4u
+
+enum argument_kind {
+        ARGUMENT_END,          /* behind the last argument */
+        ARGUMENT_SIZE,         /* 224 = 224:224, or height:width */
+        ARGUMENT_SIZE_SHORT,   /* 224 = the short side, width is then 0; or height:width */
+        ARGUMENT_RANGE,        /* from:to */
+        ARGUMENT_NUMBER,
+        ARGUMENT_FILTER,       /* a name out of RESIZE_FILTER_NAMES */
+};
+
+struct argument {
+        enum argument_kind kind;
+        const char *name;
+        const char *by_default;  /* as text; NULL: must be given */
+        double minimum, maximum; /* of ranges and numbers, both included */
+};
+
+struct value {
+        uint32_t height, width;
+        struct range range;
+        double number;
+        enum resize_filter filter;
+};
+
+struct step_type {
+        const char *name;
+        const char *example;                           /* for messages: "random_resized_crop(224)" */
+        struct argument arguments[ARGUMENTS_MAX + 1];  /* positional ones in this sequence */
+
+        /* Draws, and tells the planner. */
+        int (*plan)(const struct value *values, struct philox *philox, struct planner *planner, struct why *why);
+
+        /* The size behind the step, given the one before; 0 x 0 is "depends on the picture". */
+        void (*output)(const struct value *values, uint32_t *height, uint32_t *width);
+};
+
+extern const struct step_type step_random_resized_crop;
+extern const struct step_type step_resize;
+extern const struct step_type step_center_crop;
+extern const struct step_type step_hflip;
+
+/* Reads one value from `text`, which ends before any of ",) \t\n" or at the end. Returns the bytes read, at least one;
+ * -EINVAL with what is allowed. */
+int argument_parse(const struct argument *argument, const char *text, struct value *ret_value, struct why *why);
+
+/* Writes a value as argument_parse() reads it: the shortest text that gives the same value. */
+void argument_print(const struct argument *argument, const struct value *value, char *text, size_t size);

@@ -1,0 +1,25 @@
+/* augment/step_hflip.c: torchvision's RandomHorizontalFlip. */
+#include "daemon/augment/step.h"
+
+enum { PROBABILITY };
+
+static int plan(const struct value *values, struct philox *philox, struct planner *planner, struct why *why) {
+        (void)why;
+        if (philox_f32(philox) < (float)values[PROBABILITY].number) /* drawn for 0 and 1, too, as torchvision does */
+                planner_flip(planner);
+        return 0;
+}
+
+static void output(const struct value *values, uint32_t *height, uint32_t *width) {
+        (void)values;
+        (void)height; /* as it was */
+        (void)width;
+}
+
+const struct step_type step_hflip = {
+        .name = "hflip",
+        .example = "hflip(0.5)",
+        .arguments = { [PROBABILITY] = { ARGUMENT_NUMBER, "p", "0.5", 0, 1 } },
+        .plan = plan,
+        .output = output,
+};

@@ -1,0 +1,31 @@
+/* augment/step_random_resized_crop.c: torchvision's RandomResizedCrop. */
+#include "daemon/augment/step.h"
+
+enum { SIZE, SCALE, RATIO, INTERPOLATION };
+
+static int plan(const struct value *values, struct philox *philox, struct planner *planner, struct why *why) {
+        struct box box;
+
+        crop_random_resized(philox, planner_width(planner), planner_height(planner), values[SCALE].range,
+                            values[RATIO].range, &box);
+        planner_crop(planner, &box);
+        return planner_resize(planner, values[SIZE].width, values[SIZE].height, values[INTERPOLATION].filter, why);
+}
+
+static void output(const struct value *values, uint32_t *height, uint32_t *width) {
+        *height = values[SIZE].height;
+        *width = values[SIZE].width;
+}
+
+const struct step_type step_random_resized_crop = {
+        .name = "random_resized_crop",
+        .example = "random_resized_crop(224)",
+        .arguments = {
+                [SIZE] = { ARGUMENT_SIZE, "size", NULL },
+                [SCALE] = { ARGUMENT_RANGE, "scale", "0.08:1", 0, 100 },
+                [RATIO] = { ARGUMENT_RANGE, "ratio", "0.75:1.3333333333333333", 0.001, 1000 },
+                [INTERPOLATION] = { ARGUMENT_FILTER, "interpolation", "bilinear" },
+        },
+        .plan = plan,
+        .output = output,
+};

@@ -1,0 +1,36 @@
+/* augment/step_resize.c: torchvision's Resize: one number is the short side, two are height and width. */
+#include "daemon/augment/step.h"
+
+enum { SIZE, INTERPOLATION };
+
+static int plan(const struct value *values, struct philox *philox, struct planner *planner, struct why *why) {
+        uint64_t width = values[SIZE].width, height = values[SIZE].height;
+
+        (void)philox; /* draws nothing */
+        if (width == 0)
+                crop_resize_short(planner_width(planner), planner_height(planner), values[SIZE].height, &width, &height);
+        return planner_resize(planner, width, height, values[INTERPOLATION].filter, why);
+}
+
+static void output(const struct value *values, uint32_t *height, uint32_t *width) {
+        uint64_t new_width = values[SIZE].width, new_height = values[SIZE].height;
+
+        if (new_width == 0) {
+                if (*width == 0)
+                        return; /* depends on the picture, and still does */
+                crop_resize_short(*width, *height, values[SIZE].height, &new_width, &new_height);
+        }
+        *width = (uint32_t)new_width; /* from sizes below 16384: the long side stays below 2^28 */
+        *height = (uint32_t)new_height;
+}
+
+const struct step_type step_resize = {
+        .name = "resize",
+        .example = "resize(256)",
+        .arguments = {
+                [SIZE] = { ARGUMENT_SIZE_SHORT, "size", NULL },
+                [INTERPOLATION] = { ARGUMENT_FILTER, "interpolation", "bilinear" },
+        },
+        .plan = plan,
+        .output = output,
+};

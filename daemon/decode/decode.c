@@ -1,0 +1,252 @@
+#include "daemon/decode/decode.h"
+
+#include "daemon/base/cleanup.h"
+#include "daemon/decode/format.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+/* One row a format. */
+static const struct format *const FORMATS[] = { &format_jpeg, &format_png, &format_webp };
+
+#define N_FORMATS ARRAY_SIZE(FORMATS)
+#define FORMAT_NAMES "JPEG, PNG, WebP"
+
+struct decoder {
+        struct decode_limits limits;
+        void *states[N_FORMATS]; /* NULL until the first picture of the format */
+        size_t idx_format;       /* of the open picture */
+        bool is_open;            /* between a successful open and its read */
+        struct image_info info;
+        struct scratch pixels;   /* a whole picture, of which the caller sees a box */
+        struct scratch work;     /* for the format's own use */
+};
+
+/* ---- formats that are recognised in order to be refused by their name --------------------------------------------- */
+
+struct magic {
+        const char *name;
+        size_t offset, n_bytes;
+        const char *bytes;
+};
+
+static const struct magic UNHANDLED[] = {
+        { "GIF", 0, 4, "GIF8" },
+        { "BMP", 0, 2, "BM" },
+        { "TIFF", 0, 4, "II*\0" },
+        { "TIFF", 0, 4, "MM\0*" },
+        { "JPEG 2000", 0, 12, "\0\0\0\x0cjP  \r\n\x87\n" },
+        { "JPEG 2000 code stream", 0, 4, "\xff\x4f\xff\x51" },
+        { "JPEG XL", 0, 2, "\xff\x0a" },
+        { "JPEG XL", 0, 12, "\0\0\0\x0cJXL \r\n\x87\n" },
+        { "AVIF", 4, 8, "ftypavif" },
+        { "HEIF", 4, 7, "ftyphei" },
+        { "HEIF", 4, 8, "ftypmif1" },
+        { "PSD", 0, 4, "8BPS" },
+        { "ICO", 0, 4, "\0\0\1\0" },
+        { "PDF", 0, 5, "%PDF-" },
+        { "gzip", 0, 2, "\x1f\x8b" },
+        { "ZIP", 0, 4, "PK\3\4" },
+};
+
+static bool looks_like_pnm(const uint8_t *bytes, size_t n_bytes) {
+        return n_bytes >= 3 && bytes[0] == 'P' && bytes[1] >= '1' && bytes[1] <= '7' &&
+               (bytes[2] == '\n' || bytes[2] == ' ' || bytes[2] == '\r' || bytes[2] == '\t' || bytes[2] == '#');
+}
+
+/* An error page that was saved under a picture's name begins with a tag, perhaps after blanks or a byte order mark. */
+static bool looks_like_markup(const uint8_t *bytes, size_t n_bytes) {
+        static const char *const tags[] = { "<!doctype", "<html", "<head", "<body", "<?xml", "<svg", "<!--" };
+        size_t i = n_bytes >= 3 && memcmp(bytes, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
+
+        while (i < n_bytes && i < 1024 && strchr(" \t\r\n", bytes[i]) && bytes[i])
+                i++;
+        for (size_t t = 0; t < ARRAY_SIZE(tags); t++) {
+                size_t n_tag = strlen(tags[t]);
+
+                if (n_bytes - i >= n_tag && strncasecmp((const char *)bytes + i, tags[t], n_tag) == 0)
+                        return true;
+        }
+        return false;
+}
+
+static const char *name_unhandled(const uint8_t *bytes, size_t n_bytes) {
+        for (size_t i = 0; i < ARRAY_SIZE(UNHANDLED); i++) {
+                const struct magic *magic = &UNHANDLED[i];
+
+                if (n_bytes >= magic->offset + magic->n_bytes &&
+                    memcmp(bytes + magic->offset, magic->bytes, magic->n_bytes) == 0)
+                        return magic->name;
+        }
+        if (looks_like_pnm(bytes, n_bytes))
+                return "PNM (PBM, PGM, PPM)";
+        if (looks_like_markup(bytes, n_bytes))
+                return "HTML or XML text";
+        return NULL;
+}
+
+static int refuse_format(const uint8_t *bytes, size_t n_bytes, struct why *why) {
+        const char *name = name_unhandled(bytes, n_bytes);
+        char begins[3 * 8 + 1] = "";
+
+        if (n_bytes == 0)
+                return why_set(why, -EBADMSG, "the file is empty");
+        if (name)
+                return why_set(why, -ENOTSUP, "the file is %s, which is not handled; handled are " FORMAT_NAMES, name);
+
+        for (size_t i = 0; i < 8 && i < n_bytes; i++)
+                snprintf(begins + 3 * i, 4, " %02x", bytes[i]);
+        return why_set(why, -ENOTSUP, "the file is of no known picture format (%zu bytes, beginning with%s); handled are "
+                       FORMAT_NAMES, n_bytes, begins);
+}
+
+const char *decode_format_names(void) {
+        return FORMAT_NAMES;
+}
+
+/* ---- what the formats share ---------------------------------------------------------------------------------------- */
+
+int check_pixels(const struct decode_limits *limits, uint32_t width, uint32_t height, struct why *why) {
+        uint64_t n_pixels = (uint64_t)width * height;
+
+        if (n_pixels > limits->max_pixels)
+                return why_set(why, -EFBIG,
+                               "the picture says that it has %" PRIu32 " x %" PRIu32 " = %" PRIu64
+                               " pixels; the limit is %" PRIu64 " pixels", width, height, n_pixels, limits->max_pixels);
+        return 0;
+}
+
+#define SCRATCH_STEP (256u << 10) /* bytes: grows in steps, or each slightly larger picture would allocate */
+
+static void scratch_release(struct scratch *scratch) {
+        free(scratch->bytes);
+        *scratch = (struct scratch){};
+}
+
+int scratch_reserve(struct scratch *scratch, uint64_t n_bytes, const struct decode_limits *limits, struct why *why) {
+        if (n_bytes <= scratch->n_bytes)
+                return 0;
+        if (n_bytes > limits->max_scratch_bytes)
+                return why_set(why, -EFBIG,
+                               "the picture needs %" PRIu64 " bytes of scratch memory; the limit is %" PRIu64 " bytes",
+                               n_bytes, limits->max_scratch_bytes);
+
+        scratch_release(scratch); /* first, so that old and new are never held together */
+        n_bytes = (n_bytes + SCRATCH_STEP - 1) / SCRATCH_STEP * SCRATCH_STEP;
+        scratch->bytes = malloc(n_bytes);
+        if (!scratch->bytes)
+                return why_set(why, -ENOMEM, "no memory for %" PRIu64 " bytes of scratch for a picture", n_bytes);
+        scratch->n_bytes = n_bytes;
+        return 0;
+}
+
+/* ---- the decoder ---------------------------------------------------------------------------------------------------- */
+
+int decoder_new(const struct decode_limits *limits, struct decoder **ret_decoder, struct why *why) {
+        struct decoder *decoder = calloc(1, sizeof(*decoder));
+
+        if (!decoder)
+                return why_set(why, -ENOMEM, "no memory for a decoder");
+        decoder->limits = *limits;
+        *ret_decoder = decoder;
+        return 0;
+}
+
+void decoder_free(struct decoder *decoder) {
+        if (!decoder)
+                return;
+        for (size_t i = 0; i < N_FORMATS; i++)
+                if (decoder->states[i])
+                        FORMATS[i]->state_free(decoder->states[i]);
+        scratch_release(&decoder->pixels);
+        scratch_release(&decoder->work);
+        free(decoder);
+}
+
+void decoder_freep(struct decoder **decoder) {
+        decoder_free(*decoder);
+}
+
+void decoder_close(struct decoder *decoder) {
+        decoder->is_open = false;
+        if (decoder->pixels.n_bytes > DECODE_SCRATCH_KEEP)
+                scratch_release(&decoder->pixels);
+        if (decoder->work.n_bytes > DECODE_SCRATCH_KEEP)
+                scratch_release(&decoder->work);
+}
+
+int decoder_open(struct decoder *decoder, const uint8_t *bytes, size_t n_bytes, struct image_info *ret_info,
+                 struct why *why) {
+        struct image_info info;
+        size_t i = 0;
+        int r;
+
+        decoder_close(decoder);
+
+        while (i < N_FORMATS && !FORMATS[i]->probe(bytes, n_bytes))
+                i++;
+        if (i == N_FORMATS)
+                return refuse_format(bytes, n_bytes, why);
+
+        if (!decoder->states[i]) {
+                r = FORMATS[i]->state_new(&decoder->limits, &decoder->states[i]);
+                if (r < 0)
+                        return why_errno(why, r, "cannot start a %s decoder", FORMATS[i]->name);
+        }
+
+        r = FORMATS[i]->open(decoder->states[i], bytes, n_bytes, &info, why);
+        if (r < 0)
+                return r;
+
+        info.format = FORMATS[i]->name;
+        decoder->idx_format = i;
+        decoder->info = info;
+        decoder->is_open = true;
+        *ret_info = info;
+        return 0;
+}
+
+int decoder_read_into(struct decoder *decoder, uint8_t *out, size_t stride, struct why *why) {
+        size_t i = decoder->idx_format;
+
+        assert(decoder->is_open);
+        assert(stride >= (size_t)decoder->info.width * PIXEL_BYTES);
+
+        decoder->is_open = false;
+        return FORMATS[i]->read(decoder->states[i], out, stride, &decoder->work, why);
+}
+
+int decoder_read(struct decoder *decoder, const struct box *box, struct view *ret_view, struct why *why) {
+        const struct image_info *info = &decoder->info;
+        size_t stride = (size_t)info->width * PIXEL_BYTES;
+        int r;
+
+        assert(decoder->is_open);
+        assert(box->width > 0 && box->width <= info->width && box->x <= info->width - box->width);
+        assert(box->height > 0 && box->height <= info->height && box->y <= info->height - box->height);
+
+        r = scratch_reserve(&decoder->pixels, stride * info->height, &decoder->limits, why);
+        if (r < 0)
+                return r;
+        r = decoder_read_into(decoder, decoder->pixels.bytes, stride, why);
+        if (r < 0)
+                return r;
+
+        *ret_view = (struct view){
+                .pixels = decoder->pixels.bytes + box->y * stride + (size_t)box->x * PIXEL_BYTES,
+                .stride = stride,
+                .width = box->width,
+                .height = box->height,
+        };
+        return 0;
+}
+
+size_t decoder_scratch_bytes(const struct decoder *decoder) {
+        return decoder->pixels.n_bytes + decoder->work.n_bytes;
+}

@@ -1,0 +1,38 @@
+/* decode/format.h: what a picture format is to decode.c. Private to this floor.
+ *
+ * A format is one file and one row of the table in decode.c. Its state is made when a decoder meets the first picture of
+ * that format and lives as long as the decoder. */
+#pragma once
+
+#include "daemon/decode/decode.h"
+
+#include <stdbool.h>
+
+/* Memory that is grown on demand and kept. The content is lost when it grows. */
+struct scratch {
+        uint8_t *bytes;
+        size_t n_bytes;
+};
+
+/* Makes room for n_bytes; -EFBIG above the limit, with both numbers. */
+int scratch_reserve(struct scratch *scratch, uint64_t n_bytes, const struct decode_limits *limits, struct why *why);
+
+struct format {
+        const char *name;
+        bool (*probe)(const uint8_t *bytes, size_t n_bytes);
+        int (*state_new)(const struct decode_limits *limits, void **ret_state);
+        void (*state_free)(void *state);
+
+        /* Reads the header and checks the limits on what it says. */
+        int (*open)(void *state, const uint8_t *bytes, size_t n_bytes, struct image_info *ret_info, struct why *why);
+
+        /* Writes all rows. `work` is scratch for the format's own use. */
+        int (*read)(void *state, uint8_t *out, size_t stride, struct scratch *work, struct why *why);
+};
+
+extern const struct format format_jpeg;
+extern const struct format format_png;
+extern const struct format format_webp;
+
+/* -EFBIG with both numbers if the picture has too many pixels, else 0. */
+int check_pixels(const struct decode_limits *limits, uint32_t width, uint32_t height, struct why *why);

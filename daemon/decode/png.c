@@ -1,0 +1,331 @@
+/* decode/png.c: PNG through libspng.
+ *
+ * The library undoes the compression and the filters; what a sample means is decided here, row by row, as Pillow decides
+ * it: 16-bit grey is cut at 255 (Pillow keeps it as a 32-bit picture), 16-bit colour loses its low bytes, alpha and tRNS
+ * are dropped. 8-bit RGB goes straight to the caller.
+ *
+ * Pillow ignores the checksum (CRC) of a chunk of pixels, but not the one (Adler) of the data inside it. libspng knows
+ * only both or none. So a picture that fails for a CRC is read a second time, from a copy with the CRCs put right. */
+#include "daemon/decode/format.h"
+
+#include "daemon/base/cleanup.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <spng.h>
+
+#define CHUNK_MAX (8u << 20)  /* bytes of one chunk that libspng keeps: colour profiles, texts */
+#define CHUNKS_MAX (16u << 20) /* of all of them */
+
+struct png_state {
+        const struct decode_limits *limits; /* the decoder's */
+        const uint8_t *bytes;               /* of the open picture's file */
+        size_t n_bytes;
+        spng_ctx *spng;                     /* of the open picture */
+        uint8_t *repaired;                  /* copy of the file with right checksums; rarely there */
+        struct spng_ihdr header;
+        uint8_t palette[256][PIXEL_BYTES];
+};
+
+typedef void row_converter(const struct png_state *state, const uint8_t *row, uint8_t *rgb, uint32_t width);
+
+static bool png_probe(const uint8_t *bytes, size_t n_bytes) {
+        return n_bytes >= 8 && memcmp(bytes, "\x89PNG\r\n\x1a\n", 8) == 0;
+}
+
+static void end_picture(struct png_state *state) {
+        spng_ctx_free(state->spng); /* takes NULL */
+        state->spng = NULL;
+        free(state->repaired);
+        state->repaired = NULL;
+}
+
+static void png_state_free(void *opaque) {
+        end_picture(opaque);
+        free(opaque);
+}
+
+static int png_state_new(const struct decode_limits *limits, void **ret_state) {
+        struct png_state *state = calloc(1, sizeof(*state));
+
+        if (!state)
+                return -ENOMEM;
+        state->limits = limits;
+        *ret_state = state;
+        return 0;
+}
+
+static int fail(struct png_state *state, int spng_error, struct why *why) {
+        end_picture(state);
+        if (spng_error == SPNG_EMEM)
+                return why_set(why, -ENOMEM, "PNG: no memory");
+        return why_set(why, -EBADMSG, "PNG: %s", spng_strerror(spng_error));
+}
+
+/* ---- header ------------------------------------------------------------------------------------------------------------ */
+
+/* Entries that the file does not have are grey, as in Pillow's fresh palette. */
+static int read_palette(struct png_state *state) {
+        struct spng_plte palette;
+        int r;
+
+        for (unsigned i = 0; i < 256; i++)
+                memset(state->palette[i], (int)i, PIXEL_BYTES);
+
+        r = spng_get_plte(state->spng, &palette); /* reads all chunks before the pixels, palette or not */
+        if (r == SPNG_ECHUNKAVAIL)
+                return 0;
+        if (r)
+                return r;
+        for (uint32_t i = 0; i < palette.n_entries && i < 256; i++) {
+                state->palette[i][0] = palette.entries[i].red;
+                state->palette[i][1] = palette.entries[i].green;
+                state->palette[i][2] = palette.entries[i].blue;
+        }
+        return 0;
+}
+
+/* Makes a libspng context and reads the header into the state. Returns 0 or libspng's error. */
+static int begin(struct png_state *state, const uint8_t *bytes, size_t n_bytes) {
+        int r;
+
+        spng_ctx_free(state->spng);
+        state->spng = spng_ctx_new(0);
+        if (!state->spng)
+                return SPNG_EMEM;
+
+        spng_set_chunk_limits(state->spng, CHUNK_MAX, CHUNKS_MAX);
+        spng_set_crc_action(state->spng, SPNG_CRC_ERROR, SPNG_CRC_ERROR);
+        r = spng_set_png_buffer(state->spng, bytes, n_bytes);
+        if (r)
+                return r;
+        return spng_get_ihdr(state->spng, &state->header);
+}
+
+static int png_open(void *opaque, const uint8_t *bytes, size_t n_bytes, struct image_info *ret_info,
+                    struct why *why) {
+        struct png_state *state = opaque;
+        int r;
+
+        end_picture(state);
+        state->bytes = bytes;
+        state->n_bytes = n_bytes;
+        r = begin(state, bytes, n_bytes);
+        if (r)
+                return fail(state, r, why);
+
+        r = check_pixels(state->limits, state->header.width, state->header.height, why);
+        if (r < 0) {
+                end_picture(state);
+                return r;
+        }
+        r = read_palette(state);
+        if (r)
+                return fail(state, r, why);
+
+        ret_info->width = state->header.width;
+        ret_info->height = state->header.height;
+        return 0;
+}
+
+/* ---- wrong checksums ----------------------------------------------------------------------------------------------------- */
+
+static uint32_t be32(const uint8_t *bytes) {
+        return (uint32_t)bytes[0] << 24 | (uint32_t)bytes[1] << 16 | (uint32_t)bytes[2] << 8 | bytes[3];
+}
+
+static void put_be32(uint8_t *bytes, uint32_t value) {
+        for (unsigned i = 0; i < 4; i++)
+                bytes[i] = (uint8_t)(value >> (24 - 8 * i));
+}
+
+/* CRC-32 as in the PNG specification, bit by bit: it runs for damaged files alone. */
+static uint32_t crc_of(const uint8_t *bytes, size_t n_bytes) {
+        uint32_t crc = 0xffffffffu;
+
+        for (size_t i = 0; i < n_bytes; i++) {
+                crc ^= bytes[i];
+                for (unsigned bit = 0; bit < 8; bit++)
+                        crc = crc >> 1 ^ (crc & 1 ? 0xedb88320u : 0);
+        }
+        return ~crc;
+}
+
+/* Starts over with a copy of the file, the checksums of whose IDAT chunks are right. 0 or libspng's error. */
+static int begin_repaired(struct png_state *state) {
+        size_t at = 8;
+        int r;
+
+        state->repaired = malloc(state->n_bytes);
+        if (!state->repaired)
+                return SPNG_EMEM;
+        memcpy(state->repaired, state->bytes, state->n_bytes);
+
+        while (state->n_bytes - at >= 12) { /* length, name, content, checksum */
+                uint8_t *chunk = state->repaired + at;
+                size_t n_content = be32(chunk);
+
+                if (n_content > state->n_bytes - at - 12)
+                        break;
+                if (memcmp(chunk + 4, "IDAT", 4) == 0)
+                        put_be32(chunk + 8 + n_content, crc_of(chunk + 4, n_content + 4));
+                at += n_content + 12;
+        }
+
+        r = begin(state, state->repaired, state->n_bytes);
+        return r ? r : read_palette(state);
+}
+
+/* ---- one row of samples, as the file has them (16 bits: big-endian) -> RGB ---------------------------------------------- */
+
+/* Sample x of a row with 1, 2, 4 or 8 bits a sample, the first one in the highest bits. */
+static unsigned sample_at(const uint8_t *row, uint32_t x, unsigned depth) {
+        unsigned n_per_byte = 8 / depth;
+        unsigned shift = (n_per_byte - 1 - x % n_per_byte) * depth;
+
+        return (unsigned)row[x / n_per_byte] >> shift & ((1u << depth) - 1);
+}
+
+static void convert_grey(const struct png_state *state, const uint8_t *row, uint8_t *rgb, uint32_t width) {
+        unsigned depth = state->header.bit_depth;
+        unsigned scale = 255 / ((1u << depth) - 1);
+
+        for (uint32_t x = 0; x < width; x++)
+                memset(rgb + (size_t)x * PIXEL_BYTES, (int)(sample_at(row, x, depth) * scale), PIXEL_BYTES);
+}
+
+static void convert_grey_16(const struct png_state *state, const uint8_t *row, uint8_t *rgb, uint32_t width) {
+        (void)state;
+        for (uint32_t x = 0; x < width; x++)
+                memset(rgb + (size_t)x * PIXEL_BYTES, row[2 * x] ? 255 : row[2 * x + 1], PIXEL_BYTES);
+}
+
+static void convert_palette(const struct png_state *state, const uint8_t *row, uint8_t *rgb, uint32_t width) {
+        for (uint32_t x = 0; x < width; x++)
+                memcpy(rgb + (size_t)x * PIXEL_BYTES, state->palette[sample_at(row, x, state->header.bit_depth)],
+                       PIXEL_BYTES);
+}
+
+/* Grey with alpha; `step` bytes a sample, of which the first is the high one. */
+static void convert_grey_alpha(const struct png_state *state, const uint8_t *row, uint8_t *rgb, uint32_t width) {
+        size_t step = state->header.bit_depth / 8;
+
+        for (uint32_t x = 0; x < width; x++)
+                memset(rgb + (size_t)x * PIXEL_BYTES, row[2 * step * x], PIXEL_BYTES);
+}
+
+static void convert_colour(const struct png_state *state, const uint8_t *row, uint8_t *rgb, uint32_t width) {
+        size_t step = state->header.bit_depth / 8;
+        size_t n_channels = state->header.color_type == SPNG_COLOR_TYPE_TRUECOLOR_ALPHA ? 4 : 3;
+
+        for (uint32_t x = 0; x < width; x++, row += n_channels * step, rgb += PIXEL_BYTES) {
+                rgb[0] = row[0];
+                rgb[1] = row[step];
+                rgb[2] = row[2 * step];
+        }
+}
+
+/* NULL: the samples are RGB already. */
+static row_converter *find_converter(const struct spng_ihdr *header) {
+        switch (header->color_type) {
+        case SPNG_COLOR_TYPE_GRAYSCALE:
+                return header->bit_depth == 16 ? convert_grey_16 : convert_grey;
+        case SPNG_COLOR_TYPE_INDEXED:
+                return convert_palette;
+        case SPNG_COLOR_TYPE_GRAYSCALE_ALPHA:
+                return convert_grey_alpha;
+        case SPNG_COLOR_TYPE_TRUECOLOR:
+                return header->bit_depth == 8 ? NULL : convert_colour;
+        default:
+                return convert_colour;
+        }
+}
+
+/* ---- pixels ------------------------------------------------------------------------------------------------------------ */
+
+/* All three return 0 or libspng's error. */
+
+/* The rows of an interlaced picture are complete only at the end: all of them go to `work` first. */
+static int read_interlaced(struct png_state *state, uint8_t *out, size_t stride, size_t n_row, uint8_t *work) {
+        row_converter *convert = find_converter(&state->header);
+        uint32_t width = state->header.width, height = state->header.height;
+        int r;
+
+        if (state->header.bit_depth < 8)
+                memset(work, 0, n_row * height); /* the library ORs samples into the bytes that they share */
+        r = spng_decode_image(state->spng, work, n_row * height, SPNG_FMT_RAW, 0);
+        if (r)
+                return r;
+
+        for (uint32_t y = 0; y < height; y++) {
+                if (convert)
+                        convert(state, work + n_row * y, out + y * stride, width);
+                else
+                        memcpy(out + y * stride, work + n_row * y, n_row);
+        }
+        return 0;
+}
+
+static int read_rows(struct png_state *state, uint8_t *out, size_t stride, size_t n_row, uint8_t *work) {
+        row_converter *convert = find_converter(&state->header);
+        int r;
+
+        r = spng_decode_image(state->spng, NULL, 0, SPNG_FMT_RAW, SPNG_DECODE_PROGRESSIVE);
+        if (r)
+                return r;
+
+        for (uint32_t y = 0; y < state->header.height; y++) {
+                uint8_t *rgb = out + y * stride;
+
+                r = spng_decode_row(state->spng, convert ? work : rgb, n_row);
+                if (r && r != SPNG_EOI) /* EOI comes with the last row */
+                        return r;
+                if (convert)
+                        convert(state, work, rgb, state->header.width);
+        }
+        return 0;
+}
+
+static int read_pixels(struct png_state *state, uint8_t *out, size_t stride, size_t n_row, uint8_t *work) {
+        if (state->header.interlace_method)
+                return read_interlaced(state, out, stride, n_row, work);
+        return read_rows(state, out, stride, n_row, work);
+}
+
+static int png_read(void *opaque, uint8_t *out, size_t stride, struct scratch *work, struct why *why) {
+        struct png_state *state = opaque;
+        size_t n_image, n_row;
+        int r;
+
+        r = spng_decoded_image_size(state->spng, SPNG_FMT_RAW, &n_image);
+        if (r)
+                return fail(state, r, why);
+        n_row = n_image / state->header.height;
+        r = scratch_reserve(work, state->header.interlace_method ? n_image : n_row, state->limits, why);
+        if (r < 0) {
+                end_picture(state);
+                return r;
+        }
+
+        r = read_pixels(state, out, stride, n_row, work->bytes);
+        if (r == SPNG_ECHUNK_CRC) {
+                r = begin_repaired(state);
+                if (r == 0)
+                        r = read_pixels(state, out, stride, n_row, work->bytes);
+        }
+        if (r)
+                return fail(state, r, why);
+        end_picture(state);
+        return 0;
+}
+
+const struct format format_png = {
+        .name = "PNG",
+        .probe = png_probe,
+        .state_new = png_state_new,
+        .state_free = png_state_free,
+        .open = png_open,
+        .read = png_read,
+};
