@@ -1,0 +1,221 @@
+#include "daemon/ring/ring.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "daemon/base/clock.h"
+#include "proto/ring.h"
+
+static int ring_make_segments(struct ring *ring, const struct ring_options *options, uint64_t control_bytes,
+                              uint64_t payload_bytes, struct why *why) {
+        struct segment_options memory = options->memory;
+        int r;
+
+        memory.name = "dataloaderd-payload";
+        memory.n_bytes = payload_bytes;
+        r = segment_init(&ring->payload_segment, &memory, why);
+        if (r < 0)
+                return r;
+
+        memory.name = "dataloaderd-control";
+        memory.n_bytes = control_bytes;
+        memory.huge_pages = SEGMENT_NO; /* small, and its pages are looked at one by one */
+        memory.sparse = false;
+        r = segment_init(&ring->control_segment, &memory, why);
+        if (r < 0)
+                return r;
+
+        ring->control = (struct dlp_control *)ring->control_segment.base;
+        ring->page = (struct dlp_client_page *)ring->payload_segment.base;
+        dlp_layout_make(&options->geometry, ring->control, &control_bytes, &payload_bytes);
+        ring->control->generation = options->generation;
+
+        r = segment_seal(&ring->payload_segment, false, why);
+        if (r < 0)
+                return r;
+        return segment_seal(&ring->control_segment, true, why);
+}
+
+static void slots_init(struct ring *ring) {
+        for (uint32_t i = 0; i < ring->n_slots; i++) {
+                struct slot *slot = &ring->slots[i];
+
+                slot->idx = i;
+                slot->base = ring->payload_segment.base + dlp_slot_offset(ring->control, i);
+                slot->record = dlp_slot_record(ring->control, i);
+                slot->samples = dlp_sample_records(ring->control, i);
+                slot->places = dlp_places(ring->control, i);
+        }
+}
+
+int ring_new(const struct ring_options *options, struct ring **ret_ring, struct why *why) {
+        uint64_t control_bytes, payload_bytes, charge;
+        struct ring *ring;
+        int r;
+
+        r = dlp_layout_make(&options->geometry, NULL, &control_bytes, &payload_bytes);
+        if (r < 0)
+                return why_set(why, r, "batch_size: %u slots of %llu bytes pass the limit of %llu bytes a ring; ask for "
+                               "smaller batches or fewer slots", options->geometry.n_slots,
+                               (unsigned long long)options->geometry.slot_bytes, DLP_PAYLOAD_MAX);
+
+        charge = control_bytes + (options->memory.sparse ? DLP_CLIENT_PAGE_BYTES : payload_bytes);
+        r = budget_reserve(options->budget, charge, "this rank's ring", why);
+        if (r < 0)
+                return r;
+
+        ring = calloc(1, sizeof(*ring) + options->geometry.n_slots * sizeof(struct slot));
+        if (!ring) {
+                budget_release(options->budget, charge);
+                return why_errno(why, -ENOMEM, "ring");
+        }
+        ring->n_slots = options->geometry.n_slots;
+        ring->budget = options->budget;
+        ring->sparse = options->memory.sparse;
+        atomic_store_explicit(&ring->charged_bytes, charge, memory_order_relaxed);
+        pthread_mutex_init(&ring->lock, NULL);
+
+        r = ring_make_segments(ring, options, control_bytes, payload_bytes, why);
+        if (r < 0) {
+                ring_free(ring);
+                return r;
+        }
+        slots_init(ring);
+        *ret_ring = ring;
+        return 0;
+}
+
+void ring_free(struct ring *ring) {
+        if (!ring)
+                return;
+        segment_fini(&ring->control_segment);
+        segment_fini(&ring->payload_segment);
+        budget_release(ring->budget, atomic_load_explicit(&ring->charged_bytes, memory_order_relaxed));
+        pthread_mutex_destroy(&ring->lock);
+        free(ring);
+}
+
+/* 1 if the slot is or has become free. ring->lock is held. */
+static int slot_reclaim(struct ring *ring, struct slot *slot) {
+        int r;
+
+        if (slot->state == SLOT_FREE)
+                return 1;
+        if (slot->state != SLOT_READY)
+                return 0;
+        r = dlp_ring_released(ring->page, slot->idx, slot->word_before, slot->sequence);
+        if (r > 0) {
+                slot->state = SLOT_FREE;
+                slot->word_before = slot->sequence + 1;
+                ring->n_released++;
+        }
+        return r;
+}
+
+static int take_locked(struct ring *ring, struct slot **ret_slot) {
+        for (uint32_t i = 0; i < ring->n_slots; i++) {
+                /* The oldest first: it is the likeliest to be free, but the client may release in any order. */
+                struct slot *slot = &ring->slots[(ring->next_sequence + i) % ring->n_slots];
+                int r = slot_reclaim(ring, slot);
+
+                if (r < 0)
+                        return r;
+                if (r == 0)
+                        continue;
+                slot->state = SLOT_FILLING;
+                slot->sequence = ring->next_sequence++;
+                *ret_slot = slot;
+                return 0;
+        }
+        return RING_NO_SLOT;
+}
+
+int ring_take(struct ring *ring, struct slot **ret_slot) {
+        struct slot *slot;
+        int r;
+
+        pthread_mutex_lock(&ring->lock);
+        r = take_locked(ring, &slot);
+        pthread_mutex_unlock(&ring->lock);
+        if (r != 0)
+                return r;
+
+        slot->record->sequence = slot->sequence;
+        slot->record->planned_ns = clock_now_ns();
+        *ret_slot = slot;
+        return 0;
+}
+
+void ring_watch(struct ring *ring, bool watch) {
+        dlp_ring_want_release(ring->control, watch);
+}
+
+static struct slot *slot_of_sequence(struct ring *ring, uint64_t sequence) {
+        for (uint32_t i = 0; i < ring->n_slots; i++)
+                if (ring->slots[i].state == SLOT_COMPLETE && ring->slots[i].sequence == sequence)
+                        return &ring->slots[i];
+        return NULL;
+}
+
+bool ring_complete(struct ring *ring, struct slot *slot) {
+        bool wake = false;
+
+        pthread_mutex_lock(&ring->lock);
+        assert(slot->state == SLOT_FILLING);
+        slot->state = SLOT_COMPLETE;
+        for (struct slot *next = slot; next && next->sequence == ring->next_publish;
+             next = slot_of_sequence(ring, ring->next_publish)) {
+                next->record->ready_ns = clock_now_ns();
+                next->state = SLOT_READY;
+                wake |= dlp_ring_publish(ring->control, ring->page, next->sequence, next->idx);
+                ring->next_publish++;
+        }
+        pthread_mutex_unlock(&ring->lock);
+        return wake;
+}
+
+int ring_commit(struct ring *ring, struct slot *slot, uint64_t n_bytes, struct why *why) {
+        uint64_t rounded = (n_bytes + DLP_SLOT_ALIGN - 1) / DLP_SLOT_ALIGN * DLP_SLOT_ALIGN;
+        uint64_t committed = atomic_load_explicit(&slot->committed_bytes, memory_order_relaxed);
+
+        /* Who raises the mark pays for the difference; a loser of the race looks again. */
+        while (committed < rounded) {
+                uint64_t growth = rounded - committed;
+                int r = budget_reserve(ring->budget, growth, "a slot of variable size", why);
+
+                if (r < 0)
+                        return r;
+                if (atomic_compare_exchange_strong_explicit(&slot->committed_bytes, &committed, rounded,
+                                                            memory_order_relaxed, memory_order_relaxed)) {
+                        atomic_fetch_add_explicit(&ring->charged_bytes, growth, memory_order_relaxed);
+                        return 0;
+                }
+                budget_release(ring->budget, growth);
+        }
+        return 0;
+}
+
+void ring_count(struct ring *ring, struct ring_counts *ret_counts) {
+        uint64_t n_taken = dlp_ring_taken(ring->control, ring->page);
+        struct ring_counts counts = { 0 };
+
+        pthread_mutex_lock(&ring->lock);
+        counts.n_released = ring->n_released;
+        for (uint32_t i = 0; i < ring->n_slots; i++) {
+                const struct slot *slot = &ring->slots[i];
+
+                if (slot->state == SLOT_FILLING || slot->state == SLOT_COMPLETE)
+                        counts.n_filling++;
+                else if (slot->state == SLOT_READY && slot->sequence >= n_taken)
+                        counts.n_ready++;
+                else if (slot->state == SLOT_READY &&
+                         dlp_ring_released(ring->page, i, slot->word_before, slot->sequence) == 0)
+                        counts.n_leased++;
+                else if (slot->state == SLOT_READY)
+                        counts.n_released++; /* not looked at by the planner yet */
+        }
+        pthread_mutex_unlock(&ring->lock);
+        *ret_counts = counts;
+}

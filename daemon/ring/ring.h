@@ -1,0 +1,94 @@
+/* ring/ring.h: one rank's ring: two shared memories and the states of its slots.
+ *
+ *   free -> filling -> complete -> ready -> leased -> free
+ *
+ * Filling belongs to the workers; complete waits for its turn, because batches are published in the order in which their
+ * slots were taken; ready and leased differ only for the client (and for people who look). The states live here, in the
+ * daemon's own memory: the client learns of a slot when it is published, and what it says in return (proto/layout.h, its
+ * page) is checked before it is believed.
+ *
+ * Threads: the planner takes slots and reclaims released ones; any worker completes. ring->lock guards publishing and is
+ * never held across anything slower than a few stores; nothing is locked inside it. */
+#pragma once
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "daemon/base/budget.h"
+#include "daemon/base/why.h"
+#include "daemon/ring/segment.h"
+#include "proto/layout.h"
+
+enum { RING_NO_SLOT = 1 };
+
+enum slot_state {
+        SLOT_FREE,
+        SLOT_FILLING,
+        SLOT_COMPLETE,
+        SLOT_READY, /* or leased: the client's */
+};
+
+struct slot {
+        uint32_t idx;
+        enum slot_state state;   /* ring->lock */
+        uint64_t sequence;
+        uint64_t word_before;    /* what the client's word for this slot held when it was taken */
+        uint8_t *base;           /* slot_bytes of payload */
+        struct dlp_slot_record *record;
+        struct dlp_sample_record *samples;
+        struct dlp_place *places; /* NULL unless the geometry is ragged */
+        _Atomic uint64_t committed_bytes; /* sparse rings: pages of this slot that were paid for */
+};
+
+struct ring_options {
+        struct dlp_geometry geometry;
+        struct segment_options memory; /* n_bytes and name are filled in here */
+        struct budget *budget;         /* pays for both memories; outlives the ring */
+        uint64_t generation;
+};
+
+struct ring {
+        struct segment control_segment, payload_segment;
+        struct dlp_control *control;
+        struct dlp_client_page *page;
+        struct budget *budget;
+        _Atomic uint64_t charged_bytes;
+        bool sparse;
+
+        pthread_mutex_t lock;
+        uint64_t next_sequence; /* lock; of the slot taken next */
+        uint64_t next_publish;  /* lock */
+        uint64_t n_released;    /* lock; batches given back since attach */
+
+        uint32_t n_slots;
+        struct slot slots[];
+};
+
+/* Reserves, makes, seals. Blocks while pages are touched; call it off the main thread. -ENOMEM with the numbers if the
+ * budget or the node has not enough, -EOVERFLOW if the sizes are beyond DLP_PAYLOAD_MAX. */
+int ring_new(const struct ring_options *options, struct ring **ret_ring, struct why *why);
+
+/* Unmaps and gives the budget back. The client's mapping, if it still has one, stays valid for it. */
+void ring_free(struct ring *ring);
+
+/* Takes a free slot for the next batch. Returns 0; RING_NO_SLOT if none is free; -EPROTO if the client wrote rubbish into
+ * its page. Never blocks. Planner only. */
+int ring_take(struct ring *ring, struct slot **ret_slot);
+
+/* Tells the client to knock when it releases a slot. Look once more with ring_take() afterwards. Planner only. */
+void ring_watch(struct ring *ring, bool watch);
+
+/* The slot's record and payload are complete: publishes it and those behind it that are complete too, as soon as those
+ * before it are. Returns true if the client sleeps and must be woken once. Any thread. */
+bool ring_complete(struct ring *ring, struct slot *slot);
+
+/* Pays for the first `n_bytes` of a sparse slot before they are written. -ENOMEM with the numbers. Any worker. */
+int ring_commit(struct ring *ring, struct slot *slot, uint64_t n_bytes, struct why *why);
+
+/* For people: slots in each state, by what the client claims to hold, and batches given back. Any thread. */
+struct ring_counts {
+        uint32_t n_filling, n_ready, n_leased;
+        uint64_t n_released;
+};
+void ring_count(struct ring *ring, struct ring_counts *ret_counts);

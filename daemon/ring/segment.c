@@ -1,0 +1,205 @@
+#include "daemon/ring/segment.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/memfd.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "daemon/base/cleanup.h"
+#include "daemon/base/thread.h"
+#include "daemon/ring/numa.h"
+
+#define HUGE_PAGE_BYTES (2ull << 20)
+#define TOUCH_THREADS_MAX 16u
+
+static uint64_t round_up(uint64_t value, uint64_t unit) {
+        return (value + unit - 1) / unit * unit;
+}
+
+/* Makes the memfd and maps it. hugetlb reserves its pages in mmap(), so a mapping that succeeds has them. */
+static int segment_map(struct segment *segment, const struct segment_options *options, bool hugetlb) {
+        uint64_t n_bytes = round_up(options->n_bytes, hugetlb ? HUGE_PAGE_BYTES : DLP_SLOT_ALIGN);
+        _cleanup_(closep) int fd = -1;
+        void *base;
+
+        fd = memfd_create(options->name, MFD_CLOEXEC | MFD_ALLOW_SEALING | (hugetlb ? MFD_HUGETLB | MFD_HUGE_2MB : 0));
+        if (fd < 0)
+                return -errno;
+        if (ftruncate(fd, (off_t)n_bytes) < 0)
+                return -errno;
+        base = mmap(NULL, n_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+        if (base == MAP_FAILED)
+                return -errno;
+
+        segment->fd = take_fd(&fd);
+        segment->base = base;
+        segment->n_bytes = n_bytes;
+        return 0;
+}
+
+struct touch {
+        uint8_t *base;
+        uint64_t n_bytes;
+        int result;
+        pthread_t thread;
+        bool started;
+};
+
+static void *touch_main(void *userdata) {
+        struct touch *touch = userdata;
+
+        /* Unlike a store, populating reports a lack of memory instead of raising SIGBUS. */
+        if (madvise(touch->base, touch->n_bytes, MADV_POPULATE_WRITE) < 0)
+                touch->result = -errno;
+        return NULL;
+}
+
+/* First touch in parallel: the kernel clears one page at a time for one thread. */
+static int segment_touch(struct segment *segment, uint32_t n_threads) {
+        struct touch touches[TOUCH_THREADS_MAX] = { 0 };
+        uint64_t share;
+        int result = 0;
+
+        if (n_threads < 1)
+                n_threads = 1;
+        if (n_threads > TOUCH_THREADS_MAX)
+                n_threads = TOUCH_THREADS_MAX;
+        share = round_up(segment->n_bytes / n_threads + 1, HUGE_PAGE_BYTES);
+
+        for (uint32_t i = 0; i < n_threads && i * share < segment->n_bytes; i++) {
+                uint64_t rest = segment->n_bytes - i * share;
+
+                touches[i].base = segment->base + i * share;
+                touches[i].n_bytes = rest < share ? rest : share;
+                /* The last share, and any for which no thread is to be had, is touched here. */
+                if (rest > share && thread_start(&touches[i].thread, "touch", touch_main, &touches[i]) == 0)
+                        touches[i].started = true;
+                else
+                        touch_main(&touches[i]);
+        }
+        for (uint32_t i = 0; i < n_threads; i++) {
+                if (touches[i].started)
+                        thread_join(touches[i].thread);
+                if (touches[i].result < 0)
+                        result = touches[i].result;
+        }
+        return result;
+}
+
+/* How much of a mapping the kernel really backs with huge pages: asking for them promises nothing. */
+static uint64_t huge_bytes_of(const struct segment *segment) {
+        _cleanup_(closep) int fd = -1;
+        char line[512];
+        uint64_t kib = 0;
+        bool inside = false;
+        FILE *smaps;
+
+        smaps = fopen("/proc/self/smaps", "re");
+        if (!smaps)
+                return 0;
+        while (fgets(line, sizeof(line), smaps)) {
+                unsigned long long start, end, value;
+
+                if (sscanf(line, "%llx-%llx ", &start, &end) == 2) {
+                        if (inside)
+                                break;
+                        inside = start == (uintptr_t)segment->base;
+                } else if (inside && sscanf(line, "ShmemPmdMapped: %llu kB", &value) == 1) {
+                        kib = value;
+                        break;
+                }
+        }
+        fclose(smaps);
+        return kib << 10;
+}
+
+static void describe_pages(struct segment *segment, bool hugetlb, bool transparent, char *text, size_t capacity) {
+        uint64_t huge = 0;
+
+        if (hugetlb) {
+                snprintf(text, capacity, "2 MiB pages (hugetlb)");
+                return;
+        }
+        if (transparent)
+                huge = huge_bytes_of(segment);
+        if (huge > 0)
+                snprintf(text, capacity, "2 MiB pages (transparent, %llu of %llu MiB)", (unsigned long long)(huge >> 20),
+                         (unsigned long long)((segment->n_bytes + (1 << 20) - 1) >> 20));
+        else
+                snprintf(text, capacity, "4 KiB pages");
+}
+
+static void lock_pages(struct segment *segment, char *text, size_t capacity) {
+        struct rlimit limit = { 0 };
+
+        if (mlock(segment->base, segment->n_bytes) == 0) {
+                snprintf(text, capacity, "locked");
+                return;
+        }
+        getrlimit(RLIMIT_MEMLOCK, &limit);
+        snprintf(text, capacity, "not locked (%s; RLIMIT_MEMLOCK is %llu KiB)", strerror(errno),
+                 (unsigned long long)limit.rlim_cur >> 10);
+}
+
+int segment_init(struct segment *segment, const struct segment_options *options, struct why *why) {
+        char pages[64], locked[96] = "not locked", node[48] = "";
+        bool hugetlb = false, transparent = false;
+        int r = -ENOMEM;
+
+        *segment = (struct segment){ .fd = -1 };
+
+        /* hugetlb wastes the rest of its last page, so it is for large rings only. */
+        if (options->huge_pages == SEGMENT_TRY && !options->sparse && options->n_bytes >= 4 * HUGE_PAGE_BYTES) {
+                r = segment_map(segment, options, true);
+                hugetlb = r == 0;
+        }
+        if (!hugetlb) {
+                r = segment_map(segment, options, false);
+                if (r < 0)
+                        return why_errno(why, r, "ring: %llu bytes of shared memory are not to be had",
+                                         (unsigned long long)options->n_bytes);
+                if (options->huge_pages == SEGMENT_TRY)
+                        transparent = madvise(segment->base, segment->n_bytes, MADV_HUGEPAGE) == 0;
+        }
+
+        if (options->numa_node >= 0) {
+                r = numa_bind(segment->base, segment->n_bytes, options->numa_node);
+                snprintf(node, sizeof(node), r < 0 ? ", not bound to node %d" : ", node %d", options->numa_node);
+        }
+
+        if (!options->sparse) {
+                r = segment_touch(segment, options->n_threads);
+                if (r < 0) {
+                        segment_fini(segment);
+                        return why_errno(why, -ENOMEM, "ring: the pages of %llu bytes of shared memory are not to be had",
+                                         (unsigned long long)options->n_bytes);
+                }
+                if (options->lock == SEGMENT_TRY)
+                        lock_pages(segment, locked, sizeof(locked));
+                describe_pages(segment, hugetlb, transparent, pages, sizeof(pages));
+        } else {
+                snprintf(pages, sizeof(pages), "4 KiB pages as they are written");
+        }
+        snprintf(segment->obtained, sizeof(segment->obtained), "%s, %s%s", pages, locked, node);
+        return 0;
+}
+
+void segment_fini(struct segment *segment) {
+        if (segment->base) {
+                munmap(segment->base, segment->n_bytes);
+                close(segment->fd);
+        }
+        *segment = (struct segment){ .fd = -1 };
+}
+
+int segment_seal(struct segment *segment, bool read_only, struct why *why) {
+        int seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL | (read_only ? F_SEAL_FUTURE_WRITE : 0);
+
+        if (fcntl(segment->fd, F_ADD_SEALS, seals) < 0)
+                return why_errno(why, -errno, "ring: sealing the shared memory");
+        return 0;
+}

@@ -1,0 +1,43 @@
+/* ring/segment.h: a piece of shared memory: a memfd, mapped here, its pages got in the best way that this node allows.
+ *
+ * Huge pages, locking and NUMA binding are wishes. Each is tried, the next best thing is taken, and the report says in
+ * words what was obtained, because a user who asked for pinned memory must be able to see that it is not. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "daemon/base/why.h"
+
+enum segment_wish {
+        SEGMENT_NO,  /* do not try */
+        SEGMENT_TRY, /* the next best thing if it is not to be had */
+};
+
+struct segment_options {
+        const char *name;             /* shown in /proc/PID/maps of both sides */
+        uint64_t n_bytes;
+        enum segment_wish huge_pages; /* hugetlb, else transparent, else 4 KiB */
+        enum segment_wish lock;
+        int numa_node;                /* bind there before first touch; -1 = leave it to the kernel */
+        bool sparse;                  /* pages come when they are written: neither touched nor locked now */
+        uint32_t n_threads;           /* to touch the pages with */
+};
+
+struct segment {
+        int fd;
+        uint8_t *base;
+        uint64_t n_bytes;   /* of the memfd: with hugetlb more than was asked for */
+        char obtained[160]; /* "2 MiB pages (transparent, 38 of 38 MiB), locked, node 0" */
+};
+
+/* Makes, maps and touches the memory. Blocks for the touching: about 0.4 s a GiB with 4 KiB pages and one thread.
+ * -ENOMEM with a sentence if the pages are not to be had (then nothing is left behind). */
+int segment_init(struct segment *segment, const struct segment_options *options, struct why *why);
+
+/* Unmaps and closes. Takes a zeroed or half-made segment (fd 0 counts as none only with base NULL). */
+void segment_fini(struct segment *segment);
+
+/* Forbids resizing, further seals and, with `read_only`, every later writable mapping: the client's. Ours stays. */
+int segment_seal(struct segment *segment, bool read_only, struct why *why);
