@@ -1,0 +1,201 @@
+#include "daemon/pipeline/batch.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+static struct dlp_tensor_record *tensor_init(struct dlp_slot_record *record, const char *name, enum dlp_dtype dtype,
+                                             uint64_t offset, uint32_t n_samples) {
+        struct dlp_tensor_record *tensor = &record->tensors[record->n_tensors++];
+
+        memset(tensor, 0, sizeof(*tensor));
+        snprintf(tensor->name, sizeof(tensor->name), "%s", name);
+        tensor->dtype = dtype;
+        tensor->layout = DLP_DENSE;
+        tensor->n_dims = 1;
+        tensor->shape[0] = n_samples;
+        tensor->strides[0] = (int64_t)dlp_dtype_bytes(dtype);
+        tensor->offset = offset;
+        return tensor;
+}
+
+/* NHWC without gaps: what the trainer's frameworks call contiguous. */
+static void tensor_set_picture(struct dlp_tensor_record *tensor, uint32_t height, uint32_t width) {
+        tensor->n_dims = 4;
+        tensor->shape[1] = height;
+        tensor->shape[2] = width;
+        tensor->shape[3] = PIXEL_BYTES;
+        tensor->strides[3] = 1;
+        tensor->strides[2] = PIXEL_BYTES;
+        tensor->strides[1] = tensor->strides[2] * width;
+        tensor->strides[0] = tensor->strides[1] * height;
+}
+
+static void record_begin(struct batch *batch, const struct collation *collation) {
+        struct dlp_slot_record *record = batch->slot->record;
+        struct dlp_tensor_record *image;
+
+        record->stream = batch->number;
+        record->epoch = batch->epoch;
+        record->step = batch->step;
+        record->status = DLP_BATCH_OK;
+        record->n_samples = batch->n_samples;
+        record->n_tensors = 0;
+        record->n_errors = 0;
+
+        image = tensor_init(record, "image", collation->ragged ? DLP_DTYPE_BYTES : DLP_DTYPE_UINT8,
+                            collation->images_offset, batch->n_samples);
+        if (collation->ragged) {
+                image->layout = DLP_RAGGED;
+                image->n_dims = 2;
+                image->shape[1] = -1;
+                image->strides[0] = 0;
+                image->strides[1] = 1;
+        } else {
+                tensor_set_picture(image, collation->height, collation->width);
+        }
+        tensor_init(record, "label", DLP_DTYPE_INT64, collation->labels_offset, batch->n_samples);
+}
+
+void batch_begin(struct batch *batch, struct stream *stream, struct order_table *order) {
+        uint32_t batch_size = stream->job->terms.batch_size;
+        uint64_t n_rest = stream->rank_samples - stream->step * batch_size;
+
+        if (batch->order)
+                order_table_put(batch->order);
+        batch->order = order ? order_table_ref(order) : NULL;
+        batch->number = stream->planned_number;
+        batch->epoch = stream->epoch;
+        batch->step = stream->step;
+        batch->n_samples = n_rest < batch_size ? (uint32_t)n_rest : batch_size;
+        batch->n_errors = 0;
+        batch->failed = false;
+        atomic_store_explicit(&batch->n_left, batch->n_samples, memory_order_relaxed);
+        atomic_store_explicit(&batch->shape, 0, memory_order_relaxed);
+        atomic_store_explicit(&batch->n_used_bytes, stream->collation.images_offset, memory_order_relaxed);
+        record_begin(batch, &stream->collation);
+}
+
+/* Everything that the workers wrote is seen here: n_left was counted down with acq_rel. */
+static void batch_publish(struct batch *batch, struct counters *counters) {
+        struct stream *stream = batch->stream;
+        struct dlp_slot_record *record = batch->slot->record;
+        uint64_t shape = atomic_load_explicit(&batch->shape, memory_order_relaxed);
+
+        if (stream->collation.varies)
+                tensor_set_picture(&record->tensors[0], (uint32_t)(shape >> 32), (uint32_t)shape);
+        record->n_errors = batch->n_errors;
+        if (batch->failed) {
+                record->status = DLP_BATCH_FAILED;
+                record->n_samples = 0;
+                record->n_tensors = 0;
+                memcpy(record->text, batch->failure.text, sizeof(record->text));
+                if (batch->number == atomic_load_explicit(&stream->number, memory_order_relaxed) &&
+                    job_fail(stream->job, batch->failure.text))
+                        counter_add(&counters->n_failed_jobs, 1);
+        } else {
+                counter_add(&counters->n_batches, 1);
+        }
+        if (ring_complete(stream->ring, batch->slot))
+                stream_wake(stream);
+}
+
+static void samples_done(struct batch *batch, uint32_t n, struct counters *counters) {
+        /* acq_rel: each worker's pixels are released by its own countdown and acquired by the last one. */
+        if (atomic_fetch_sub_explicit(&batch->n_left, n, memory_order_acq_rel) == n)
+                batch_publish(batch, counters);
+}
+
+void batch_sample_done(struct batch *batch, struct counters *counters) {
+        samples_done(batch, 1, counters);
+}
+
+void batch_abandon(struct batch *batch, uint32_t idx_first, struct counters *counters) {
+        struct why failure;
+
+        job_failure(batch->stream->job, &failure);
+        if (!failure.text[0])
+                why_set(&failure, 0, "the rank went on elsewhere before this batch was complete");
+        batch_failed(batch, idx_first, &failure);
+        samples_done(batch, batch->n_samples - idx_first, counters);
+}
+
+void batch_fail_whole(struct batch *batch, const struct why *why, struct counters *counters) {
+        batch_failed(batch, 0, why);
+        samples_done(batch, batch->n_samples, counters);
+}
+
+bool batch_is_wanted(const struct batch *batch) {
+        const struct stream *stream = batch->stream;
+
+        return !atomic_load_explicit(&stream->removed, memory_order_relaxed) &&
+               atomic_load_explicit(&stream->number, memory_order_relaxed) == batch->number;
+}
+
+int batch_agree_shape(struct batch *batch, uint32_t height, uint32_t width, struct why *why) {
+        uint64_t mine = (uint64_t)height << 32 | width, theirs = 0;
+
+        if (atomic_compare_exchange_strong_explicit(&batch->shape, &theirs, mine, memory_order_relaxed, memory_order_relaxed) ||
+            theirs == mine)
+                return 0;
+        return why_set(why, -EMEDIUMTYPE, "is %u x %u pixels after the pipeline, another sample of its batch is %u x %u; use "
+                       "batch_size 1, or a pipeline that gives one size", width, height, (uint32_t)theirs,
+                       (uint32_t)(theirs >> 32));
+}
+
+int batch_place(struct batch *batch, uint32_t idx_sample, uint64_t n_bytes, uint64_t *ret_offset, struct why *why) {
+        uint64_t room = (n_bytes + DLP_TENSOR_ALIGN - 1) / DLP_TENSOR_ALIGN * DLP_TENSOR_ALIGN;
+        uint64_t offset = atomic_fetch_add_explicit(&batch->n_used_bytes, room, memory_order_relaxed);
+        int r;
+
+        if (offset + room > batch->stream->collation.slot_bytes)
+                return why_set(why, -ENOSPC, "is %llu bytes, more than its slot of %llu bytes has left",
+                               (unsigned long long)n_bytes, (unsigned long long)batch->stream->collation.slot_bytes);
+        r = ring_commit(batch->stream->ring, batch->slot, offset + room, why);
+        if (r < 0)
+                return r;
+        batch->slot->places[idx_sample] = (struct dlp_place){ .offset = offset, .n_bytes = n_bytes };
+        *ret_offset = offset;
+        return 0;
+}
+
+/* Keeps the text of a substitution, as long as there is room for it. */
+static int32_t keep_error(struct batch *batch, const struct why *reason) {
+        const struct dlp_control *control = batch->stream->ring->control;
+        uint32_t idx;
+
+        pthread_mutex_lock(&batch->lock);
+        idx = batch->n_errors++;
+        pthread_mutex_unlock(&batch->lock);
+        if (idx >= DLP_SLOT_ERRORS_MAX)
+                return -1;
+        snprintf(dlp_error_text(control, batch->slot->idx, idx), DLP_SLOT_ERROR_BYTES, "%.*s", (int)DLP_SLOT_ERROR_BYTES - 1,
+                 reason->text);
+        return (int32_t)idx;
+}
+
+void batch_served(struct batch *batch, uint32_t idx_sample, uint64_t index, uint64_t candidate, const struct why *reason) {
+        struct stream *stream = batch->stream;
+        int64_t *labels = (int64_t *)(batch->slot->base + stream->collation.labels_offset);
+        struct dlp_sample_record *sample = &batch->slot->samples[idx_sample];
+
+        labels[idx_sample] = index_label(dataset_index(stream->dataset->dataset), candidate);
+        sample->index = (int64_t)index;
+        sample->substitute = -1;
+        sample->idx_error = -1;
+        if (reason->text[0]) {
+                sample->substitute = (int64_t)candidate;
+                sample->idx_error = keep_error(batch, reason);
+                atomic_fetch_add_explicit(&stream->n_substituted, 1, memory_order_relaxed);
+        }
+}
+
+void batch_failed(struct batch *batch, uint32_t idx_sample, const struct why *why) {
+        pthread_mutex_lock(&batch->lock);
+        if (!batch->failed || idx_sample < batch->idx_failed) {
+                batch->failed = true;
+                batch->idx_failed = idx_sample;
+                batch->failure = *why;
+        }
+        pthread_mutex_unlock(&batch->lock);
+}

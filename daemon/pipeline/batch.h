@@ -1,0 +1,36 @@
+/* pipeline/batch.h: from a taken slot to a published one.
+ *
+ * The planner begins a batch; each of its samples ends exactly once: served, or failed, or abandoned unplanned. Whoever
+ * ends the last one writes what is left of the record, publishes and wakes the client. */
+#pragma once
+
+#include "daemon/pipeline/counters.h"
+#include "daemon/pipeline/stream.h"
+
+/* Planner: the batch of the stream's cursor, in the slot that it belongs to. Takes a reference to the order. */
+void batch_begin(struct batch *batch, struct stream *stream, struct order_table *order);
+
+/* Planner: the samples from `idx_first` on will not come (a seek, a failed job): the batch is void. */
+void batch_abandon(struct batch *batch, uint32_t idx_first, struct counters *counters);
+
+/* Planner: the whole batch is nothing but this reason. */
+void batch_fail_whole(struct batch *batch, const struct why *why, struct counters *counters);
+
+/* Does anybody still want this batch? Any thread; an old answer costs only work. */
+bool batch_is_wanted(const struct batch *batch);
+
+/* Says how large the pictures of this batch are. The first to come decides; -EMEDIUMTYPE if it is another size. */
+int batch_agree_shape(struct batch *batch, uint32_t height, uint32_t width, struct why *why);
+
+/* Room for a sample of `n_bytes` in a ragged batch: offset within the slot, paid for. */
+int batch_place(struct batch *batch, uint32_t idx_sample, uint64_t n_bytes, uint64_t *ret_offset, struct why *why);
+
+/* Workers. `idx_sample` is in its place: `candidate` is what it is; if it is a substitute, `reason` says why the sample
+ * of the order was not. */
+void batch_served(struct batch *batch, uint32_t idx_sample, uint64_t index, uint64_t candidate, const struct why *reason);
+
+/* Workers: it could not be served, and the batch is to fail with this reason. */
+void batch_failed(struct batch *batch, uint32_t idx_sample, const struct why *why);
+
+/* Workers: one sample has ended. The last one publishes. */
+void batch_sample_done(struct batch *batch, struct counters *counters);

@@ -1,0 +1,282 @@
+#include "daemon/pipeline/catalog.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/base/cleanup.h"
+#include "daemon/base/clock.h"
+#include "daemon/base/log.h"
+
+#define RETRY_AFTER_NS 1000000000ull /* a failure that is older is not told but tried again */
+
+const char *catalog_state_name(enum catalog_state state) {
+        static const char *const NAMES[] = {
+                [CATALOG_CLOSED] = "not opened",
+                [CATALOG_INDEXING] = "indexing",
+                [CATALOG_READY] = "ready",
+                [CATALOG_FAILED] = "failed",
+        };
+
+        return NAMES[state];
+}
+
+/* ---- an open dataset ----------------------------------------------------------------------------------------------- */
+
+static struct catalog_dataset *catalog_dataset_new(struct dataset *dataset, const char *name) {
+        struct catalog_dataset *open = calloc(1, sizeof(*open));
+
+        if (!open)
+                return NULL;
+        open->dataset = dataset;
+        snprintf(open->name, sizeof(open->name), "%s", name);
+        atomic_store_explicit(&open->refs, 1, memory_order_relaxed);
+        pthread_mutex_init(&open->lock, NULL);
+        return open;
+}
+
+struct catalog_dataset *catalog_dataset_ref(struct catalog_dataset *dataset) {
+        atomic_fetch_add_explicit(&dataset->refs, 1, memory_order_relaxed);
+        return dataset;
+}
+
+void catalog_dataset_unref(struct catalog_dataset *dataset) {
+        if (!dataset || atomic_fetch_sub_explicit(&dataset->refs, 1, memory_order_acq_rel) > 1)
+                return;
+        dataset_unref(dataset->dataset);
+        pthread_mutex_destroy(&dataset->lock);
+        free(dataset);
+}
+
+uint64_t catalog_dataset_error(struct catalog_dataset *dataset, const char *text) {
+        pthread_mutex_lock(&dataset->lock);
+        snprintf(dataset->last_error.text, sizeof(dataset->last_error.text), "%s", text);
+        pthread_mutex_unlock(&dataset->lock);
+        return atomic_fetch_add_explicit(&dataset->n_errors, 1, memory_order_relaxed);
+}
+
+/* ---- opening, in the background ------------------------------------------------------------------------------------ */
+
+/* What the background thread works on: a copy, so that the entry may change meanwhile. */
+struct opening {
+        struct catalog_entry *entry;
+        struct dataset *dataset;
+        struct dataset_report report;
+        struct why why;
+        int result;
+};
+
+static void on_progress(void *userdata, uint64_t n_files) {
+        struct catalog_entry *entry = userdata;
+
+        atomic_store_explicit(&entry->n_files, n_files, memory_order_relaxed);
+}
+
+static void opening_work(void *userdata) {
+        struct opening *opening = userdata;
+        struct catalog_entry *entry = opening->entry;
+        struct dataset_spec spec = { .name = entry->name, .path = entry->path, .format = entry->format };
+        struct index_watch watch = { .progress = on_progress, .userdata = entry, .cancel = &entry->cancelled };
+
+        opening->result = dataset_open(&spec, entry->catalog->index_dir, &watch, &opening->dataset, &opening->report,
+                                       &opening->why);
+}
+
+static void entry_free(struct catalog_entry *entry) {
+        catalog_dataset_unref(entry->open);
+        free(entry->path);
+        free(entry);
+}
+
+static void log_opened(const struct catalog_entry *entry, const struct dataset_report *report) {
+        const struct index *index = dataset_index(entry->open->dataset);
+        static const char *const HOW[] = {
+                [DATASET_LOADED] = "opened",
+                [DATASET_BUILT] = "indexed",
+                [DATASET_REBUILT] = "indexed again",
+        };
+
+        log_info("dataset", "%s: %s%s%s in %.2f s; %llu samples, %u classes, digest %.12s", entry->name, HOW[report->how],
+                 report->reason.text[0] ? " because " : "", report->reason.text, (double)report->duration_ns / 1e9,
+                 (unsigned long long)index_n_samples(index), index_n_classes(index), index_digest(index));
+        if (!report->saved)
+                log_warning("dataset", "%s: the index could not be saved (%s); it will be built again next time", entry->name,
+                            report->not_saved.text);
+}
+
+static void opening_done(void *userdata) {
+        struct opening *opening = userdata;
+        struct catalog_entry *entry = opening->entry;
+
+        if (opening->result == 0)
+                entry->open = catalog_dataset_new(opening->dataset, entry->name);
+        if (!entry->is_wanted) {
+                if (opening->result == 0 && !entry->open)
+                        dataset_unref(opening->dataset);
+                entry_free(entry);
+        } else if (entry->open) {
+                entry->state = CATALOG_READY;
+                why_set(&entry->text, 0, "%s%s%s", opening->report.reason.text,
+                        opening->report.not_saved.text[0] ? "; the index was not saved: " : "", opening->report.not_saved.text);
+                log_opened(entry, &opening->report);
+        } else {
+                entry->state = CATALOG_FAILED;
+                entry->failed_at_ns = clock_now_ns();
+                entry->text = opening->why;
+                log_error("dataset", "%s: %s; attaching to it tries again", entry->name, opening->why.text);
+        }
+        free(opening);
+}
+
+static void entry_open(struct catalog_entry *entry) {
+        struct opening *opening = calloc(1, sizeof(*opening));
+        int r = -ENOMEM;
+
+        if (opening) {
+                opening->entry = entry;
+                atomic_store_explicit(&entry->n_files, 0, memory_order_relaxed);
+                atomic_store_explicit(&entry->cancelled, false, memory_order_relaxed);
+                entry->state = CATALOG_INDEXING;
+                r = background_run(entry->catalog->background, opening_work, opening_done, opening);
+        }
+        if (r < 0) {
+                free(opening);
+                entry->state = CATALOG_FAILED;
+                entry->failed_at_ns = clock_now_ns();
+                why_errno(&entry->text, r, "opening");
+        }
+}
+
+/* Nobody is served from it any more, and its folder looks different: let go of what is open. */
+static void entry_check(struct catalog_entry *entry) {
+        struct why why;
+
+        if (entry->state != CATALOG_READY || atomic_load_explicit(&entry->open->refs, memory_order_acquire) > 1)
+                return;
+        if (dataset_is_current(entry->open->dataset, &why) == 0)
+                return;
+        log_info("dataset", "%s: %s; indexing it again", entry->name, why.text);
+        catalog_dataset_unref(entry->open);
+        entry->open = NULL;
+        entry_open(entry);
+}
+
+/* ---- the list ------------------------------------------------------------------------------------------------------ */
+
+int catalog_init(struct catalog *catalog, struct background *background, const char *index_dir) {
+        *catalog = (struct catalog){ .background = background, .index_dir = strdup(index_dir) };
+        TAILQ_INIT(&catalog->entries);
+        return catalog->index_dir ? 0 : -ENOMEM;
+}
+
+void catalog_cancel(struct catalog *catalog) {
+        struct catalog_entry *entry;
+
+        TAILQ_FOREACH(entry, &catalog->entries, entry)
+                atomic_store_explicit(&entry->cancelled, true, memory_order_relaxed);
+}
+
+void catalog_fini(struct catalog *catalog) {
+        struct catalog_entry *entry;
+
+        while ((entry = TAILQ_FIRST(&catalog->entries))) {
+                TAILQ_REMOVE(&catalog->entries, entry, entry);
+                entry_free(entry);
+        }
+        free(catalog->index_dir);
+}
+
+static struct catalog_entry *catalog_find(struct catalog *catalog, const char *name) {
+        struct catalog_entry *entry;
+
+        TAILQ_FOREACH(entry, &catalog->entries, entry)
+                if (strcmp(entry->name, name) == 0)
+                        return entry;
+        return NULL;
+}
+
+static bool entry_matches(const struct catalog_entry *entry, const struct catalog_wish *wish) {
+        return strcmp(entry->name, wish->name) == 0 && strcmp(entry->path, wish->path) == 0 &&
+               strcmp(entry->format, wish->format) == 0;
+}
+
+static void entry_remove(struct catalog_entry *entry) {
+        TAILQ_REMOVE(&entry->catalog->entries, entry, entry);
+        entry->is_wanted = false;
+        if (entry->state == CATALOG_INDEXING)
+                atomic_store_explicit(&entry->cancelled, true, memory_order_relaxed); /* opening_done() frees it */
+        else
+                entry_free(entry);
+}
+
+static int entry_add(struct catalog *catalog, const struct catalog_wish *wish, struct why *why) {
+        struct catalog_entry *entry = calloc(1, sizeof(*entry));
+
+        if (entry)
+                entry->path = strdup(wish->path);
+        if (!entry || !entry->path) {
+                free(entry);
+                return why_errno(why, -ENOMEM, "dataset %s", wish->name);
+        }
+        snprintf(entry->name, sizeof(entry->name), "%s", wish->name);
+        snprintf(entry->format, sizeof(entry->format), "%s", wish->format);
+        entry->catalog = catalog;
+        entry->is_wanted = true;
+        TAILQ_INSERT_TAIL(&catalog->entries, entry, entry);
+        entry_open(entry);
+        return 0;
+}
+
+int catalog_configure(struct catalog *catalog, const struct catalog_wish *wishes, size_t n_wishes, struct why *why) {
+        struct catalog_entry *entry, *next;
+        int r;
+
+        TAILQ_FOREACH_SAFE(entry, &catalog->entries, entry, next) {
+                bool found = false;
+
+                for (size_t i = 0; i < n_wishes; i++)
+                        found |= entry_matches(entry, &wishes[i]);
+                if (found)
+                        entry_check(entry);
+                else
+                        entry_remove(entry);
+        }
+        for (size_t i = 0; i < n_wishes; i++)
+                if (!catalog_find(catalog, wishes[i].name)) {
+                        r = entry_add(catalog, &wishes[i], why);
+                        if (r < 0)
+                                return r;
+                }
+        return 0;
+}
+
+static int unknown_dataset(struct catalog *catalog, const char *name, struct why *why) {
+        char known[256] = "";
+        struct catalog_entry *entry;
+        size_t n = 0;
+
+        TAILQ_FOREACH(entry, &catalog->entries, entry)
+                if (n < sizeof(known))
+                        n += (size_t)snprintf(known + n, sizeof(known) - n, "%s%s", n ? ", " : "", entry->name);
+        return why_set(why, -ENOENT, "dataset: there is no \"%.100s\"; %s%s", name,
+                       known[0] ? "the configuration has: " : "the configuration names no dataset", known);
+}
+
+int catalog_get(struct catalog *catalog, const char *name, struct catalog_dataset **ret_dataset, struct why *why) {
+        struct catalog_entry *entry = catalog_find(catalog, name);
+
+        if (!entry)
+                return unknown_dataset(catalog, name, why);
+
+        entry_check(entry);
+        if (entry->state == CATALOG_FAILED && clock_now_ns() - entry->failed_at_ns < RETRY_AFTER_NS)
+                return why_set(why, -EIO, "dataset %s: %.400s", name, entry->text.text);
+        if (entry->state == CATALOG_FAILED)
+                entry_open(entry); /* an old failure: a mended folder needs no restart */
+        if (entry->state != CATALOG_READY)
+                return why_set(why, -EAGAIN, "dataset %s: its index is being built, %llu files so far", name,
+                               (unsigned long long)atomic_load_explicit(&entry->n_files, memory_order_relaxed));
+        *ret_dataset = catalog_dataset_ref(entry->open);
+        return 0;
+}

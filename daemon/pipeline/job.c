@@ -1,0 +1,173 @@
+#include "daemon/pipeline/job.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const ON_ERROR_NAMES[] = {
+        [ON_ERROR_FAIL] = "fail",
+        [ON_ERROR_SUBSTITUTE] = "substitute",
+};
+
+const char *on_error_name(enum on_error on_error) {
+        return on_error <= ON_ERROR_SUBSTITUTE ? ON_ERROR_NAMES[on_error] : NULL;
+}
+
+int on_error_from_name(const char *name, enum on_error *ret_on_error) {
+        for (size_t i = 0; i <= ON_ERROR_SUBSTITUTE; i++)
+                if (strcmp(name, ON_ERROR_NAMES[i]) == 0) {
+                        *ret_on_error = (enum on_error)i;
+                        return 0;
+                }
+        return -EINVAL;
+}
+
+static struct job *job_find(struct jobs *jobs, const char *name) {
+        struct job *job;
+
+        LIST_FOREACH(job, jobs, entry)
+                if (strcmp(job->name, name) == 0)
+                        return job;
+        return NULL;
+}
+
+static int differ(struct why *why, const char *job, const char *field, const char *theirs, const char *mine) {
+        return why_set(why, -EINVAL, "%s: job \"%s\" runs with %s, this rank asks for %s; all ranks of a job must ask for the "
+                       "same", field, job, theirs, mine);
+}
+
+static int differ_number(struct why *why, const char *job, const char *field, uint64_t theirs, uint64_t mine) {
+        char a[24], b[24];
+
+        snprintf(a, sizeof(a), "%llu", (unsigned long long)theirs);
+        snprintf(b, sizeof(b), "%llu", (unsigned long long)mine);
+        return differ(why, job, field, a, b);
+}
+
+static const char *yes_no(bool value) {
+        return value ? "true" : "false";
+}
+
+/* Field by field in the order of the options, so that the first difference is the one a person would look at first. */
+static int job_agree(const struct job *job, const struct job_terms *mine, struct why *why) {
+        const struct job_terms *theirs = &job->terms;
+
+        if (strcmp(theirs->dataset, mine->dataset) != 0)
+                return differ(why, job->name, "dataset", theirs->dataset, mine->dataset);
+        if (strcmp(theirs->digest, mine->digest) != 0)
+                return differ(why, job->name, "dataset digest", theirs->digest, mine->digest);
+        if (theirs->world != mine->world)
+                return differ_number(why, job->name, "world_size", theirs->world, mine->world);
+        if (theirs->batch_size != mine->batch_size)
+                return differ_number(why, job->name, "batch_size", theirs->batch_size, mine->batch_size);
+        if (strcmp(theirs->pipeline, mine->pipeline) != 0)
+                return differ(why, job->name, "pipeline", theirs->pipeline, mine->pipeline);
+        if (theirs->seed != mine->seed)
+                return differ_number(why, job->name, "seed", theirs->seed, mine->seed);
+        if (theirs->shuffle != mine->shuffle)
+                return differ(why, job->name, "shuffle", yes_no(theirs->shuffle), yes_no(mine->shuffle));
+        if (theirs->partition != mine->partition)
+                return differ(why, job->name, "partition", dlp_partition_name(theirs->partition),
+                              dlp_partition_name(mine->partition));
+        if (theirs->drop_last != mine->drop_last)
+                return differ(why, job->name, "drop_last", yes_no(theirs->drop_last), yes_no(mine->drop_last));
+        if (strcmp(theirs->order, mine->order) != 0)
+                return differ(why, job->name, "order", theirs->order, mine->order);
+        if (theirs->on_error != mine->on_error)
+                return differ(why, job->name, "on_error", on_error_name(theirs->on_error), on_error_name(mine->on_error));
+        return 0;
+}
+
+static struct job *job_new(const char *name, const struct job_terms *terms) {
+        struct job *job = calloc(1, sizeof(*job));
+
+        if (!job)
+                return NULL;
+        snprintf(job->name, sizeof(job->name), "%s", name);
+        job->terms = *terms;
+        pthread_mutex_init(&job->lock, NULL);
+        return job;
+}
+
+int job_join(struct jobs *jobs, const char *name, const struct job_terms *terms, uint32_t rank, uint32_t pid,
+             struct job **ret_job, struct job_member **ret_member, struct why *why) {
+        struct job *job = job_find(jobs, name);
+        struct job_member *member;
+        int r;
+
+        if (job) {
+                r = job_agree(job, terms, why);
+                if (r < 0)
+                        return r;
+                if (atomic_load_explicit(&job->failed, memory_order_acquire))
+                        return why_set(why, -EBUSY, "job: job \"%s\" has failed and its last rank has not left yet: %.300s",
+                                       name, job->failure.text);
+                if (job->n_members >= DLP_LOCAL_RANKS_MAX)
+                        return why_set(why, -EUSERS, "rank: job \"%s\" has %u ranks on this node already, which is the limit",
+                                       name, DLP_LOCAL_RANKS_MAX);
+                LIST_FOREACH(member, &job->members, entry)
+                        if (member->rank == rank)
+                                return why_set(why, -EADDRINUSE, "rank: rank %u of job \"%s\" is attached already by process "
+                                               "%u; end that process, or give this run a job name of its own",
+                                               rank, name, member->pid);
+        }
+
+        member = calloc(1, sizeof(*member));
+        if (member && !job) {
+                job = job_new(name, terms);
+                if (job)
+                        LIST_INSERT_HEAD(jobs, job, entry);
+        }
+        if (!member || !job) {
+                free(member);
+                return why_errno(why, -ENOMEM, "job \"%s\"", name);
+        }
+
+        member->rank = rank;
+        member->pid = pid;
+        LIST_INSERT_HEAD(&job->members, member, entry);
+        job->n_members++;
+        *ret_job = job_ref(job);
+        *ret_member = member;
+        return 0;
+}
+
+void job_leave(struct job *job, struct job_member *member) {
+        LIST_REMOVE(member, entry);
+        free(member);
+        if (--job->n_members == 0)
+                LIST_REMOVE(job, entry); /* the next rank of this name begins a new job */
+        job_unref(job);
+}
+
+struct job *job_ref(struct job *job) {
+        atomic_fetch_add_explicit(&job->refs, 1, memory_order_relaxed);
+        return job;
+}
+
+void job_unref(struct job *job) {
+        if (!job || atomic_fetch_sub_explicit(&job->refs, 1, memory_order_acq_rel) > 1)
+                return;
+        pthread_mutex_destroy(&job->lock);
+        free(job);
+}
+
+bool job_fail(struct job *job, const char *text) {
+        bool first;
+
+        pthread_mutex_lock(&job->lock);
+        first = !atomic_load_explicit(&job->failed, memory_order_relaxed);
+        if (first) {
+                snprintf(job->failure.text, sizeof(job->failure.text), "%s", text);
+                atomic_store_explicit(&job->failed, true, memory_order_release);
+        }
+        pthread_mutex_unlock(&job->lock);
+        return first;
+}
+
+void job_failure(struct job *job, struct why *ret_why) {
+        pthread_mutex_lock(&job->lock);
+        *ret_why = job->failure;
+        pthread_mutex_unlock(&job->lock);
+}

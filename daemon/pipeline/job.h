@@ -1,0 +1,77 @@
+/* pipeline/job.h: one training run: the ranks that attached under one name, and what they agreed on.
+ *
+ * The first rank says what the job is; whoever differs is refused with the name of the field and both values. A job lives
+ * as long as a rank of it is attached. Everything but failure is the main thread's. */
+#pragma once
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "daemon/base/queue.h"
+#include "daemon/base/why.h"
+#include "proto/order.h"
+
+enum on_error {
+        ON_ERROR_FAIL,       /* a damaged sample ends the job */
+        ON_ERROR_SUBSTITUTE, /* the next good sample of the order is served in its place */
+};
+
+/* "fail", "substitute"; NULL / -EINVAL for anything else. */
+const char *on_error_name(enum on_error on_error);
+int on_error_from_name(const char *name, enum on_error *ret_on_error);
+
+/* What all ranks must say alike. */
+struct job_terms {
+        char dataset[DLP_NAME_MAX];
+        char digest[65];                 /* of the dataset, hex */
+        char pipeline[DLP_PIPELINE_MAX]; /* canonical spelling */
+        char order[16];
+        uint32_t world;
+        uint32_t batch_size;
+        uint64_t seed;
+        bool shuffle;
+        bool drop_last;
+        enum dlp_partition partition;
+        enum on_error on_error;
+};
+
+struct job_member {
+        LIST_ENTRY(job_member) entry;
+        uint32_t rank;
+        uint32_t pid;
+};
+
+struct job {
+        LIST_ENTRY(job) entry;
+        char name[DLP_NAME_MAX];
+        struct job_terms terms;
+        LIST_HEAD(, job_member) members;
+        uint32_t n_members;
+        _Atomic uint32_t refs; /* the members, and streams whose last samples are still under way */
+
+        pthread_mutex_t lock;  /* guards `failure`; a leaf */
+        _Atomic bool failed;
+        struct why failure;    /* the first one */
+};
+
+LIST_HEAD(jobs, job);
+
+/* Enters a rank, making the job if it is the first. -EINVAL a term differs, -EADDRINUSE the rank is taken (names its
+ * pid), -EUSERS too many ranks of one job on this node. The job holds one reference for the member. */
+int job_join(struct jobs *jobs, const char *name, const struct job_terms *terms, uint32_t rank, uint32_t pid,
+             struct job **ret_job, struct job_member **ret_member, struct why *why);
+
+/* Takes the rank out; the last one out removes the job from the list. Frees the member. */
+void job_leave(struct job *job, struct job_member *member);
+
+/* For streams, which may outlive their membership by a moment. Any thread. */
+struct job *job_ref(struct job *job);
+void job_unref(struct job *job);
+
+/* The first failure of a job counts and ends it. Returns true to the caller whose it was. Any thread. */
+bool job_fail(struct job *job, const char *text);
+
+/* Copies the reason; empty if there is none. Any thread. */
+void job_failure(struct job *job, struct why *ret_why);

@@ -1,0 +1,291 @@
+#include "daemon/pipeline/pipeline.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <time.h>
+
+#include "daemon/base/cleanup.h"
+#include "daemon/base/log.h"
+#include "daemon/base/work_queue.h"
+#include "daemon/pipeline/planner.h"
+#include "daemon/pipeline/worker.h"
+
+#define STOP_NAPS_MAX 10000u /* milliseconds, about */
+#define READER_THREADS 8u /* of the fallback: a disk wants about that many waiting readers */
+
+struct pipeline {
+        struct pipeline_options options;
+        struct counters counters;
+        struct order_tables *tables;
+        struct reader *reader;
+        struct work_queue ready;
+        bool ready_made;
+        struct planner planner;
+        bool planner_started;
+        struct task *tasks;
+        uint8_t *buffers;
+        uint64_t buffers_bytes, charged_bytes;
+        struct worker *workers;
+        uint32_t n_workers_started;
+        _Atomic uint32_t n_removing; /* removed streams whose memory is not back yet */
+        _Atomic uint32_t n_streams;
+};
+
+/* The reader has no word for "the queue to the workers", so its callback finds the pipeline through the request. */
+static void on_read(struct read_request *request) {
+        struct pipeline *pipeline = request->userdata;
+        struct task *task = (struct task *)((uint8_t *)request - offsetof(struct task, request));
+
+        work_queue_push(&pipeline->ready, task);
+}
+
+static void on_order_ready(void *userdata) {
+        struct pipeline *pipeline = userdata;
+
+        planner_wake(&pipeline->planner);
+}
+
+static int on_order_reserve(void *userdata, uint64_t bytes, const char *what, struct why *why) {
+        struct pipeline *pipeline = userdata;
+
+        return budget_reserve(pipeline->options.budget, bytes, what, why);
+}
+
+static void on_order_release(void *userdata, uint64_t bytes) {
+        struct pipeline *pipeline = userdata;
+
+        budget_release(pipeline->options.budget, bytes);
+}
+
+static void on_stream_freed(void *userdata) {
+        struct pipeline *pipeline = userdata;
+
+        atomic_fetch_sub_explicit(&pipeline->n_removing, 1, memory_order_release);
+        atomic_fetch_sub_explicit(&pipeline->n_streams, 1, memory_order_release);
+}
+
+static void on_stream_broken(void *userdata, struct stream *stream) {
+        struct pipeline *pipeline = userdata;
+
+        pipeline->options.broken(pipeline->options.userdata, stream);
+}
+
+static int make_tasks(struct pipeline *pipeline, struct why *why) {
+        uint32_t n = pipeline->options.n_tasks;
+        int r;
+
+        pipeline->buffers_bytes = (uint64_t)n * TASK_BUFFER_BYTES;
+        r = budget_reserve(pipeline->options.budget, pipeline->buffers_bytes + n * sizeof(struct task), "the read buffers", why);
+        if (r < 0)
+                return r;
+        pipeline->charged_bytes = pipeline->buffers_bytes + n * sizeof(struct task);
+
+        pipeline->buffers = mmap(NULL, pipeline->buffers_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        if (pipeline->buffers == MAP_FAILED) {
+                pipeline->buffers = NULL;
+                return why_errno(why, -errno, "read buffers");
+        }
+        madvise(pipeline->buffers, pipeline->buffers_bytes, MADV_HUGEPAGE); /* fewer TLB misses; nothing depends on it */
+        pipeline->tasks = calloc(n, sizeof(struct task));
+        if (!pipeline->tasks)
+                return why_errno(why, -ENOMEM, "tasks");
+        for (uint32_t i = 0; i < n; i++) {
+                pipeline->tasks[i].idx = i;
+                pipeline->tasks[i].own_buffer = pipeline->buffers + (uint64_t)i * TASK_BUFFER_BYTES;
+                pipeline->tasks[i].request.userdata = pipeline;
+        }
+        return 0;
+}
+
+static int start_reader(struct pipeline *pipeline, struct why *why) {
+        struct reader_options options = {
+                .depth = pipeline->options.n_tasks,
+                .buffers = pipeline->buffers,
+                .buffer_bytes = TASK_BUFFER_BYTES,
+                .n_buffers = pipeline->options.n_tasks,
+                .backend = pipeline->options.reader,
+                .n_threads = READER_THREADS,
+                .done = on_read,
+        };
+
+        return reader_start(&options, &pipeline->reader, why);
+}
+
+static int start_planner(struct pipeline *pipeline, struct why *why) {
+        struct planner_options options = {
+                .reader = pipeline->reader,
+                .tables = pipeline->tables,
+                .ready = &pipeline->ready,
+                .budget = pipeline->options.budget,
+                .counters = &pipeline->counters,
+                .tasks = pipeline->tasks,
+                .n_tasks = pipeline->options.n_tasks,
+                .freed = on_stream_freed,
+                .broken = on_stream_broken,
+                .userdata = pipeline,
+        };
+        int r = planner_start(&pipeline->planner, &options);
+
+        if (r < 0)
+                return why_errno(why, r, "planner");
+        pipeline->planner_started = true;
+        return 0;
+}
+
+static int start_workers(struct pipeline *pipeline, struct why *why) {
+        struct worker_options options = {
+                .ready = &pipeline->ready,
+                .planner = &pipeline->planner,
+                .budget = pipeline->options.budget,
+                .counters = &pipeline->counters,
+                .limits = pipeline->options.limits,
+        };
+        int r;
+
+        pipeline->workers = calloc(pipeline->options.n_workers, sizeof(struct worker));
+        if (!pipeline->workers)
+                return why_errno(why, -ENOMEM, "workers");
+        for (uint32_t i = 0; i < pipeline->options.n_workers; i++) {
+                r = worker_start(&pipeline->workers[i], &options, i, why);
+                if (r < 0)
+                        return r;
+                pipeline->n_workers_started++;
+        }
+        return 0;
+}
+
+/* Bottom-up: whatever a thread hands work to is there before the thread. pipeline_stop() is this list read backwards. */
+static int pipeline_start_floors(struct pipeline *pipeline, struct why *why) {
+        struct order_tables_options tables = {
+                .reserve = on_order_reserve,
+                .release = on_order_release,
+                .ready = on_order_ready,
+                .userdata = pipeline,
+        };
+        int r;
+
+        r = make_tasks(pipeline, why);
+        if (r < 0)
+                return r;
+        r = work_queue_init(&pipeline->ready, pipeline->options.n_tasks);
+        if (r < 0)
+                return why_errno(why, r, "queue");
+        pipeline->ready_made = true;
+        r = order_tables_new(&tables, &pipeline->tables);
+        if (r < 0)
+                return why_errno(why, r, "order tables");
+        r = start_reader(pipeline, why);
+        if (r < 0)
+                return r;
+        r = start_planner(pipeline, why);
+        if (r < 0)
+                return r;
+        return start_workers(pipeline, why);
+}
+
+int pipeline_start(const struct pipeline_options *options, struct pipeline **ret_pipeline, struct why *why) {
+        struct pipeline *pipeline = calloc(1, sizeof(*pipeline));
+        int r;
+
+        if (!pipeline)
+                return why_errno(why, -ENOMEM, "pipeline");
+        pipeline->options = *options;
+        r = pipeline_start_floors(pipeline, why);
+        if (r < 0) {
+                pipeline_stop(pipeline);
+                return r;
+        }
+        *ret_pipeline = pipeline;
+        return 0;
+}
+
+static void nap(void) {
+        nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
+}
+
+int pipeline_stop(struct pipeline *pipeline) {
+        if (!pipeline)
+                return 0;
+        /* Every sample under way comes back by itself: reads end, decoding is bounded by the limits. */
+        for (uint32_t n_naps = 0; atomic_load_explicit(&pipeline->n_streams, memory_order_acquire) > 0; n_naps++) {
+                if (n_naps >= STOP_NAPS_MAX)
+                        return -ETIMEDOUT;
+                nap();
+        }
+
+        if (pipeline->ready_made)
+                work_queue_stop(&pipeline->ready);
+        for (uint32_t i = 0; i < pipeline->n_workers_started; i++)
+                worker_stop(&pipeline->workers[i]);
+        free(pipeline->workers);
+        if (pipeline->planner_started)
+                planner_stop(&pipeline->planner);
+        if (pipeline->reader && reader_stop(pipeline->reader) < 0)
+                return -ETIMEDOUT;
+        if (pipeline->tables)
+                order_tables_free(pipeline->tables);
+        if (pipeline->ready_made)
+                work_queue_fini(&pipeline->ready);
+        free(pipeline->tasks);
+        if (pipeline->buffers)
+                munmap(pipeline->buffers, pipeline->buffers_bytes);
+        budget_release(pipeline->options.budget, pipeline->charged_bytes);
+        free(pipeline);
+        return 0;
+}
+
+int pipeline_make_stream(struct pipeline *pipeline, const struct stream_options *options, struct stream **ret_stream,
+                         struct why *why) {
+        struct stream_memory memory = {
+                .budget = pipeline->options.budget,
+                .tables = pipeline->tables,
+                .huge_pages = pipeline->options.huge_pages,
+                .lock = pipeline->options.lock,
+                .n_threads = pipeline->options.n_workers,
+                .max_pixels = pipeline->options.limits.max_pixels,
+        };
+        int r;
+
+        for (uint32_t n_naps = 0;; n_naps++) {
+                uint32_t n_removing = atomic_load_explicit(&pipeline->n_removing, memory_order_acquire);
+
+                r = stream_new(options, &memory, ret_stream, why);
+                if (r != -ENOMEM || n_removing == 0 || n_naps >= 1000)
+                        return r;
+                nap(); /* a restarted trainer attaches while its old ring is on its way out */
+        }
+}
+
+void pipeline_add(struct pipeline *pipeline, struct stream *stream) {
+        atomic_fetch_add_explicit(&pipeline->n_streams, 1, memory_order_relaxed);
+        planner_command(&pipeline->planner, stream, STREAM_ADD);
+}
+
+uint64_t pipeline_seek(struct pipeline *pipeline, struct stream *stream, uint64_t epoch, uint64_t step) {
+        return planner_seek(&pipeline->planner, stream, epoch, step);
+}
+
+void pipeline_drain(struct pipeline *pipeline, struct stream *stream) {
+        planner_command(&pipeline->planner, stream, STREAM_DRAIN);
+}
+
+void pipeline_remove(struct pipeline *pipeline, struct stream *stream) {
+        atomic_fetch_add_explicit(&pipeline->n_removing, 1, memory_order_relaxed);
+        atomic_store_explicit(&stream->removed, true, memory_order_relaxed);
+        planner_command(&pipeline->planner, stream, STREAM_REMOVE);
+}
+
+struct counters *pipeline_counters(struct pipeline *pipeline) {
+        return &pipeline->counters;
+}
+
+const struct reader_report *pipeline_reader_report(const struct pipeline *pipeline) {
+        return reader_report(pipeline->reader);
+}
+
+uint32_t pipeline_n_workers(const struct pipeline *pipeline) {
+        return pipeline->n_workers_started;
+}

@@ -1,0 +1,54 @@
+/* pipeline/pipeline.h: joins the floors below: plan -> read -> decode -> augment -> collate -> publish.
+ *
+ *   main thread   pipeline_add, _seek, _remove            through the planner's commands
+ *   planner       batches of indices into free slots      planner.h
+ *   reader        bytes of samples into buffers           io/reader.h
+ *   workers       bytes into pixels in their place        worker.h; the last of a batch publishes it
+ *
+ * Everything is made at the start and bounded: as many samples are under way as there are tasks. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "daemon/base/budget.h"
+#include "daemon/decode/decode.h"
+#include "daemon/pipeline/counters.h"
+#include "daemon/pipeline/stream.h"
+
+struct pipeline;
+struct reader_report;
+
+struct pipeline_options {
+        uint32_t n_workers;
+        uint32_t n_tasks;          /* samples under way: the reader's depth */
+        const char *reader;        /* "auto", "io_uring", "threads" */
+        struct decode_limits limits;
+        enum segment_wish huge_pages, lock;
+        struct budget *budget;
+        void (*broken)(void *userdata, struct stream *stream); /* planner thread: the stream's client wrote rubbish */
+        void *userdata;
+};
+
+/* Starts all threads. -ENOMEM with the numbers if buffers and scratch alone pass the budget. */
+int pipeline_start(const struct pipeline_options *options, struct pipeline **ret_pipeline, struct why *why);
+
+/* All streams must have been removed; waits until the last sample under way is back. Returns 0, or -ETIMEDOUT if a read
+ * hangs in the kernel (a dead network mount): then threads and memory must be left as they are, and the process ends. */
+int pipeline_stop(struct pipeline *pipeline);
+
+/* Makes a stream; blocks while its memory is touched, so: off the main thread. If memory is short while removed streams
+ * are still on their way out, waits up to a second for them. Ownership as stream_new(). */
+int pipeline_make_stream(struct pipeline *pipeline, const struct stream_options *options, struct stream **ret_stream,
+                         struct why *why);
+
+/* Main thread. From add to remove the caller may use the stream's constant fields and its ring's counts; after remove it
+ * must not touch it. A stream that was never added is freed with stream_free(). */
+void pipeline_add(struct pipeline *pipeline, struct stream *stream);
+uint64_t pipeline_seek(struct pipeline *pipeline, struct stream *stream, uint64_t epoch, uint64_t step);
+void pipeline_drain(struct pipeline *pipeline, struct stream *stream); /* completes what is begun, begins no more */
+void pipeline_remove(struct pipeline *pipeline, struct stream *stream);
+
+struct counters *pipeline_counters(struct pipeline *pipeline);
+const struct reader_report *pipeline_reader_report(const struct pipeline *pipeline);
+uint32_t pipeline_n_workers(const struct pipeline *pipeline);

@@ -1,0 +1,66 @@
+/* pipeline/planner.h: which sample is read next, for whom.
+ *
+ * One thread. It takes free slots, turns them into batches of sample indices (order + rank + world + cursor), and keeps
+ * the reader fed with as many samples as there are tasks. When there is a choice it serves the rank that will run dry
+ * first: the one whose prepared batches last least long at the speed at which it takes them. When all rings are full it
+ * sleeps, and a release wakes it: fullness is the only backpressure. */
+#pragma once
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#include "daemon/base/budget.h"
+#include "daemon/base/work_queue.h"
+#include "daemon/pipeline/counters.h"
+#include "daemon/pipeline/task.h"
+
+struct planner_options {
+        struct reader *reader;
+        struct order_tables *tables;
+        struct work_queue *ready;  /* to the workers: a sample that cannot even be read goes there at once */
+        struct budget *budget;
+        struct counters *counters;
+        struct task *tasks;
+        uint32_t n_tasks;
+        void (*freed)(void *userdata); /* a removed stream is gone, its memory is back; planner thread */
+        void (*broken)(void *userdata, struct stream *stream); /* its client scribbles; planner thread */
+        void *userdata;
+};
+
+struct planner {
+        struct planner_options options;
+        pthread_t thread;
+        int epoll_fd;
+        int wake_fd;               /* eventfd: written by planner_wake(), edge-triggered, never read */
+        struct tasks free_tasks;   /* planner */
+        TAILQ_HEAD(, stream) streams; /* planner */
+        struct tasks retries;      /* planner: waiting for a place in the order that is not final yet */
+
+        pthread_mutex_t lock;      /* guards what follows; a leaf */
+        TAILQ_HEAD(, stream) commands;
+        struct tasks returned;     /* done with; from workers */
+        struct tasks again;        /* to be read with another candidate; from workers */
+        uint32_t n_returned;
+        uint32_t wake_at;          /* wake the planner when so many have returned; 0 = it does not wait for them */
+
+        _Atomic bool stopping;
+};
+
+int planner_start(struct planner *planner, const struct planner_options *options);
+
+/* No stream may be left (all removed) but tasks may be under way. Joins. */
+void planner_stop(struct planner *planner);
+
+/* Something that the planner looks at has changed. Any thread. */
+void planner_wake(struct planner *planner);
+
+/* Asks for something to be done with a stream. Main thread. */
+void planner_command(struct planner *planner, struct stream *stream, enum stream_command command);
+
+/* The same for STREAM_SEEK: continue at (epoch, step) under the number that is returned. Main thread. */
+uint64_t planner_seek(struct planner *planner, struct stream *stream, uint64_t epoch, uint64_t step);
+
+/* A worker is done with the task's sample, or wants another candidate to be read for it. Any worker. */
+void planner_return(struct planner *planner, struct task *task);
+void planner_retry(struct planner *planner, struct task *task);

@@ -1,0 +1,165 @@
+#include "daemon/pipeline/stream.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "daemon/base/cleanup.h"
+#include "proto/frame.h"
+
+static uint64_t align_tensor(uint64_t offset) {
+        return (offset + DLP_TENSOR_ALIGN - 1) / DLP_TENSOR_ALIGN * DLP_TENSOR_ALIGN;
+}
+
+/* Labels first: their size is known whatever the pictures turn out to be. */
+static int collation_plan(struct collation *collation, const struct recipe *recipe, uint32_t batch_size,
+                          uint64_t max_sample_bytes, uint64_t max_pixels, struct why *why) {
+        uint64_t image_bytes;
+
+        *collation = (struct collation){
+                .ragged = recipe_kind(recipe) == RECIPE_RAW,
+                .images_offset = align_tensor((uint64_t)batch_size * sizeof(int64_t)),
+        };
+        if (collation->ragged) {
+                image_bytes = align_tensor(max_sample_bytes + 1);
+        } else if (recipe_output(recipe, &collation->height, &collation->width) == RECIPE_VARIES) {
+                collation->varies = true;
+                image_bytes = max_pixels * PIXEL_BYTES;
+        } else {
+                image_bytes = (uint64_t)collation->height * collation->width * PIXEL_BYTES;
+        }
+        if (image_bytes > DLP_PAYLOAD_MAX / batch_size)
+                return why_set(why, -EOVERFLOW, "batch_size: %u samples of up to %llu bytes pass the limit of %llu bytes a ring; "
+                               "ask for a smaller batch, or let the pipeline crop to one size", batch_size,
+                               (unsigned long long)image_bytes, DLP_PAYLOAD_MAX);
+        collation->slot_bytes = collation->images_offset + align_tensor(image_bytes * batch_size);
+        return 0;
+}
+
+static int stream_make_ring(struct stream *stream, const struct stream_options *options,
+                            const struct stream_memory *memory, struct why *why) {
+        struct ring_options ring_options = {
+                .geometry = {
+                        .n_slots = options->n_slots,
+                        .batch_size = options->job->terms.batch_size,
+                        .slot_bytes = stream->collation.slot_bytes,
+                        .ragged = stream->collation.ragged,
+                },
+                .memory = {
+                        .huge_pages = memory->huge_pages,
+                        .lock = memory->lock,
+                        .numa_node = options->numa_node,
+                        .sparse = stream->collation.ragged || stream->collation.varies,
+                        .n_threads = memory->n_threads,
+                },
+                .budget = memory->budget,
+        };
+
+        if (getrandom(&ring_options.generation, sizeof(ring_options.generation), 0) < 0)
+                return why_errno(why, -errno, "ring");
+        return ring_new(&ring_options, &stream->ring, why);
+}
+
+static void batches_init(struct stream *stream) {
+        for (uint32_t i = 0; i < DLP_SLOTS_MAX; i++) {
+                struct batch *batch = &stream->batches[i];
+
+                batch->stream = stream;
+                pthread_mutex_init(&batch->lock, NULL);
+                if (i < stream->ring->n_slots)
+                        batch->slot = &stream->ring->slots[i];
+        }
+}
+
+int stream_new(const struct stream_options *options, const struct stream_memory *memory, struct stream **ret_stream,
+               struct why *why) {
+        const struct job_terms *terms = &options->job->terms;
+        const struct index *index = dataset_index(options->dataset->dataset);
+        struct order_spec spec;
+        struct stream *stream;
+        int r;
+
+        stream = calloc(1, sizeof(*stream));
+        if (!stream)
+                return why_errno(why, -ENOMEM, "stream");
+        stream->wake_socket = -1;
+        stream->release_fd = eventfd(0, EFD_CLOEXEC);
+        if (stream->release_fd < 0) {
+                r = why_errno(why, -errno, "stream: eventfd");
+                free(stream);
+                return r;
+        }
+
+        stream->rank = options->rank;
+        stream->n_samples = index_n_samples(index);
+        stream->rank_samples = dlp_order_rank_samples(stream->n_samples, terms->world, options->rank, terms->partition);
+        stream->rank_batches = dlp_order_rank_batches(stream->rank_samples, terms->batch_size, terms->drop_last);
+        stream->epoch = options->first_epoch;
+        stream->end_epoch = options->n_epochs && options->n_epochs < DLP_EPOCH_MAX - options->first_epoch
+                                    ? options->first_epoch + options->n_epochs
+                                    : DLP_EPOCH_MAX;
+        stream->is_ended = stream->rank_batches == 0;
+
+        r = collation_plan(&stream->collation, options->recipe, terms->batch_size, index_max_length(index),
+                           memory->max_pixels, why);
+        spec = (struct order_spec){
+                .n = stream->n_samples, .seed = terms->seed, .epoch = stream->epoch, .shuffle = terms->shuffle
+        };
+        if (r == 0) /* now, so that a table that does not fit is refused instead of missed later */
+                r = order_table_get(memory->tables, &spec, &stream->order, why);
+        stream->order_epoch = stream->epoch;
+        if (r == 0)
+                r = stream_make_ring(stream, options, memory, why);
+        if (r < 0) {
+                if (stream->order)
+                        order_table_put(stream->order);
+                close(stream->release_fd);
+                free(stream);
+                return r;
+        }
+        batches_init(stream);
+
+        stream->job = options->job;
+        stream->dataset = options->dataset;
+        stream->recipe = options->recipe;
+        stream->wake_socket = options->wake_socket;
+        *ret_stream = stream;
+        return 0;
+}
+
+void stream_free(struct stream *stream) {
+        if (!stream)
+                return;
+        for (uint32_t i = 0; i < DLP_SLOTS_MAX; i++) {
+                if (stream->batches[i].order)
+                        order_table_put(stream->batches[i].order);
+                pthread_mutex_destroy(&stream->batches[i].lock);
+        }
+        if (stream->order)
+                order_table_put(stream->order);
+        if (stream->next_order)
+                order_table_put(stream->next_order);
+        ring_free(stream->ring);
+        recipe_free(stream->recipe);
+        catalog_dataset_unref(stream->dataset);
+        job_unref(stream->job);
+        close(stream->release_fd);
+        if (stream->wake_socket >= 0)
+                close(stream->wake_socket);
+        free(stream);
+}
+
+struct order_spec stream_order_spec(const struct stream *stream, uint64_t epoch) {
+        const struct job_terms *terms = &stream->job->terms;
+
+        return (struct order_spec){ .n = stream->n_samples, .seed = terms->seed, .epoch = epoch, .shuffle = terms->shuffle };
+}
+
+void stream_wake(struct stream *stream) {
+        static const uint8_t wake = DLP_WAKE_BYTE;
+
+        dlp_frame_send(stream->wake_socket, &wake, 1, NULL, 0, MSG_DONTWAIT);
+}

@@ -1,0 +1,35 @@
+/* pipeline/task.h: one sample on its way from its file into its slot.
+ *
+ * There are as many tasks as reads may be under way, made once. A task is with exactly one of: the planner (free, or to
+ * be read again with another sample), the reader, the workers' queue, a worker. Whoever hands it on does not touch it
+ * any more. */
+#pragma once
+
+#include <limits.h>
+#include <stdint.h>
+
+#include "daemon/base/queue.h"
+#include "daemon/io/reader.h"
+#include "daemon/pipeline/stream.h"
+
+#define TASK_BUFFER_BYTES (256u << 10) /* registered with the kernel; an ImageNet photo is 110 KiB */
+
+struct task {
+        STAILQ_ENTRY(task) entry;
+        struct read_request request;
+        uint8_t *own_buffer;      /* TASK_BUFFER_BYTES, registered as buffer `idx` */
+        uint32_t idx;
+        uint8_t *large_buffer;    /* for larger files; paid for; kept while small enough to be worth it */
+        uint64_t large_bytes;
+        char path[PATH_MAX];
+
+        struct batch *batch;
+        uint32_t idx_sample;      /* in the batch */
+        uint64_t position;        /* global, in the epoch */
+        uint64_t index;           /* that the order says */
+        uint64_t candidate;       /* that is being read: `index`, or a substitute */
+        uint64_t n_tries;         /* substitutes so far */
+        struct why reason;        /* of the first failure */
+};
+
+STAILQ_HEAD(tasks, task);

@@ -1,0 +1,249 @@
+#include "daemon/pipeline/worker.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "daemon/base/clock.h"
+#include "daemon/base/log.h"
+#include "daemon/base/thread.h"
+#include "daemon/pipeline/batch.h"
+
+#define LOGGED_ERRORS_MAX 100u    /* a dataset; after that damaged samples are only counted */
+#define SUBSTITUTES_MAX 4096u     /* damaged samples in a row of the order before the job is told that there are none */
+#define SCRATCH_PER_PIXEL 9ull    /* bytes a decoder may need at most: three of pixels, six of progressive coefficients */
+
+/* ---- scratch is paid for before it is used ------------------------------------------------------------------------- */
+
+static int worker_charge(struct worker *worker, const struct image_info *info, struct why *why) {
+        uint64_t need = (uint64_t)info->width * info->height * SCRATCH_PER_PIXEL;
+        int r;
+
+        if (need <= worker->charged_bytes)
+                return 0;
+        r = budget_reserve(worker->budget, need - worker->charged_bytes, "decoding a large picture", why);
+        if (r < 0)
+                return r;
+        worker->charged_bytes = need;
+        return 0;
+}
+
+/* Gives back what a large picture needed beyond what the worker keeps. */
+static void worker_settle(struct worker *worker) {
+        uint64_t held = decoder_scratch_bytes(worker->decoder) + workspace_bytes(worker->workspace);
+
+        if (held < WORKER_SCRATCH_BYTES)
+                held = WORKER_SCRATCH_BYTES;
+        if (worker->charged_bytes <= held)
+                return;
+        budget_release(worker->budget, worker->charged_bytes - held);
+        worker->charged_bytes = held;
+}
+
+/* ---- one sample ---------------------------------------------------------------------------------------------------- */
+
+static int serve_raw(struct task *task, struct why *why) {
+        struct batch *batch = task->batch;
+        uint64_t offset;
+        int r;
+
+        r = batch_place(batch, task->idx_sample, task->request.n_bytes, &offset, why);
+        if (r < 0)
+                return r;
+        memcpy(batch->slot->base + offset, task->request.buffer, task->request.n_bytes);
+        return 0;
+}
+
+/* Where the sample's pixels go. For pictures of varying size that is known only now. */
+static int find_place(struct task *task, uint32_t height, uint32_t width, uint8_t **ret_out, struct why *why) {
+        struct batch *batch = task->batch;
+        const struct collation *collation = &batch->stream->collation;
+        uint64_t bytes = (uint64_t)height * width * PIXEL_BYTES;
+        int r;
+
+        if (collation->varies) {
+                r = batch_agree_shape(batch, height, width, why);
+                if (r < 0)
+                        return r;
+                if (collation->images_offset + bytes * (task->idx_sample + 1ull) > collation->slot_bytes)
+                        return why_set(why, -EFBIG, "is %u x %u pixels after the pipeline, more than max_pixels allows", width,
+                                       height);
+                r = ring_commit(batch->stream->ring, batch->slot, collation->images_offset + bytes * (task->idx_sample + 1ull),
+                                why);
+                if (r < 0)
+                        return r;
+        }
+        *ret_out = batch->slot->base + collation->images_offset + bytes * task->idx_sample;
+        return 0;
+}
+
+static int serve_pixels(struct worker *worker, struct task *task, struct why *why) {
+        struct batch *batch = task->batch;
+        const struct recipe *recipe = batch->stream->recipe;
+        struct geometry geometry;
+        struct image_info info;
+        struct view view;
+        size_t stride;
+        uint8_t *out = NULL;
+        int r;
+
+        r = decoder_open(worker->decoder, task->request.buffer, task->request.n_bytes, &info, why);
+        if (r < 0)
+                return r;
+        r = worker_charge(worker, &info, why);
+        if (r < 0)
+                return r;
+        r = recipe_plan(recipe, info.width, info.height, batch->stream->job->terms.seed, (uint32_t)batch->epoch, task->candidate,
+                        &geometry, why);
+        if (r < 0)
+                return r;
+        r = find_place(task, geometry.height, geometry.width, &out, why);
+        if (r < 0)
+                return r;
+
+        stride = (size_t)geometry.width * PIXEL_BYTES;
+        if (geometry.is_copy)
+                return decoder_read_into(worker->decoder, out, stride, why);
+        r = decoder_read(worker->decoder, &geometry.source, &view, why);
+        if (r < 0)
+                return r;
+        return recipe_apply(worker->workspace, &geometry, &view, out, stride, why);
+}
+
+static int serve(struct worker *worker, struct task *task, struct why *why) {
+        uint64_t begin_ns;
+        int r;
+
+        if (task->request.result < 0) {
+                *why = task->request.why;
+                return task->request.result;
+        }
+        counter_add(&worker->counters->n_bytes_read, task->request.n_bytes);
+
+        begin_ns = clock_now_ns();
+        if (task->batch->stream->collation.ragged) {
+                r = serve_raw(task, why);
+        } else {
+                r = serve_pixels(worker, task, why);
+                decoder_close(worker->decoder);
+                worker_settle(worker);
+        }
+        counter_add(&worker->counters->decode_ns, clock_now_ns() - begin_ns);
+        return r;
+}
+
+/* ---- what could not be served -------------------------------------------------------------------------------------- */
+
+static void name_sample(struct task *task, const struct why *why, struct why *ret_named) {
+        const struct catalog_dataset *dataset = task->batch->stream->dataset;
+
+        why_set(ret_named, 0, "%s: sample %llu (%.200s): %.250s", dataset->name, (unsigned long long)task->candidate, task->path,
+                why->text);
+}
+
+static void report(struct task *task, const struct why *named, const char *what_next) {
+        uint64_t n_before = catalog_dataset_error(task->batch->stream->dataset, named->text);
+
+        if (n_before < LOGGED_ERRORS_MAX)
+                log_warning("sample", "%s; %s", named->text, what_next);
+        else if (n_before == LOGGED_ERRORS_MAX)
+                log_warning("sample", "%s has more than %u errors; further ones are counted only, see dlctl datasets",
+                            task->batch->stream->dataset->name, LOGGED_ERRORS_MAX);
+}
+
+/* Returns true if the task goes back to be read with another candidate. */
+static bool handle_failure(struct worker *worker, struct task *task, int error, const struct why *why) {
+        struct stream *stream = task->batch->stream;
+        struct why named;
+
+        name_sample(task, why, &named);
+        counter_add(&worker->counters->n_sample_errors, 1);
+        if (!task->reason.text[0])
+                task->reason = named;
+
+        /* A disagreement about sizes is no damage: no other sample would be right either. */
+        if (stream->job->terms.on_error == ON_ERROR_SUBSTITUTE && error != -EMEDIUMTYPE) {
+                if (++task->n_tries < stream->n_samples && task->n_tries <= SUBSTITUTES_MAX) {
+                        report(task, &named, "the next sample of the order takes its place");
+                        return true;
+                }
+                why_set(&named, 0, "%s: no good sample found to take the place of sample %llu in %llu tries; the first: %.300s",
+                        stream->dataset->name, (unsigned long long)task->index, (unsigned long long)task->n_tries,
+                        task->reason.text);
+        }
+        report(task, &named, "the job ends");
+        batch_failed(task->batch, task->idx_sample, &named);
+        return false;
+}
+
+static void worker_do(struct worker *worker, struct task *task) {
+        struct batch *batch = task->batch;
+        struct why why;
+        int r;
+
+        if (!batch_is_wanted(batch)) {
+                counter_add(&worker->counters->n_dropped, 1);
+        } else {
+                r = serve(worker, task, &why);
+                if (r < 0 && handle_failure(worker, task, r, &why)) {
+                        planner_retry(worker->planner, task);
+                        return;
+                }
+                if (r == 0) {
+                        batch_served(batch, task->idx_sample, task->index, task->candidate, &task->reason);
+                        counter_add(&worker->counters->n_samples, 1);
+                        if (task->reason.text[0])
+                                counter_add(&worker->counters->n_substituted, 1);
+                }
+        }
+        batch_sample_done(batch, worker->counters);
+        if (atomic_load_explicit(&batch->stream->job->failed, memory_order_relaxed))
+                planner_wake(worker->planner); /* the other ranks of the job are to hear of it */
+        planner_return(worker->planner, task);
+}
+
+static void *worker_main(void *userdata) {
+        struct worker *worker = userdata;
+        struct task *task;
+
+        while ((task = work_queue_pop(worker->ready)))
+                worker_do(worker, task);
+        return NULL;
+}
+
+int worker_start(struct worker *worker, const struct worker_options *options, uint32_t idx, struct why *why) {
+        char name[16];
+        int r;
+
+        *worker = (struct worker){
+                .ready = options->ready,
+                .planner = options->planner,
+                .budget = options->budget,
+                .counters = options->counters,
+        };
+        r = budget_reserve(options->budget, WORKER_SCRATCH_BYTES, "a worker's scratch", why);
+        if (r < 0)
+                return r;
+        worker->charged_bytes = WORKER_SCRATCH_BYTES;
+        r = decoder_new(&options->limits, &worker->decoder, why);
+        if (r == 0)
+                r = workspace_new(RESIZE_CODE_BEST, &worker->workspace, why);
+        if (r == 0) {
+                snprintf(name, sizeof(name), "worker-%u", idx % 1000000);
+                r = thread_start(&worker->thread, name, worker_main, worker);
+        }
+        if (r < 0) {
+                decoder_free(worker->decoder);
+                workspace_free(worker->workspace);
+                budget_release(options->budget, worker->charged_bytes);
+                return why_errno(why, r, "worker %u", idx);
+        }
+        return 0;
+}
+
+void worker_stop(struct worker *worker) {
+        thread_join(worker->thread);
+        decoder_free(worker->decoder);
+        workspace_free(worker->workspace);
+        budget_release(worker->budget, worker->charged_bytes);
+}
