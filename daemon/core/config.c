@@ -1,0 +1,155 @@
+#include "daemon/core/config.h"
+
+#include <confuse.h>
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "daemon/base/cleanup.h"
+#include "daemon/data/format.h"
+
+#define OPTIONS_MAX 64u
+
+/* libconfuse hands errors to a plain function, so what it says is kept here. Main thread, one file at a time. */
+static struct why parse_why;
+static struct settings *parse_settings;
+
+static void on_error(cfg_t *cfg, const char *format, va_list arguments) {
+        char text[DLP_TEXT_MAX - 160];
+
+        if (parse_why.text[0])
+                return; /* the first is the cause */
+        vsnprintf(text, sizeof(text), format, arguments);
+        why_set(&parse_why, 0, "%.140s:%d: %s", cfg && cfg->filename ? cfg->filename : "configuration", cfg ? cfg->line : 0, text);
+}
+
+static const struct setting *setting_find(const char *name) {
+        for (size_t i = 0; i < N_SETTINGS; i++)
+                if (strcmp(SETTINGS[i].name, name) == 0)
+                        return &SETTINGS[i];
+        return NULL;
+}
+
+/* Called while the line is being read, so that the error knows its number. */
+static int on_value(cfg_t *cfg, cfg_opt_t *option) {
+        const struct setting *setting = setting_find(cfg_opt_name(option));
+        struct why why;
+
+        if (setting && setting_parse(setting, parse_settings, cfg_opt_getnstr(option, 0), &why) < 0) {
+                cfg_error(cfg, "%s", why.text);
+                return -1;
+        }
+        return 0;
+}
+
+static int check_dataset(cfg_t *cfg, cfg_t *section) {
+        const char *name = cfg_title(section), *path = cfg_getstr(section, "path"), *format = cfg_getstr(section, "format");
+        const struct format *found;
+        struct why why;
+
+        if (!*name || strlen(name) >= DLP_NAME_MAX || strchr(name, '/') || name[0] == '.') {
+                cfg_error(section, "dataset \"%.60s\": is no name; use 1 to %u bytes without '/', not beginning with '.'", name,
+                          DLP_NAME_MAX - 1);
+                return -1;
+        }
+        if (!path || path[0] != '/') {
+                cfg_error(section, "dataset \"%s\": path: \"%.100s\" is not allowed; write the folder's absolute path", name,
+                          path ? path : "");
+                return -1;
+        }
+        if (format_find(format, &found, &why) < 0) {
+                cfg_error(section, "dataset \"%s\": format: %s", name, why.text);
+                return -1;
+        }
+        return 0;
+}
+
+/* Called when a section ends. */
+static int on_dataset(cfg_t *cfg, cfg_opt_t *option) {
+        return check_dataset(cfg, cfg_opt_getnsec(option, cfg_opt_size(option) - 1));
+}
+
+static int take_datasets(cfg_t *cfg, struct settings *settings) {
+        size_t n = cfg_size(cfg, "dataset");
+
+        settings->datasets = calloc(n ? n : 1, sizeof(*settings->datasets));
+        if (!settings->datasets)
+                return -ENOMEM;
+        for (size_t i = 0; i < n; i++) {
+                cfg_t *section = cfg_getnsec(cfg, "dataset", (unsigned)i);
+                struct dataset_setting *dataset = &settings->datasets[settings->n_datasets++];
+
+                dataset->name = strdup(cfg_title(section));
+                dataset->path = strdup(cfg_getstr(section, "path"));
+                dataset->format = strdup(cfg_getstr(section, "format"));
+                if (!dataset->name || !dataset->path || !dataset->format)
+                        return -ENOMEM;
+        }
+        return 0;
+}
+
+/* A folder opens as a file and then cannot be read; libconfuse's scanner ends the process over that. */
+static int check_file(const char *path, struct why *why) {
+        struct stat status;
+
+        if (stat(path, &status) < 0)
+                return why_errno(why, -errno, "%s", path);
+        if (!S_ISREG(status.st_mode))
+                return why_set(why, -EINVAL, "%s: is no file", path);
+        return 0;
+}
+
+static int parse(const char *path, struct settings *settings, struct why *why) {
+        cfg_opt_t dataset_options[] = { CFG_STR("path", NULL, CFGF_NONE), CFG_STR("format", "imagefolder", CFGF_NONE),
+                                        CFG_END() };
+        cfg_opt_t options[OPTIONS_MAX + 2];
+        size_t n = 0;
+        cfg_t *cfg;
+        int r;
+
+        for (size_t i = 0; i < N_SETTINGS && i < OPTIONS_MAX; i++)
+                options[n++] = (cfg_opt_t)CFG_STR(SETTINGS[i].name, NULL, CFGF_NONE);
+        options[n++] = (cfg_opt_t)CFG_SEC("dataset", dataset_options, CFGF_TITLE | CFGF_MULTI | CFGF_NO_TITLE_DUPES);
+        options[n] = (cfg_opt_t)CFG_END();
+
+        cfg = cfg_init(options, CFGF_NONE);
+        if (!cfg)
+                return why_errno(why, -ENOMEM, "%s", path);
+        cfg_set_error_function(cfg, on_error);
+        for (size_t i = 0; i < N_SETTINGS; i++)
+                cfg_set_validate_func(cfg, SETTINGS[i].name, on_value);
+        cfg_set_validate_func(cfg, "dataset", on_dataset);
+
+        parse_why.text[0] = '\0';
+        parse_settings = settings;
+        r = cfg_parse(cfg, path);
+        if (r == CFG_SUCCESS)
+                r = take_datasets(cfg, settings);
+        else if (r == CFG_FILE_ERROR)
+                r = why_errno(why, -errno, "%s", path);
+        else
+                r = why_set(why, -EINVAL, "%s", parse_why.text);
+        cfg_free(cfg);
+        return r;
+}
+
+int config_read(const char *path, struct settings *ret_settings, struct why *why) {
+        struct settings settings = { 0 };
+        int r;
+
+        r = check_file(path, why);
+        if (r < 0)
+                return r;
+        r = parse(path, &settings, why);
+        if (r == 0)
+                r = settings_complete(&settings, why);
+        if (r < 0) {
+                settings_fini(&settings);
+                return r;
+        }
+        *ret_settings = settings;
+        return 0;
+}

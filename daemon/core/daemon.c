@@ -1,0 +1,349 @@
+#include "daemon/core/daemon.h"
+
+#include <errno.h>
+#include <event2/event.h>
+#include <malloc.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sysexits.h>
+#include <systemd/sd-daemon.h>
+#include <unistd.h>
+
+#include "daemon/base/bytes.h"
+#include "daemon/base/cleanup.h"
+#include "daemon/base/log.h"
+#include "daemon/core/config.h"
+#include "daemon/core/listen.h"
+#include "daemon/ctl/server.h"
+#include "daemon/io/reader.h"
+#include "daemon/ring/numa.h"
+
+#define DRAIN_TICK_US 20000
+#define DRAIN_TICKS_MAX 250u /* five seconds for the batches that are begun */
+#define FACTS_MAX 32u
+
+struct daemon {
+        struct settings *settings;
+        const char *config_path;
+        bool socket_is_fixed;
+
+        struct event_base *base;
+        struct event *signal_events[4];
+        size_t n_signal_events;
+        struct event *background_event, *watchdog_event, *drain_event;
+        struct background *background;
+        struct budget budget;
+        struct catalog catalog;
+        struct pipeline *pipeline;
+        struct listener listener;
+        struct server server;
+        bool catalog_started, server_started, signalled;
+        uint32_t n_drain_ticks;
+
+        struct fact facts[FACTS_MAX];
+        char fact_values[FACTS_MAX][32];
+};
+
+/* ---- what the floors below ask of this one ------------------------------------------------------------------------- */
+
+static void on_settings(void *userdata, const struct fact **ret_facts, size_t *ret_n) {
+        struct daemon *daemon = userdata;
+        size_t n = N_SETTINGS < FACTS_MAX ? N_SETTINGS : FACTS_MAX;
+
+        for (size_t i = 0; i < n; i++)
+                daemon->facts[i] = (struct fact){
+                        .name = SETTINGS[i].name,
+                        .value = setting_value(&SETTINGS[i], daemon->settings, daemon->fact_values[i]),
+                        .unit = SETTINGS[i].unit,
+                        .text = SETTINGS[i].prose,
+                };
+        *ret_facts = daemon->facts;
+        *ret_n = n;
+}
+
+static void on_broken_stream(void *userdata, struct stream *stream) {
+        struct daemon *daemon = userdata;
+
+        server_on_broken(&daemon->server, stream);
+}
+
+/* ---- events -------------------------------------------------------------------------------------------------------- */
+
+static void on_background(evutil_socket_t fd, short what, void *userdata) {
+        struct daemon *daemon = userdata;
+
+        background_reap(daemon->background);
+}
+
+static void on_watchdog(evutil_socket_t fd, short what, void *userdata) {
+        sd_notify(0, "WATCHDOG=1");
+}
+
+static void on_drain_tick(evutil_socket_t fd, short what, void *userdata) {
+        struct daemon *daemon = userdata;
+
+        if (server_is_busy(&daemon->server) && ++daemon->n_drain_ticks < DRAIN_TICKS_MAX)
+                return;
+        event_base_loopbreak(daemon->base);
+}
+
+static void on_end(evutil_socket_t number, short what, void *userdata) {
+        struct daemon *daemon = userdata;
+
+        if (daemon->signalled) {
+                log_info("core", "%s again: ending at once", strsignal((int)number));
+                event_base_loopbreak(daemon->base);
+                return;
+        }
+        daemon->signalled = true;
+        log_info("core", "%s: the batches that are begun are completed; a second signal ends at once", strsignal((int)number));
+        sd_notify(0, "STOPPING=1\nSTATUS=Completing the batches that are begun");
+        server_drain(&daemon->server);
+        event_add(daemon->drain_event, &(struct timeval){ .tv_usec = DRAIN_TICK_US });
+}
+
+static enum log_level log_level_of(const char *name) {
+        static const char *const NAMES[] = { "error", "warning", "info", "debug" };
+
+        for (size_t i = 0; i < ARRAY_SIZE(NAMES); i++)
+                if (strcmp(NAMES[i], name) == 0)
+                        return (enum log_level)i;
+        return LOG_LEVEL_INFO;
+}
+
+static int configure_catalog(struct daemon *daemon, struct why *why) {
+        const struct settings *settings = daemon->settings;
+        struct catalog_wish *wishes = calloc(settings->n_datasets ? settings->n_datasets : 1, sizeof(*wishes));
+        int r;
+
+        if (!wishes)
+                return why_errno(why, -ENOMEM, "datasets");
+        for (size_t i = 0; i < settings->n_datasets; i++)
+                wishes[i] = (struct catalog_wish){ settings->datasets[i].name, settings->datasets[i].path,
+                                                   settings->datasets[i].format };
+        r = catalog_configure(&daemon->catalog, wishes, settings->n_datasets, why);
+        free(wishes);
+        return r;
+}
+
+/* Settings that need a restart keep their old value, so that status goes on telling what is in force. */
+static void keep_fixed_settings(struct daemon *daemon, struct settings *next) {
+        for (size_t i = 0; i < N_SETTINGS; i++) {
+                char buffer[32], next_buffer[32];
+                const char *now = setting_value(&SETTINGS[i], daemon->settings, buffer);
+                const char *then = setting_value(&SETTINGS[i], next, next_buffer);
+
+                if (SETTINGS[i].reloads || strcmp(now, then) == 0)
+                        continue;
+                if (!(daemon->socket_is_fixed && strcmp(SETTINGS[i].name, "socket") == 0))
+                        log_warning("core", "%s: the new value \"%s\" takes a restart; \"%s\" stays in force", SETTINGS[i].name,
+                                    then, now);
+                setting_parse(&SETTINGS[i], next, now, NULL);
+        }
+}
+
+static void on_reload(evutil_socket_t number, short what, void *userdata) {
+        struct daemon *daemon = userdata;
+        struct settings next;
+        struct why why;
+
+        sd_notify(0, "RELOADING=1");
+        if (config_read(daemon->config_path, &next, &why) < 0) {
+                log_error("config", "%s; the old configuration stays in force", why.text);
+        } else {
+                keep_fixed_settings(daemon, &next);
+                settings_fini(daemon->settings);
+                *daemon->settings = next;
+                log_set_level(log_level_of(next.log_level));
+                daemon->server.options.default_slots = (uint32_t)next.slots;
+                if (configure_catalog(daemon, &why) < 0)
+                        log_error("core", "%s", why.text);
+                log_info("core", "configuration read again file=%s", daemon->config_path);
+        }
+        sd_notify(0, "READY=1");
+}
+
+/* ---- begin --------------------------------------------------------------------------------------------------------- */
+
+static int start_events(struct daemon *daemon, struct why *why) {
+        const struct {
+                int number;
+                event_callback_fn handle;
+        } SIGNALS[] = { { SIGTERM, on_end }, { SIGINT, on_end }, { SIGHUP, on_reload } };
+        uint64_t watchdog_us;
+
+        signal(SIGPIPE, SIG_IGN);
+        daemon->base = event_base_new();
+        if (!daemon->base || background_new(&daemon->background) < 0)
+                return why_set(why, -ENOMEM, "event loop");
+        for (size_t i = 0; i < ARRAY_SIZE(SIGNALS); i++) {
+                struct event *event = evsignal_new(daemon->base, SIGNALS[i].number, SIGNALS[i].handle, daemon);
+
+                if (!event || event_add(event, NULL) < 0)
+                        return why_set(why, -ENOMEM, "signals");
+                daemon->signal_events[daemon->n_signal_events++] = event;
+        }
+        daemon->background_event = event_new(daemon->base, background_fd(daemon->background), EV_READ | EV_PERSIST,
+                                             on_background, daemon);
+        daemon->drain_event = event_new(daemon->base, -1, EV_PERSIST, on_drain_tick, daemon);
+        daemon->watchdog_event = event_new(daemon->base, -1, EV_PERSIST, on_watchdog, daemon);
+        if (!daemon->background_event || !daemon->drain_event || !daemon->watchdog_event ||
+            event_add(daemon->background_event, NULL) < 0)
+                return why_set(why, -ENOMEM, "events");
+        background_reap(daemon->background); /* arms it */
+
+        if (sd_watchdog_enabled(0, &watchdog_us) > 0)
+                event_add(daemon->watchdog_event, &(struct timeval){ .tv_sec = (time_t)(watchdog_us / 3000000),
+                                                                     .tv_usec = (suseconds_t)(watchdog_us / 3 % 1000000) });
+        return 0;
+}
+
+static int start_pipeline(struct daemon *daemon, struct why *why) {
+        const struct settings *settings = daemon->settings;
+        struct pipeline_options options = {
+                .n_workers = (uint32_t)settings->workers,
+                .n_tasks = (uint32_t)settings->read_depth,
+                .reader = settings->reader,
+                .limits = {
+                        .max_pixels = settings->max_pixels,
+                        .max_scans = (uint32_t)settings->max_scans,
+                        .max_scratch_bytes = settings->memory_limit,
+                },
+                .huge_pages = strcmp(settings->huge_pages, "try") == 0 ? SEGMENT_TRY : SEGMENT_NO,
+                .lock = strcmp(settings->lock_memory, "try") == 0 ? SEGMENT_TRY : SEGMENT_NO,
+                .budget = &daemon->budget,
+                .broken = on_broken_stream,
+                .userdata = daemon,
+        };
+        const struct reader_report *report;
+        int r;
+
+        r = pipeline_start(&options, &daemon->pipeline, why);
+        if (r < 0)
+                return r;
+        report = pipeline_reader_report(daemon->pipeline);
+        if (report->backend_why.text[0])
+                log_warning("reader", "%s; reading with %u threads instead", report->backend_why.text, report->n_threads);
+        if (report->buffers_why.text[0])
+                log_info("reader", "buffers are not registered with the kernel: %s; reading into plain memory",
+                         report->buffers_why.text);
+        return 0;
+}
+
+static int start_server(struct daemon *daemon, struct why *why) {
+        struct server_options options = {
+                .base = daemon->base,
+                .pipeline = daemon->pipeline,
+                .catalog = &daemon->catalog,
+                .background = daemon->background,
+                .budget = &daemon->budget,
+                .default_slots = (uint32_t)daemon->settings->slots,
+                .version = DLP_VERSION,
+                .settings = on_settings,
+                .userdata = daemon,
+        };
+        unsigned mode = (unsigned)strtoul(daemon->settings->socket_mode, NULL, 8) & 0777;
+        int r;
+
+        r = listener_open(&daemon->listener, daemon->settings->socket, mode, why);
+        if (r < 0)
+                return r;
+        options.listen_fd = daemon->listener.fd;
+        r = server_start(&daemon->server, &options, why);
+        daemon->server_started = r == 0;
+        return r;
+}
+
+/* Bottom-up, so that whatever may be called is there. daemon_stop() is this list read backwards. */
+static int daemon_start(struct daemon *daemon, struct why *why) {
+        int r;
+
+        daemon->budget.limit_bytes = daemon->settings->memory_limit;
+        r = start_events(daemon, why);
+        if (r < 0)
+                return r;
+        if (numa_start() < 0)
+                log_warning("ring", "the machine's topology cannot be read; rings are not bound to memory nodes");
+        r = catalog_init(&daemon->catalog, daemon->background, daemon->settings->index_dir);
+        if (r < 0)
+                return why_errno(why, r, "datasets");
+        daemon->catalog_started = true;
+        r = start_pipeline(daemon, why);
+        if (r < 0)
+                return r;
+        r = start_server(daemon, why);
+        if (r < 0)
+                return r;
+        return configure_catalog(daemon, why);
+}
+
+/* ---- end ----------------------------------------------------------------------------------------------------------- */
+
+static void free_events(struct daemon *daemon) {
+        for (size_t i = 0; i < daemon->n_signal_events; i++)
+                event_free(daemon->signal_events[i]);
+        if (daemon->background_event)
+                event_free(daemon->background_event);
+        if (daemon->drain_event)
+                event_free(daemon->drain_event);
+        if (daemon->watchdog_event)
+                event_free(daemon->watchdog_event);
+        if (daemon->base)
+                event_base_free(daemon->base);
+}
+
+static int daemon_stop(struct daemon *daemon) {
+        if (daemon->server_started)
+                server_stop(&daemon->server);
+        listener_close(&daemon->listener);
+        if (daemon->catalog_started)
+                catalog_cancel(&daemon->catalog);
+        if (daemon->background)
+                background_stop(daemon->background);
+        if (pipeline_stop(daemon->pipeline) < 0) {
+                log_error("core", "a read hangs in the kernel (a dead network mount?); leaving it behind");
+                _exit(EX_OSERR);
+        }
+        if (daemon->server_started)
+                server_fini(&daemon->server);
+        if (daemon->catalog_started)
+                catalog_fini(&daemon->catalog);
+        background_free(daemon->background);
+        numa_stop();
+        free_events(daemon);
+        return 0;
+}
+
+int daemon_run(struct settings *settings, const char *config_path, bool socket_is_fixed) {
+        struct daemon daemon = {
+                .settings = settings, .config_path = config_path, .socket_is_fixed = socket_is_fixed, .listener = { .fd = -1 }
+        };
+        char limit[BYTES_TEXT_MAX];
+        struct why why = { 0 };
+        int r;
+
+        log_set_level(log_level_of(settings->log_level));
+        /* libjpeg takes and gives back its tables for each picture: keep such memory instead of returning it to the
+         * kernel and faulting it in again. */
+        mallopt(M_MMAP_THRESHOLD, 64 << 20);
+        mallopt(M_TRIM_THRESHOLD, 256 << 20);
+
+        r = daemon_start(&daemon, &why);
+        if (r < 0) {
+                log_error("core", "%s", why.text);
+                daemon_stop(&daemon);
+                return EX_UNAVAILABLE;
+        }
+        log_info("core", "dataloaderd %s serves %zu datasets socket=%s workers=%u memory_limit=%s reader=%s", DLP_VERSION,
+                 settings->n_datasets, settings->socket, pipeline_n_workers(daemon.pipeline),
+                 format_bytes(limit, settings->memory_limit), pipeline_reader_report(daemon.pipeline)->backend);
+        sd_notifyf(0, "READY=1\nSTATUS=Serving %zu datasets with %u workers", settings->n_datasets,
+                   pipeline_n_workers(daemon.pipeline));
+
+        r = event_base_dispatch(daemon.base);
+        daemon_stop(&daemon);
+        log_info("core", "ended");
+        return r < 0 ? EX_OSERR : 0;
+}

@@ -1,0 +1,129 @@
+#include "daemon/core/listen.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <systemd/sd-daemon.h>
+#include <unistd.h>
+
+#include "daemon/base/cleanup.h"
+#include "proto/frame.h"
+
+#define BACKLOG 128
+#define LOCK_TRIES 10
+
+static int take_passed(int *ret_fd, struct why *why) {
+        int n = sd_listen_fds(1);
+
+        if (n < 0)
+                return why_errno(why, n, "socket: systemd's");
+        if (n == 0)
+                return 1;
+        if (n > 1 || sd_is_socket_unix(SD_LISTEN_FDS_START, SOCK_SEQPACKET, 1, NULL, 0) <= 0)
+                return why_set(why, -EINVAL, "socket: systemd passed %d descriptors; one listening ListenSequentialPacket= socket is "
+                               "needed", n);
+        fcntl(SD_LISTEN_FDS_START, F_SETFL, O_NONBLOCK);
+        *ret_fd = SD_LISTEN_FDS_START;
+        return 0;
+}
+
+/* Is the file that we locked still the one at the path? Its last owner may have removed it in between. */
+static bool is_same_file(int fd, const char *path) {
+        struct stat mine, there;
+
+        return fstat(fd, &mine) == 0 && stat(path, &there) == 0 && mine.st_ino == there.st_ino && mine.st_dev == there.st_dev;
+}
+
+/* Two daemons that start at once must not both take the socket for stale: whoever holds the lock may replace it. */
+static int lock_path(const char *path, int *ret_fd, struct why *why) {
+        char lock[PATH_MAX];
+
+        snprintf(lock, sizeof(lock), "%s.lock", path);
+        for (int i = 0; i < LOCK_TRIES; i++) {
+                _cleanup_(closep) int fd = open(lock, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+
+                if (fd < 0)
+                        return why_errno(why, -errno, "socket: %s", lock);
+                if (flock(fd, LOCK_EX | LOCK_NB) < 0)
+                        break;
+                if (is_same_file(fd, lock)) {
+                        *ret_fd = take_fd(&fd);
+                        return 0;
+                }
+        }
+        return why_set(why, -EADDRINUSE, "socket: %s is served by another dataloaderd; stop it, or set socket to another path",
+                       path);
+}
+
+/* Only a socket is ever removed, and only when nobody answers. */
+static int remove_stale(const char *path, const struct sockaddr_un *address, struct why *why) {
+        _cleanup_(closep) int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+        struct stat status;
+
+        if (lstat(path, &status) < 0)
+                return errno == ENOENT ? 0 : why_errno(why, -errno, "socket: %s", path);
+        if (!S_ISSOCK(status.st_mode))
+                return why_set(why, -EEXIST, "socket: %s exists and is no socket; it is left alone: set socket to another path",
+                               path);
+        if (fd >= 0 && connect(fd, (const struct sockaddr *)address, sizeof(*address)) == 0)
+                return why_set(why, -EADDRINUSE, "socket: %s is served by another process", path);
+        if (unlink(path) < 0)
+                return why_errno(why, -errno, "socket: removing the stale %s", path);
+        return 0;
+}
+
+int listener_open(struct listener *listener, const char *path, unsigned mode, struct why *why) {
+        _cleanup_(closep) int fd = -1, lock_fd = -1;
+        struct sockaddr_un address;
+        int r;
+
+        *listener = (struct listener){ .fd = -1, .lock_fd = -1 };
+        r = take_passed(&listener->fd, why);
+        if (r <= 0)
+                return r;
+
+        r = dlp_socket_address(path, &address);
+        if (r < 0)
+                return why_set(why, r, "socket: \"%.100s%s\" is %zu bytes long; 1 to %u are allowed", path,
+                               strlen(path) > 100 ? "..." : "", strlen(path), DLP_SOCKET_PATH_MAX);
+        r = lock_path(path, &lock_fd, why);
+        if (r < 0)
+                return r;
+        r = remove_stale(path, &address, why);
+        if (r < 0)
+                return r;
+
+        fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+        if (fd < 0)
+                return why_errno(why, -errno, "socket");
+        /* On the descriptor before bind: the file never exists with wider permissions. */
+        fchmod(fd, mode);
+        if (bind(fd, (struct sockaddr *)&address, sizeof(address)) < 0 || listen(fd, BACKLOG) < 0)
+                return why_errno(why, -errno, "socket: %s", path);
+        if (chmod(path, mode) < 0)
+                return why_errno(why, -errno, "socket: %s", path);
+
+        listener->fd = take_fd(&fd);
+        listener->lock_fd = take_fd(&lock_fd);
+        listener->path = path;
+        return 0;
+}
+
+void listener_close(struct listener *listener) {
+        char lock[PATH_MAX];
+
+        if (!listener->path)
+                return;
+        unlink(listener->path);
+        snprintf(lock, sizeof(lock), "%s.lock", listener->path);
+        unlink(lock);
+        close(listener->lock_fd);
+        listener->path = NULL;
+}

@@ -1,0 +1,183 @@
+#include "daemon/core/settings.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "daemon/base/bytes.h"
+#include "daemon/base/cleanup.h"
+
+#define AT(field) offsetof(struct settings, field)
+
+const struct setting SETTINGS[] = {
+        { "socket", SETTING_TEXT, AT(socket), "/run/dataloaderd/dataloaderd.sock", 0, 0, NULL, "path", false,
+          "where clients find the daemon; not used when systemd passes a socket" },
+        { "socket_mode", SETTING_TEXT, AT(socket_mode), "0660", 0, 0, NULL, "octal", false,
+          "permissions of the socket: who may write to it may be served" },
+        { "workers", SETTING_NUMBER, AT(workers), "0", 0, 4096, NULL, "threads", false,
+          "decode threads; 0 = the CPUs that this process may use" },
+        { "memory_limit", SETTING_SIZE, AT(memory_limit), "8GiB", 1 << 20, UINT64_MAX, NULL, "bytes", false,
+          "rings, buffers and tables together; what does not fit is refused" },
+        { "index_dir", SETTING_TEXT, AT(index_dir), NULL, 0, 0, NULL, "path", false,
+          "where index files are kept; default: $CACHE_DIRECTORY, $XDG_CACHE_HOME/dataloaderd or ~/.cache/dataloaderd" },
+        { "slots", SETTING_NUMBER, AT(slots), "4", DLP_SLOTS_MIN, DLP_SLOTS_MAX, NULL, "batches", true,
+          "slots of a ring unless the client asks for another number: how far a rank is prepared ahead" },
+        { "read_depth", SETTING_NUMBER, AT(read_depth), "64", 1, 1024, NULL, "samples", false,
+          "samples under way at once; each has a read buffer of 256 KiB" },
+        { "reader", SETTING_CHOICE, AT(reader), "auto", 0, 0, "auto io_uring threads", "", false,
+          "how files are read; auto takes io_uring, and threads where that is refused" },
+        { "max_pixels", SETTING_COUNT, AT(max_pixels), "178956970", 1, UINT64_C(1) << 36, NULL, "pixels", false,
+          "larger pictures are refused by their header, before memory is taken; the default is Pillow's limit" },
+        { "max_scans", SETTING_NUMBER, AT(max_scans), "500", 1, 100000, NULL, "scans", false,
+          "of a progressive JPEG; ordinary ones have ten, hostile ones thousands" },
+        { "huge_pages", SETTING_CHOICE, AT(huge_pages), "try", 0, 0, "try no", "", false,
+          "2 MiB pages for rings; dlctl jobs says what each ring got" },
+        { "lock_memory", SETTING_CHOICE, AT(lock_memory), "try", 0, 0, "try no", "", false,
+          "lock rings into memory; needs RLIMIT_MEMLOCK or CAP_IPC_LOCK" },
+        { "log_level", SETTING_CHOICE, AT(log_level), "info", 0, 0, "error warning info debug", "", true,
+          "lines below this level are left out" },
+};
+const size_t N_SETTINGS = ARRAY_SIZE(SETTINGS);
+
+static void *field(const struct setting *setting, const struct settings *settings) {
+        return (uint8_t *)(uintptr_t)settings + setting->offset;
+}
+
+static bool is_choice(const char *choices, const char *text) {
+        size_t n = strlen(text);
+
+        for (const char *choice = choices; *choice; choice += strcspn(choice, " ")) {
+                choice += strspn(choice, " ");
+                if (n > 0 && strncmp(choice, text, n) == 0 && (choice[n] == ' ' || choice[n] == '\0'))
+                        return true;
+        }
+        return false;
+}
+
+static int parse_text(const struct setting *setting, char **value, const char *text, struct why *why) {
+        char *copy;
+
+        if (setting->kind == SETTING_CHOICE && !is_choice(setting->choices, text))
+                return why_set(why, -EINVAL, "%s: \"%.60s\" is not allowed; choose one of: %s", setting->name, text,
+                               setting->choices);
+        copy = strdup(text);
+        if (!copy)
+                return why_errno(why, -ENOMEM, "%s", setting->name);
+        free(*value);
+        *value = copy;
+        return 0;
+}
+
+static int parse_number(const struct setting *setting, const char *text, uint64_t *ret_value, struct why *why) {
+        char *end;
+        unsigned long long value;
+
+        errno = 0;
+        value = strtoull(text, &end, 10);
+        if (errno || end == text || *end || text[0] < '0' || text[0] > '9' || value < setting->min || value > setting->max)
+                return why_set(why, -EINVAL, "%s: \"%.60s\" is not allowed; write a number from %" PRIu64 " to %" PRIu64 " (%s)",
+                               setting->name, text, setting->min, setting->max, setting->unit);
+        *ret_value = value;
+        return 0;
+}
+
+int setting_parse(const struct setting *setting, struct settings *settings, const char *text, struct why *why) {
+        void *value = field(setting, settings);
+        uint64_t number;
+        int r;
+
+        switch (setting->kind) {
+        case SETTING_TEXT:
+        case SETTING_CHOICE:
+                return parse_text(setting, value, text, why);
+        case SETTING_NUMBER:
+        case SETTING_COUNT:
+                r = parse_number(setting, text, &number, why);
+                if (r == 0)
+                        *(uint64_t *)value = number;
+                return r;
+        case SETTING_SIZE:
+                if (parse_bytes(text, &number) < 0)
+                        return why_set(why, -EINVAL, "%s: \"%.60s\" is no size; write a number with KiB, MiB or GiB",
+                                       setting->name, text);
+                if (number < setting->min)
+                        return why_set(why, -EINVAL, "%s: \"%.60s\" is too small; %" PRIu64 " bytes are the least",
+                                       setting->name, text, setting->min);
+                *(uint64_t *)value = number;
+                return 0;
+        }
+        return -EINVAL;
+}
+
+const char *setting_value(const struct setting *setting, const struct settings *settings, char buffer[32]) {
+        const void *value = field(setting, settings);
+
+        switch (setting->kind) {
+        case SETTING_TEXT:
+        case SETTING_CHOICE:
+                return *(char *const *)value ? *(char *const *)value : "";
+        default:
+                snprintf(buffer, 32, "%" PRIu64, *(const uint64_t *)value);
+                return buffer;
+        }
+}
+
+/* The CPUs of this process's affinity mask: what a container or taskset left it. */
+static int64_t count_cpus(void) {
+        cpu_set_t cpus;
+
+        if (sched_getaffinity(0, sizeof(cpus), &cpus) == 0)
+                return CPU_COUNT(&cpus);
+        return sysconf(_SC_NPROCESSORS_ONLN) > 0 ? sysconf(_SC_NPROCESSORS_ONLN) : 1;
+}
+
+static char *find_index_dir(void) {
+        const char *cache = getenv("CACHE_DIRECTORY"), *xdg = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+        char *path = NULL;
+        int n;
+
+        if (cache && *cache)
+                return strndup(cache, strcspn(cache, ":"));
+        if (xdg && *xdg)
+                n = asprintf(&path, "%s/dataloaderd", xdg);
+        else
+                n = asprintf(&path, "%s/.cache/dataloaderd", home && *home ? home : "/var");
+        return n < 0 ? NULL : path;
+}
+
+int settings_complete(struct settings *settings, struct why *why) {
+        for (size_t i = 0; i < N_SETTINGS; i++) {
+                const struct setting *setting = &SETTINGS[i];
+                bool is_text = setting->kind == SETTING_TEXT || setting->kind == SETTING_CHOICE;
+                bool is_set = is_text ? *(char **)field(setting, settings) != NULL : *(uint64_t *)field(setting, settings) != 0;
+                int r;
+
+                if (is_set || !setting->initial)
+                        continue;
+                r = setting_parse(setting, settings, setting->initial, why);
+                if (r < 0)
+                        return r;
+        }
+        if (settings->workers == 0)
+                settings->workers = count_cpus();
+        if (!settings->index_dir)
+                settings->index_dir = find_index_dir();
+        return settings->index_dir ? 0 : why_errno(why, -ENOMEM, "index_dir");
+}
+
+void settings_fini(struct settings *settings) {
+        for (size_t i = 0; i < N_SETTINGS; i++)
+                if (SETTINGS[i].kind == SETTING_TEXT || SETTINGS[i].kind == SETTING_CHOICE)
+                        free(*(char **)field(&SETTINGS[i], settings));
+        for (size_t i = 0; i < settings->n_datasets; i++) {
+                free(settings->datasets[i].name);
+                free(settings->datasets[i].path);
+                free(settings->datasets[i].format);
+        }
+        free(settings->datasets);
+        *settings = (struct settings){ 0 };
+}

@@ -1,0 +1,68 @@
+/* core/settings.h: every setting, defined once: name, kind, default, range, unit, prose, and whether a reload changes it.
+ *
+ * The configuration parser, `dlctl status`, and the check that the manual page and the commented configuration name them
+ * all are made from the one table in settings.c. Adding a setting is adding a field here and a row there. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "daemon/base/why.h"
+
+struct dataset_setting {
+        char *name, *path, *format;
+};
+
+struct settings {
+        char *socket;
+        char *socket_mode;
+        int64_t workers;
+        uint64_t memory_limit;
+        char *index_dir;
+        int64_t slots;
+        int64_t read_depth;
+        char *reader;
+        uint64_t max_pixels;
+        int64_t max_scans;
+        char *huge_pages;
+        char *lock_memory;
+        char *log_level;
+
+        struct dataset_setting *datasets;
+        size_t n_datasets;
+};
+
+enum setting_kind {
+        SETTING_TEXT,   /* char * */
+        SETTING_CHOICE, /* char *, one of `choices` */
+        SETTING_NUMBER, /* int64_t within min..max */
+        SETTING_COUNT,  /* uint64_t written as a plain number, within min..max */
+        SETTING_SIZE,   /* uint64_t bytes, written with KiB, MiB, GiB */
+};
+
+struct setting {
+        const char *name;
+        enum setting_kind kind;
+        size_t offset;            /* in struct settings */
+        const char *initial;      /* as it would be written; NULL: worked out, see prose */
+        uint64_t min, max;
+        const char *choices;      /* blank-separated */
+        const char *unit;
+        bool reloads;             /* SIGHUP changes it; else it takes a restart, and the reload says so */
+        const char *prose;
+};
+
+extern const struct setting SETTINGS[];
+extern const size_t N_SETTINGS;
+
+/* Fills in what is worked out (index_dir, workers) or not set. */
+int settings_complete(struct settings *settings, struct why *why);
+
+/* Writes a value as text. Returns `buffer` or text of the settings. */
+const char *setting_value(const struct setting *setting, const struct settings *settings, char buffer[32]);
+
+/* Takes a text for a setting. -EINVAL, saying what is allowed. */
+int setting_parse(const struct setting *setting, struct settings *settings, const char *text, struct why *why);
+
+void settings_fini(struct settings *settings);

@@ -1,0 +1,242 @@
+/* A rank asks for its ring: checked, entered into its job, its memory made in the background, handed over. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "daemon/base/log.h"
+#include "daemon/ctl/handlers.h"
+#include "daemon/ring/numa.h"
+
+struct attach {
+        struct session *session;
+        uint64_t id; /* of the request */
+        struct stream_options options;
+        struct stream *stream;
+        struct why why;
+        int result;
+};
+
+/* ---- what may be asked for ----------------------------------------------------------------------------------------- */
+
+static int check_name(const char *field, const char *value, struct why *why) {
+        size_t n = strlen(value);
+
+        if (n == 0)
+                return why_set(why, -EINVAL, "%s: is empty; a name of 1 to %u bytes is needed", field, DLP_NAME_MAX - 1);
+        if (n >= DLP_NAME_MAX)
+                return why_set(why, -EINVAL, "%s: is %zu bytes long, %u are allowed", field, n, DLP_NAME_MAX - 1);
+        for (size_t i = 0; i < n; i++)
+                if ((unsigned char)value[i] < ' ' || value[i] == 0x7f)
+                        return why_set(why, -EINVAL, "%s: has a control character at byte %zu", field, i + 1);
+        return 0;
+}
+
+static int check_number(const char *field, uint64_t value, uint64_t min, uint64_t max, struct why *why) {
+        if (value >= min && value <= max)
+                return 0;
+        return why_set(why, -EINVAL, "%s: %llu is out of range; %llu to %llu are allowed", field, (unsigned long long)value,
+                       (unsigned long long)min, (unsigned long long)max);
+}
+
+static int check_numbers(const Dlp__Attach *wish, struct why *why) {
+        int r;
+
+        r = check_number("world_size", wish->world, 1, DLP_WORLD_MAX, why);
+        if (r < 0)
+                return r;
+        if (wish->rank >= wish->world)
+                return why_set(why, -EINVAL, "rank: %u is out of range; with world_size %u, 0 to %u are allowed", wish->rank,
+                               wish->world, wish->world - 1);
+        r = check_number("batch_size", wish->batch_size, 1, DLP_BATCH_MAX, why);
+        if (r < 0)
+                return r;
+        if (wish->n_slots > 0) {
+                r = check_number("slots", wish->n_slots, DLP_SLOTS_MIN, DLP_SLOTS_MAX, why);
+                if (r < 0)
+                        return r;
+        }
+        return check_number("first_epoch", wish->first_epoch, 0, DLP_EPOCH_MAX - 1, why);
+}
+
+static int read_terms(const Dlp__Attach *wish, struct job_terms *terms, struct why *why) {
+        int r;
+
+        r = check_name("dataset", wish->dataset, why);
+        if (r == 0)
+                r = check_name("job", wish->job, why);
+        if (r == 0)
+                r = check_numbers(wish, why);
+        if (r < 0)
+                return r;
+        if (dlp_partition_from_name(wish->partition, &terms->partition) < 0)
+                return why_set(why, -EINVAL, "partition: \"%.60s\" is none; \"pad\", \"drop\" and \"exact\" are allowed",
+                               wish->partition);
+        if (on_error_from_name(wish->on_error, &terms->on_error) < 0)
+                return why_set(why, -EINVAL, "on_error: \"%.60s\" is no policy; \"fail\" and \"substitute\" are allowed",
+                               wish->on_error);
+        if (strcmp(wish->order, "torch") != 0)
+                return why_set(why, -EINVAL, "order: \"%.60s\" is not known; \"torch\" is allowed", wish->order);
+        if (strlen(wish->pipeline) >= DLP_PIPELINE_MAX)
+                return why_set(why, -EINVAL, "pipeline: is longer than %u bytes", DLP_PIPELINE_MAX - 1);
+
+        snprintf(terms->dataset, sizeof(terms->dataset), "%s", wish->dataset);
+        snprintf(terms->order, sizeof(terms->order), "%s", wish->order);
+        terms->world = wish->world;
+        terms->batch_size = wish->batch_size;
+        terms->seed = wish->seed;
+        terms->shuffle = wish->shuffle;
+        terms->drop_last = wish->drop_last;
+        return 0;
+}
+
+/* ---- making and handing over --------------------------------------------------------------------------------------- */
+
+static void attach_work(void *userdata) {
+        struct attach *attach = userdata;
+
+        attach->result = pipeline_make_stream(attach->session->server->options.pipeline, &attach->options, &attach->stream,
+                                              &attach->why);
+}
+
+static void attach_free(struct attach *attach) {
+        if (!attach->stream) { /* else the stream has taken them over */
+                job_unref(attach->options.job);
+                catalog_dataset_unref(attach->options.dataset);
+                recipe_free(attach->options.recipe);
+                if (attach->options.wake_socket >= 0)
+                        close(attach->options.wake_socket);
+        }
+        free(attach);
+}
+
+static bool hand_over(struct session *session, uint64_t id, struct stream *stream) {
+        const struct ring *ring = stream->ring;
+        int fds[] = { ring->control_segment.fd, ring->payload_segment.fd, stream->release_fd };
+        Dlp__Reply reply = DLP__REPLY__INIT;
+        Dlp__Attached attached = DLP__ATTACHED__INIT;
+
+        attached.n_samples = stream->n_samples;
+        attached.rank_samples = stream->rank_samples;
+        attached.rank_batches = stream->rank_batches;
+        attached.dataset_digest = stream->job->terms.digest;
+        attached.pipeline = stream->job->terms.pipeline;
+        attached.n_slots = ring->n_slots;
+        attached.control_bytes = ring->control_segment.n_bytes;
+        attached.payload_bytes = ring->payload_segment.n_bytes;
+        attached.stream = 0;
+        attached.memory = (char *)(uintptr_t)ring->payload_segment.obtained;
+        attached.job = stream->job->name;
+        reply.id = id;
+        reply.body_case = DLP__REPLY__BODY_ATTACHED;
+        reply.attached = &attached;
+        return session_reply(session, &reply, fds, 3);
+}
+
+/* The job is left before the refusal is sent: who reads it may try again at once. */
+static void leave_job(struct session *session) {
+        job_leave(session->job, session->member);
+        session->job = NULL;
+        session->member = NULL;
+}
+
+static void attach_done(void *userdata) {
+        struct attach *attach = userdata;
+        struct session *session = attach->session;
+        struct pipeline *pipeline = session->server->options.pipeline;
+        struct stream *stream = attach->stream;
+
+        session->state = SESSION_OPEN;
+        if (session->closed || session->server->draining) { /* gone, or going, while its memory was being made */
+                session_close(session, session->closed ? NULL : "the daemon is stopping");
+                stream_free(stream);
+        } else if (attach->result < 0) {
+                leave_job(session);
+                session_listen(session, true);
+                session_refuse(session, attach->id, attach->result, attach->why.text);
+        } else {
+                session->state = SESSION_ATTACHED;
+                session->stream = stream;
+                pipeline_add(pipeline, stream);
+                session_listen(session, true);
+                log_info("ctl", "rank attached job=%s rank=%u/%u dataset=%s pid=%d user=%s memory=%s", session->job->name,
+                         stream->rank, session->job->terms.world, stream->dataset->name, session->peer.pid, session->user,
+                         stream->ring->payload_segment.obtained);
+                hand_over(session, attach->id, stream);
+        }
+        attach_free(attach);
+}
+
+/* ---- the request --------------------------------------------------------------------------------------------------- */
+
+/* Everything that can be refused without waiting. What is acquired lies in attach->options and session. */
+static int attach_prepare(struct attach *attach, const Dlp__Attach *wish, struct why *why) {
+        struct session *session = attach->session;
+        struct server *server = session->server;
+        struct job_terms terms = { 0 };
+        uint32_t pid = session->peer.pid > 0 ? (uint32_t)session->peer.pid : wish->pid;
+        int r;
+
+        if (session->state != SESSION_OPEN)
+                return why_set(why, -EISCONN, "attach: this connection is attached already; open another one");
+        if (server->draining)
+                return why_set(why, -ESHUTDOWN, "attach: the daemon is stopping");
+        r = read_terms(wish, &terms, why);
+        if (r < 0)
+                return r;
+        r = recipe_parse(wish->pipeline, &attach->options.recipe, why);
+        if (r < 0)
+                return r;
+        snprintf(terms.pipeline, sizeof(terms.pipeline), "%s", recipe_text(attach->options.recipe));
+        r = catalog_get(server->options.catalog, wish->dataset, &attach->options.dataset, why);
+        if (r < 0)
+                return r;
+        snprintf(terms.digest, sizeof(terms.digest), "%s", index_digest(dataset_index(attach->options.dataset->dataset)));
+
+        attach->options.wake_socket = fcntl(session->fd, F_DUPFD_CLOEXEC, 0);
+        if (attach->options.wake_socket < 0)
+                return why_errno(why, -errno, "attach");
+        r = job_join(&server->jobs, wish->job, &terms, wish->rank, pid, &session->job, &session->member, why);
+        if (r < 0)
+                return r;
+        attach->options.job = job_ref(session->job);
+        attach->options.rank = wish->rank;
+        attach->options.first_epoch = wish->first_epoch;
+        attach->options.n_epochs = wish->n_epochs;
+        attach->options.n_slots = wish->n_slots ? wish->n_slots : server->options.default_slots;
+        attach->options.numa_node = numa_node_of_process(session->peer.pid);
+        return 0;
+}
+
+void handle_attach(struct session *session, const Dlp__Request *request) {
+        struct attach *attach = calloc(1, sizeof(*attach));
+        struct why why;
+        int r;
+
+        if (!attach) {
+                session_refuse(session, request->id, -ENOMEM, "attach: out of memory");
+                return;
+        }
+        attach->session = session;
+        attach->id = request->id;
+        attach->options.wake_socket = -1;
+        r = attach_prepare(attach, request->attach, &why);
+        if (r == 0) {
+                session_listen(session, false);
+                session->state = SESSION_ATTACHING;
+                r = background_run(session->server->options.background, attach_work, attach_done, attach);
+                if (r == 0)
+                        return;
+                session->state = SESSION_OPEN;
+                session_listen(session, true);
+                leave_job(session);
+                why_errno(&why, r, "attach");
+        }
+        attach_free(attach);
+        if (r == -EAGAIN)
+                session_refuse_for_now(session, request->id, r, why.text);
+        else
+                session_refuse(session, request->id, r, why.text);
+}

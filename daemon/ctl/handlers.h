@@ -1,0 +1,10 @@
+/* ctl/handlers.h: what can be asked, a file each. A handler answers the request, now or later, exactly once. */
+#pragma once
+
+#include "daemon/ctl/session.h"
+
+void handle_attach(struct session *session, const Dlp__Request *request);
+void handle_seek(struct session *session, const Dlp__Request *request);
+void handle_status(struct session *session, const Dlp__Request *request);
+void handle_datasets(struct session *session, const Dlp__Request *request);
+void handle_jobs(struct session *session, const Dlp__Request *request);

@@ -1,0 +1,98 @@
+/* Who is being served: jobs and their ranks. A page is one job: its ranks fit a packet (DLP_LOCAL_RANKS_MAX). */
+#include <stdio.h>
+
+#include "daemon/ctl/handlers.h"
+#include "proto/ring.h"
+
+static struct job *job_at(struct server *server, uint32_t idx) {
+        struct job *job;
+
+        LIST_FOREACH(job, &server->jobs, entry)
+                if (idx-- == 0)
+                        return job;
+        return NULL;
+}
+
+/* Where the client is: what it takes next, as far as its page can be believed. */
+static void fill_cursor(Dlp__Rank *rank, const struct stream *stream) {
+        uint64_t n_taken = dlp_ring_taken(stream->ring->control, stream->ring->page);
+        uint32_t idx_slot;
+
+        if (stream->rank_batches == 0 || n_taken == 0)
+                return;
+        idx_slot = dlp_ring_slot(stream->ring->control, n_taken - 1);
+        if (idx_slot < stream->ring->n_slots) {
+                const struct dlp_slot_record *record = dlp_slot_record(stream->ring->control, idx_slot);
+
+                rank->epoch = record->epoch;
+                rank->step = record->step;
+        }
+}
+
+static void fill_rank(Dlp__Rank *rank, const struct session *session) {
+        const struct stream *stream = session->stream;
+        struct ring_counts counts;
+
+        dlp__rank__init(rank);
+        ring_count(stream->ring, &counts);
+        rank->rank = stream->rank;
+        rank->pid = (uint32_t)session->peer.pid;
+        rank->user = (char *)(uintptr_t)session->user;
+        rank->n_ready = counts.n_ready;
+        rank->n_filling = counts.n_filling;
+        rank->n_leased = counts.n_leased;
+        rank->n_slots = stream->ring->n_slots;
+        rank->ring_bytes = atomic_load_explicit(&stream->ring->charged_bytes, memory_order_relaxed);
+        rank->memory = (char *)(uintptr_t)stream->ring->payload_segment.obtained;
+        rank->n_batches = counts.n_released;
+        rank->n_substituted = counter_get(&stream->n_substituted);
+        fill_cursor(rank, stream);
+}
+
+static void fill_job(Dlp__Job *message, struct job *job) {
+        const struct job_terms *terms = &job->terms;
+
+        message->name = job->name;
+        message->dataset = job->terms.dataset;
+        message->world = terms->world;
+        message->batch_size = terms->batch_size;
+        message->pipeline = job->terms.pipeline;
+        message->seed = terms->seed;
+        message->shuffle = terms->shuffle;
+        message->partition = (char *)(uintptr_t)dlp_partition_name(terms->partition);
+        message->drop_last = terms->drop_last;
+        message->on_error = (char *)(uintptr_t)on_error_name(terms->on_error);
+}
+
+void handle_jobs(struct session *session, const Dlp__Request *request) {
+        static Dlp__Rank ranks[DLP_LOCAL_RANKS_MAX]; /* main thread only */
+        Dlp__Rank *rank_pointers[DLP_LOCAL_RANKS_MAX];
+        Dlp__Reply reply = DLP__REPLY__INIT;
+        Dlp__JobsReply jobs = DLP__JOBS_REPLY__INIT;
+        Dlp__Job message = DLP__JOB__INIT;
+        Dlp__Job *job_pointers[] = { &message };
+        struct server *server = session->server;
+        struct job *job = job_at(server, request->jobs->first);
+        struct session *other;
+        struct why failure;
+
+        if (job) {
+                fill_job(&message, job);
+                job_failure(job, &failure);
+                message.failure = failure.text;
+                TAILQ_FOREACH(other, &server->sessions, entry)
+                        if (other->job == job && other->stream && message.n_ranks < DLP_LOCAL_RANKS_MAX) {
+                                fill_rank(&ranks[message.n_ranks], other);
+                                rank_pointers[message.n_ranks] = &ranks[message.n_ranks];
+                                message.n_ranks++;
+                        }
+                message.ranks = rank_pointers;
+                jobs.jobs = job_pointers;
+                jobs.n_jobs = 1;
+                jobs.next = LIST_NEXT(job, entry) ? request->jobs->first + 1 : 0;
+        }
+        reply.id = request->id;
+        reply.body_case = DLP__REPLY__BODY_JOBS;
+        reply.jobs = &jobs;
+        session_reply(session, &reply, NULL, 0);
+}

@@ -1,0 +1,24 @@
+/* A rank wants to go on elsewhere: another epoch, another step. */
+#include <errno.h>
+
+#include "daemon/ctl/handlers.h"
+
+void handle_seek(struct session *session, const Dlp__Request *request) {
+        const Dlp__Seek *seek = request->seek;
+        Dlp__Reply reply = DLP__REPLY__INIT;
+        Dlp__Sought sought = DLP__SOUGHT__INIT;
+
+        if (session->state != SESSION_ATTACHED) {
+                session_refuse(session, request->id, -ENOTCONN, "seek: attach first");
+                return;
+        }
+        if (seek->epoch >= DLP_EPOCH_MAX) {
+                session_refuse(session, request->id, -EINVAL, "epoch: is out of range; 0 to 4294967294 are allowed");
+                return;
+        }
+        sought.stream = pipeline_seek(session->server->options.pipeline, session->stream, seek->epoch, seek->step);
+        reply.id = request->id;
+        reply.body_case = DLP__REPLY__BODY_SOUGHT;
+        reply.sought = &sought;
+        session_reply(session, &reply, NULL, 0);
+}

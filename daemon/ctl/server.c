@@ -1,0 +1,126 @@
+#include "daemon/ctl/server.h"
+
+#include <errno.h>
+#include <event2/event.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "daemon/base/clock.h"
+#include "daemon/base/log.h"
+#include "daemon/ctl/session.h"
+
+static void on_accept_again(evutil_socket_t fd, short what, void *userdata) {
+        struct server *server = userdata;
+
+        if (server->listen_event)
+                event_add(server->listen_event, NULL);
+}
+
+/* Out of descriptors the listening socket stays readable: without a pause the loop would spin. */
+static void pause_accepting(struct server *server, int error) {
+        struct timeval pause = { .tv_usec = 200000 };
+
+        log_warning("ctl", "accept: %s; trying again in 0.2 s", strerror(error));
+        event_del(server->listen_event);
+        event_base_once(server->options.base, -1, EV_TIMEOUT, on_accept_again, server, &pause);
+}
+
+static void on_connection(evutil_socket_t fd, short what, void *userdata) {
+        struct server *server = userdata;
+        int client = accept4(fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+
+        if (client < 0) {
+                if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED)
+                        pause_accepting(server, errno);
+                return;
+        }
+        if (session_open(server, client) < 0)
+                return;
+        if (server->n_sessions > SESSIONS_MAX)
+                session_close(TAILQ_LAST(&server->sessions, session_list), "there are 1,024 connections already, which is the limit");
+}
+
+static void on_broken(evutil_socket_t fd, short what, void *userdata) {
+        struct server *server = userdata;
+        struct session *session, *next;
+        struct stream *stream;
+
+        while ((stream = mailbox_pop(&server->broken)))
+                TAILQ_FOREACH_SAFE(session, &server->sessions, entry, next)
+                        if (session->stream == stream && atomic_load_explicit(&stream->broken, memory_order_relaxed))
+                                session_close(session, "it wrote to its shared page what no client writes");
+}
+
+void server_on_broken(struct server *server, struct stream *stream) {
+        mailbox_push(&server->broken, stream); /* if it is full the stream stands still until its session ends anyway */
+}
+
+int server_start(struct server *server, const struct server_options *options, struct why *why) {
+        int r;
+
+        *server = (struct server){ .options = *options };
+        TAILQ_INIT(&server->sessions);
+        LIST_INIT(&server->jobs);
+        server->started_ns = clock_now_ns();
+        server->started_unix = time(NULL);
+
+        r = mailbox_init(&server->broken, SESSIONS_MAX);
+        if (r < 0)
+                return why_errno(why, r, "ctl");
+        server->broken_event = event_new(options->base, mailbox_fd(&server->broken), EV_READ | EV_PERSIST, on_broken, server);
+        server->listen_event = event_new(options->base, options->listen_fd, EV_READ | EV_PERSIST, on_connection, server);
+        if (!server->broken_event || !server->listen_event || event_add(server->broken_event, NULL) < 0 ||
+            event_add(server->listen_event, NULL) < 0)
+                return why_errno(why, -ENOMEM, "ctl: events");
+        mailbox_pop(&server->broken); /* arms it */
+        return 0;
+}
+
+static void stop_listening(struct server *server) {
+        if (!server->listen_event)
+                return;
+        event_free(server->listen_event);
+        server->listen_event = NULL;
+        close(server->options.listen_fd);
+}
+
+void server_drain(struct server *server) {
+        struct session *session;
+
+        server->draining = true;
+        stop_listening(server);
+        TAILQ_FOREACH(session, &server->sessions, entry)
+                if (session->stream)
+                        pipeline_drain(server->options.pipeline, session->stream);
+}
+
+bool server_is_busy(const struct server *server) {
+        struct session *session;
+        struct ring_counts counts;
+
+        TAILQ_FOREACH(session, &server->sessions, entry)
+                if (session->stream) {
+                        ring_count(session->stream->ring, &counts);
+                        if (counts.n_filling > 0)
+                                return true;
+                }
+        return false;
+}
+
+void server_stop(struct server *server) {
+        struct session *session, *next;
+
+        server->draining = true;
+        stop_listening(server);
+        TAILQ_FOREACH_SAFE(session, &server->sessions, entry, next)
+                session_close(session, NULL);
+}
+
+void server_fini(struct server *server) {
+        stop_listening(server);
+        if (server->broken_event) {
+                event_free(server->broken_event);
+                mailbox_fini(&server->broken);
+        }
+}

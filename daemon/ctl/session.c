@@ -1,0 +1,203 @@
+#include "daemon/ctl/session.h"
+
+#include <errno.h>
+#include <event2/event.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "daemon/base/log.h"
+#include "daemon/ctl/handlers.h"
+
+#define PACKETS_AT_ONCE 16 /* of one session, before others get their turn */
+
+static const struct {
+        Dlp__Request__BodyCase body;
+        void (*handle)(struct session *session, const Dlp__Request *request);
+} HANDLERS[] = {
+        { DLP__REQUEST__BODY_ATTACH, handle_attach },     { DLP__REQUEST__BODY_SEEK, handle_seek },
+        { DLP__REQUEST__BODY_STATUS, handle_status },     { DLP__REQUEST__BODY_DATASETS, handle_datasets },
+        { DLP__REQUEST__BODY_JOBS, handle_jobs },
+};
+
+static bool send_reply(struct session *session, Dlp__Reply *reply, const int *fds, size_t n_fds) {
+        int r;
+
+        reply->protocol = DLP_PROTOCOL_VERSION;
+        r = dlp_reply_send(session->fd, reply, fds, n_fds, MSG_DONTWAIT);
+        if (r < 0 && r != -EPIPE && r != -ECONNRESET)
+                log_debug("ctl", "reply not sent: %s client=%s pid=%d", strerror(-r), session->client, session->peer.pid);
+        return r == 0;
+}
+
+bool session_reply(struct session *session, Dlp__Reply *reply, const int *fds, size_t n_fds) {
+        if (send_reply(session, reply, fds, n_fds))
+                return true;
+        session_close(session, "it does not take its replies");
+        return false;
+}
+
+static bool refuse(struct session *session, uint64_t id, int error, const char *text, bool retry) {
+        Dlp__Reply reply = DLP__REPLY__INIT;
+        Dlp__Error body = DLP__ERROR__INIT;
+
+        body.code = (uint32_t)-error;
+        body.text = (char *)(uintptr_t)text;
+        body.retry = retry;
+        reply.id = id;
+        reply.error = &body;
+        return session_reply(session, &reply, NULL, 0);
+}
+
+bool session_refuse(struct session *session, uint64_t id, int error, const char *text) {
+        log_info("ctl", "refused: %s client=%s pid=%d", text, session->client, session->peer.pid);
+        return refuse(session, id, error, text, false);
+}
+
+bool session_refuse_for_now(struct session *session, uint64_t id, int error, const char *text) {
+        return refuse(session, id, error, text, true);
+}
+
+void session_listen(struct session *session, bool on) {
+        if (on)
+                event_add(session->event, NULL);
+        else
+                event_del(session->event);
+}
+
+/* Returns false if the session is gone. */
+static bool dispatch(struct session *session, const uint8_t *bytes, size_t n_bytes) {
+        Dlp__Request *request = dlp__request__unpack(NULL, n_bytes, bytes);
+        char text[DLP_TEXT_MAX];
+        struct session *still;
+
+        if (!request) {
+                session_close(session, "its packet is no request");
+                return false;
+        }
+        if (request->protocol != DLP_PROTOCOL_VERSION) {
+                snprintf(text, sizeof(text), "protocol: this daemon (%s) speaks version %u, the client speaks version %u; install "
+                         "the same version of dataloaderd and libdlclient", session->server->options.version,
+                         DLP_PROTOCOL_VERSION, request->protocol);
+                refuse(session, request->id, -EPROTONOSUPPORT, text, false);
+                dlp__request__free_unpacked(request, NULL);
+                return true; /* the client hangs up; a refusal costs nothing if it does not */
+        }
+        snprintf(session->client, sizeof(session->client), "%.60s", request->client);
+        for (char *c = session->client; *c; c++)
+                if ((unsigned char)*c < ' ')
+                        *c = '?'; /* it goes into the log */
+
+        for (size_t i = 0; i < sizeof(HANDLERS) / sizeof(HANDLERS[0]); i++)
+                if (HANDLERS[i].body == request->body_case) {
+                        struct server *server = session->server;
+
+                        HANDLERS[i].handle(session, request);
+                        dlp__request__free_unpacked(request, NULL);
+                        TAILQ_FOREACH(still, &server->sessions, entry)
+                                if (still == session)
+                                        return true;
+                        return false;
+                }
+        dlp__request__free_unpacked(request, NULL);
+        session_close(session, "its request asks for nothing that is known");
+        return false;
+}
+
+static void on_readable(evutil_socket_t fd, short what, void *userdata) {
+        static uint8_t buffer[DLP_PACKET_MAX]; /* main thread only */
+        struct session *session = userdata;
+
+        for (int i = 0; i < PACKETS_AT_ONCE && session->state != SESSION_ATTACHING; i++) {
+                ssize_t n = dlp_frame_receive(fd, buffer, sizeof(buffer), NULL, 0, NULL, MSG_DONTWAIT);
+
+                if (n == -EAGAIN || n == -EINTR)
+                        return;
+                if (n == -EMSGSIZE) {
+                        session_close(session, "its packet is longer than 65,536 bytes");
+                        return;
+                }
+                if (n == -EPROTO) {
+                        session_close(session, "it sent descriptors, which no request has");
+                        return;
+                }
+                if (n <= 0) {
+                        session_close(session, NULL);
+                        return;
+                }
+                if (!dispatch(session, buffer, (size_t)n))
+                        return;
+        }
+}
+
+int session_open(struct server *server, int fd) {
+        struct session *session = calloc(1, sizeof(*session));
+        socklen_t length = sizeof(session->peer);
+        struct passwd *user;
+
+        if (!session) {
+                close(fd);
+                return -ENOMEM;
+        }
+        session->server = server;
+        session->fd = fd;
+        getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &session->peer, &length);
+        user = getpwuid(session->peer.uid);
+        if (user)
+                snprintf(session->user, sizeof(session->user), "%s", user->pw_name);
+        else
+                snprintf(session->user, sizeof(session->user), "%u", session->peer.uid);
+        snprintf(session->client, sizeof(session->client), "?");
+
+        session->event = event_new(server->options.base, fd, EV_READ | EV_PERSIST, on_readable, session);
+        if (!session->event || event_add(session->event, NULL) < 0) {
+                if (session->event)
+                        event_free(session->event);
+                free(session);
+                close(fd);
+                return -ENOMEM;
+        }
+        TAILQ_INSERT_TAIL(&server->sessions, session, entry);
+        server->n_sessions++;
+        return 0;
+}
+
+static void say_why(struct session *session, const char *reason) {
+        Dlp__Reply reply = DLP__REPLY__INIT;
+        Dlp__Error body = DLP__ERROR__INIT;
+        char text[DLP_TEXT_MAX];
+
+        log_warning("ctl", "connection closed: %s client=%s pid=%d user=%s", reason, session->client, session->peer.pid,
+                    session->user);
+        snprintf(text, sizeof(text), "the daemon closed the connection: %s", reason);
+        body.code = EPROTO;
+        body.text = text;
+        reply.error = &body;
+        send_reply(session, &reply, NULL, 0);
+}
+
+void session_close(struct session *session, const char *reason) {
+        struct server *server = session->server;
+
+        if (reason && !session->closed)
+                say_why(session, reason);
+        if (session->state == SESSION_ATTACHING) { /* attach_done() closes it for good */
+                session->closed = true;
+                return;
+        }
+
+        if (session->stream) {
+                log_info("ctl", "rank left job=%s rank=%u pid=%d", session->job->name, session->stream->rank, session->peer.pid);
+                pipeline_remove(server->options.pipeline, session->stream);
+        }
+        if (session->member)
+                job_leave(session->job, session->member);
+        event_free(session->event);
+        shutdown(session->fd, SHUT_RDWR); /* the stream's duplicate may live a moment longer; the client is to know now */
+        close(session->fd);
+        TAILQ_REMOVE(&server->sessions, session, entry);
+        server->n_sessions--;
+        free(session);
+}

@@ -1,0 +1,130 @@
+/* What the daemon is, what it was told, what it got, and what it has done. */
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "daemon/base/clock.h"
+#include "daemon/ctl/handlers.h"
+#include "daemon/io/reader.h"
+#include "daemon/ring/numa.h"
+
+#define FACTS_MAX 64u
+
+/* The messages of one reply, and the texts that nobody else keeps. */
+struct facts {
+        Dlp__Fact messages[FACTS_MAX];
+        Dlp__Fact *pointers[FACTS_MAX];
+        char values[FACTS_MAX][128];
+        size_t n;
+};
+
+static void facts_add(struct facts *facts, const char *name, const char *value, const char *unit, const char *text) {
+        Dlp__Fact *fact;
+
+        if (facts->n == FACTS_MAX)
+                return;
+        fact = &facts->messages[facts->n];
+        dlp__fact__init(fact);
+        snprintf(facts->values[facts->n], sizeof(facts->values[0]), "%s", value);
+        fact->name = (char *)(uintptr_t)name;
+        fact->value = facts->values[facts->n];
+        fact->unit = (char *)(uintptr_t)unit;
+        fact->text = (char *)(uintptr_t)text;
+        facts->pointers[facts->n] = fact;
+        facts->n++;
+}
+
+static void facts_add_number(struct facts *facts, const char *name, uint64_t value, const char *unit, const char *text) {
+        char digits[24];
+
+        snprintf(digits, sizeof(digits), "%llu", (unsigned long long)value);
+        facts_add(facts, name, digits, unit, text);
+}
+
+static void add_settings(struct facts *facts, struct server *server) {
+        const struct fact *settings;
+        size_t n;
+
+        server->options.settings(server->options.userdata, &settings, &n);
+        for (size_t i = 0; i < n; i++)
+                facts_add(facts, settings[i].name, settings[i].value, settings[i].unit, settings[i].text);
+}
+
+/* The word in brackets: what shared memory gets when it asks for huge pages. */
+static void transparent_huge_pages(char *word, size_t capacity) {
+        FILE *file = fopen("/sys/kernel/mm/transparent_hugepage/shmem_enabled", "re");
+        char line[128] = "", *begin, *end;
+
+        if (file && !fgets(line, sizeof(line), file))
+                line[0] = '\0';
+        if (file)
+                fclose(file);
+        begin = strchr(line, '[');
+        end = begin ? strchr(begin, ']') : NULL;
+        snprintf(word, capacity, "%.*s", end ? (int)(end - begin - 1) : 7, end ? begin + 1 : "unknown");
+}
+
+static void add_obtained(struct facts *facts, struct server *server) {
+        const struct reader_report *report = pipeline_reader_report(server->options.pipeline);
+        struct rlimit limit = { 0 };
+        char word[32], kib[32];
+
+        facts_add(facts, "reader", report->backend, "", report->backend_why.text);
+        facts_add(facts, "registered_buffers", report->has_fixed_buffers ? "yes" : "no", "", report->buffers_why.text);
+        transparent_huge_pages(word, sizeof(word));
+        facts_add(facts, "transparent_huge_pages", word, "", "the kernel's word for shared memory; each ring says what it got: dlctl jobs");
+        getrlimit(RLIMIT_MEMLOCK, &limit);
+        snprintf(kib, sizeof(kib), "%llu", (unsigned long long)limit.rlim_cur >> 10);
+        facts_add(facts, "memlock_limit", limit.rlim_cur == RLIM_INFINITY ? "unlimited" : kib,
+                  limit.rlim_cur == RLIM_INFINITY ? "" : "KiB", "what may be locked without CAP_IPC_LOCK; each ring says what it got");
+        facts_add_number(facts, "numa_nodes", numa_n_nodes(), "nodes",
+                         numa_n_nodes() > 1 ? "a ring is bound to the node that all CPUs of its client lie in"
+                                            : "one node: there is nothing to bind");
+}
+
+static void add_counters(struct facts *facts, struct server *server) {
+        struct counters *counters = pipeline_counters(server->options.pipeline);
+
+#define ROW(name, unit, prose) facts_add_number(facts, #name, counter_get(&counters->name), unit, prose);
+        PIPELINE_COUNTERS(ROW)
+#undef ROW
+}
+
+void handle_status(struct session *session, const Dlp__Request *request) {
+        static struct facts settings, obtained, counters; /* main thread only */
+        struct server *server = session->server;
+        Dlp__Reply reply = DLP__REPLY__INIT;
+        Dlp__StatusReply status = DLP__STATUS_REPLY__INIT;
+        struct catalog_entry *entry;
+        struct job *job;
+
+        settings.n = obtained.n = counters.n = 0;
+        add_settings(&settings, server);
+        add_obtained(&obtained, server);
+        add_counters(&counters, server);
+
+        status.version = (char *)(uintptr_t)server->options.version;
+        status.pid = (uint32_t)getpid();
+        status.up_seconds = (clock_now_ns() - server->started_ns) / 1000000000ull;
+        status.started_unix = server->started_unix;
+        status.state = (char *)(uintptr_t)(server->draining ? "draining" : "serving");
+        status.settings = settings.pointers;
+        status.n_settings = settings.n;
+        status.obtained = obtained.pointers;
+        status.n_obtained = obtained.n;
+        status.counters = counters.pointers;
+        status.n_counters = counters.n;
+        status.memory_limit_bytes = server->options.budget->limit_bytes;
+        status.memory_used_bytes = budget_used(server->options.budget);
+        status.n_workers = pipeline_n_workers(server->options.pipeline);
+        TAILQ_FOREACH(entry, &server->options.catalog->entries, entry)
+                status.n_datasets++;
+        LIST_FOREACH(job, &server->jobs, entry)
+                status.n_jobs++;
+
+        reply.id = request->id;
+        reply.body_case = DLP__REPLY__BODY_STATUS;
+        reply.status = &status;
+        session_reply(session, &reply, NULL, 0);
+}

@@ -1,0 +1,99 @@
+/* dataloaderd: the command line. */
+#include <getopt.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sysexits.h>
+
+#include "daemon/base/log.h"
+#include "daemon/core/config.h"
+#include "daemon/core/daemon.h"
+
+struct arguments {
+        const char *config_path;
+        const char *socket;
+        bool check_config;
+};
+
+static void print_help(void) {
+        printf("Usage: dataloaderd [OPTION]...\n"
+               "Feeds the training processes of this node: reads, decodes and augments samples on one pool of\n"
+               "workers and puts finished batches into shared memory. Stays in the foreground, logs to stderr.\n"
+               "\n"
+               "  -c, --config FILE   configuration (default: %s)\n"
+               "      --check-config  check the configuration and end\n"
+               "      --socket PATH   listen here instead of where the configuration says\n"
+               "      --version       print the version and end\n"
+               "      --help          print this and end\n"
+               "\n"
+               "SIGHUP reads the configuration again, SIGTERM completes what is begun and ends, a second SIGTERM ends at once.\n"
+               "Exit codes: 0 ended as asked, 64 usage, 69 something needed is not to be had, 71 system error,\n"
+               "78 configuration.\n"
+               "\n"
+               "See dataloaderd(8), dataloaderd.conf(5), dlctl(1).\n",
+               CONFIG_DEFAULT_PATH);
+}
+
+/* Returns -1 to go on, else the exit code. */
+static int parse_arguments(int argc, char **argv, struct arguments *arguments) {
+        enum { OPTION_CHECK = 256, OPTION_SOCKET, OPTION_VERSION, OPTION_HELP };
+        static const struct option OPTIONS[] = {
+                { "config", required_argument, NULL, 'c' },      { "check-config", no_argument, NULL, OPTION_CHECK },
+                { "socket", required_argument, NULL, OPTION_SOCKET }, { "version", no_argument, NULL, OPTION_VERSION },
+                { "help", no_argument, NULL, OPTION_HELP },      { 0 },
+        };
+        int option;
+
+        while ((option = getopt_long(argc, argv, "c:", OPTIONS, NULL)) >= 0)
+                switch (option) {
+                case 'c':
+                        arguments->config_path = optarg;
+                        break;
+                case OPTION_CHECK:
+                        arguments->check_config = true;
+                        break;
+                case OPTION_SOCKET:
+                        arguments->socket = optarg;
+                        break;
+                case OPTION_VERSION:
+                        printf("dataloaderd %s\n", DLP_VERSION);
+                        return 0;
+                case OPTION_HELP:
+                        print_help();
+                        return 0;
+                default:
+                        fprintf(stderr, "Try 'dataloaderd --help'.\n");
+                        return EX_USAGE;
+                }
+        if (optind < argc) {
+                fprintf(stderr, "dataloaderd: unexpected argument '%s'\nTry 'dataloaderd --help'.\n", argv[optind]);
+                return EX_USAGE;
+        }
+        return -1;
+}
+
+int main(int argc, char **argv) {
+        struct arguments arguments = { .config_path = CONFIG_DEFAULT_PATH };
+        struct settings settings;
+        struct why why;
+        int r;
+
+        r = parse_arguments(argc, argv, &arguments);
+        if (r >= 0)
+                return r;
+        if (config_read(arguments.config_path, &settings, &why) < 0) {
+                log_error("config", "%s", why.text);
+                return EX_CONFIG;
+        }
+        if (arguments.socket) {
+                free(settings.socket);
+                settings.socket = strdup(arguments.socket);
+        }
+        if (arguments.check_config)
+                printf("%s: ok, %zu datasets\n", arguments.config_path, settings.n_datasets);
+        else
+                r = daemon_run(&settings, arguments.config_path, arguments.socket != NULL);
+        settings_fini(&settings);
+        return r < 0 ? 0 : r;
+}
