@@ -130,7 +130,7 @@ $(B)/obj/daemon/augment/resize%.o: CFLAGS_release += -O3
 
 $(B)/tests/%: $(B)/obj/tests/unit/%.o $(OBJ_support) $(B)/libdaemon.a $(B)/libdlclient.a $(B)/libproto.a
 	@mkdir -p $(@D)
-	$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $^ $(LIBS_daemon) -lcjson -lcheck -lsubunit -lrt
+	$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $^ $(LIBS_daemon) -lcjson -lcheck -lsubunit -lrt -lm
 
 $(B)/bench/%: $(B)/obj/tests/bench/%.o $(B)/libdaemon.a $(B)/libdlclient.a $(B)/libproto.a
 	@mkdir -p $(@D)
@@ -144,5 +144,28 @@ unit: $(UNIT)
 tools: $(TOOLS)
 bench-programs: $(BENCH_PROGRAMS)
 
-.PHONY: all lib unit tools bench-programs
+# ---- what people type ----------------------------------------------------------------------------------------------
+
+include tests/tests.mk
+include systemd/packaging.mk
+
+SOURCES := $(shell find proto daemon client tests -name '*.[ch]' 2>/dev/null)
+
+format: ## lay out all C files as .clang-format says
+	clang-format -i $(SOURCES)
+
+format-check: ## would `make format` change anything?
+	clang-format --dry-run -Werror $(SOURCES)
+
+tidy: ## clang-tidy's bug finders over the daemon and the library
+	clang-tidy --quiet --checks='-*,bugprone-*,clang-analyzer-*,-bugprone-easily-swappable-parameters,-bugprone-reserved-identifier' \
+		$(SRC_daemon) $(SRC_client) $(SRC_proto) -- -std=c11 $(CPPFLAGS)
+
+help: ## this list
+	@sed -nE 's/^([a-z][a-z-]*):[^#]*## (.*)/\1\t\2/p' $(MAKEFILE_LIST) | sort -u | \
+		awk -F'\t' '{ printf "  %-18s %s\n", $$1, $$2 }'
+	@echo "  VARIANT=release|debug|asan|tsan|fallback chooses the build below build/; CFLAGS, DESTDIR, PREFIX as usual"
+
+.PHONY: all lib unit tools bench-programs format format-check tidy help
 .SECONDARY:
+.DELETE_ON_ERROR:

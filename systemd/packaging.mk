@@ -1,0 +1,77 @@
+# make install, uninstall, dist: everything to its Debian place. DESTDIR, PREFIX, SYSCONFDIR, UNITDIR and LIBDIR count.
+#
+# One list says what goes where, so that uninstall removes exactly what install brought: mode, source, target.
+
+SBINDIR ?= $(PREFIX)/sbin
+BINDIR ?= $(PREFIX)/bin
+INCLUDEDIR ?= $(PREFIX)/include
+MANDIR ?= $(PREFIX)/share/man
+DOCDIR ?= $(PREFIX)/share/doc/dataloaderd
+SYSUSERSDIR ?= $(patsubst %/systemd/system,%/sysusers.d,$(patsubst /lib/%,$(PREFIX)/lib/%,$(UNITDIR)))
+TMPFILESDIR ?= $(patsubst %/sysusers.d,%/tmpfiles.d,$(SYSUSERSDIR))
+
+RELEASE := build/release
+MAN_PAGES := $(wildcard client/man/*.[1-8])
+DOCUMENTS := $(wildcard README.md ARCHITECTURE.md LICENSE)
+EXAMPLE_SOURCES := $(wildcard client/examples/*.c client/examples/*.cpp)
+
+# mode:source:target. What has paths written into it, and the configuration, are handled by themselves below.
+INSTALLED = \
+	0755:$(RELEASE)/dataloaderd:$(SBINDIR)/dataloaderd \
+	0755:$(RELEASE)/dlctl:$(BINDIR)/dlctl \
+	0644:$(RELEASE)/$(SONAME):$(LIBDIR)/$(SONAME) \
+	0644:$(RELEASE)/libdlclient.a:$(LIBDIR)/libdlclient.a \
+	0644:client/include/dlclient.h:$(INCLUDEDIR)/dlclient.h \
+	0644:systemd/dataloaderd.socket:$(UNITDIR)/dataloaderd.socket \
+	0644:systemd/dataloaderd.sysusers:$(SYSUSERSDIR)/dataloaderd.conf \
+	0644:systemd/dataloaderd.tmpfiles:$(TMPFILESDIR)/dataloaderd.conf \
+	$(foreach page,$(MAN_PAGES),0644:$(page):$(MANDIR)/man$(subst .,,$(suffix $(page)))/$(notdir $(page))) \
+	$(foreach document,$(DOCUMENTS),0644:$(document):$(DOCDIR)/$(document)) \
+	$(foreach example,$(EXAMPLE_SOURCES),0644:$(example):$(DOCDIR)/examples/$(notdir $(example)))
+
+part = $(word $(2),$(subst :, ,$(1)))
+install_one = install -D -m $(call part,$(1),1) $(call part,$(1),2) "$(DESTDIR)$(call part,$(1),3)"
+CONFIG_TARGET = $(DESTDIR)$(SYSCONFDIR)/dataloaderd/dataloaderd.conf
+UNIT_TARGET = $(DESTDIR)$(UNITDIR)/dataloaderd.service
+PC_TARGET = $(DESTDIR)$(LIBDIR)/pkgconfig/dlclient.pc
+
+
+install: all ## put everything in its place (DESTDIR, PREFIX, SYSCONFDIR, UNITDIR, LIBDIR)
+	@$(foreach entry,$(INSTALLED),$(call install_one,$(entry)) && ) true
+	@ln -sf $(SONAME) "$(DESTDIR)$(LIBDIR)/libdlclient.so"
+	@mkdir -p "$(dir $(UNIT_TARGET))" "$(dir $(PC_TARGET))"
+	@sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@LIBDIR@|$(LIBDIR)|' -e 's|@VERSION@|$(VERSION)|' \
+		client/lib/dlclient.pc.in >"$(PC_TARGET)" && chmod 0644 "$(PC_TARGET)"
+	@sed -e 's|/usr/sbin/dataloaderd|$(SBINDIR)/dataloaderd|' -e 's|/etc/dataloaderd/|$(SYSCONFDIR)/dataloaderd/|' \
+		systemd/dataloaderd.service >"$(UNIT_TARGET)" && chmod 0644 "$(UNIT_TARGET)"
+	@if [ -e "$(CONFIG_TARGET)" ]; then \
+		install -m 0644 config/dataloaderd.conf "$(CONFIG_TARGET).new"; \
+		echo "kept $(CONFIG_TARGET); the new one lies beside it as .new"; \
+	else \
+		install -D -m 0644 config/dataloaderd.conf "$(CONFIG_TARGET)"; \
+	fi
+	@if [ -z "$(DESTDIR)" ]; then \
+		ldconfig; \
+		echo "installed; next: systemd-sysusers && systemd-tmpfiles --create && systemctl daemon-reload &&" \
+			"systemctl enable --now dataloaderd"; \
+	fi
+
+uninstall: ## remove what install brought; a configuration that was edited stays
+	@rm -f $(foreach entry,$(INSTALLED),"$(DESTDIR)$(call part,$(entry),3)") "$(DESTDIR)$(LIBDIR)/libdlclient.so" \
+		"$(UNIT_TARGET)" "$(PC_TARGET)" "$(CONFIG_TARGET).new"
+	@if cmp -s config/dataloaderd.conf "$(CONFIG_TARGET)"; then rm -f "$(CONFIG_TARGET)"; fi
+	@rmdir --ignore-fail-on-non-empty "$(DESTDIR)$(DOCDIR)/examples" "$(DESTDIR)$(DOCDIR)" \
+		"$(DESTDIR)$(SYSCONFDIR)/dataloaderd" 2>/dev/null || true
+	@if [ -z "$(DESTDIR)" ]; then ldconfig; fi
+
+DIST_NAME := dataloaderd-$(VERSION)
+
+dist: ## the sources as build/dataloaderd-VERSION.tar.gz: what git knows, else all but build/
+	@mkdir -p build
+	@if git ls-files --error-unmatch Makefile >/dev/null 2>&1; then git ls-files -z; \
+		else find . \( -path ./.git -o -path ./build -o -name __pycache__ \) -prune -o -type f -printf '%P\0'; fi | \
+		LC_ALL=C sort -z | tar --null -T - --owner=0 --group=0 --numeric-owner --transform 's|^|$(DIST_NAME)/|' \
+		-czf build/$(DIST_NAME).tar.gz
+	@echo build/$(DIST_NAME).tar.gz
+
+.PHONY: install uninstall dist
