@@ -1,0 +1,256 @@
+/* dlclient.h: finished batches from dataloaderd, in the memory of the program that trains.
+ *
+ * A loader is one rank's share of one dataset. The daemon reads, decodes and augments; the loader hands out pointers
+ * into memory that both share. Nothing is copied and nothing is started in your process: no thread, no signal handler;
+ * the library never prints, never exits and never raises SIGPIPE.
+ *
+ *         struct dlc_loader *loader;
+ *         struct dlc_options o = DLC_OPTIONS_INIT;
+ *         o.dataset = "photos"; o.batch_size = 64; o.pipeline = "random_resized_crop(224) hflip(0.5)";
+ *         if (dlc_open(&o, &loader) < 0)
+ *                 errx(1, "%s", dlc_last_error());
+ *         for (int epoch = 0; epoch < 2; epoch++) {
+ *                 const struct dlc_batch *b;
+ *                 dlc_set_epoch(loader, epoch);
+ *                 while (dlc_next(loader, -1, &b) == 0) {
+ *                         ...
+ *                         dlc_release(loader, b);
+ *                 }
+ *         }
+ *         dlc_close(loader);
+ *
+ * ERRORS. Functions that return int give 0, a positive documented outcome, or a negative errno; outputs are untouched
+ * unless it is 0. A text that names the thing and says what to do is left for dlc_error() and dlc_last_error():
+ *         -EINVAL           an argument or option; the text names it and what is allowed
+ *         -ECONNREFUSED     no daemon can be reached at the socket (not running, another path, no permission)
+ *         -ECONNRESET       the daemon has gone, or closed the connection (the text has its reason)
+ *         -EPROTONOSUPPORT  library and daemon are of versions that do not understand each other; both are named
+ *         -EPROTO           what the daemon sent or wrote makes no sense
+ *         -EAGAIN           nothing is ready and timeout_ms was 0
+ *         -ETIMEDOUT        the time was over
+ *         -EINTR            a signal came while waiting; call again to go on
+ *         -ENOBUFS          all slots are held by the caller: release a batch first
+ *         -EBADMSG          a sample could not be read or decoded and on_error is "fail": the job has ended
+ *         -ECHILD           the loader was opened before a fork(): only its parent can use it
+ *         -ENOMEM           no memory
+ * dlc_open() also passes on what the daemon refuses with: -ENOENT (no such dataset), -EBUSY (the rank is taken), and so on.
+ *
+ * THREADS. A loader belongs to one thread at a time; different loaders are independent. dlc_release() alone may be called
+ * from any thread at any time, also while another one waits in dlc_next().
+ *
+ * FORK. The child of a fork() cannot use the parent's loaders: each call but dlc_close() returns -ECHILD, and the
+ * batches' memory is not there. dlc_close() in the child gives up its copy and leaves the parent's loader as it is.
+ *
+ * COMPATIBILITY. Within libdlclient.so.0 structs grow at their end only. */
+#ifndef DLCLIENT_H
+#define DLCLIENT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define DLC_API __attribute__((visibility("default")))
+
+/* dlc_next(): all batches of the epoch have been handed out. */
+#define DLC_END_OF_EPOCH 1
+
+struct dlc_loader;
+
+/* ---- opening ------------------------------------------------------------------------------------------------------- */
+
+/* Called while dlc_open() waits for something that takes long, at most once a second, from within dlc_open(). `text` is
+ * a sentence such as "photos: indexing, 120000 files so far", valid during the call. */
+typedef void (*dlc_progress_fn)(void *userdata, const char *text);
+
+/* What is asked for. Begin with DLC_OPTIONS_INIT and set what differs; texts are copied by dlc_open(). */
+struct dlc_options {
+        size_t size; /* of this struct, as the caller was compiled; set by DLC_OPTIONS_INIT */
+
+        const char *dataset;  /* name of a dataset of the daemon's configuration; the one option that must be set */
+        const char *pipeline; /* what is done to a sample, see dataloaderd(8). NULL: "raw", the bytes as they are stored */
+        int batch_size;       /* samples a batch, 1 .. 65536. Default 1 */
+        uint64_t seed;        /* of order and augmentation. Default 0. All ranks of a job use one seed */
+
+        const char *socket; /* NULL: DATALOADERD_SOCKET of the environment, else /run/dataloaderd/dataloaderd.sock */
+
+        /* The ranks of one training run find each other by the job's name; they must agree in everything but the rank.
+         * NULL: the run's id (TORCHELASTIC_RUN_ID, SLURM_JOB_ID, Open MPI's job, else MASTER_ADDR:MASTER_PORT, else, with
+         * one rank, the process itself) and the number of the loader within its process. So open the loaders of a
+         * program in the same sequence on every rank. */
+        const char *job;
+        int rank;       /* 0 .. world_size-1. -1: RANK, OMPI_COMM_WORLD_RANK, PMI_RANK or SLURM_PROCID; none set: 0 */
+        int world_size; /* -1: WORLD_SIZE, OMPI_COMM_WORLD_SIZE, PMI_SIZE or SLURM_NTASKS, as for rank; none set: 1 */
+
+        bool shuffle;          /* default true: a new order each epoch, torch's for this seed and epoch */
+        bool drop_last;        /* leave out a rank's last incomplete batch. Default false */
+        const char *partition; /* "pad" (default): all ranks get as many, the last ones repeat samples, as torch's
+                                * DistributedSampler does; "drop": the rest is left out; "exact": each sample once */
+        const char *order;     /* "torch" (default) */
+        const char *on_error;  /* a damaged sample: "fail" (default) ends the job; "substitute" serves another one */
+
+        uint64_t first_epoch; /* the daemon begins to prepare this one at once. Default 0 */
+        uint64_t n_epochs;    /* and none past so many. Default 0: no end. A seek elsewhere is always possible */
+        int n_slots;          /* batches that are prepared ahead or held, 2 .. 64. 0 (default): the daemon's setting */
+
+        /* How long dlc_open() waits for the daemon to build the dataset's index, ms. -1 (default): as long as it takes;
+         * 0: not at all. */
+        int open_timeout_ms;
+        dlc_progress_fn on_progress; /* may be NULL */
+        void *userdata;              /* handed to on_progress */
+};
+
+#define DLC_OPTIONS_INIT                                                                                           \
+        {                                                                                                          \
+                sizeof(struct dlc_options), NULL, NULL, 1, 0, NULL, NULL, -1, -1, true, false, NULL, NULL, NULL, 0, 0, \
+                        0, -1, NULL, NULL                                                                          \
+        }
+
+/* Attaches as a rank. The daemon begins to fill the rank's slots before this returns.
+ * Blocks: until the daemon has answered (a minute at most), and while it builds an index up to open_timeout_ms.
+ * On success *ret_loader is the caller's, to be closed with dlc_close(). On failure the text is in dlc_last_error(). */
+DLC_API int dlc_open(const struct dlc_options *options, struct dlc_loader **ret_loader);
+
+/* Detaches and frees; NULL is nothing. All batches of the loader and all their memory are gone with it. The rank may
+ * attach again at once. Never blocks. */
+DLC_API void dlc_close(struct dlc_loader *loader);
+
+/* ---- batches ------------------------------------------------------------------------------------------------------- */
+
+enum dlc_dtype {
+        DLC_BYTES, /* encoded bytes of any length; only in ragged tensors */
+        DLC_UINT8,
+        DLC_INT32,
+        DLC_INT64,
+        DLC_FLOAT16,
+        DLC_BFLOAT16,
+        DLC_FLOAT32,
+        DLC_FLOAT64,
+};
+
+/* Where one sample of a ragged tensor lies. */
+struct dlc_place {
+        uint64_t offset;  /* bytes from the tensor's data */
+        uint64_t n_bytes; /* of the sample */
+};
+
+/* One field of all samples of a batch. The first dimension is the batch; it counts the real samples.
+ *
+ * Dense (places is NULL): element (i, j, ...) lies at data + i * strides[0] + j * strides[1] + ...; there may be padding
+ * between samples. Ragged (places is set): samples are one-dimensional and of different lengths, shape is
+ * [n_samples, -1], strides mean nothing, and sample i lies at data + places[i].offset. */
+struct dlc_tensor {
+        const char *name;               /* "image", "label" */
+        uint32_t dtype;                 /* enum dlc_dtype */
+        uint32_t n_dims;                /* 1 .. 8 */
+        const int64_t *shape;           /* n_dims elements */
+        const int64_t *strides;         /* n_dims, bytes, none negative */
+        void *data;                     /* little-endian; this memory is the caller's own until release, also to write to */
+        const struct dlc_place *places; /* n_samples, or NULL */
+        uint64_t reserved[2];           /* zero */
+};
+
+/* A batch. It and everything it points to stays as it is until dlc_release() or dlc_close(). */
+struct dlc_batch {
+        uint64_t epoch;
+        uint64_t step; /* batch of this rank within the epoch: 0, 1, ... */
+        uint32_t n_samples;
+        uint32_t n_tensors;
+        const struct dlc_tensor *tensors;
+        const int64_t *indices;     /* n_samples: which samples of the dataset, as the order says */
+        const int64_t *substitutes; /* NULL if all samples are themselves, else n_samples: the index of the sample that
+                                     * was served in the place of a damaged one, or -1 */
+        uint32_t n_substituted;
+        uint32_t idx_slot;   /* 0 .. n_slots-1: which piece of the ring this is, for those who register memory once */
+        uint64_t sequence;   /* batches of this loader before it, those skipped by a seek included */
+        uint64_t planned_ns; /* CLOCK_MONOTONIC: when the daemon began to fill it, */
+        uint64_t ready_ns;   /* and when it was ready */
+};
+
+/* Hands out the next batch of the epoch.
+ *
+ * Returns 0 with a batch in *ret_batch, which must be given back with dlc_release(); DLC_END_OF_EPOCH (positive) when the
+ * rank's batches of this epoch have all been handed out; or a negative errno. After DLC_END_OF_EPOCH the next call begins
+ * the following epoch, unless dlc_set_epoch() chooses another one. (In torch, forgetting set_epoch() repeats the order of
+ * the same epoch; here the order always moves on.)
+ *
+ * timeout_ms: how long to wait for a batch, -1 = without end, 0 = not at all (-EAGAIN). A batch that is ready costs no
+ * system call. Batches that were ready when the daemon died are still handed out before -ECONNRESET.
+ * The one call that may block longer is that which begins an epoch past n_epochs: the daemon has to be asked.
+ * -EBADMSG, -ECONNRESET and -EPROTO are final: the loader returns them again until it is closed. */
+DLC_API int dlc_next(struct dlc_loader *loader, int timeout_ms, const struct dlc_batch **ret_batch);
+
+/* Gives a batch back, so that its slot can be filled again. In any order, from any thread; never blocks. After the call
+ * the batch and its memory must not be touched. -EINVAL: this loader did not hand it out, or it was released before; the
+ * text is in dlc_last_error() of the calling thread. */
+DLC_API int dlc_release(struct dlc_loader *loader, const struct dlc_batch *batch);
+
+/* Why a sample of a held batch was substituted: a text such as "dog/7.jpg: truncated". NULL if it was not, or if
+ * the text was not kept (16 are, a batch). Valid as long as the batch. */
+DLC_API const char *dlc_sample_error(struct dlc_loader *loader, const struct dlc_batch *batch, uint32_t idx_sample);
+
+/* Selects the epoch (at most 2^32-1) whose batches follow, from its beginning. Free of cost for the epoch that is next
+ * anyway, and nothing at all at the start of this very epoch. Otherwise, or in the middle of an epoch, the daemon is asked
+ * to go on there: what it had prepared is thrown away, and the call blocks for its answer (a minute at most). Batches
+ * held by the caller stay valid. */
+DLC_API int dlc_set_epoch(struct dlc_loader *loader, uint64_t epoch);
+
+/* A descriptor for poll(), select() and event loops: call dlc_next(loader, 0, &b) until it returns -EAGAIN, then wait for
+ * POLLIN, then call again. (Readable means "look again", not "a batch is there".) Only to be polled; it is the loader's
+ * and closes with it. Negative errno for a loader that cannot be used here. */
+DLC_API int dlc_fd(const struct dlc_loader *loader);
+
+/* ---- what was obtained --------------------------------------------------------------------------------------------- */
+
+struct dlc_info {
+        uint64_t dataset_samples;   /* samples in the dataset */
+        uint64_t epoch_samples;     /* that this rank gets in an epoch */
+        uint64_t epoch_batches;     /* that they make */
+        const char *dataset_digest; /* hex: names the dataset's content and the sequence of its samples */
+        const char *pipeline;       /* in its canonical spelling */
+        const char *job;
+        const char *memory; /* for people: "huge pages (transparent), locked, node 0" */
+        uint32_t rank;
+        uint32_t world_size;
+        uint32_t batch_size;
+        uint32_t n_slots;
+        void *memory_base;     /* all slots of this rank lie in memory_base .. + memory_bytes: what a GPU's driver may register */
+        uint64_t memory_bytes; /* multiple of the page size */
+};
+
+/* Never NULL for a loader; constant; valid until dlc_close(). */
+DLC_API const struct dlc_info *dlc_get_info(const struct dlc_loader *loader);
+
+/* The most asked for of it, 0 or NULL without a loader. */
+DLC_API uint64_t dlc_epoch_batches(const struct dlc_loader *loader);
+DLC_API uint64_t dlc_epoch_samples(const struct dlc_loader *loader);
+DLC_API uint64_t dlc_dataset_samples(const struct dlc_loader *loader);
+DLC_API const char *dlc_dataset_digest(const struct dlc_loader *loader);
+
+/* ---- texts --------------------------------------------------------------------------------------------------------- */
+
+/* The text of the loader's last error, of any call on it but dlc_release(); "" if there was none. Valid until the next
+ * call on it. -EAGAIN and DLC_END_OF_EPOCH are no errors and leave it as it is. */
+DLC_API const char *dlc_error(const struct dlc_loader *loader);
+
+/* The text of the last error of the calling thread, whichever function it came from: dlc_open() included. "" if there was
+ * none. Valid until this thread's next call of the library. */
+DLC_API const char *dlc_last_error(void);
+
+/* "uint8", "bytes", ...; NULL for what is none. */
+DLC_API const char *dlc_dtype_name(uint32_t dtype);
+
+/* Bytes of one element (1 for DLC_BYTES); 0 for what is none. */
+DLC_API size_t dlc_dtype_bytes(uint32_t dtype);
+
+/* "0.1.0": of the library that runs, not of this header. */
+DLC_API const char *dlc_version(void);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

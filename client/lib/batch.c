@@ -1,0 +1,109 @@
+/* A slot's record, as the caller sees it.
+ *
+ * Descriptions are pointers into the daemon's page: it does not change them while the slot is held. What is used to find
+ * bytes is checked against the slot first, so that a damaged page gives an error and not a stray pointer. */
+
+#include <errno.h>
+#include <string.h>
+
+#include "client/lib/loader.h"
+
+/* The public names are the contract's own values. */
+_Static_assert((int)DLC_BYTES == (int)DLP_DTYPE_BYTES && (int)DLC_UINT8 == (int)DLP_DTYPE_UINT8, "dtype");
+_Static_assert((int)DLC_INT32 == (int)DLP_DTYPE_INT32 && (int)DLC_INT64 == (int)DLP_DTYPE_INT64, "dtype");
+_Static_assert((int)DLC_FLOAT16 == (int)DLP_DTYPE_FLOAT16 && (int)DLC_BFLOAT16 == (int)DLP_DTYPE_BFLOAT16, "dtype");
+_Static_assert((int)DLC_FLOAT32 == (int)DLP_DTYPE_FLOAT32 && (int)DLC_FLOAT64 == (int)DLP_DTYPE_FLOAT64, "dtype");
+_Static_assert(sizeof(struct dlc_place) == sizeof(struct dlp_place), "places are handed out as they are");
+_Static_assert(offsetof(struct dlc_place, n_bytes) == offsetof(struct dlp_place, n_bytes), "the same");
+
+/* Do all elements of a dense tensor lie within `room` bytes? */
+static bool dense_fits(const struct dlp_tensor_record *record, uint64_t room) {
+        uint64_t last = 0, end;
+
+        for (uint32_t i = 0; i < record->n_dims; i++) {
+                uint64_t step;
+
+                if (record->shape[i] < 1 || record->strides[i] < 0 ||
+                    __builtin_mul_overflow((uint64_t)record->shape[i] - 1, (uint64_t)record->strides[i], &step) ||
+                    __builtin_add_overflow(last, step, &last))
+                        return false;
+        }
+        return !__builtin_add_overflow(last, dlp_dtype_bytes(record->dtype), &end) && end <= room;
+}
+
+static bool ragged_fits(const struct dlp_place *places, uint32_t n_samples, uint64_t slot_bytes) {
+        if (!places)
+                return false;
+        for (uint32_t i = 0; i < n_samples; i++)
+                if (places[i].offset > slot_bytes || places[i].n_bytes > slot_bytes - places[i].offset)
+                        return false;
+        return true;
+}
+
+static bool fill_tensor(const struct dlc_loader *loader, uint32_t idx_slot, const struct dlp_slot_record *slot,
+                        const struct dlp_tensor_record *record, struct dlc_tensor *tensor) {
+        uint64_t slot_bytes = loader->control->slot_bytes;
+        uint8_t *base = (uint8_t *)loader->page + dlp_slot_offset(loader->control, idx_slot);
+
+        if (record->n_dims < 1 || record->n_dims > DLP_DIMS_MAX || record->dtype >= DLP_N_DTYPES ||
+            record->name[DLP_TENSOR_NAME_MAX - 1] != '\0' || record->shape[0] != slot->n_samples)
+                return false;
+
+        tensor->name = record->name;
+        tensor->dtype = record->dtype;
+        tensor->n_dims = record->n_dims;
+        tensor->shape = record->shape;
+        tensor->strides = record->strides;
+
+        if (record->layout == DLP_RAGGED) {
+                const struct dlp_place *places = dlp_places(loader->control, idx_slot);
+
+                tensor->data = base; /* places count from the slot's beginning */
+                tensor->places = (const struct dlc_place *)places;
+                return ragged_fits(places, slot->n_samples, slot_bytes);
+        }
+        if (record->layout != DLP_DENSE || record->offset > slot_bytes)
+                return false;
+        tensor->data = base + record->offset;
+        tensor->places = NULL;
+        return dense_fits(record, slot_bytes - record->offset);
+}
+
+static void fill_indices(const struct dlc_loader *loader, uint32_t idx_slot, const struct dlp_slot_record *record,
+                         struct dli_lease *lease) {
+        const struct dlp_sample_record *samples = dlp_sample_records(loader->control, idx_slot);
+
+        for (uint32_t i = 0; i < record->n_samples; i++)
+                lease->indices[i] = samples[i].index;
+        lease->batch.indices = lease->indices;
+        lease->batch.substitutes = NULL;
+        if (record->n_errors == 0)
+                return;
+        for (uint32_t i = 0; i < record->n_samples; i++)
+                lease->substitutes[i] = samples[i].substitute;
+        lease->batch.substitutes = lease->substitutes;
+}
+
+int dli_batch_fill(struct dlc_loader *loader, uint32_t idx_slot, const struct dlp_slot_record *record) {
+        struct dli_lease *lease = &loader->leases[idx_slot];
+
+        if (record->n_samples < 1 || record->n_samples > loader->control->batch_size ||
+            record->n_tensors > DLP_TENSORS_MAX || record->n_errors > record->n_samples)
+                return -EPROTO;
+        for (uint32_t i = 0; i < record->n_tensors; i++)
+                if (!fill_tensor(loader, idx_slot, record, &record->tensors[i], &lease->tensors[i]))
+                        return -EPROTO;
+        fill_indices(loader, idx_slot, record, lease);
+
+        lease->batch.epoch = record->epoch;
+        lease->batch.step = record->step;
+        lease->batch.n_samples = record->n_samples;
+        lease->batch.n_tensors = record->n_tensors;
+        lease->batch.tensors = lease->tensors;
+        lease->batch.n_substituted = record->n_errors;
+        lease->batch.idx_slot = idx_slot;
+        lease->batch.sequence = record->sequence;
+        lease->batch.planned_ns = record->planned_ns;
+        lease->batch.ready_ns = record->ready_ns;
+        return 0;
+}

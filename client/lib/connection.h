@@ -1,0 +1,46 @@
+/* lib/connection.h: a socket to the daemon, and calls on it.
+ *
+ * A call sends one Request and waits for the Reply with its id. In between, wake-ups and the daemon's last words may
+ * come; they are recognised and kept apart. dlctl uses the same functions. One thread at a time. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "client/lib/reason.h"
+#include "proto/frame.h"
+
+#define DLI_ANSWER_TIMEOUT_MS 60000 /* the longest that the daemon works at one request: to make a large ring */
+#define DLI_SEND_TIMEOUT_S 5        /* for a place in the daemon's queue */
+
+#define DLI_ASK_AGAIN 1 /* the daemon is not ready yet: ask again in a moment */
+
+struct dli_connection {
+        int socket; /* -1: none */
+        bool interruptible; /* a signal ends a call with -EINTR; else the call goes on */
+        uint64_t n_calls;
+        const char *client;         /* who is calling, for the daemon's log; static */
+        uint8_t *packet;            /* DLP_PACKET_MAX bytes */
+        char path[DLP_SOCKET_PATH_MAX + 1];
+        struct dli_reason farewell; /* what the daemon said unasked, before it closed; "" */
+};
+
+/* Connects; `path` NULL means the default. Returns 0, -ECONNREFUSED (nobody to be reached), -EINVAL (path), -ENOMEM.
+ * `connection` may be closed in any case; it begins interruptible. */
+int dli_connection_open(struct dli_connection *connection, const char *path, const char *client,
+                        struct dli_reason *reason);
+void dli_connection_close(struct dli_connection *connection);
+
+/* Sends `request` (its envelope is filled in here) and waits for the answer, at most timeout_ms.
+ * Returns 0 with a reply (free it with dlp__reply__free_unpacked()) and the descriptors that came with it, now the
+ * caller's; DLI_ASK_AGAIN, with what is being waited for in `reason`; or a negative errno: what the daemon
+ * refused with, -ETIMEDOUT, -EINTR (if interruptible), -ECONNRESET, -EPROTONOSUPPORT, -EPROTO. */
+int dli_connection_call(struct dli_connection *connection, Dlp__Request *request, int timeout_ms,
+                        struct dli_reason *reason, Dlp__Reply **ret_reply, int *ret_fds, size_t n_fds);
+
+/* Waits until there is something to receive. Returns 1, 0 when the deadline has passed, or negative errno (-EINTR). */
+int dli_connection_wait(const struct dli_connection *connection, uint64_t deadline_ns);
+
+/* Takes in all that has come unasked. Returns 0, or -ECONNRESET once the daemon is gone. Never blocks. */
+int dli_connection_drain(struct dli_connection *connection, struct dli_reason *reason);

@@ -1,0 +1,172 @@
+/* The life of a loader: opened, asked about, closed. */
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "client/lib/environment.h"
+#include "client/lib/loader.h"
+
+/* How many loaders this process has opened: the number in the default name of a job. */
+static _Atomic uint64_t n_opened;
+
+/* ---- fork ---------------------------------------------------------------------------------------------------------- */
+
+/* A page that holds 1 here and, by the kernel's doing, 0 in the child of a fork(): one load instead of a system call for
+ * each batch. Without such a kernel the pid has to do. */
+static void watch_fork(struct dlc_loader *loader) {
+        size_t n = (size_t)sysconf(_SC_PAGESIZE);
+        void *page = mmap(NULL, n, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+        loader->pid = getpid();
+        if (page == MAP_FAILED)
+                return;
+        loader->fork_mapping = (struct dli_mapping){ .base = page, .bytes = n };
+        if (madvise(page, n, MADV_WIPEONFORK) < 0)
+                return;
+        atomic_store_explicit((_Atomic uint32_t *)page, 1, memory_order_relaxed);
+        loader->opened_here = page;
+}
+
+int dli_loader_check(const struct dlc_loader *loader) {
+        bool here = loader->opened_here ? atomic_load_explicit(loader->opened_here, memory_order_relaxed) == 1
+                                        : loader->pid == getpid();
+
+        return here ? 0 : -ECHILD;
+}
+
+int dli_loader_in_child(struct dli_reason *reason) {
+        return dli_reason_set(reason, -ECHILD,
+                              "this loader was opened before a fork: only the parent can use it. Open one in the child instead");
+}
+
+int dli_loader_fail(struct dlc_loader *loader, int error) {
+        loader->failed = error;
+        loader->failure = loader->reason;
+        return error;
+}
+
+/* ---- opening and closing ------------------------------------------------------------------------------------------- */
+
+static int make_leases(struct dlc_loader *loader) {
+        uint32_t n_slots = loader->control->n_slots, batch_size = loader->control->batch_size;
+
+        loader->leases = calloc(n_slots, sizeof(*loader->leases));
+        loader->index_room = calloc((size_t)n_slots * batch_size, 2 * sizeof(*loader->index_room));
+        if (!loader->leases || !loader->index_room)
+                return dli_reason_set(&loader->reason, -ENOMEM, "no memory for a loader");
+        for (uint32_t i = 0; i < n_slots; i++) {
+                loader->leases[i].indices = loader->index_room + (size_t)i * 2 * batch_size;
+                loader->leases[i].substitutes = loader->leases[i].indices + batch_size;
+        }
+        return 0;
+}
+
+/* The job's own name, or the run's. A number that was taken in vain is given back, so that a rank which had to try twice
+ * stays in step with the others. */
+static int open_with(struct dlc_loader *loader, struct dlc_options *options) {
+        uint64_t number = atomic_fetch_add(&n_opened, 1), taken = number + 1;
+        char job[DLP_NAME_MAX];
+        int r = 0;
+
+        if (!options->job) {
+                r = dli_environment_job((uint32_t)options->world_size, number, &loader->reason, job);
+                options->job = job;
+        }
+        if (r == 0)
+                r = dli_attach(loader, options);
+        if (r == 0)
+                r = make_leases(loader);
+        if (r < 0)
+                atomic_compare_exchange_strong(&n_opened, &taken, number);
+        return r;
+}
+
+int dlc_open(const struct dlc_options *options, struct dlc_loader **ret_loader) {
+        struct dlc_options resolved;
+        struct dli_reason reason = { "" };
+        struct dlc_loader *loader;
+        int r;
+
+        if (!options || !ret_loader)
+                return dli_report(&reason, dli_reason_set(&reason, -EINVAL, "dlc_open: options and ret_loader must not be NULL"));
+        r = dli_options_resolve(options, &reason, &resolved);
+        if (r < 0)
+                return dli_report(&reason, r);
+
+        loader = aligned_alloc(DLP_CACHE_LINE, sizeof(*loader));
+        if (!loader)
+                return dli_report(&reason, dli_reason_set(&reason, -ENOMEM, "no memory for a loader"));
+        memset(loader, 0, sizeof(*loader));
+        loader->connection.socket = loader->release_event = -1;
+        watch_fork(loader);
+
+        r = open_with(loader, &resolved);
+        if (r < 0) {
+                dli_report(&loader->reason, r);
+                dlc_close(loader);
+                return r;
+        }
+        dli_reason_set(&loader->reason, 0, "%s", ""); /* what was waited for is no error */
+        *ret_loader = loader;
+        return 0;
+}
+
+void dlc_close(struct dlc_loader *loader) {
+        if (!loader)
+                return;
+        dli_detach(loader);
+        free(loader->leases);
+        free(loader->index_room);
+        free(loader);
+}
+
+/* ---- asking about it ----------------------------------------------------------------------------------------------- */
+
+const struct dlc_info *dlc_get_info(const struct dlc_loader *loader) {
+        return loader ? &loader->info : NULL;
+}
+
+uint64_t dlc_epoch_batches(const struct dlc_loader *loader) {
+        return loader ? loader->info.epoch_batches : 0;
+}
+
+uint64_t dlc_epoch_samples(const struct dlc_loader *loader) {
+        return loader ? loader->info.epoch_samples : 0;
+}
+
+uint64_t dlc_dataset_samples(const struct dlc_loader *loader) {
+        return loader ? loader->info.dataset_samples : 0;
+}
+
+const char *dlc_dataset_digest(const struct dlc_loader *loader) {
+        return loader ? loader->info.dataset_digest : NULL;
+}
+
+int dlc_fd(const struct dlc_loader *loader) {
+        struct dli_reason reason;
+
+        if (!loader)
+                return dli_report(&reason, dli_reason_set(&reason, -EINVAL, "dlc_fd: loader must not be NULL"));
+        if (dli_loader_check(loader) < 0)
+                return dli_report(&reason, dli_loader_in_child(&reason));
+        return loader->connection.socket;
+}
+
+const char *dlc_error(const struct dlc_loader *loader) {
+        return loader ? loader->reason.text : "";
+}
+
+const char *dlc_dtype_name(uint32_t dtype) {
+        return dlp_dtype_name(dtype);
+}
+
+size_t dlc_dtype_bytes(uint32_t dtype) {
+        return dlp_dtype_bytes(dtype);
+}
+
+const char *dlc_version(void) {
+        return DLP_VERSION;
+}
