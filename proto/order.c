@@ -6,8 +6,7 @@
 #include <errno.h>
 #include <string.h>
 
-
-/* ---- partition ----------------------------------------------------------------------------------------------------- */
+/* ---- partition --------------------------------------------------------------------------------------------------- */
 
 static const char *const PARTITIONS[] = {
         [DLP_PARTITION_PAD] = "pad",
@@ -58,7 +57,7 @@ uint64_t dlp_order_position(uint64_t step_in_rank, uint32_t world, uint32_t rank
         return step_in_rank * world + rank;
 }
 
-/* ---- randperm ------------------------------------------------------------------------------------------------------ */
+/* ---- randperm ---------------------------------------------------------------------------------------------------- */
 
 uint32_t dlp_order_seed(uint64_t seed, uint64_t epoch) {
         return (uint32_t)(seed + epoch);
@@ -84,9 +83,9 @@ void dlp_shuffle_init(struct dlp_shuffle *shuffle, struct dlp_torch_random *rand
 
 /* The usual algorithm: for each i, swap with a random j of i .. n-1.
  *
- * Element k that is not final holds its value XOR k. So the zeroes of fresh memory already are the identity, and a table
- * of gigabytes costs nothing before its first element is known. The jumps of a stretch are drawn before its swaps:
- * they do not depend on them, and the cache misses of the swaps then overlap. */
+ * Element k that is not final holds its value XOR k. So the zeroes of fresh memory already are the identity, and a
+ * table of gigabytes costs nothing before its first element is known. The jumps of a stretch are drawn before its
+ * swaps: they do not depend on them, and the cache misses of the swaps then overlap. */
 #define STRETCH 32u
 
 static void swap_steps_u32(struct dlp_shuffle *shuffle, uint64_t end) {
@@ -176,7 +175,7 @@ uint64_t dlp_shuffle_advance(struct dlp_shuffle *shuffle, uint64_t n_steps) {
         return shuffle->n_final;
 }
 
-/* ---- samplers ------------------------------------------------------------------------------------------------------ */
+/* ---- samplers ---------------------------------------------------------------------------------------------------- */
 
 static void whole_permutation(struct dlp_torch_random *random, void *table, uint64_t n, enum dlp_torch_compat compat) {
         struct dlp_shuffle shuffle;

@@ -1,7 +1,7 @@
 /* proto/torch_random.h: the random numbers of torch's CPU generator, bit for bit.
  *
- * torch.Generator() on the CPU is a plain MT19937 seeded with the low 32 bits of the seed; everything above it is a rule
- * about how many 32-bit words a draw takes and which of their bits it uses. Those rules are here, named after what
+ * torch.Generator() on the CPU is a plain MT19937 seeded with the low 32 bits of the seed; everything above it is a
+ * rule about how many 32-bit words a draw takes and which of their bits it uses. Those rules are here, named after what
  * torch calls the draw. No draw ever rejects, so the number of words consumed never depends on the values.
  *
  * It lies on the lowest floor because the daemon (order tables), `dlctl order` (offline) and the client (what comes

@@ -7,7 +7,7 @@
 #include "proto/limits.h"
 
 struct why {
-        char text[DLP_TEXT_MAX]; /* NUL-terminated UTF-8 as far as its parts were */
+        char text[DLP_TEXT_MAX]; /* printable UTF-8: what is neither became '?' */
 };
 
 /* Writes the text, cut with "..." at its end where it does not fit. `why` may be NULL: the caller did not ask. Returns

@@ -14,6 +14,7 @@ struct attach {
         struct session *session;
         uint64_t id; /* of the request */
         struct stream_options options;
+        struct pipeline *pipeline;
         struct stream *stream;
         struct why why;
         int result;
@@ -97,11 +98,18 @@ static int read_terms(const Dlp__Attach *wish, struct job_terms *terms, struct w
 static void attach_work(void *userdata) {
         struct attach *attach = userdata;
 
-        attach->result = pipeline_make_stream(attach->session->server->options.pipeline, &attach->options, &attach->stream,
-                                              &attach->why);
+        attach->result = pipeline_make_stream(attach->pipeline, &attach->options, &attach->stream, &attach->why);
 }
 
-static void attach_free(struct attach *attach) {
+static void attach_touch(void *userdata) {
+        struct attach *attach = userdata;
+
+        pipeline_touch_stream(attach->pipeline, attach->stream);
+}
+
+static void attach_free(void *userdata) {
+        struct attach *attach = userdata;
+
         if (!attach->stream) { /* else the stream has taken them over */
                 job_unref(attach->options.job);
                 catalog_dataset_unref(attach->options.dataset);
@@ -145,7 +153,7 @@ static void leave_job(struct session *session) {
 static void attach_done(void *userdata) {
         struct attach *attach = userdata;
         struct session *session = attach->session;
-        struct pipeline *pipeline = session->server->options.pipeline;
+        struct background *background = session->server->options.background;
         struct stream *stream = attach->stream;
 
         session->state = SESSION_OPEN;
@@ -159,12 +167,15 @@ static void attach_done(void *userdata) {
         } else {
                 session->state = SESSION_ATTACHED;
                 session->stream = stream;
-                pipeline_add(pipeline, stream);
+                pipeline_add(attach->pipeline, stream);
                 session_listen(session, true);
                 log_info("ctl", "rank attached job=%s rank=%u/%u dataset=%s pid=%d user=%s memory=%s", session->job->name,
                          stream->rank, session->job->terms.world, stream->dataset->name, session->peer.pid, session->user,
                          stream->ring->payload_segment.obtained);
-                hand_over(session, attach->id, stream);
+                hand_over(session, attach->id, stream); /* the session may be gone behind this, the stream is not */
+                if (background_run(background, attach_touch, attach_free, attach) == 0)
+                        return;
+                pipeline_skip_touching(attach->pipeline, stream);
         }
         attach_free(attach);
 }
@@ -221,6 +232,7 @@ void handle_attach(struct session *session, const Dlp__Request *request) {
         }
         attach->session = session;
         attach->id = request->id;
+        attach->pipeline = session->server->options.pipeline;
         attach->options.wake_socket = -1;
         r = attach_prepare(attach, request->attach, &why);
         if (r == 0) {

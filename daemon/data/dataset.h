@@ -1,11 +1,11 @@
 /* data/dataset.h: a named folder of samples and its index, ready to be read.
  *
- * Opening takes the index file of an earlier time if the folder still looks the same, and else builds one (data/format.h)
- * and puts it in the old one's place. Several processes may do so at once: each writes a file of its own and renames it;
- * the last one stays, all of them are whole.
+ * Opening takes the index file of an earlier time if the folder still looks the same, and else builds one
+ * (data/format.h) and puts it in the old one's place. Several processes may do so at once: each writes a file of its
+ * own and renames it; the last one stays, all of them are whole.
  *
- * An open dataset never changes; any number of threads may use it. It is counted: the last dataset_unref() closes it, so
- * a job can outlive the configuration that named its dataset. */
+ * An open dataset never changes; any number of threads may use it. It is counted: the last dataset_unref() closes it,
+ * so a job can outlive the configuration that named its dataset. */
 #pragma once
 
 #include <stdint.h>
@@ -31,19 +31,20 @@ enum dataset_how {
 /* How an open came about; for the log and for `dlctl status`. */
 struct dataset_report {
         enum dataset_how how;
-        bool saved;             /* false: the index lives in memory, and is built again next time */
-        uint64_t duration_ns;   /* of the whole open */
-        struct why reason;      /* rebuilt: why; "" otherwise */
-        struct why not_saved;   /* why it could not be saved; "" otherwise */
+        bool saved;           /* false: the index lives in memory, and is built again next time */
+        uint64_t duration_ns; /* of the whole open */
+        struct why reason;    /* rebuilt: why; "" otherwise */
+        struct why not_saved; /* why it could not be saved; "" otherwise */
 };
 
 /* Where the index file of a dataset is: INDEX_DIR/NAME.index. Returns 0, -EINVAL for a name that cannot be one, or
  * -ENAMETOOLONG. */
 int dataset_index_path(const char *index_dir, const char *name, char ret_path[PATH_MAX], struct why *why);
 
-/* Opens a dataset. `index_dir` is made if it alone is missing. `watch` may be NULL. `ret_report` (may be NULL) is filled
- * on success. Returns 0 or an errno with `why`: a folder that is missing or no imagefolder, a format that does not
- * exist, -ECANCELED. Blocks: a moment if the index is current, else about 2 s a million files and what the disk adds. */
+/* Opens a dataset. `index_dir` is made if it alone is missing. `watch` may be NULL. `ret_report` (may be NULL) is
+ * filled on success. Returns 0 or an errno with `why`: a folder that is missing or no imagefolder, a format that does
+ * not exist, -ECANCELED. Blocks: a moment if the index is current, else about 2 s a million files and what the disk
+ * adds. */
 int dataset_open(const struct dataset_spec *spec, const char *index_dir, const struct index_watch *watch,
                  struct dataset **ret_dataset, struct dataset_report *ret_report, struct why *why);
 

@@ -1,4 +1,5 @@
-/* data/format.h: what kinds of datasets there are. Each is one file, format_NAME.c, and one row of the table in format.c.
+/* data/format.h: what kinds of datasets there are. Each is one file, format_NAME.c, and one row of the table in
+ * format.c.
  *
  * Today a format only knows how to find its samples. It reads the folder once and fills an index; from then on nobody
  * but the index is asked. */

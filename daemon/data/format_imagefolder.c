@@ -8,9 +8,9 @@
  * EXTENSIONS in any case; what it is does not matter: a FIFO or a broken link called x.jpg is a sample, marked as such
  * here. Hidden files count.
  *
- * Where torchvision loses data or does not end, this is an error instead: a directory within a class that cannot be read
- * (os.walk skips it silently), a link that leads back to one of its own parents (it would be visited forty times), a
- * path longer than the system can open. */
+ * Where torchvision loses data or does not end, this is an error instead: a directory within a class that cannot be
+ * read (os.walk skips it silently), a link that leads back to one of its own parents (it would be visited forty times),
+ * a path longer than the system can open. */
 
 #include <dirent.h>
 #include <errno.h>
@@ -32,18 +32,18 @@ static const char *const EXTENSIONS[] = {
 };
 #define EXTENSIONS_TEXT ".jpg, .jpeg, .png, .ppm, .bmp, .pgm, .tif, .tiff, .webp"
 
-#define NO_PARENT UINT32_MAX
-#define LOOK_UP_ENTRIES 4096u            /* entries between two looks at the clock and at the cancel flag */
-#define SETTLE_NS 20000000               /* two ticks of the coarsest clock that stamps directories (100 Hz) */
-#define SETTLE_TOTAL_NS 1000000000       /* a folder that never rests is read nevertheless */
+#define NO_PARENT       UINT32_MAX
+#define LOOK_UP_ENTRIES 4096u      /* entries between two looks at the clock and at the cancel flag */
+#define SETTLE_NS       20000000   /* two ticks of the coarsest clock that stamps directories (100 Hz) */
+#define SETTLE_TOTAL_NS 1000000000 /* a folder that never rests is read nevertheless */
 
 /* A directory of the class that is being walked. */
 struct walked_dir {
-        uint64_t path;        /* offset into walk.texts: relative to the root */
-        uint64_t idx_file;    /* its first in walk.files */
+        uint64_t path;     /* offset into walk.texts: relative to the root */
+        uint64_t idx_file; /* its first in walk.files */
         uint64_t n_files;
-        uint32_t parent;      /* index into walk.dirs; NO_PARENT: the root */
-        struct stat status;   /* from before it was read */
+        uint32_t parent;    /* index into walk.dirs; NO_PARENT: the root */
+        struct stat status; /* from before it was read */
 };
 
 /* A file of the class that is being walked, or a class of the root. */
@@ -60,12 +60,12 @@ struct walk {
         struct index_builder *builder;
         struct why *why;
         struct stat root_status;
-        uint64_t n_entries;    /* seen so far, of any kind */
-        uint64_t n_files;      /* that became samples */
-        int64_t settled_ns;    /* waited so far */
-        struct growing texts;  /* of one class, then cleared: names and paths */
-        struct growing dirs;   /* struct walked_dir */
-        struct growing files;  /* struct walked_file */
+        uint64_t n_entries;   /* seen so far, of any kind */
+        uint64_t n_files;     /* that became samples */
+        int64_t settled_ns;   /* waited so far */
+        struct growing texts; /* of one class, then cleared: names and paths */
+        struct growing dirs;  /* struct walked_dir */
+        struct growing files; /* struct walked_file */
 };
 
 static void walk_fini(struct walk *walk) {
@@ -130,10 +130,10 @@ static int look_up(struct walk *walk) {
         return 0;
 }
 
-/* ---- one directory ------------------------------------------------------------------------------------------------- */
+/* ---- one directory ----------------------------------------------------------------------------------------------- */
 
-/* A directory that changed a moment ago could change again without getting another time, and the index would look current
- * for ever. So its time must be a little in the past before it is read. */
+/* A directory that changed a moment ago could change again without getting another time, and the index would look
+ * current for ever. So its time must be a little in the past before it is read. */
 static int settle(struct walk *walk, int fd, struct stat *ret_status) {
         for (;;) {
                 struct timespec now, pause = { 0 };
@@ -194,7 +194,7 @@ static int add_text(struct walk *walk, const char *text, uint64_t *ret_offset) {
         return growing_append(&walk->texts, text, strlen(text) + 1);
 }
 
-/* ---- the root: classes --------------------------------------------------------------------------------------------- */
+/* ---- the root: classes ------------------------------------------------------------------------------------------- */
 
 /* As Python's entry.is_dir(): a broken link is none, any other trouble in the root is an error. */
 static int is_class(struct walk *walk, DIR *dir, const struct dirent *entry) {
@@ -251,14 +251,15 @@ static int list_classes(struct walk *walk) {
                         return no_memory(walk, r);
         }
         if (n_files(walk) == 0)
-                return why_set(walk->why, -ENOENT, "%s: there is no class folder in it; an imagefolder has a folder for "
-                               "each class", walk->root);
+                return why_set(walk->why, -ENOENT,
+                               "%s: there is no class folder in it; an imagefolder has a folder for each class",
+                               walk->root);
         sort_files(walk, 0, n_files(walk));
         r = index_builder_add_dir(walk->builder, "", &walk->root_status, &idx_dir);
         return r < 0 ? no_memory(walk, r) : 0;
 }
 
-/* ---- a class: find ------------------------------------------------------------------------------------------------- */
+/* ---- a class: find ----------------------------------------------------------------------------------------------- */
 
 /* Is this directory also one of its own parents? Then a link leads back, and following it would not end. */
 static int check_loop(struct walk *walk, size_t idx) {
@@ -268,9 +269,10 @@ static int check_loop(struct walk *walk, size_t idx) {
                 const struct stat *other = above == NO_PARENT ? &walk->root_status : &dir_at(walk, above)->status;
 
                 if (status->st_dev == other->st_dev && status->st_ino == other->st_ino)
-                        return why_set(walk->why, -ELOOP, "%s/%s: this link leads back to %s%s%s, which contains it; "
-                                       "remove the link", walk->root, text_at(walk, dir_at(walk, idx)->path),
-                                       walk->root, above == NO_PARENT ? "" : "/",
+                        return why_set(walk->why, -ELOOP,
+                                       "%s/%s: this link leads back to %s%s%s, which contains it; remove the link",
+                                       walk->root, text_at(walk, dir_at(walk, idx)->path), walk->root,
+                                       above == NO_PARENT ? "" : "/",
                                        above == NO_PARENT ? "" : text_at(walk, dir_at(walk, above)->path));
                 if (above == NO_PARENT)
                         return 0;
@@ -288,8 +290,9 @@ static int add_dir(struct walk *walk, uint32_t parent, const char *name) {
         else
                 n = snprintf(path, sizeof(path), "%s/%s", text_at(walk, dir_at(walk, parent)->path), name);
         if (n < 0 || (size_t)n >= sizeof(path))
-                return why_set(walk->why, -ENAMETOOLONG, "%s/%.200s...: the path of a folder below it has more than %d "
-                               "bytes", walk->root, path, PATH_MAX - 1);
+                return why_set(walk->why, -ENAMETOOLONG,
+                               "%s/%.200s...: the path of a folder below it has more than %d bytes", walk->root, path,
+                               PATH_MAX - 1);
         if (n_dirs(walk) >= INDEX_DIRS_MAX)
                 return no_memory(walk, -E2BIG);
 
@@ -367,7 +370,7 @@ static int read_dir(struct walk *walk, size_t idx) {
         }
 }
 
-/* ---- a class: sort and hand over ----------------------------------------------------------------------------------- */
+/* ---- a class: sort and hand over --------------------------------------------------------------------------------- */
 
 static int compare_dirs(const void *a, const void *b, void *texts) {
         return name_compare((const char *)texts + ((const struct walked_dir *)a)->path,
@@ -420,7 +423,7 @@ static int64_t walk_class(struct walk *walk, const char *name, int32_t label) {
         return (int64_t)(walk->n_files - n_before);
 }
 
-/* ---- all of it ----------------------------------------------------------------------------------------------------- */
+/* ---- all of it --------------------------------------------------------------------------------------------------- */
 
 /* Collects the names of classes without a file: " a, b", cut where it becomes too long. */
 static void note_empty(char *empty, size_t size, const char *name) {
@@ -452,8 +455,10 @@ static int walk_classes(struct walk *walk, const struct growing *texts, const st
                         note_empty(empty, sizeof(empty), name);
         }
         if (empty[0])
-                return why_set(walk->why, -ENOENT, "%s: no valid file for the classes %s; a file is valid if its name "
-                               "ends in " EXTENSIONS_TEXT, walk->root, empty);
+                return why_set(walk->why, -ENOENT,
+                               "%s: no valid file for the classes %s; a file is valid if its name "
+                               "ends in " EXTENSIONS_TEXT,
+                               walk->root, empty);
         return 0;
 }
 

@@ -1,9 +1,10 @@
 /* data/index.h: the table of a dataset's samples: where the bytes of sample i lie, and its label.
  *
  * It is a file, made once by a format (data/format.h), written under another name and renamed into place, and mapped
- * read-only from then on. Opening checks all of it in one pass (about 20 ms a million samples once its pages are in memory), so that the accessors need no
- * checks and a damaged or hostile file is refused, never a crash; whoever opened it builds a new one. The folder in which index files lie
- * belongs to the daemon: files in it are replaced, never shortened under a reader.
+ * read-only from then on. Opening checks all of it in one pass (about 20 ms a million samples once its pages are in
+ * memory), so that the accessors need no checks and a damaged or hostile file is refused, never a crash; whoever opened
+ * it builds a new one. The folder in which index files lie belongs to the daemon: files in it are replaced, never
+ * shortened under a reader.
  *
  * The digest names the content and nothing else: format, class names, and for each sample in order its relative path,
  * length and label. It is the same on every node that has the same files, whatever their mtimes or absolute paths.
@@ -19,10 +20,10 @@
 #include "daemon/base/why.h"
 
 #define INDEX_DIGEST_SIZE 65u      /* 64 hexadecimal digits of SHA-256, NUL */
-#define INDEX_PATH_SIZE PATH_MAX   /* bytes with NUL that hold every sample's path relative to the root */
+#define INDEX_PATH_SIZE   PATH_MAX /* bytes with NUL that hold every sample's path relative to the root */
 
-#define INDEX_FILE_NOT_REGULAR 1u  /* a FIFO, a socket, a device: reading it must be refused, not tried */
-#define INDEX_FILE_UNREACHABLE 2u  /* could not be looked at: a broken link, no permission on the way; length 0 */
+#define INDEX_FILE_NOT_REGULAR 1u /* a FIFO, a socket, a device: reading it must be refused, not tried */
+#define INDEX_FILE_UNREACHABLE 2u /* could not be looked at: a broken link, no permission on the way; length 0 */
 
 /* Positive outcome of index_is_current(). */
 #define INDEX_STALE 1
@@ -39,8 +40,8 @@ struct index_place {
         uint32_t flags;   /* INDEX_FILE_... */
 };
 
-/* Opens and checks an index file. Returns 0; -ENOENT if there is none; -EBADMSG if it is damaged, of another version or no
- * index at all; another errno. `why` names the file. */
+/* Opens and checks an index file. Returns 0; -ENOENT if there is none; -EBADMSG if it is damaged, of another version or
+ * no index at all; another errno. `why` names the file. */
 int index_open(const char *path, struct index **ret_index, struct why *why);
 
 /* The same for a descriptor, which stays the caller's; `path` is only for messages. */
@@ -50,10 +51,10 @@ int index_open_fd(int fd, const char *path, struct index **ret_index, struct why
 void index_close(struct index *index);
 void index_closep(struct index **index);
 
-/* Does the folder still look as it did when the index was made? Looks at each directory of it (not at each file): a file
- * that was added, removed or renamed changes its directory's time. A file that was rewritten in place is not noticed;
- * its reader meets the other length. Returns 0; INDEX_STALE, `why` saying what changed; or an errno. Blocks for about
- * one stat a directory. */
+/* Does the folder still look as it did when the index was made? Looks at each directory of it (not at each file): a
+ * file that was added, removed or renamed changes its directory's time. A file that was rewritten in place is not
+ * noticed; its reader meets the other length. Returns 0; INDEX_STALE, `why` saying what changed; or an errno. Blocks
+ * for about one stat a directory. */
 int index_is_current(const struct index *index, int root_fd, struct why *why);
 
 uint64_t index_n_samples(const struct index *index);
@@ -61,8 +62,8 @@ uint32_t index_n_fields(const struct index *index);
 uint64_t index_n_files(const struct index *index);
 uint64_t index_n_dirs(const struct index *index);
 uint32_t index_n_classes(const struct index *index);
-uint64_t index_total_bytes(const struct index *index); /* of all samples */
-uint64_t index_max_length(const struct index *index);  /* bytes of the longest field of any sample */
+uint64_t index_total_bytes(const struct index *index);  /* of all samples */
+uint64_t index_max_length(const struct index *index);   /* bytes of the longest field of any sample */
 uint64_t index_memory_bytes(const struct index *index); /* mapped */
 const char *index_format(const struct index *index);
 const char *index_digest(const struct index *index);

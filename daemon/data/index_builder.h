@@ -1,7 +1,7 @@
 /* data/index_builder.h: collects what a format finds, and writes it as an index file.
  *
- * A format adds classes, directories and files in any order in which each is known before it is referred to, and samples
- * in the dataset's own order. About 70 bytes a sample of memory until it is written. One thread. */
+ * A format adds classes, directories and files in any order in which each is known before it is referred to, and
+ * samples in the dataset's own order. About 70 bytes a sample of memory until it is written. One thread. */
 #pragma once
 
 #include <stdint.h>
@@ -33,6 +33,6 @@ int index_builder_add_file(struct index_builder *builder, uint32_t dir, const ch
 /* Adds a sample with its n_fields rows. Same returns. */
 int index_builder_add_sample(struct index_builder *builder, const struct index_row *rows, int32_t label);
 
-/* Writes everything into `fd`, an empty file open for reading and writing, and syncs it. The digest is made here. Returns 0 or an errno;
- * `path` is only for messages. */
+/* Writes everything into `fd`, an empty file open for reading and writing, and syncs it. The digest is made here.
+ * Returns 0 or an errno; `path` is only for messages. */
 int index_builder_write(struct index_builder *builder, int fd, const char *path, struct why *why);

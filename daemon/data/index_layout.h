@@ -6,8 +6,8 @@
  *   header | rows | files | directories | class names (offsets) | labels | names
  *
  * A row says where a field of a sample lies: (file, offset, length); sample i has n_fields rows from i * n_fields on. A
- * file is (directory, name), not a path: a million paths share a thousand directories. Names are NUL-terminated bytes in
- * the last section, whose last byte is NUL.
+ * file is (directory, name), not a path: a million paths share a thousand directories. Names are NUL-terminated bytes
+ * in the last section, whose last byte is NUL.
  *
  * The checksum finds accidents; the digest says what the dataset is (see index.h). Neither is trusted: everything that
  * is used as an index or as a name is checked in index_validate(). */
@@ -19,14 +19,14 @@
 #include "daemon/base/why.h"
 #include "daemon/data/index.h"
 
-#define INDEX_MAGIC "DLDINDEX"
-#define INDEX_VERSION 1u
-#define INDEX_FORMAT_NAME_MAX 32u       /* bytes with NUL */
-#define INDEX_FIELDS_MAX 8u             /* as many as a batch has tensors */
-#define INDEX_FILES_MAX (1ull << 40)    /* with the other limits: no sum of section sizes overflows */
-#define INDEX_DIRS_MAX (1ull << 24)     /* also what a tree of links that multiply stops at */
-#define INDEX_CLASSES_MAX (1ull << 24)
-#define INDEX_NAMES_MAX (1ull << 48)    /* bytes */
+#define INDEX_MAGIC           "DLDINDEX"
+#define INDEX_VERSION         1u
+#define INDEX_FORMAT_NAME_MAX 32u          /* bytes with NUL */
+#define INDEX_FIELDS_MAX      8u           /* as many as a batch has tensors */
+#define INDEX_FILES_MAX       (1ull << 40) /* with the other limits: no sum of section sizes overflows */
+#define INDEX_DIRS_MAX        (1ull << 24) /* also what a tree of links that multiply stops at */
+#define INDEX_CLASSES_MAX     (1ull << 24)
+#define INDEX_NAMES_MAX       (1ull << 48) /* bytes */
 
 struct index_header {
         char magic[8];

@@ -8,7 +8,8 @@
 
 #include "proto/limits.h"
 
-/* Four lanes, as one would wait for each multiplication. Every step is a bijection of the lane, so that one changed word always changes the sum. */
+/* Four lanes, as one would wait for each multiplication. Every step is a bijection of the lane, so that one changed
+ * word always changes the sum. */
 uint64_t index_checksum(const void *bytes, uint64_t n_bytes) {
         const uint64_t *words = bytes;
         uint64_t n_words = n_bytes / 8, lanes[4] = { 1, 2, 3, 4 }, sum = n_bytes;
@@ -158,7 +159,7 @@ static int check_labels(const struct checked *checked, struct why *why) {
                 if (classes[i] >= checked->header->names_bytes)
                         return why_set(why, -EBADMSG, "class %" PRIu64 " has no name", i);
         for (uint64_t i = 0; i < checked->header->n_samples; i++)
-                if (labels[i] < 0 || (uint64_t)labels[i] >= checked->header->n_classes)
+                if ((uint64_t)labels[i] >= checked->header->n_classes) /* a negative one becomes huge */
                         return why_set(why, -EBADMSG, "sample %" PRIu64 " has a label without a class", i);
         return 0;
 }

@@ -1,4 +1,3 @@
-#include "daemon/base/queue.h"
 #include "daemon/data/order_table.h"
 
 /* A list of tables under one mutex, and a thread that advances them chunk by chunk.
@@ -10,13 +9,14 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 
 #include "daemon/base/cleanup.h"
+#include "daemon/base/queue.h"
+#include "daemon/base/thread.h"
 #include "proto/limits.h"
 
 #define CHUNK_STEPS_MIN 4096u  /* a fraction of a millisecond: a first batch comes soon */
@@ -38,18 +38,18 @@ struct order_table {
         _Atomic uint64_t n_final; /* published after the elements; sequentially consistent with is_wanted */
         atomic_bool is_wanted;    /* somebody was told ORDER_NOT_YET */
 
-        struct dlp_shuffle shuffling;    /* thread only */
-        struct dlp_torch_random random;  /* thread only */
-        uint64_t chunk_steps;            /* thread only */
+        struct dlp_shuffle shuffling;   /* thread only */
+        struct dlp_torch_random random; /* thread only */
+        uint64_t chunk_steps;           /* thread only */
 };
 
 struct order_tables {
         struct order_tables_options options;
         pthread_t thread;
         pthread_mutex_t mutex;
-        pthread_cond_t work; /* a table was added, or stop */
-        bool stop;           /* mutex */
-        uint64_t n_bytes;    /* mutex */
+        pthread_cond_t work;            /* a table was added, or stop */
+        bool stop;                      /* mutex */
+        uint64_t n_bytes;               /* mutex */
         TAILQ_HEAD(, order_table) list; /* mutex; oldest first */
 };
 
@@ -75,7 +75,7 @@ static void table_remove(struct order_table *table) {
         table->tables->n_bytes -= table->n_bytes;
 }
 
-/* ---- the thread ---------------------------------------------------------------------------------------------------- */
+/* ---- the thread -------------------------------------------------------------------------------------------------- */
 
 /* With the mutex: the oldest table that somebody waits for, else the oldest unfinished one. */
 static struct order_table *next_work(struct order_tables *tables) {
@@ -93,7 +93,8 @@ static struct order_table *next_work(struct order_tables *tables) {
 }
 
 /* Makes one chunk. Whoever found an element missing has set is_wanted and then looked at n_final again; here n_final is
- * stored and then is_wanted is read. In any order of these four one side sees the other's, so no waiter is forgotten. */
+ * stored and then is_wanted is read. In any order of these four one side sees the other's, so no waiter is forgotten.
+ */
 static void make_chunk(struct order_table *table) {
         struct order_tables *tables = table->tables;
         uint64_t n_final = dlp_shuffle_advance(&table->shuffling, table->chunk_steps);
@@ -135,20 +136,6 @@ static void *run(void *argument) {
         return NULL;
 }
 
-static int start_thread(struct order_tables *tables) {
-        sigset_t all, before;
-        int r;
-
-        sigfillset(&all); /* signals are the main thread's */
-        pthread_sigmask(SIG_SETMASK, &all, &before);
-        r = pthread_create(&tables->thread, NULL, run, tables);
-        pthread_sigmask(SIG_SETMASK, &before, NULL);
-        if (r != 0)
-                return -r;
-        pthread_setname_np(tables->thread, "order");
-        return 0;
-}
-
 int order_tables_new(const struct order_tables_options *options, struct order_tables **ret_tables) {
         _cleanup_(freep) struct order_tables *tables = calloc(1, sizeof(*tables));
         int r;
@@ -160,7 +147,7 @@ int order_tables_new(const struct order_tables_options *options, struct order_ta
         pthread_mutex_init(&tables->mutex, NULL);
         pthread_cond_init(&tables->work, NULL);
 
-        r = start_thread(tables);
+        r = thread_start(&tables->thread, "order", run, tables);
         if (r < 0) {
                 pthread_cond_destroy(&tables->work);
                 pthread_mutex_destroy(&tables->mutex);
@@ -177,7 +164,7 @@ void order_tables_free(struct order_tables *tables) {
         tables->stop = true;
         pthread_cond_signal(&tables->work);
         pthread_mutex_unlock(&tables->mutex);
-        pthread_join(tables->thread, NULL);
+        thread_join(tables->thread);
 
         assert(TAILQ_EMPTY(&tables->list));
         pthread_cond_destroy(&tables->work);
@@ -185,7 +172,7 @@ void order_tables_free(struct order_tables *tables) {
         free(tables);
 }
 
-/* ---- get and put --------------------------------------------------------------------------------------------------- */
+/* ---- get and put ------------------------------------------------------------------------------------------------- */
 
 /* Fresh pages of zeroes, as dlp_shuffle wants them, and no more of them than were touched. Not huge ones: the first
  * few thousand steps touch pages all over the table, and clearing 2 MiB for each would hold up the first batch. */
@@ -323,7 +310,7 @@ void order_table_put(struct order_table *table) {
                 table_free(table);
 }
 
-/* ---- lookup -------------------------------------------------------------------------------------------------------- */
+/* ---- lookup ------------------------------------------------------------------------------------------------------ */
 
 int order_table_at(struct order_table *table, uint64_t position, uint64_t *ret_index) {
         uint64_t at;

@@ -1,8 +1,8 @@
 /* data/order_table.h: the order of an epoch, made once on a node for all ranks and jobs that want it.
  *
  * A table is torch.randperm(n) of one seed. Who asks for an order gets the table that is there, or a new one that a
- * background thread makes, a chunk at a time: its first elements can be used while the last ones are not yet made, so no
- * batch waits for a whole shuffle. Asking for the next epoch early is how it gets ready in time. Where torch itself
+ * background thread makes, a chunk at a time: its first elements can be used while the last ones are not yet made, so
+ * no batch waits for a whole shuffle. Asking for the next epoch early is how it gets ready in time. Where torch itself
  * must shuffle to the end (DLP_SHUFFLE_WIDE_FROM), nothing is to be had before that. A sequential order needs no table.
  *
  * Tables are counted; the last put frees the memory at once (or, if the thread is at work on it, a few milliseconds
@@ -30,7 +30,8 @@ struct order_tables_options {
         /* The same bytes are free again. Any thread that puts, and the background thread. NULL: nobody counts. */
         void (*release)(void *userdata, uint64_t n_bytes);
         /* Elements were made of a table of which somebody was told ORDER_NOT_YET. The background thread; must not
-         * block for long. Comes at most once for each ORDER_NOT_YET, and may come a time too many. NULL: nobody waits. */
+         * block for long. Comes at most once for each ORDER_NOT_YET, and may come a time too many. NULL: nobody waits.
+         */
         void (*ready)(void *userdata);
         void *userdata;
 };
@@ -61,8 +62,8 @@ struct order_table *order_table_ref(struct order_table *table);
 /* Gives a table back. NULL is fine. */
 void order_table_put(struct order_table *table);
 
-/* The sample at a global position (any: it is taken modulo n). Returns 0; ORDER_NOT_YET; -ERANGE if n = 0. Lock-free; about
- * ten nanoseconds when the element is there and in the cache. */
+/* The sample at a global position (any: it is taken modulo n). Returns 0; ORDER_NOT_YET; -ERANGE if n = 0. Lock-free;
+ * about ten nanoseconds when the element is there and in the cache. */
 int order_table_at(struct order_table *table, uint64_t position, uint64_t *ret_index);
 
 /* Elements that can be used now; n when it is done. */

@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <time.h>
 
 #include "daemon/base/cleanup.h"
@@ -14,6 +15,7 @@
 #include "daemon/pipeline/worker.h"
 
 #define STOP_NAPS_MAX 10000u /* milliseconds, about */
+#define TOUCH_NICE 10 /* of the one thread: nice(2) is a thread's own on Linux */
 #define READER_THREADS 8u /* of the fallback: a disk wants about that many waiting readers */
 
 struct pipeline {
@@ -257,6 +259,18 @@ int pipeline_make_stream(struct pipeline *pipeline, const struct stream_options 
                         return r;
                 nap(); /* a restarted trainer attaches while its old ring is on its way out */
         }
+}
+
+void pipeline_touch_stream(struct pipeline *pipeline, struct stream *stream) {
+        /* The workers are at work on the first batch already: one thread, behind them in the queue for the CPU. */
+        setpriority(PRIO_PROCESS, 0, TOUCH_NICE);
+        ring_touch_rest(stream->ring, 1);
+        pipeline_skip_touching(pipeline, stream);
+}
+
+void pipeline_skip_touching(struct pipeline *pipeline, struct stream *stream) {
+        atomic_store_explicit(&stream->is_touched, true, memory_order_release);
+        planner_wake(&pipeline->planner); /* the stream may have been removed meanwhile, and wait for this */
 }
 
 void pipeline_add(struct pipeline *pipeline, struct stream *stream) {

@@ -42,6 +42,11 @@ int pipeline_stop(struct pipeline *pipeline);
 int pipeline_make_stream(struct pipeline *pipeline, const struct stream_options *options, struct stream **ret_stream,
                          struct why *why);
 
+/* Touches the pages of the ring that making it left out; blocks. Between add and remove, once, off the main thread: the
+ * first batch is being decoded meanwhile. The stream is not freed before this returns. */
+void pipeline_touch_stream(struct pipeline *pipeline, struct stream *stream);
+void pipeline_skip_touching(struct pipeline *pipeline, struct stream *stream); /* instead: they come when they are written */
+
 /* Main thread. From add to remove the caller may use the stream's constant fields and its ring's counts; after remove it
  * must not touch it. A stream that was never added is freed with stream_free(). */
 void pipeline_add(struct pipeline *pipeline, struct stream *stream);

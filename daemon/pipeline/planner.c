@@ -337,9 +337,14 @@ static void stream_destroy(struct planner *planner, struct stream *stream) {
         planner->options.freed(planner->options.userdata);
 }
 
-static void stream_maybe_destroy(struct planner *planner, struct stream *stream) {
-        if (atomic_load_explicit(&stream->removed, memory_order_relaxed) && stream->n_tasks == 0)
-                stream_destroy(planner, stream);
+/* Removed streams go when the last of their samples is back and nobody works on their memory. */
+static void planner_bury(struct planner *planner) {
+        struct stream *stream, *next;
+
+        TAILQ_FOREACH_SAFE(stream, &planner->streams, entry, next)
+                if (stream->is_removed && stream->n_tasks == 0 &&
+                    atomic_load_explicit(&stream->is_touched, memory_order_acquire))
+                        stream_destroy(planner, stream);
 }
 
 static void task_retire(struct planner *planner, struct task *task) {
@@ -350,7 +355,6 @@ static void task_retire(struct planner *planner, struct task *task) {
         task->batch = NULL;
         STAILQ_INSERT_HEAD(&planner->free_tasks, task, entry); /* its buffer is still in the caches */
         stream->n_tasks--;
-        stream_maybe_destroy(planner, stream);
 }
 
 /* The next sample of the order takes the damaged one's place; the rule knows nothing but the order. */
@@ -393,8 +397,8 @@ static void stream_apply(struct planner *planner, struct stream *stream, uint32_
         if (commands & STREAM_REMOVE) {
                 epoll_ctl(planner->epoll_fd, EPOLL_CTL_DEL, stream->release_fd, NULL);
                 stream->is_ended = true;
+                stream->is_removed = true;
                 stream->batch = NULL; /* never published: nobody listens */
-                stream_maybe_destroy(planner, stream);
         }
 }
 
@@ -484,6 +488,7 @@ static void *planner_main(void *userdata) {
 
                 planner_obey(planner);
                 planner_collect(planner);
+                planner_bury(planner);
                 planner_retry_orders(planner);
                 planner_plan(planner);
                 if (planner_arm(planner))

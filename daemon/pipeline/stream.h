@@ -87,6 +87,7 @@ struct stream {
 
         _Atomic uint64_t number; /* raised by each seek; main thread writes, planner and workers read */
         _Atomic bool removed;    /* nobody waits for these samples any more */
+        _Atomic bool is_touched; /* all of the ring's pages are there; until then somebody still works on them */
         _Atomic bool broken;     /* the client scribbles: the main thread closes its session */
         _Atomic uint64_t n_substituted;
 
@@ -102,6 +103,7 @@ struct stream {
         uint32_t n_tasks;        /* under way */
         bool is_full;            /* no free slot: wait for the release eventfd */
         bool needs_order;        /* the order's table has not come that far */
+        bool is_removed;         /* the command has been obeyed: free it when its last task is back */
         bool drains;             /* begin no batch any more */
         bool is_ended;           /* nothing more to plan */
         uint64_t n_released_seen;

@@ -15,6 +15,7 @@ static int ring_make_segments(struct ring *ring, const struct ring_options *opti
 
         memory.name = "dataloaderd-payload";
         memory.n_bytes = payload_bytes;
+        memory.n_bytes_first = payload_bytes / options->geometry.n_slots + DLP_CLIENT_PAGE_BYTES;
         r = segment_init(&ring->payload_segment, &memory, why);
         if (r < 0)
                 return r;
@@ -23,6 +24,7 @@ static int ring_make_segments(struct ring *ring, const struct ring_options *opti
         memory.n_bytes = control_bytes;
         memory.huge_pages = SEGMENT_NO; /* small, and its pages are looked at one by one */
         memory.sparse = false;
+        memory.n_bytes_first = 0;
         r = segment_init(&ring->control_segment, &memory, why);
         if (r < 0)
                 return r;
@@ -85,6 +87,10 @@ int ring_new(const struct ring_options *options, struct ring **ret_ring, struct 
         slots_init(ring);
         *ret_ring = ring;
         return 0;
+}
+
+void ring_touch_rest(struct ring *ring, uint32_t n_threads) {
+        segment_touch_rest(&ring->payload_segment, n_threads);
 }
 
 void ring_free(struct ring *ring) {

@@ -69,6 +69,9 @@ struct ring {
  * budget or the node has not enough, -EOVERFLOW if the sizes are beyond DLP_PAYLOAD_MAX. */
 int ring_new(const struct ring_options *options, struct ring **ret_ring, struct why *why);
 
+/* Touches the slots behind the first one: ring_new() leaves that, so that the first batch need not wait for it. Blocks. */
+void ring_touch_rest(struct ring *ring, uint32_t n_threads);
+
 /* Unmaps and gives the budget back. The client's mapping, if it still has one, stays valid for it. */
 void ring_free(struct ring *ring);
 

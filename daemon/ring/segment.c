@@ -15,6 +15,7 @@
 
 #define HUGE_PAGE_BYTES (2ull << 20)
 #define TOUCH_THREADS_MAX 16u
+#define TOUCH_SHARE_MIN (1ull << 20) /* less is not worth a thread */
 
 static uint64_t round_up(uint64_t value, uint64_t unit) {
         return (value + unit - 1) / unit * unit;
@@ -59,7 +60,7 @@ static void *touch_main(void *userdata) {
 }
 
 /* First touch in parallel: the kernel clears one page at a time for one thread. */
-static int segment_touch(struct segment *segment, uint32_t n_threads) {
+static int segment_touch(struct segment *segment, uint64_t offset, uint64_t n_bytes, uint32_t n_threads) {
         struct touch touches[TOUCH_THREADS_MAX] = { 0 };
         uint64_t share;
         int result = 0;
@@ -68,12 +69,12 @@ static int segment_touch(struct segment *segment, uint32_t n_threads) {
                 n_threads = 1;
         if (n_threads > TOUCH_THREADS_MAX)
                 n_threads = TOUCH_THREADS_MAX;
-        share = round_up(segment->n_bytes / n_threads + 1, HUGE_PAGE_BYTES);
+        share = round_up(n_bytes / n_threads + 1, TOUCH_SHARE_MIN);
 
-        for (uint32_t i = 0; i < n_threads && i * share < segment->n_bytes; i++) {
-                uint64_t rest = segment->n_bytes - i * share;
+        for (uint32_t i = 0; i < n_threads && i * share < n_bytes; i++) {
+                uint64_t rest = n_bytes - i * share;
 
-                touches[i].base = segment->base + i * share;
+                touches[i].base = segment->base + offset + i * share;
                 touches[i].n_bytes = rest < share ? rest : share;
                 /* The last share, and any for which no thread is to be had, is touched here. */
                 if (rest > share && thread_start(&touches[i].thread, "touch", touch_main, &touches[i]) == 0)
@@ -88,6 +89,11 @@ static int segment_touch(struct segment *segment, uint32_t n_threads) {
                         result = touches[i].result;
         }
         return result;
+}
+
+void segment_touch_rest(struct segment *segment, uint32_t n_threads) {
+        if (segment->n_touched < segment->n_bytes)
+                segment_touch(segment, segment->n_touched, segment->n_bytes - segment->n_touched, n_threads);
 }
 
 /* How much of a mapping the kernel really backs with huge pages: asking for them promises nothing. */
@@ -128,7 +134,7 @@ static void describe_pages(struct segment *segment, bool hugetlb, bool transpare
                 huge = huge_bytes_of(segment);
         if (huge > 0)
                 snprintf(text, capacity, "2 MiB pages (transparent, %llu of %llu MiB)", (unsigned long long)(huge >> 20),
-                         (unsigned long long)((segment->n_bytes + (1 << 20) - 1) >> 20));
+                         (unsigned long long)((segment->n_touched + (1 << 20) - 1) >> 20));
         else
                 snprintf(text, capacity, "4 KiB pages");
 }
@@ -136,7 +142,8 @@ static void describe_pages(struct segment *segment, bool hugetlb, bool transpare
 static void lock_pages(struct segment *segment, char *text, size_t capacity) {
         struct rlimit limit = { 0 };
 
-        if (mlock(segment->base, segment->n_bytes) == 0) {
+        /* On fault: pages are locked as they are touched, and touching is ours to time. */
+        if (mlock2(segment->base, segment->n_bytes, MLOCK_ONFAULT) == 0) {
                 snprintf(text, capacity, "locked");
                 return;
         }
@@ -172,16 +179,20 @@ int segment_init(struct segment *segment, const struct segment_options *options,
         }
 
         if (!options->sparse) {
-                r = segment_touch(segment, options->n_threads);
+                if (options->lock == SEGMENT_TRY)
+                        lock_pages(segment, locked, sizeof(locked));
+                segment->n_touched = segment->n_bytes;
+                if (options->n_bytes_first && options->n_bytes_first < segment->n_bytes)
+                        segment->n_touched = round_up(options->n_bytes_first, hugetlb ? HUGE_PAGE_BYTES : DLP_SLOT_ALIGN);
+                r = segment_touch(segment, 0, segment->n_touched, options->n_threads);
                 if (r < 0) {
                         segment_fini(segment);
                         return why_errno(why, -ENOMEM, "ring: the pages of %llu bytes of shared memory are not to be had",
                                          (unsigned long long)options->n_bytes);
                 }
-                if (options->lock == SEGMENT_TRY)
-                        lock_pages(segment, locked, sizeof(locked));
                 describe_pages(segment, hugetlb, transparent, pages, sizeof(pages));
         } else {
+                segment->n_touched = segment->n_bytes;
                 snprintf(pages, sizeof(pages), "4 KiB pages as they are written");
         }
         snprintf(segment->obtained, sizeof(segment->obtained), "%s, %s%s", pages, locked, node);

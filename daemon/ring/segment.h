@@ -21,7 +21,8 @@ struct segment_options {
         enum segment_wish huge_pages; /* hugetlb, else transparent, else 4 KiB */
         enum segment_wish lock;
         int numa_node;                /* bind there before first touch; -1 = leave it to the kernel */
-        bool sparse;                  /* pages come when they are written: neither touched nor locked now */
+        bool sparse;                  /* pages come when they are written: neither touched nor locked */
+        uint64_t n_bytes_first;       /* touch only so many now, the rest with segment_touch_rest(); 0 = all */
         uint32_t n_threads;           /* to touch the pages with */
 };
 
@@ -29,12 +30,17 @@ struct segment {
         int fd;
         uint8_t *base;
         uint64_t n_bytes;   /* of the memfd: with hugetlb more than was asked for */
+        uint64_t n_touched; /* bytes from the beginning whose pages are there; constant after segment_init() */
         char obtained[160]; /* "2 MiB pages (transparent, 38 of 38 MiB), locked, node 0" */
 };
 
 /* Makes, maps and touches the memory. Blocks for the touching: about 0.4 s a GiB with 4 KiB pages and one thread.
  * -ENOMEM with a sentence if the pages are not to be had (then nothing is left behind). */
 int segment_init(struct segment *segment, const struct segment_options *options, struct why *why);
+
+/* Touches what segment_init() left. Blocks as it would have; may run while others write to the memory already. If pages
+ * are not to be had they are missed later, by whoever writes them. */
+void segment_touch_rest(struct segment *segment, uint32_t n_threads);
 
 /* Unmaps and closes. Takes a zeroed or half-made segment (fd 0 counts as none only with base NULL). */
 void segment_fini(struct segment *segment);
