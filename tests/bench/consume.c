@@ -1,0 +1,218 @@
+/* consume MODE DAEMON_PID [BATCHES]: a client that measures. Prints one JSON object.
+ *
+ *   throughput  images/s and CPU seconds per 1,000 images (daemon and client together), after a warm-up
+ *   first       milliseconds from dlc_open() to the first batch
+ *   ready       nanoseconds of dlc_next() for batches that are ready
+ *   wake        microseconds from publishing to the return of a dlc_next() that slept
+ *   hold        attaches, fills its ring, prints a line, and stays until its standard input ends (memory is looked at)
+ *
+ * DATALOADERD_SOCKET, RANK, WORLD_SIZE and BENCH_JOB say where it attaches; the dataset is "photos". */
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "client/include/dlclient.h"
+
+#define BATCH 64
+#define SAMPLES_MAX 20000
+#define TOUCH_STEP 4096 /* bytes: the consumer looks at a byte of each page, as a copy to a GPU would */
+
+static double values[SAMPLES_MAX];
+static int n_values;
+static volatile uint8_t sink;
+
+static uint64_t now_ns(void) {
+        struct timespec now;
+
+        clock_gettime(CLOCK_MONOTONIC, &now);
+        return (uint64_t)now.tv_sec * 1000000000ull + (uint64_t)now.tv_nsec;
+}
+
+/* CPU seconds of a process, from its stat line: fields 14 and 15 count behind the name's bracket. */
+static double cpu_of(int pid) {
+        unsigned long long user = 0, kernel = 0;
+        char path[64], line[1024];
+        const char *rest;
+        FILE *file;
+
+        snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+        file = fopen(path, "re");
+        if (!file || !fgets(line, sizeof(line), file))
+                exit(1);
+        fclose(file);
+        rest = strrchr(line, ')');
+        if (!rest || sscanf(rest + 2, "%*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %llu %llu", &user, &kernel) != 2)
+                exit(1);
+        return (double)(user + kernel) / (double)sysconf(_SC_CLK_TCK);
+}
+
+static struct dlc_loader *attach(const char *pipeline, int batch_size, int n_slots) {
+        struct dlc_options options = DLC_OPTIONS_INIT;
+        struct dlc_loader *loader;
+
+        options.dataset = "photos";
+        options.pipeline = pipeline;
+        options.batch_size = batch_size;
+        options.n_slots = n_slots;
+        options.job = getenv("BENCH_JOB") ? getenv("BENCH_JOB") : "bench";
+        options.partition = "drop";
+        options.drop_last = true;
+        if (dlc_open(&options, &loader) < 0) {
+                fprintf(stderr, "consume: %s\n", dlc_last_error());
+                exit(1);
+        }
+        return loader;
+}
+
+static const struct dlc_batch *next(struct dlc_loader *loader) {
+        const struct dlc_batch *batch;
+        int r;
+
+        while ((r = dlc_next(loader, 30000, &batch)) == DLC_END_OF_EPOCH)
+                ;
+        if (r < 0) {
+                fprintf(stderr, "consume: %s\n", dlc_error(loader));
+                exit(1);
+        }
+        return batch;
+}
+
+static void touch(const struct dlc_batch *batch) {
+        const uint8_t *bytes = batch->tensors[0].data;
+        int64_t n = batch->n_samples * batch->tensors[0].strides[0];
+
+        for (int64_t i = 0; i < n; i += TOUCH_STEP)
+                sink ^= bytes[i];
+}
+
+static int by_value(const void *a, const void *b) {
+        double x = *(const double *)a, y = *(const double *)b;
+
+        return x < y ? -1 : x > y;
+}
+
+static void print_quantiles(void) {
+        qsort(values, (size_t)n_values, sizeof(double), by_value);
+        printf("{\"p50\": %.3f, \"p99\": %.3f, \"n\": %d}\n", values[n_values / 2], values[(int)(n_values * 0.99)], n_values);
+}
+
+static void measure_throughput(int pid, int n_batches) {
+        struct dlc_loader *loader = attach("random_resized_crop(224) hflip(0.5)", BATCH, 0);
+        int n_warm = 8;
+        uint64_t begin = 0;
+        double cpu = 0, seconds;
+
+        for (int i = 0; i < n_warm + n_batches; i++) {
+                const struct dlc_batch *batch;
+
+                if (i == n_warm) { /* the ring, full at the start, is empty by now: the rate is the workers' */
+                        cpu = cpu_of(pid) + cpu_of(getpid());
+                        begin = now_ns();
+                }
+                batch = next(loader);
+                touch(batch);
+                dlc_release(loader, batch);
+        }
+        seconds = (double)(now_ns() - begin) / 1e9;
+        cpu = cpu_of(pid) + cpu_of(getpid()) - cpu;
+        printf("{\"images_per_s\": %.1f, \"cpu_s_per_1000\": %.4f}\n", n_batches * BATCH / seconds,
+               cpu / (n_batches * BATCH) * 1000);
+        dlc_close(loader);
+}
+
+static void measure_first(void) {
+        uint64_t begin = now_ns();
+        struct dlc_loader *loader = attach("random_resized_crop(224) hflip(0.5)", BATCH, 0);
+        const struct dlc_batch *batch = next(loader);
+
+        printf("{\"ms\": %.3f}\n", (double)(now_ns() - begin) / 1e6);
+        dlc_release(loader, batch);
+        dlc_close(loader);
+}
+
+static void measure_ready(void) {
+        enum { SLOTS = 64, ROUNDS = 100 };
+        struct dlc_loader *loader = attach("center_crop(8)", 1, SLOTS);
+        const struct dlc_batch *batches[SLOTS];
+
+        for (int round = 0; round < ROUNDS; round++) {
+                for (int i = 0; i < SLOTS; i++)
+                        batches[i] = next(loader);
+                for (int i = 0; i < SLOTS; i++)
+                        dlc_release(loader, batches[i]);
+                usleep(round ? 60000 : 500000); /* until the ring is full again */
+                for (int i = 0; i < SLOTS / 2; i++) {
+                        uint64_t begin, end;
+                        const struct dlc_batch *batch;
+                        int r;
+
+                        begin = now_ns();
+                        r = dlc_next(loader, 0, &batch);
+                        end = now_ns();
+                        if (r == 0) { /* else it was not ready: not what is measured */
+                                values[n_values++] = (double)(end - begin);
+                                dlc_release(loader, batch);
+                        }
+                }
+        }
+        print_quantiles();
+        dlc_close(loader);
+}
+
+static void measure_wake(int n_batches) {
+        struct dlc_loader *loader = attach("random_resized_crop(224) hflip(0.5)", 16, 2);
+
+        for (int i = 0; i < n_batches && n_values < SAMPLES_MAX; i++) {
+                uint64_t asked = now_ns(), got;
+                const struct dlc_batch *batch = next(loader);
+
+                got = now_ns();
+                if (batch->ready_ns > asked + 100000) /* asked for long before it was ready: it slept */
+                        values[n_values++] = (double)(got - batch->ready_ns) / 1e3;
+                dlc_release(loader, batch);
+        }
+        if (n_values == 0) {
+                fprintf(stderr, "consume: never slept\n");
+                exit(1);
+        }
+        print_quantiles();
+        dlc_close(loader);
+}
+
+static void hold(void) {
+        struct dlc_loader *loader = attach("random_resized_crop(224) hflip(0.5)", BATCH, 0);
+        const struct dlc_batch *batch = next(loader);
+        char line[8];
+
+        touch(batch);
+        dlc_release(loader, batch);
+        usleep(500000); /* the ring fills */
+        printf("{\"ring_bytes\": %llu}\n", (unsigned long long)dlc_get_info(loader)->memory_bytes);
+        fflush(stdout);
+        if (!fgets(line, sizeof(line), stdin))
+                dlc_close(loader);
+}
+
+int main(int argc, char **argv) {
+        const char *mode = argc > 2 ? argv[1] : "";
+        int pid = argc > 2 ? atoi(argv[2]) : 0, n = argc > 3 ? atoi(argv[3]) : 100;
+
+        if (strcmp(mode, "throughput") == 0)
+                measure_throughput(pid, n);
+        else if (strcmp(mode, "first") == 0)
+                measure_first();
+        else if (strcmp(mode, "ready") == 0)
+                measure_ready();
+        else if (strcmp(mode, "wake") == 0)
+                measure_wake(n);
+        else if (strcmp(mode, "hold") == 0)
+                hold();
+        else {
+                fprintf(stderr, "usage: consume throughput|first|ready|wake|hold DAEMON_PID [BATCHES]\n");
+                return 2;
+        }
+        return 0;
+}

@@ -1,0 +1,244 @@
+#!/usr/bin/env python3
+"""The measurements behind `make bench`: one line each, `name value unit`, and as JSON Lines under build/bench/.
+
+    run.py [NAME]        those whose name begins so
+
+What is compared is measured in turns within one run (A B A B ...), and medians are printed: machines are shared and
+their speed drifts. Times here are reported, never asserted.
+
+    decode_limit_1, _2     images/s of a bare loop with the daemon's own calls and no daemon, 1 and 2 threads
+    daemon_1, _2           images/s that one rank gets from a daemon with 1 and 2 workers
+    *_cpu                  CPU seconds per 1,000 images; for the daemon its client included
+    daemon_vs_limit_1, _2  the ratio of the two, pair by pair
+    first_batch            ms from attach to the first batch, index built
+    next_ready_p50, _p99   ns of next() for a batch that is ready
+    wake                   us from publishing to the return of a next() that slept (p50), wake_p99
+    pss_per_rank           bytes that a second rank adds to all processes together; ring_per_rank: its ring
+    torch_vs_daemon        images/s of the daemon over torch DataLoader + torchvision on Pillow at its best worker count
+"""
+import contextlib
+import json
+import os
+import platform
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(os.path.dirname(HERE))
+BUILD = os.path.join(ROOT, "build", "release")
+OUT = os.path.join(ROOT, "build", "bench")
+PHOTOS = os.environ.get("DATA") or os.path.join(OUT, "photos")
+N_PHOTOS, N_CLASSES = 2000, 10
+REPEATS = int(os.environ.get("REPEATS", "5"))
+IMAGES = 3000        # of one throughput run
+BATCH = 64
+TORCH_WORKERS = (1, 2, 3)
+PYTHON = "/usr/bin/python3"  # Debian's, which Debian's torch belongs to
+
+results = []
+
+
+def emit(name, value, unit, **details):
+    """Prints a result's line and keeps it for the JSON Lines."""
+    text = f"{value:.3f}" if isinstance(value, float) and value < 100 else f"{value:.0f}"
+    print(f"{name} {text} {unit}", flush=True)
+    results.append({"name": name, "value": value, "unit": unit, **details})
+
+
+def photos():
+    """The photographs, cut once."""
+    if "DATA" not in os.environ:
+        subprocess.run(["tests/support/photos.sh", PHOTOS, str(N_PHOTOS), str(N_CLASSES),
+                        os.path.join(BUILD, "tools", "cut_photos")], cwd=ROOT, check=True, stdout=sys.stderr)
+    return PHOTOS
+
+
+class Daemon:
+    """A private daemon with its own folder; ended with the block."""
+
+    def __init__(self, workers, memory="2GiB"):
+        self.folder = tempfile.mkdtemp(prefix="dlbench-")
+        self.socket = os.path.join(self.folder, "s")
+        config = os.path.join(self.folder, "c")
+        with open(config, "w", encoding="utf-8") as file:
+            file.write(f'socket = "{self.socket}"\nindex_dir = "{self.folder}/i"\nworkers = {workers}\n'
+                       f'memory_limit = "{memory}"\ndataset "photos" {{ path = "{photos()}" }}\n')
+        with open(os.path.join(self.folder, "log"), "w", encoding="utf-8") as log:
+            self.process = subprocess.Popen([os.path.join(BUILD, "dataloaderd"), "-c", config], stderr=log)
+        self.consume("first")  # waits for the index
+
+    def environment(self, rank=0, world=1):
+        return dict(os.environ, DATALOADERD_SOCKET=self.socket, RANK=str(rank), WORLD_SIZE=str(world))
+
+    def consume(self, mode, *more, rank=0, world=1):
+        for _ in range(100):
+            run = subprocess.run([os.path.join(BUILD, "bench", "consume"), mode, str(self.process.pid), *map(str, more)],
+                                 env=self.environment(rank, world), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                 timeout=300, check=False)
+            if run.returncode == 0:
+                return json.loads(run.stdout)
+            if not os.path.exists(self.socket) and self.process.poll() is None:
+                time.sleep(0.05)
+                continue
+            raise RuntimeError(run.stderr)
+        raise RuntimeError("the daemon does not listen")
+
+    def end(self):
+        self.process.send_signal(signal.SIGTERM)
+        try:
+            self.process.wait(20)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+        subprocess.run(["rm", "-rf", self.folder], check=False)
+
+
+@contextlib.contextmanager
+def daemon(workers, **more):
+    it = Daemon(workers, **more)
+    try:
+        yield it
+    finally:
+        it.end()
+
+
+def bare_loop(threads):
+    run = subprocess.run([os.path.join(BUILD, "bench", "bare_loop"), photos(), str(threads), str(IMAGES)], check=True,
+                         stdout=subprocess.PIPE, text=True, timeout=300)
+    return json.loads(run.stdout)
+
+
+def median(rows, key):
+    return statistics.median(row[key] for row in rows)
+
+
+# ---- the measurements -----------------------------------------------------------------------------------------------
+
+def daemon_vs_limit():
+    """One rank against the bare loop, at one and at two threads, in turns."""
+    for workers in (1, 2):
+        ours, limit = [], []
+        with daemon(workers) as it:
+            it.consume("throughput", 10)
+            for _ in range(REPEATS):
+                limit.append(bare_loop(workers))
+                ours.append(it.consume("throughput", IMAGES // BATCH))
+        emit(f"decode_limit_{workers}", median(limit, "images_per_s"), "images/s", repeats=REPEATS)
+        emit(f"decode_limit_{workers}_cpu", median(limit, "cpu_s_per_1000"), "s/1000")
+        emit(f"daemon_{workers}", median(ours, "images_per_s"), "images/s", repeats=REPEATS)
+        emit(f"daemon_{workers}_cpu", median(ours, "cpu_s_per_1000"), "s/1000")
+        emit(f"daemon_vs_limit_{workers}",
+             statistics.median(a["images_per_s"] / b["images_per_s"] for a, b in zip(ours, limit)), "ratio")
+        emit(f"daemon_vs_limit_{workers}_cpu",
+             statistics.median(b["cpu_s_per_1000"] / a["cpu_s_per_1000"] for a, b in zip(ours, limit)), "ratio")
+
+
+def first_batch():
+    with daemon(2) as it:
+        emit("first_batch", statistics.median(it.consume("first")["ms"] for _ in range(4 * REPEATS)), "ms")
+
+
+def next_ready():
+    with daemon(2) as it:
+        runs = [it.consume("ready") for _ in range(3)]
+    emit("next_ready_p50", median(runs, "p50"), "ns", n=runs[0]["n"])
+    emit("next_ready_p99", median(runs, "p99"), "ns")
+
+
+def wake():
+    # One worker: the client sleeps on a CPU of its own, so that the wake-up is measured and not the queue for a CPU.
+    with daemon(1) as it:
+        runs = [it.consume("wake", 150) for _ in range(3)]
+    emit("wake", median(runs, "p50"), "us", n=runs[0]["n"])
+    emit("wake_p99", median(runs, "p99"), "us")
+
+
+def pss(pid):
+    with open(f"/proc/{pid}/smaps_rollup", encoding="utf-8") as file:
+        return next(int(line.split()[1]) << 10 for line in file if line.startswith("Pss:"))
+
+
+def pss_per_rank():
+    with daemon(2) as it:
+        held, sums = [], []
+        ring = 0
+        try:
+            for rank in range(2):
+                held.append(subprocess.Popen([os.path.join(BUILD, "bench", "consume"), "hold", str(it.process.pid)],
+                                             env=it.environment(rank, 2), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True))
+                ring = json.loads(held[-1].stdout.readline())["ring_bytes"]
+                sums.append(pss(it.process.pid) + sum(pss(process.pid) for process in held))
+        finally:
+            for process in held:
+                process.stdin.close()
+                process.wait(20)
+    emit("pss_per_rank", sums[1] - sums[0], "bytes")
+    emit("ring_per_rank", ring, "bytes")
+    emit("pss_one_rank", sums[0], "bytes")
+
+
+def torch_rate(workers):
+    run = subprocess.run([PYTHON, os.path.join(HERE, "torch_loader.py"), photos(), str(workers), str(IMAGES // BATCH)],
+                         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=600, check=False)
+    if run.returncode == 77:
+        return None
+    if run.returncode != 0:
+        raise RuntimeError(run.stderr)
+    return json.loads(run.stdout)
+
+
+def torch_vs_daemon():
+    ours, theirs = [], {workers: [] for workers in TORCH_WORKERS}
+    with daemon(2) as it:
+        for _ in range(3):
+            for workers in TORCH_WORKERS:
+                rate = torch_rate(workers)
+                if rate is None:
+                    print("torch_vs_daemon skipped: torch and torchvision are not installed", flush=True)
+                    return
+                theirs[workers].append(rate)
+            ours.append(it.consume("throughput", IMAGES // BATCH))
+    best = max(TORCH_WORKERS, key=lambda workers: median(theirs[workers], "images_per_s"))
+    emit("torch", median(theirs[best], "images_per_s"), "images/s", workers=best, versions=theirs[best][0]["versions"])
+    emit("torch_first_batch", median(theirs[best], "first_ms"), "ms")
+    emit("torch_vs_daemon", median(ours, "images_per_s") / median(theirs[best], "images_per_s"), "ratio", workers=best)
+
+
+MEASUREMENTS = [
+    (("decode_limit", "daemon", "daemon_vs_limit"), daemon_vs_limit),
+    (("first_batch",), first_batch),
+    (("next_ready",), next_ready),
+    (("wake",), wake),
+    (("pss_per_rank", "ring_per_rank", "pss_one_rank"), pss_per_rank),
+    (("torch_vs_daemon", "torch"), torch_vs_daemon),
+]
+
+
+def main():
+    wanted = sys.argv[1] if len(sys.argv) > 1 else ""
+    chosen = [run for names, run in MEASUREMENTS if any(name.startswith(wanted) or (wanted and wanted.startswith(name))
+                                                        for name in names)]
+    if not chosen:
+        sys.exit(f"bench: nothing begins with {wanted!r}; there are: {', '.join(names[0] for names, _ in MEASUREMENTS)}")
+    try:
+        for run in chosen:
+            run()
+    except KeyboardInterrupt:
+        sys.exit(130)
+    finally:
+        if results:
+            os.makedirs(OUT, exist_ok=True)
+            path = os.path.join(OUT, time.strftime("%Y%m%d-%H%M%S.jsonl"))
+            with open(path, "w", encoding="utf-8") as file:
+                for row in results:
+                    file.write(json.dumps(dict(row, machine=platform.processor() or platform.machine(),
+                                               cpus=os.cpu_count(), kernel=platform.release())) + "\n")
+            print(f"# results: {os.path.relpath(path, ROOT)}", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,194 @@
+#!/usr/bin/env python3
+"""The installed units on a system that boots: a container of systemd-nspawn over an overlay of this machine, in which
+nothing of this machine is changed. Root only."""
+# run: alone limit=180
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+from harness import (BUILD, ROOT, Skip, case, check_bytes, check_sequence, contains, equal, main, samples_of, within,
+                     write)
+
+NAME = f"dataloaderd-test-{os.getpid()}"
+N = 40
+CGROUPS = ("/sys/fs/cgroup/systemd", "/sys/fs/cgroup/unified", "/sys/fs/cgroup")
+CONFIG = 'memory_limit = "256MiB"\nworkers = 2\ndataset "d" {\n    path = "/srv/d"\n    format = "imagefolder"\n}\n'
+
+
+def run(*command, check=True, seconds=60):
+    done = subprocess.run(command, check=False, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, universal_newlines=True, timeout=seconds)
+    if check and done.returncode != 0:
+        raise AssertionError(f"{' '.join(command)} ended with {done.returncode}: {done.stdout}")
+    return done.stdout
+
+
+class Machine:
+    """A booted container. Everything it took from this machine is given back by close()."""
+
+    def __init__(self, box):
+        self.box = box
+        self.base = box.path("machine")
+        self.root = os.path.join(self.base, "root")
+        self.cgroups = []
+        self.process = None
+        self.init = None
+        box.cleanups.append(self.close)
+
+    def prepare(self):
+        """The overlay, with our files installed and nothing else that starts at boot."""
+        os.makedirs(self.base)
+        run("mount", "-t", "tmpfs", "tmpfs", self.base)
+        for name in ("root", "upper", "work"):
+            os.mkdir(os.path.join(self.base, name))
+        run("mount", "-t", "overlay", "overlay", "-o",
+            f"lowerdir=/,upperdir={self.base}/upper,workdir={self.base}/work", self.root)
+        for name in ("etc/machine-id", "etc/fstab"):
+            write(os.path.join(self.root, name), b"")
+        for folder in ("etc/systemd/system", "lib/systemd/system"):
+            for name in os.listdir(os.path.join(self.root, folder)):
+                if name.endswith(".wants"):
+                    shutil.rmtree(os.path.join(self.root, folder, name))
+        wants = os.path.join(self.root, "etc/systemd/system/sockets.target.wants")
+        os.makedirs(wants)
+        os.symlink("/lib/systemd/system/dbus.socket", os.path.join(wants, "dbus.socket"))
+        run("make", "-s", "-C", ROOT, "install", f"DESTDIR={self.root}", seconds=300)
+        write(os.path.join(self.root, "etc/dataloaderd/dataloaderd.conf"), CONFIG.encode())
+        run("systemd-sysusers", f"--root={self.root}")
+        run("systemd-tmpfiles", f"--root={self.root}", "--create", "--prefix=/var/cache/dataloaderd")
+
+    def boot(self):
+        for controller in CGROUPS:
+            if os.path.exists(os.path.join(controller, "cgroup.procs")):
+                path = os.path.join(controller, NAME)
+                os.mkdir(path)
+                self.cgroups.append(path)
+        entered = "; ".join(f"echo $$ >{path}/cgroup.procs" for path in self.cgroups)
+        command = f"{entered}; exec systemd-nspawn --quiet -D {self.root} -M {NAME} --register=no --keep-unit " \
+            "--private-network --capability=CAP_IPC_LOCK --boot --console=pipe"
+        with open(self.box.path("console"), "wb") as console:
+            self.process = self.box.start(["sh", "-c", command], stdout=console, stderr=console)
+        try:
+            within(20, self.find_init, "systemd in the container")
+            within(30, lambda: self.systemctl("is-system-running", check=False).strip() in ("running", "degraded"),
+                   "the container has booted")
+        except AssertionError as error:
+            with open(self.box.path("console"), encoding="utf-8", errors="replace") as console:
+                raise Skip(f"systemd-nspawn does not boot here: {console.read()[-300:]!r}") from error
+
+    def find_init(self):
+        if self.process.poll() is not None:
+            raise AssertionError(f"systemd-nspawn ended with {self.process.returncode}")
+        with open(f"/proc/{self.process.pid}/task/{self.process.pid}/children", encoding="ascii") as children:
+            for pid in children.read().split():
+                with open(f"/proc/{pid}/comm", encoding="ascii") as comm:
+                    if comm.read().strip() == "systemd":
+                        self.init = pid
+                        return True
+        return False
+
+    def inside(self, *command, check=True):
+        return run("nsenter", "-a", "-t", self.init, *command, check=check)
+
+    def systemctl(self, *arguments, check=True):
+        return self.inside("systemctl", *arguments, check=check)
+
+    def show(self, what, unit="dataloaderd.service"):
+        return self.systemctl("show", "-P", what, unit).strip()
+
+    def close(self):
+        if self.process and self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)  # nspawn asks the container to power off
+            try:
+                self.process.wait(15)
+            except subprocess.TimeoutExpired:
+                self.process.kill()
+                self.process.wait()
+        for path in (self.root, self.base):
+            if os.path.ismount(path):
+                subprocess.run(["umount", path], check=False)
+            if os.path.ismount(path):
+                subprocess.run(["umount", "-l", path], check=False)
+        for path in self.cgroups:
+            for folder, _, _ in os.walk(path, topdown=False):
+                for _ in range(20):
+                    try:
+                        os.rmdir(folder)
+                        break
+                    except OSError:
+                        time.sleep(0.05)
+
+
+def machine(box):
+    if os.getuid() != 0:
+        raise Skip("only root can boot a container")
+    if not shutil.which("systemd-nspawn"):
+        raise Skip("systemd-nspawn is not installed (package systemd-container)")
+    if os.path.basename(BUILD) != "release":
+        raise Skip("what is installed is the release build")
+    if not any(os.path.exists(os.path.join(path, "cgroup.procs")) for path in CGROUPS):
+        raise Skip("no control groups")
+    made = Machine(box)
+    try:
+        made.prepare()
+    except AssertionError as error:
+        if "mount" in str(error):
+            raise Skip(f"no overlay can be mounted here: {error}") from error
+        raise
+    folder = os.path.join(made.root, "srv", "d")
+    source = box.folder_of_files("d", N)
+    shutil.copytree(source, folder)
+    made.boot()
+    return made, source
+
+
+def read(made, *arguments):
+    output = made.inside("dlctl", "--format", "json", "read", "d", *arguments)
+    return [json.loads(line) for line in output.splitlines() if line.startswith("{")]
+
+
+@case("installed: socket activation, readiness, status, serving, reload, restart after kill -9, a clean stop")
+def _(box):
+    made, source = machine(box)
+
+    made.systemctl("start", "dataloaderd.socket")
+    equal(made.show("ActiveState"), "inactive", "nobody has asked yet")
+    contains(made.inside("stat", "-c", "%U %G %a", "/run/dataloaderd/dataloaderd.sock"), "dataloaderd dataloaderd 660")
+    lines = read(made, "--epochs", "2")
+    check_sequence(lines, N, epochs=2)
+    check_bytes(lines, samples_of(source))
+    equal((made.show("ActiveState"), made.show("Type")), ("active", "notify"), "started by the first client")
+    contains(made.inside("dlctl", "status"), made.show("MainPID"))
+    status = json.loads(made.inside("dlctl", "--format", "json", "status"))
+    contains(str(status), "io_uring")
+
+    made.systemctl("reload", "dataloaderd")
+    check_sequence(read(made), N)
+
+    pid = made.show("MainPID")
+    made.systemctl("kill", "-s", "KILL", "dataloaderd.service")
+    within(10, lambda: made.show("MainPID") not in ("0", pid) and made.show("ActiveState") == "active",
+           "started again after kill -9")
+    check_sequence(read(made), N)
+    equal(made.show("NRestarts"), "1", "restarts")
+
+    made.systemctl("stop", "dataloaderd.service", "dataloaderd.socket")
+    equal((made.show("Result"), made.show("ActiveState")), ("success", "inactive"), "after stop")
+    equal(made.show("ExecMainStatus"), "0", "exit status")
+
+    made.systemctl("start", "dataloaderd.service")
+    equal(made.show("StatusText") != "", True, "a status text is announced")
+    check_sequence(read(made), N)
+
+    write(os.path.join(made.root, "etc/dataloaderd/dataloaderd.conf"), b"nonsense = 1\n")
+    made.systemctl("restart", "dataloaderd.service", check=False)
+    within(5, lambda: made.show("ActiveState") == "failed", "a wrong configuration fails")
+    equal(made.show("ExecMainStatus"), "78", "exit status of a wrong configuration")
+
+
+main()

@@ -1,0 +1,338 @@
+#!/usr/bin/env python3
+"""Life of the daemon: start, configuration, sockets, signals, end."""
+# run: alone limit=180
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+from harness import (DAEMON, DLCTL, ROOT, SLOWER, Skip, Table, case, check_sequence, contains, equal, main, within, write)
+
+OK, USAGE, UNAVAILABLE, SYSTEM, CONFIG = 0, 64, 69, 71, 78
+
+
+def run_daemon(*arguments, seconds=10, program=(), **keywords):
+    """Runs a daemon that is expected to end by itself."""
+    return subprocess.run(list(program) + [DAEMON] + list(arguments), check=False, stdin=subprocess.DEVNULL,
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, universal_newlines=True,
+                          timeout=seconds * SLOWER, **keywords)
+
+
+def config(box, text, name="c.conf"):
+    write(box.path(name), text.encode())
+    return box.path(name)
+
+
+@case("--version, --help and wrong usage")
+def _(box):
+    done = run_daemon("--version")
+    equal(done.returncode, OK, "--version")
+    equal(bool(re.search(r"\d+\.\d+\.\d+", done.stdout)), True, "a version")
+    done = run_daemon("--help")
+    equal(done.returncode, OK, "--help")
+    contains(done.stdout, "--check-config", "--socket")
+    for arguments in (["--nonsense"], ["-c"], ["stray"]):
+        equal(run_daemon(*arguments).returncode, USAGE, f"dataloaderd {arguments}")
+
+
+@case("--check-config says yes to the configuration that is shipped and to a small one")
+def _(box):
+    shipped = os.path.join(ROOT, "config", "dataloaderd.conf")
+    done = run_daemon("-c", shipped, "--check-config")
+    equal(done.returncode, OK, done.stderr)
+    done = run_daemon("-c", config(box, 'dataset "d" {\n path = "/nowhere"\n format = "imagefolder"\n}\n'),
+                      "--check-config")
+    equal(done.returncode, OK, done.stderr)
+
+
+@case("a wrong configuration ends with 78 and names file, line, key and what is allowed")
+def _(box):
+    dataset = 'dataset "d" {\n path = "/x"\n format = "imagefolder"\n}\n'
+    table = [
+        ('\nworkers = -1\n', 2, ("workers",)),
+        ('workers = 100000\n', 1, ("workers",)),
+        ('workers = "two"\n', 1, ("workers",)),
+        ('memory_limit = "8 GiBs"\n', 1, ("memory_limit", "8 GiBs", "GiB")),
+        ('memory_limit = "-1GiB"\n', 1, ("memory_limit",)),
+        ('memory_limit = "99999999999999GiB"\n', 1, ("memory_limit",)),
+        ('memory_limit = "0"\n', 1, ("memory_limit",)),
+        ('\n\nreader = "magic"\n', 3, ("reader", "auto", "io_uring", "threads")),
+        ('slots = 1\n', 1, ("slots", "2", "64")),
+        ('slots = 65\n', 1, ("slots", "64")),
+        ('log_level = "loud"\n', 1, ("log_level",)),
+        ('lock_memory = "perhaps"\n', 1, ("lock_memory",)),
+        ('huge_pages = "perhaps"\n', 1, ("huge_pages",)),
+        ('max_pixels = 0\n', 1, ("max_pixels",)),
+        ('nonsense = 3\n', 1, ("nonsense",)),
+        ('socket = "/' + "x" * 200 + '"\n', 1, ("socket", "107")),
+        ('socket = ""\n', 1, ("socket",)),
+        ('workers = 1\nworkers = \n', None, ()),
+        ('dataset "d" {\n path = "/x"\n format = "tape"\n}\n', None, ("format", "tape", "imagefolder")),
+        ('dataset "d" {\n format = "imagefolder"\n}\n', None, ("d", "path")),
+        ('dataset "d" {\n path = "relative/x"\n format = "imagefolder"\n}\n', None, ("path",)),
+        ('dataset "' + "n" * 300 + '" {\n path = "/x"\n format = "imagefolder"\n}\n', 4, ("127",)),
+        (dataset + dataset, None, ("d",)),
+        ('dataset "d" {\n path = "/x"\n', None, ()),
+        ('dataset "a" {\n pth = "/x"\n}\n', 2, ("pth",)),
+        ("\0\1\2\3", None, ()),
+    ]
+    rows = Table()
+    for text, line, words in table:
+        with rows.row(text):
+            path = config(box, text)
+            done = run_daemon("-c", path, "--check-config")
+            equal(done.returncode, CONFIG, done.stderr)
+            contains(done.stderr, path + (f":{line}" if line else ""), *words)
+    rows.done()
+    done = run_daemon("-c", box.path("absent.conf"))
+    equal(done.returncode, CONFIG, done.stderr)
+    contains(done.stderr, box.path("absent.conf"))
+    os.mkdir(box.path("folder.conf"))
+    equal(run_daemon("-c", box.path("folder.conf")).returncode, CONFIG, "a folder in place of a file")
+    equal(run_daemon("-c", config(box, "workers = 0.5\n")).returncode, CONFIG, "without --check-config too")
+
+
+@case("a second daemon on the same socket gives up with a clear error, and the first one goes on")
+def _(box):
+    daemon = box.daemon({"d": box.folder_of_files("d", 10)})
+    done = run_daemon("-c", daemon.config)
+    equal(done.returncode, UNAVAILABLE, done.stderr)
+    contains(done.stderr, daemon.socket)
+    check_sequence(daemon.read("d"), 10)
+
+
+@case("a stale socket file is replaced; anything else in its place is left alone")
+def _(box):
+    path = box.path("daemon0", "s")
+    os.makedirs(box.path("daemon0"))
+    stale = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    stale.bind(path)
+    stale.close()
+    daemon = box.daemon({"d": box.folder_of_files("d", 5)})
+    check_sequence(daemon.read("d"), 5)
+    daemon.stop()
+    equal(os.path.exists(path), False, "a daemon that ends takes its socket with it")
+
+    write(path, b"somebody's file")
+    done = run_daemon("-c", daemon.config)
+    equal(done.returncode, UNAVAILABLE, done.stderr)
+    contains(done.stderr, path)
+    with open(path, "rb") as file:
+        equal(file.read(), b"somebody's file", "the file is as it was")
+
+
+@case("no folder for the socket, no permission, too long a path: a clear error")
+def _(box):
+    for path, status in ((box.path("absent", "s"), UNAVAILABLE), ("/proc/s", UNAVAILABLE)):
+        done = run_daemon("-c", config(box, ""), "--socket", path)
+        equal(done.returncode, status, f"{path}: {done.stderr}")
+        contains(done.stderr, path)
+    done = run_daemon("-c", config(box, ""), "--socket", "/tmp/" + "x" * 150)
+    equal(done.returncode in (USAGE, CONFIG, UNAVAILABLE), True, f"status {done.returncode}")
+    contains(done.stderr, "107")
+    if os.getuid() != 0:
+        raise Skip("only root can become somebody else to try permissions")
+    os.chmod(box.folder, 0o755)
+    os.mkdir(box.path("roots"), 0o755)
+    done = run_daemon("-c", config(box, ""), "--socket", box.path("roots", "s"),
+                      program=["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"])
+    equal(done.returncode, UNAVAILABLE, done.stderr)
+    contains(done.stderr, box.path("roots", "s"), "permission")
+
+
+@case("a client without permission is told which socket and what to do")
+def _(box):
+    if os.getuid() != 0:
+        raise Skip("only root can become somebody else to try permissions")
+    daemon = box.daemon({"d": box.folder_of_files("d", 5)})
+    os.chmod(box.folder, 0o755)
+    os.chmod(daemon.folder, 0o755)
+    os.chmod(daemon.socket, 0o600)
+    done = subprocess.run(["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", DLCTL, "--socket",
+                           daemon.socket, "status"], check=False, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                          universal_newlines=True, timeout=30)
+    equal(done.returncode, 3, done.stderr)
+    contains(done.stderr, daemon.socket, "permission")
+
+
+@case("it works as an ordinary user without any privilege")
+def _(box):
+    if os.getuid() != 0:
+        raise Skip("it does already: these tests do not run as root")
+    os.chmod(box.folder, 0o755)
+    os.makedirs(box.path("daemon0"))
+    os.chown(box.path("daemon0"), 65534, 65534)
+    daemon = box.daemon({"d": box.folder_of_pictures("d", 20)},
+                        program=["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--bounding-set=-all",
+                                 "--no-new-privs"])
+    check_sequence(daemon.read("d", pipeline="resize(8) center_crop(8)"), 20)
+
+
+@case("SIGTERM drains: readers are told, the daemon ends with 0 and takes its socket with it")
+def _(box):
+    daemon = box.daemon({"d": box.folder_of_files("d", 50)})
+    reader = daemon.reader("d", epochs=100000, delay_ms=2)
+    reader.wait_lines(5)
+    begin = time.monotonic()
+    daemon.stop(5)
+    status, _ = reader.finish(5)
+    equal(status in (1, 3), True, f"exit status of the reader: {status}, {reader.errors()}")
+    equal(time.monotonic() - begin < 10 * SLOWER, True, "quickly")
+    equal(os.path.exists(daemon.socket), False, "the socket is gone")
+
+
+@case("a second SIGTERM ends it at once; SIGINT ends it as well")
+def _(box):
+    daemon = box.daemon({"d": box.folder_of_files("d", 50)})
+    reader = daemon.reader("d", epochs=100000, delay_ms=50)
+    reader.wait_lines(2)
+    daemon.signal(signal.SIGTERM)
+    daemon.signal(signal.SIGTERM)
+    within(2, lambda: daemon.process.poll() is not None, "the daemon ends")
+    daemon.expected_status = daemon.process.returncode
+    equal(daemon.process.returncode in (0, -signal.SIGTERM, 1), True, f"status {daemon.process.returncode}")
+    reader.finish(5)
+    other = box.daemon({})
+    other.signal(signal.SIGINT)
+    within(3, lambda: other.process.poll() is not None, "the other one ends")
+    equal(other.process.returncode, 0, "status after SIGINT")
+
+
+@case("SIGHUP takes up a new dataset, and lets go of one without disturbing who reads it")
+def _(box):
+    first, second = box.folder_of_files("d", 50), box.folder_of_files("e", 7)
+    daemon = box.daemon({"d": first})
+    reader = daemon.reader("d", job="long", epochs=6, batch=2, delay_ms=10)
+    reader.wait_lines(2)
+    daemon.refused("e", "e")
+    daemon.datasets = {"e": second}
+    daemon.write_config()
+    daemon.signal(signal.SIGHUP)
+    within(3, lambda: [dataset["name"] for dataset in daemon.objects("datasets")] == ["e"], "the new configuration")
+    check_sequence(daemon.read("e"), 7)
+    daemon.refused("d", "d", job="late")
+    check_sequence(reader.good(), 50, batch=2, epochs=6)
+
+
+@case("SIGHUP with a broken configuration keeps the old one and says so")
+def _(box):
+    daemon = box.daemon({"d": box.folder_of_files("d", 10)})
+    for broken in ("workers = ???\n", 'memory_limit = "much"\n', 'dataset "d" {\n'):
+        n_before = len(daemon.log())
+        write(daemon.config, broken.encode())
+        daemon.signal(signal.SIGHUP)
+        within(3, lambda n_before=n_before: daemon.config in daemon.log()[n_before:], "the reason in the log")
+        check_sequence(daemon.read("d"), 10)
+    os.unlink(daemon.config)
+    daemon.signal(signal.SIGHUP)
+    check_sequence(daemon.read("d"), 10)
+    daemon.write_config()
+    daemon.signal(signal.SIGHUP)
+    check_sequence(daemon.read("d"), 10)
+
+
+@case("an idle daemon uses no CPU: before anybody came, with a rank whose ring is full, and after it left")
+def _(box):
+    daemon = box.daemon({"d": box.folder_of_pictures("d", 200)})
+    time.sleep(0.3)
+
+    def idle(what):
+        ticks = daemon.cpu_ticks()
+        time.sleep(2)
+        equal(daemon.cpu_ticks() - ticks <= 1, True, f"ticks in two seconds, {what}")
+
+    idle("before anybody came")
+    reader = daemon.reader("d", batch=10, epochs=3, pipeline="decode")
+    reader.good()
+    reader = daemon.reader("d", batch=10, delay_ms=20000, pipeline="decode")
+    reader.wait_lines(10)
+    time.sleep(0.5)
+    idle("with a full ring")
+    reader.process.kill()
+    reader.finish()
+    time.sleep(0.3)
+    idle("after it left")
+
+
+@case("status tells version, settings and what was obtained; in text and as JSON")
+def _(box):
+    daemon = box.daemon({"d": box.folder_of_files("d", 10)}, workers=1, reader="threads")
+    status = daemon.status()
+    equal(status["pid"], daemon.pid, "pid")
+    equal(status["memory_limit_bytes"], 1 << 30, "memory_limit")
+    contains(str(status), "threads", daemon.socket)
+    contains(daemon.dlctl("status").stdout, str(daemon.pid), "threads")
+
+
+@case("io_uring that is not to be had is said once, and reading goes on with threads")
+def _(box):
+    daemon = box.daemon({"d": box.folder_of_files("d", 50)}, reader="auto")
+    check_sequence(daemon.read("d"), 50)
+    if "io_uring" not in str(daemon.status()):
+        raise AssertionError("status says nothing about io_uring")
+    probe = box.path("seccomp.py")
+    write(probe, NO_URING.encode())
+    refused = box.daemon({"d": box.path("d")}, reader="auto", program=[sys.executable, probe])
+    check_sequence(refused.read("d", epochs=2), 50, epochs=2)
+    equal(len(re.findall(r"io_uring.*(refused|not)", refused.log())), 1, f"said once:\n{refused.log()}")
+    contains(str(refused.status()), "threads")
+    strict = run_daemon("-c", config(box, f'socket = "{box.path("s2")}"\nreader = "io_uring"\n'),
+                        program=[sys.executable, probe])
+    equal(strict.returncode, UNAVAILABLE, strict.stderr)
+    contains(strict.stderr, "io_uring")
+
+
+# Starts a program under a seccomp filter that refuses io_uring_setup (425 on every architecture) with EPERM.
+NO_URING = '''
+import ctypes, os, struct, sys
+libc = ctypes.CDLL(None, use_errno=True)
+code = [(0x20, 0, 0, 0), (0x15, 0, 1, 425), (0x06, 0, 0, 0x00050000 | 1), (0x06, 0, 0, 0x7fff0000)]
+program = b"".join(struct.pack("HBBI", *each) for each in code)
+buffer = ctypes.create_string_buffer(program)
+class Filter(ctypes.Structure):
+    _fields_ = [("n", ctypes.c_ushort), ("code", ctypes.c_void_p)]
+filter = Filter(len(code), ctypes.addressof(buffer))
+assert libc.prctl(38, 1, 0, 0, 0) == 0
+assert libc.prctl(22, 2, ctypes.byref(filter), 0, 0) == 0
+os.execv(sys.argv[1], sys.argv[1:])
+'''
+
+
+@case("it is started by the first connection to a socket that systemd holds")
+def _(box):
+    if not shutil.which("systemd-socket-activate"):
+        raise Skip("systemd-socket-activate is not installed")
+    daemon = box.daemon({"d": box.folder_of_files("d", 10)}, wait=False,
+                        program=["systemd-socket-activate", "--seqpacket", "-l", box.path("daemon0", "s")])
+    within(5, lambda: os.path.exists(daemon.socket), "the socket")
+    check_sequence(daemon.read("d"), 10)
+    contains(str(daemon.status()), daemon.socket)
+    daemon.stop()
+    equal(os.path.exists(daemon.socket), True, "a socket that is not ours is left alone")
+
+
+@case("readiness is announced to who asked for it, and the end too")
+def _(box):
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+    listener.bind(box.path("notify"))
+    listener.settimeout(10 * SLOWER)
+    daemon = box.daemon({}, environment={"NOTIFY_SOCKET": box.path("notify"), "WATCHDOG_USEC": "400000"})
+    words = ""
+    while "READY=1" not in words:
+        words += listener.recv(4096).decode() + "\n"
+    while "WATCHDOG=1" not in words:
+        words += listener.recv(4096).decode() + "\n"
+    daemon.signal(signal.SIGHUP)
+    daemon.process.terminate()
+    while "STOPPING=1" not in words:
+        words += listener.recv(4096).decode() + "\n"
+    daemon.process.wait(10)
+    listener.close()
+
+
+main()

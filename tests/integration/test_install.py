@@ -1,0 +1,157 @@
+#!/usr/bin/env python3
+"""make install puts everything in its Debian place, what was installed can be built against, uninstall removes it, and
+the distributed sources are whole."""
+# run: limit=300
+import os
+import subprocess
+import sys
+import tarfile
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+from harness import ROOT, VARIANT, Skip, case, check_sequence, contains, equal, main
+
+PLACES = """
+usr/sbin/dataloaderd 755
+usr/bin/dlctl 755
+usr/lib/MULTIARCH/libdlclient.so.0 644
+usr/lib/MULTIARCH/libdlclient.a 644
+usr/lib/MULTIARCH/pkgconfig/dlclient.pc 644
+usr/include/dlclient.h 644
+etc/dataloaderd/dataloaderd.conf 644
+lib/systemd/system/dataloaderd.service 644
+lib/systemd/system/dataloaderd.socket 644
+usr/lib/sysusers.d/dataloaderd.conf 644
+usr/lib/tmpfiles.d/dataloaderd.conf 644
+usr/share/man/man1/dlctl.1 644
+usr/share/man/man8/dataloaderd.8 644
+usr/share/man/man5/dataloaderd.conf.5 644
+usr/share/doc/dataloaderd/README.md 644
+usr/share/doc/dataloaderd/examples/trainer.c 644
+"""
+
+
+def make(*arguments, **keywords):
+    env = {name: value for name, value in os.environ.items() if name not in ("MAKEFLAGS", "MFLAGS", "DESTDIR")}
+    done = subprocess.run(["make", "-s", "-C", ROOT] + list(arguments), check=False, stdout=subprocess.PIPE, env=env,
+                          stderr=subprocess.STDOUT, universal_newlines=True, timeout=250, **keywords)
+    equal(done.returncode, 0, f"make {arguments}: {done.stdout[-2000:]}")
+    return done.stdout
+
+
+def files_of(folder):
+    return sorted(os.path.relpath(os.path.join(root, name), folder) for root, _, names in os.walk(folder)
+                  for name in names)
+
+
+def multiarch():
+    return subprocess.run(["gcc", "-print-multiarch"], check=True, stdout=subprocess.PIPE,
+                          universal_newlines=True).stdout.strip()
+
+
+def release_only():
+    if VARIANT != "release":
+        raise Skip("what is installed is the release build")
+
+
+@case("install with DESTDIR puts every file in its place, with its mode; uninstall removes them all")
+def _(box):
+    release_only()
+    root = box.path("root")
+    make("install", f"DESTDIR={root}")
+    for line in PLACES.replace("MULTIARCH", multiarch()).split("\n"):
+        if line:
+            path, mode = line.split()
+            equal(os.path.isfile(os.path.join(root, path)), True, f"{path} is installed")
+            equal(oct(os.stat(os.path.join(root, path)).st_mode & 0o777)[2:], mode, f"mode of {path}")
+    link = os.path.join(root, "usr/lib", multiarch(), "libdlclient.so")
+    equal(os.readlink(link), "libdlclient.so.0", "the link for the linker")
+    make("uninstall", f"DESTDIR={root}")
+    equal(files_of(root), [], "files that uninstall left")
+
+
+@case("an edited configuration survives both install and uninstall")
+def _(box):
+    release_only()
+    root = box.path("root")
+    make("install", f"DESTDIR={root}")
+    config = os.path.join(root, "etc/dataloaderd/dataloaderd.conf")
+    with open(config, "w", encoding="utf-8") as file:
+        file.write("# mine\n")
+    make("install", f"DESTDIR={root}")
+    with open(config, encoding="utf-8") as file:
+        equal(file.read(), "# mine\n", "the configuration")
+    make("uninstall", f"DESTDIR={root}")
+    equal(files_of(root), ["etc/dataloaderd/dataloaderd.conf"], "files that uninstall left")
+
+
+@case("another PREFIX, SYSCONFDIR and UNITDIR are honoured, in the unit's own text too")
+def _(box):
+    release_only()
+    root = box.path("root")
+    make("install", f"DESTDIR={root}", "PREFIX=/opt/dl", "SYSCONFDIR=/opt/dl/etc", "UNITDIR=/opt/dl/lib/systemd/system")
+    equal([path for path in files_of(root) if not path.startswith("opt/dl/")], [], "files elsewhere")
+    with open(os.path.join(root, "opt/dl/lib/systemd/system/dataloaderd.service"), encoding="utf-8") as unit:
+        contains(unit.read(), "ExecStart=/opt/dl/sbin/dataloaderd -c /opt/dl/etc/dataloaderd/dataloaderd.conf")
+    with open(os.path.join(root, "opt/dl/lib", multiarch(), "pkgconfig/dlclient.pc"), encoding="utf-8") as file:
+        contains(file.read(), "/opt/dl")
+
+
+@case("a program in C and one in C++ build against what was installed, through pkg-config, and run")
+def _(box):
+    release_only()
+    root = box.path("root")
+    make("install", f"DESTDIR={root}")
+    libraries = os.path.join(root, "usr/lib", multiarch())
+    env = dict(os.environ, PKG_CONFIG_SYSROOT_DIR=root, PKG_CONFIG_PATH=os.path.join(libraries, "pkgconfig"),
+               PKG_CONFIG_ALLOW_SYSTEM_CFLAGS="1", PKG_CONFIG_ALLOW_SYSTEM_LIBS="1")
+    flags = subprocess.run(["pkg-config", "--cflags", "--libs", "dlclient"], env=env, check=True,
+                           stdout=subprocess.PIPE, universal_newlines=True).stdout.split()
+    source = os.path.join(root, "usr/share/doc/dataloaderd/examples/trainer.c")
+    subprocess.run(["gcc", "-std=c11", "-Wall", "-Wextra", "-Werror", "-o", box.path("trainer"), source] + flags,
+                   check=True, timeout=60)
+    with open(box.path("user.cpp"), "w", encoding="utf-8") as file:
+        file.write('#include <dlclient.h>\n#include <cstdio>\nint main() {\n'
+                   '    struct dlc_options o = DLC_OPTIONS_INIT;\n    struct dlc_loader *loader;\n'
+                   '    o.socket = "/nobody/is/here";\n    o.dataset = "d";\n'
+                   '    int r = dlc_open(&o, &loader);\n    std::puts(dlc_last_error());\n    return r < 0 ? 0 : 1;\n}\n')
+    subprocess.run(["g++", "-std=c++17", "-Wall", "-Wextra", "-Werror", "-o", box.path("user"), box.path("user.cpp")] +
+                   flags, check=True, timeout=60)
+    done = subprocess.run([box.path("user")], env=dict(os.environ, LD_LIBRARY_PATH=libraries), check=True,
+                          stdout=subprocess.PIPE, universal_newlines=True, timeout=30)
+    contains(done.stdout, "/nobody/is/here")
+
+    daemon = box.daemon({"d": box.folder_of_pictures("d", 20, width=300, height=300)})
+    check_sequence(daemon.read("d"), 20)
+    done = subprocess.run([box.path("trainer"), "d", "2"], check=False, stdout=subprocess.PIPE, timeout=60,
+                          env=dict(daemon.client_environment(), LD_LIBRARY_PATH=libraries,
+                                   DATALOADERD_SOCKET=daemon.socket),
+                          stderr=subprocess.STDOUT, universal_newlines=True)
+    equal(done.returncode, 0, done.stdout)
+    contains(done.stdout, "20")
+
+
+@case("the library exports what its header declares and nothing else")
+def _(box):
+    release_only()
+    with open(os.path.join(ROOT, "client/include/dlclient.h"), encoding="utf-8") as header:
+        declared = {line.split("(")[0].split()[-1].lstrip("*") for line in header if line.startswith("DLC_API ")}
+    output = subprocess.run(["nm", "-D", "--defined-only", os.path.join(ROOT, "build/release/libdlclient.so.0")],
+                            check=True, stdout=subprocess.PIPE, universal_newlines=True).stdout
+    exported = {line.split()[2].split("@")[0] for line in output.splitlines() if line.split()[1] != "A"}
+    equal(exported, declared, "exported symbols")
+
+
+@case("make dist packs the sources: what the build needs, nothing that was built")
+def _(box):
+    release_only()
+    name = make("dist").split()[-1]
+    with tarfile.open(os.path.join(ROOT, name)) as archive:
+        members = archive.getnames()
+    top = members[0].split("/")[0]
+    for path in ("Makefile", "README.md", "proto/dataloader.proto", "client/include/dlclient.h", "tests/run.py",
+                 "systemd/dataloaderd.service"):
+        equal(f"{top}/{path}" in members, True, f"{path} is in {name}")
+    equal([path for path in members if "/build/" in path or path.endswith((".o", ".pyc"))], [], "built files")
+
+
+main()

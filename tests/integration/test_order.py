@@ -1,0 +1,105 @@
+#!/usr/bin/env python3
+"""dlctl order: the sequences that torch gives, without a daemon."""
+import json
+import os
+import random
+import subprocess
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+from harness import DLCTL, ROOT, Skip, case, contains, equal, expected_order, main
+
+N_RANDOM = 60
+
+
+def order(*arguments, status=0):
+    done = subprocess.run([DLCTL, "order"] + [str(argument) for argument in arguments], check=False,
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, universal_newlines=True, timeout=60)
+    equal(done.returncode, status, f"exit status of order {arguments}: {done.stderr}")
+    return [int(line) for line in done.stdout.split()] if status == 0 else done.stderr
+
+
+def arguments_of(n, world, rank, seed, epoch, shuffle, partition):
+    return ["--samples", n, "--world", world, "--rank", rank, "--seed", seed, "--epoch", epoch, "--partition",
+            partition] + ([] if shuffle else ["--no-shuffle"])
+
+
+def random_terms(chance):
+    world = chance.choice([1, 1, 2, 3, 7, 8, 64])
+    return (chance.choice([1, 2, 3, 10, 100, 1000, 1 + chance.randrange(5000)]), world, chance.randrange(world),
+            chance.choice([0, 1, chance.randrange(2**32), 2**64 - 1 - chance.randrange(1000)]),
+            chance.choice([0, 1, chance.randrange(1000)]), chance.random() < 0.85)
+
+
+@case("every vector of DistributedSampler comes out of dlctl order")
+def _(box):
+    n_checked = 0
+    with open(os.path.join(ROOT, "tests", "vectors", "distributed.jsonl"), encoding="utf-8") as vectors:
+        for line in vectors:
+            vector = json.loads(line)
+            got = order(*arguments_of(vector["n"], vector["replicas"], vector["rank"], vector["seed"] % 2**64,
+                                      vector["epoch"], vector["shuffle"], "drop" if vector["drop_last"] else "pad"))
+            equal(len(got), vector["len"], f"length for {line[:90]}")
+            if "indices" in vector:
+                equal(got, vector["indices"], line[:90])
+            else:
+                n_ends = len(vector["first"])
+                equal((got[:n_ends], got[-n_ends:]), (vector["first"], vector["last"]), line[:90])
+            n_checked += 1
+    equal(n_checked > 300, True, "enough vectors")
+
+
+@case("parameters chosen at random give what the definition gives, for all three partitions")
+def _(box):
+    chance = random.Random()
+    for _ in range(N_RANDOM):
+        n, world, rank, seed, epoch, shuffle = random_terms(chance)
+        partition = chance.choice(["pad", "drop", "exact"])
+        terms = (n, world, rank, seed, epoch, shuffle, partition)
+        equal(order(*arguments_of(*terms)), expected_order(*terms), f"order of {terms}")
+
+
+@case("parameters chosen at random give what the installed torch's DistributedSampler gives")
+def _(box):
+    try:
+        import torch.utils.data.distributed as distributed
+    except ImportError as error:
+        raise Skip("torch is not installed for this python3") from error
+    chance = random.Random()
+    for _ in range(N_RANDOM):
+        n, world, rank, seed, epoch, shuffle = random_terms(chance)
+        seed %= 2**63  # torch adds the epoch to it and takes no more than 64 bits
+        drop = chance.random() < 0.3
+        sampler = distributed.DistributedSampler(range(n), num_replicas=world, rank=rank, shuffle=shuffle, seed=seed,
+                                                 drop_last=drop)
+        sampler.set_epoch(epoch)
+        terms = (n, world, rank, seed, epoch, shuffle, "drop" if drop else "pad")
+        equal(order(*arguments_of(*terms)), list(sampler), f"order of {terms}")
+
+
+@case("the parts of an exact partition are all samples, each once")
+def _(box):
+    for n, world in ((10, 3), (1, 8), (1000, 7), (5, 5)):
+        parts = [order(*arguments_of(n, world, rank, 3, 1, True, "exact")) for rank in range(world)]
+        equal(sorted(sum(parts, [])), list(range(n)), f"{n} samples over {world} ranks")
+        equal(max(map(len, parts)) - min(map(len, parts)) <= 1, True, "ranks differ by one at most")
+
+
+@case("what cannot be is refused, naming the option")
+def _(box):
+    for arguments, word in ((["--samples", 10, "--world", 2, "--rank", 2], "rank"),
+                            (["--samples", 10, "--world", 0], "world"),
+                            (["--samples", "ten"], "samples"),
+                            (["--samples", -1], "samples"),
+                            (["--samples", "9" * 30], "samples"),
+                            (["--samples", 10, "--world", 10**9], "world"),
+                            (["--samples", 10, "--partition", "half"], "partition"),
+                            (["--samples", 10, "--order", "alphabetical"], "order"),
+                            ([], "samples")):
+        done = subprocess.run([DLCTL, "order"] + [str(argument) for argument in arguments], check=False,
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, universal_newlines=True, timeout=60)
+        equal((done.returncode in (1, 2), done.stdout), (True, ""), f"order {arguments}")
+        contains(done.stderr, word)
+
+
+main()

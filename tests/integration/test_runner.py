@@ -1,0 +1,101 @@
+#!/usr/bin/env python3
+"""The runner counts right: a test that fails, hangs, leaves processes behind or runs nothing is never called passed."""
+import os
+import re
+import subprocess
+import sys
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+from harness import ROOT, case, contains, equal, main, write
+
+RUNNER = os.path.join(ROOT, "tests", "run.py")
+
+
+def run(box, script, name="planted.sh", variant="release", limit=20):
+    """Runs one planted script. Returns (exit status, last line, all output)."""
+    write(box.path(name), ("#!/bin/bash\n" + script + "\n").encode())
+    os.chmod(box.path(name), 0o755)
+    done = subprocess.run([sys.executable, RUNNER, "--limit", str(limit), f"{variant}:{box.path(name)}"], check=False,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, universal_newlines=True, timeout=60)
+    return done.returncode, done.stdout.splitlines()[-1], done.stdout
+
+
+def expect(box, script, status, count, *words, **keywords):
+    got_status, last, output = run(box, script, **keywords)
+    equal((got_status, last), (status, count), f"{script!r}: {output}")
+    contains(output, *words)
+
+
+@case("what passes, fails and is skipped is counted so")
+def _(box):
+    expect(box, "echo fine", 0, "1 passed, 0 failed, 0 skipped")
+    expect(box, "echo the reason why; exit 3", 1, "0 passed, 1 failed, 0 skipped", "the reason why")
+    expect(box, "echo no such machine; exit 77", 0, "0 passed, 0 failed, 1 skipped", "no such machine")
+    expect(box, "echo '100%: Checks: 12, Failures: 0, Errors: 0'", 0, "12 passed, 0 failed, 0 skipped")
+    expect(box, "echo '83%: Checks: 12, Failures: 1, Errors: 1'; exit 1", 1, "10 passed, 2 failed, 0 skipped")
+    expect(box, "echo 'skipped this: no network'; echo '3 passed, 0 failed, 1 skipped'", 0,
+           "3 passed, 0 failed, 1 skipped", "no network")
+
+
+@case("a program that dies after its tests, or ran none, has failed")
+def _(box):
+    expect(box, "echo '100%: Checks: 12, Failures: 0, Errors: 0'; exit 23", 1, "12 passed, 1 failed, 0 skipped")
+    expect(box, "echo '100%: Checks: 3, Failures: 0, Errors: 0'; kill -SEGV $$", 1, "3 passed, 1 failed, 0 skipped")
+    expect(box, "echo '100%: Checks: 0, Failures: 0, Errors: 0'", 1, "0 passed, 1 failed, 0 skipped")
+    expect(box, "echo '0 passed, 0 failed, 0 skipped'", 1, "0 passed, 1 failed, 0 skipped")
+
+
+@case("a program that is not there has failed")
+def _(box):
+    done = subprocess.run([sys.executable, RUNNER, "release:build/release/tests/no_such_test"], check=False,
+                          stdout=subprocess.PIPE, universal_newlines=True, timeout=30)
+    equal((done.returncode, done.stdout.splitlines()[-1]), (1, "0 passed, 1 failed, 0 skipped"), done.stdout)
+
+
+@case("a test that hangs is ended at its limit, its children with it")
+def _(box):
+    begin = time.monotonic()
+    expect(box, f"sleep 300 & echo $! >{box.path('pid')}; trap '' TERM; sleep 300; sleep 300", 1,
+           "0 passed, 1 failed, 0 skipped", "limit of 1 s", limit=1)
+    equal(time.monotonic() - begin < 30, True, "in bounded time")
+    with open(box.path("pid"), encoding="ascii") as file:
+        equal(os.path.exists(f"/proc/{file.read().strip()}"), False, "the child is gone")
+
+
+@case("a process that a test leaves behind is its failure, and is ended")
+def _(box):
+    expect(box, f"sleep 300 & echo $! >{box.path('pid')}", 1, "0 passed, 1 failed, 0 skipped", "left processes")
+    with open(box.path("pid"), encoding="ascii") as file:
+        equal(os.path.exists(f"/proc/{file.read().strip()}"), False, "the child is gone")
+
+
+@case("the variant reaches the test, and slow variants get more time")
+def _(box):
+    expect(box, 'test "$DLP_BUILD" = build/asan && test "$CK_FORK" = no && sleep 1.5', 0,
+           "1 passed, 0 failed, 0 skipped", variant="asan", limit=1)
+
+
+@case("tests that are to be alone run alone")
+def _(box):
+    lock = box.path("lock")
+    script = f"#!/bin/bash\n# run: alone\nmkdir {lock} || exit 1\nsleep 0.3\nrmdir {lock}\n"
+    paths = []
+    for number in range(4):
+        write(box.path(f"t{number}.sh"), script.encode())
+        os.chmod(box.path(f"t{number}.sh"), 0o755)
+        paths.append(f"release:{box.path(f't{number}.sh')}")
+    done = subprocess.run([sys.executable, RUNNER, "--jobs", "4"] + paths, check=False, stdout=subprocess.PIPE,
+                          universal_newlines=True, timeout=30)
+    equal(done.stdout.splitlines()[-1], "4 passed, 0 failed, 0 skipped", done.stdout)
+
+
+@case("the last line is the count, and long output is cut to its end")
+def _(box):
+    _, last, output = run(box, "for i in $(seq 1000); do echo line $i; done; exit 1")
+    equal(bool(re.match(r"^\d+ passed, \d+ failed, \d+ skipped$", last)), True, last)
+    contains(output, "line 1000", "line 990")
+    equal("line 900" in output, False, "only the end is shown")
+
+
+main()

@@ -1,0 +1,89 @@
+#!/usr/bin/env python3
+"""The units: well-formed to systemd's eyes, hardened, and of one mind with the rest of the tree."""
+import os
+import re
+import shutil
+import subprocess
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+from harness import ROOT, Skip, case, contains, equal, main
+
+UNITS = os.path.join(ROOT, "systemd")
+THRESHOLD = 30  # of 100, as systemd-analyze counts exposure
+
+
+def copy_units(box):
+    """The units in a folder of the box, their program replaced by one that is there: verify wants it executable."""
+    if not shutil.which("systemd-analyze"):
+        raise Skip("systemd-analyze is not installed")
+    folder = box.path("units")
+    os.makedirs(folder)
+    for name in ("dataloaderd.service", "dataloaderd.socket"):
+        with open(os.path.join(UNITS, name), encoding="utf-8") as unit:
+            text = unit.read().replace("/usr/sbin/dataloaderd", "/bin/true")
+        with open(os.path.join(folder, name), "w", encoding="utf-8") as unit:
+            unit.write(text)
+    return folder
+
+
+def run(*command):
+    return subprocess.run(command, check=False, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                          universal_newlines=True, timeout=60)
+
+
+def verify(folder):
+    return run("systemd-analyze", "verify", "--recursive-errors=yes", "--man=no",
+               os.path.join(folder, "dataloaderd.service"), os.path.join(folder, "dataloaderd.socket"))
+
+
+@case("systemd-analyze verify finds nothing to remark, and would find a wrong key")
+def _(box):
+    folder = copy_units(box)
+    done = verify(folder)
+    equal((done.returncode, ours(done.stdout)), (0, ""), f"verify: {done.stdout}")
+    with open(os.path.join(folder, "dataloaderd.service"), "a", encoding="utf-8") as unit:
+        unit.write("[Service]\nProtectSistem=strict\n")
+    contains(verify(folder).stdout, "ProtectSistem")
+
+
+def ours(output):
+    """Lines about our units; a machine's own units may be of any quality."""
+    return "\n".join(line for line in output.splitlines() if "dataloaderd" in line)
+
+
+@case("systemd-analyze security finds the service hardened")
+def _(box):
+    folder = copy_units(box)
+    done = run("systemd-analyze", "security", "--offline=true", f"--threshold={THRESHOLD}",
+               os.path.join(folder, "dataloaderd.service"))
+    equal(done.returncode, 0, done.stdout[-300:])
+    contains(done.stdout, "Overall exposure level")
+
+
+@case("unit, socket, users and folders name the same user, paths and files")
+def _(box):
+    texts = {name: open(os.path.join(UNITS, name), encoding="utf-8").read() for name in os.listdir(UNITS)
+             if name.startswith("dataloaderd.")}
+    equal(sorted(texts), ["dataloaderd.service", "dataloaderd.socket", "dataloaderd.sysusers", "dataloaderd.tmpfiles"],
+          "files")
+    service = texts["dataloaderd.service"]
+    for key, value in (("Type", "notify"), ("User", "dataloaderd"), ("LimitMEMLOCK", "infinity"),
+                       ("MemoryDenyWriteExecute", "yes"), ("RestrictAddressFamilies", "AF_UNIX"),
+                       ("NoNewPrivileges", "yes"), ("ProtectSystem", "strict"), ("CacheDirectory", "dataloaderd"),
+                       ("Restart", "on-failure"), ("SystemCallFilter", "@system-service")):
+        equal(re.findall(rf"^{key}=(.*)$", service, re.M), [value], key)
+    with open(os.path.join(ROOT, "proto", "frame.c"), encoding="utf-8") as source:
+        well_known = re.search(r'"(/run/[^"]+)"', source.read()).group(1)
+    contains(texts["dataloaderd.socket"], f"ListenSequentialPacket={well_known}\n")
+    contains(texts["dataloaderd.sysusers"], "u dataloaderd ")
+    contains(texts["dataloaderd.tmpfiles"], os.path.dirname(well_known), "/var/cache/dataloaderd")
+
+
+@case("the unit's status codes are the daemon's own")
+def _(box):
+    with open(os.path.join(UNITS, "dataloaderd.service"), encoding="utf-8") as unit:
+        contains(unit.read(), "RestartPreventExitStatus=64 78")
+
+
+main()

@@ -1,0 +1,265 @@
+#!/usr/bin/env python3
+"""Runs test programs and scripts, each with a time limit, and counts.
+
+    run.py [--jobs N] [--limit SECONDS] VARIANT:PATH...
+
+VARIANT names the build under build/ that is tested (release, asan, tsan, fallback) and goes to the test as
+DLP_BUILD=build/VARIANT; "valgrind" runs the release build's program under valgrind. A test passes by ending with 0. It
+may say how many tests it was: by Check's "100%: Checks: 12, Failures: 0, Errors: 0", or by ending its output with
+"12 passed, 0 failed, 1 skipped"; else it counts as one. One that ends with 77 was skipped, for the reason that its last
+line gives.
+
+A script may ask for its own terms in a comment among its first lines:
+
+    # run: alone limit=300
+
+"alone": with nothing beside it, since it measures or looks at deadlines. A process that a test leaves behind is a
+failure of that test, and is ended. The last line of all is `N passed, N failed, N skipped`; the exit status is 0 only
+if nothing failed.
+"""
+import argparse
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+LOGS = os.path.join(ROOT, "build", "check")
+SKIPPED = 77
+TAIL_LINES = 40
+VALGRIND = ["valgrind", "--quiet", "--error-exitcode=9", "--leak-check=full", "--errors-for-leak-kinds=definite",
+            "--fair-sched=yes"]
+SLOWER = {"asan": 3, "tsan": 5, "valgrind": 8}  # how many times the limit such a build may take
+
+CHECK_LINE = re.compile(r"^(\d+)%: Checks: (\d+), Failures: (\d+), Errors: (\d+)\s*$", re.M)
+COUNT_LINE = re.compile(r"^(\d+) passed, (\d+) failed, (\d+) skipped\s*$")
+CASE_SKIPPED = re.compile(r"^skipped\s+(.*)$", re.M)
+
+
+class Test:
+    """One program in one build, and what became of it."""
+
+    def __init__(self, spec, limit):
+        self.variant, _, self.path = spec.partition(":")
+        if not self.path:
+            sys.exit(f"run.py: {spec}: VARIANT:PATH is wanted")
+        self.name = os.path.basename(self.path)
+        self.alone = False
+        self.limit = limit
+        if self.path.endswith((".py", ".sh")):
+            self.read_terms()
+        self.limit *= SLOWER.get(self.variant, 1)
+        self.passed = self.failed = self.skipped = 0
+        self.seconds = 0.0
+        self.output = ""
+        self.notes = []
+
+    def read_terms(self):
+        with open(os.path.join(ROOT, self.path), encoding="utf-8") as script:
+            for line in list(script)[:30]:
+                match = re.match(r"# run: (.*)", line)
+                if match:
+                    words = match.group(1).split()
+                    self.alone = "alone" in words
+                    for word in words:
+                        if word.startswith("limit="):
+                            self.limit = float(word[6:])
+
+    def command(self):
+        path = os.path.join(ROOT, self.path)
+        if self.path.endswith(".py"):
+            return [sys.executable, path]
+        if self.variant == "valgrind":
+            return VALGRIND + [path]
+        return [path]
+
+    def environment(self):
+        env = dict(os.environ)
+        build = "release" if self.variant == "valgrind" else self.variant
+        env["DLP_BUILD"] = os.path.join("build", build)
+        env["PYTHONUNBUFFERED"] = "1"
+        env["PYTHONDONTWRITEBYTECODE"] = "1"
+        if self.variant in SLOWER:
+            env["CK_FORK"] = "no"
+            env["CK_TIMEOUT_MULTIPLIER"] = str(SLOWER[self.variant])
+        env["ASAN_OPTIONS"] = "abort_on_error=0:detect_leaks=1:allocator_may_return_null=1"
+        env["UBSAN_OPTIONS"] = "print_stacktrace=1:halt_on_error=1"
+        env["TSAN_OPTIONS"] = "halt_on_error=1:second_deadlock_stack=1"
+        for name in ("DATALOADERD_SOCKET", "RANK", "WORLD_SIZE", "NOTIFY_SOCKET", "LISTEN_FDS", "MAKEFLAGS", "MAKELEVEL"):
+            env.pop(name, None)
+        return env
+
+
+RUNNING = {}  # process group -> Test, so that Ctrl-C leaves nothing
+LOCK = threading.Lock()
+
+
+def end_group(group):
+    """Ends a process group that we started. Returns whether anything was left in it."""
+    left = False
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        for _ in range(20):
+            try:
+                os.killpg(group, 0)
+            except (ProcessLookupError, PermissionError):
+                return left
+            if not only_zombies(group):
+                left = True
+                os.killpg(group, number)
+            time.sleep(0.1)
+    return left
+
+
+def only_zombies(group):
+    """Are all processes of the group dead already, waiting for their parent?"""
+    for entry in os.listdir("/proc"):
+        if entry.isdigit():
+            try:
+                with open(f"/proc/{entry}/stat", encoding="utf-8", errors="replace") as stat:
+                    fields = stat.read().rpartition(")")[2].split()
+            except OSError:
+                continue
+            if int(fields[2]) == group and fields[0] != "Z":
+                return False
+    return True
+
+
+def run(test):
+    if not os.path.exists(os.path.join(ROOT, test.path)):
+        test.failed = 1
+        test.output = f"{test.path} is not there: it was not built"
+        return
+    log_path = os.path.join(LOGS, f"{test.variant}-{test.name}.log")
+    begin = time.monotonic()
+    with open(log_path, "wb") as log:
+        process = subprocess.Popen(test.command(), cwd=ROOT, env=test.environment(), stdin=subprocess.DEVNULL,
+                                   stdout=log, stderr=subprocess.STDOUT, start_new_session=True)
+        with LOCK:
+            RUNNING[process.pid] = test
+        try:
+            status = process.wait(test.limit)
+        except subprocess.TimeoutExpired:
+            status = None
+        left = end_group(process.pid)
+        process.wait()
+        with LOCK:
+            RUNNING.pop(process.pid, None)
+    test.seconds = time.monotonic() - begin
+    with open(log_path, encoding="utf-8", errors="replace") as log:
+        test.output = log.read()
+    judge(test, status, left)
+
+
+def judge(test, status, left):
+    """Turns an exit status and an output into counts."""
+    lines = test.output.rstrip().splitlines()
+    last = lines[-1] if lines else ""
+    check = CHECK_LINE.findall(test.output)
+    count = COUNT_LINE.match(last)
+    test.notes = CASE_SKIPPED.findall(test.output)
+    if status is None:
+        test.output += f"\nended after its limit of {test.limit:.0f} s"
+    elif left:
+        test.output += "\nleft processes behind (ended now)"
+    elif status == SKIPPED:
+        test.skipped = int(count.group(3)) if count else 1
+        test.notes = test.notes or [last or "no reason given"]
+        return
+    if check:
+        n_bad = sum(int(failures) + int(errors) for _, _, failures, errors in check)
+        test.passed = sum(int(checks) for _, checks, _, _ in check) - n_bad
+        test.failed = n_bad
+    elif count:
+        test.passed, test.failed, test.skipped = (int(number) for number in count.groups())
+    elif status == 0 and not left:
+        test.passed = 1
+    if (status != 0 or left) and test.failed == 0:
+        test.failed = 1
+        test.output += f"\nexit status {status}" if status is not None else ""
+    if status == 0 and test.passed + test.failed + test.skipped == 0:
+        test.failed = 1
+        test.output += "\nran no test at all"
+
+
+class Report:
+    """Prints a line a test; knows the sums."""
+
+    def __init__(self):
+        self.passed = self.failed = self.skipped = 0
+        self.colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ
+
+    def paint(self, text, number):
+        return f"\033[{number}m{text}\033[0m" if self.colour else text
+
+    def line(self, test):
+        self.passed += test.passed
+        self.failed += test.failed
+        self.skipped += test.skipped
+        if test.failed:
+            word = self.paint("FAILED ", 31)
+        elif test.passed == 0:
+            word = self.paint("skipped", 33)
+        else:
+            word = self.paint("ok     ", 32)
+        counts = f"{test.passed} passed" + (f", {test.failed} failed" if test.failed else "") + \
+            (f", {test.skipped} skipped" if test.skipped else "")
+        print(f"{word} {test.seconds:6.1f} s  {test.variant:<9} {test.name:<28} {counts}", flush=True)
+        for note in test.notes:
+            print(f"            skipped: {note}", flush=True)
+        if test.failed:
+            for line in test.output.rstrip().splitlines()[-TAIL_LINES:]:
+                print(f"        | {line}")
+            print(f"        (all of it: build/check/{test.variant}-{test.name}.log)", flush=True)
+
+
+def run_beside(tests, n_jobs, report):
+    """Runs tests at most n_jobs at a time, in order."""
+    todo = list(reversed(tests))
+
+    def work():
+        while True:
+            with LOCK:
+                if not todo:
+                    return
+                test = todo.pop()
+            run(test)
+            with LOCK:
+                report.line(test)
+
+    threads = [threading.Thread(target=work, daemon=True) for _ in range(n_jobs)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        while thread.is_alive():  # so that Ctrl-C arrives here
+            thread.join(0.2)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--jobs", type=int, default=min(2, os.cpu_count() or 1))
+    parser.add_argument("--limit", type=float, default=120, help="seconds, unless a script asks for its own")
+    parser.add_argument("tests", nargs="+", metavar="VARIANT:PATH")
+    options = parser.parse_args()
+
+    os.makedirs(LOGS, exist_ok=True)
+    tests = [Test(spec, options.limit) for spec in options.tests]
+    report = Report()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    try:
+        run_beside([test for test in tests if not test.alone], options.jobs, report)
+        run_beside([test for test in tests if test.alone], 1, report)
+    except (KeyboardInterrupt, SystemExit):
+        for group in list(RUNNING):
+            end_group(group)
+        print("interrupted")
+        report.failed += 1
+    print(f"{report.passed} passed, {report.failed} failed, {report.skipped} skipped")
+    sys.stdout.flush()
+    os._exit(1 if report.failed else 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,110 @@
+#!/usr/bin/env python3
+"""Do includes go downward only?  check_layers.py [ROOT]
+
+The floors, from the ground up:
+
+    proto <- base <- data, io, decode, augment, ring, cache, stage <- pipeline <- ctl <- core <- main
+
+A file may include its own folder and the floors below it; the siblings of one floor never include each other. The
+client's library and dlctl stand on proto and on the public header, the examples on the public header alone; dlctl does
+without the library's insides. daemon and client never meet, and nothing of the product includes tests. What is made of
+proto/dataloader.proto counts as proto. Every include of our own is written from the root.
+
+Prints file:line for each offence and ends with 1 if there is one.
+"""
+import os
+import re
+import sys
+
+SIBLINGS = ("data", "io", "decode", "augment", "ring", "cache", "stage")
+DAEMON_FLOORS = [("base",), SIBLINGS, ("pipeline",), ("ctl",), ("core",)]
+CLIENT = {
+    "client/include": (),
+    "client/lib": ("proto", "client/include"),
+    "client/dlctl": ("proto", "client/include"),
+    "client/examples": ("client/include",),
+}
+PRODUCT = ("proto", "daemon", "client")
+INCLUDE = re.compile(r'^\s*#\s*include\s*(["<])([^">]+)[">]')
+
+
+def unit_of(path):
+    """The folder that a file belongs to, as the rules name it: "proto", "daemon/io", "client/lib", "daemon/main.c"."""
+    parts = path.split("/")
+    if parts[0] == "proto":
+        return "proto"
+    return "/".join(parts[:2])
+
+
+def allowed(unit):
+    """What files of this folder may include beside their own; None for a folder that no rule knows."""
+    if unit == "proto":
+        return ()
+    if unit in CLIENT:
+        return CLIENT[unit]
+    below = ["proto"]
+    for floor in DAEMON_FLOORS:
+        names = [f"daemon/{name}" for name in floor]
+        if unit in names:
+            return tuple(below)
+        below += names
+    return tuple(below) if unit == "daemon/main.c" else None
+
+
+def target_of(root, name, quoted, path):
+    """What an include names: a folder of ours, None for a system header, or a text that says what is wrong."""
+    if name.startswith("proto/") and (name.endswith(".pb-c.h") or os.path.exists(os.path.join(root, name))):
+        return "proto"
+    if os.path.exists(os.path.join(root, name)):
+        return unit_of(name)
+    if os.path.basename(name) == "dlclient.h" and unit_of(path).startswith("client/"):
+        return "client/include"  # as its users write it
+    if quoted:
+        return f'"{name}" is not below the root: write includes from there'
+    return None
+
+
+def offences_of(root, path):
+    unit = unit_of(path)
+    may = allowed(unit)
+    if may is None:
+        yield f"{path}:1: no rule knows {unit}: give it a floor in tests/support/check_layers.py"
+        return
+    with open(os.path.join(root, path), encoding="utf-8", errors="replace") as source:
+        for number, line in enumerate(source, 1):
+            match = INCLUDE.match(line)
+            if not match:
+                continue
+            target = target_of(root, match.group(2), match.group(1) == '"', path)
+            if target is None or target == unit or target in may:
+                continue
+            if " " in target:
+                yield f"{path}:{number}: {target}"
+            else:
+                yield f"{path}:{number}: {unit} must not include {target} ({match.group(2)})"
+
+
+def sources(root):
+    for top in PRODUCT:
+        for folder, folders, files in os.walk(os.path.join(root, top)):
+            folders.sort()
+            for name in sorted(files):
+                if name.endswith((".c", ".h", ".cpp")):
+                    yield os.path.relpath(os.path.join(folder, name), root)
+
+
+def main():
+    here = os.path.dirname(os.path.abspath(__file__))
+    root = sys.argv[1] if len(sys.argv) > 1 else os.path.join(here, "..", "..")
+    paths = list(sources(root))
+    offences = [offence for path in paths for offence in offences_of(root, path)]
+    for offence in offences:
+        print(offence)
+    if not paths:
+        print(f"no sources below {root}")
+    print(f"layers: {len(paths)} files, {len(offences)} offences")
+    sys.exit(1 if offences or not paths else 0)
+
+
+if __name__ == "__main__":
+    main()

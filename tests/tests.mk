@@ -1,0 +1,125 @@
+# The test targets: which programs and scripts run over which build. tests/run.py runs and counts them.
+#
+#   release    every unit test, every script
+#   asan       the same under the address, leak and undefined-behaviour sanitizers, but what only looks at files
+#   tsan       unit tests, and the scripts with many threads and ranks at once
+#   fallback   the build without io_uring: what reads files
+#   valgrind   unit tests of the floors that handle strangers' bytes
+
+PYTHON ?= $(firstword $(wildcard /usr/bin/python3) python3)
+JOBS ?= $(shell nproc 2>/dev/null || echo 2)
+DEPS := tests/support/deps.sh
+RUN := $(PYTHON) tests/run.py
+SUBMAKE = +@$(MAKE) --no-print-directory -j$(JOBS)
+
+UNIT_NAMES := $(patsubst tests/unit/%.c,%,$(SRC_unit))
+unit_in = $(foreach name,$(2),$(1):build/$(if $(filter valgrind,$(1)),release,$(1))/tests/$(name))
+scripts_in = $(foreach name,$(2),$(1):tests/integration/$(name).py)
+
+SCRIPTS := $(patsubst tests/integration/%.py,%,$(sort $(wildcard tests/integration/test_*.py)))
+ASAN_SCRIPTS := $(filter-out test_boot test_install test_layers_selftest test_systemd test_order,$(SCRIPTS))
+TSAN_SCRIPTS := $(filter test_serving test_crashes test_damage,$(SCRIPTS))
+FALLBACK_SCRIPTS := $(filter test_serving test_damage,$(SCRIPTS))
+FALLBACK_UNIT := $(filter test_io% test_reader%,$(UNIT_NAMES))
+VALGRIND_UNIT := $(filter test_index% test_decode% test_imagefolder% test_recipe% test_base%,$(UNIT_NAMES))
+
+RELEASE_TESTS := $(call unit_in,release,$(UNIT_NAMES)) $(call scripts_in,release,$(SCRIPTS))
+LAYERS_TESTS := release:tests/support/check_layers.py
+ASAN_TESTS := $(call unit_in,asan,$(UNIT_NAMES)) $(call scripts_in,asan,$(ASAN_SCRIPTS))
+TSAN_TESTS := $(call unit_in,tsan,$(UNIT_NAMES)) $(call scripts_in,tsan,$(TSAN_SCRIPTS))
+FALLBACK_TESTS := $(call unit_in,fallback,$(FALLBACK_UNIT)) $(call scripts_in,fallback,$(FALLBACK_SCRIPTS))
+VALGRIND_TESTS := $(call unit_in,valgrind,$(VALGRIND_UNIT))
+
+# ---- what people type ----------------------------------------------------------------------------------------------
+
+deps: ## install the Debian packages that building needs
+	@$(DEPS) build
+
+check: ## install what is missing, build every variant, run all tests; the last line counts
+	@$(DEPS) build check
+	$(SUBMAKE) build-release build-asan build-tsan build-fallback
+	@$(RUN) $(LAYERS_TESTS) $(RELEASE_TESTS) $(FALLBACK_TESTS) $(ASAN_TESTS) $(TSAN_TESTS) $(VALGRIND_TESTS)
+
+check-unit: ## the unit tests alone, release build
+	@$(DEPS) build check
+	$(SUBMAKE) build-release
+	@$(RUN) $(call unit_in,release,$(UNIT_NAMES))
+
+check-integration: ## the scripts over the release build's programs; TEST=name for one of them
+	@$(DEPS) build check
+	$(SUBMAKE) build-release
+	@$(RUN) $(call scripts_in,release,$(if $(TEST),$(TEST),$(SCRIPTS)))
+
+check-asan: ## everything under the address, leak and undefined-behaviour sanitizers
+	@$(DEPS) build check
+	$(SUBMAKE) build-release build-asan
+	@$(RUN) $(ASAN_TESTS)
+
+check-ubsan: check-asan ## the same build holds both
+
+check-tsan: ## threads under the thread sanitizer
+	@$(DEPS) build check
+	$(SUBMAKE) build-release build-tsan
+	@$(RUN) $(TSAN_TESTS)
+
+check-valgrind: ## what handles strangers' bytes, under valgrind
+	@$(DEPS) build check
+	$(SUBMAKE) build-release
+	@$(RUN) $(VALGRIND_TESTS)
+
+check-fallback: ## the build without io_uring
+	@$(DEPS) build check
+	$(SUBMAKE) build-release build-fallback
+	@$(RUN) $(FALLBACK_TESTS)
+
+check-layers: ## do includes go downward only, and would it be noticed if not?
+	@$(RUN) $(LAYERS_TESTS) $(call scripts_in,release,test_layers_selftest)
+
+demo: ## the whole idea on real photographs in two minutes; DATA=DIR for your own image folder
+	@$(DEPS) build demo
+	$(SUBMAKE) VARIANT=release all tools build/release/demo/rank
+	@$(PYTHON) tests/demo/demo.py $(if $(DATA),--data '$(DATA)')
+
+bench: ## the measurements, a line each: name value unit; BENCH=name for those that begin so
+	@$(DEPS) build bench
+	$(SUBMAKE) VARIANT=release all tools bench-programs
+	@if [ -e tests/bench/run.py ]; then $(PYTHON) tests/bench/run.py $(BENCH); \
+		else echo "bench: no measurement is written yet (tests/bench/run.py)"; fi
+
+coverage: ## lines that the release tests reach, by floor
+	@$(DEPS) build check
+	@find build/coverage -name '*.gcda' -delete 2>/dev/null || true
+	$(SUBMAKE) VARIANT=coverage LDFLAGS=--coverage all unit
+	$(SUBMAKE) VARIANT=release tools
+	@$(RUN) $(call unit_in,coverage,$(UNIT_NAMES)) $(call scripts_in,coverage,$(ASAN_SCRIPTS)) || true
+	@$(PYTHON) tests/support/coverage.py build/coverage
+
+fuzz-smoke: ## half a minute of fuzzing each parser
+	@if [ -d tests/fuzz ]; then $(MAKE) --no-print-directory -C tests/fuzz smoke; \
+		else echo "fuzz-smoke: there are no fuzzers yet; tests/integration/test_hostile.py sends random packets"; fi
+
+clean: ## remove build/
+	rm -rf build
+
+.PHONY: deps check check-unit check-integration check-asan check-ubsan check-tsan check-valgrind check-fallback \
+	check-layers demo bench coverage fuzz-smoke clean
+
+# ---- what they need ------------------------------------------------------------------------------------------------
+
+CFLAGS_coverage := -O0 -g --coverage
+
+build-release:
+	+@$(MAKE) --no-print-directory VARIANT=release all unit tools build/release/demo/rank
+build-asan:
+	+@$(MAKE) --no-print-directory VARIANT=asan all unit
+build-tsan:
+	+@$(MAKE) --no-print-directory VARIANT=tsan all unit
+build-fallback:
+	+@$(MAKE) --no-print-directory VARIANT=fallback all unit
+
+.PHONY: build-release build-asan build-tsan build-fallback
+
+# A rank of the demonstration: a user's program, so it sees the public header and the shared library alone.
+$(B)/demo/%: $(B)/obj/tests/demo/%.o $(B)/libdlclient.so
+	@mkdir -p $(@D)
+	$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $< -L$(B) -ldlclient -Wl,-rpath,'$$ORIGIN/..'

@@ -1,0 +1,74 @@
+/* list_index [--stats] ROOT [INDEX_DIR]: what the index of an image folder says, for comparison with others.
+ *
+ * Records end with NUL, since names may hold anything else: "C<TAB>class" for each class, then
+ * "S<TAB>label<TAB>flags<TAB>length<TAB>path" for each sample. With --stats only times and sizes, as `name value unit`
+ * lines. Without INDEX_DIR nothing is saved. Exit 1 with the reason on stderr if there is no index to be had. */
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#include "daemon/base/cleanup.h"
+#include "daemon/base/clock.h"
+#include "daemon/data/dataset.h"
+
+static void list(const struct index *index) {
+        char path[INDEX_PATH_SIZE];
+
+        for (uint32_t i = 0; i < index_n_classes(index); i++)
+                printf("C\t%s%c", index_class_name(index, i), '\0');
+        for (uint64_t i = 0; i < index_n_samples(index); i++) {
+                struct index_place place;
+
+                index_locate(index, i, 0, &place);
+                index_path(index, i, 0, path);
+                printf("S\t%" PRId32 "\t%" PRIu32 "\t%" PRIu64 "\t%s%c", index_label(index, i), place.flags,
+                       place.length, path, '\0');
+        }
+}
+
+static void stats(const struct dataset *dataset, const struct dataset_report *report) {
+        static const char *const HOW[] = { "loaded", "built", "rebuilt" };
+        const struct index *index = dataset_index(dataset);
+        struct rusage usage;
+        uint64_t begin_ns;
+
+        printf("%s%s %.1f ms\n", HOW[report->how], report->saved ? "" : "_unsaved", (double)report->duration_ns / 1e6);
+        if (report->reason.text[0])
+                printf("because %s\n", report->reason.text);
+        begin_ns = clock_now_ns();
+        dataset_is_current(dataset, NULL);
+        printf("staleness_check %.1f ms\n", (double)(clock_now_ns() - begin_ns) / 1e6);
+        printf("samples %" PRIu64 "\n", index_n_samples(index));
+        printf("index %" PRIu64 " bytes\n", index_memory_bytes(index));
+        getrusage(RUSAGE_SELF, &usage);
+        printf("peak_memory %ld KiB\n", usage.ru_maxrss);
+        printf("digest %s\n", index_digest(index));
+}
+
+int main(int argc, char **argv) {
+        _cleanup_(dataset_unrefp) struct dataset *dataset = NULL;
+        int only_stats = argc > 1 && strcmp(argv[1], "--stats") == 0;
+        struct dataset_spec spec = { .name = "listed", .format = "imagefolder" };
+        struct dataset_report report;
+        struct why why = { 0 };
+
+        argv += only_stats;
+        argc -= only_stats;
+        if (argc < 2 || argc > 3) {
+                fprintf(stderr, "usage: list_index [--stats] ROOT [INDEX_DIR]\n");
+                return 2;
+        }
+        spec.path = argv[1];
+        if (dataset_open(&spec, argc == 3 ? argv[2] : "/proc/nowhere", NULL, &dataset, &report, &why) < 0) {
+                fprintf(stderr, "list_index: %s\n", why.text);
+                return EXIT_FAILURE;
+        }
+        if (only_stats)
+                stats(dataset, &report);
+        else
+                list(dataset_index(dataset));
+        return EXIT_SUCCESS;
+}

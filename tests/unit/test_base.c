@@ -1,0 +1,469 @@
+/* tests/unit/test_base.c: queues, threads, the budget and sizes in words. */
+#include <check.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <sched.h>
+#include <semaphore.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "daemon/base/budget.h"
+#include "daemon/base/bytes.h"
+#include "daemon/base/cleanup.h"
+#include "daemon/base/mailbox.h"
+#include "daemon/base/thread.h"
+#include "daemon/base/work_queue.h"
+
+#define N_PRODUCERS 4u
+#define N_CONSUMERS 3u
+#define N_ITEMS     20000u /* of each producer */
+
+/* An item tells who pushed it and as which of its own; never NULL. */
+static void *item_of(unsigned producer, unsigned number) {
+        return (void *)(uintptr_t)((uint64_t)(producer + 1) << 32 | number);
+}
+
+static unsigned item_producer(const void *item) {
+        return (unsigned)((uintptr_t)item >> 32) - 1;
+}
+
+static unsigned item_number(const void *item) {
+        return (unsigned)(uintptr_t)item;
+}
+
+static bool is_readable(int fd, int timeout_ms) {
+        struct pollfd poll_fd = { .fd = fd, .events = POLLIN };
+
+        return poll(&poll_fd, 1, timeout_ms) == 1;
+}
+
+/* ---- mailbox ---- */
+
+START_TEST(a_mailbox_gives_back_in_order_and_refuses_when_full) {
+        for (uint32_t capacity = 1; capacity <= 5; capacity++) {
+                struct mailbox mailbox;
+
+                ck_assert_int_eq(mailbox_init(&mailbox, capacity), 0);
+                for (unsigned round = 0; round < 4; round++) {
+                        for (unsigned i = 0; i < capacity; i++)
+                                ck_assert_int_eq(mailbox_push(&mailbox, item_of(round, i)), 0);
+                        ck_assert_int_eq(mailbox_push(&mailbox, item_of(9, 9)), -EAGAIN);
+                        for (unsigned i = 0; i < capacity; i++)
+                                ck_assert_ptr_eq(mailbox_pop(&mailbox), item_of(round, i));
+                        ck_assert_ptr_null(mailbox_pop(&mailbox));
+                }
+                mailbox_fini(&mailbox);
+        }
+}
+END_TEST
+
+START_TEST(a_burst_wakes_a_sleeping_consumer_once_and_an_awake_one_never) {
+        struct mailbox mailbox;
+        uint64_t n_writes;
+
+        ck_assert_int_eq(mailbox_init(&mailbox, 8), 0);
+
+        mailbox_push(&mailbox, item_of(0, 0)); /* nobody said yet that it would sleep */
+        ck_assert(!is_readable(mailbox_fd(&mailbox), 0));
+        ck_assert_ptr_nonnull(mailbox_pop(&mailbox));
+        ck_assert_ptr_null(mailbox_pop(&mailbox));
+        ck_assert(!is_readable(mailbox_fd(&mailbox), 0));
+
+        for (unsigned i = 0; i < 3; i++)
+                mailbox_push(&mailbox, item_of(0, i));
+        ck_assert(is_readable(mailbox_fd(&mailbox), 0));
+        for (unsigned i = 0; i < 3; i++)
+                ck_assert_ptr_eq(mailbox_pop(&mailbox), item_of(0, i));
+        ck_assert_ptr_null(mailbox_pop(&mailbox));
+        ck_assert(!is_readable(mailbox_fd(&mailbox), 0)); /* quiet again, or the consumer would never sleep */
+
+        for (unsigned i = 0; i < 5; i++)
+                mailbox_push(&mailbox, item_of(0, i));
+        ck_assert_int_eq(read(mailbox_fd(&mailbox), &n_writes, sizeof(n_writes)), sizeof(n_writes));
+        ck_assert_uint_eq(n_writes, 1);
+        mailbox_fini(&mailbox);
+}
+END_TEST
+
+struct producer {
+        struct mailbox *mailbox;
+        struct work_queue *queue;
+        sem_t *room; /* of the queue */
+        unsigned number;
+};
+
+static void *mailbox_producer_main(void *argument) {
+        struct producer *producer = argument;
+
+        for (unsigned i = 0; i < N_ITEMS; i++)
+                while (mailbox_push(producer->mailbox, item_of(producer->number, i)) == -EAGAIN)
+                        sched_yield();
+        return NULL;
+}
+
+START_TEST(many_producers_lose_nothing_and_no_wakeup) {
+        struct producer producers[N_PRODUCERS];
+        unsigned n_seen[N_PRODUCERS] = { 0 };
+        pthread_t threads[N_PRODUCERS];
+        struct mailbox mailbox;
+        unsigned n = 0;
+
+        /* Small, so that it is often full and often empty. */
+        ck_assert_int_eq(mailbox_init(&mailbox, _i == 0 ? 1 : 7), 0);
+        for (unsigned i = 0; i < N_PRODUCERS; i++) {
+                producers[i] = (struct producer){ .mailbox = &mailbox, .number = i };
+                ck_assert_int_eq(thread_start(&threads[i], "producer", mailbox_producer_main, &producers[i]), 0);
+        }
+
+        while (n < N_PRODUCERS * N_ITEMS) {
+                void *item = mailbox_pop(&mailbox);
+
+                if (!item) {
+                        ck_assert_msg(is_readable(mailbox_fd(&mailbox), 10000), "a wake-up was lost after %u items", n);
+                        continue;
+                }
+                /* The next of its producer: none lost, none twice, none overtaken. */
+                ck_assert_uint_eq(item_number(item), n_seen[item_producer(item)]);
+                n_seen[item_producer(item)]++;
+                n++;
+        }
+
+        for (unsigned i = 0; i < N_PRODUCERS; i++)
+                thread_join(threads[i]);
+        /* A write that came late may still be in the fd; one more look takes it out. */
+        ck_assert_ptr_null(mailbox_pop(&mailbox));
+        ck_assert(!is_readable(mailbox_fd(&mailbox), 0));
+        mailbox_fini(&mailbox);
+}
+END_TEST
+
+/* ---- work queue ---- */
+
+struct consumer {
+        struct work_queue *queue;
+        sem_t *room;
+        _Atomic unsigned char *seen; /* of each item, how often */
+        _Atomic unsigned *n_seen;
+        unsigned n_out_of_order;
+};
+
+static void *queue_producer_main(void *argument) {
+        struct producer *producer = argument;
+
+        for (unsigned i = 0; i < N_ITEMS; i++) {
+                sem_wait(producer->room);
+                work_queue_push(producer->queue, item_of(producer->number, i));
+        }
+        return NULL;
+}
+
+static void *queue_consumer_main(void *argument) {
+        struct consumer *consumer = argument;
+        int64_t last[N_PRODUCERS] = { -1, -1, -1, -1 };
+        void *item;
+
+        while ((item = work_queue_pop(consumer->queue))) {
+                unsigned producer = item_producer(item), number = item_number(item);
+
+                sem_post(consumer->room);
+                atomic_fetch_add(&consumer->seen[producer * N_ITEMS + number], 1);
+                atomic_fetch_add(consumer->n_seen, 1);
+                if ((int64_t)number <= last[producer])
+                        consumer->n_out_of_order++;
+                last[producer] = number;
+        }
+        return NULL;
+}
+
+START_TEST(many_consumers_get_every_item_once_and_in_its_producers_order) {
+        _cleanup_(freep) _Atomic unsigned char *seen = calloc(N_PRODUCERS * N_ITEMS, 1);
+        pthread_t producer_threads[N_PRODUCERS], consumer_threads[N_CONSUMERS];
+        struct producer producers[N_PRODUCERS];
+        struct consumer consumers[N_CONSUMERS];
+        _Atomic unsigned n_seen = 0;
+        struct work_queue queue;
+        sem_t room;
+
+        ck_assert_int_eq(work_queue_init(&queue, 5), 0);
+        sem_init(&room, 0, 5);
+        for (unsigned i = 0; i < N_CONSUMERS; i++) {
+                consumers[i] = (struct consumer){ .queue = &queue, .room = &room, .seen = seen, .n_seen = &n_seen };
+                ck_assert_int_eq(thread_start(&consumer_threads[i], "consumer", queue_consumer_main, &consumers[i]), 0);
+        }
+        for (unsigned i = 0; i < N_PRODUCERS; i++) {
+                producers[i] = (struct producer){ .queue = &queue, .room = &room, .number = i };
+                ck_assert_int_eq(thread_start(&producer_threads[i], "producer", queue_producer_main, &producers[i]), 0);
+        }
+
+        for (unsigned i = 0; i < N_PRODUCERS; i++)
+                thread_join(producer_threads[i]);
+        for (unsigned i = 0; i < 10000 && atomic_load(&n_seen) < N_PRODUCERS * N_ITEMS; i++)
+                usleep(1000);
+        work_queue_stop(&queue);
+        for (unsigned i = 0; i < N_CONSUMERS; i++) {
+                thread_join(consumer_threads[i]);
+                ck_assert_uint_eq(consumers[i].n_out_of_order, 0);
+        }
+
+        for (unsigned i = 0; i < N_PRODUCERS * N_ITEMS; i++)
+                ck_assert_uint_eq(atomic_load(&seen[i]), 1);
+        sem_destroy(&room);
+        work_queue_fini(&queue);
+}
+END_TEST
+
+static void *pop_main(void *argument) {
+        return work_queue_pop(argument);
+}
+
+START_TEST(stopping_a_work_queue_wakes_sleepers_and_keeps_what_is_left) {
+        struct work_queue queue;
+        pthread_t threads[3];
+
+        ck_assert_int_eq(work_queue_init(&queue, 2), 0);
+        for (unsigned i = 0; i < 3; i++)
+                ck_assert_int_eq(thread_start(&threads[i], "sleeper", pop_main, &queue), 0);
+        usleep(20000);
+        work_queue_stop(&queue);
+        for (unsigned i = 0; i < 3; i++)
+                thread_join(threads[i]);
+
+        work_queue_push(&queue, item_of(0, 1));
+        work_queue_push(&queue, item_of(0, 2));
+        ck_assert_ptr_null(work_queue_pop(&queue));
+        ck_assert_ptr_eq(work_queue_pop_nowait(&queue), item_of(0, 1));
+        ck_assert_ptr_eq(work_queue_pop_nowait(&queue), item_of(0, 2));
+        ck_assert_ptr_null(work_queue_pop_nowait(&queue));
+        work_queue_fini(&queue);
+}
+END_TEST
+
+/* ---- threads ---- */
+
+static void *mask_main(void *argument) {
+        pthread_sigmask(SIG_BLOCK, NULL, argument);
+        return NULL;
+}
+
+START_TEST(a_thread_leaves_signals_to_the_main_thread_but_not_its_own_faults) {
+        sigset_t before, after, of_thread;
+        pthread_t thread;
+
+        pthread_sigmask(SIG_BLOCK, NULL, &before);
+        sigemptyset(&of_thread);
+        ck_assert_int_eq(thread_start(&thread, "masked", mask_main, &of_thread), 0);
+        thread_join(thread);
+        pthread_sigmask(SIG_BLOCK, NULL, &after);
+
+        ck_assert(sigismember(&of_thread, SIGTERM) && sigismember(&of_thread, SIGHUP));
+        ck_assert(!sigismember(&of_thread, SIGSEGV) && !sigismember(&of_thread, SIGBUS));
+        ck_assert_int_eq(sigismember(&after, SIGTERM), sigismember(&before, SIGTERM));
+}
+END_TEST
+
+static void *wait_main(void *argument) {
+        sem_wait(argument);
+        return NULL;
+}
+
+START_TEST(a_thread_has_its_name) {
+        pthread_t thread;
+        char name[16];
+        sem_t go_on;
+
+        sem_init(&go_on, 0, 0);
+        ck_assert_int_eq(thread_start(&thread, "fifteen-letters", wait_main, &go_on), 0);
+        ck_assert_int_eq(pthread_getname_np(thread, name, sizeof(name)), 0);
+        ck_assert_str_eq(name, "fifteen-letters");
+        sem_post(&go_on);
+        thread_join(thread);
+        sem_destroy(&go_on);
+}
+END_TEST
+
+/* ---- budget ---- */
+
+START_TEST(the_budget_refuses_with_the_numbers) {
+        struct budget budget = { .limit_bytes = 64 << 20 };
+        struct why why;
+
+        ck_assert_int_eq(budget_reserve(&budget, 56 << 20, "the first ring", &why), 0);
+        ck_assert_int_eq(budget_reserve(&budget, 12897485, "the ring of rank 3", &why), -ENOMEM);
+        ck_assert_str_eq(why.text,
+                         "memory_limit: the ring of rank 3 needs 12.3 MiB, 8.0 MiB of 64.0 MiB are free: raise "
+                         "memory_limit, or ask for a smaller batch or fewer slots");
+        ck_assert_uint_eq(budget_used(&budget), 56 << 20); /* a refusal costs nothing */
+
+        ck_assert_int_eq(budget_reserve(&budget, 8 << 20, "the rest", &why), 0);
+        ck_assert_int_eq(budget_reserve(&budget, 1, "one more", NULL), -ENOMEM);
+        budget_release(&budget, 64 << 20);
+        ck_assert_uint_eq(budget_used(&budget), 0);
+}
+END_TEST
+
+START_TEST(the_budget_says_bytes_where_rounding_would_hide_the_difference) {
+        struct budget budget = { .limit_bytes = 8 << 20 };
+        struct why why;
+
+        ck_assert_int_eq(budget_reserve(&budget, (8 << 20) + 1, "a ring", &why), -ENOMEM);
+        ck_assert_str_eq(why.text,
+                         "memory_limit: a ring needs 8.0 MiB (8388609 bytes), 8.0 MiB (8388608 bytes) of 8.0 MiB "
+                         "are free: raise memory_limit, or ask for a smaller batch or fewer slots");
+}
+END_TEST
+
+START_TEST(the_budget_does_not_overflow) {
+        struct budget small = { .limit_bytes = 100 }, unlimited = { .limit_bytes = UINT64_MAX };
+
+        ck_assert_int_eq(budget_reserve(&small, 60, "a", NULL), 0);
+        ck_assert_int_eq(budget_reserve(&small, UINT64_MAX, "b", NULL), -ENOMEM);
+        ck_assert_int_eq(budget_reserve(&small, UINT64_MAX - 59, "c", NULL), -ENOMEM); /* 60 + this = 0 */
+        ck_assert_int_eq(budget_reserve(&unlimited, UINT64_MAX - 1, "d", NULL), 0);
+        ck_assert_int_eq(budget_reserve(&unlimited, 2, "e", NULL), -ENOMEM);
+        ck_assert_int_eq(budget_reserve(&unlimited, 1, "f", NULL), 0);
+}
+END_TEST
+
+#define SPENDER_LIMIT 10u
+
+struct spender {
+        struct budget *budget;
+        _Atomic unsigned *n_held;
+        unsigned n_over, n_refused;
+};
+
+static void *spender_main(void *argument) {
+        struct spender *spender = argument;
+
+        for (unsigned i = 0; i < 20000; i++) {
+                unsigned n = 1 + i % 7;
+
+                if (budget_reserve(spender->budget, n, "a try", NULL) < 0) {
+                        spender->n_refused++;
+                        continue;
+                }
+                if (atomic_fetch_add(spender->n_held, n) + n > SPENDER_LIMIT)
+                        spender->n_over++;
+                if (i % 64 == 0)
+                        sched_yield();
+                atomic_fetch_sub(spender->n_held, n);
+                budget_release(spender->budget, n);
+        }
+        return NULL;
+}
+
+START_TEST(threads_together_never_get_more_than_the_limit) {
+        struct budget budget = { .limit_bytes = SPENDER_LIMIT };
+        struct spender spenders[4];
+        _Atomic unsigned n_held = 0;
+        pthread_t threads[4];
+
+        for (unsigned i = 0; i < 4; i++) {
+                spenders[i] = (struct spender){ .budget = &budget, .n_held = &n_held };
+                ck_assert_int_eq(thread_start(&threads[i], "spender", spender_main, &spenders[i]), 0);
+        }
+        for (unsigned i = 0; i < 4; i++) {
+                thread_join(threads[i]);
+                ck_assert_uint_eq(spenders[i].n_over, 0);
+        }
+        ck_assert_uint_eq(budget_used(&budget), 0);
+}
+END_TEST
+
+/* ---- sizes in words ---- */
+
+START_TEST(sizes_are_written_with_one_decimal) {
+        static const struct {
+                uint64_t n_bytes;
+                const char *text;
+        } CASES[] = {
+                { 0, "0 bytes" },          { 1023, "1023 bytes" },      { 1024, "1.0 KiB" },
+                { 1075, "1.0 KiB" },       { 1076, "1.1 KiB" },    /* 1.05078 */
+                { 1048524, "1023.9 KiB" }, { 1048525, "1.0 MiB" }, /* 1023.9502 KiB: the rounding carries into the next
+                                                                      unit */
+                { 12897485, "12.3 MiB" },  { 64ull << 20, "64.0 MiB" }, { 8ull << 30, "8.0 GiB" },
+                { 3ull << 39, "1.5 TiB" }, { UINT64_MAX, "16.0 EiB" },
+        };
+        char text[BYTES_TEXT_MAX];
+
+        for (size_t i = 0; i < ARRAY_SIZE(CASES); i++)
+                ck_assert_str_eq(format_bytes(text, CASES[i].n_bytes), CASES[i].text);
+}
+END_TEST
+
+START_TEST(sizes_are_read_exactly_or_refused) {
+        static const struct {
+                const char *text;
+                int result;
+                uint64_t n_bytes;
+        } CASES[] = {
+                { "0", 0, 0 },
+                { "4096", 0, 4096 },
+                { "64KiB", 0, 65536 },
+                { "512MiB", 0, 512ull << 20 },
+                { "8GiB", 0, 8ull << 30 },
+                { "2TiB", 0, 2ull << 40 },
+                { "18446744073709551615", 0, UINT64_MAX },
+                { "17179869183GiB", 0, 17179869183ull << 30 },
+                { "18446744073709551616", -ERANGE, 0 },
+                { "17179869184GiB", -ERANGE, 0 },
+                { "99999999999999999999999999999999KiB", -ERANGE, 0 },
+                { "", -EINVAL, 0 },
+                { "GiB", -EINVAL, 0 },
+                { "8 GiB", -EINVAL, 0 },
+                { " 8GiB", -EINVAL, 0 },
+                { "8GiB ", -EINVAL, 0 },
+                { "8GiBs", -EINVAL, 0 },
+                { "8GB", -EINVAL, 0 },
+                { "8gib", -EINVAL, 0 },
+                { "-1", -EINVAL, 0 },
+                { "+1", -EINVAL, 0 },
+                { "1.5GiB", -EINVAL, 0 },
+                { "0x10", -EINVAL, 0 },
+                { "99999999999999999999999999999999 KiB", -EINVAL, 0 },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(CASES); i++) {
+                uint64_t n_bytes = 42;
+
+                ck_assert_msg(parse_bytes(CASES[i].text, &n_bytes) == CASES[i].result, "\"%s\"", CASES[i].text);
+                ck_assert_uint_eq(n_bytes, CASES[i].result == 0 ? CASES[i].n_bytes : 42);
+        }
+}
+END_TEST
+
+int main(void) {
+        Suite *suite = suite_create("base");
+        TCase *queues = tcase_create("queues"), *rest = tcase_create("rest");
+        SRunner *runner;
+        int n_failed;
+
+        tcase_set_timeout(queues, 60);
+        tcase_add_test(queues, a_mailbox_gives_back_in_order_and_refuses_when_full);
+        tcase_add_test(queues, a_burst_wakes_a_sleeping_consumer_once_and_an_awake_one_never);
+        tcase_add_loop_test(queues, many_producers_lose_nothing_and_no_wakeup, 0, 2);
+        tcase_add_test(queues, many_consumers_get_every_item_once_and_in_its_producers_order);
+        tcase_add_test(queues, stopping_a_work_queue_wakes_sleepers_and_keeps_what_is_left);
+        suite_add_tcase(suite, queues);
+
+        tcase_set_timeout(rest, 60);
+        tcase_add_test(rest, a_thread_leaves_signals_to_the_main_thread_but_not_its_own_faults);
+        tcase_add_test(rest, a_thread_has_its_name);
+        tcase_add_test(rest, the_budget_refuses_with_the_numbers);
+        tcase_add_test(rest, the_budget_says_bytes_where_rounding_would_hide_the_difference);
+        tcase_add_test(rest, the_budget_does_not_overflow);
+        tcase_add_test(rest, threads_together_never_get_more_than_the_limit);
+        tcase_add_test(rest, sizes_are_written_with_one_decimal);
+        tcase_add_test(rest, sizes_are_read_exactly_or_refused);
+        suite_add_tcase(suite, rest);
+
+        runner = srunner_create(suite);
+        srunner_run_all(runner, CK_NORMAL);
+        n_failed = srunner_ntests_failed(runner);
+        srunner_free(runner);
+        return n_failed == 0 ? 0 : 1;
+}

@@ -1,0 +1,399 @@
+/* Order tables: the right order, made once, usable before it is done, gone when nobody wants it. Clean under TSan. */
+
+#include "daemon/data/order_table.h"
+
+#include <check.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "daemon/base/clock.h"
+#include "proto/limits.h"
+
+/* An owner: a budget, and somebody who waits to be told that there is more. */
+struct owner {
+        pthread_mutex_t mutex;
+        pthread_cond_t changed;
+        uint64_t n_ready; /* mutex */
+        atomic_uint_fast64_t n_bytes, limit_bytes, n_reserved;
+};
+
+static int owner_reserve(void *userdata, uint64_t n_bytes, const char *what, struct why *why) {
+        struct owner *owner = userdata;
+
+        if (atomic_fetch_add(&owner->n_bytes, n_bytes) + n_bytes > atomic_load(&owner->limit_bytes)) {
+                atomic_fetch_sub(&owner->n_bytes, n_bytes);
+                return why_set(why, -ENOMEM, "%s does not fit", what);
+        }
+        atomic_fetch_add(&owner->n_reserved, 1);
+        return 0;
+}
+
+static void owner_release(void *userdata, uint64_t n_bytes) {
+        struct owner *owner = userdata;
+
+        atomic_fetch_sub(&owner->n_bytes, n_bytes);
+}
+
+static void owner_ready(void *userdata) {
+        struct owner *owner = userdata;
+
+        pthread_mutex_lock(&owner->mutex);
+        owner->n_ready++;
+        pthread_cond_broadcast(&owner->changed);
+        pthread_mutex_unlock(&owner->mutex);
+}
+
+static struct order_tables *start(struct owner *owner) {
+        struct order_tables_options options = {
+                .reserve = owner_reserve,
+                .release = owner_release,
+                .ready = owner_ready,
+                .userdata = owner,
+        };
+        struct order_tables *tables;
+
+        *owner = (struct owner){ .mutex = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER };
+        atomic_init(&owner->limit_bytes, 1ull << 30);
+        ck_assert_int_eq(order_tables_new(&options, &tables), 0);
+        return tables;
+}
+
+/* Stops, and expects that every byte was given back. */
+static void stop(struct owner *owner, struct order_tables *tables) {
+        order_tables_free(tables);
+        ck_assert_uint_eq(atomic_load(&owner->n_bytes), 0);
+}
+
+/* Looks up, waiting as a caller would: only for the callback, at most ten seconds for each. */
+static uint64_t at(struct owner *owner, struct order_table *table, uint64_t position) {
+        uint64_t idx = UINT64_MAX, n_ready_before;
+        struct timespec until;
+
+        for (;;) {
+                int r;
+
+                pthread_mutex_lock(&owner->mutex);
+                n_ready_before = owner->n_ready;
+                pthread_mutex_unlock(&owner->mutex);
+                r = order_table_at(table, position, &idx);
+                if (r == 0)
+                        return idx;
+                if (r != ORDER_NOT_YET)
+                        ck_abort_msg("order_table_at: %d", r);
+
+                clock_gettime(CLOCK_REALTIME, &until);
+                until.tv_sec += 10;
+                pthread_mutex_lock(&owner->mutex);
+                while (owner->n_ready == n_ready_before)
+                        if (pthread_cond_timedwait(&owner->changed, &owner->mutex, &until) == ETIMEDOUT)
+                                ck_abort_msg("nobody said that position %ju is there", (uintmax_t)position);
+                pthread_mutex_unlock(&owner->mutex);
+        }
+}
+
+/* randperm(n) of a seed, made in one go. */
+static uint32_t *whole(uint64_t n, uint64_t seed, enum dlp_torch_compat compat) {
+        uint32_t *table = calloc(n + 1, sizeof(*table));
+        struct dlp_torch_random random;
+        struct dlp_shuffle shuffle;
+
+        dlp_torch_seed(&random, seed);
+        dlp_shuffle_init(&shuffle, &random, table, n, compat);
+        dlp_shuffle_advance(&shuffle, n);
+        return table;
+}
+
+START_TEST(a_table_is_the_order_of_seed_plus_epoch) {
+        static const uint64_t SIZES[] = { 1, 2, 1000, 4096, 4097, 1000003 };
+        struct owner owner;
+        struct order_tables *tables = start(&owner);
+
+        for (size_t i = 0; i < sizeof(SIZES) / sizeof(SIZES[0]); i++) {
+                struct order_spec spec = { .n = SIZES[i], .seed = 40, .epoch = 2, .shuffle = true };
+                uint32_t *expected = whole(spec.n, 42, DLP_TORCH_2_7);
+                struct order_table *table;
+
+                ck_assert_int_eq(order_table_get(tables, &spec, &table, NULL), 0);
+                for (uint64_t k = 0; k < spec.n; k++)
+                        if (at(&owner, table, k) != expected[k])
+                                ck_abort_msg("position %ju of %ju", (uintmax_t)k, (uintmax_t)spec.n);
+                ck_assert_uint_eq(at(&owner, table, spec.n * 3 + spec.n / 2), expected[spec.n / 2]);
+                ck_assert_uint_eq(order_table_n_final(table), spec.n);
+                order_table_put(table);
+                free(expected);
+        }
+        stop(&owner, tables);
+}
+END_TEST
+
+START_TEST(who_asks_for_the_same_order_gets_the_same_table) {
+        struct order_spec spec = { .n = 1000, .seed = 5, .epoch = 1, .shuffle = true }, other;
+        struct order_table *first, *table;
+        struct owner owner;
+        struct order_tables *tables = start(&owner);
+
+        ck_assert_int_eq(order_table_get(tables, &spec, &first, NULL), 0);
+        other = (struct order_spec){ .n = 1000, .seed = 1ull << 32 | 2, .epoch = 4, .shuffle = true };
+        ck_assert_int_eq(order_table_get(tables, &other, &table, NULL), 0); /* torch seeds with 6 as well */
+        ck_assert_ptr_eq(table, first);
+        order_table_put(table);
+        ck_assert_uint_eq(atomic_load(&owner.n_reserved), 1);
+        ck_assert_uint_eq(order_tables_bytes(tables), 4000);
+
+        for (int i = 0; i < 4; i++) {
+                other = spec;
+                other.n += i == 0;
+                other.seed += i == 1;
+                other.compat = i == 2 ? DLP_TORCH_BEFORE_2_6 : DLP_TORCH_2_7;
+                other.shuffle = i != 3;
+                ck_assert_int_eq(order_table_get(tables, &other, &table, NULL), 0);
+                ck_assert_ptr_ne(table, first);
+                order_table_put(table);
+        }
+        order_table_put(first);
+        ck_assert_int_eq(order_table_get(tables, &spec, &table, NULL), 0);
+        order_table_put(table);
+        stop(&owner, tables);
+}
+END_TEST
+
+START_TEST(a_sequential_order_takes_no_memory) {
+        struct order_spec spec = { .n = DLP_SAMPLES_MAX };
+        struct order_table *table;
+        struct owner owner;
+        struct order_tables *tables = start(&owner);
+        uint64_t idx;
+
+        ck_assert_int_eq(order_table_get(tables, &spec, &table, NULL), 0);
+        ck_assert_int_eq(order_table_at(table, 123456789, &idx), 0);
+        ck_assert_uint_eq(idx, 123456789);
+        ck_assert_int_eq(order_table_at(table, DLP_SAMPLES_MAX + 7, &idx), 0);
+        ck_assert_uint_eq(idx, 7);
+        ck_assert_uint_eq(atomic_load(&owner.n_reserved), 0);
+        order_table_put(table);
+        stop(&owner, tables);
+}
+END_TEST
+
+START_TEST(an_order_of_nothing_has_no_position) {
+        struct order_table *table;
+        struct owner owner;
+        struct order_tables *tables = start(&owner);
+        uint64_t idx = 77;
+
+        for (int shuffle = 0; shuffle < 2; shuffle++) {
+                ck_assert_int_eq(order_table_get(tables, &(struct order_spec){ .shuffle = shuffle }, &table, NULL), 0);
+                ck_assert_int_eq(order_table_at(table, 0, &idx), -ERANGE);
+                ck_assert_uint_eq(order_table_n_final(table), 0);
+                ck_assert_uint_eq(idx, 77);
+                order_table_put(table);
+        }
+        stop(&owner, tables);
+}
+END_TEST
+
+START_TEST(the_first_elements_can_be_used_long_before_the_last) {
+        struct order_spec spec = { .n = 50000000, .seed = 1, .shuffle = true };
+        struct order_table *table;
+        struct owner owner;
+        struct order_tables *tables = start(&owner);
+        uint64_t n_final;
+
+        ck_assert_int_eq(order_table_get(tables, &spec, &table, NULL), 0);
+        at(&owner, table, 100);
+        n_final = order_table_n_final(table);
+        ck_assert_uint_ge(n_final, 101);
+        ck_assert_uint_lt(n_final, spec.n);
+        order_table_put(table); /* in the making: the thread frees it */
+        stop(&owner, tables);
+}
+END_TEST
+
+START_TEST(a_table_that_is_waited_for_goes_before_one_made_ahead) {
+        struct order_spec ahead = { .n = 50000000, .seed = 1, .shuffle = true };
+        struct order_spec wanted = { .n = 100000, .seed = 2, .shuffle = true };
+        struct order_table *table_ahead, *table_wanted;
+        struct owner owner;
+        struct order_tables *tables = start(&owner);
+
+        ck_assert_int_eq(order_table_get(tables, &ahead, &table_ahead, NULL), 0);
+        ck_assert_int_eq(order_table_get(tables, &wanted, &table_wanted, NULL), 0);
+        at(&owner, table_wanted, wanted.n - 1);
+        ck_assert_uint_lt(order_table_n_final(table_ahead), ahead.n);
+        order_table_put(table_ahead);
+        order_table_put(table_wanted);
+        stop(&owner, tables);
+}
+END_TEST
+
+START_TEST(memory_is_asked_for_and_a_refusal_is_passed_on) {
+        struct order_spec spec = { .n = 1000000, .shuffle = true };
+        struct order_table *table = NULL;
+        struct why why = { 0 };
+        struct owner owner;
+        struct order_tables *tables = start(&owner);
+
+        atomic_store(&owner.limit_bytes, 3999999);
+        ck_assert_int_eq(order_table_get(tables, &spec, &table, &why), -ENOMEM);
+        ck_assert_str_eq(why.text, "the order of 1000000 samples does not fit");
+        ck_assert_ptr_null(table);
+        atomic_store(&owner.limit_bytes, 4000000);
+        ck_assert_int_eq(order_table_get(tables, &spec, &table, &why), 0);
+        ck_assert_uint_eq(atomic_load(&owner.n_bytes), 4000000);
+        order_table_put(table);
+        order_table_put(NULL);
+
+        spec.n = DLP_SAMPLES_MAX + 1;
+        ck_assert_int_eq(order_table_get(tables, &spec, &table, &why), -EINVAL);
+        atomic_store(&owner.limit_bytes, UINT64_MAX);
+        spec.n = DLP_SAMPLES_MAX; /* 8 TiB: either it is only promised, or it is an error */
+        if (order_table_get(tables, &spec, &table, &why) == 0)
+                order_table_put(table);
+        stop(&owner, tables);
+}
+END_TEST
+
+START_TEST(stopping_does_not_wait_for_a_table_to_be_done) {
+        struct order_spec spec = { .n = 1ull << 31, .shuffle = true, .compat = DLP_TORCH_BEFORE_2_6 };
+        struct order_table *table;
+        struct owner owner;
+        struct order_tables *tables = start(&owner);
+        uint64_t begin_ns;
+
+        atomic_store(&owner.limit_bytes, UINT64_MAX);
+        if (order_table_get(tables, &spec, &table, NULL) == 0) { /* 8 GiB, of which little is touched */
+                at(&owner, table, 10);
+                order_table_put(table);
+        }
+        begin_ns = clock_now_ns();
+        stop(&owner, tables);
+        ck_assert_uint_lt(clock_now_ns() - begin_ns, 5000000000ull);
+}
+END_TEST
+
+/* ---- many threads ------------------------------------------------------------------------------------------------ */
+
+#define N_THREADS 4
+#define N_EPOCHS  40
+#define N_SAMPLES 30011u
+
+struct reader {
+        struct owner *owner;
+        struct order_tables *tables;
+        uint32_t rank;
+        uint64_t sum; /* over all epochs, of (position + 1) * index */
+};
+
+/* A rank: takes its slice of each epoch and asks for the next one ahead. */
+static void *read_epochs(void *argument) {
+        struct reader *reader = argument;
+        struct order_table *table, *next;
+
+        if (order_table_get(reader->tables, &(struct order_spec){ .n = N_SAMPLES, .shuffle = true }, &table, NULL) != 0)
+                return argument;
+        for (uint64_t epoch = 0; epoch < N_EPOCHS; epoch++) {
+                struct order_spec spec = { .n = N_SAMPLES, .epoch = epoch + 1, .shuffle = true };
+
+                if (order_table_get(reader->tables, &spec, &next, NULL) != 0)
+                        return argument;
+                for (uint64_t p = reader->rank; p < N_SAMPLES; p += N_THREADS)
+                        reader->sum += (p + 1) * at(reader->owner, table, p);
+                order_table_put(table);
+                table = next;
+        }
+        order_table_put(table);
+        return NULL;
+}
+
+START_TEST(ranks_that_share_tables_all_see_the_same_orders) {
+        struct reader readers[N_THREADS];
+        pthread_t threads[N_THREADS];
+        uint64_t sum = 0, expected = 0;
+        struct owner owner;
+        struct order_tables *tables = start(&owner);
+        void *failed;
+
+        for (uint32_t i = 0; i < N_THREADS; i++) {
+                readers[i] = (struct reader){ .owner = &owner, .tables = tables, .rank = i };
+                ck_assert_int_eq(pthread_create(&threads[i], NULL, read_epochs, &readers[i]), 0);
+        }
+        for (uint32_t i = 0; i < N_THREADS; i++) {
+                pthread_join(threads[i], &failed);
+                ck_assert_ptr_null(failed);
+                sum += readers[i].sum;
+        }
+        for (uint64_t epoch = 0; epoch < N_EPOCHS; epoch++) {
+                uint32_t *order = whole(N_SAMPLES, epoch, DLP_TORCH_2_7);
+
+                for (uint64_t p = 0; p < N_SAMPLES; p++)
+                        expected += (p + 1) * order[p];
+                free(order);
+        }
+        ck_assert_uint_eq(sum, expected);
+        stop(&owner, tables);
+}
+END_TEST
+
+/* Tables that come and go while the thread works on them. */
+static void *get_and_put(void *argument) {
+        struct reader *reader = argument;
+
+        for (unsigned i = 0; i < 400; i++) {
+                struct order_spec spec = { .n = 20000 + i % 3, .seed = i % 5, .shuffle = i % 7 != 0 };
+                struct order_table *table;
+
+                if (order_table_get(reader->tables, &spec, &table, NULL) != 0)
+                        return argument;
+                if (i % 2)
+                        at(reader->owner, table, i * 37);
+                order_table_put(table);
+        }
+        return NULL;
+}
+
+START_TEST(tables_may_come_and_go_at_any_moment) {
+        struct reader reader;
+        pthread_t threads[N_THREADS];
+        struct owner owner;
+        void *failed;
+
+        reader = (struct reader){ .owner = &owner, .tables = start(&owner) };
+        for (int i = 0; i < N_THREADS; i++)
+                ck_assert_int_eq(pthread_create(&threads[i], NULL, get_and_put, &reader), 0);
+        for (int i = 0; i < N_THREADS; i++) {
+                pthread_join(threads[i], &failed);
+                ck_assert_ptr_null(failed);
+        }
+        stop(&owner, reader.tables);
+}
+END_TEST
+
+int main(void) {
+        Suite *suite = suite_create("order_table");
+        TCase *tests = tcase_create("all");
+        SRunner *runner;
+        int n_failed;
+
+        tcase_set_timeout(tests, 120);
+        tcase_add_test(tests, a_table_is_the_order_of_seed_plus_epoch);
+        tcase_add_test(tests, who_asks_for_the_same_order_gets_the_same_table);
+        tcase_add_test(tests, a_sequential_order_takes_no_memory);
+        tcase_add_test(tests, an_order_of_nothing_has_no_position);
+        tcase_add_test(tests, the_first_elements_can_be_used_long_before_the_last);
+        tcase_add_test(tests, a_table_that_is_waited_for_goes_before_one_made_ahead);
+        tcase_add_test(tests, memory_is_asked_for_and_a_refusal_is_passed_on);
+        tcase_add_test(tests, stopping_does_not_wait_for_a_table_to_be_done);
+        tcase_add_test(tests, ranks_that_share_tables_all_see_the_same_orders);
+        tcase_add_test(tests, tables_may_come_and_go_at_any_moment);
+        suite_add_tcase(suite, tests);
+
+        runner = srunner_create(suite);
+        srunner_run_all(runner, CK_NORMAL);
+        n_failed = srunner_ntests_failed(runner);
+        srunner_free(runner);
+        return n_failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}

@@ -1,0 +1,544 @@
+/* unit/test_recipe.c: what a pipeline's text may say, what it is told where it is wrong, and what it does to pixels. */
+#include "daemon/augment/crop.h"
+#include "daemon/augment/philox.h"
+#include "daemon/augment/recipe.h"
+#include "tests/support/vectors.h"
+
+#include <check.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+static struct recipe *parse(const char *text) {
+        struct recipe *recipe = NULL;
+        struct why why = {};
+
+        ck_assert_msg(recipe_parse(text, &recipe, &why) == 0, "%s: %s", text, why.text);
+        return recipe;
+}
+
+/* ---- text -------------------------------------------------------------------------------------------------------------- */
+
+START_TEST(a_text_has_one_normal_spelling) {
+        static const struct {
+                const char *text, *normal;
+        } rows[] = {
+                { "raw", "raw" },
+                { " raw() ", "raw" },
+                { "decode", "decode" },
+                { "random_resized_crop(224)",
+                  "random_resized_crop(224, scale=0.08:1, ratio=0.75:1.3333333333333333, interpolation=bilinear)" },
+                { "decode\trandom_resized_crop( size = 224:224 ,ratio=0.75:1.3333 , scale=.08:1.0)\n hflip",
+                  "random_resized_crop(224, scale=0.08:1, ratio=0.75:1.3333, interpolation=bilinear) hflip(0.5)" },
+                { "random_resized_crop(96:128, 0.5:1, 1:1, lanczos)",
+                  "random_resized_crop(96:128, scale=0.5:1, ratio=1:1, interpolation=lanczos)" },
+                { "resize(256) center_crop(224)", "resize(256, interpolation=bilinear) center_crop(224)" },
+                { "resize(256:256, interpolation=bicubic)", "resize(256:256, interpolation=bicubic)" },
+                { "center_crop(1:16384)", "center_crop(1:16384)" },
+                { "hflip()", "hflip(0.5)" },
+                { "hflip(p=1e-1) hflip(0) hflip(-0.0)", "hflip(0.1) hflip(0) hflip(0)" },
+        };
+
+        for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+                struct recipe *recipe = parse(rows[i].text), *again;
+
+                ck_assert_str_eq(recipe_text(recipe), rows[i].normal);
+                again = parse(rows[i].normal); /* and the normal spelling is its own */
+                ck_assert_str_eq(recipe_text(again), rows[i].normal);
+                recipe_free(recipe);
+                recipe_free(again);
+        }
+}
+END_TEST
+
+/* One row a mistake: what the message must contain, the column before all. */
+static const struct {
+        const char *text, *contains;
+} MISTAKES[] = {
+        { "", "is empty; write" },
+        { " \t\n ", "is empty; write" },
+        { "foo(3)", "column 1: \"foo\" is no step; the steps are random_resized_crop, resize" },
+        { "hflip(0.5) bar", "column 12: \"bar\" is no step" },
+        { "Resize(3)", "column 1: \"Resize\" is no step" },
+        { "(3)", "column 1: \"(\"; expected the name of a step" },
+        { "hflip;resize(3)", "column 6: \";\"; expected a blank and the next step" },
+        { "hflip(0.5)resize(3)", "column 11: \"r\"; expected a blank" },
+        { "resize", "column 1: resize needs its size, as in resize(256)" },
+        { "hflip resize()", "column 7: resize needs its size" },
+        { "random_resized_crop(scale=0.1:1)", "column 1: random_resized_crop needs its size" },
+        { "resize(", "column 8: the text ends where size should be" },
+        { "resize(3", "column 9: the text ends; expected \",\" or \")\"" },
+        { "resize(3,", "column 10: the text ends where interpolation should be" },
+        { "resize(3,)", "column 10: interpolation: \")\" is not what is expected: box" },
+        { "resize(3 4)", "column 10: \"4\"; expected \",\" or \")\"" },
+        { "resize(0)", "column 8: size: \"0\" is not what is expected: a size in pixels, 1 to 16384" },
+        { "resize(-5)", "column 8: size: \"-5\"" },
+        { "resize(16385)", "column 8: size: \"16385\"" },
+        { "resize(99999999999999999999)", "column 8: size: \"99999999999999999999\"" },
+        { "resize(2.5)", "column 8: size: \"2.5\"" },
+        { "resize(3:)", "column 8: size: \"3:\"" },
+        { "resize(:3)", "column 8: size: \":3\"" },
+        { "resize(3:4:5)", "column 8: size: \"3:4:5\"" },
+        { "resize(nan)", "column 8: size: \"nan\"" },
+        { "resize(3, bilinera)", "column 11: interpolation: \"bilinera\" is not what is expected: box, bilinear" },
+        { "resize(3, interpolation=nearest)", "column 25: interpolation: \"nearest\"" },
+        { "resize(3, box, 5)", "column 16: \"5\"; expected \")\": the step has no more arguments" },
+        { "resize(size=3, size=4)", "column 21: size of resize is given twice" },
+        { "resize(3, size=4)", "column 16: size of resize is given twice" },
+        { "resize(3, short=4)", "column 11: resize has no argument \"short\"; it has size, interpolation" },
+        { "resize(size=3, box)", "column 16: \"b\"; expected key=value" },
+        { "hflip(1.5)", "column 7: p: \"1.5\" is not what is expected: a number from 0 to 1" },
+        { "hflip(-0.1)", "column 7: p: \"-0.1\"" },
+        { "hflip(nan)", "column 7: p: \"nan\"" },
+        { "hflip(inf)", "column 7: p: \"inf\"" },
+        { "hflip(1e999)", "column 7: p: \"1e999\"" },
+        { "hflip(0x1)", "column 7: p: \"0x1\"" },
+        { "hflip(0.5.5)", "column 7: p: \"0.5.5\"" },
+        { "hflip(p=)", "column 9: p: \")\"" },
+        { "random_resized_crop(8, scale=1:0.5)", "column 30: scale: \"1:0.5\" is not what is expected: FROM:TO" },
+        { "random_resized_crop(8, scale=0:0)", "column 30: scale: \"0:0\"" },
+        { "random_resized_crop(8, scale=-1:1)", "column 30: scale: \"-1:1\"" },
+        { "random_resized_crop(8, scale=0.5)", "column 30: scale: \"0.5\"" },
+        { "random_resized_crop(8, scale=nan:1)", "column 30: scale: \"nan:1\"" },
+        { "random_resized_crop(8, ratio=0:1)", "column 30: ratio: \"0:1\"" },
+        { "random_resized_crop(8, ratio=1:1e308)", "column 30: ratio: \"1:1e308\"" },
+        { "raw hflip", "column 5: \"hflip\" behind \"raw\"" },
+        { "raw raw", "column 5: \"raw\" behind \"raw\"" },
+        { "hflip raw", "column 7: \"raw\" hands out the encoded bytes and stands alone" },
+        { "decode raw", "column 8: \"raw\"" },
+        { "hflip decode", "column 7: \"decode\" can only be the first step" },
+        { "decode decode", "column 8: \"decode\" can only be the first step" },
+        { "raw(3)", "column 5: \"3\"; expected \")\": raw has no arguments" },
+        { "decode(x", "column 8: \"x\"; expected \")\"" },
+        { "hflip\x01", "column 6: byte 0x01" },
+        { "hflip \xff", "column 7: byte 0xff" },
+};
+
+START_TEST(a_mistake_is_told_with_its_column_and_what_was_expected) {
+        struct recipe *recipe = (struct recipe *)&recipe; /* must stay as it is */
+        struct why why = {};
+
+        ck_assert_int_eq(recipe_parse(MISTAKES[_i].text, &recipe, &why), -EINVAL);
+        ck_assert_msg(strstr(why.text, MISTAKES[_i].contains) != NULL, "\"%s\" says \"%s\", not \"%s\"", MISTAKES[_i].text,
+                      why.text, MISTAKES[_i].contains);
+        ck_assert_ptr_eq(recipe, &recipe);
+        ck_assert_int_eq(recipe_parse(MISTAKES[_i].text, &recipe, NULL), -EINVAL);
+}
+END_TEST
+
+START_TEST(a_text_that_is_too_long_is_refused_with_the_limit) {
+        char text[2 * DLP_PIPELINE_MAX];
+        struct recipe *recipe = NULL;
+        struct why why = {};
+
+        memset(text, ' ', sizeof(text));
+        memcpy(text, "hflip", 5);
+        text[DLP_PIPELINE_MAX] = '\0';
+        ck_assert_int_eq(recipe_parse(text, &recipe, &why), -EINVAL);
+        ck_assert_ptr_nonnull(strstr(why.text, "4095"));
+        text[DLP_PIPELINE_MAX - 1] = '\0';
+        recipe_free(parse(text));
+}
+END_TEST
+
+START_TEST(the_longest_pipeline_fits_and_one_step_more_is_refused) {
+        static const char step[] = "random_resized_crop(16383:16384, 0.12345678901234567:1.2345678901234567,"
+                                   " 0.12345678901234567:1.2345678901234567) ";
+        static const char end[] = "interpolation=bilinear)";
+        char text[(sizeof(step) - 1) * DLP_STEPS_MAX + 8] = "";
+        struct recipe *recipe = NULL;
+        struct why why = {};
+        const char *normal;
+
+        for (unsigned i = 0; i < DLP_STEPS_MAX; i++)
+                strcat(text, step);
+        recipe = parse(text);
+        normal = recipe_text(recipe);
+        ck_assert_str_eq(normal + strlen(normal) - strlen(end), end); /* nothing was cut */
+        recipe_free(recipe);
+
+        strcat(text, "hflip");
+        ck_assert_int_eq(recipe_parse(text, &recipe, &why), -EINVAL);
+        ck_assert_ptr_nonnull(strstr(why.text, "more than 32 steps"));
+}
+END_TEST
+
+START_TEST(the_output_size_is_known_unless_it_depends_on_the_picture) {
+        static const struct {
+                const char *text;
+                uint32_t height, width; /* 0: varies */
+        } rows[] = {
+                { "raw", 0, 0 },
+                { "decode", 0, 0 },
+                { "hflip", 0, 0 },
+                { "resize(256)", 0, 0 },
+                { "resize(256:300)", 256, 300 },
+                { "resize(256) center_crop(224)", 224, 224 },
+                { "random_resized_crop(96:128) hflip", 96, 128 },
+                { "center_crop(100:50) resize(256)", 512, 256 },
+                { "random_resized_crop(224) resize(7) hflip", 7, 7 },
+        };
+
+        for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+                struct recipe *recipe = parse(rows[i].text);
+                uint32_t height = 0, width = 0;
+                int r = recipe_output(recipe, &height, &width);
+
+                ck_assert_int_eq(r, rows[i].height ? 0 : RECIPE_VARIES);
+                ck_assert_uint_eq(height, rows[i].height);
+                ck_assert_uint_eq(width, rows[i].width);
+                ck_assert_int_eq(recipe_kind(recipe), i == 0 ? RECIPE_RAW : RECIPE_PIXELS);
+                recipe_free(recipe);
+        }
+}
+END_TEST
+
+/* ---- geometry -------------------------------------------------------------------------------------------------------------- */
+
+START_TEST(sizes_and_centres_are_torchvisions) {
+        struct vectors vectors;
+        unsigned n = 0;
+
+        vectors_open(&vectors, "transforms.jsonl");
+        while (vectors_next(&vectors)) {
+                uint32_t width, height, size;
+
+                if (!vectors_kind(&vectors, "resize_short") && !vectors_kind(&vectors, "center_crop"))
+                        continue;
+                width = (uint32_t)vector_int(vectors.line, "width");
+                height = (uint32_t)vector_int(vectors.line, "height");
+                size = (uint32_t)vector_int(vectors.line, "size");
+                if (vectors_kind(&vectors, "resize_short")) {
+                        const cJSON *want = vector_array(vectors.line, "out_hw", NULL);
+                        uint64_t new_width, new_height;
+
+                        crop_resize_short(width, height, size, &new_width, &new_height);
+                        ck_assert_int_eq((int64_t)new_height, vector_item(want, 0));
+                        ck_assert_int_eq((int64_t)new_width, vector_item(want, 1));
+                } else {
+                        ck_assert_int_eq(crop_center_offset(height, size), vector_int(vectors.line, "top"));
+                        ck_assert_int_eq(crop_center_offset(width, size), vector_int(vectors.line, "left"));
+                }
+                n++;
+        }
+        ck_assert_uint_gt(n, 10);
+}
+END_TEST
+
+/* The first step draws from stream 1, whether `decode` is written in front or not. */
+START_TEST(a_step_draws_from_the_stream_of_its_place) {
+        static const char *const texts[] = { "random_resized_crop(224) hflip", "decode random_resized_crop(224) hflip(0.5)" };
+        struct geometry geometry;
+        struct philox philox;
+        struct box box;
+
+        for (uint64_t sample = 0; sample < 300; sample++)
+                for (unsigned i = 0; i < 2; i++) {
+                        struct recipe *recipe = parse(texts[i]);
+
+                        ck_assert_int_eq(recipe_plan(recipe, 500, 375, 42, 3, sample, &geometry, NULL), 0);
+                        philox_init(&philox, 42, 3, sample, 1);
+                        crop_random_resized(&philox, 500, 375, (struct range){ 0.08, 1 }, (struct range){ 0.75, 4.0 / 3 }, &box);
+                        ck_assert_mem_eq(&geometry.source, &box, sizeof(box));
+                        philox_init(&philox, 42, 3, sample, 2);
+                        ck_assert_int_eq(geometry.stages[geometry.n_stages - 1].flip, philox_f32(&philox) < 0.5f);
+                        recipe_free(recipe);
+                }
+}
+END_TEST
+
+START_TEST(a_picture_taken_as_it_is_needs_no_copy_and_anything_else_does) {
+        static const struct {
+                const char *text;
+                bool is_copy;
+        } rows[] = {
+                { "decode", true },          { "hflip(0)", true },         { "resize(100)", true },
+                { "resize(100:200)", true }, { "center_crop(100:200)", true }, { "hflip(1) hflip(1)", true },
+                { "hflip(1)", false },       { "center_crop(99:200)", false }, { "center_crop(101:200)", false },
+                { "resize(101)", false },    { "center_crop(300) center_crop(100:200)", true },
+        };
+
+        for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+                struct recipe *recipe = parse(rows[i].text);
+                struct geometry geometry;
+
+                ck_assert_int_eq(recipe_plan(recipe, 200, 100, 0, 0, 0, &geometry, NULL), 0);
+                ck_assert_msg(geometry.is_copy == rows[i].is_copy, "%s", rows[i].text);
+                recipe_free(recipe);
+        }
+}
+END_TEST
+
+START_TEST(a_resize_beyond_the_limits_is_refused_with_the_numbers) {
+        static const struct {
+                const char *text;
+                uint32_t width, height;
+                const char *contains;
+        } rows[] = {
+                { "resize(256)", 1, 65535, "16776960" },
+                { "resize(8:8)", 1, 2000000, "1048576 pixels a side" },
+                { "resize(16384:16384) resize(3:3)", 10, 10, "67108864" },
+        };
+
+        for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+                struct recipe *recipe = parse(rows[i].text);
+                struct geometry geometry;
+                struct why why = {};
+
+                ck_assert_int_eq(recipe_plan(recipe, rows[i].width, rows[i].height, 0, 0, 0, &geometry, &why), -EFBIG);
+                ck_assert_msg(strstr(why.text, rows[i].contains) != NULL, "%s", why.text);
+                recipe_free(recipe);
+        }
+}
+END_TEST
+
+static void check_box(const struct box *box, uint32_t width, uint32_t height) {
+        if (box->width < 1 || box->width > width || box->x > width - box->width || box->height < 1 ||
+            box->height > height || box->y > height - box->height)
+                ck_abort_msg("box %u x %u at (%u, %u) of %u x %u", box->width, box->height, box->x, box->y, width, height);
+}
+
+static void check_stage(const struct stage *stage, uint32_t width, uint32_t height) {
+        check_box(&stage->source, width, height);
+        if (stage->window.width == 0)
+                return;
+        check_box(&stage->window, stage->width, stage->height);
+        if (stage->paste_x + stage->window.width > stage->canvas_width ||
+            stage->paste_y + stage->window.height > stage->canvas_height)
+                ck_abort_msg("pasted over the edge");
+}
+
+static void draw_text(struct philox *philox, char *text, size_t size) {
+        unsigned n_steps = 1 + philox_below(philox, 4);
+        size_t n = 0;
+
+        for (unsigned i = 0; i < n_steps; i++) {
+                uint32_t a = 1 + philox_below(philox, 300), b = 1 + philox_below(philox, 300);
+
+                switch (philox_below(philox, 5)) {
+                case 0:
+                        n += (size_t)snprintf(text + n, size - n, "random_resized_crop(%u:%u) ", a, b);
+                        break;
+                case 1:
+                        n += (size_t)snprintf(text + n, size - n, "resize(%u) ", a % 40 + 1);
+                        break;
+                case 2:
+                        n += (size_t)snprintf(text + n, size - n, "resize(%u:%u) ", a, b);
+                        break;
+                case 3:
+                        n += (size_t)snprintf(text + n, size - n, "center_crop(%u:%u) ", a, b);
+                        break;
+                default:
+                        n += (size_t)snprintf(text + n, size - n, "hflip ");
+                }
+        }
+}
+
+START_TEST(every_box_of_a_plan_lies_where_it_must) {
+        struct philox philox;
+        char text[256];
+
+        philox_init(&philox, 11, 0, 0, 0);
+        for (unsigned n = 0; n < 20000; n++) {
+                uint32_t width = 1 + philox_below(&philox, n % 2 ? 5000 : 10), height = 1 + philox_below(&philox, 5000);
+                uint32_t in_width = width, in_height = height;
+                struct geometry geometry;
+                struct recipe *recipe;
+
+                draw_text(&philox, text, sizeof(text));
+                recipe = parse(text);
+                if (recipe_plan(recipe, width, height, n, 1, 2, &geometry, NULL) == 0) {
+                        uint32_t out_height, out_width;
+
+                        check_box(&geometry.source, width, height);
+                        for (uint32_t i = 0; i < geometry.n_stages; i++) {
+                                check_stage(&geometry.stages[i], in_width, in_height);
+                                in_width = geometry.stages[i].canvas_width;
+                                in_height = geometry.stages[i].canvas_height;
+                        }
+                        if (geometry.width != in_width || geometry.height != in_height)
+                                ck_abort_msg("%s: size of the result", text);
+                        if (recipe_output(recipe, &out_height, &out_width) == 0 &&
+                            (out_height != geometry.height || out_width != geometry.width))
+                                ck_abort_msg("%s: recipe_output() and the plan disagree", text);
+                }
+                recipe_free(recipe);
+        }
+}
+END_TEST
+
+/* ---- pixels ------------------------------------------------------------------------------------------------------------------ */
+
+/* A picture whose every pixel says where it is, in memory that ends with its last byte. */
+static uint8_t *make_picture(uint32_t width, uint32_t height) {
+        uint8_t *pixels = malloc((size_t)width * height * 3);
+
+        for (uint32_t y = 0; y < height; y++)
+                for (uint32_t x = 0; x < width; x++) {
+                        uint8_t *pixel = pixels + ((size_t)y * width + x) * 3;
+
+                        pixel[0] = (uint8_t)(x + 1);
+                        pixel[1] = (uint8_t)(y + 1);
+                        pixel[2] = (uint8_t)(1 + x / 200 + y / 200 * 16);
+                }
+        return pixels;
+}
+
+#define GUARD 32u /* bytes between rows that nobody may write */
+
+static uint8_t *apply(struct workspace *workspace, const char *text, const uint8_t *pixels, uint32_t width, uint32_t height,
+                      struct geometry *geometry) {
+        struct recipe *recipe = parse(text);
+        struct view view;
+        uint8_t *out, *packed;
+        size_t stride;
+
+        ck_assert_int_eq(recipe_plan(recipe, width, height, 1, 2, 3, geometry, NULL), 0);
+        view = (struct view){
+                .pixels = pixels + ((size_t)geometry->source.y * width + geometry->source.x) * 3,
+                .stride = (size_t)width * 3,
+                .width = geometry->source.width,
+                .height = geometry->source.height,
+        };
+        stride = (size_t)geometry->width * 3 + GUARD;
+        out = malloc(stride * geometry->height);
+        packed = malloc((size_t)geometry->width * 3 * geometry->height);
+        memset(out, 0xa5, stride * geometry->height);
+        ck_assert_int_eq(recipe_apply(workspace, geometry, &view, out, stride, NULL), 0);
+        for (uint32_t y = 0; y < geometry->height; y++) {
+                const uint8_t *row = out + y * stride;
+
+                memcpy(packed + (size_t)y * geometry->width * 3, row, (size_t)geometry->width * 3);
+                for (size_t i = 0; i < GUARD; i++)
+                        if (row[geometry->width * 3 + i] != 0xa5)
+                                ck_abort_msg("%s: written beside row %u", text, y);
+        }
+        free(out);
+        recipe_free(recipe);
+        return packed;
+}
+
+static struct workspace *new_workspace(void) {
+        struct workspace *workspace = NULL;
+
+        ck_assert_int_eq(workspace_new(RESIZE_CODE_BEST, &workspace, NULL), 0);
+        return workspace;
+}
+
+START_TEST(steps_without_resampling_move_pixels_and_nothing_else) {
+        struct workspace *workspace = new_workspace();
+        uint8_t *pixels = make_picture(20, 10), *out;
+        struct geometry geometry;
+
+        out = apply(workspace, "decode", pixels, 20, 10, &geometry);
+        ck_assert_mem_eq(out, pixels, 20 * 10 * 3);
+        free(out);
+
+        out = apply(workspace, "hflip(1)", pixels, 20, 10, &geometry);
+        for (uint32_t x = 0; x < 20; x++)
+                ck_assert_mem_eq(out + x * 3, pixels + (19 - x) * 3, 3);
+        free(out);
+
+        out = apply(workspace, "center_crop(4:7)", pixels, 20, 10, &geometry); /* (20 - 7) / 2 = 6.5: to even, 6 */
+        ck_assert_mem_eq(out, pixels + (3 * 20 + 6) * 3, 7 * 3);
+        ck_assert_mem_eq(out + 3 * 7 * 3, pixels + (6 * 20 + 6) * 3, 7 * 3);
+        free(out);
+
+        free(pixels);
+        workspace_free(workspace);
+}
+END_TEST
+
+START_TEST(a_small_picture_gets_a_black_border_also_mirrored) {
+        struct workspace *workspace = new_workspace();
+        uint8_t *pixels = make_picture(2, 1), *out;
+        static const uint8_t black[3] = {};
+        struct geometry geometry;
+
+        out = apply(workspace, "center_crop(4:5)", pixels, 2, 1, &geometry); /* 1 column left, 2 right; 1 row above, 2 below */
+        for (uint32_t i = 0; i < 20; i++)
+                ck_assert_mem_eq(out + i * 3, i == 6 ? pixels : i == 7 ? pixels + 3 : black, 3);
+        free(out);
+
+        out = apply(workspace, "center_crop(4:5) hflip(1)", pixels, 2, 1, &geometry);
+        for (uint32_t i = 0; i < 20; i++)
+                ck_assert_mem_eq(out + i * 3, i == 8 ? pixels : i == 7 ? pixels + 3 : black, 3);
+        free(out);
+
+        out = apply(workspace, "hflip(1) center_crop(4:5)", pixels, 2, 1, &geometry);
+        for (uint32_t i = 0; i < 20; i++)
+                ck_assert_mem_eq(out + i * 3, i == 7 ? pixels : i == 6 ? pixels + 3 : black, 3);
+        free(out);
+
+        /* A crop that holds nothing but border. */
+        out = apply(workspace, "center_crop(1:4) center_crop(1)", pixels, 1, 1, &geometry);
+        ck_assert_mem_eq(out, black, 3);
+        free(out);
+        free(pixels);
+        workspace_free(workspace);
+}
+END_TEST
+
+/* Folding steps into stages changes no pixel: each pipeline equals its steps, applied one by one. */
+START_TEST(a_pipeline_equals_its_steps_one_by_one) {
+        static const char *const steps[] = { "resize(37)",         "resize(20:50, interpolation=lanczos)", "center_crop(30)",
+                                             "center_crop(60:25)", "hflip(1)",                             "resize(64:64)" };
+        struct workspace *workspace = new_workspace();
+        struct philox philox;
+
+        philox_init(&philox, 12, 0, 0, 0);
+        for (unsigned n = 0; n < 1000; n++) {
+                uint32_t width = 1 + philox_below(&philox, 90), height = 1 + philox_below(&philox, 90);
+                uint8_t *whole = make_picture(width, height), *by_steps = make_picture(width, height);
+                struct geometry geometry = { .width = width, .height = height };
+                unsigned n_steps = 1 + philox_below(&philox, 5);
+                char text[256] = "";
+                uint8_t *out;
+
+                for (unsigned i = 0; i < n_steps; i++) {
+                        const char *step = steps[philox_below(&philox, 6)];
+
+                        strcat(strcat(text, step), " ");
+                        out = apply(workspace, step, by_steps, geometry.width, geometry.height, &geometry);
+                        free(by_steps);
+                        by_steps = out;
+                }
+                out = apply(workspace, text, whole, width, height, &geometry);
+                ck_assert_msg(memcmp(out, by_steps, (size_t)geometry.width * geometry.height * 3) == 0, "%u x %u: %s", width,
+                              height, text);
+                free(out);
+                free(by_steps);
+                free(whole);
+        }
+        workspace_free(workspace);
+}
+END_TEST
+
+int main(void) {
+        Suite *suite = suite_create("recipe");
+        TCase *tcase = tcase_create("recipe");
+        SRunner *runner;
+        int n_failed;
+
+        tcase_set_timeout(tcase, 60);
+        tcase_add_test(tcase, a_text_has_one_normal_spelling);
+        tcase_add_loop_test(tcase, a_mistake_is_told_with_its_column_and_what_was_expected, 0,
+                            (int)(sizeof(MISTAKES) / sizeof(MISTAKES[0])));
+        tcase_add_test(tcase, a_text_that_is_too_long_is_refused_with_the_limit);
+        tcase_add_test(tcase, the_longest_pipeline_fits_and_one_step_more_is_refused);
+        tcase_add_test(tcase, the_output_size_is_known_unless_it_depends_on_the_picture);
+        tcase_add_test(tcase, sizes_and_centres_are_torchvisions);
+        tcase_add_test(tcase, a_step_draws_from_the_stream_of_its_place);
+        tcase_add_test(tcase, a_picture_taken_as_it_is_needs_no_copy_and_anything_else_does);
+        tcase_add_test(tcase, a_resize_beyond_the_limits_is_refused_with_the_numbers);
+        tcase_add_test(tcase, every_box_of_a_plan_lies_where_it_must);
+        tcase_add_test(tcase, steps_without_resampling_move_pixels_and_nothing_else);
+        tcase_add_test(tcase, a_small_picture_gets_a_black_border_also_mirrored);
+        tcase_add_test(tcase, a_pipeline_equals_its_steps_one_by_one);
+        suite_add_tcase(suite, tcase);
+        runner = srunner_create(suite);
+        srunner_run_all(runner, CK_ENV);
+        n_failed = srunner_ntests_failed(runner);
+        srunner_free(runner);
+        return n_failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
