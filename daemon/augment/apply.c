@@ -10,7 +10,7 @@
 
 struct workspace {
         struct resizer *resizer;
-        uint8_t *between[2];       /* canvases of odd and even stages, all but the last */
+        uint8_t *between[2]; /* canvases of odd and even stages, all but the last */
         size_t n_between_bytes[2];
 };
 
@@ -90,8 +90,8 @@ static int apply_stage(struct workspace *workspace, const struct stage *stage, c
                 blacken_around(stage, &place, out, stride);
         if (place.width == 0)
                 return 0;
-        return resizer_run(workspace->resizer, source, &job, out + place.y * stride + (size_t)place.x * PIXEL_BYTES, stride,
-                           why);
+        return resizer_run(workspace->resizer, source, &job, out + place.y * stride + (size_t)place.x * PIXEL_BYTES,
+                           stride, why);
 }
 
 static struct view view_of(const struct view *view, const struct box *box) {

@@ -23,8 +23,8 @@ static int shown_length(const char *text) {
 static int refuse(const struct argument *argument, const char *text, const char *expected, struct why *why) {
         if (*text == '\0')
                 return why_set(why, -EINVAL, "the text ends where %s should be; expected %s", argument->name, expected);
-        return why_set(why, -EINVAL, "%s: \"%.*s\" is not what is expected: %s", argument->name, shown_length(text), text,
-                       expected);
+        return why_set(why, -EINVAL, "%s: \"%.*s\" is not what is expected: %s", argument->name, shown_length(text),
+                       text, expected);
 }
 
 /* Reads n characters as a plain decimal number: no hexadecimal, no "inf", no "nan". */

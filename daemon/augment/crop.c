@@ -25,8 +25,8 @@ static void crop_fallback(uint32_t width, uint32_t height, struct range ratio, s
         *ret_box = box;
 }
 
-void crop_random_resized(struct philox *philox, uint32_t width, uint32_t height, struct range scale,
-                         struct range ratio, struct box *ret_box) {
+void crop_random_resized(struct philox *philox, uint32_t width, uint32_t height, struct range scale, struct range ratio,
+                         struct box *ret_box) {
         double area = (double)((uint64_t)width * height);
         struct range log_ratio = { log(ratio.from), log(ratio.to) };
 

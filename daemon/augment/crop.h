@@ -11,11 +11,11 @@ struct range {
         double from, to;
 };
 
-/* RandomResizedCrop's box: `scale` is the share of the picture's area, `ratio` width through height. Ten attempts to draw
- * one that fits, then the central crop that comes nearest. torchvision's algorithm with the stream's numbers instead of
- * torch's, in float64. The box is never empty. */
-void crop_random_resized(struct philox *philox, uint32_t width, uint32_t height, struct range scale,
-                         struct range ratio, struct box *ret_box);
+/* RandomResizedCrop's box: `scale` is the share of the picture's area, `ratio` width through height. Ten attempts to
+ * draw one that fits, then the central crop that comes nearest. torchvision's algorithm with the stream's numbers
+ * instead of torch's, in float64. The box is never empty. */
+void crop_random_resized(struct philox *philox, uint32_t width, uint32_t height, struct range scale, struct range ratio,
+                         struct box *ret_box);
 
 /* Resize(size): the short side becomes `size`, the long one keeps the shape, cut to whole pixels. A strip of
  * 1 x 100,000 pixels gets a long side of millions, hence 64 bits. */
@@ -24,5 +24,6 @@ void crop_resize_short(uint32_t width, uint32_t height, uint32_t size, uint64_t 
 /* CenterCrop along one axis: where the crop of `target` pixels begins in `length` (>= target) pixels; half to even. */
 uint32_t crop_center_offset(uint32_t length, uint32_t target);
 
-/* CenterCrop pads with zeros first where the picture is smaller (`length` < `target`): how many on the left or on top. */
+/* CenterCrop pads with zeros first where the picture is smaller (`length` < `target`): how many on the left or on top.
+ */
 uint32_t crop_center_padding(uint32_t length, uint32_t target);

@@ -3,9 +3,9 @@
 /* Multipliers and key increments of the paper. */
 #define MULTIPLIER_0 0xd2511f53u
 #define MULTIPLIER_1 0xcd9e8d57u
-#define WEYL_0 0x9e3779b9u
-#define WEYL_1 0xbb67ae85u
-#define N_ROUNDS 10u
+#define WEYL_0       0x9e3779b9u
+#define WEYL_1       0xbb67ae85u
+#define N_ROUNDS     10u
 
 void philox_block(const uint32_t counter[4], const uint32_t key[2], uint32_t ret_words[4]) {
         uint32_t a = counter[0], b = counter[1], c = counter[2], d = counter[3];

@@ -1,9 +1,9 @@
 /* augment/philox.h: random numbers that belong to a sample.
  *
- * Philox4x32-10 (Salmon, Moraes, Dror, Shaw: "Parallel random numbers: as easy as 1, 2, 3", 2011) turns a counter into four
- * random words. The counter holds epoch, sample and step of the pipeline, the key is the seed: so what a sample's step
- * draws depends on nothing else, neither on the number of workers, ranks or jobs nor on what was drawn before. No state
- * is kept, and a sample can be made again alone. */
+ * Philox4x32-10 (Salmon, Moraes, Dror, Shaw: "Parallel random numbers: as easy as 1, 2, 3", 2011) turns a counter into
+ * four random words. The counter holds epoch, sample and step of the pipeline, the key is the seed: so what a sample's
+ * step draws depends on nothing else, neither on the number of workers, ranks or jobs nor on what was drawn before. No
+ * state is kept, and a sample can be made again alone. */
 #pragma once
 
 #include <stdint.h>

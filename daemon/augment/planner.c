@@ -121,7 +121,8 @@ static int begin_next(struct planner *planner, struct why *why) {
         if ((uint64_t)width * height > RECIPE_BETWEEN_PIXELS_MAX)
                 return why_set(why, -EFBIG,
                                "%" PRIu32 " x %" PRIu32 " pixels between two steps of the pipeline are above the limit"
-                               " of %llu pixels", width, height, RECIPE_BETWEEN_PIXELS_MAX);
+                               " of %llu pixels",
+                               width, height, RECIPE_BETWEEN_PIXELS_MAX);
         fold_window(current(planner));
         begin_stage(planner, width, height);
         return 0;

@@ -1,5 +1,5 @@
-/* augment/planner.h: folds what the steps do to a picture's geometry into as few stages as give the same pixels. Private to
- * this floor.
+/* augment/planner.h: folds what the steps do to a picture's geometry into as few stages as give the same pixels.
+ * Private to this floor.
  *
  * Crops, padding and mirroring commute with each other if their numbers are adjusted, and a crop behind a resize is a
  * window of it. Two resizes do not fold (each rounds), nor does a resize behind padding or mirroring: they begin a new
@@ -26,7 +26,8 @@ void planner_crop(struct planner *planner, const struct box *box);
 void planner_pad(struct planner *planner, uint32_t width, uint32_t height, uint32_t x, uint32_t y);
 
 /* Resamples it to width x height; nothing if it has that size. -EFBIG above the limits of recipe.h. */
-int planner_resize(struct planner *planner, uint64_t width, uint64_t height, enum resize_filter filter, struct why *why);
+int planner_resize(struct planner *planner, uint64_t width, uint64_t height, enum resize_filter filter,
+                   struct why *why);
 
 /* Mirrors it left to right. */
 void planner_flip(struct planner *planner);

@@ -17,7 +17,7 @@ static const struct step_type *const STEPS[] = {
         &step_hflip,
 };
 
-#define STEP_NAMES "random_resized_crop, resize, center_crop, hflip, decode, raw"
+#define STEP_NAMES      "random_resized_crop, resize, center_crop, hflip, decode, raw"
 #define NORMAL_TEXT_MAX (DLP_STEPS_MAX * 256u) /* bytes: a step with all its arguments has at most 180 */
 
 struct step {
@@ -32,7 +32,7 @@ struct recipe {
         char text[NORMAL_TEXT_MAX];
 };
 
-/* ---- reading ------------------------------------------------------------------------------------------------------------ */
+/* ---- reading --------------------------------------------------------------------------------------------------- */
 
 struct reader {
         const char *text; /* from its beginning, for columns */
@@ -79,7 +79,7 @@ static const struct step_type *find_step(const char *word, size_t n) {
         return NULL;
 }
 
-/* ---- arguments of a step ------------------------------------------------------------------------------------------------- */
+/* ---- arguments of a step --------------------------------------------------------------------------------------- */
 
 static unsigned count_arguments(const struct step_type *type) {
         unsigned n = 0;
@@ -119,7 +119,8 @@ static int read_value(struct reader *reader, const struct step_type *type, unsig
 }
 
 /* Finds which argument comes next: the named one, or the next in sequence. Leaves the reader at its value. */
-static int read_key(struct reader *reader, const struct step_type *type, unsigned *next, bool *named, unsigned *ret_idx) {
+static int read_key(struct reader *reader, const struct step_type *type, unsigned *next, bool *named,
+                    unsigned *ret_idx) {
         unsigned n_arguments = count_arguments(type);
         size_t n_word = word_length(reader->at);
         const char *equals = reader->at + n_word + strspn(reader->at + n_word, " \t");
@@ -190,7 +191,7 @@ static int fill_defaults(const struct reader *reader, const char *word, struct s
         return 0;
 }
 
-/* ---- steps ------------------------------------------------------------------------------------------------------------------ */
+/* ---- steps ----------------------------------------------------------------------------------------------------- */
 
 static int read_step(struct reader *reader, const struct step_type *type, const char *word, struct recipe *recipe) {
         struct step *step = &recipe->steps[recipe->n_steps];
@@ -226,7 +227,8 @@ static int read_mode(struct reader *reader, const char *word, size_t n_word, uns
                 reader->at++;
                 skip_blanks(reader);
                 if (*reader->at != ')')
-                        return refuse_here(reader, is_raw ? "\")\": raw has no arguments" : "\")\": decode has no arguments");
+                        return refuse_here(reader,
+                                           is_raw ? "\")\": raw has no arguments" : "\")\": decode has no arguments");
                 reader->at++;
         }
         recipe->kind = is_raw ? RECIPE_RAW : RECIPE_PIXELS;
@@ -243,7 +245,8 @@ static int read_one(struct reader *reader, unsigned place, struct recipe *recipe
         if (recipe->kind == RECIPE_RAW)
                 return why_set(reader->why, -EINVAL,
                                "pipeline, column %zu: \"%.*s\" behind \"raw\", which hands out the encoded bytes and"
-                               " stands alone", column(reader, word), shown(n_word), word);
+                               " stands alone",
+                               column(reader, word), shown(n_word), word);
         reader->at += n_word;
         if (type)
                 return read_step(reader, type, word, recipe);
@@ -272,7 +275,7 @@ static int read_all(struct reader *reader, struct recipe *recipe) {
         return 0;
 }
 
-/* ---- the normal text ---------------------------------------------------------------------------------------------------------- */
+/* ---- the normal text ------------------------------------------------------------------------------------------- */
 
 static void print_step(const struct step *step, char *text, size_t size) {
         const struct step_type *type = step->type;
@@ -303,7 +306,7 @@ static void print_recipe(struct recipe *recipe) {
         }
 }
 
-/* ---- outside -------------------------------------------------------------------------------------------------------------------- */
+/* ---- outside --------------------------------------------------------------------------------------------------- */
 
 int recipe_parse(const char *text, struct recipe **ret_recipe, struct why *why) {
         _cleanup_(recipe_freep) struct recipe *recipe = NULL;

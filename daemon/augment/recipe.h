@@ -2,9 +2,9 @@
  *
  *      random_resized_crop(224, scale=0.08:1) hflip(0.5)
  *
- * Steps stand one behind the other, separated by blanks; each is name(argument, key=value), with torchvision's meaning and
- * defaults. Lone `raw` hands out the encoded bytes, lone `decode` the pixels as they are; `decode` may also be written in
- * front of other steps, where it says nothing. The steps and their arguments are the table in recipe.c.
+ * Steps stand one behind the other, separated by blanks; each is name(argument, key=value), with torchvision's meaning
+ * and defaults. Lone `raw` hands out the encoded bytes, lone `decode` the pixels as they are; `decode` may also be
+ * written in front of other steps, where it says nothing. The steps and their arguments are the table in recipe.c.
  *
  * A sample goes through a recipe in two phases, because a crop is drawn from the size in the header, before anything is
  * decoded:
@@ -25,12 +25,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define RECIPE_SIZE_MAX 16384u                  /* pixels a side that may be asked for: above any network's input */
-#define RECIPE_RESAMPLED_SIDE_MAX (1u << 20)    /* pixels a side of what a resize reads or makes: bounds its tables */
-#define RECIPE_BETWEEN_PIXELS_MAX (1ull << 26)  /* pixels between two stages: 192 MiB of a worker's memory */
+#define RECIPE_SIZE_MAX           16384u       /* pixels a side that may be asked for: above any network's input */
+#define RECIPE_RESAMPLED_SIDE_MAX (1u << 20)   /* pixels a side of what a resize reads or makes: bounds its tables */
+#define RECIPE_BETWEEN_PIXELS_MAX (1ull << 26) /* pixels between two stages: 192 MiB of a worker's memory */
 
 enum recipe_kind {
-        RECIPE_RAW,    /* the encoded bytes, untouched: nothing to plan */
+        RECIPE_RAW, /* the encoded bytes, untouched: nothing to plan */
         RECIPE_PIXELS,
 };
 
@@ -45,44 +45,45 @@ void recipe_freep(struct recipe **recipe);
 
 enum recipe_kind recipe_kind(const struct recipe *recipe);
 
-/* The recipe in its one normal spelling, with all defaults written out. Equal texts do equal things. Owned by the recipe. */
+/* The recipe in its one normal spelling, with all defaults written out. Equal texts do equal things. Owned by the
+ * recipe. */
 const char *recipe_text(const struct recipe *recipe);
 
 /* The size that every sample has in the end. Returns 0; RECIPE_VARIES (positive) if it depends on the picture. */
 #define RECIPE_VARIES 1
 int recipe_output(const struct recipe *recipe, uint32_t *ret_height, uint32_t *ret_width);
 
-/* ---- phase one ------------------------------------------------------------------------------------------------------ */
+/* ---- phase one ------------------------------------------------------------------------------------------------- */
 
-/* Source box -> resampled to width x height -> window of that -> pasted onto a black canvas -> mirrored. Most stages leave
- * out most of it. */
+/* Source box -> resampled to width x height -> window of that -> pasted onto a black canvas -> mirrored. Most stages
+ * leave out most of it. */
 struct stage {
-        struct box source;             /* within what the stage before made (the first: within the picture) */
-        uint32_t width, height;        /* equal to the source box's: no resampling */
+        struct box source;      /* within what the stage before made (the first: within the picture) */
+        uint32_t width, height; /* equal to the source box's: no resampling */
         enum resize_filter filter;
-        struct box window;             /* empty if all of it was cropped away: then the canvas stays black */
+        struct box window; /* empty if all of it was cropped away: then the canvas stays black */
         uint32_t canvas_width, canvas_height;
-        uint32_t paste_x, paste_y;     /* the window's corner on the canvas, before mirroring */
+        uint32_t paste_x, paste_y; /* the window's corner on the canvas, before mirroring */
         bool flip;
 };
 
 struct geometry {
-        struct box source;             /* what the decoder has to give: the first stage's source */
-        uint32_t width, height;        /* of the result */
-        bool is_copy;                  /* the whole picture unchanged: the decoder may write the result itself */
+        struct box source;      /* what the decoder has to give: the first stage's source */
+        uint32_t width, height; /* of the result */
+        bool is_copy;           /* the whole picture unchanged: the decoder may write the result itself */
         uint32_t n_stages;
         struct stage stages[DLP_STEPS_MAX + 1]; /* a resizing step begins at most one */
 };
 
-/* Draws and plans for a picture of this size (at least 1 x 1). What is drawn depends on seed, epoch, sample and the place
- * of the step in the text, on nothing else. -EFBIG if a resize would make or read more than the limits above. */
+/* Draws and plans for a picture of this size (at least 1 x 1). What is drawn depends on seed, epoch, sample and the
+ * place of the step in the text, on nothing else. -EFBIG if a resize would make or read more than the limits above. */
 int recipe_plan(const struct recipe *recipe, uint32_t width, uint32_t height, uint64_t seed, uint32_t epoch,
                 uint64_t sample, struct geometry *ret_geometry, struct why *why);
 
-/* ---- phase two ------------------------------------------------------------------------------------------------------ */
+/* ---- phase two ------------------------------------------------------------------------------------------------- */
 
-/* What a worker needs to apply recipes: a resizer and the pixels between stages, kept from sample to sample. Of one thread
- * at a time. */
+/* What a worker needs to apply recipes: a resizer and the pixels between stages, kept from sample to sample. Of one
+ * thread at a time. */
 struct workspace;
 
 int workspace_new(enum resize_code code, struct workspace **ret_workspace, struct why *why);
@@ -94,7 +95,7 @@ void workspace_freep(struct workspace **workspace);
 /* What it holds at present, for accounting. */
 size_t workspace_bytes(const struct workspace *workspace);
 
-/* Executes a plan. `source` shows the pixels of geometry->source. Writes geometry->height rows of geometry->width pixels,
- * `stride` bytes apart, and not a byte between or beside them. -ENOMEM; else 0. */
+/* Executes a plan. `source` shows the pixels of geometry->source. Writes geometry->height rows of geometry->width
+ * pixels, `stride` bytes apart, and not a byte between or beside them. -ENOMEM; else 0. */
 int recipe_apply(struct workspace *workspace, const struct geometry *geometry, const struct view *source, uint8_t *out,
                  size_t stride, struct why *why);

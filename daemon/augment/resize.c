@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- filters ----------------------------------------------------------------------------------------------------------- */
+/* ---- filters --------------------------------------------------------------------------------------------------- */
 
 /* Operations and their sequence are Pillow's, the odd float constants of the Hamming window included: another sequence
  * would give other last bits. This file must not be compiled with contraction to fused operations. */
@@ -71,12 +71,12 @@ const char *const RESIZE_FILTER_NAMES[N_RESIZE_FILTERS] = {
         [RESIZE_BICUBIC] = "bicubic", [RESIZE_LANCZOS] = "lanczos",
 };
 
-/* ---- weights of an axis -------------------------------------------------------------------------------------------------- */
+/* ---- weights of an axis ---------------------------------------------------------------------------------------- */
 
 /* What an axis was made for. Two equal ones share their weights: pictures of one size come in rows. */
 struct axis_key {
-        uint32_t n_source, n_outputs;     /* whole lengths */
-        uint32_t window_first, window_n;  /* the outputs wanted */
+        uint32_t n_source, n_outputs;    /* whole lengths */
+        uint32_t window_first, window_n; /* the outputs wanted */
         enum resize_filter filter;
         bool flip;
 };
@@ -84,7 +84,7 @@ struct axis_key {
 struct axis {
         struct axis_key key;
         struct resize_axis weights;
-        double *unscaled;  /* [n_taps] of one output, before they are made to add up to 1 */
+        double *unscaled; /* [n_taps] of one output, before they are made to add up to 1 */
         size_t n_outputs_max, n_weights_max, n_taps_max; /* what the arrays have room for */
 };
 
@@ -98,8 +98,8 @@ static void axis_fini(struct axis *axis) {
 }
 
 static size_t axis_bytes(const struct axis *axis) {
-        return axis->n_outputs_max * 2 * sizeof(uint32_t) + axis->n_weights_max * (sizeof(int32_t) + 2 * sizeof(int16_t)) +
-               axis->n_taps_max * sizeof(double);
+        return axis->n_outputs_max * 2 * sizeof(uint32_t) +
+               axis->n_weights_max * (sizeof(int32_t) + 2 * sizeof(int16_t)) + axis->n_taps_max * sizeof(double);
 }
 
 /* Replaces an array by one of n elements. The content is lost, also if there is no memory for the new one. */
@@ -122,7 +122,8 @@ static int axis_reserve(struct axis *axis, size_t n_outputs, size_t n_taps) {
                 axis->n_outputs_max = n_outputs;
         }
         if (n_outputs * n_taps > axis->n_weights_max) {
-                size_t n = n_outputs * n_taps + n_outputs * n_taps / 4; /* some more, or random crops would allocate often */
+                size_t n = n_outputs * n_taps +
+                           n_outputs * n_taps / 4; /* some more, or random crops would allocate often */
 
                 axis->n_weights_max = 0;
                 if (replace(&weights->whole, n, sizeof(*weights->whole)) < 0 ||
@@ -219,20 +220,20 @@ static int axis_prepare(struct axis *axis, const struct axis_key *key) {
         return 0;
 }
 
-/* ---- the resizer ----------------------------------------------------------------------------------------------------------- */
+/* ---- the resizer ----------------------------------------------------------------------------------------------- */
 
-/* Between the passes only as many rows are kept as an output row needs, so that they stay in the first cache: row y of the
- * source is in place y & ring_mask. */
+/* Between the passes only as many rows are kept as an output row needs, so that they stay in the first cache: row y of
+ * the source is in place y & ring_mask. */
 struct resizer {
         const struct resize_kernels *kernels;
         struct axis horizontal, vertical;
-        uint8_t *ring;          /* ring_mask + 1 rows of ring_stride bytes */
+        uint8_t *ring; /* ring_mask + 1 rows of ring_stride bytes */
         size_t n_ring_bytes;
         size_t ring_stride;
         uint32_t ring_mask;
-        uint8_t *padded;        /* RESIZE_ROWS_AT_ONCE source rows with room behind them: see readable_row() */
+        uint8_t *padded; /* RESIZE_ROWS_AT_ONCE source rows with room behind them: see readable_row() */
         size_t n_padded_bytes;
-        const uint8_t **rows;   /* of one output row */
+        const uint8_t **rows; /* of one output row */
         size_t n_rows_max;
 };
 
@@ -318,8 +319,8 @@ static void flip_row(const uint8_t *source, uint8_t *out, uint32_t width) {
                 memcpy(out + (size_t)x * PIXEL_BYTES, source + (size_t)(width - 1 - x) * PIXEL_BYTES, PIXEL_BYTES);
 }
 
-/* A source row of which n_read_bytes may be read: the row itself where that ends before the view's last byte, so for all
- * but the last few rows; a copy of it where it does not. */
+/* A source row of which n_read_bytes may be read: the row itself where that ends before the view's last byte, so for
+ * all but the last few rows; a copy of it where it does not. */
 static const uint8_t *readable_row(struct resizer *resizer, const struct view *source, uint32_t y, uint32_t idx_copy) {
         size_t n_read = resizer->horizontal.weights.n_read_bytes, n_row = (size_t)source->width * PIXEL_BYTES;
         size_t n_left = (source->height - 1 - y) * source->stride + n_row;
@@ -334,7 +335,8 @@ static const uint8_t *readable_row(struct resizer *resizer, const struct view *s
         return copy;
 }
 
-/* Resamples the rows from y on into the ring, RESIZE_ROWS_AT_ONCE of them; the last row stands in for those below it. */
+/* Resamples the rows from y on into the ring, RESIZE_ROWS_AT_ONCE of them; the last row stands in for those below it.
+ */
 static void resample_rows(struct resizer *resizer, const struct view *source, uint32_t y) {
         const uint8_t *from[RESIZE_ROWS_AT_ONCE];
         uint8_t *to[RESIZE_ROWS_AT_ONCE];
@@ -348,10 +350,14 @@ static void resample_rows(struct resizer *resizer, const struct view *source, ui
         resizer->kernels->rows(&resizer->horizontal.weights, from, to);
 }
 
-/* ---- the passes ------------------------------------------------------------------------------------------------------------- */
+/* ---- the passes ------------------------------------------------------------------------------------------------ */
 
 /* How the rows that the vertical pass adds up come about. */
-enum row_source { ROWS_IN_PLACE, ROWS_FLIPPED, ROWS_RESAMPLED };
+enum row_source {
+        ROWS_IN_PLACE,
+        ROWS_FLIPPED,
+        ROWS_RESAMPLED
+};
 
 static enum row_source choose_row_source(const struct view *source, const struct resize_job *job) {
         if (job->width != source->width)

@@ -1,13 +1,13 @@
 /* augment/resize.h: resampling with the very bits of Pillow's Image.resize() for 8-bit RGB.
  *
  * The method (docs of Pillow, src/libImaging/Resample.c is the reference for its results): each output pixel is a
- * weighted sum of the source pixels below a filter, first along the rows, then along the columns; weights are computed in
- * float64 and kept as integers with 22 binary digits; each of the two passes rounds and clips to 8 bits. All integer sums
- * are exact, so any sequence of summation gives the same bits, which is what the SIMD form lives on.
+ * weighted sum of the source pixels below a filter, first along the rows, then along the columns; weights are computed
+ * in float64 and kept as integers with 22 binary digits; each of the two passes rounds and clips to 8 bits. All integer
+ * sums are exact, so any sequence of summation gives the same bits, which is what the SIMD form lives on.
  *
  * What is resampled is a view, whose edges are the picture's edges: pixels outside are never looked at. (So crop, then
- * resize, as torchvision does; not Pillow's resize(box=...).) Only a window of the output is computed, mirrored if asked:
- * a centre crop and a flip after a resize cost nothing. */
+ * resize, as torchvision does; not Pillow's resize(box=...).) Only a window of the output is computed, mirrored if
+ * asked: a centre crop and a flip after a resize cost nothing. */
 #pragma once
 
 #include "daemon/base/box.h"
@@ -40,7 +40,7 @@ struct resize_job {
         uint32_t width, height; /* of the whole output, at least 1 */
         struct box window;      /* the part of it to compute: not empty, within it */
         enum resize_filter filter;
-        bool flip;              /* mirror the window, left to right */
+        bool flip; /* mirror the window, left to right */
 };
 
 /* Owns tables and rows, which grow on demand and are kept: nothing is allocated once the sizes have been seen. Of one

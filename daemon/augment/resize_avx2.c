@@ -1,7 +1,7 @@
 /* augment/resize_avx2.c: the loops with AVX2: two taps an instruction, four rows for each load of the weights.
  *
- * sum(pixel * k) = (sum(pixel * high) << 12) + sum(pixel * low), and each of these sums is exact in 32 bits, so the bits
- * are those of the scalar form. Chosen at run time; other machines compile the last lines only. */
+ * sum(pixel * k) = (sum(pixel * high) << 12) + sum(pixel * low), and each of these sums is exact in 32 bits, so the
+ * bits are those of the scalar form. Chosen at run time; other machines compile the last lines only. */
 #include "daemon/augment/resize_kernels.h"
 
 #include "daemon/base/box.h"
@@ -12,9 +12,10 @@
 
 #define AVX2 __attribute__((target("avx2")))
 
-/* ---- along x --------------------------------------------------------------------------------------------------------- */
+/* ---- along x --------------------------------------------------------------------------------------------------- */
 
-/* The weights of four taps: high and low parts, laid out so that each lane of four words multiplies one pair of taps. */
+/* The weights of four taps: high and low parts, laid out so that each lane of four words multiplies one pair of taps.
+ */
 struct weights {
         __m256i high, low;
 };
@@ -32,8 +33,8 @@ AVX2 static inline struct weights load_weights(const int16_t *split) {
 
 /* Four pixels as words: lane 0 has R0 R1 G0 G1 B0 B1 0 0, lane 1 the same of pixels 2 and 3. Reads 16 bytes. */
 AVX2 static inline __m256i load_pixels(const uint8_t *pixels) {
-        const __m256i spread = _mm256_setr_epi8(0, -1, 3, -1, 1, -1, 4, -1, 2, -1, 5, -1, -1, -1, -1, -1,
-                                                6, -1, 9, -1, 7, -1, 10, -1, 8, -1, 11, -1, -1, -1, -1, -1);
+        const __m256i spread = _mm256_setr_epi8(0, -1, 3, -1, 1, -1, 4, -1, 2, -1, 5, -1, -1, -1, -1, -1, 6, -1, 9, -1,
+                                                7, -1, 10, -1, 8, -1, 11, -1, -1, -1, -1, -1);
 
         return _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)pixels)), spread);
 }
@@ -49,8 +50,8 @@ AVX2 static inline void store_pixel(uint8_t *out, int pixel) {
         memcpy(out, &pixel, 4); /* the fourth byte is overwritten by the next pixel, or lies in the slack */
 }
 
-AVX2 static inline __attribute__((always_inline)) void rows_of(const struct resize_axis *axis, const uint8_t *const source[4],
-                                                               uint8_t *const out[4], uint32_t n_taps) {
+AVX2 static inline __attribute__((always_inline)) void
+rows_of(const struct resize_axis *axis, const uint8_t *const source[4], uint8_t *const out[4], uint32_t n_taps) {
         const __m256i half = _mm256_setr_epi32(RESIZE_HALF, RESIZE_HALF, RESIZE_HALF, 0, 0, 0, 0, 0);
         const int16_t *split = axis->split;
 
@@ -93,7 +94,7 @@ AVX2 static void avx2_rows(const struct resize_axis *axis, const uint8_t *const 
                 rows_of(axis, source, out, axis->n_taps);
 }
 
-/* ---- along y --------------------------------------------------------------------------------------------------------- */
+/* ---- along y --------------------------------------------------------------------------------------------------- */
 
 #define BLOCK 32u /* columns at once */
 
@@ -102,7 +103,8 @@ AVX2 static inline __m256i finish_column(__m256i high, __m256i low) {
 }
 
 /* Two rows at a time: their bytes interleaved, widened to words, each pair multiplied by its pair of weights. */
-AVX2 static inline void column_block(const int16_t *split, uint32_t count, const uint8_t *const *rows, size_t x, uint8_t *out) {
+AVX2 static inline void column_block(const int16_t *split, uint32_t count, const uint8_t *const *rows, size_t x,
+                                     uint8_t *out) {
         const __m256i zero = _mm256_setzero_si256(), half = _mm256_set1_epi32(RESIZE_HALF);
         __m256i high[4] = {}, low[4] = { half, half, half, half };
 
@@ -112,8 +114,10 @@ AVX2 static inline void column_block(const int16_t *split, uint32_t count, const
                 __m256i b = _mm256_loadu_si256((const __m256i *)(row_b + x));
                 __m256i first = _mm256_unpacklo_epi8(a, b), second = _mm256_unpackhi_epi8(a, b);
                 __m256i pairs[4] = {
-                        _mm256_unpacklo_epi8(first, zero), _mm256_unpackhi_epi8(first, zero),
-                        _mm256_unpacklo_epi8(second, zero), _mm256_unpackhi_epi8(second, zero),
+                        _mm256_unpacklo_epi8(first, zero),
+                        _mm256_unpackhi_epi8(first, zero),
+                        _mm256_unpacklo_epi8(second, zero),
+                        _mm256_unpackhi_epi8(second, zero),
                 };
                 const int16_t *weights = split + (size_t)(i & ~3u) * 2 + (i & 3u);
                 int32_t pair_high, pair_low;
@@ -131,8 +135,8 @@ AVX2 static inline void column_block(const int16_t *split, uint32_t count, const
         _mm256_storeu_si256((__m256i *)(out + x), _mm256_packus_epi16(words_0, words_1));
 }
 
-AVX2 static void avx2_column(const struct resize_axis *axis, uint32_t idx_output, const uint8_t *const *rows, uint8_t *out,
-                             size_t n_bytes) {
+AVX2 static void avx2_column(const struct resize_axis *axis, uint32_t idx_output, const uint8_t *const *rows,
+                             uint8_t *out, size_t n_bytes) {
         const int16_t *split = axis->split + (size_t)idx_output * axis->n_taps * 2;
         uint32_t count = axis->count[idx_output];
 

@@ -1,16 +1,16 @@
 /* augment/resize_kernels.h: the inner loops of resize.c, in several forms. Private to this floor.
  *
- * A coefficient k (22 binary digits, |k| < 2^24) is kept twice: whole, and split as k = high * 2^12 + low with both parts
- * in 16 bits, so that SIMD multiplies two taps with one instruction. */
+ * A coefficient k (22 binary digits, |k| < 2^24) is kept twice: whole, and split as k = high * 2^12 + low with both
+ * parts in 16 bits, so that SIMD multiplies two taps with one instruction. */
 #pragma once
 
 #include <stddef.h>
 #include <stdint.h>
 
 #define RESIZE_PRECISION 22 /* 32 bits less 8 of the pixel and 2 of headroom: the sums fit int32 */
-#define RESIZE_SPLIT 12
-#define RESIZE_HALF (1 << (RESIZE_PRECISION - 1))
-#define RESIZE_TAPS 4u      /* taps are padded with zeros to a multiple of this */
+#define RESIZE_SPLIT     12
+#define RESIZE_HALF      (1 << (RESIZE_PRECISION - 1))
+#define RESIZE_TAPS      4u /* taps are padded with zeros to a multiple of this */
 
 /* The weights of one axis, for the outputs of the window, in the sequence in which they are written. */
 struct resize_axis {
@@ -24,8 +24,8 @@ struct resize_axis {
 };
 
 #define RESIZE_ROWS_AT_ONCE 4u
-#define RESIZE_READ_SLACK 4u /* bytes: rows() reads 16 where four pixels are 12 */
-#define RESIZE_OUT_SLACK 1u  /* bytes behind an output row that rows() may overwrite: it stores 4 where a pixel is 3 */
+#define RESIZE_READ_SLACK   4u /* bytes: rows() reads 16 where four pixels are 12 */
+#define RESIZE_OUT_SLACK    1u /* bytes behind an output row that rows() may overwrite: it stores 4 for 3 */
 
 /* One form of the loops. */
 struct resize_kernels {

@@ -1,8 +1,8 @@
 /* augment/step.h: what a step of a pipeline is. Private to this floor.
  *
- * A step is a file step_NAME.c with one struct step_type, and a row of the table in recipe.c. It declares its arguments;
- * reading, checking and printing them is done for all steps alike in arguments.c. A step that moves pixels about says so
- * to the planner (planner.h) and never touches one. */
+ * A step is a file step_NAME.c with one struct step_type, and a row of the table in recipe.c. It declares its
+ * arguments; reading, checking and printing them is done for all steps alike in arguments.c. A step that moves pixels
+ * about says so to the planner (planner.h) and never touches one. */
 #pragma once
 
 #include "daemon/augment/crop.h"
@@ -12,12 +12,12 @@
 #define ARGUMENTS_MAX 4u
 
 enum argument_kind {
-        ARGUMENT_END,          /* behind the last argument */
-        ARGUMENT_SIZE,         /* 224 = 224:224, or height:width */
-        ARGUMENT_SIZE_SHORT,   /* 224 = the short side, width is then 0; or height:width */
-        ARGUMENT_RANGE,        /* from:to */
+        ARGUMENT_END,        /* behind the last argument */
+        ARGUMENT_SIZE,       /* 224 = 224:224, or height:width */
+        ARGUMENT_SIZE_SHORT, /* 224 = the short side, width is then 0; or height:width */
+        ARGUMENT_RANGE,      /* from:to */
         ARGUMENT_NUMBER,
-        ARGUMENT_FILTER,       /* a name out of RESIZE_FILTER_NAMES */
+        ARGUMENT_FILTER, /* a name out of RESIZE_FILTER_NAMES */
 };
 
 struct argument {
@@ -36,8 +36,8 @@ struct value {
 
 struct step_type {
         const char *name;
-        const char *example;                           /* for messages: "random_resized_crop(224)" */
-        struct argument arguments[ARGUMENTS_MAX + 1];  /* positional ones in this sequence */
+        const char *example;                          /* for messages: "random_resized_crop(224)" */
+        struct argument arguments[ARGUMENTS_MAX + 1]; /* positional ones in this sequence */
 
         /* Draws, and tells the planner. */
         int (*plan)(const struct value *values, struct philox *philox, struct planner *planner, struct why *why);

@@ -1,7 +1,9 @@
 /* augment/step_center_crop.c: torchvision's CenterCrop: a picture that is too small gets a black border first. */
 #include "daemon/augment/step.h"
 
-enum { SIZE };
+enum {
+        SIZE
+};
 
 static uint32_t larger(uint32_t a, uint32_t b) {
         return a > b ? a : b;

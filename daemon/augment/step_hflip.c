@@ -1,7 +1,9 @@
 /* augment/step_hflip.c: torchvision's RandomHorizontalFlip. */
 #include "daemon/augment/step.h"
 
-enum { PROBABILITY };
+enum {
+        PROBABILITY
+};
 
 static int plan(const struct value *values, struct philox *philox, struct planner *planner, struct why *why) {
         (void)why;

@@ -1,7 +1,12 @@
 /* augment/step_random_resized_crop.c: torchvision's RandomResizedCrop. */
 #include "daemon/augment/step.h"
 
-enum { SIZE, SCALE, RATIO, INTERPOLATION };
+enum {
+        SIZE,
+        SCALE,
+        RATIO,
+        INTERPOLATION
+};
 
 static int plan(const struct value *values, struct philox *philox, struct planner *planner, struct why *why) {
         struct box box;

@@ -1,14 +1,18 @@
 /* augment/step_resize.c: torchvision's Resize: one number is the short side, two are height and width. */
 #include "daemon/augment/step.h"
 
-enum { SIZE, INTERPOLATION };
+enum {
+        SIZE,
+        INTERPOLATION
+};
 
 static int plan(const struct value *values, struct philox *philox, struct planner *planner, struct why *why) {
         uint64_t width = values[SIZE].width, height = values[SIZE].height;
 
         (void)philox; /* draws nothing */
         if (width == 0)
-                crop_resize_short(planner_width(planner), planner_height(planner), values[SIZE].height, &width, &height);
+                crop_resize_short(planner_width(planner), planner_height(planner), values[SIZE].height, &width,
+                                  &height);
         return planner_resize(planner, width, height, values[INTERPOLATION].filter, why);
 }
 

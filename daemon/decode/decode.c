@@ -15,7 +15,7 @@
 /* One row a format. */
 static const struct format *const FORMATS[] = { &format_jpeg, &format_png, &format_webp };
 
-#define N_FORMATS ARRAY_SIZE(FORMATS)
+#define N_FORMATS    ARRAY_SIZE(FORMATS)
 #define FORMAT_NAMES "JPEG, PNG, WebP"
 
 struct decoder {
@@ -24,11 +24,11 @@ struct decoder {
         size_t idx_format;       /* of the open picture */
         bool is_open;            /* between a successful open and its read */
         struct image_info info;
-        struct scratch pixels;   /* a whole picture, of which the caller sees a box */
-        struct scratch work;     /* for the format's own use */
+        struct scratch pixels; /* a whole picture, of which the caller sees a box */
+        struct scratch work;   /* for the format's own use */
 };
 
-/* ---- formats that are recognised in order to be refused by their name --------------------------------------------- */
+/* ---- formats that are recognised in order to be refused by their name ------------------------------------------ */
 
 struct magic {
         const char *name;
@@ -102,15 +102,17 @@ static int refuse_format(const uint8_t *bytes, size_t n_bytes, struct why *why) 
 
         for (size_t i = 0; i < 8 && i < n_bytes; i++)
                 snprintf(begins + 3 * i, 4, " %02x", bytes[i]);
-        return why_set(why, -ENOTSUP, "the file is of no known picture format (%zu bytes, beginning with%s); handled are "
-                       FORMAT_NAMES, n_bytes, begins);
+        return why_set(
+                why, -ENOTSUP,
+                "the file is of no known picture format (%zu bytes, beginning with%s); handled are " FORMAT_NAMES,
+                n_bytes, begins);
 }
 
 const char *decode_format_names(void) {
         return FORMAT_NAMES;
 }
 
-/* ---- what the formats share ---------------------------------------------------------------------------------------- */
+/* ---- what the formats share ------------------------------------------------------------------------------------ */
 
 int check_pixels(const struct decode_limits *limits, uint32_t width, uint32_t height, struct why *why) {
         uint64_t n_pixels = (uint64_t)width * height;
@@ -118,7 +120,8 @@ int check_pixels(const struct decode_limits *limits, uint32_t width, uint32_t he
         if (n_pixels > limits->max_pixels)
                 return why_set(why, -EFBIG,
                                "the picture says that it has %" PRIu32 " x %" PRIu32 " = %" PRIu64
-                               " pixels; the limit is %" PRIu64 " pixels", width, height, n_pixels, limits->max_pixels);
+                               " pixels; the limit is %" PRIu64 " pixels",
+                               width, height, n_pixels, limits->max_pixels);
         return 0;
 }
 
@@ -146,7 +149,7 @@ int scratch_reserve(struct scratch *scratch, uint64_t n_bytes, const struct deco
         return 0;
 }
 
-/* ---- the decoder ---------------------------------------------------------------------------------------------------- */
+/* ---- the decoder ----------------------------------------------------------------------------------------------- */
 
 int decoder_new(const struct decode_limits *limits, struct decoder **ret_decoder, struct why *why) {
         struct decoder *decoder = calloc(1, sizeof(*decoder));

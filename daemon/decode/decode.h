@@ -31,7 +31,7 @@ struct decode_limits {
         uint64_t max_scratch_bytes; /* of one decoder: pixels of pictures that are read in part, coefficients */
 };
 
-#define DECODE_LIMITS_DEFAULT                                                                                \
+#define DECODE_LIMITS_DEFAULT                                                                                          \
         ((struct decode_limits){ .max_pixels = 256ull << 20, .max_scans = 500, .max_scratch_bytes = 1ull << 30 })
 
 /* What the header says. */
@@ -62,7 +62,8 @@ int decoder_read(struct decoder *decoder, const struct box *box, struct view *re
  * else is touched; after an error the rows hold rubbish. Once a picture, as above. */
 int decoder_read_into(struct decoder *decoder, uint8_t *out, size_t stride, struct why *why);
 
-/* Ends the picture. Scratch above DECODE_SCRATCH_KEEP is given back, so that one giant does not cost memory for good. */
+/* Ends the picture. Scratch above DECODE_SCRATCH_KEEP is given back, so that one giant does not cost memory for good.
+ */
 void decoder_close(struct decoder *decoder);
 
 #define DECODE_SCRATCH_KEEP (64u << 20) /* bytes */

@@ -1,7 +1,7 @@
 /* decode/format.h: what a picture format is to decode.c. Private to this floor.
  *
- * A format is one file and one row of the table in decode.c. Its state is made when a decoder meets the first picture of
- * that format and lives as long as the decoder. */
+ * A format is one file and one row of the table in decode.c. Its state is made when a decoder meets the first picture
+ * of that format and lives as long as the decoder. */
 #pragma once
 
 #include "daemon/decode/decode.h"

@@ -1,5 +1,5 @@
-/* decode/jpeg.c: JPEG through libjpeg-turbo, with the library's defaults (accurate integer DCT, smooth upsampling), which
- * are Pillow's.
+/* decode/jpeg.c: JPEG through libjpeg-turbo, with the library's defaults (accurate integer DCT, smooth upsampling),
+ * which are Pillow's.
  *
  * Where the two could differ: Pillow refuses data that end before the last row, so the source manager below fails where
  * libjpeg's own would invent an end; behind the last row an end is accepted, but not a wrong marker. Damage inside the
@@ -16,8 +16,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <jpeglib.h>
 #include <jerror.h>
+#include <jpeglib.h>
 
 #define ROWS_AT_ONCE 16u /* rows offered to the library a call; it fills one or two, more costs nothing */
 
@@ -37,7 +37,7 @@ static struct jpeg_state *state_of(j_common_ptr jpeg) {
         return jpeg->client_data;
 }
 
-/* ---- callbacks of the library ---------------------------------------------------------------------------------------- */
+/* ---- callbacks of the library ---------------------------------------------------------------------------------- */
 
 static int errno_of(int code) {
         switch (code) {
@@ -117,7 +117,7 @@ static void source_end(j_decompress_ptr jpeg) {
         (void)jpeg;
 }
 
-/* ---- state ------------------------------------------------------------------------------------------------------------ */
+/* ---- state ----------------------------------------------------------------------------------------------------- */
 
 static bool jpeg_probe(const uint8_t *bytes, size_t n_bytes) {
         return n_bytes >= 3 && bytes[0] == 0xff && bytes[1] == 0xd8 && bytes[2] == 0xff;
@@ -153,7 +153,7 @@ static int jpeg_state_new(const struct decode_limits *limits, void **ret_state) 
         return 0;
 }
 
-/* ---- header ------------------------------------------------------------------------------------------------------------ */
+/* ---- header ---------------------------------------------------------------------------------------------------- */
 
 static int fail(struct jpeg_state *state, struct why *why) {
         jpeg_destroy_decompress(&state->jpeg);
@@ -197,8 +197,7 @@ static int check_header(struct jpeg_state *state, struct why *why) {
         return 0;
 }
 
-static int jpeg_open(void *opaque, const uint8_t *bytes, size_t n_bytes, struct image_info *ret_info,
-                     struct why *why) {
+static int jpeg_open(void *opaque, const uint8_t *bytes, size_t n_bytes, struct image_info *ret_info, struct why *why) {
         struct jpeg_state *state = opaque;
         int r;
 
@@ -224,7 +223,7 @@ static int jpeg_open(void *opaque, const uint8_t *bytes, size_t n_bytes, struct 
         return 0;
 }
 
-/* ---- pixels ------------------------------------------------------------------------------------------------------------ */
+/* ---- pixels ---------------------------------------------------------------------------------------------------- */
 
 /* a * b / 255, rounded, as Pillow writes it. */
 static unsigned multiply_255(unsigned a, unsigned b) {

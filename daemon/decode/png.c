@@ -1,8 +1,8 @@
 /* decode/png.c: PNG through libspng.
  *
- * The library undoes the compression and the filters; what a sample means is decided here, row by row, as Pillow decides
- * it: 16-bit grey is cut at 255 (Pillow keeps it as a 32-bit picture), 16-bit colour loses its low bytes, alpha and tRNS
- * are dropped. 8-bit RGB goes straight to the caller.
+ * The library undoes the compression and the filters; what a sample means is decided here, row by row, as Pillow
+ * decides it: 16-bit grey is cut at 255 (Pillow keeps it as a 32-bit picture), 16-bit colour loses its low bytes, alpha
+ * and tRNS are dropped. 8-bit RGB goes straight to the caller.
  *
  * Pillow ignores the checksum (CRC) of a chunk of pixels, but not the one (Adler) of the data inside it. libspng knows
  * only both or none. So a picture that fails for a CRC is read a second time, from a copy with the CRCs put right. */
@@ -16,15 +16,15 @@
 
 #include <spng.h>
 
-#define CHUNK_MAX (8u << 20)  /* bytes of one chunk that libspng keeps: colour profiles, texts */
+#define CHUNK_MAX  (8u << 20)  /* bytes of one chunk that libspng keeps: colour profiles, texts */
 #define CHUNKS_MAX (16u << 20) /* of all of them */
 
 struct png_state {
         const struct decode_limits *limits; /* the decoder's */
         const uint8_t *bytes;               /* of the open picture's file */
         size_t n_bytes;
-        spng_ctx *spng;                     /* of the open picture */
-        uint8_t *repaired;                  /* copy of the file with right checksums; rarely there */
+        spng_ctx *spng;    /* of the open picture */
+        uint8_t *repaired; /* copy of the file with right checksums; rarely there */
         struct spng_ihdr header;
         uint8_t palette[256][PIXEL_BYTES];
 };
@@ -64,7 +64,7 @@ static int fail(struct png_state *state, int spng_error, struct why *why) {
         return why_set(why, -EBADMSG, "PNG: %s", spng_strerror(spng_error));
 }
 
-/* ---- header ------------------------------------------------------------------------------------------------------------ */
+/* ---- header ---------------------------------------------------------------------------------------------------- */
 
 /* Entries that the file does not have are grey, as in Pillow's fresh palette. */
 static int read_palette(struct png_state *state) {
@@ -104,8 +104,7 @@ static int begin(struct png_state *state, const uint8_t *bytes, size_t n_bytes) 
         return spng_get_ihdr(state->spng, &state->header);
 }
 
-static int png_open(void *opaque, const uint8_t *bytes, size_t n_bytes, struct image_info *ret_info,
-                    struct why *why) {
+static int png_open(void *opaque, const uint8_t *bytes, size_t n_bytes, struct image_info *ret_info, struct why *why) {
         struct png_state *state = opaque;
         int r;
 
@@ -130,7 +129,7 @@ static int png_open(void *opaque, const uint8_t *bytes, size_t n_bytes, struct i
         return 0;
 }
 
-/* ---- wrong checksums ----------------------------------------------------------------------------------------------------- */
+/* ---- wrong checksums ------------------------------------------------------------------------------------------- */
 
 static uint32_t be32(const uint8_t *bytes) {
         return (uint32_t)bytes[0] << 24 | (uint32_t)bytes[1] << 16 | (uint32_t)bytes[2] << 8 | bytes[3];
@@ -178,7 +177,7 @@ static int begin_repaired(struct png_state *state) {
         return r ? r : read_palette(state);
 }
 
-/* ---- one row of samples, as the file has them (16 bits: big-endian) -> RGB ---------------------------------------------- */
+/* ---- one row of samples, as the file has them (16 bits: big-endian) -> RGB ------------------------------------- */
 
 /* Sample x of a row with 1, 2, 4 or 8 bits a sample, the first one in the highest bits. */
 static unsigned sample_at(const uint8_t *row, uint32_t x, unsigned depth) {
@@ -243,7 +242,7 @@ static row_converter *find_converter(const struct spng_ihdr *header) {
         }
 }
 
-/* ---- pixels ------------------------------------------------------------------------------------------------------------ */
+/* ---- pixels ---------------------------------------------------------------------------------------------------- */
 
 /* All three return 0 or libspng's error. */
 

@@ -1,8 +1,8 @@
 /* decode/webp.c: WebP through libwebp.
  *
- * Pillow reads every WebP as an animation and takes the first frame: a canvas of transparent black, into which the frame
- * is decoded at its place; then alpha is dropped. A still picture is a frame that fills the canvas. So the container is
- * walked here as far as the first frame, and libwebp gets the rest. */
+ * Pillow reads every WebP as an animation and takes the first frame: a canvas of transparent black, into which the
+ * frame is decoded at its place; then alpha is dropped. A still picture is a frame that fills the canvas. So the
+ * container is walked here as far as the first frame, and libwebp gets the rest. */
 #include "daemon/decode/format.h"
 
 #include "daemon/base/cleanup.h"
@@ -13,7 +13,7 @@
 
 #include <webp/decode.h>
 
-#define RIFF_HEADER 12u  /* "RIFF", size, "WEBP" */
+#define RIFF_HEADER  12u /* "RIFF", size, "WEBP" */
 #define CHUNK_HEADER 8u  /* name, size */
 #define FRAME_HEADER 16u /* x, y, width, height, duration: 3 bytes each; flags */
 
@@ -21,8 +21,8 @@ struct webp_state {
         const struct decode_limits *limits; /* the decoder's */
         const uint8_t *bytes;               /* of the frame, or of the file if it is a still picture */
         size_t n_bytes;
-        uint32_t width, height;             /* of the canvas */
-        struct box frame;                   /* within the canvas */
+        uint32_t width, height; /* of the canvas */
+        struct box frame;       /* within the canvas */
 };
 
 static uint32_t le24(const uint8_t *bytes) {
@@ -71,16 +71,17 @@ static int find_frame(struct webp_state *state, const uint8_t *bytes, size_t n_b
         return why_set(why, -EBADMSG, "WebP: an animation without a whole frame");
 }
 
-static int webp_open(void *opaque, const uint8_t *bytes, size_t n_bytes, struct image_info *ret_info,
-                     struct why *why) {
+static int webp_open(void *opaque, const uint8_t *bytes, size_t n_bytes, struct image_info *ret_info, struct why *why) {
         struct webp_state *state = opaque;
         WebPBitstreamFeatures features;
         size_t n_container = (size_t)le32(bytes + 4) + CHUNK_HEADER;
         int r;
 
         if (n_container > n_bytes)
-                return why_set(why, -EBADMSG, "WebP: the file has %zu bytes, its header says %zu", n_bytes, n_container);
-        if (WebPGetFeatures(bytes, n_container, &features) != VP8_STATUS_OK || features.width < 1 || features.height < 1)
+                return why_set(why, -EBADMSG, "WebP: the file has %zu bytes, its header says %zu", n_bytes,
+                               n_container);
+        if (WebPGetFeatures(bytes, n_container, &features) != VP8_STATUS_OK || features.width < 1 ||
+            features.height < 1)
                 return why_set(why, -EBADMSG, "WebP: the header is damaged");
 
         state->width = (uint32_t)features.width;

@@ -107,6 +107,12 @@ def jpegs():
     half = len(plain) // 2 + 150
     FILES["rubbish_inside.jpg"] = plain[:half] + bytes(v if v != 0xFF else 0x7F for v in RNG.bytes(40)) + plain[half + 40:]
 
+    for number in range(200): # Pillow misses the end marker only if the decoder looks so far ahead
+        cut = save("no_end_marker.jpg", Image.fromarray(photo(33 + number % 9, 20)), "JPEG", quality=80)[:-2]
+        FILES["no_end_marker.jpg"] = cut
+        if read(cut) is not None:
+            break
+
     refuse("junk_before.jpg", b"junk" + plain, "ENOTSUP", "no known picture format (")
     refuse("cut_in_header.jpg", plain[:100], "EBADMSG", "JPEG: the data end")
     refuse("cut_in_data.jpg", plain[:-200], "EBADMSG", "JPEG: the data end before the picture does")

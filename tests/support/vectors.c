@@ -60,7 +60,7 @@ static const char *find_value(const char *text, const char *key) {
                 while (isspace((unsigned char)*value))
                         value++;
                 if (*value != ':')
-                        continue;       /* the word as a value */
+                        continue; /* the word as a value */
                 value++;
                 while (isspace((unsigned char)*value))
                         value++;

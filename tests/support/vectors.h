@@ -14,10 +14,10 @@
 
 struct vectors {
         FILE *file;
-        char *text;          /* the current line, without its newline; valid until the next vectors_next() */
+        char *text; /* the current line, without its newline; valid until the next vectors_next() */
         size_t text_size;
-        cJSON *line;         /* the same, parsed; valid as long */
-        unsigned number;     /* of the current line, from 1 */
+        cJSON *line;     /* the same, parsed; valid as long */
+        unsigned number; /* of the current line, from 1 */
         char path[256];
 };
 

@@ -1,12 +1,12 @@
 /* cut_photos OUT_DIR N_PHOTOS N_CLASSES SOURCE...: a training set out of a few large pictures.
  *
- * Cuts N_PHOTOS pieces of about 500 x 375 pixels (60 to 110 KB, like ImageNet's) from the SOURCE pictures and writes them
- * as OUT_DIR/class_00/class_00_00000.jpg and so on. Each class has a source, or a strip of one, for its own, so that
- * there is something to learn. Sources without detail are no photographs and left out, unless all are so; smooth places
- * of the others (skies, blurred backgrounds) get grain, as a camera would have given them at that size, or their files
- * would be far too small. Most photos are 4:2:0, some 4:4:4, grey, progressive or upright, as in real sets. Everything is
- * drawn from a counter: the same call gives the same files, whatever the number of threads. The folder appears under its
- * name when it is whole. */
+ * Cuts N_PHOTOS pieces of about 500 x 375 pixels (60 to 110 KB, like ImageNet's) from the SOURCE pictures and writes
+ * them as OUT_DIR/class_00/class_00_00000.jpg and so on. Each class has a source, or a strip of one, for its own, so
+ * that there is something to learn. Sources without detail are no photographs and left out, unless all are so; smooth
+ * places of the others (skies, blurred backgrounds) get grain, as a camera would have given them at that size, or their
+ * files would be far too small. Most photos are 4:2:0, some 4:4:4, grey, progressive or upright, as in real sets.
+ * Everything is drawn from a counter: the same call gives the same files, whatever the number of threads. The folder
+ * appears under its name when it is whole. */
 #include "daemon/augment/philox.h"
 #include "daemon/augment/resize.h"
 #include "daemon/base/cleanup.h"
@@ -25,34 +25,34 @@
 
 #include <jpeglib.h>
 
-#define SOURCES_MAX 64u
-#define PHOTOS_MAX 1000000u
-#define CLASSES_MAX 1000u
-#define THREADS_MAX 64u
-#define LONG_SIDE 500u
+#define SOURCES_MAX     64u
+#define PHOTOS_MAX      1000000u
+#define CLASSES_MAX     1000u
+#define THREADS_MAX     64u
+#define LONG_SIDE       500u
 #define PHOTO_BYTES_MAX ((size_t)LONG_SIDE * LONG_SIDE * PIXEL_BYTES)
-#define SCALE_MAX 4.0          /* source pixels a photo pixel: more would be slow and show no new detail */
-#define BYTES_MIN 60000u
-#define BYTES_MAX 110000u
-#define QUALITY_MIN 60
-#define GRAIN_MAX 64           /* of grain(); 16 is a deviation of 6 of 255 */
-#define PROBES 9u              /* pieces of a source that are encoded to see whether it has detail */
+#define SCALE_MAX       4.0 /* source pixels a photo pixel: more would be slow and show no new detail */
+#define BYTES_MIN       60000u
+#define BYTES_MAX       110000u
+#define QUALITY_MIN     60
+#define GRAIN_MAX       64     /* of grain(); 16 is a deviation of 6 of 255 */
+#define PROBES          9u     /* pieces of a source that are encoded to see whether it has detail */
 #define PROBE_BYTES_MIN 15000u /* at quality 92, more than half of them */
-#define ENCODINGS_MAX 6u       /* of one photo, in search of the quality or the grain that gives the size */
+#define ENCODINGS_MAX   6u     /* of one photo, in search of the quality or the grain that gives the size */
 
 struct source {
         const char *path;
         uint8_t *pixels;
         uint32_t width, height;
-        unsigned n_detailed;   /* of its probes */
+        unsigned n_detailed; /* of its probes */
 };
 
 struct cutter {
-        char folder[4096];     /* where to, until all is there */
+        char folder[4096]; /* where to, until all is there */
         struct source sources[SOURCES_MAX];
         unsigned n_sources, n_photos, n_classes;
         atomic_uint next_source, next_photo, n_done;
-        atomic_bool failed;    /* one thread has said why */
+        atomic_bool failed; /* one thread has said why */
 };
 
 /* What is drawn for a photo. */
@@ -71,7 +71,7 @@ static int complain(struct cutter *cutter, const char *what, const char *why) {
         return -1;
 }
 
-/* ---- sources ------------------------------------------------------------------------------------------------------------ */
+/* ---- sources --------------------------------------------------------------------------------------------------- */
 
 static uint8_t *read_file(const char *path, size_t *ret_n_bytes) {
         _cleanup_(closep) int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -119,7 +119,7 @@ static int load_source(struct cutter *cutter, struct source *source) {
         return 0;
 }
 
-/* ---- what a photo shows ---------------------------------------------------------------------------------------------------- */
+/* ---- what a photo shows ---------------------------------------------------------------------------------------- */
 
 /* Where in its class's strip of its source, how large, how encoded. */
 static void draw_photo(const struct cutter *cutter, unsigned idx, struct photo *ret_photo) {
@@ -185,7 +185,7 @@ static int cut(struct resizer *resizer, const struct photo *photo, uint8_t *pixe
         return resizer_run(resizer, &view, &job, pixels, (size_t)photo->width * PIXEL_BYTES, why);
 }
 
-/* ---- encoding -------------------------------------------------------------------------------------------------------------- */
+/* ---- encoding -------------------------------------------------------------------------------------------------- */
 
 /* Whatever libjpeg does not like ends the program: its input is our own pixels. `*bytes` is grown by the library. */
 static void encode(const struct photo *photo, const uint8_t *pixels, int quality, unsigned char **bytes,
@@ -247,8 +247,8 @@ static void grain(const struct photo *photo, const uint8_t *pixels, int strength
 
 /* Encodes until the size fits: with less quality if it is too large, else with more grain. `grained` is room for the
  * photo's pixels. The caller frees the bytes. */
-static void encode_to_size(const struct photo *photo, const uint8_t *pixels, uint8_t *grained, unsigned char **ret_bytes,
-                           unsigned long *ret_n_bytes) {
+static void encode_to_size(const struct photo *photo, const uint8_t *pixels, uint8_t *grained,
+                           unsigned char **ret_bytes, unsigned long *ret_n_bytes) {
         int quality = photo->quality, strength = 0, weakest = 0, strongest = GRAIN_MAX;
 
         *ret_bytes = NULL;
@@ -277,8 +277,8 @@ static int write_photo(struct cutter *cutter, const struct photo *photo, const u
         char path[sizeof(cutter->folder) + 64];
         _cleanup_(closep) int fd = -1;
 
-        snprintf(path, sizeof(path), "%s/class_%02u/class_%02u_%05u.jpg", cutter->folder, photo->idx_class, photo->idx_class,
-                 photo->idx);
+        snprintf(path, sizeof(path), "%s/class_%02u/class_%02u_%05u.jpg", cutter->folder, photo->idx_class,
+                 photo->idx_class, photo->idx);
         fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
         if (fd < 0)
                 return complain(cutter, path, strerror(errno));
@@ -345,7 +345,7 @@ static void choose_sources(struct cutter *cutter) {
                 cutter->n_sources = n_kept;
 }
 
-/* ---- threads ----------------------------------------------------------------------------------------------------------------- */
+/* ---- threads --------------------------------------------------------------------------------------------------- */
 
 static void *load_sources(void *opaque) {
         struct cutter *cutter = opaque;
@@ -402,7 +402,7 @@ static int run_threads(struct cutter *cutter, void *(*work)(void *), bool with_p
         return cutter->failed ? -1 : 0;
 }
 
-/* ---- folders ----------------------------------------------------------------------------------------------------------------- */
+/* ---- folders --------------------------------------------------------------------------------------------------- */
 
 static int remove_one(const char *path, const struct stat *status, int type, struct FTW *where) {
         (void)status;
@@ -439,8 +439,9 @@ static bool read_count(const char *text, unsigned max, unsigned *ret_count) {
 static int read_options(int argc, char **argv, struct cutter *cutter) {
         if (argc < 5 || argc - 4 > (int)SOURCES_MAX || !read_count(argv[2], PHOTOS_MAX, &cutter->n_photos) ||
             !read_count(argv[3], CLASSES_MAX, &cutter->n_classes) || strlen(argv[1]) > sizeof(cutter->folder) - 8) {
-                fprintf(stderr, "usage: cut_photos OUT_DIR N_PHOTOS N_CLASSES SOURCE...\n"
-                                "       1 to %u photos, 1 to %u classes, 1 to %u JPEG, PNG or WebP files\n",
+                fprintf(stderr,
+                        "usage: cut_photos OUT_DIR N_PHOTOS N_CLASSES SOURCE...\n"
+                        "       1 to %u photos, 1 to %u classes, 1 to %u JPEG, PNG or WebP files\n",
                         PHOTOS_MAX, CLASSES_MAX, SOURCES_MAX);
                 return -1;
         }

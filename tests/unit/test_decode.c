@@ -1,7 +1,7 @@
 /* unit/test_decode.c: pixels are Pillow's, bit for bit; what Pillow refuses is refused, with the right errno and words.
  *
- * The files and what is expected of them come from tests/support/make_pictures.py. Every file is copied into memory that
- * ends with its last byte, so that a sanitizer sees whatever reads past it. */
+ * The files and what is expected of them come from tests/support/make_pictures.py. Every file is copied into memory
+ * that ends with its last byte, so that a sanitizer sees whatever reads past it. */
 #include "daemon/base/cleanup.h"
 #include "daemon/decode/decode.h"
 #include "tests/support/vectors.h"
@@ -12,7 +12,7 @@
 #include <string.h>
 
 #define EXPECTED "pictures/expected.jsonl"
-#define GUARD 16u /* bytes between rows, which nobody may write */
+#define GUARD    16u /* bytes between rows, which nobody may write */
 
 struct file {
         uint8_t *bytes;
@@ -115,7 +115,8 @@ static void check_pixels_of(struct decoder *decoder, const cJSON *line, bool box
 }
 
 START_TEST(pixels_are_pillows_to_the_bit) {
-        struct decoder *decoder = new_decoder(DECODE_LIMITS_DEFAULT); /* one for all: nothing stays behind of a picture */
+        struct decoder *decoder = new_decoder(
+                DECODE_LIMITS_DEFAULT); /* one for all: nothing stays behind of a picture */
         struct vectors vectors;
         unsigned n = 0;
 
@@ -150,7 +151,8 @@ START_TEST(what_cannot_be_read_is_refused_with_its_reason) {
                 }
                 file = read_file(vector_string(vectors.line, "file"));
                 r = read_packed(decoder, file.bytes, file.n_bytes, &info, &pixels, &why);
-                ck_assert_msg(r == -vector_int(vectors.line, "error"), "%s: %d", vector_string(vectors.line, "file"), r);
+                ck_assert_msg(r == -vector_int(vectors.line, "error"), "%s: %d", vector_string(vectors.line, "file"),
+                              r);
                 ck_assert_msg(strstr(why.text, vector_string(vectors.line, "says")) != NULL, "%s: %s",
                               vector_string(vectors.line, "file"), why.text);
                 free(file.bytes);
@@ -195,8 +197,10 @@ END_TEST
 
 /* Each byte of each file set to each of a few values: no crash, no hang; a sanitizer sees the rest. */
 START_TEST(damage_anywhere_never_crashes) {
-        static const char *const names[] = { "sampling_2.jpg", "progressive.jpg",      "cmyk_adobe.jpg", "palette_2_interlaced.png",
-                                             "rgb_8.png",      "lossy_alpha.webp",     "lossless.webp",  "animation_corner.webp",
+        static const char *const names[] = { "sampling_2.jpg", "progressive.jpg",
+                                             "cmyk_adobe.jpg", "palette_2_interlaced.png",
+                                             "rgb_8.png",      "lossy_alpha.webp",
+                                             "lossless.webp",  "animation_corner.webp",
                                              "arithmetic.jpg", "restarts_progressive.jpg" };
         static const uint8_t values[] = { 0x00, 0xff, 0x7f };
         struct decoder *decoder = new_decoder((struct decode_limits){ 1 << 20, 50, 8 << 20 });
@@ -205,7 +209,7 @@ START_TEST(damage_anywhere_never_crashes) {
         for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
                 struct file file = read_file(names[i]);
 
-                for (size_t at = 0; at < file.n_bytes; at += file.n_bytes > 1500 ? 7 : 3) {
+                for (size_t at = 0; at<file.n_bytes; at += file.n_bytes> 1500 ? 7 : 3) {
                         uint8_t kept = file.bytes[at], *pixels = NULL;
                         struct image_info info;
 
@@ -250,16 +254,21 @@ START_TEST(limits_are_refused_with_both_numbers_before_memory_is_reserved) {
         for (size_t i = 0; i < ARRAY_SIZE(names); i++)
                 check_refused((struct decode_limits){ 1000, 100, 1 << 30 }, names[i], sizes[i], "limit is 1000 pixels");
 
-        check_refused((struct decode_limits){ 1 << 20, 2, 1 << 30 }, "progressive.jpg", "more than 2 scans, which is the limit", "2");
-        check_refused((struct decode_limits){ 1 << 20, 100, 2000 }, "sampling_2.jpg", "needs 4725 bytes", "limit is 2000 bytes");
-        check_refused((struct decode_limits){ 1 << 20, 100, 2000 }, "progressive.jpg", "several scans", "limit is 2000 bytes");
-        check_refused((struct decode_limits){ 1 << 20, 100, 2000 }, "smooth.png", "needs 7200 bytes", "limit is 2000 bytes");
+        check_refused((struct decode_limits){ 1 << 20, 2, 1 << 30 }, "progressive.jpg",
+                      "more than 2 scans, which is the limit", "2");
+        check_refused((struct decode_limits){ 1 << 20, 100, 2000 }, "sampling_2.jpg", "needs 4725 bytes",
+                      "limit is 2000 bytes");
+        check_refused((struct decode_limits){ 1 << 20, 100, 2000 }, "progressive.jpg", "several scans",
+                      "limit is 2000 bytes");
+        check_refused((struct decode_limits){ 1 << 20, 100, 2000 }, "smooth.png", "needs 7200 bytes",
+                      "limit is 2000 bytes");
 }
 END_TEST
 
 START_TEST(a_picture_may_be_opened_and_not_read) {
         struct decoder *decoder = new_decoder(DECODE_LIMITS_DEFAULT);
-        static const char *const names[] = { "progressive.jpg", "smooth.png", "animation.webp", "cut_in_data.jpg", "gif.jpg" };
+        static const char *const names[] = { "progressive.jpg", "smooth.png", "animation.webp", "cut_in_data.jpg",
+                                             "gif.jpg" };
 
         for (unsigned round = 0; round < 20; round++)
                 for (size_t i = 0; i < ARRAY_SIZE(names); i++) {

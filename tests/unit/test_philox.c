@@ -145,7 +145,8 @@ START_TEST(a_random_crop_lies_within_the_picture) {
 
         philox_init(&sizes, 99, 0, 0, 0);
         for (unsigned i = 0; i < 20000; i++) {
-                uint32_t width = 1 + philox_below(&sizes, i % 3 ? 5000 : 5), height = 1 + philox_below(&sizes, i % 5 ? 5000 : 3);
+                uint32_t width = 1 + philox_below(&sizes, i % 3 ? 5000 : 5),
+                         height = 1 + philox_below(&sizes, i % 5 ? 5000 : 3);
                 struct philox philox;
                 struct box box;
 

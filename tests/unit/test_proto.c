@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -335,6 +336,12 @@ static uint64_t *slot_words(struct ring *ring, uint32_t idx_slot) {
         return (uint64_t *)(void *)(ring->payload + dlp_slot_offset(ring->control, idx_slot));
 }
 
+/* Check's own assertions note each passed one in a file; millions of them would be the whole test. */
+static void demand(bool holds, const char *what, uint64_t sequence) {
+        if (!holds)
+                ck_abort_msg("%s of batch %llu", what, (unsigned long long)sequence);
+}
+
 /* Word i of a batch: no two batches have one in common. */
 static uint64_t identity(uint64_t sequence, uint64_t i) {
         return sequence * 1000 + i;
@@ -343,13 +350,13 @@ static uint64_t identity(uint64_t sequence, uint64_t i) {
 static void ring_wake(int fd) {
         uint64_t one = 1;
 
-        ck_assert_int_eq(write(fd, &one, sizeof(one)), sizeof(one));
+        demand(write(fd, &one, sizeof(one)) == sizeof(one), "waking", 0);
 }
 
 static void ring_sleep(int fd) {
         uint64_t count;
 
-        ck_assert_int_eq(read(fd, &count, sizeof(count)), sizeof(count));
+        demand(read(fd, &count, sizeof(count)) == sizeof(count), "sleeping", 0);
 }
 
 /* The first slot that is free, or n_slots. */
@@ -357,7 +364,7 @@ static uint32_t ring_find_free(struct ring *ring, const uint64_t *published, con
         for (uint32_t i = 0; i < ring->control->n_slots; i++) {
                 int r = published[i] == 0 ? 1 : dlp_ring_released(ring->page, i, word_before[i], published[i] - 1);
 
-                ck_assert_int_ge(r, 0);
+                demand(r >= 0, "the release", published[i]);
                 if (r > 0)
                         return i;
         }
@@ -401,7 +408,8 @@ struct held {
 
 static void ring_give_back(struct ring *ring, struct held *held, uint32_t *n_held, uint32_t victim) {
         for (uint64_t i = 0; i < 8; i++) /* nobody wrote to it in the meantime */
-                ck_assert_uint_eq(slot_words(ring, held[victim].idx_slot)[i], identity(held[victim].sequence, i));
+                demand(slot_words(ring, held[victim].idx_slot)[i] == identity(held[victim].sequence, i), "a word",
+                       held[victim].sequence);
         if (dlp_ring_release(ring->control, ring->page, held[victim].sequence, held[victim].idx_slot)) {
                 ring->n_events++;
                 ring_wake(ring->event);
@@ -419,10 +427,10 @@ static void consume(struct ring *ring) {
                 while (dlp_ring_wait_begin(ring->control, ring->page, sequence))
                         ring_sleep(ring->wake);
                 dlp_ring_wait_end(ring->page);
-                ck_assert(dlp_ring_ready(ring->control, sequence));
+                demand(dlp_ring_ready(ring->control, sequence), "being ready", sequence);
                 idx_slot = dlp_ring_slot(ring->control, sequence);
-                ck_assert_uint_lt(idx_slot, ring->control->n_slots);
-                ck_assert_uint_eq(dlp_slot_record(ring->control, idx_slot)->sequence, sequence);
+                demand(idx_slot < ring->control->n_slots, "the slot", sequence);
+                demand(dlp_slot_record(ring->control, idx_slot)->sequence == sequence, "the record", sequence);
                 dlp_ring_take(ring->page, sequence);
                 held[n_held++] = (struct held){ sequence, idx_slot };
                 while (n_held > 0 && (n_held >= ring->max_held || rand_r(&ring->seed) % 3 == 0))

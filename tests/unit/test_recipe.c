@@ -17,7 +17,7 @@ static struct recipe *parse(const char *text) {
         return recipe;
 }
 
-/* ---- text -------------------------------------------------------------------------------------------------------------- */
+/* ---- text ------------------------------------------------------------------------------------------------------ */
 
 START_TEST(a_text_has_one_normal_spelling) {
         static const struct {
@@ -119,8 +119,8 @@ START_TEST(a_mistake_is_told_with_its_column_and_what_was_expected) {
         struct why why = {};
 
         ck_assert_int_eq(recipe_parse(MISTAKES[_i].text, &recipe, &why), -EINVAL);
-        ck_assert_msg(strstr(why.text, MISTAKES[_i].contains) != NULL, "\"%s\" says \"%s\", not \"%s\"", MISTAKES[_i].text,
-                      why.text, MISTAKES[_i].contains);
+        ck_assert_msg(strstr(why.text, MISTAKES[_i].contains) != NULL, "\"%s\" says \"%s\", not \"%s\"",
+                      MISTAKES[_i].text, why.text, MISTAKES[_i].contains);
         ck_assert_ptr_eq(recipe, &recipe);
         ck_assert_int_eq(recipe_parse(MISTAKES[_i].text, &recipe, NULL), -EINVAL);
 }
@@ -193,7 +193,7 @@ START_TEST(the_output_size_is_known_unless_it_depends_on_the_picture) {
 }
 END_TEST
 
-/* ---- geometry -------------------------------------------------------------------------------------------------------------- */
+/* ---- geometry -------------------------------------------------------------------------------------------------- */
 
 START_TEST(sizes_and_centres_are_torchvisions) {
         struct vectors vectors;
@@ -227,7 +227,8 @@ END_TEST
 
 /* The first step draws from stream 1, whether `decode` is written in front or not. */
 START_TEST(a_step_draws_from_the_stream_of_its_place) {
-        static const char *const texts[] = { "random_resized_crop(224) hflip", "decode random_resized_crop(224) hflip(0.5)" };
+        static const char *const texts[] = { "random_resized_crop(224) hflip",
+                                             "decode random_resized_crop(224) hflip(0.5)" };
         struct geometry geometry;
         struct philox philox;
         struct box box;
@@ -238,7 +239,8 @@ START_TEST(a_step_draws_from_the_stream_of_its_place) {
 
                         ck_assert_int_eq(recipe_plan(recipe, 500, 375, 42, 3, sample, &geometry, NULL), 0);
                         philox_init(&philox, 42, 3, sample, 1);
-                        crop_random_resized(&philox, 500, 375, (struct range){ 0.08, 1 }, (struct range){ 0.75, 4.0 / 3 }, &box);
+                        crop_random_resized(&philox, 500, 375, (struct range){ 0.08, 1 },
+                                            (struct range){ 0.75, 4.0 / 3 }, &box);
                         ck_assert_mem_eq(&geometry.source, &box, sizeof(box));
                         philox_init(&philox, 42, 3, sample, 2);
                         ck_assert_int_eq(geometry.stages[geometry.n_stages - 1].flip, philox_f32(&philox) < 0.5f);
@@ -252,10 +254,17 @@ START_TEST(a_picture_taken_as_it_is_needs_no_copy_and_anything_else_does) {
                 const char *text;
                 bool is_copy;
         } rows[] = {
-                { "decode", true },          { "hflip(0)", true },         { "resize(100)", true },
-                { "resize(100:200)", true }, { "center_crop(100:200)", true }, { "hflip(1) hflip(1)", true },
-                { "hflip(1)", false },       { "center_crop(99:200)", false }, { "center_crop(101:200)", false },
-                { "resize(101)", false },    { "center_crop(300) center_crop(100:200)", true },
+                { "decode", true },
+                { "hflip(0)", true },
+                { "resize(100)", true },
+                { "resize(100:200)", true },
+                { "center_crop(100:200)", true },
+                { "hflip(1) hflip(1)", true },
+                { "hflip(1)", false },
+                { "center_crop(99:200)", false },
+                { "center_crop(101:200)", false },
+                { "resize(101)", false },
+                { "center_crop(300) center_crop(100:200)", true },
         };
 
         for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -295,7 +304,8 @@ END_TEST
 static void check_box(const struct box *box, uint32_t width, uint32_t height) {
         if (box->width < 1 || box->width > width || box->x > width - box->width || box->height < 1 ||
             box->height > height || box->y > height - box->height)
-                ck_abort_msg("box %u x %u at (%u, %u) of %u x %u", box->width, box->height, box->x, box->y, width, height);
+                ck_abort_msg("box %u x %u at (%u, %u) of %u x %u", box->width, box->height, box->x, box->y, width,
+                             height);
 }
 
 static void check_stage(const struct stage *stage, uint32_t width, uint32_t height) {
@@ -367,7 +377,7 @@ START_TEST(every_box_of_a_plan_lies_where_it_must) {
 }
 END_TEST
 
-/* ---- pixels ------------------------------------------------------------------------------------------------------------------ */
+/* ---- pixels ---------------------------------------------------------------------------------------------------- */
 
 /* A picture whose every pixel says where it is, in memory that ends with its last byte. */
 static uint8_t *make_picture(uint32_t width, uint32_t height) {
@@ -386,8 +396,8 @@ static uint8_t *make_picture(uint32_t width, uint32_t height) {
 
 #define GUARD 32u /* bytes between rows that nobody may write */
 
-static uint8_t *apply(struct workspace *workspace, const char *text, const uint8_t *pixels, uint32_t width, uint32_t height,
-                      struct geometry *geometry) {
+static uint8_t *apply(struct workspace *workspace, const char *text, const uint8_t *pixels, uint32_t width,
+                      uint32_t height, struct geometry *geometry) {
         struct recipe *recipe = parse(text);
         struct view view;
         uint8_t *out, *packed;
@@ -455,7 +465,8 @@ START_TEST(a_small_picture_gets_a_black_border_also_mirrored) {
         static const uint8_t black[3] = {};
         struct geometry geometry;
 
-        out = apply(workspace, "center_crop(4:5)", pixels, 2, 1, &geometry); /* 1 column left, 2 right; 1 row above, 2 below */
+        out = apply(workspace, "center_crop(4:5)", pixels, 2, 1,
+                    &geometry); /* 1 column left, 2 right; 1 row above, 2 below */
         for (uint32_t i = 0; i < 20; i++)
                 ck_assert_mem_eq(out + i * 3, i == 6 ? pixels : i == 7 ? pixels + 3 : black, 3);
         free(out);
@@ -481,8 +492,9 @@ END_TEST
 
 /* Folding steps into stages changes no pixel: each pipeline equals its steps, applied one by one. */
 START_TEST(a_pipeline_equals_its_steps_one_by_one) {
-        static const char *const steps[] = { "resize(37)",         "resize(20:50, interpolation=lanczos)", "center_crop(30)",
-                                             "center_crop(60:25)", "hflip(1)",                             "resize(64:64)" };
+        static const char *const steps[] = { "resize(37)",      "resize(20:50, interpolation=lanczos)",
+                                             "center_crop(30)", "center_crop(60:25)",
+                                             "hflip(1)",        "resize(64:64)" };
         struct workspace *workspace = new_workspace();
         struct philox philox;
 
@@ -504,12 +516,34 @@ START_TEST(a_pipeline_equals_its_steps_one_by_one) {
                         by_steps = out;
                 }
                 out = apply(workspace, text, whole, width, height, &geometry);
-                ck_assert_msg(memcmp(out, by_steps, (size_t)geometry.width * geometry.height * 3) == 0, "%u x %u: %s", width,
-                              height, text);
+                ck_assert_msg(memcmp(out, by_steps, (size_t)geometry.width * geometry.height * 3) == 0, "%u x %u: %s",
+                              width, height, text);
                 free(out);
                 free(by_steps);
                 free(whole);
         }
+        workspace_free(workspace);
+}
+END_TEST
+
+/* The box filter's edges fall between pixels one way or the other: mirroring first and resizing then is not the same.
+ */
+START_TEST(mirroring_is_done_where_it_stands) {
+        struct workspace *workspace = new_workspace();
+        uint8_t *pixels = make_picture(292, 24), *mirrored, *want, *out, *other;
+        struct geometry geometry;
+
+        mirrored = apply(workspace, "hflip(1)", pixels, 292, 24, &geometry);
+        want = apply(workspace, "resize(24:256, interpolation=box)", mirrored, 292, 24, &geometry);
+        out = apply(workspace, "hflip(1) resize(24:256, interpolation=box)", pixels, 292, 24, &geometry);
+        other = apply(workspace, "resize(24:256, interpolation=box) hflip(1)", pixels, 292, 24, &geometry);
+        ck_assert_mem_eq(out, want, 256 * 24 * 3);
+        ck_assert_mem_ne(other, want, 256 * 24 * 3);
+        free(pixels);
+        free(mirrored);
+        free(want);
+        free(out);
+        free(other);
         workspace_free(workspace);
 }
 END_TEST
@@ -535,6 +569,7 @@ int main(void) {
         tcase_add_test(tcase, steps_without_resampling_move_pixels_and_nothing_else);
         tcase_add_test(tcase, a_small_picture_gets_a_black_border_also_mirrored);
         tcase_add_test(tcase, a_pipeline_equals_its_steps_one_by_one);
+        tcase_add_test(tcase, mirroring_is_done_where_it_stands);
         suite_add_tcase(suite, tcase);
         runner = srunner_create(suite);
         srunner_run_all(runner, CK_ENV);

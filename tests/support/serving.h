@@ -1,0 +1,118 @@
+/* tests/support/serving.h: the daemon's pipeline in the process of a test, and ranks that eat from it as a client does.
+ *
+ * A generated imagefolder of small PNGs stands behind it. Picture i (in the order of the index) says so in each of its
+ * pixels, so that a reorder, a loss or a duplicate is seen: red = i % 256, green = i / 256, blue = the pixel's place. Its
+ * label is i * n_classes / n_samples. A rank maps both memories anew from their descriptors, the control page read-only,
+ * and goes through proto/ring.h alone; it sleeps on its socket, so a lost wake-up ends the test. */
+#pragma once
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "daemon/pipeline/pipeline.h"
+#include "tests/support/tree.h"
+
+#define PICTURE_SIDE 8u
+
+struct serving_options {
+        uint32_t n_samples, n_classes;
+        uint32_t n_workers, n_tasks;
+        uint64_t memory_limit;  /* bytes; 0: a GiB */
+        const char *reader;     /* NULL: "auto" */
+        void (*spoil)(struct serving_options *options, const struct tree *tree); /* before the index is made */
+};
+
+struct serving {
+        struct serving_options options;
+        struct tree tree;       /* photos/CLASS/NUMBER.png, index/ */
+        struct budget budget;
+        struct background *background;
+        struct catalog catalog;
+        struct catalog_dataset *dataset;
+        struct pipeline *pipeline;
+        struct jobs jobs;
+        _Atomic uint32_t n_broken;
+        uint64_t used_bytes;    /* of the budget, when nobody is attached */
+};
+
+/* Whatever goes wrong in here ends the test. */
+void serving_start(struct serving *serving, const struct serving_options *options);
+
+/* All ranks must have left. Fails if any of their memory did not come back. */
+void serving_stop(struct serving *serving);
+
+/* Writes a picture where sample `i` lies; relative to the tree's root. */
+void serving_path(const struct serving_options *options, uint32_t i, char path[64]);
+void write_picture(const struct tree *tree, const char *path, uint32_t identity, uint32_t width, uint32_t height);
+void write_bytes(const struct tree *tree, const char *path, const void *bytes, size_t n_bytes);
+
+/* The same file without its last `n_bytes`. */
+void cut_file(const struct tree *tree, const char *path, uint32_t n_bytes);
+
+/* Waits until everything that was removed is gone. */
+void serving_settle(struct serving *serving);
+
+/* ---- ranks --------------------------------------------------------------------------------------------------------- */
+
+struct rank_options {
+        const char *job;        /* NULL: "job" */
+        uint32_t world, rank, batch_size;
+        const char *pipeline;   /* NULL: center_crop(8), which copies the picture */
+        uint64_t seed, first_epoch, n_epochs;
+        bool shuffle, drop_last;
+        enum dlp_partition partition;
+        enum on_error on_error;
+        uint32_t n_slots;       /* 0: 4 */
+};
+
+struct rank {
+        struct serving *serving;
+        struct rank_options options;
+        struct job *job;
+        struct job_member *member;
+        struct stream *stream;
+        int socket, release_fd;
+        const struct dlp_control *control;
+        uint64_t control_bytes, payload_bytes;
+        uint8_t *payload;
+        uint64_t sequence;      /* taken next */
+        uint64_t number;        /* of the stream that counts; batches of older ones are passed over */
+};
+
+/* One batch that is held. */
+struct taken {
+        uint64_t sequence;
+        uint32_t idx_slot;
+        const struct dlp_slot_record *record;
+        const struct dlp_sample_record *samples;
+        const int64_t *labels;
+        const uint8_t *images;
+};
+
+/* Joins and makes the ring. Returns 0, or what was refused; then there is nothing to leave. */
+int rank_make(struct rank *rank, struct serving *serving, const struct rank_options *options, struct why *why);
+
+/* Begins to be served. */
+void rank_add(struct rank *rank);
+void rank_attach(struct rank *rank, struct serving *serving, const struct rank_options *options);
+void rank_leave(struct rank *rank);
+
+/* Waits for the next batch of the current stream, at most `timeout_ms`. Returns false if none came. */
+bool rank_next(struct rank *rank, int timeout_ms, struct taken *ret_taken);
+void rank_release(struct rank *rank, const struct taken *taken);
+
+/* Ends the test unless the batch is (epoch, step) of this rank's order, each sample being what it says and nothing a
+ * substitute. */
+void rank_check(const struct rank *rank, const struct taken *taken, uint64_t epoch, uint64_t step);
+
+/* Does picture `place` of the batch show `identity`? */
+void check_picture(const struct taken *taken, uint32_t place, uint32_t identity);
+
+/* Takes, checks and releases all batches of an epoch. */
+void rank_eat_epoch(struct rank *rank, uint64_t epoch);
+
+/* The order as the contract's own functions give it. */
+uint64_t expected_index(const struct rank *rank, uint64_t epoch, uint64_t idx_sample);
+
+void nap_ms(unsigned ms);

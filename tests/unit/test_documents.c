@@ -1,0 +1,505 @@
+/* What the documents say is what the program does: settings, pipeline steps, counters, options and the public header are
+ * compared with the manual pages. A row that is added to a table and forgotten in its page fails here.
+ *
+ * Pages are read as text, from the project's root, and flattened: no fonts, one logical line a source line, an empty line
+ * before each tagged paragraph and section. So "an entry" is the text from a line that begins so to the next empty line. */
+#include <check.h>
+#include <ctype.h>
+#include <dirent.h>
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/augment/step.h"
+#include "daemon/core/settings.h"
+#include "daemon/pipeline/counters.h"
+
+#define TEXT_MAX (1u << 20) /* bytes of one file, or of all sources of one program */
+
+/* ---- files --------------------------------------------------------------------------------------------------------- */
+
+static void append_file(char *text, const char *path) {
+        size_t used = strlen(text), n;
+        FILE *file = fopen(path, "re");
+
+        ck_assert_msg(file != NULL, "%s cannot be opened: run from the project's root", path);
+        n = fread(text + used, 1, TEXT_MAX - used - 1, file);
+        text[used + n] = '\0';
+        ck_assert_msg(used + n < TEXT_MAX - 1, "%s is larger than this test expects", path);
+        fclose(file);
+}
+
+static char *read_text(const char *path) {
+        char *text = calloc(1, TEXT_MAX);
+
+        ck_assert_ptr_nonnull(text);
+        append_file(text, path);
+        return text;
+}
+
+/* All C files of a folder behind each other; "" if there is none. */
+static char *read_sources(const char *folder) {
+        char *text = calloc(1, TEXT_MAX), path[512];
+        DIR *dir = opendir(folder);
+        struct dirent *entry;
+
+        ck_assert_ptr_nonnull(text);
+        ck_assert_msg(dir != NULL, "%s cannot be opened: run from the project's root", folder);
+        while ((entry = readdir(dir))) {
+                size_t n = strlen(entry->d_name);
+
+                if (n < 3 || strcmp(entry->d_name + n - 2, ".c") != 0)
+                        continue;
+                snprintf(path, sizeof(path), "%s/%s", folder, entry->d_name);
+                append_file(text, path);
+        }
+        closedir(dir);
+        return text;
+}
+
+/* ---- roff to text -------------------------------------------------------------------------------------------------- */
+
+/* Copies one character or escape sequence; returns what follows it. */
+static const char *flatten_character(const char *at, char **out) {
+        if (*at != '\\') {
+                *(*out)++ = *at;
+                return at + 1;
+        }
+        switch (at[1]) {
+        case 'f': /* \fB, \fP */
+                return at + (at[2] ? 3 : 2);
+        case '(': /* \(dq */
+                if (strncmp(at, "\\(dq", 4) == 0)
+                        *(*out)++ = '"';
+                return at + (at[2] && at[3] ? 4 : 2);
+        case '&':
+                return at + 2;
+        case '\n': /* the line goes on */
+                return at + 2;
+        case '\0':
+                return at + 1;
+        default: /* \-, \e and the like stand for themselves */
+                *(*out)++ = at[1];
+                return at + 2;
+        }
+}
+
+/* The arguments of a macro: quotes group, and the macros of two fonts (.BI) put nothing between arguments. */
+static const char *flatten_arguments(const char *at, bool joined, char **out) {
+        bool quoted = false;
+
+        while (*at && *at != '\n') {
+                if (*at == '"') {
+                        quoted = !quoted;
+                        at++;
+                } else if (*at == ' ' && !quoted) {
+                        at += strspn(at, " ");
+                        if (!joined)
+                                *(*out)++ = ' ';
+                } else {
+                        at = flatten_character(at, out);
+                }
+        }
+        return at;
+}
+
+static bool is_one_of(const char *word, const char *words) {
+        const char *found = strstr(words, word);
+
+        return found && (found == words || found[-1] == ' ') && strchr(" ", found[strlen(word)]);
+}
+
+static const char *flatten_macro(const char *at, char **out) {
+        char name[8] = "";
+        size_t n = strcspn(at + 1, " \n");
+
+        if (at[1] == '\\') /* a comment */
+                return at + strcspn(at, "\n");
+        snprintf(name, sizeof(name), "%.*s", (int)n, at + 1);
+        at += 1 + n;
+        at += strspn(at, " ");
+        if (is_one_of(name, "TP PP SH SS TH"))
+                *(*out)++ = '\n';
+        return flatten_arguments(at, is_one_of(name, "BI BR IB IR RB RI"), out);
+}
+
+/* The page as text, to be freed. It begins with an empty line, so that each line has a newline in front. */
+static char *read_page(const char *path) {
+        char *roff = read_text(path), *text = malloc(2 * TEXT_MAX), *out = text;
+        const char *at = roff;
+
+        ck_assert_ptr_nonnull(text);
+        *out++ = '\n';
+        while (*at) {
+                if (*at == '.')
+                        at = flatten_macro(at, &out);
+                while (*at && *at != '\n')
+                        at = flatten_character(at, &out);
+                if (*at)
+                        *out++ = *at++;
+        }
+        *out = '\0';
+        free(roff);
+        return text;
+}
+
+/* The entry that begins with a line of just these words (`whole`) or with a line that begins so; to be freed. NULL if
+ * there is none. */
+static char *find_entry(const char *page, const char *words, bool whole) {
+        const char *found = page, *end;
+        size_t n = strlen(words);
+
+        while ((found = strstr(found, words))) {
+                if (found > page && found[-1] == '\n' && (!whole || found[n] == '\n')) {
+                        end = strstr(found, "\n\n");
+                        return end ? strndup(found, (size_t)(end - found)) : strdup(found);
+                }
+                found += n;
+        }
+        return NULL;
+}
+
+/* Does a text hold the word, and not merely as a part of a longer one? "--rank" is not in "--ranks". */
+static bool has_word(const char *text, const char *word) {
+        size_t n = strlen(word);
+
+        for (const char *found = strstr(text, word); found; found = strstr(found + 1, word)) {
+                char before = found > text ? found[-1] : ' ', after = found[n];
+
+                if (!isalnum((unsigned char)before) && !strchr("_-", before) && !isalnum((unsigned char)after) &&
+                    (after == '\0' || !strchr("_-", after)))
+                        return true;
+        }
+        return false;
+}
+
+static void expect_word(const char *page, const char *text, const char *word, const char *where) {
+        ck_assert_msg(has_word(text, word), "%s does not say \"%s\" %s", page, word, where);
+}
+
+/* ---- settings ------------------------------------------------------------------------------------------------------ */
+
+#define CONFIG_PAGE "client/man/dataloaderd.conf.5"
+#define CONFIG_FILE "config/dataloaderd.conf"
+
+static bool is_number(const struct setting *setting) {
+        return setting->kind == SETTING_NUMBER || setting->kind == SETTING_COUNT;
+}
+
+/* "workers = 0", as both documents write it; without a fixed default just "index_dir = ". */
+static void assignment(const struct setting *setting, char *text, size_t size) {
+        const char *quote = is_number(setting) ? "" : "\"";
+
+        if (setting->initial)
+                snprintf(text, size, "%s = %s%s%s", setting->name, quote, setting->initial, quote);
+        else
+                snprintf(text, size, "%s = ", setting->name);
+}
+
+START_TEST(each_setting_has_an_entry_with_its_default_its_range_and_what_a_reload_does) {
+        const struct setting *setting = &SETTINGS[_i];
+        char *page = read_page(CONFIG_PAGE), words[256], range[64], choices[128], *entry;
+
+        assignment(setting, words, sizeof(words));
+        entry = find_entry(page, words, setting->initial != NULL);
+        ck_assert_msg(entry != NULL, CONFIG_PAGE " has no entry \"%s\"", words);
+
+        if (is_number(setting)) {
+                snprintf(range, sizeof(range), "%" PRIu64 " to %" PRIu64, setting->min, setting->max);
+                expect_word(CONFIG_PAGE, entry, range, setting->name);
+        }
+        snprintf(choices, sizeof(choices), "%s", setting->choices ? setting->choices : "");
+        for (char *rest = NULL, *choice = strtok_r(choices, " ", &rest); choice; choice = strtok_r(NULL, " ", &rest))
+                expect_word(CONFIG_PAGE, entry, choice, setting->name);
+        expect_word(CONFIG_PAGE, entry, setting->reloads ? "A reload changes it." : "A change takes a restart.",
+                    setting->name);
+        free(entry);
+        free(page);
+}
+END_TEST
+
+START_TEST(each_setting_stands_in_the_shipped_configuration_with_its_default) {
+        const struct setting *setting = &SETTINGS[_i];
+        char *file = read_text(CONFIG_FILE), words[256], found[256];
+        size_t n_name = strlen(setting->name);
+        bool is_there = false;
+
+        assignment(setting, words, sizeof(words));
+        for (char *rest = NULL, *line = strtok_r(file, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
+                const char *value;
+
+                line += strspn(line, "# ");
+                value = line + n_name + strspn(line + (strlen(line) < n_name ? 0 : n_name), " ");
+                if (strncmp(line, setting->name, n_name) != 0 || *value != '=')
+                        continue;
+                value += 1 + strspn(value + 1, " ");
+                snprintf(found, sizeof(found), "%s = %.*s", setting->name, (int)strcspn(value, " #"), value);
+                ck_assert_msg(strncmp(found, words, strlen(words)) == 0 && (!setting->initial || !found[strlen(words)]),
+                              CONFIG_FILE ": \"%s\", but the default is \"%s\"", found, words);
+                is_there = true;
+        }
+        ck_assert_msg(is_there, CONFIG_FILE " does not name \"%s\"", words);
+        free(file);
+}
+END_TEST
+
+/* ---- pipelines ----------------------------------------------------------------------------------------------------- */
+
+#define DAEMON_PAGE "client/man/dataloaderd.8"
+
+static const struct step_type *const STEP_TYPES[] = {
+        &step_random_resized_crop,
+        &step_resize,
+        &step_center_crop,
+        &step_hflip,
+};
+
+/* "resize(size, interpolation=bilinear)" */
+static void signature(const struct step_type *type, char *text, size_t size) {
+        size_t n = (size_t)snprintf(text, size, "%s(", type->name);
+
+        for (const struct argument *argument = type->arguments; argument->kind != ARGUMENT_END; argument++)
+                n += (size_t)snprintf(text + n, size - n, "%s%s%s%s", argument > type->arguments ? ", " : "", argument->name,
+                                      argument->by_default ? "=" : "", argument->by_default ? argument->by_default : "");
+        snprintf(text + n, size - n, ")");
+}
+
+START_TEST(each_step_has_an_entry_with_its_arguments_and_their_defaults) {
+        char *page = read_page(DAEMON_PAGE), text[512], *entry;
+
+        signature(STEP_TYPES[_i], text, sizeof(text));
+        entry = find_entry(page, text, true);
+        ck_assert_msg(entry != NULL, DAEMON_PAGE " has no entry \"%s\"", text);
+        free(entry);
+        free(page);
+}
+END_TEST
+
+/* The table is the pipeline's own, so its rows are read from its source. */
+START_TEST(this_test_knows_each_step_of_the_table) {
+        char *source = read_text("daemon/augment/recipe.c"), *row = strstr(source, "STEPS[] = {"), *end;
+        size_t n_rows = 0;
+
+        ck_assert_ptr_nonnull(row);
+        end = strstr(row, "};");
+        ck_assert_ptr_nonnull(end);
+        *end = '\0';
+        while ((row = strstr(row, "&step_"))) {
+                size_t n = strcspn(row += strlen("&step_"), ",\n ");
+                bool is_known = false;
+
+                for (size_t i = 0; i < sizeof(STEP_TYPES) / sizeof(STEP_TYPES[0]); i++)
+                        is_known |= strlen(STEP_TYPES[i]->name) == n && strncmp(STEP_TYPES[i]->name, row, n) == 0;
+                ck_assert_msg(is_known, "step_%.*s is new: add it to STEP_TYPES of this test, and to " DAEMON_PAGE, (int)n, row);
+                n_rows++;
+        }
+        ck_assert_uint_eq(n_rows, sizeof(STEP_TYPES) / sizeof(STEP_TYPES[0]));
+        free(source);
+}
+END_TEST
+
+/* What an unknown step's message offers, `raw` and `decode` with it. */
+START_TEST(each_step_that_a_message_offers_has_an_entry) {
+        char *source = read_text("daemon/augment/recipe.c"), *page = read_page(DAEMON_PAGE), *names, *rest = NULL;
+
+        names = strstr(source, "#define STEP_NAMES \"");
+        ck_assert_ptr_nonnull(names);
+        names += strlen("#define STEP_NAMES \"");
+        names[strcspn(names, "\"")] = '\0';
+        for (char *name = strtok_r(names, ", ", &rest); name; name = strtok_r(NULL, ", ", &rest)) {
+                char *entry = find_entry(page, name, false);
+
+                ck_assert_msg(entry != NULL, DAEMON_PAGE " has no entry for the step %s", name);
+                free(entry);
+        }
+        free(page);
+        free(source);
+}
+END_TEST
+
+/* ---- counters ------------------------------------------------------------------------------------------------------ */
+
+#define DLCTL_PAGE "client/man/dlctl.1"
+
+static const char *const COUNTERS[] = {
+#define ROW(name, unit, prose) #name,
+        PIPELINE_COUNTERS(ROW)
+#undef ROW
+};
+
+START_TEST(each_counter_is_explained) {
+        char *page = read_page(DLCTL_PAGE), *entry = find_entry(page, COUNTERS[_i], true);
+
+        ck_assert_msg(entry != NULL, DLCTL_PAGE " has no entry for the counter %s", COUNTERS[_i]);
+        ck_assert_msg(strlen(entry) > strlen(COUNTERS[_i]) + 10, DLCTL_PAGE " does not explain %s", COUNTERS[_i]);
+        free(entry);
+        free(page);
+}
+END_TEST
+
+/* ---- options ------------------------------------------------------------------------------------------------------- */
+
+/* The next long option of a text, with its dashes; 0 when there is none. */
+static size_t next_option(const char **at, char *option, size_t size) {
+        const char *found = *at;
+
+        while ((found = strstr(found, "--"))) {
+                size_t n = strspn(found + 2, "abcdefghijklmnopqrstuvwxyz-") + 2;
+
+                *at = found + n;
+                if (n > 3 && islower((unsigned char)found[2]) && found[n - 1] != '-') {
+                        snprintf(option, size, "%.*s", (int)n, found);
+                        return n;
+                }
+                found += n;
+        }
+        return 0;
+}
+
+/* Options that the sources print in a help or message: in string literals, not in `i--`. */
+static size_t expect_options(const char *sources, const char *path) {
+        char *page = read_page(path), option[64];
+        const char *at = sources;
+        size_t n = 0;
+
+        while (next_option(&at, option, sizeof(option))) {
+                expect_word(path, page, option, "though the program does");
+                n++;
+        }
+        free(page);
+        return n;
+}
+
+/* Options that getopt_long() takes: { "rank", required_argument, ... }. */
+static size_t expect_getopt_options(const char *sources, const char *path) {
+        char *page = read_page(path), option[64];
+        size_t n = 0;
+
+        for (const char *row = strstr(sources, "{ \""); row; row = strstr(row + 1, "{ \"")) {
+                size_t n_name = strcspn(row + 3, "\"");
+                const char *kind = row + 3 + n_name + strspn(row + 3 + n_name, "\", ");
+
+                if (strncmp(kind, "required_argument", 17) != 0 && strncmp(kind, "no_argument", 11) != 0 &&
+                    strncmp(kind, "optional_argument", 17) != 0)
+                        continue;
+                snprintf(option, sizeof(option), "--%.*s", (int)n_name, row + 3);
+                expect_word(path, page, option, "though the program takes it");
+                n++;
+        }
+        free(page);
+        return n;
+}
+
+/* And the other way round: an option of the page is somewhere in the sources, with its dashes or as getopt's name. */
+static void expect_no_other_option(const char *sources, const char *path) {
+        char *page = read_page(path), option[64], name[64];
+        const char *at = page;
+
+        while (next_option(&at, option, sizeof(option))) {
+                snprintf(name, sizeof(name), "\"%s\"", option + 2);
+                ck_assert_msg(has_word(sources, option) || strstr(sources, name),
+                              "%s has %s, which the program does not know", path, option);
+        }
+        free(page);
+}
+
+START_TEST(the_manual_has_each_option_of_dlctl_and_no_other) {
+        char *sources = read_sources("client/dlctl");
+
+        ck_assert_msg(expect_options(sources, DLCTL_PAGE) > 0, "no option was found in client/dlctl");
+        expect_getopt_options(sources, DLCTL_PAGE);
+        expect_no_other_option(sources, DLCTL_PAGE);
+        free(sources);
+}
+END_TEST
+
+START_TEST(the_manual_has_each_option_of_dataloaderd) {
+        char *source = read_text("daemon/main.c");
+
+        ck_assert_uint_gt(expect_options(source, DAEMON_PAGE), 0);
+        ck_assert_uint_gt(expect_getopt_options(source, DAEMON_PAGE), 0);
+        free(source);
+}
+END_TEST
+
+/* ---- the public header --------------------------------------------------------------------------------------------- */
+
+#define HEADER "client/include/dlclient.h"
+#define LIBRARY_PAGE "client/man/libdlclient.3"
+
+START_TEST(the_manual_has_each_function_of_the_header) {
+        char *header = read_text(HEADER), *page = read_page(LIBRARY_PAGE), name[64];
+        size_t n = 0;
+
+        for (char *at = strstr(header, "\nDLC_API "); at; at = strstr(at + 1, "\nDLC_API ")) {
+                char *end = at + strcspn(at, "("), *begin = end;
+
+                while (begin > at && (isalnum((unsigned char)begin[-1]) || begin[-1] == '_'))
+                        begin--;
+                snprintf(name, sizeof(name), "%.*s", (int)(end - begin), begin);
+                expect_word(LIBRARY_PAGE, page, name, "which " HEADER " declares");
+                n++;
+        }
+        ck_assert_uint_gt(n, 10);
+        free(page);
+        free(header);
+}
+END_TEST
+
+/* Field names: the word before each ';' of the struct, "(*x)" aside, which this struct does not have. */
+START_TEST(the_manual_has_each_option_of_dlc_open) {
+        char *header = read_text(HEADER), *page = read_page(LIBRARY_PAGE), name[64], *at, *end;
+        size_t n = 0;
+
+        at = strstr(header, "struct dlc_options {");
+        ck_assert_ptr_nonnull(at);
+        end = strstr(at, "\n};");
+        ck_assert_ptr_nonnull(end);
+        *end = '\0';
+        for (char *rest = NULL, *line = strtok_r(at, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
+                char *stop = strchr(line, ';'), *begin = stop;
+
+                line += strspn(line, " ");
+                if (!stop || *line == '*' || *line == '/') /* inside a comment */
+                        continue;
+                while (begin > line && (isalnum((unsigned char)begin[-1]) || begin[-1] == '_'))
+                        begin--;
+                snprintf(name, sizeof(name), "%.*s", (int)(stop - begin), begin);
+                if (strcmp(name, "size") == 0) /* DLC_OPTIONS_INIT's */
+                        continue;
+                expect_word(LIBRARY_PAGE, page, name, "which is an option");
+                n++;
+        }
+        ck_assert_uint_gt(n, 15);
+        free(page);
+        free(header);
+}
+END_TEST
+
+int main(void) {
+        Suite *suite = suite_create("documents");
+        TCase *tcase = tcase_create("documents");
+        SRunner *runner;
+        int n_failed;
+
+        tcase_add_loop_test(tcase, each_setting_has_an_entry_with_its_default_its_range_and_what_a_reload_does, 0,
+                            (int)N_SETTINGS);
+        tcase_add_loop_test(tcase, each_setting_stands_in_the_shipped_configuration_with_its_default, 0, (int)N_SETTINGS);
+        tcase_add_loop_test(tcase, each_step_has_an_entry_with_its_arguments_and_their_defaults, 0,
+                            (int)(sizeof(STEP_TYPES) / sizeof(STEP_TYPES[0])));
+        tcase_add_test(tcase, this_test_knows_each_step_of_the_table);
+        tcase_add_test(tcase, each_step_that_a_message_offers_has_an_entry);
+        tcase_add_loop_test(tcase, each_counter_is_explained, 0, (int)(sizeof(COUNTERS) / sizeof(COUNTERS[0])));
+        tcase_add_test(tcase, the_manual_has_each_option_of_dlctl_and_no_other);
+        tcase_add_test(tcase, the_manual_has_each_option_of_dataloaderd);
+        tcase_add_test(tcase, the_manual_has_each_function_of_the_header);
+        tcase_add_test(tcase, the_manual_has_each_option_of_dlc_open);
+        suite_add_tcase(suite, tcase);
+        runner = srunner_create(suite);
+        srunner_run_all(runner, CK_ENV);
+        n_failed = srunner_ntests_failed(runner);
+        srunner_free(runner);
+        return n_failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
