@@ -1,0 +1,38 @@
+/* dlctl/command.h: what a command of dlctl is: a row in the table of main.c, with a file of its own. */
+#pragma once
+
+#include <stdio.h>
+
+#include "client/dlctl/output.h"
+
+/* How dlctl ends; scripts rely on them. */
+enum exit_code {
+        EXIT_DONE = 0,
+        EXIT_REFUSED = 1,     /* or found wrong */
+        EXIT_USAGE = 2,
+        EXIT_UNREACHABLE = 3, /* no daemon, or it is gone */
+        EXIT_INTERRUPTED = 130,
+};
+
+/* What stands before the command, or among its options. */
+struct context {
+        const char *socket; /* NULL: as the library finds it */
+        enum output_format format;
+};
+
+struct command {
+        const char *name;
+        const char *operands; /* for the usage line: "DATASET", or "" */
+        const char *summary;  /* a line for `dlctl --help` */
+        const char *text;     /* paragraphs for `dlctl COMMAND --help` */
+        int (*run)(struct context *context, const struct command *command, int argc, char **argv); /* an exit code */
+};
+
+int status_run(struct context *context, const struct command *command, int argc, char **argv);
+int datasets_run(struct context *context, const struct command *command, int argc, char **argv);
+int jobs_run(struct context *context, const struct command *command, int argc, char **argv);
+int order_run(struct context *context, const struct command *command, int argc, char **argv);
+int read_run(struct context *context, const struct command *command, int argc, char **argv);
+
+/* Prints "dlctl: ..." to stderr. Returns `code`, so that a command can end with it. */
+int fail(int code, const char *format, ...) __attribute__((format(printf, 2, 3)));

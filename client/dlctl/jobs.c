@@ -1,0 +1,89 @@
+/* dlctl jobs */
+
+#include "client/dlctl/control.h"
+#include "client/dlctl/options.h"
+
+static const char *const COLUMNS[] = { "name", "dataset", "world", "batch_size", NULL };
+
+static void add_rank(cJSON *list, const Dlp__Rank *rank) {
+        cJSON *record = list_record(list);
+
+        record_number(record, "rank", rank->rank);
+        record_number(record, "pid", rank->pid);
+        record_text(record, "user", rank->user);
+        record_number(record, "epoch", rank->epoch);
+        record_number(record, "step", rank->step);
+        record_number(record, "n_ready", rank->n_ready);
+        record_number(record, "n_filling", rank->n_filling);
+        record_number(record, "n_leased", rank->n_leased);
+        record_number(record, "n_slots", rank->n_slots);
+        record_number(record, "n_batches", rank->n_batches);
+        record_number(record, "n_substituted", rank->n_substituted);
+        record_number(record, "ring_bytes", rank->ring_bytes);
+        record_text(record, "memory", rank->memory);
+}
+
+static void add(cJSON *list, const Dlp__Job *job) {
+        cJSON *record = list_record(list), *ranks;
+
+        record_text(record, "name", job->name);
+        record_text(record, "dataset", job->dataset);
+        record_number(record, "world", job->world);
+        record_number(record, "batch_size", job->batch_size);
+        record_text(record, "pipeline", job->pipeline);
+        record_number(record, "seed", job->seed);
+        record_bool(record, "shuffle", job->shuffle);
+        record_text(record, "partition", job->partition);
+        record_bool(record, "drop_last", job->drop_last);
+        record_text(record, "on_error", job->on_error);
+        record_text(record, "failure", job->failure);
+        ranks = record_list(record, "ranks");
+        for (size_t i = 0; i < job->n_ranks; i++)
+                add_rank(ranks, job->ranks[i]);
+}
+
+/* One page; *ret_next is where the next one begins, 0 after the last. */
+static int ask_page(struct control *control, uint32_t first, cJSON *list, uint32_t *ret_next) {
+        Dlp__JobsRequest body = DLP__JOBS_REQUEST__INIT;
+        Dlp__Request request = DLP__REQUEST__INIT;
+        Dlp__Reply *reply;
+        int r;
+
+        body.first = first;
+        request.body_case = DLP__REQUEST__BODY_JOBS;
+        request.jobs = &body;
+        r = control_ask(control, &request, DLP__REPLY__BODY_JOBS, &reply);
+        if (r != EXIT_DONE)
+                return r;
+        for (size_t i = 0; i < reply->jobs->n_jobs; i++)
+                add(list, reply->jobs->jobs[i]);
+        *ret_next = reply->jobs->next;
+        dlp__reply__free_unpacked(reply, NULL);
+        return EXIT_DONE;
+}
+
+int jobs_run(struct context *context, const struct command *command, int argc, char **argv) {
+        struct control *control;
+        uint32_t first = 0, next = 0;
+        cJSON *record, *list;
+        int r;
+
+        r = options_parse(context, command, NULL, 0, 0, argc, argv);
+        if (r >= 0)
+                return r;
+        r = control_open(context, &control);
+        if (r != EXIT_DONE)
+                return r;
+
+        record = record_new();
+        list = record_list(record, "jobs");
+        do {
+                first = next;
+                r = ask_page(control, first, list, &next);
+        } while (r == EXIT_DONE && next > first); /* pages go forwards, or there is no end */
+        if (r == EXIT_DONE)
+                output_list(context->format, list, COLUMNS, "No jobs: nobody is attached.");
+        cJSON_Delete(record);
+        control_close(control);
+        return r;
+}

@@ -1,0 +1,117 @@
+/* dlctl: the command line of dataloaderd. A command a row, a file each. */
+
+#include <getopt.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "client/dlctl/command.h"
+#include "client/include/dlclient.h"
+
+static const struct command COMMANDS[] = {
+        { "status", "", "version, settings, what was obtained, memory, counters",
+          "Shows what the daemon is, what it was told, what it got of the machine, and what it has done.", status_run },
+        { "datasets", "", "the datasets of the configuration",
+          "Shows each dataset: whether it is ready, its samples, its digest, and the damaged samples met.", datasets_run },
+        { "jobs", "", "the jobs that are being served, with their ranks",
+          "Shows each job and its ranks: where they are, and how full their rings are.", jobs_run },
+        { "order", "", "the sample indices of a rank, without a daemon",
+          "Prints the sample indices that a rank gets in an epoch, one a line, as torch's DistributedSampler\n"
+          "with the same seed and epoch gives them. Asks no daemon.", order_run },
+        { "read", "DATASET", "attach as a rank and print a line for each sample",
+          "Attaches as a rank and prints a line for each sample, in the order received: epoch, step, index, and for\n"
+          "each field its type, shape and the SHA-256 of its bytes, or its value if it is a single number.\n"
+          "Rank and world come from the launcher's environment (RANK, WORLD_SIZE, ...) unless they are given.", read_run },
+};
+#define N_COMMANDS (sizeof(COMMANDS) / sizeof(COMMANDS[0]))
+
+int fail(int code, const char *format, ...) {
+        bool colours = output_colours(STDERR_FILENO);
+        va_list arguments;
+
+        fflush(stdout);
+        fputs(colours ? "\033[1;31mdlctl:\033[0m " : "dlctl: ", stderr);
+        va_start(arguments, format);
+        vfprintf(stderr, format, arguments);
+        va_end(arguments);
+        fputc('\n', stderr);
+        return code;
+}
+
+static void print_help(void) {
+        printf("Usage: dlctl [--socket PATH] [--format text|json] COMMAND [OPTION]...\n"
+               "Asks dataloaderd, the data-loading daemon, and reads from it.\n\n");
+        for (size_t i = 0; i < N_COMMANDS; i++)
+                printf("  %-10s %s\n", COMMANDS[i].name, COMMANDS[i].summary);
+        printf("\n  --socket PATH       the daemon's socket (default: DATALOADERD_SOCKET, else\n"
+               "                      /run/dataloaderd/dataloaderd.sock)\n"
+               "  --format text|json  json: one object a line on stdout; messages always go to stderr\n"
+               "  --version           print the version and end\n"
+               "  --help              print this and end; 'dlctl COMMAND --help' for a command\n\n"
+               "Exit codes: 0 done, 1 refused or found wrong, 2 usage, 3 the daemon is not reachable.\n\n"
+               "See dlctl(1), dataloaderd(8).\n");
+}
+
+static int usage(void) {
+        fprintf(stderr, "Try 'dlctl --help'.\n");
+        return EXIT_USAGE;
+}
+
+/* What stands before the command. Returns -1 to go on, else the exit code. */
+static int parse_globals(struct context *context, int argc, char **argv) {
+        static const struct option LONGS[] = {
+                { "socket", required_argument, NULL, 's' }, { "format", required_argument, NULL, 'f' },
+                { "version", no_argument, NULL, 'v' },      { "help", no_argument, NULL, 'h' },
+                { 0 },
+        };
+        int value;
+
+        opterr = 0;
+        while ((value = getopt_long(argc, argv, "+:", LONGS, NULL)) != -1)
+                switch (value) {
+                case 's':
+                        context->socket = optarg;
+                        break;
+                case 'f':
+                        if (output_format_from_name(optarg, &context->format) == 0)
+                                break;
+                        fail(EXIT_USAGE, "--format: \"%.64s\" is not allowed; choose one of: text json", optarg);
+                        return usage();
+                case 'v':
+                        printf("dlctl %s\n", dlc_version());
+                        return EXIT_DONE;
+                case 'h':
+                        print_help();
+                        return EXIT_DONE;
+                case ':':
+                        fail(EXIT_USAGE, "%.64s needs an argument", argv[optind - 1]);
+                        return usage();
+                default:
+                        fail(EXIT_USAGE, "unknown option %.64s", argv[optind - 1]);
+                        return usage();
+                }
+        return -1;
+}
+
+int main(int argc, char **argv) {
+        struct context context = { .format = OUTPUT_TEXT };
+        int r;
+
+        /* A reader that has seen enough (head) is no reason to die: writing fails, and the command ends by itself. */
+        signal(SIGPIPE, SIG_IGN);
+
+        r = parse_globals(&context, argc, argv);
+        if (r >= 0)
+                return r;
+        if (optind == argc) {
+                fail(EXIT_USAGE, "a command is missing");
+                return usage();
+        }
+        for (size_t i = 0; i < N_COMMANDS; i++)
+                if (strcmp(argv[optind], COMMANDS[i].name) == 0)
+                        return COMMANDS[i].run(&context, &COMMANDS[i], argc - optind, argv + optind);
+        fail(EXIT_USAGE, "unknown command \"%.64s\"", argv[optind]);
+        return usage();
+}

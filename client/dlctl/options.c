@@ -1,0 +1,145 @@
+#include "client/dlctl/options.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define ROWS_MAX 32u
+#define FIRST_ROW 1000 /* getopt's value for row 0: above all characters, which it returns for mistakes */
+
+struct table {
+        struct option_row rows[ROWS_MAX];
+        struct option longs[ROWS_MAX + 1];
+        size_t n;
+};
+
+static bool help_wanted;
+
+static void table_add(struct table *table, const struct option_row *row) {
+        table->rows[table->n] = *row;
+        table->longs[table->n] = (struct option){
+                .name = row->name,
+                .has_arg = row->argument ? required_argument : no_argument,
+                .val = FIRST_ROW + (int)table->n,
+        };
+        table->n++;
+}
+
+static void table_make(struct table *table, struct context *context, const struct option_row *rows, size_t n_rows) {
+        const struct option_row common[] = {
+                { "socket", OPTION_TEXT, &context->socket, "PATH", "the daemon's socket (default: DATALOADERD_SOCKET, else /run/dataloaderd/dataloaderd.sock)" },
+                { "format", OPTION_FORMAT, &context->format, "text|json", "json: one object a line" },
+                { "help", OPTION_FLAG, &help_wanted, NULL, "print this and end" },
+        };
+
+        *table = (struct table){ .n = 0 };
+        for (size_t i = 0; i < n_rows; i++)
+                table_add(table, &rows[i]);
+        for (size_t i = 0; i < sizeof(common) / sizeof(common[0]); i++)
+                table_add(table, &common[i]);
+}
+
+static void print_help(const struct command *command, const struct table *table) {
+        printf("Usage: dlctl %s [OPTION]...%s%s\n%s\n\n", command->name, *command->operands ? " " : "", command->operands,
+               command->text);
+        for (size_t i = 0; i < table->n; i++) {
+                char head[48];
+
+                snprintf(head, sizeof(head), "--%s%s%s", table->rows[i].name, table->rows[i].argument ? " " : "",
+                         table->rows[i].argument ? table->rows[i].argument : "");
+                printf("  %-22s %s\n", head, table->rows[i].help);
+        }
+}
+
+static int usage(const struct command *command) {
+        fprintf(stderr, "Try 'dlctl %s --help'.\n", command->name);
+        return EXIT_USAGE;
+}
+
+static int parse_number(const struct command *command, const struct option_row *row, const char *text, uint64_t limit,
+                        uint64_t *ret_number) {
+        unsigned long long number;
+        char *end;
+
+        errno = 0;
+        number = strtoull(text, &end, 10);
+        if (text[0] >= '0' && text[0] <= '9' && *end == '\0' && errno == 0 && number <= limit) {
+                *ret_number = number;
+                return 0;
+        }
+        fail(EXIT_USAGE, "%s: --%s: \"%.64s\" is not allowed; write a whole number from 0 to %llu", command->name, row->name,
+             text, (unsigned long long)limit);
+        return usage(command);
+}
+
+/* Returns 0 or an exit code. */
+static int set(const struct command *command, const struct option_row *row, const char *text) {
+        uint64_t number;
+        int r = 0;
+
+        switch (row->kind) {
+        case OPTION_FLAG:
+        case OPTION_FLAG_OFF:
+                *(bool *)row->target = row->kind == OPTION_FLAG;
+                return 0;
+        case OPTION_TEXT:
+                *(const char **)row->target = text;
+                return 0;
+        case OPTION_NUMBER:
+                return parse_number(command, row, text, UINT64_MAX, row->target);
+        case OPTION_COUNT:
+                r = parse_number(command, row, text, INT_MAX, &number);
+                if (r == 0)
+                        *(int *)row->target = (int)number;
+                return r;
+        case OPTION_FORMAT:
+                if (output_format_from_name(text, row->target) == 0)
+                        return 0;
+                fail(EXIT_USAGE, "--format: \"%.64s\" is not allowed; choose one of: text json", text);
+                return usage(command);
+        }
+        return 0;
+}
+
+/* An option that getopt did not like, which it left before optind. */
+static int complain(const struct command *command, int mistake, char **argv) {
+        const char *option = argv[optind - 1];
+
+        if (mistake == ':')
+                fail(EXIT_USAGE, "%s: %.64s needs an argument", command->name, option);
+        else
+                fail(EXIT_USAGE, "%s: unknown option %.64s", command->name, option);
+        return usage(command);
+}
+
+int options_parse(struct context *context, const struct command *command, const struct option_row *rows, size_t n_rows,
+                  int n_operands, int argc, char **argv) {
+        struct table table;
+        int value, r;
+
+        table_make(&table, context, rows, n_rows);
+        optind = 0; /* glibc: begin anew; main() has parsed what stands before the command */
+        opterr = 0;
+        while ((value = getopt_long(argc, argv, ":", table.longs, NULL)) != -1) {
+                if (value < FIRST_ROW)
+                        return complain(command, value, argv);
+                r = set(command, &table.rows[value - FIRST_ROW], optarg);
+                if (r != 0)
+                        return r;
+                if (help_wanted) {
+                        print_help(command, &table);
+                        return EXIT_DONE;
+                }
+        }
+        if (argc - optind == n_operands)
+                return -1;
+        if (argc - optind > n_operands)
+                fail(EXIT_USAGE, "%s: unexpected argument \"%.64s\"", command->name, argv[optind + n_operands]);
+        else
+                fail(EXIT_USAGE, "%s: %s is missing", command->name, command->operands);
+        return usage(command);
+}

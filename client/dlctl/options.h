@@ -1,0 +1,27 @@
+/* dlctl/options.h: options of a command, each described once, for parsing and for --help alike. */
+#pragma once
+
+#include "client/dlctl/command.h"
+
+enum option_kind {
+        OPTION_FLAG,     /* bool *: set to true */
+        OPTION_FLAG_OFF, /* bool *: set to false */
+        OPTION_TEXT,     /* const char ** */
+        OPTION_NUMBER,   /* uint64_t *: 0 .. 2^64-1 */
+        OPTION_COUNT,    /* int *: 0 .. 2^31-1 */
+        OPTION_FORMAT,   /* enum output_format * */
+};
+
+struct option_row {
+        const char *name;     /* without the dashes */
+        enum option_kind kind;
+        void *target;         /* untouched unless the option is given */
+        const char *argument; /* "N" for the help, NULL for flags */
+        const char *help;
+};
+
+/* Parses a command's arguments (argv[0] is the command); --help, --socket and --format are known everywhere. The number
+ * of operands must be n_operands; they are left in argv[optind] and behind. Returns -1 to go on, else the exit code with
+ * which to end at once. */
+int options_parse(struct context *context, const struct command *command, const struct option_row *rows, size_t n_rows,
+                  int n_operands, int argc, char **argv);

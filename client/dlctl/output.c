@@ -1,0 +1,372 @@
+#include "client/dlctl/output.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "client/dlctl/text.h"
+
+#define CELL_MAX 256
+#define COLUMNS_MAX 32u
+
+int output_format_from_name(const char *name, enum output_format *ret_format) {
+        if (strcmp(name, "text") == 0)
+                *ret_format = OUTPUT_TEXT;
+        else if (strcmp(name, "json") == 0)
+                *ret_format = OUTPUT_JSON;
+        else
+                return -EINVAL;
+        return 0;
+}
+
+bool output_colours(int fd) {
+        const char *forbidden = getenv("NO_COLOR"), *terminal = getenv("TERM");
+
+        return isatty(fd) && !(forbidden && *forbidden) && terminal && strcmp(terminal, "dumb") != 0;
+}
+
+/* ---- records ------------------------------------------------------------------------------------------------------- */
+
+static cJSON *or_end(cJSON *item) {
+        if (!item) {
+                fprintf(stderr, "dlctl: no memory\n");
+                exit(EXIT_FAILURE);
+        }
+        return item;
+}
+
+cJSON *record_new(void) {
+        return or_end(cJSON_CreateObject());
+}
+
+/* Names of files may hold any bytes, JSON may not: what is no UTF-8 becomes '?'. */
+void record_text(cJSON *record, const char *key, const char *value) {
+        char *copy = strdup(value);
+
+        if (!copy)
+                or_end(NULL);
+        for (char *c = copy; *c;) {
+                size_t n = utf8_length(c);
+
+                if (n == 0)
+                        *c = '?';
+                c += n > 0 ? n : 1;
+        }
+        or_end(cJSON_AddStringToObject(record, key, copy));
+        free(copy);
+}
+
+void record_number(cJSON *record, const char *key, uint64_t value) {
+        char digits[24];
+
+        snprintf(digits, sizeof(digits), "%" PRIu64, value);
+        or_end(cJSON_AddRawToObject(record, key, digits));
+}
+
+void record_bool(cJSON *record, const char *key, bool value) {
+        or_end(cJSON_AddBoolToObject(record, key, value));
+}
+
+cJSON *record_list(cJSON *record, const char *key) {
+        return or_end(cJSON_AddArrayToObject(record, key));
+}
+
+cJSON *list_record(cJSON *list) {
+        cJSON *record = record_new();
+
+        cJSON_AddItemToArray(list, record);
+        return record;
+}
+
+/* ---- text: values -------------------------------------------------------------------------------------------------- */
+
+static bool ends_with(const char *key, const char *end) {
+        size_t n = strlen(key), n_end = strlen(end);
+
+        return n > n_end && strcmp(key + n - n_end, end) == 0;
+}
+
+static void print_size(uint64_t n_bytes, char *cell) {
+        static const char *const units[] = { "B", "KiB", "MiB", "GiB", "TiB", "PiB" };
+        double value = (double)n_bytes;
+        size_t i = 0;
+
+        while (value >= 1024 && i + 1 < sizeof(units) / sizeof(units[0])) {
+                value /= 1024;
+                i++;
+        }
+        snprintf(cell, CELL_MAX, i == 0 ? "%.0f %s" : "%.1f %s", value, units[i]);
+}
+
+static void print_duration(uint64_t seconds, char *cell) {
+        if (seconds < 60)
+                snprintf(cell, CELL_MAX, "%" PRIu64 " s", seconds);
+        else if (seconds < 3600)
+                snprintf(cell, CELL_MAX, "%" PRIu64 " min %" PRIu64 " s", seconds / 60, seconds % 60);
+        else if (seconds < 86400)
+                snprintf(cell, CELL_MAX, "%" PRIu64 " h %" PRIu64 " min", seconds / 3600, seconds / 60 % 60);
+        else
+                snprintf(cell, CELL_MAX, "%" PRIu64 " d %" PRIu64 " h", seconds / 86400, seconds / 3600 % 24);
+}
+
+static void print_time(uint64_t unix_seconds, char *cell) {
+        time_t seconds = (time_t)unix_seconds;
+        struct tm local;
+
+        if (!localtime_r(&seconds, &local) || strftime(cell, CELL_MAX, "%Y-%m-%d %H:%M:%S %z", &local) == 0)
+                snprintf(cell, CELL_MAX, "%" PRIu64, unix_seconds);
+}
+
+/* Control characters would let a file's name draw on the terminal. */
+static void print_plain(const char *value, char *cell) {
+        snprintf(cell, CELL_MAX, "%s", value);
+        for (char *c = cell; *c; c++)
+                if ((unsigned char)*c < ' ' || *c == 0x7f)
+                        *c = '?';
+}
+
+static void print_value(const cJSON *item, char *cell) {
+        uint64_t number;
+
+        if (cJSON_IsBool(item)) {
+                snprintf(cell, CELL_MAX, "%s", cJSON_IsTrue(item) ? "yes" : "no");
+                return;
+        }
+        if (!cJSON_IsRaw(item)) {
+                print_plain(cJSON_IsString(item) ? item->valuestring : "", cell);
+                return;
+        }
+        number = strtoull(item->valuestring, NULL, 10);
+        if (ends_with(item->string, "_bytes"))
+                print_size(number, cell);
+        else if (ends_with(item->string, "_seconds"))
+                print_duration(number, cell);
+        else if (ends_with(item->string, "_unix"))
+                print_time(number, cell);
+        else
+                snprintf(cell, CELL_MAX, "%" PRIu64, number);
+}
+
+/* "n_batches" -> "batches", "ring_bytes" -> "ring" */
+static void print_title(const char *key, char *cell) {
+        static const char *const units[] = { "_bytes", "_seconds", "_unix" };
+        size_t n;
+
+        snprintf(cell, CELL_MAX, "%s", strncmp(key, "n_", 2) == 0 ? key + 2 : key);
+        n = strlen(cell);
+        for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++)
+                if (ends_with(cell, units[i]))
+                        cell[n - strlen(units[i])] = '\0';
+        for (char *c = cell; *c; c++)
+                if (*c == '_')
+                        *c = ' ';
+}
+
+/* Columns that a terminal needs for it: characters, not bytes. */
+static int width_of(const char *cell) {
+        int n = 0;
+
+        for (; *cell; cell++)
+                n += ((unsigned char)*cell & 0xc0) != 0x80;
+        return n;
+}
+
+static void pad(int n) {
+        printf("%*s", n > 0 ? n : 0, "");
+}
+
+static void print_heading(const char *text) {
+        bool colours = output_colours(STDOUT_FILENO);
+
+        printf("%s%s%s", colours ? "\033[1m" : "", text, colours ? "\033[0m" : "");
+}
+
+/* ---- text: tables -------------------------------------------------------------------------------------------------- */
+
+struct table {
+        const char *columns[COLUMNS_MAX]; /* keys */
+        int widths[COLUMNS_MAX];
+        size_t n;
+        int indent;
+};
+
+static bool is_number(const cJSON *list, const char *column) {
+        return cJSON_IsRaw(cJSON_GetObjectItemCaseSensitive(list->child, column));
+}
+
+static void table_measure(struct table *table, const cJSON *list) {
+        char cell[CELL_MAX];
+        const cJSON *row;
+
+        for (size_t i = 0; i < table->n; i++) {
+                print_title(table->columns[i], cell);
+                table->widths[i] = width_of(cell);
+                cJSON_ArrayForEach(row, list) {
+                        print_value(cJSON_GetObjectItemCaseSensitive(row, table->columns[i]), cell);
+                        if (width_of(cell) > table->widths[i])
+                                table->widths[i] = width_of(cell);
+                }
+        }
+}
+
+/* Numbers to the right, words to the left; the last column of words is not padded. */
+static void table_print_cell(const struct table *table, size_t i, const char *cell, bool right, bool heading) {
+        int room = table->widths[i] - width_of(cell);
+
+        if (right)
+                pad(room);
+        if (heading)
+                print_heading(cell);
+        else
+                fputs(cell, stdout);
+        if (i + 1 == table->n) {
+                putchar('\n');
+                return;
+        }
+        pad((right ? 0 : room) + 2);
+}
+
+static void table_print_head(const struct table *table, const cJSON *list) {
+        char cell[CELL_MAX];
+
+        pad(table->indent);
+        for (size_t i = 0; i < table->n; i++) {
+                print_title(table->columns[i], cell);
+                table_print_cell(table, i, cell, is_number(list, table->columns[i]), true);
+        }
+}
+
+static void table_print_row(const struct table *table, const cJSON *list, const cJSON *row) {
+        char cell[CELL_MAX];
+
+        pad(table->indent);
+        for (size_t i = 0; i < table->n; i++) {
+                print_value(cJSON_GetObjectItemCaseSensitive(row, table->columns[i]), cell);
+                table_print_cell(table, i, cell, is_number(list, table->columns[i]), false);
+        }
+}
+
+static void print_table(const cJSON *list, int indent) {
+        struct table table = { .indent = indent };
+        const cJSON *item, *row;
+
+        if (!list->child)
+                return;
+        cJSON_ArrayForEach(item, list->child) {
+                if (table.n < COLUMNS_MAX)
+                        table.columns[table.n++] = item->string;
+        }
+        table_measure(&table, list);
+        table_print_head(&table, list);
+        cJSON_ArrayForEach(row, list) {
+                table_print_row(&table, list, row);
+        }
+}
+
+/* ---- text: blocks -------------------------------------------------------------------------------------------------- */
+
+static bool is_column(const char *const *columns, const char *key) {
+        for (; columns && *columns; columns++)
+                if (strcmp(*columns, key) == 0)
+                        return true;
+        return false;
+}
+
+static bool is_empty(const cJSON *item) {
+        return (cJSON_IsString(item) && !*item->valuestring) || (cJSON_IsArray(item) && !item->child);
+}
+
+/* What a record says besides `columns`: a line each, then its lists as tables. */
+static void print_block(const cJSON *record, const char *const *columns, int indent) {
+        char title[CELL_MAX], cell[CELL_MAX];
+        const cJSON *item;
+        int width = 0;
+
+        cJSON_ArrayForEach(item, record) {
+                print_title(item->string, title);
+                if (!cJSON_IsArray(item) && !is_column(columns, item->string) && !is_empty(item) && width_of(title) > width)
+                        width = width_of(title);
+        }
+        cJSON_ArrayForEach(item, record) {
+                if (cJSON_IsArray(item) || is_column(columns, item->string) || is_empty(item))
+                        continue;
+                print_title(item->string, title);
+                pad(indent);
+                print_heading(title);
+                pad(width - width_of(title) + 2);
+                if (cJSON_IsString(item)) { /* whole, however long */
+                        for (const char *c = item->valuestring; *c; c++)
+                                putchar((unsigned char)*c < ' ' || *c == 0x7f ? '?' : *c);
+                        putchar('\n');
+                } else {
+                        print_value(item, cell);
+                        puts(cell);
+                }
+        }
+        cJSON_ArrayForEach(item, record) {
+                if (!cJSON_IsArray(item) || is_empty(item))
+                        continue;
+                print_title(item->string, title);
+                putchar('\n');
+                pad(indent);
+                print_heading(title);
+                putchar('\n');
+                print_table(item, indent + 2);
+        }
+}
+
+/* ---- both ---------------------------------------------------------------------------------------------------------- */
+
+static int finish(void) {
+        return fflush(stdout) == 0 && !ferror(stdout) ? 0 : -errno;
+}
+
+static void print_line(const cJSON *record) {
+        char *line = cJSON_PrintUnformatted(record);
+
+        if (!line)
+                or_end(NULL);
+        puts(line);
+        cJSON_free(line);
+}
+
+int output_record(enum output_format format, const cJSON *record) {
+        if (format == OUTPUT_JSON)
+                print_line(record);
+        else
+                print_block(record, NULL, 0);
+        return finish();
+}
+
+int output_list(enum output_format format, const cJSON *list, const char *const *columns, const char *nothing) {
+        struct table table = { .n = 0 };
+        const cJSON *row;
+
+        if (format == OUTPUT_JSON) {
+                cJSON_ArrayForEach(row, list) {
+                        print_line(row);
+                }
+                return finish();
+        }
+        if (!list->child) {
+                puts(nothing);
+                return finish();
+        }
+        while (columns[table.n]) {
+                table.columns[table.n] = columns[table.n];
+                table.n++;
+        }
+        table_measure(&table, list);
+        table_print_head(&table, list);
+        cJSON_ArrayForEach(row, list) {
+                table_print_row(&table, list, row);
+                print_block(row, columns, 4);
+                if (row->next)
+                        putchar('\n');
+        }
+        return finish();
+}

@@ -1,0 +1,180 @@
+/* dlctl read: a rank that prints what it gets. A user of the public interface like any other, and so its example. */
+
+#include <errno.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "client/dlctl/control.h"
+#include "client/dlctl/options.h"
+#include "client/dlctl/sample.h"
+#include "client/include/dlclient.h"
+
+/* A signal that comes just before a wait is seen when this is over. */
+#define LOOK_AGAIN_MS 500
+
+static volatile sig_atomic_t interrupted;
+
+static void on_interrupt(int number) {
+        interrupted = 1;
+}
+
+struct reading {
+        struct dlc_loader *loader;
+        struct sample_printer *printer;
+        struct text text;
+        uint64_t first_epoch, n_epochs;
+        uint64_t n_left; /* batches until --limit */
+        int delay_ms;
+};
+
+static void show_progress(void *userdata, const char *text) {
+        fprintf(stderr, "dlctl: waiting: %s\n", text);
+}
+
+/* Waits for a batch. What was printed is shown before, so that a slow rank's lines are seen as they come. */
+static int next(struct reading *reading, const struct dlc_batch **ret_batch) {
+        int r = dlc_next(reading->loader, 0, ret_batch);
+
+        if (r != -EAGAIN)
+                return r;
+        text_flush(&reading->text);
+        do
+                r = dlc_next(reading->loader, LOOK_AGAIN_MS, ret_batch);
+        while (r == -ETIMEDOUT && !interrupted);
+        return r;
+}
+
+/* A rank that takes its time over a batch, as training does. */
+static void pause_for(struct reading *reading) {
+        struct timespec pause = { .tv_sec = reading->delay_ms / 1000, .tv_nsec = reading->delay_ms % 1000 * 1000000L };
+
+        if (reading->delay_ms <= 0)
+                return;
+        text_flush(&reading->text);
+        nanosleep(&pause, NULL);
+}
+
+/* Returns 0 at the epoch's end, or a negative errno of the loader (-EPIPE: nobody reads any more). */
+static int read_epoch(struct reading *reading) {
+        const struct dlc_batch *batch;
+        int r;
+
+        while (!interrupted && reading->n_left > 0) {
+                r = next(reading, &batch);
+                if (r != 0)
+                        return r == DLC_END_OF_EPOCH ? 0 : r;
+                r = sample_print_batch(reading->printer, reading->loader, batch, &reading->text);
+                if (r == 0)
+                        r = reading->text.error;
+                if (r < 0)
+                        return r;
+                pause_for(reading);
+                dlc_release(reading->loader, batch);
+                reading->n_left--;
+        }
+        return 0;
+}
+
+static int read_epochs(struct reading *reading) {
+        int r = 0;
+
+        for (uint64_t i = 0; i < reading->n_epochs && reading->n_left > 0 && !interrupted && r == 0; i++) {
+                r = dlc_set_epoch(reading->loader, reading->first_epoch + i);
+                if (r == 0)
+                        r = read_epoch(reading);
+        }
+        return r;
+}
+
+/* What the reading's end means for the exit code. */
+static int conclude(struct reading *reading, int r) {
+        int written = text_flush(&reading->text);
+
+        if (interrupted || r == -EINTR)
+                return EXIT_INTERRUPTED;
+        if (written == -EPIPE)
+                return EXIT_DONE; /* whoever read it has had enough */
+        if (written < 0)
+                return fail(EXIT_REFUSED, "cannot write: %s", strerror(-written));
+        if (r == -EIO)
+                return fail(EXIT_REFUSED, "SHA-256 is not to be had from libcrypto");
+        if (r < 0)
+                return fail(exit_code_of(r), "%s", dlc_error(reading->loader));
+        return EXIT_DONE;
+}
+
+static void catch_interrupts(void) {
+        struct sigaction action = { .sa_handler = on_interrupt }; /* without SA_RESTART: waits end */
+
+        sigaction(SIGINT, &action, NULL);
+}
+
+static int run(const struct dlc_options *options, struct reading *reading, enum output_format format) {
+        int r;
+
+        catch_interrupts();
+        r = dlc_open(options, &reading->loader);
+        if (r < 0)
+                return interrupted ? EXIT_INTERRUPTED : fail(exit_code_of(r), "%s", dlc_last_error());
+        r = sample_printer_new(format, &reading->printer);
+        if (r == 0)
+                r = conclude(reading, read_epochs(reading));
+        else
+                r = fail(EXIT_REFUSED, "no memory, or no SHA-256 in libcrypto");
+        sample_printer_free(reading->printer);
+        dlc_close(reading->loader);
+        return r;
+}
+
+/* With ranks of one's own choice and no job there is nobody to meet: the launcher's name would be wrong. */
+static void default_job(struct dlc_options *options, char *name, size_t capacity) {
+        if (options->job || (options->rank < 0 && options->world_size < 0))
+                return;
+        snprintf(name, capacity, "dlctl-%ld@%lld", (long)getpid(), (long long)time(NULL));
+        options->job = name;
+}
+
+int read_run(struct context *context, const struct command *command, int argc, char **argv) {
+        static struct reading reading = { .n_epochs = 1, .n_left = UINT64_MAX };
+        struct dlc_options o = DLC_OPTIONS_INIT;
+        char job[64];
+        const struct option_row rows[] = {
+                { "job", OPTION_TEXT, &o.job, "J", "the job's name: ranks of one job must agree in everything else (default: its own)" },
+                { "world", OPTION_COUNT, &o.world_size, "W", "ranks of the job (default: the launcher's, else 1)" },
+                { "rank", OPTION_COUNT, &o.rank, "R", "which one to be, 0 .. W-1 (default: the launcher's, else 0)" },
+                { "batch", OPTION_COUNT, &o.batch_size, "B", "samples a batch (default 1)" },
+                { "epochs", OPTION_NUMBER, &reading.n_epochs, "E", "how many epochs to read (default 1)" },
+                { "first-epoch", OPTION_NUMBER, &reading.first_epoch, "E", "from which one on (default 0)" },
+                { "seed", OPTION_NUMBER, &o.seed, "S", "of order and augmentation (default 0)" },
+                { "no-shuffle", OPTION_FLAG_OFF, &o.shuffle, NULL, "in the dataset's own order" },
+                { "partition", OPTION_TEXT, &o.partition, "P", "pad, drop or exact (default pad)" },
+                { "drop-last", OPTION_FLAG, &o.drop_last, NULL, "leave out the last incomplete batch" },
+                { "order", OPTION_TEXT, &o.order, "O", "torch (default)" },
+                { "pipeline", OPTION_TEXT, &o.pipeline, "TEXT", "what is done to a sample (default raw: the bytes as stored)" },
+                { "on-error", OPTION_TEXT, &o.on_error, "A", "a damaged sample: fail or substitute (default fail)" },
+                { "slots", OPTION_COUNT, &o.n_slots, "N", "batches prepared ahead, 2 .. 64 (default: the daemon's setting)" },
+                { "limit", OPTION_NUMBER, &reading.n_left, "BATCHES", "stop after so many batches" },
+                { "delay-ms", OPTION_COUNT, &reading.delay_ms, "MS", "hold each batch so long: a slow rank" },
+        };
+        int r;
+
+        r = options_parse(context, command, rows, sizeof(rows) / sizeof(rows[0]), 1, argc, argv);
+        if (r >= 0)
+                return r;
+        if (reading.n_epochs < 1)
+                return fail(EXIT_REFUSED, "epochs: 0; at least 1 is needed");
+
+        o.dataset = argv[optind];
+        o.socket = context->socket;
+        o.first_epoch = reading.first_epoch;
+        o.n_epochs = reading.n_epochs;
+        o.on_progress = show_progress;
+        default_job(&o, job, sizeof(job));
+        text_init(&reading.text, STDOUT_FILENO);
+        return run(&o, &reading, context->format);
+}

@@ -1,0 +1,244 @@
+#include "client/dlctl/sample.h"
+
+/* The hash is over a field's bytes as they would lie in C order without padding. */
+
+#include <errno.h>
+#include <openssl/evp.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define HASH_BYTES 32
+
+struct sample_printer {
+        enum output_format format;
+        EVP_MD *sha256; /* fetched once: by name for each sample it would cost more than the hash */
+        EVP_MD_CTX *hash;
+};
+
+int sample_printer_new(enum output_format format, struct sample_printer **ret_printer) {
+        struct sample_printer *printer = calloc(1, sizeof(*printer));
+
+        if (!printer)
+                return -ENOMEM;
+        printer->format = format;
+        printer->sha256 = EVP_MD_fetch(NULL, "SHA256", NULL);
+        printer->hash = EVP_MD_CTX_new();
+        if (!printer->sha256 || !printer->hash) {
+                sample_printer_free(printer);
+                return -ENOMEM;
+        }
+        *ret_printer = printer;
+        return 0;
+}
+
+void sample_printer_free(struct sample_printer *printer) {
+        if (!printer)
+                return;
+        EVP_MD_CTX_free(printer->hash);
+        EVP_MD_free(printer->sha256);
+        free(printer);
+}
+
+/* ---- hashing ------------------------------------------------------------------------------------------------------- */
+
+/* How many of the last dimensions lie in one piece, and how many bytes that piece has. */
+static uint32_t contiguous_from(const struct dlc_tensor *tensor, uint64_t *ret_n_bytes) {
+        uint64_t n_bytes = dlc_dtype_bytes(tensor->dtype);
+        uint32_t dim = tensor->n_dims;
+
+        while (dim > 1 && (tensor->shape[dim - 1] == 1 || (uint64_t)tensor->strides[dim - 1] == n_bytes))
+                n_bytes *= (uint64_t)tensor->shape[--dim];
+        *ret_n_bytes = n_bytes;
+        return dim;
+}
+
+/* Hashes dimensions `dim` .. `end`-1 piece by piece; the depth is DLP_DIMS_MAX at most. */
+static bool update(EVP_MD_CTX *hash, const struct dlc_tensor *tensor, const uint8_t *bytes, uint32_t dim, uint32_t end,
+                   uint64_t n_piece_bytes) {
+        if (dim >= end)
+                return EVP_DigestUpdate(hash, bytes, n_piece_bytes) == 1;
+        for (int64_t i = 0; i < tensor->shape[dim]; i++)
+                if (!update(hash, tensor, bytes + i * tensor->strides[dim], dim + 1, end, n_piece_bytes))
+                        return false;
+        return true;
+}
+
+static bool hash_field(struct sample_printer *printer, const struct dlc_tensor *tensor, uint32_t idx_sample, uint8_t *ret_hash) {
+        const uint8_t *data = tensor->data;
+        uint64_t n_bytes;
+        uint32_t end;
+        bool ok;
+
+        if (EVP_DigestInit_ex2(printer->hash, printer->sha256, NULL) != 1)
+                return false;
+        if (tensor->places) {
+                ok = EVP_DigestUpdate(printer->hash, data + tensor->places[idx_sample].offset,
+                                      tensor->places[idx_sample].n_bytes) == 1;
+        } else {
+                end = contiguous_from(tensor, &n_bytes);
+                ok = update(printer->hash, tensor, data + (int64_t)idx_sample * tensor->strides[0], 1, end, n_bytes);
+        }
+        return ok && EVP_DigestFinal_ex(printer->hash, ret_hash, NULL) == 1;
+}
+
+static void print_hash(struct text *text, const uint8_t *hash) {
+        static const char digits[] = "0123456789abcdef";
+        char hex[2 * HASH_BYTES];
+
+        for (size_t i = 0; i < HASH_BYTES; i++) {
+                hex[2 * i] = digits[hash[i] >> 4];
+                hex[2 * i + 1] = digits[hash[i] & 15];
+        }
+        text_bytes(text, hex, sizeof(hex));
+}
+
+/* ---- single numbers ------------------------------------------------------------------------------------------------ */
+
+static double from_float16(uint16_t bits) {
+        double sign = bits >> 15 ? -1.0 : 1.0, fraction = bits & 0x3ff;
+        int exponent = bits >> 10 & 0x1f;
+
+        if (exponent == 31)
+                return fraction != 0 ? __builtin_nan("") : sign * __builtin_inf();
+        if (exponent == 0)
+                return sign * __builtin_ldexp(fraction, -24);
+        return sign * __builtin_ldexp(fraction + 1024, exponent - 25);
+}
+
+static double from_bfloat16(uint16_t bits) {
+        uint32_t wide = (uint32_t)bits << 16;
+        float value;
+
+        memcpy(&value, &wide, sizeof(value));
+        return (double)value;
+}
+
+static void print_value(struct text *text, uint32_t dtype, const void *bytes) {
+        union {
+                uint8_t u8;
+                uint16_t u16;
+                int32_t i32;
+                int64_t i64;
+                float f32;
+                double f64;
+        } value = { .i64 = 0 };
+
+        memcpy(&value, bytes, dlc_dtype_bytes(dtype));
+        switch (dtype) {
+        case DLC_UINT8:
+                text_u64(text, value.u8);
+                break;
+        case DLC_INT32:
+                text_i64(text, value.i32);
+                break;
+        case DLC_INT64:
+                text_i64(text, value.i64);
+                break;
+        case DLC_FLOAT16:
+                text_double(text, from_float16(value.u16));
+                break;
+        case DLC_BFLOAT16:
+                text_double(text, from_bfloat16(value.u16));
+                break;
+        case DLC_FLOAT32:
+                text_double(text, (double)value.f32);
+                break;
+        case DLC_FLOAT64:
+                text_double(text, value.f64);
+                break;
+        default:
+                text_string(text, "null");
+        }
+}
+
+/* ---- lines --------------------------------------------------------------------------------------------------------- */
+
+/* A sample's shape: the tensor's without the batch; a ragged one's is its length in elements. */
+static void print_shape(struct text *text, const struct dlc_tensor *tensor, uint32_t idx_sample) {
+        text_string(text, "[");
+        if (tensor->places)
+                text_u64(text, tensor->places[idx_sample].n_bytes / dlc_dtype_bytes(tensor->dtype));
+        for (uint32_t i = 1; i < tensor->n_dims && !tensor->places; i++) {
+                if (i > 1)
+                        text_string(text, ",");
+                text_i64(text, tensor->shape[i]);
+        }
+        text_string(text, "]");
+}
+
+static bool is_scalar(const struct dlc_tensor *tensor) {
+        return tensor->n_dims == 1 && !tensor->places;
+}
+
+static bool print_field(struct sample_printer *printer, const struct dlc_tensor *tensor, uint32_t idx_sample, struct text *text) {
+        bool json = printer->format == OUTPUT_JSON;
+        uint8_t hash[HASH_BYTES];
+
+        if (json) {
+                text_json_string(text, tensor->name);
+                text_string(text, ":{\"dtype\":\"");
+                text_string(text, dlc_dtype_name(tensor->dtype));
+                text_string(text, "\",\"shape\":");
+                print_shape(text, tensor, idx_sample);
+        } else {
+                text_string(text, "  ");
+                text_string(text, tensor->name);
+                text_string(text, " ");
+                text_string(text, dlc_dtype_name(tensor->dtype));
+                if (!is_scalar(tensor))
+                        print_shape(text, tensor, idx_sample);
+        }
+        if (is_scalar(tensor)) {
+                text_string(text, json ? ",\"value\":" : " ");
+                print_value(text, tensor->dtype, (const uint8_t *)tensor->data + (int64_t)idx_sample * tensor->strides[0]);
+        } else {
+                if (!hash_field(printer, tensor, idx_sample, hash))
+                        return false;
+                text_string(text, json ? ",\"sha256\":\"" : " sha256 ");
+                print_hash(text, hash);
+                text_string(text, json ? "\"" : "");
+        }
+        text_string(text, json ? "}" : "");
+        return true;
+}
+
+static void print_place(struct sample_printer *printer, const struct dlc_batch *batch, uint32_t idx_sample, struct text *text) {
+        bool json = printer->format == OUTPUT_JSON;
+
+        text_string(text, json ? "{\"epoch\":" : "epoch ");
+        text_u64(text, batch->epoch);
+        text_string(text, json ? ",\"step\":" : " step ");
+        text_u64(text, batch->step);
+        text_string(text, json ? ",\"index\":" : " index ");
+        text_i64(text, batch->indices[idx_sample]);
+}
+
+static void print_substitute(struct sample_printer *printer, int64_t substitute, const char *error, struct text *text) {
+        bool json = printer->format == OUTPUT_JSON;
+
+        text_string(text, json ? ",\"substitute\":" : "  substitute ");
+        text_i64(text, substitute);
+        text_string(text, json ? ",\"error\":" : " error ");
+        text_json_string(text, error ? error : ""); /* quoted in text too: it may hold anything */
+}
+
+int sample_print_batch(struct sample_printer *printer, struct dlc_loader *loader, const struct dlc_batch *batch,
+                       struct text *text) {
+        bool json = printer->format == OUTPUT_JSON;
+
+        for (uint32_t i = 0; i < batch->n_samples; i++) {
+                print_place(printer, batch, i, text);
+                text_string(text, json ? ",\"fields\":{" : "");
+                for (uint32_t k = 0; k < batch->n_tensors; k++) {
+                        if (json && k > 0)
+                                text_string(text, ",");
+                        if (!print_field(printer, &batch->tensors[k], i, text))
+                                return -EIO;
+                }
+                text_string(text, json ? "}" : "");
+                if (batch->substitutes && batch->substitutes[i] >= 0)
+                        print_substitute(printer, batch->substitutes[i], dlc_sample_error(loader, batch, i), text);
+                text_string(text, json ? "}\n" : "\n");
+        }
+        return 0;
+}

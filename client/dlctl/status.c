@@ -1,0 +1,64 @@
+/* dlctl status */
+
+#include "client/dlctl/control.h"
+#include "client/dlctl/options.h"
+
+static void add_facts(cJSON *record, const char *key, Dlp__Fact *const *facts, size_t n_facts) {
+        cJSON *list = record_list(record, key);
+
+        for (size_t i = 0; i < n_facts; i++) {
+                cJSON *fact = list_record(list);
+
+                record_text(fact, "name", facts[i]->name);
+                record_text(fact, "value", facts[i]->value);
+                record_text(fact, "unit", facts[i]->unit);
+                record_text(fact, "text", facts[i]->text);
+        }
+}
+
+static cJSON *describe(const Dlp__StatusReply *status) {
+        cJSON *record = record_new();
+
+        record_text(record, "version", status->version);
+        record_text(record, "state", status->state);
+        record_number(record, "pid", status->pid);
+        record_number(record, "up_seconds", status->up_seconds);
+        record_number(record, "started_unix", status->started_unix > 0 ? (uint64_t)status->started_unix : 0);
+        record_number(record, "memory_limit_bytes", status->memory_limit_bytes);
+        record_number(record, "memory_used_bytes", status->memory_used_bytes);
+        record_number(record, "n_workers", status->n_workers);
+        record_number(record, "n_datasets", status->n_datasets);
+        record_number(record, "n_jobs", status->n_jobs);
+        add_facts(record, "settings", status->settings, status->n_settings);
+        add_facts(record, "obtained", status->obtained, status->n_obtained);
+        add_facts(record, "counters", status->counters, status->n_counters);
+        return record;
+}
+
+int status_run(struct context *context, const struct command *command, int argc, char **argv) {
+        Dlp__StatusRequest body = DLP__STATUS_REQUEST__INIT;
+        Dlp__Request request = DLP__REQUEST__INIT;
+        struct control *control;
+        Dlp__Reply *reply;
+        cJSON *record;
+        int r;
+
+        r = options_parse(context, command, NULL, 0, 0, argc, argv);
+        if (r >= 0)
+                return r;
+        r = control_open(context, &control);
+        if (r != EXIT_DONE)
+                return r;
+
+        request.body_case = DLP__REQUEST__BODY_STATUS;
+        request.status = &body;
+        r = control_ask(control, &request, DLP__REPLY__BODY_STATUS, &reply);
+        if (r == EXIT_DONE) {
+                record = describe(reply->status);
+                output_record(context->format, record);
+                cJSON_Delete(record);
+                dlp__reply__free_unpacked(reply, NULL);
+        }
+        control_close(control);
+        return r;
+}

@@ -1,0 +1,124 @@
+#include "client/dlctl/text.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+void text_init(struct text *text, int fd) {
+        text->fd = fd;
+        text->error = 0;
+        text->n = 0;
+}
+
+int text_flush(struct text *text) {
+        size_t done = 0;
+
+        while (done < text->n && text->error == 0) {
+                ssize_t n = write(text->fd, text->bytes + done, text->n - done);
+
+                if (n >= 0)
+                        done += (size_t)n;
+                else if (errno != EINTR)
+                        text->error = -errno;
+        }
+        text->n = 0;
+        return text->error;
+}
+
+void text_bytes(struct text *text, const char *bytes, size_t n_bytes) {
+        while (n_bytes > 0) {
+                size_t room = sizeof(text->bytes) - text->n, n = n_bytes < room ? n_bytes : room;
+
+                memcpy(text->bytes + text->n, bytes, n);
+                text->n += n;
+                bytes += n;
+                n_bytes -= n;
+                if (text->n == sizeof(text->bytes))
+                        text_flush(text);
+        }
+}
+
+void text_string(struct text *text, const char *string) {
+        text_bytes(text, string, strlen(string));
+}
+
+void text_u64(struct text *text, uint64_t value) {
+        char digits[20], *first = digits + sizeof(digits);
+
+        do
+                *--first = (char)('0' + value % 10);
+        while ((value /= 10) != 0);
+        text_bytes(text, first, (size_t)(digits + sizeof(digits) - first));
+}
+
+void text_i64(struct text *text, int64_t value) {
+        if (value < 0)
+                text_bytes(text, "-", 1);
+        text_u64(text, value < 0 ? 0 - (uint64_t)value : (uint64_t)value);
+}
+
+void text_double(struct text *text, double value) {
+        char digits[40];
+
+        if (!isfinite(value)) {
+                text_string(text, "null");
+                return;
+        }
+        snprintf(digits, sizeof(digits), "%.17g", value);
+        text_string(text, digits);
+}
+
+/* ---- JSON strings -------------------------------------------------------------------------------------------------- */
+
+static bool continues(const char *bytes, size_t n) {
+        for (size_t i = 1; i < n; i++)
+                if (((unsigned char)bytes[i] & 0xc0) != 0x80)
+                        return false; /* the NUL too */
+        return true;
+}
+
+size_t utf8_length(const char *bytes) {
+        unsigned char first = (unsigned char)bytes[0], second = (unsigned char)(first ? bytes[1] : 0);
+
+        if (first < 0x80)
+                return 1;
+        if (first >= 0xc2 && first <= 0xdf)
+                return continues(bytes, 2) ? 2 : 0;
+        if (first >= 0xe0 && first <= 0xef) {
+                bool overlong = first == 0xe0 && second < 0xa0, surrogate = first == 0xed && second >= 0xa0;
+
+                return continues(bytes, 3) && !overlong && !surrogate ? 3 : 0;
+        }
+        if (first >= 0xf0 && first <= 0xf4) {
+                bool overlong = first == 0xf0 && second < 0x90, beyond = first == 0xf4 && second >= 0x90;
+
+                return continues(bytes, 4) && !overlong && !beyond ? 4 : 0;
+        }
+        return 0;
+}
+
+void text_json_string(struct text *text, const char *string) {
+        text_bytes(text, "\"", 1);
+        while (*string) {
+                size_t n = utf8_length(string);
+                char escaped[8];
+
+                if (n == 0) {
+                        text_string(text, "\xef\xbf\xbd"); /* U+FFFD: replaced */
+                        n = 1;
+                } else if (*string == '"' || *string == '\\') {
+                        escaped[0] = '\\';
+                        escaped[1] = *string;
+                        text_bytes(text, escaped, 2);
+                } else if ((unsigned char)*string < 0x20) {
+                        snprintf(escaped, sizeof(escaped), "\\u%04x", (unsigned)*string);
+                        text_string(text, escaped);
+                } else {
+                        text_bytes(text, string, n);
+                }
+                string += n;
+        }
+        text_bytes(text, "\"", 1);
+}

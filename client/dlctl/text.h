@@ -1,0 +1,32 @@
+/* dlctl/text.h: output of very many short lines: a buffer, and one write() when it is full. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define TEXT_BUFFER_BYTES 65536u /* what a pipe holds */
+
+struct text {
+        int fd;
+        int error;  /* negative errno of the first write that failed; what follows is thrown away */
+        size_t n;
+        char bytes[TEXT_BUFFER_BYTES];
+};
+
+void text_init(struct text *text, int fd);
+
+void text_bytes(struct text *text, const char *bytes, size_t n_bytes);
+void text_string(struct text *text, const char *string);
+void text_u64(struct text *text, uint64_t value);
+void text_i64(struct text *text, int64_t value);
+void text_double(struct text *text, double value); /* JSON has no infinity and no NaN: null */
+
+/* With quotes. What is no UTF-8 is replaced, so that the line stays JSON whatever a file is called. */
+void text_json_string(struct text *text, const char *string);
+
+/* Writes what is buffered. Returns 0 or the error. */
+int text_flush(struct text *text);
+
+/* Bytes of the valid UTF-8 character at `bytes` (at least one byte before the NUL), or 0 if it is none. */
+size_t utf8_length(const char *bytes);
