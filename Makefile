@@ -121,6 +121,9 @@ $(B)/obj/%.o: %.c Makefile | $(GENERATED)
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
 
+# Examples are written as users write them.
+$(B)/obj/client/examples/%.o: CPPFLAGS += -Iclient/include
+
 # What runs once for each pixel earns -O3; the numbers stay exact.
 $(B)/obj/daemon/augment/resize%.o: CFLAGS_release += -O3
 

@@ -2,16 +2,20 @@
 
 #include <confuse.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "daemon/base/cleanup.h"
 #include "daemon/data/format.h"
 
 #define OPTIONS_MAX 64u
+#define FILE_MAX (1 << 20) /* bytes */
+#define END_MARK "end_of_file"
 
 /* libconfuse hands errors to a plain function, so what it says is kept here. Main thread, one file at a time. */
 static struct why parse_why;
@@ -91,21 +95,36 @@ static int take_datasets(cfg_t *cfg, struct settings *settings) {
         return 0;
 }
 
-/* A folder opens as a file and then cannot be read; libconfuse's scanner ends the process over that. */
-static int check_file(const char *path, struct why *why) {
+/* Reads the file with a line of our own behind it. libconfuse takes the file's end for the end of a section, too; this line
+ * is known outside of sections only. (And a folder, which opens as a file, would make its scanner end the process.) */
+static int read_marked(const char *path, char **ret_text, struct why *why) {
+        static const char MARK[] = "\n" END_MARK " = \"\"\n";
+        _cleanup_(closep) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+        _cleanup_(freep) char *text = NULL;
         struct stat status;
+        ssize_t n;
 
-        if (stat(path, &status) < 0)
+        if (fd < 0 || fstat(fd, &status) < 0)
                 return why_errno(why, -errno, "%s", path);
-        if (!S_ISREG(status.st_mode))
-                return why_set(why, -EINVAL, "%s: is no file", path);
+        if (!S_ISREG(status.st_mode) || status.st_size > FILE_MAX)
+                return why_set(why, -EINVAL, "%s: is no configuration file (a regular file of 1 MiB at most)", path);
+        text = calloc(1, (size_t)status.st_size + sizeof(MARK));
+        if (!text)
+                return why_errno(why, -ENOMEM, "%s", path);
+        n = pread(fd, text, (size_t)status.st_size, 0);
+        if (n < 0)
+                return why_errno(why, -errno, "%s", path);
+        if (strlen(text) < (size_t)n)
+                return why_set(why, -EINVAL, "%s: is no configuration file: it has a NUL byte", path);
+        strcpy(text + n, MARK);
+        *ret_text = TAKE_PTR(text);
         return 0;
 }
 
-static int parse(const char *path, struct settings *settings, struct why *why) {
+static int parse(FILE *file, const char *path, struct settings *settings, struct why *why) {
         cfg_opt_t dataset_options[] = { CFG_STR("path", NULL, CFGF_NONE), CFG_STR("format", "imagefolder", CFGF_NONE),
                                         CFG_END() };
-        cfg_opt_t options[OPTIONS_MAX + 2];
+        cfg_opt_t options[OPTIONS_MAX + 3];
         size_t n = 0;
         cfg_t *cfg;
         int r;
@@ -113,6 +132,7 @@ static int parse(const char *path, struct settings *settings, struct why *why) {
         for (size_t i = 0; i < N_SETTINGS && i < OPTIONS_MAX; i++)
                 options[n++] = (cfg_opt_t)CFG_STR(SETTINGS[i].name, NULL, CFGF_NONE);
         options[n++] = (cfg_opt_t)CFG_SEC("dataset", dataset_options, CFGF_TITLE | CFGF_MULTI | CFGF_NO_TITLE_DUPES);
+        options[n++] = (cfg_opt_t)CFG_STR(END_MARK, NULL, CFGF_NONE);
         options[n] = (cfg_opt_t)CFG_END();
 
         cfg = cfg_init(options, CFGF_NONE);
@@ -125,25 +145,33 @@ static int parse(const char *path, struct settings *settings, struct why *why) {
 
         parse_why.text[0] = '\0';
         parse_settings = settings;
-        r = cfg_parse(cfg, path);
+        cfg->filename = strdup(path); /* for messages; freed with it */
+        r = cfg_parse_fp(cfg, file);
         if (r == CFG_SUCCESS)
                 r = take_datasets(cfg, settings);
-        else if (r == CFG_FILE_ERROR)
-                r = why_errno(why, -errno, "%s", path);
+        else if (strstr(parse_why.text, END_MARK))
+                r = why_set(why, -EINVAL, "%s: ends within a dataset section; a '}' is missing", path);
         else
-                r = why_set(why, -EINVAL, "%s", parse_why.text);
+                r = why_set(why, -EINVAL, "%s%s", parse_why.text[0] ? parse_why.text : path,
+                            parse_why.text[0] ? "" : ": is no configuration file");
         cfg_free(cfg);
         return r;
 }
 
 int config_read(const char *path, struct settings *ret_settings, struct why *why) {
+        _cleanup_(freep) char *text = NULL;
         struct settings settings = { 0 };
+        FILE *file;
         int r;
 
-        r = check_file(path, why);
+        r = read_marked(path, &text, why);
         if (r < 0)
                 return r;
-        r = parse(path, &settings, why);
+        file = fmemopen(text, strlen(text), "r");
+        if (!file)
+                return why_errno(why, -errno, "%s", path);
+        r = parse(file, path, &settings, why);
+        fclose(file);
         if (r == 0)
                 r = settings_complete(&settings, why);
         if (r < 0) {

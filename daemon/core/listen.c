@@ -5,6 +5,7 @@
 #include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/socket.h>
@@ -107,12 +108,16 @@ int listener_open(struct listener *listener, const char *path, unsigned mode, st
         fchmod(fd, mode);
         if (bind(fd, (struct sockaddr *)&address, sizeof(address)) < 0 || listen(fd, BACKLOG) < 0)
                 return why_errno(why, -errno, "socket: %s", path);
-        if (chmod(path, mode) < 0)
-                return why_errno(why, -errno, "socket: %s", path);
-
+        listener->path = strdup(path); /* a reload frees the settings that it came from */
+        if (!listener->path || chmod(path, mode) < 0) {
+                r = why_errno(why, listener->path ? -errno : -ENOMEM, "socket: %s", path);
+                unlink(path);
+                free(listener->path);
+                listener->path = NULL;
+                return r;
+        }
         listener->fd = take_fd(&fd);
         listener->lock_fd = take_fd(&lock_fd);
-        listener->path = path;
         return 0;
 }
 
@@ -125,5 +130,6 @@ void listener_close(struct listener *listener) {
         snprintf(lock, sizeof(lock), "%s.lock", listener->path);
         unlink(lock);
         close(listener->lock_fd);
+        free(listener->path);
         listener->path = NULL;
 }

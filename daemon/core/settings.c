@@ -14,15 +14,15 @@
 #define AT(field) offsetof(struct settings, field)
 
 const struct setting SETTINGS[] = {
-        { "socket", SETTING_TEXT, AT(socket), "/run/dataloaderd/dataloaderd.sock", 0, 0, NULL, "path", false,
+        { "socket", SETTING_TEXT, AT(socket), "/run/dataloaderd/dataloaderd.sock", 0, DLP_SOCKET_PATH_MAX, NULL, "path", false,
           "where clients find the daemon; not used when systemd passes a socket" },
-        { "socket_mode", SETTING_TEXT, AT(socket_mode), "0660", 0, 0, NULL, "octal", false,
+        { "socket_mode", SETTING_OCTAL, AT(socket_mode), "0660", 0, 4, NULL, "octal", false,
           "permissions of the socket: who may write to it may be served" },
         { "workers", SETTING_NUMBER, AT(workers), "0", 0, 4096, NULL, "threads", false,
           "decode threads; 0 = the CPUs that this process may use" },
         { "memory_limit", SETTING_SIZE, AT(memory_limit), "8GiB", 1 << 20, UINT64_MAX, NULL, "bytes", false,
           "rings, buffers and tables together; what does not fit is refused" },
-        { "index_dir", SETTING_TEXT, AT(index_dir), NULL, 0, 0, NULL, "path", false,
+        { "index_dir", SETTING_TEXT, AT(index_dir), NULL, 0, 3072, NULL, "path", false,
           "where index files are kept; default: $CACHE_DIRECTORY, $XDG_CACHE_HOME/dataloaderd or ~/.cache/dataloaderd" },
         { "slots", SETTING_NUMBER, AT(slots), "4", DLP_SLOTS_MIN, DLP_SLOTS_MAX, NULL, "batches", true,
           "slots of a ring unless the client asks for another number: how far a rank is prepared ahead" },
@@ -58,12 +58,21 @@ static bool is_choice(const char *choices, const char *text) {
         return false;
 }
 
+static bool is_text(const struct setting *setting) {
+        return setting->kind == SETTING_TEXT || setting->kind == SETTING_OCTAL || setting->kind == SETTING_CHOICE;
+}
+
 static int parse_text(const struct setting *setting, char **value, const char *text, struct why *why) {
         char *copy;
 
         if (setting->kind == SETTING_CHOICE && !is_choice(setting->choices, text))
                 return why_set(why, -EINVAL, "%s: \"%.60s\" is not allowed; choose one of: %s", setting->name, text,
                                setting->choices);
+        if (setting->kind == SETTING_OCTAL && (strspn(text, "01234567") != strlen(text) || strlen(text) < 3))
+                return why_set(why, -EINVAL, "%s: \"%.60s\" is not allowed; write permissions such as 0660", setting->name, text);
+        if (setting->kind != SETTING_CHOICE && (!*text || strlen(text) > setting->max))
+                return why_set(why, -EINVAL, "%s: \"%.60s\" is %zu bytes long; 1 to %" PRIu64 " are allowed (%s)", setting->name,
+                               text, strlen(text), setting->max, setting->unit);
         copy = strdup(text);
         if (!copy)
                 return why_errno(why, -ENOMEM, "%s", setting->name);
@@ -92,6 +101,7 @@ int setting_parse(const struct setting *setting, struct settings *settings, cons
 
         switch (setting->kind) {
         case SETTING_TEXT:
+        case SETTING_OCTAL:
         case SETTING_CHOICE:
                 return parse_text(setting, value, text, why);
         case SETTING_NUMBER:
@@ -118,6 +128,7 @@ const char *setting_value(const struct setting *setting, const struct settings *
 
         switch (setting->kind) {
         case SETTING_TEXT:
+        case SETTING_OCTAL:
         case SETTING_CHOICE:
                 return *(char *const *)value ? *(char *const *)value : "";
         default:
@@ -152,8 +163,7 @@ static char *find_index_dir(void) {
 int settings_complete(struct settings *settings, struct why *why) {
         for (size_t i = 0; i < N_SETTINGS; i++) {
                 const struct setting *setting = &SETTINGS[i];
-                bool is_text = setting->kind == SETTING_TEXT || setting->kind == SETTING_CHOICE;
-                bool is_set = is_text ? *(char **)field(setting, settings) != NULL : *(uint64_t *)field(setting, settings) != 0;
+                bool is_set = is_text(setting) ? *(char **)field(setting, settings) != NULL : *(uint64_t *)field(setting, settings) != 0;
                 int r;
 
                 if (is_set || !setting->initial)
@@ -171,7 +181,7 @@ int settings_complete(struct settings *settings, struct why *why) {
 
 void settings_fini(struct settings *settings) {
         for (size_t i = 0; i < N_SETTINGS; i++)
-                if (SETTINGS[i].kind == SETTING_TEXT || SETTINGS[i].kind == SETTING_CHOICE)
+                if (is_text(&SETTINGS[i]))
                         free(*(char **)field(&SETTINGS[i], settings));
         for (size_t i = 0; i < settings->n_datasets; i++) {
                 free(settings->datasets[i].name);

@@ -34,7 +34,8 @@ struct settings {
 };
 
 enum setting_kind {
-        SETTING_TEXT,   /* char * */
+        SETTING_TEXT,   /* char *, not empty, at most `max` bytes */
+        SETTING_OCTAL,  /* char *, permissions */
         SETTING_CHOICE, /* char *, one of `choices` */
         SETTING_NUMBER, /* int64_t within min..max */
         SETTING_COUNT,  /* uint64_t written as a plain number, within min..max */

@@ -59,7 +59,7 @@ static int check_numbers(const Dlp__Attach *wish, struct why *why) {
                 if (r < 0)
                         return r;
         }
-        return check_number("first_epoch", wish->first_epoch, 0, DLP_EPOCH_MAX - 1, why);
+        return check_number("first_epoch", wish->first_epoch, 0, DLP_EPOCH_MAX, why);
 }
 
 static int read_terms(const Dlp__Attach *wish, struct job_terms *terms, struct why *why) {
