@@ -89,7 +89,7 @@ bench: ## the measurements, a line each: name value unit; BENCH=name for those t
 coverage: ## lines that the release tests reach, by floor
 	@$(DEPS) build check
 	@find build/coverage -name '*.gcda' -delete 2>/dev/null || true
-	$(SUBMAKE) VARIANT=coverage LDFLAGS=--coverage all unit
+	$(SUBMAKE) VARIANT=coverage LDFLAGS=--coverage all unit build/coverage/demo/rank
 	$(SUBMAKE) VARIANT=release tools
 	@$(RUN) $(call unit_in,coverage,$(UNIT_NAMES)) $(call scripts_in,coverage,$(ASAN_SCRIPTS)) || true
 	@$(PYTHON) tests/support/coverage.py build/coverage
@@ -111,11 +111,11 @@ CFLAGS_coverage := -O0 -g --coverage
 build-release:
 	+@$(MAKE) --no-print-directory VARIANT=release all unit tools build/release/demo/rank
 build-asan:
-	+@$(MAKE) --no-print-directory VARIANT=asan all unit
+	+@$(MAKE) --no-print-directory VARIANT=asan all unit build/asan/demo/rank
 build-tsan:
-	+@$(MAKE) --no-print-directory VARIANT=tsan all unit
+	+@$(MAKE) --no-print-directory VARIANT=tsan all unit build/tsan/demo/rank
 build-fallback:
-	+@$(MAKE) --no-print-directory VARIANT=fallback all unit
+	+@$(MAKE) --no-print-directory VARIANT=fallback all unit build/fallback/demo/rank
 
 .PHONY: build-release build-asan build-tsan build-fallback
 

@@ -272,9 +272,9 @@ def index_stamps(daemon):
 @case("while a large folder is indexed, attaching waits, status answers and others are served")
 def _(box):
     folder = box.path("large")
-    for number in range(40):
+    for number in range(20):
         os.makedirs(os.path.join(folder, f"c{number:02d}"))
-        for each in range(1500):
+        for each in range(1000):
             with open(os.path.join(folder, f"c{number:02d}", f"{each}.jpg"), "wb"):
                 pass
     good = box.folder_of_files("good", 5)
@@ -283,7 +283,7 @@ def _(box):
     equal(len(daemon.read("good", job="a")), 5, "samples of the small dataset")
     waiting = daemon.reader("large", job="b", limit=2, shuffle=False)
     equal(len(waiting.good()), 2, "samples of the large one, once its index is there")
-    within(30, lambda: daemon.objects("datasets")[0]["n_samples"] == 60000, "the large index")
+    within(30, lambda: daemon.objects("datasets")[0]["n_samples"] == 20000, "the large index")
     equal(time.monotonic() - begin < 60, True, "in bounded time")
 
 

@@ -20,7 +20,7 @@ PLANTED = [
     ("daemon/ctl/planted.c", '#include "client/include/dlclient.h"', "daemon/ctl must not include client/include"),
     ("daemon/ring/planted.c", '#include "reader.h"', "not below the root"),
     ("client/lib/planted.c", '#include "daemon/base/cleanup.h"', "client/lib must not include daemon/base"),
-    ("client/dlctl/planted.c", '#include "client/lib/loader.h"', "client/dlctl must not include client/lib"),
+    ("client/lib/planted.c", '#include "client/dlctl/command.h"', "client/lib must not include client/dlctl"),
     ("client/examples/planted.c", '#include "proto/ring.h"', "client/examples must not include proto"),
     ("daemon/base/planted.c", '#include "tests/support/vectors.h"', "daemon/base must not include tests/support"),
     ("daemon/attic/planted.c", "int planted;", "no rule knows daemon/attic"),

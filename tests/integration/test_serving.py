@@ -7,7 +7,7 @@ import sys
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-from harness import (case, check_bytes, check_sequence, contains, equal, expected_order, indices, main, samples_of,
+from harness import (BUILD, SLOWER, case, check_bytes, check_sequence, contains, equal, expected_order, indices, main, samples_of,
                      within)
 
 
@@ -106,6 +106,30 @@ def _(box):
     equal(slow.process.poll(), None, "the slow one still reads")
     equal(n_slow < 400, True, f"ten epochs are over while the slow rank has taken {n_slow} samples of 2,000")
     equal(indices(slow.lines[:n_slow]), expected_order(400, world=2, rank=0)[:n_slow], "what the slow one got")
+
+
+@case("ranks that eat equally fast are served evenly: nobody waits for the others' epochs")
+def _(box):
+    folder = box.folder_of_pictures("d", 512, width=200, height=150)
+    daemon = box.daemon({"d": folder})
+    daemon.read("d", limit=1)
+    ranks, begin = [], time.monotonic()
+    for rank in range(3):
+        with open(box.path(f"rank{rank}"), "wb") as output:
+            ranks.append(box.start([os.path.join(BUILD, "demo", "rank"), "d", "random_resized_crop(192)", "16", "0", "6",
+                                    "1000000"], stdout=output,
+                                   env=dict(daemon.client_environment(), DATALOADERD_SOCKET=daemon.socket,
+                                            RANK=str(rank), WORLD_SIZE="3", MASTER_ADDR="h", MASTER_PORT="1")))
+    for rank in ranks:
+        equal(rank.wait(100 * SLOWER), 0, "exit status of a rank")
+    seconds = time.monotonic() - begin
+    for rank in range(3):
+        with open(box.path(f"rank{rank}"), encoding="ascii") as output:
+            waits = [int(line.split()[3]) for line in output if line.startswith("batch ")]
+        equal(len(waits), 66, f"batches of rank {rank}")
+        # Fairly served, a batch takes a sixtieth of the time; a rank that is passed over waits for a third of it.
+        equal(max(waits[1:]) < seconds * 1e9 / 6, True,
+              f"the longest wait of rank {rank}, {max(waits[1:]) / 1e9:.2f} s, is short in {seconds:.2f} s")
 
 
 @case("a rank that leaves comes back and is served from where it asks, while the other goes on")

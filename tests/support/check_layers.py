@@ -6,8 +6,8 @@ The floors, from the ground up:
     proto <- base <- data, io, decode, augment, ring, cache, stage <- pipeline <- ctl <- core <- main
 
 A file may include its own folder and the floors below it; the siblings of one floor never include each other. The
-client's library and dlctl stand on proto and on the public header, the examples on the public header alone; dlctl does
-without the library's insides. daemon and client never meet, and nothing of the product includes tests. What is made of
+client's library stands on proto and on the public header, dlctl above it (it is linked with the library's own connection,
+so that there is one), the examples on the public header alone. daemon and client never meet, and nothing of the product includes tests. What is made of
 proto/dataloader.proto counts as proto. Every include of our own is written from the root.
 
 Prints file:line for each offence and ends with 1 if there is one.
@@ -21,7 +21,7 @@ DAEMON_FLOORS = [("base",), SIBLINGS, ("pipeline",), ("ctl",), ("core",)]
 CLIENT = {
     "client/include": (),
     "client/lib": ("proto", "client/include"),
-    "client/dlctl": ("proto", "client/include"),
+    "client/dlctl": ("proto", "client/include", "client/lib"),
     "client/examples": ("client/include",),
 }
 PRODUCT = ("proto", "daemon", "client")

@@ -21,10 +21,12 @@ void nap_ms(unsigned ms) {
         usleep(ms * 1000);
 }
 
-/* ---- pictures ------------------------------------------------------------------------------------------------------ */
+/* ---- pictures ------------------------------------------------------------------------------------------------------
+ */
 
 void serving_path(const struct serving_options *options, uint32_t i, char path[64]) {
-        snprintf(path, 64, "photos/class_%03u/%08u.png", (uint32_t)((uint64_t)i * options->n_classes / options->n_samples), i);
+        snprintf(path, 64, "photos/class_%03u/%08u.png",
+                 (uint32_t)((uint64_t)i * options->n_classes / options->n_samples), i);
 }
 
 void write_bytes(const struct tree *tree, const char *path, const void *bytes, size_t n_bytes) {
@@ -40,8 +42,9 @@ void write_bytes(const struct tree *tree, const char *path, const void *bytes, s
 void write_picture(const struct tree *tree, const char *path, uint32_t identity, uint32_t width, uint32_t height) {
         size_t n_bytes = (size_t)width * height * 3;
         uint8_t *pixels = malloc(n_bytes);
-        struct spng_ihdr header = { .width = width, .height = height, .bit_depth = 8,
-                                    .color_type = SPNG_COLOR_TYPE_TRUECOLOR };
+        struct spng_ihdr header = {
+                .width = width, .height = height, .bit_depth = 8, .color_type = SPNG_COLOR_TYPE_TRUECOLOR
+        };
         spng_ctx *png = spng_ctx_new(SPNG_CTX_ENCODER);
         size_t n_png;
         int error;
@@ -76,7 +79,8 @@ void cut_file(const struct tree *tree, const char *path, uint32_t n_bytes) {
         close(fd);
 }
 
-/* ---- the daemon's side --------------------------------------------------------------------------------------------- */
+/* ---- the daemon's side ---------------------------------------------------------------------------------------------
+ */
 
 static void on_broken(void *userdata, struct stream *stream) {
         struct serving *serving = userdata;
@@ -160,7 +164,6 @@ void serving_settle(struct serving *serving) {
 
 void serving_stop(struct serving *serving) {
         ck_assert(LIST_EMPTY(&serving->jobs));
-        serving_settle(serving);
         ck_assert_int_eq(pipeline_stop(serving->pipeline), 0);
         ck_assert_uint_eq(budget_used(&serving->budget), 0);
         ck_assert_uint_eq(atomic_load(&serving->dataset->refs), 2); /* the catalog's and ours */
@@ -171,7 +174,8 @@ void serving_stop(struct serving *serving) {
         tree_remove(&serving->tree);
 }
 
-/* ---- ranks --------------------------------------------------------------------------------------------------------- */
+/* ---- ranks ---------------------------------------------------------------------------------------------------------
+ */
 
 static int rank_join(struct rank *rank, struct recipe *recipe, struct why *why) {
         const struct rank_options *options = &rank->options;
@@ -198,7 +202,8 @@ static void rank_map(struct rank *rank) {
         rank->control_bytes = ring->control_segment.n_bytes;
         rank->payload_bytes = ring->payload_segment.n_bytes;
         rank->control = mmap(NULL, rank->control_bytes, PROT_READ, MAP_SHARED, ring->control_segment.fd, 0);
-        rank->payload = mmap(NULL, rank->payload_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, ring->payload_segment.fd, 0);
+        rank->payload = mmap(NULL, rank->payload_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, ring->payload_segment.fd,
+                             0);
         ck_assert_ptr_ne(rank->control, MAP_FAILED);
         ck_assert_ptr_ne(rank->payload, MAP_FAILED);
         ck_assert_int_eq(dlp_layout_check(rank->control, rank->control_bytes, rank->payload_bytes), 0);
@@ -245,6 +250,7 @@ int rank_make(struct rank *rank, struct serving *serving, const struct rank_opti
 
 void rank_add(struct rank *rank) {
         pipeline_add(rank->serving->pipeline, rank->stream);
+        pipeline_skip_touching(rank->serving->pipeline, rank->stream);
 }
 
 void rank_attach(struct rank *rank, struct serving *serving, const struct rank_options *options) {
@@ -320,7 +326,8 @@ void rank_release(struct rank *rank, const struct taken *taken) {
                 ck_assert_int_eq(write(rank->release_fd, &one, sizeof(one)), sizeof(one));
 }
 
-/* ---- what should have come ----------------------------------------------------------------------------------------- */
+/* ---- what should have come -----------------------------------------------------------------------------------------
+ */
 
 uint64_t expected_index(const struct rank *rank, uint64_t epoch, uint64_t idx_sample) {
         const struct rank_options *options = &rank->options;
@@ -359,7 +366,8 @@ void rank_check(const struct rank *rank, const struct taken *taken, uint64_t epo
         ck_assert_msg(taken->record->status == DLP_BATCH_OK, "%s", taken->record->text);
         ck_assert_uint_eq(taken->record->epoch, epoch);
         ck_assert_uint_eq(taken->record->step, step);
-        ck_assert_uint_eq(taken->record->n_samples, n_rest < rank->options.batch_size ? n_rest : rank->options.batch_size);
+        ck_assert_uint_eq(taken->record->n_samples,
+                          n_rest < rank->options.batch_size ? n_rest : rank->options.batch_size);
         ck_assert_uint_eq(taken->record->n_errors, 0);
         ck_assert_uint_le(taken->record->planned_ns, taken->record->ready_ns);
         for (uint32_t i = 0; i < taken->record->n_samples; i++) {

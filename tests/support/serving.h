@@ -1,9 +1,9 @@
 /* tests/support/serving.h: the daemon's pipeline in the process of a test, and ranks that eat from it as a client does.
  *
  * A generated imagefolder of small PNGs stands behind it. Picture i (in the order of the index) says so in each of its
- * pixels, so that a reorder, a loss or a duplicate is seen: red = i % 256, green = i / 256, blue = the pixel's place. Its
- * label is i * n_classes / n_samples. A rank maps both memories anew from their descriptors, the control page read-only,
- * and goes through proto/ring.h alone; it sleeps on its socket, so a lost wake-up ends the test. */
+ * pixels, so that a reorder, a loss or a duplicate is seen: red = i % 256, green = i / 256, blue = the pixel's place.
+ * Its label is i * n_classes / n_samples. A rank maps both memories anew from their descriptors, the control page
+ * read-only, and goes through proto/ring.h alone; it sleeps on its socket, so a lost wake-up ends the test. */
 #pragma once
 
 #include <stdatomic.h>
@@ -18,14 +18,14 @@
 struct serving_options {
         uint32_t n_samples, n_classes;
         uint32_t n_workers, n_tasks;
-        uint64_t memory_limit;  /* bytes; 0: a GiB */
-        const char *reader;     /* NULL: "auto" */
+        uint64_t memory_limit;                                                   /* bytes; 0: a GiB */
+        const char *reader;                                                      /* NULL: "auto" */
         void (*spoil)(struct serving_options *options, const struct tree *tree); /* before the index is made */
 };
 
 struct serving {
         struct serving_options options;
-        struct tree tree;       /* photos/CLASS/NUMBER.png, index/ */
+        struct tree tree; /* photos/CLASS/NUMBER.png, index/ */
         struct budget budget;
         struct background *background;
         struct catalog catalog;
@@ -33,7 +33,7 @@ struct serving {
         struct pipeline *pipeline;
         struct jobs jobs;
         _Atomic uint32_t n_broken;
-        uint64_t used_bytes;    /* of the budget, when nobody is attached */
+        uint64_t used_bytes; /* of the budget, when nobody is attached */
 };
 
 /* Whatever goes wrong in here ends the test. */
@@ -53,17 +53,18 @@ void cut_file(const struct tree *tree, const char *path, uint32_t n_bytes);
 /* Waits until everything that was removed is gone. */
 void serving_settle(struct serving *serving);
 
-/* ---- ranks --------------------------------------------------------------------------------------------------------- */
+/* ---- ranks ---------------------------------------------------------------------------------------------------------
+ */
 
 struct rank_options {
-        const char *job;        /* NULL: "job" */
+        const char *job; /* NULL: "job" */
         uint32_t world, rank, batch_size;
-        const char *pipeline;   /* NULL: center_crop(8), which copies the picture */
+        const char *pipeline; /* NULL: center_crop(8), which copies the picture */
         uint64_t seed, first_epoch, n_epochs;
         bool shuffle, drop_last;
         enum dlp_partition partition;
         enum on_error on_error;
-        uint32_t n_slots;       /* 0: 4 */
+        uint32_t n_slots; /* 0: 4 */
 };
 
 struct rank {
@@ -76,8 +77,8 @@ struct rank {
         const struct dlp_control *control;
         uint64_t control_bytes, payload_bytes;
         uint8_t *payload;
-        uint64_t sequence;      /* taken next */
-        uint64_t number;        /* of the stream that counts; batches of older ones are passed over */
+        uint64_t sequence; /* taken next */
+        uint64_t number;   /* of the stream that counts; batches of older ones are passed over */
 };
 
 /* One batch that is held. */

@@ -1,8 +1,9 @@
-/* What the documents say is what the program does: settings, pipeline steps, counters, options and the public header are
- * compared with the manual pages. A row that is added to a table and forgotten in its page fails here.
+/* What the documents say is what the program does: settings, pipeline steps, counters, options and the public header
+ * are compared with the manual pages. A row that is added to a table and forgotten in its page fails here.
  *
- * Pages are read as text, from the project's root, and flattened: no fonts, one logical line a source line, an empty line
- * before each tagged paragraph and section. So "an entry" is the text from a line that begins so to the next empty line. */
+ * Pages are read as text, from the project's root, and flattened: no fonts, one logical line a source line, an empty
+ * line before each tagged paragraph and section. So "an entry" is the text from a line that begins so to the next empty
+ * line. */
 #include <check.h>
 #include <ctype.h>
 #include <dirent.h>
@@ -18,7 +19,8 @@
 
 #define TEXT_MAX (1u << 20) /* bytes of one file, or of all sources of one program */
 
-/* ---- files --------------------------------------------------------------------------------------------------------- */
+/* ---- files ---------------------------------------------------------------------------------------------------------
+ */
 
 static void append_file(char *text, const char *path) {
         size_t used = strlen(text), n;
@@ -59,7 +61,8 @@ static char *read_sources(const char *folder) {
         return text;
 }
 
-/* ---- roff to text -------------------------------------------------------------------------------------------------- */
+/* ---- roff to text --------------------------------------------------------------------------------------------------
+ */
 
 /* Copies one character or escape sequence; returns what follows it. */
 static const char *flatten_character(const char *at, char **out) {
@@ -179,7 +182,8 @@ static void expect_word(const char *page, const char *text, const char *word, co
         ck_assert_msg(has_word(text, word), "%s does not say \"%s\" %s", page, word, where);
 }
 
-/* ---- settings ------------------------------------------------------------------------------------------------------ */
+/* ---- settings ------------------------------------------------------------------------------------------------------
+ */
 
 #define CONFIG_PAGE "client/man/dataloaderd.conf.5"
 #define CONFIG_FILE "config/dataloaderd.conf"
@@ -245,7 +249,8 @@ START_TEST(each_setting_stands_in_the_shipped_configuration_with_its_default) {
 }
 END_TEST
 
-/* ---- pipelines ----------------------------------------------------------------------------------------------------- */
+/* ---- pipelines -----------------------------------------------------------------------------------------------------
+ */
 
 #define DAEMON_PAGE "client/man/dataloaderd.8"
 
@@ -261,8 +266,9 @@ static void signature(const struct step_type *type, char *text, size_t size) {
         size_t n = (size_t)snprintf(text, size, "%s(", type->name);
 
         for (const struct argument *argument = type->arguments; argument->kind != ARGUMENT_END; argument++)
-                n += (size_t)snprintf(text + n, size - n, "%s%s%s%s", argument > type->arguments ? ", " : "", argument->name,
-                                      argument->by_default ? "=" : "", argument->by_default ? argument->by_default : "");
+                n += (size_t)snprintf(text + n, size - n, "%s%s%s%s", argument > type->arguments ? ", " : "",
+                                      argument->name, argument->by_default ? "=" : "",
+                                      argument->by_default ? argument->by_default : "");
         snprintf(text + n, size - n, ")");
 }
 
@@ -292,7 +298,8 @@ START_TEST(this_test_knows_each_step_of_the_table) {
 
                 for (size_t i = 0; i < sizeof(STEP_TYPES) / sizeof(STEP_TYPES[0]); i++)
                         is_known |= strlen(STEP_TYPES[i]->name) == n && strncmp(STEP_TYPES[i]->name, row, n) == 0;
-                ck_assert_msg(is_known, "step_%.*s is new: add it to STEP_TYPES of this test, and to " DAEMON_PAGE, (int)n, row);
+                ck_assert_msg(is_known, "step_%.*s is new: add it to STEP_TYPES of this test, and to " DAEMON_PAGE,
+                              (int)n, row);
                 n_rows++;
         }
         ck_assert_uint_eq(n_rows, sizeof(STEP_TYPES) / sizeof(STEP_TYPES[0]));
@@ -304,13 +311,17 @@ END_TEST
 START_TEST(each_step_that_a_message_offers_has_an_entry) {
         char *source = read_text("daemon/augment/recipe.c"), *page = read_page(DAEMON_PAGE), *names, *rest = NULL;
 
-        names = strstr(source, "#define STEP_NAMES \"");
+        names = strstr(source, "#define STEP_NAMES");
         ck_assert_ptr_nonnull(names);
-        names += strlen("#define STEP_NAMES \"");
+        names = strchr(names, '"') + 1;
         names[strcspn(names, "\"")] = '\0';
         for (char *name = strtok_r(names, ", ", &rest); name; name = strtok_r(NULL, ", ", &rest)) {
-                char *entry = find_entry(page, name, false);
+                char begin[64], *entry;
 
+                snprintf(begin, sizeof(begin), "%s(", name);
+                entry = find_entry(page, begin, false);
+                if (!entry)
+                        entry = find_entry(page, name, true);
                 ck_assert_msg(entry != NULL, DAEMON_PAGE " has no entry for the step %s", name);
                 free(entry);
         }
@@ -319,7 +330,8 @@ START_TEST(each_step_that_a_message_offers_has_an_entry) {
 }
 END_TEST
 
-/* ---- counters ------------------------------------------------------------------------------------------------------ */
+/* ---- counters ------------------------------------------------------------------------------------------------------
+ */
 
 #define DLCTL_PAGE "client/man/dlctl.1"
 
@@ -339,32 +351,73 @@ START_TEST(each_counter_is_explained) {
 }
 END_TEST
 
-/* ---- options ------------------------------------------------------------------------------------------------------- */
+/* ---- options -------------------------------------------------------------------------------------------------------
+ */
 
-/* The next long option of a text, with its dashes; 0 when there is none. */
-static size_t next_option(const char **at, char *option, size_t size) {
+/* Behind a comment or a character literal, or where `at` is. */
+static const char *skip_no_text(const char *at) {
+        const char *end;
+
+        if (strncmp(at, "/*", 2) == 0) {
+                end = strstr(at + 2, "*/");
+                return end ? end + 2 : at + strlen(at);
+        }
+        if (*at == '\'' && at[1]) {
+                end = strchr(at + (at[1] == '\\' && at[2] ? 3 : 2), '\'');
+                return end ? end + 1 : at + strlen(at);
+        }
+        return at;
+}
+
+/* What a C source says to people: its texts in quotes, a line each; to be freed. */
+static char *literals_of(const char *source) {
+        char *text = malloc(2 * TEXT_MAX), *out = text;
+
+        ck_assert_ptr_nonnull(text);
+        *out++ = '\n';
+        while (*source) {
+                const char *next = skip_no_text(source);
+
+                if (next > source) {
+                        source = next;
+                        continue;
+                }
+                if (*source++ != '"')
+                        continue;
+                while (*source && *source != '"') {
+                        *out++ = *source;
+                        source += *source == '\\' && source[1] ? 2 : 1;
+                }
+                *out++ = '\n';
+                source += *source == '"';
+        }
+        *out = '\0';
+        return text;
+}
+
+/* The next long option of a text, with its dashes; false when there is none. */
+static bool next_option(const char **at, char *option, size_t size) {
         const char *found = *at;
 
         while ((found = strstr(found, "--"))) {
                 size_t n = strspn(found + 2, "abcdefghijklmnopqrstuvwxyz-") + 2;
 
                 *at = found + n;
-                if (n > 3 && islower((unsigned char)found[2]) && found[n - 1] != '-') {
+                if (n > 3 && found[2] != '-' && found[n - 1] != '-') {
                         snprintf(option, size, "%.*s", (int)n, found);
-                        return n;
+                        return true;
                 }
                 found += n;
         }
-        return 0;
+        return false;
 }
 
-/* Options that the sources print in a help or message: in string literals, not in `i--`. */
-static size_t expect_options(const char *sources, const char *path) {
+/* Options that a program prints, in its help or in a message. */
+static size_t expect_printed_options(const char *literals, const char *path) {
         char *page = read_page(path), option[64];
-        const char *at = sources;
         size_t n = 0;
 
-        while (next_option(&at, option, sizeof(option))) {
+        while (next_option(&literals, option, sizeof(option))) {
                 expect_word(path, page, option, "though the program does");
                 n++;
         }
@@ -372,17 +425,17 @@ static size_t expect_options(const char *sources, const char *path) {
         return n;
 }
 
-/* Options that getopt_long() takes: { "rank", required_argument, ... }. */
-static size_t expect_getopt_options(const char *sources, const char *path) {
+/* Options that stand in a table: { "rank", required_argument, ... or { "rank", OPTION_COUNT, ... */
+static size_t expect_table_options(const char *source, const char *path) {
         char *page = read_page(path), option[64];
         size_t n = 0;
 
-        for (const char *row = strstr(sources, "{ \""); row; row = strstr(row + 1, "{ \"")) {
+        for (const char *row = strstr(source, "{ \""); row; row = strstr(row + 1, "{ \"")) {
                 size_t n_name = strcspn(row + 3, "\"");
                 const char *kind = row + 3 + n_name + strspn(row + 3 + n_name, "\", ");
 
                 if (strncmp(kind, "required_argument", 17) != 0 && strncmp(kind, "no_argument", 11) != 0 &&
-                    strncmp(kind, "optional_argument", 17) != 0)
+                    strncmp(kind, "OPTION_", 7) != 0)
                         continue;
                 snprintf(option, sizeof(option), "--%.*s", (int)n_name, row + 3);
                 expect_word(path, page, option, "though the program takes it");
@@ -392,41 +445,44 @@ static size_t expect_getopt_options(const char *sources, const char *path) {
         return n;
 }
 
-/* And the other way round: an option of the page is somewhere in the sources, with its dashes or as getopt's name. */
-static void expect_no_other_option(const char *sources, const char *path) {
+/* And the other way round: an option of the page is printed by the program or is a name in its table. */
+static void expect_no_other_option(const char *literals, const char *path) {
         char *page = read_page(path), option[64], name[64];
         const char *at = page;
 
         while (next_option(&at, option, sizeof(option))) {
-                snprintf(name, sizeof(name), "\"%s\"", option + 2);
-                ck_assert_msg(has_word(sources, option) || strstr(sources, name),
+                snprintf(name, sizeof(name), "\n%s\n", option + 2);
+                ck_assert_msg(has_word(literals, option) || strstr(literals, name),
                               "%s has %s, which the program does not know", path, option);
         }
         free(page);
 }
 
 START_TEST(the_manual_has_each_option_of_dlctl_and_no_other) {
-        char *sources = read_sources("client/dlctl");
+        char *source = read_sources("client/dlctl"), *literals = literals_of(source);
 
-        ck_assert_msg(expect_options(sources, DLCTL_PAGE) > 0, "no option was found in client/dlctl");
-        expect_getopt_options(sources, DLCTL_PAGE);
-        expect_no_other_option(sources, DLCTL_PAGE);
-        free(sources);
-}
-END_TEST
-
-START_TEST(the_manual_has_each_option_of_dataloaderd) {
-        char *source = read_text("daemon/main.c");
-
-        ck_assert_uint_gt(expect_options(source, DAEMON_PAGE), 0);
-        ck_assert_uint_gt(expect_getopt_options(source, DAEMON_PAGE), 0);
+        ck_assert_uint_gt(expect_printed_options(literals, DLCTL_PAGE), 0);
+        ck_assert_uint_gt(expect_table_options(source, DLCTL_PAGE), 15);
+        expect_no_other_option(literals, DLCTL_PAGE);
+        free(literals);
         free(source);
 }
 END_TEST
 
-/* ---- the public header --------------------------------------------------------------------------------------------- */
+START_TEST(the_manual_has_each_option_of_dataloaderd) {
+        char *source = read_text("daemon/main.c"), *literals = literals_of(source);
 
-#define HEADER "client/include/dlclient.h"
+        ck_assert_uint_gt(expect_printed_options(literals, DAEMON_PAGE), 0);
+        ck_assert_uint_gt(expect_table_options(source, DAEMON_PAGE), 0);
+        free(literals);
+        free(source);
+}
+END_TEST
+
+/* ---- the public header ---------------------------------------------------------------------------------------------
+ */
+
+#define HEADER       "client/include/dlclient.h"
 #define LIBRARY_PAGE "client/man/libdlclient.3"
 
 START_TEST(the_manual_has_each_function_of_the_header) {
@@ -486,7 +542,8 @@ int main(void) {
 
         tcase_add_loop_test(tcase, each_setting_has_an_entry_with_its_default_its_range_and_what_a_reload_does, 0,
                             (int)N_SETTINGS);
-        tcase_add_loop_test(tcase, each_setting_stands_in_the_shipped_configuration_with_its_default, 0, (int)N_SETTINGS);
+        tcase_add_loop_test(tcase, each_setting_stands_in_the_shipped_configuration_with_its_default, 0,
+                            (int)N_SETTINGS);
         tcase_add_loop_test(tcase, each_step_has_an_entry_with_its_arguments_and_their_defaults, 0,
                             (int)(sizeof(STEP_TYPES) / sizeof(STEP_TYPES[0])));
         tcase_add_test(tcase, this_test_knows_each_step_of_the_table);
