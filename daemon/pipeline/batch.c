@@ -1,5 +1,6 @@
 #include "daemon/pipeline/batch.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -61,8 +62,6 @@ void batch_begin(struct batch *batch, struct stream *stream, struct order_table 
         uint32_t batch_size = stream->job->terms.batch_size;
         uint64_t n_rest = stream->rank_samples - stream->step * batch_size;
 
-        if (batch->order)
-                order_table_put(batch->order);
         batch->order = order ? order_table_ref(order) : NULL;
         batch->number = stream->planned_number;
         batch->epoch = stream->epoch;
@@ -96,6 +95,8 @@ static void batch_publish(struct batch *batch, struct counters *counters) {
         } else {
                 counter_add(&counters->n_batches, 1);
         }
+        order_table_put(batch->order); /* an old epoch's memory goes with its last batch, not when the slot is used again */
+        batch->order = NULL;           /* before ring_complete(): then the batch is the planner's again */
         if (ring_complete(stream->ring, batch->slot))
                 stream_wake(stream);
 }
@@ -143,14 +144,26 @@ int batch_agree_shape(struct batch *batch, uint32_t height, uint32_t width, stru
                        (uint32_t)(theirs >> 32));
 }
 
+void batch_forget_shape(struct batch *batch) {
+        if (batch->n_samples == 1)
+                atomic_store_explicit(&batch->shape, 0, memory_order_relaxed);
+}
+
 int batch_place(struct batch *batch, uint32_t idx_sample, uint64_t n_bytes, uint64_t *ret_offset, struct why *why) {
+        const struct collation *collation = &batch->stream->collation;
         uint64_t room = (n_bytes + DLP_TENSOR_ALIGN - 1) / DLP_TENSOR_ALIGN * DLP_TENSOR_ALIGN;
-        uint64_t offset = atomic_fetch_add_explicit(&batch->n_used_bytes, room, memory_order_relaxed);
+        uint64_t share = (collation->slot_bytes - collation->images_offset) / batch->stream->job->terms.batch_size;
+        uint64_t offset;
         int r;
 
-        if (offset + room > batch->stream->collation.slot_bytes)
-                return why_set(why, -ENOSPC, "is %llu bytes, more than its slot of %llu bytes has left",
-                               (unsigned long long)n_bytes, (unsigned long long)batch->stream->collation.slot_bytes);
+        /* A file whose length the index could not learn. Nobody may take more than his share, or who comes last would
+         * be the one without room, and that is chance. */
+        if (room > share)
+                return why_set(why, -EFBIG, "is %llu bytes, the largest that the index knows is %llu",
+                               (unsigned long long)n_bytes,
+                               (unsigned long long)index_max_length(dataset_index(batch->stream->dataset->dataset)));
+        offset = atomic_fetch_add_explicit(&batch->n_used_bytes, room, memory_order_relaxed);
+        assert(offset + room <= collation->slot_bytes); /* each sample is placed once at most */
         r = ring_commit(batch->stream->ring, batch->slot, offset + room, why);
         if (r < 0)
                 return r;

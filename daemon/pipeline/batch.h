@@ -22,6 +22,9 @@ bool batch_is_wanted(const struct batch *batch);
 /* Says how large the pictures of this batch are. The first to come decides; -EMEDIUMTYPE if it is another size. */
 int batch_agree_shape(struct batch *batch, uint32_t height, uint32_t width, struct why *why);
 
+/* The sample that said so could not be decoded after all. Only if the batch is it alone: others may have agreed. */
+void batch_forget_shape(struct batch *batch);
+
 /* Room for a sample of `n_bytes` in a ragged batch: offset within the slot, paid for. */
 int batch_place(struct batch *batch, uint32_t idx_sample, uint64_t n_bytes, uint64_t *ret_offset, struct why *why);
 

@@ -138,6 +138,7 @@ static void entry_open(struct catalog_entry *entry) {
                 atomic_store_explicit(&entry->n_files, 0, memory_order_relaxed);
                 atomic_store_explicit(&entry->cancelled, false, memory_order_relaxed);
                 entry->state = CATALOG_INDEXING;
+                entry->was_told = false;
                 r = background_run(entry->catalog->background, opening_work, opening_done, opening);
         }
         if (r < 0) {
@@ -270,10 +271,12 @@ int catalog_get(struct catalog *catalog, const char *name, struct catalog_datase
                 return unknown_dataset(catalog, name, why);
 
         entry_check(entry);
-        if (entry->state == CATALOG_FAILED && clock_now_ns() - entry->failed_at_ns < RETRY_AFTER_NS)
+        if (entry->state == CATALOG_FAILED && !entry->was_told && clock_now_ns() - entry->failed_at_ns < RETRY_AFTER_NS) {
+                entry->was_told = true;
                 return why_set(why, -EIO, "dataset %s: %.400s", name, entry->text.text);
+        }
         if (entry->state == CATALOG_FAILED)
-                entry_open(entry); /* an old failure: a mended folder needs no restart */
+                entry_open(entry); /* an old failure, or told already: a mended folder needs no restart */
         if (entry->state != CATALOG_READY)
                 return why_set(why, -EAGAIN, "dataset %s: its index is being built, %llu files so far", name,
                                (unsigned long long)atomic_load_explicit(&entry->n_files, memory_order_relaxed));

@@ -42,6 +42,7 @@ struct catalog_entry {
         _Atomic uint64_t n_files;     /* INDEXING: found so far */
         _Atomic bool cancelled;       /* INDEXING: stop */
         uint64_t failed_at_ns;        /* FAILED */
+        bool was_told;                /* FAILED: somebody has been told; the next to ask begins a new try */
         bool is_wanted;               /* false: gone from the configuration, freed when the index thread is back */
         struct catalog *catalog;
 };

@@ -14,6 +14,7 @@
 
 #define CHUNK_SAMPLES 8u  /* planned for one stream before looking who is the most urgent: a tenth of a usual batch */
 #define EVENTS_MAX 64
+#define MAKING_GUESS_NS 100000000ull /* before a batch has been made */
 #define LARGE_BUFFER_KEEP (4ull << 20) /* bytes; what is above is given back when the task is free again */
 
 /* ---- asked from outside -------------------------------------------------------------------------------------------- */
@@ -89,6 +90,8 @@ static int task_buffer(struct planner *planner, struct task *task, uint64_t n_by
                 request->idx_buffer = (int32_t)task->idx;
                 return 0;
         }
+        if (n_bytes > planner->options.budget->limit_bytes)
+                return why_set(why, -EFBIG, "is %llu bytes, more than memory_limit", (unsigned long long)n_bytes);
         if (n_bytes > task->large_bytes) {
                 large_buffer_free(planner, task);
                 r = budget_reserve(planner->options.budget, n_bytes, "a large file's buffer", why);
@@ -152,6 +155,19 @@ static struct task *task_take(struct planner *planner) {
 
 /* ---- streams ------------------------------------------------------------------------------------------------------- */
 
+/* Will an order's memory come free by itself? That of this rank's last batches, or one that ranks of its job behind it
+ * still use. Who waits holds no order, so the last of them never waits for the others. */
+static bool stream_may_get_memory(const struct planner *planner, const struct stream *stream) {
+        const struct stream *other;
+
+        if (stream->n_tasks > 0)
+                return true;
+        TAILQ_FOREACH(other, &planner->streams, entry)
+                if (other->job == stream->job && other->order && other->order_epoch < stream->epoch && !other->is_ended)
+                        return true;
+        return false;
+}
+
 static void stream_begin_epoch(struct planner *planner, struct stream *stream) {
         struct order_spec spec;
         struct why why;
@@ -171,7 +187,10 @@ static void stream_begin_epoch(struct planner *planner, struct stream *stream) {
 
         spec = stream_order_spec(stream, stream->epoch);
         if (!stream->order && order_table_get(planner->options.tables, &spec, &stream->order, &why) < 0) {
-                job_fail(stream->job, why.text); /* waiting for memory that may never come would be a hang */
+                if (stream_may_get_memory(planner, stream))
+                        stream->needs_order = true;
+                else
+                        job_fail(stream->job, why.text); /* waiting for memory that may never come would be a hang */
                 return;
         }
         stream->order_epoch = stream->epoch;
@@ -193,24 +212,16 @@ static void stream_next_step(struct stream *stream) {
                 stream->is_ended = true;
 }
 
-/* How fast does this rank eat? Measured where releases are noticed. */
-static void stream_observe(struct stream *stream) {
-        uint64_t n_released = stream->ring->n_released, now, interval;
+/* When will the client want the batch that is planned next? After eating what lies before it, counted from its last
+ * release. A rank that starves has released nothing for long, so its wish lies in the past and grows older than everybody
+ * else's; one that eats slowly wants its next batch far in the future; a new one wants it since it came. Nobody eats
+ * faster than we cook: without that floor one hungry rank would have all its slots filled before the other gets one. It
+ * is one floor for all, or who was served late would be taken for one who can wait. */
+static uint64_t stream_wanted_at_ns(const struct planner *planner, const struct stream *stream) {
+        const struct ring *ring = stream->ring;
+        uint64_t n_ahead = ring->next_sequence - ring->n_released - (stream->batch ? 1 : 0);
 
-        if (n_released == stream->n_released_seen)
-                return;
-        now = clock_now_ns();
-        interval = (now - stream->released_at_ns) / (n_released - stream->n_released_seen);
-        stream->interval_ns = stream->n_released_seen ? (3 * stream->interval_ns + interval) / 4 : interval;
-        stream->released_at_ns = now;
-        stream->n_released_seen = n_released;
-}
-
-/* Nanoseconds until this rank has eaten all that is planned for it. A new rank has nothing and waits: 0. */
-static uint64_t stream_lasts_ns(const struct stream *stream) {
-        uint64_t n_ahead = stream->ring->next_sequence - stream->n_released_seen;
-
-        return n_ahead * (stream->interval_ns + 1);
+        return ring->released_at_ns + n_ahead * (ring->eating_ns > planner->making_ns ? ring->eating_ns : planner->making_ns);
 }
 
 /* Takes a slot for the next batch. Returns false if there is none. */
@@ -223,7 +234,6 @@ static bool stream_begin_batch(struct planner *planner, struct stream *stream) {
                 ring_watch(stream->ring, true);
                 r = ring_take(stream->ring, &slot); /* it may have been released before it saw the watch */
         }
-        stream_observe(stream);
         if (r == RING_NO_SLOT) {
                 stream->is_full = true;
                 return false;
@@ -235,6 +245,8 @@ static bool stream_begin_batch(struct planner *planner, struct stream *stream) {
                 return false;
         }
         ring_watch(stream->ring, false);
+        if (stream->ring->making_ns > 0)
+                planner->making_ns = (7 * planner->making_ns + stream->ring->making_ns) / 8;
         stream->batch = &stream->batches[slot->idx];
         stream->idx_sample = 0;
         batch_begin(stream->batch, stream, stream->order);
@@ -304,7 +316,7 @@ static struct stream *most_urgent(struct planner *planner) {
         struct stream *stream, *best = NULL;
 
         TAILQ_FOREACH(stream, &planner->streams, entry)
-                if (stream_is_runnable(stream) && (!best || stream_lasts_ns(stream) < stream_lasts_ns(best)))
+                if (stream_is_runnable(stream) && (!best || stream_wanted_at_ns(planner, stream) < stream_wanted_at_ns(planner, best)))
                         best = stream;
         return best;
 }
@@ -374,7 +386,6 @@ static void stream_apply(struct planner *planner, struct stream *stream, uint32_
 
         if (commands & STREAM_ADD) {
                 TAILQ_INSERT_TAIL(&planner->streams, stream, entry);
-                stream->released_at_ns = clock_now_ns();
                 epoll_ctl(planner->epoll_fd, EPOLL_CTL_ADD, stream->release_fd, &event);
         }
         if (commands & STREAM_SEEK) {
@@ -388,7 +399,7 @@ static void stream_apply(struct planner *planner, struct stream *stream, uint32_
                 stream->idx_sample = 0;
                 if (stream->end_epoch <= epoch)
                         stream->end_epoch = epoch + 1;
-                stream->is_ended = step >= stream->rank_batches;
+                stream->is_ended = stream->drains || step >= stream->rank_batches;
         }
         if (commands & STREAM_DRAIN) {
                 stream->drains = true;
@@ -462,18 +473,18 @@ static void planner_retry_orders(struct planner *planner) {
 }
 
 /* How many tasks must come back before it is worth waking up: a quarter while there is work for all of them, so that a
- * wake-up serves many samples; any, when somebody waits for a removed stream's last one. Returns true if there are so
- * many already. */
+ * wake-up serves many samples; any, when somebody waits for a stream's last one: to be removed, or for the memory of its
+ * order. Returns true if there are so many already. */
 static bool planner_arm(struct planner *planner) {
-        bool out_of_tasks = STAILQ_EMPTY(&planner->free_tasks), removing = false;
+        bool out_of_tasks = STAILQ_EMPTY(&planner->free_tasks), waiting = false;
         struct stream *stream;
         bool now;
 
         TAILQ_FOREACH(stream, &planner->streams, entry)
-                removing |= atomic_load_explicit(&stream->removed, memory_order_relaxed);
+                waiting |= stream->is_removed || (!stream->order && !stream->is_ended);
 
         pthread_mutex_lock(&planner->lock);
-        planner->wake_at = removing ? 1 : out_of_tasks ? (planner->options.n_tasks + 3) / 4 : 0;
+        planner->wake_at = waiting ? 1 : out_of_tasks ? (planner->options.n_tasks + 3) / 4 : 0;
         now = planner->wake_at && planner->n_returned >= planner->wake_at;
         pthread_mutex_unlock(&planner->lock);
         return now;
@@ -513,6 +524,7 @@ int planner_start(struct planner *planner, const struct planner_options *options
         int r;
 
         planner->options = *options;
+        planner->making_ns = MAKING_GUESS_NS;
         STAILQ_INIT(&planner->free_tasks);
         STAILQ_INIT(&planner->retries);
         STAILQ_INIT(&planner->returned);

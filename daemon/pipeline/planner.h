@@ -34,6 +34,7 @@ struct planner {
         int epoll_fd;
         int wake_fd;               /* eventfd: written by planner_wake(), edge-triggered, never read */
         struct tasks free_tasks;   /* planner */
+        uint64_t making_ns;        /* planner; how long a batch takes to be made, smoothed over all streams */
         TAILQ_HEAD(, stream) streams; /* planner */
         struct tasks retries;      /* planner: waiting for a place in the order that is not final yet */
 

@@ -98,9 +98,9 @@ int stream_new(const struct stream_options *options, const struct stream_memory 
         stream->rank_samples = dlp_order_rank_samples(stream->n_samples, terms->world, options->rank, terms->partition);
         stream->rank_batches = dlp_order_rank_batches(stream->rank_samples, terms->batch_size, terms->drop_last);
         stream->epoch = options->first_epoch;
-        stream->end_epoch = options->n_epochs && options->n_epochs < DLP_EPOCH_MAX - options->first_epoch
+        stream->end_epoch = options->n_epochs && options->n_epochs <= DLP_EPOCH_MAX - options->first_epoch
                                     ? options->first_epoch + options->n_epochs
-                                    : DLP_EPOCH_MAX;
+                                    : DLP_EPOCH_MAX + 1;
         stream->is_ended = stream->rank_batches == 0;
 
         r = collation_plan(&stream->collation, options->recipe, terms->batch_size, index_max_length(index),

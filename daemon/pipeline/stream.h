@@ -106,9 +106,6 @@ struct stream {
         bool is_removed;         /* the command has been obeyed: free it when its last task is back */
         bool drains;             /* begin no batch any more */
         bool is_ended;           /* nothing more to plan */
-        uint64_t n_released_seen;
-        uint64_t released_at_ns;
-        uint64_t interval_ns;    /* between releases, smoothed: how fast the rank eats */
 
         struct batch batches[DLP_SLOTS_MAX]; /* by slot */
 };

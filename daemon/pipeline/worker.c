@@ -21,6 +21,9 @@ static int worker_charge(struct worker *worker, const struct image_info *info, s
 
         if (need <= worker->charged_bytes)
                 return 0;
+        if (need > worker->budget->limit_bytes)
+                return why_set(why, -EFBIG, "is %u x %u pixels: decoding it may take %llu bytes, more than memory_limit",
+                               info->width, info->height, (unsigned long long)need);
         r = budget_reserve(worker->budget, need - worker->charged_bytes, "decoding a large picture", why);
         if (r < 0)
                 return r;
@@ -151,6 +154,13 @@ static void report(struct task *task, const struct why *named, const char *what_
                             task->batch->stream->dataset->name, LOGGED_ERRORS_MAX);
 }
 
+/* Is it the sample's own fault, met wherever and whenever it is read? Only then may another take its place: a substitute
+ * for a lack of memory or descriptors would differ from rank to rank and from run to run. */
+static bool is_damage(int error) {
+        /* EMEDIUMTYPE: about sizes that differ no other sample would be right either */
+        return error != -ENOMEM && error != -EMFILE && error != -ENFILE && error != -ECANCELED && error != -EMEDIUMTYPE;
+}
+
 /* Returns true if the task goes back to be read with another candidate. */
 static bool handle_failure(struct worker *worker, struct task *task, int error, const struct why *why) {
         struct stream *stream = task->batch->stream;
@@ -161,9 +171,9 @@ static bool handle_failure(struct worker *worker, struct task *task, int error, 
         if (!task->reason.text[0])
                 task->reason = named;
 
-        /* A disagreement about sizes is no damage: no other sample would be right either. */
-        if (stream->job->terms.on_error == ON_ERROR_SUBSTITUTE && error != -EMEDIUMTYPE) {
+        if (stream->job->terms.on_error == ON_ERROR_SUBSTITUTE && is_damage(error)) {
                 if (++task->n_tries < stream->n_samples && task->n_tries <= SUBSTITUTES_MAX) {
+                        batch_forget_shape(task->batch);
                         report(task, &named, "the next sample of the order takes its place");
                         return true;
                 }

@@ -85,6 +85,7 @@ int ring_new(const struct ring_options *options, struct ring **ret_ring, struct 
                 return r;
         }
         slots_init(ring);
+        ring->released_at_ns = clock_now_ns();
         *ret_ring = ring;
         return 0;
 }
@@ -103,6 +104,19 @@ void ring_free(struct ring *ring) {
         free(ring);
 }
 
+/* How long did the client take over this batch? It had it when it was ready and the one before was done with: waiting for
+ * us is no eating. Only a watched ring tells of a release at once; one that is noticed by the way may lie long back, and
+ * is put where the client's pace says. */
+static void observe_release(struct ring *ring, const struct slot *slot) {
+        uint64_t now = clock_now_ns(), ready = slot->record->ready_ns;
+        uint64_t begin = ready > ring->released_at_ns ? ready : ring->released_at_ns;
+
+        if (ring->is_watched)
+                ring->eating_ns = (3 * ring->eating_ns + (now - begin)) / 4;
+        ring->released_at_ns = ring->is_watched || begin + ring->eating_ns > now ? now : begin + ring->eating_ns;
+        ring->making_ns = ready - slot->record->planned_ns;
+}
+
 /* 1 if the slot is or has become free. ring->lock is held. */
 static int slot_reclaim(struct ring *ring, struct slot *slot) {
         int r;
@@ -116,6 +130,7 @@ static int slot_reclaim(struct ring *ring, struct slot *slot) {
                 slot->state = SLOT_FREE;
                 slot->word_before = slot->sequence + 1;
                 ring->n_released++;
+                observe_release(ring, slot);
         }
         return r;
 }
@@ -155,6 +170,9 @@ int ring_take(struct ring *ring, struct slot **ret_slot) {
 }
 
 void ring_watch(struct ring *ring, bool watch) {
+        if (ring->is_watched == watch)
+                return;
+        ring->is_watched = watch;
         dlp_ring_want_release(ring->control, watch);
 }
 

@@ -60,6 +60,10 @@ struct ring {
         uint64_t next_sequence; /* lock; of the slot taken next */
         uint64_t next_publish;  /* lock */
         uint64_t n_released;    /* lock; batches given back since attach */
+        bool is_watched;        /* planner: the client knocks when it releases */
+        uint64_t released_at_ns; /* lock; when the last one was seen to be; at first, when the ring was made */
+        uint64_t eating_ns;     /* lock; how long the client takes over a batch that is there, smoothed */
+        uint64_t making_ns;     /* lock; of the batch released last: from taking its slot to its being ready; 0 at first */
 
         uint32_t n_slots;
         struct slot slots[];
