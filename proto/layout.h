@@ -103,7 +103,7 @@ struct dlp_control {
 
         /* Which slot holds sequence q: queue[q % n_slots]. Written before q is published, and not again before q has been
          * taken: at most n_slots batches are unreleased. */
-        uint32_t queue[DLP_SLOTS_MAX];
+        _Alignas(DLP_CACHE_LINE) uint32_t queue[DLP_SLOTS_MAX]; /* on lines of its own: what lies above never changes */
 
         _Alignas(DLP_CACHE_LINE) _Atomic uint64_t n_published; /* sequences below it may be taken */
         _Alignas(DLP_CACHE_LINE) _Atomic uint32_t want_release; /* 1: the daemon waits for a slot; write to the eventfd */

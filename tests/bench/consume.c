@@ -137,6 +137,7 @@ static void measure_ready(void) {
         enum { SLOTS = 64, ROUNDS = 100 };
         struct dlc_loader *loader = attach("center_crop(8)", 1, SLOTS);
         const struct dlc_batch *batches[SLOTS];
+        int n_held;
 
         for (int round = 0; round < ROUNDS; round++) {
                 for (int i = 0; i < SLOTS; i++)
@@ -144,19 +145,21 @@ static void measure_ready(void) {
                 for (int i = 0; i < SLOTS; i++)
                         dlc_release(loader, batches[i]);
                 usleep(round ? 60000 : 500000); /* until the ring is full again */
+                n_held = 0;
                 for (int i = 0; i < SLOTS / 2; i++) {
                         uint64_t begin, end;
-                        const struct dlc_batch *batch;
                         int r;
 
                         begin = now_ns();
-                        r = dlc_next(loader, 0, &batch);
+                        r = dlc_next(loader, 0, &batches[n_held]);
                         end = now_ns();
-                        if (r == 0) { /* else it was not ready: not what is measured */
-                                values[n_values++] = (double)(end - begin);
-                                dlc_release(loader, batch);
-                        }
+                        if (r < 0)
+                                break; /* it was not ready: not what is measured */
+                        values[n_values++] = (double)(end - begin);
+                        n_held += r == 0;
                 }
+                for (int i = 0; i < n_held; i++)
+                        dlc_release(loader, batches[i]);
         }
         print_quantiles();
         dlc_close(loader);

@@ -1,0 +1,308 @@
+/* Jobs: what the ranks of one run must agree on, and how long a run lives. */
+
+#include <check.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/pipeline/job.h"
+
+#define ARRAY_LENGTH(array) (sizeof(array) / sizeof((array)[0]))
+
+static struct jobs jobs;
+
+static struct job_terms terms_of_first(void) {
+        return (struct job_terms){
+                .dataset = "photos",
+                .digest = "aaaa",
+                .pipeline = "center_crop(224)",
+                .order = "torch",
+                .world = 4,
+                .batch_size = 64,
+                .seed = 18446744073709551615ull,
+                .shuffle = true,
+        };
+}
+
+static int join(const char *name, const struct job_terms *terms, uint32_t rank, struct job **ret_job,
+                struct job_member **ret_member, struct why *why) {
+        return job_join(&jobs, name, terms, rank, 1000 + rank, ret_job, ret_member, why);
+}
+
+/* ---- agreement -----------------------------------------------------------------------------------------------------
+ */
+
+static void other_dataset(struct job_terms *terms) {
+        strcpy(terms->dataset, "sketches");
+}
+static void other_digest(struct job_terms *terms) {
+        strcpy(terms->digest, "bbbb");
+}
+static void other_world(struct job_terms *terms) {
+        terms->world = 8;
+}
+static void other_batch_size(struct job_terms *terms) {
+        terms->batch_size = 63;
+}
+static void other_pipeline(struct job_terms *terms) {
+        strcpy(terms->pipeline, "raw");
+}
+static void other_seed(struct job_terms *terms) {
+        terms->seed = 18446744073709551614ull;
+}
+static void other_shuffle(struct job_terms *terms) {
+        terms->shuffle = false;
+}
+static void other_partition(struct job_terms *terms) {
+        terms->partition = DLP_PARTITION_EXACT;
+}
+static void other_drop_last(struct job_terms *terms) {
+        terms->drop_last = true;
+}
+static void other_order(struct job_terms *terms) {
+        strcpy(terms->order, "tdperm");
+}
+static void other_on_error(struct job_terms *terms) {
+        terms->on_error = ON_ERROR_SUBSTITUTE;
+}
+
+static const struct {
+        void (*change)(struct job_terms *terms);
+        const char *field, *theirs, *mine;
+} DIFFERENCES[] = {
+        { other_dataset, "dataset:", "runs with photos", "asks for sketches" },
+        { other_digest, "dataset digest:", "runs with aaaa", "asks for bbbb" },
+        { other_world, "world_size:", "runs with 4", "asks for 8" },
+        { other_batch_size, "batch_size:", "runs with 64", "asks for 63" },
+        { other_pipeline, "pipeline:", "runs with center_crop(224)", "asks for raw" },
+        { other_seed, "seed:", "runs with 18446744073709551615", "asks for 18446744073709551614" },
+        { other_shuffle, "shuffle:", "runs with true", "asks for false" },
+        { other_partition, "partition:", "runs with pad", "asks for exact" },
+        { other_drop_last, "drop_last:", "runs with false", "asks for true" },
+        { other_order, "order:", "runs with torch", "asks for tdperm" },
+        { other_on_error, "on_error:", "runs with fail", "asks for substitute" },
+};
+
+START_TEST(each_disagreement_is_refused_with_the_field_and_both_values) {
+        struct job_terms terms = terms_of_first(), other = terms_of_first();
+        struct job_member *member, *none = NULL;
+        struct job *job, *nothing = NULL;
+        struct why why;
+
+        LIST_INIT(&jobs);
+        ck_assert_int_eq(join("run", &terms, 0, &job, &member, &why), 0);
+        DIFFERENCES[_i].change(&other);
+        ck_assert_int_eq(join("run", &other, 1, &nothing, &none, &why), -EINVAL);
+        ck_assert_ptr_null(nothing);
+        ck_assert_ptr_null(none);
+        ck_assert_msg(strncmp(why.text, DIFFERENCES[_i].field, strlen(DIFFERENCES[_i].field)) == 0, "%s", why.text);
+        ck_assert_msg(strstr(why.text, DIFFERENCES[_i].theirs) != NULL, "%s", why.text);
+        ck_assert_msg(strstr(why.text, DIFFERENCES[_i].mine) != NULL, "%s", why.text);
+        ck_assert_ptr_nonnull(strstr(why.text, "\"run\""));
+
+        /* Another run may be what it likes, and the first one when it is alone again. */
+        ck_assert_int_eq(join("another", &other, 1, &nothing, &none, &why), 0);
+        job_leave(nothing, none);
+        job_leave(job, member);
+        ck_assert(LIST_EMPTY(&jobs));
+        ck_assert_int_eq(join("run", &other, 1, &job, &member, &why), 0);
+        job_leave(job, member);
+}
+END_TEST
+
+/* A struct that grows by a term must grow by a comparison: nothing but the padding may differ unnoticed. */
+START_TEST(no_term_is_left_out_of_the_comparison) {
+        struct job_terms terms = terms_of_first();
+        size_t n_text = sizeof(terms.dataset) + sizeof(terms.digest) + sizeof(terms.pipeline) + sizeof(terms.order);
+        size_t n_numbers = sizeof(terms.world) + sizeof(terms.batch_size) + sizeof(terms.seed);
+        size_t n_choices = sizeof(terms.partition) + sizeof(terms.on_error);
+        size_t truths = offsetof(struct job_terms, shuffle), behind = offsetof(struct job_terms, partition);
+        struct job_member *member, *second;
+        struct job *job, *same;
+        size_t n_unnoticed = 0;
+
+        LIST_INIT(&jobs);
+        ck_assert_int_eq(join("run", &terms, 0, &job, &member, NULL), 0);
+        for (size_t i = n_text; i < sizeof(terms); i++) {
+                struct job_terms other = terms;
+
+                if (i >= truths && i < behind)
+                        continue; /* truth values and what pads them: a row each in the table above */
+                ((uint8_t *)&other)[i] ^= 1;
+                if (join("run", &other, 1, &same, &second, NULL) == 0) {
+                        n_unnoticed++;
+                        job_leave(same, second);
+                }
+        }
+        ck_assert_uint_eq(n_unnoticed, sizeof(terms) - n_text - n_numbers - n_choices - (behind - truths));
+        job_leave(job, member);
+}
+END_TEST
+
+START_TEST(two_long_pipelines_do_not_push_each_other_out_of_the_message) {
+        struct job_terms terms = terms_of_first(), other = terms_of_first();
+        struct job_member *member;
+        struct job *job;
+        struct why why;
+
+        LIST_INIT(&jobs);
+        memset(terms.pipeline, 'a', DLP_PIPELINE_MAX - 1);
+        memset(other.pipeline, 'b', DLP_PIPELINE_MAX - 1);
+        ck_assert_int_eq(join("run", &terms, 0, &job, &member, &why), 0);
+        ck_assert_int_eq(join("run", &other, 1, &job, &member, &why), -EINVAL);
+        ck_assert_ptr_nonnull(strstr(why.text, "runs with aaaa"));
+        ck_assert_ptr_nonnull(strstr(why.text, "asks for bbbb"));
+        job_leave(job, member);
+}
+END_TEST
+
+/* ---- ranks ---------------------------------------------------------------------------------------------------------
+ */
+
+START_TEST(a_rank_that_is_taken_is_refused_with_the_process_that_has_it) {
+        struct job_terms terms = terms_of_first();
+        struct job_member *members[2], *none;
+        struct job *job, *same;
+        struct why why;
+
+        LIST_INIT(&jobs);
+        ck_assert_int_eq(join("run", &terms, 3, &job, &members[0], &why), 0);
+        ck_assert_int_eq(job_join(&jobs, "run", &terms, 3, 4711, &same, &none, &why), -EADDRINUSE);
+        ck_assert_ptr_nonnull(strstr(why.text, "rank 3"));
+        ck_assert_ptr_nonnull(strstr(why.text, "1003"));
+        ck_assert_int_eq(join("run", &terms, 2, &same, &members[1], &why), 0);
+        ck_assert_ptr_eq(same, job);
+
+        /* Who left may come back. */
+        job_leave(job, members[0]);
+        ck_assert_int_eq(join("run", &terms, 3, &job, &members[0], &why), 0);
+        ck_assert_ptr_eq(same, job);
+        job_leave(job, members[0]);
+        job_leave(job, members[1]);
+        ck_assert(LIST_EMPTY(&jobs));
+}
+END_TEST
+
+START_TEST(more_ranks_than_a_node_has_are_refused) {
+        struct job_member *members[DLP_LOCAL_RANKS_MAX], *none;
+        struct job_terms terms = terms_of_first();
+        struct job *job;
+        struct why why;
+
+        LIST_INIT(&jobs);
+        terms.world = 100000;
+        for (uint32_t i = 0; i < DLP_LOCAL_RANKS_MAX; i++)
+                ck_assert_int_eq(join("run", &terms, i * 7, &job, &members[i], &why), 0);
+        ck_assert_int_eq(join("run", &terms, 99999, &job, &none, &why), -EUSERS);
+        ck_assert_ptr_nonnull(strstr(why.text, "256"));
+        for (uint32_t i = 0; i < DLP_LOCAL_RANKS_MAX; i++)
+                job_leave(job, members[i]);
+        ck_assert(LIST_EMPTY(&jobs));
+}
+END_TEST
+
+/* ---- failure -------------------------------------------------------------------------------------------------------
+ */
+
+START_TEST(a_failed_job_takes_nobody_in_until_its_last_rank_has_left) {
+        struct job_terms terms = terms_of_first();
+        struct job_member *member, *none;
+        struct job *job, *other;
+        struct why why;
+
+        LIST_INIT(&jobs);
+        ck_assert_int_eq(join("run", &terms, 0, &job, &member, &why), 0);
+        job_failure(job, &why);
+        ck_assert_str_eq(why.text, "");
+        ck_assert(job_fail(job, "sample 5 is damaged"));
+        ck_assert(!job_fail(job, "and so is sample 6"));
+        job_failure(job, &why);
+        ck_assert_str_eq(why.text, "sample 5 is damaged");
+        ck_assert_int_eq(join("run", &terms, 1, &other, &none, &why), -EBUSY);
+        ck_assert_ptr_nonnull(strstr(why.text, "sample 5 is damaged"));
+
+        job_ref(job); /* a stream whose last samples are under way does not keep the name */
+        job_leave(job, member);
+        ck_assert_int_eq(join("run", &terms, 1, &other, &none, &why), 0);
+        ck_assert_ptr_ne(other, job);
+        ck_assert(!atomic_load(&other->failed));
+        job_leave(other, none);
+        job_unref(job);
+        job_unref(NULL);
+}
+END_TEST
+
+static void *fail_main(void *userdata) {
+        struct job *job = userdata;
+        uintptr_t n_first = 0;
+        char text[32];
+
+        for (uint32_t i = 0; i < 1000; i++) {
+                struct why why;
+
+                snprintf(text, sizeof(text), "%p", (void *)&n_first);
+                n_first += job_fail(job, text);
+                job_failure(job, &why);
+                ck_assert_uint_gt(strlen(why.text), 2);
+        }
+        return (void *)n_first;
+}
+
+START_TEST(of_many_failures_at_once_one_is_the_first) {
+        struct job_terms terms = terms_of_first();
+        struct job_member *member;
+        pthread_t threads[4];
+        uintptr_t n_first = 0;
+        struct job *job;
+        void *result;
+
+        LIST_INIT(&jobs);
+        ck_assert_int_eq(join("run", &terms, 0, &job, &member, NULL), 0);
+        for (uint32_t i = 0; i < 4; i++)
+                ck_assert_int_eq(pthread_create(&threads[i], NULL, fail_main, job), 0);
+        for (uint32_t i = 0; i < 4; i++) {
+                pthread_join(threads[i], &result);
+                n_first += (uintptr_t)result;
+        }
+        ck_assert_uint_eq(n_first, 1);
+        job_leave(job, member);
+}
+END_TEST
+
+START_TEST(policies_have_names) {
+        enum on_error on_error;
+
+        for (enum on_error i = ON_ERROR_FAIL; i <= ON_ERROR_SUBSTITUTE; i++) {
+                ck_assert_int_eq(on_error_from_name(on_error_name(i), &on_error), 0);
+                ck_assert_int_eq(on_error, i);
+        }
+        ck_assert_ptr_null(on_error_name((enum on_error)2));
+        ck_assert_int_eq(on_error_from_name("", &on_error), -EINVAL);
+        ck_assert_int_eq(on_error_from_name("failure", &on_error), -EINVAL);
+}
+END_TEST
+
+int main(void) {
+        Suite *suite = suite_create("job");
+        TCase *job = tcase_create("job");
+        SRunner *runner = srunner_create(suite);
+        int n_failed;
+
+        tcase_add_loop_test(job, each_disagreement_is_refused_with_the_field_and_both_values, 0,
+                            (int)ARRAY_LENGTH(DIFFERENCES));
+        tcase_add_test(job, no_term_is_left_out_of_the_comparison);
+        tcase_add_test(job, two_long_pipelines_do_not_push_each_other_out_of_the_message);
+        tcase_add_test(job, a_rank_that_is_taken_is_refused_with_the_process_that_has_it);
+        tcase_add_test(job, more_ranks_than_a_node_has_are_refused);
+        tcase_add_test(job, a_failed_job_takes_nobody_in_until_its_last_rank_has_left);
+        tcase_add_test(job, of_many_failures_at_once_one_is_the_first);
+        tcase_add_test(job, policies_have_names);
+        suite_add_tcase(suite, job);
+
+        srunner_run_all(runner, CK_ENV);
+        n_failed = srunner_ntests_failed(runner);
+        srunner_free(runner);
+        return n_failed != 0;
+}

@@ -1,0 +1,475 @@
+/* A rank's ring over real memfds, from the daemon's side: what a client can and cannot do to it, and that batches come
+ * out in the order in which their slots were taken, whoever completes them. */
+
+#include <check.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "daemon/base/work_queue.h"
+#include "daemon/ring/ring.h"
+#include "proto/ring.h"
+
+#define LIMIT (1ull << 30)
+#define BATCH 4u
+
+static struct budget budget;
+
+static struct ring_options options_of(uint32_t n_slots, uint64_t slot_bytes, bool sparse) {
+        return (struct ring_options){
+                .geometry = { .n_slots = n_slots, .batch_size = BATCH, .slot_bytes = slot_bytes, .ragged = sparse },
+                .memory = { .numa_node = -1, .sparse = sparse, .n_threads = 2 },
+                .budget = &budget,
+                .generation = 77,
+        };
+}
+
+static struct ring *make_ring(uint32_t n_slots, uint64_t slot_bytes, bool sparse) {
+        struct ring_options options = options_of(n_slots, slot_bytes, sparse);
+        struct ring *ring;
+        struct why why;
+
+        budget = (struct budget){ .limit_bytes = LIMIT };
+        if (ring_new(&options, &ring, &why) < 0)
+                ck_abort_msg("%s", why.text);
+        return ring;
+}
+
+static void free_ring(struct ring *ring) {
+        ring_free(ring);
+        ck_assert_uint_eq(budget_used(&budget), 0);
+}
+
+static struct slot *take(struct ring *ring) {
+        struct slot *slot = NULL;
+
+        ck_assert_int_eq(ring_take(ring, &slot), 0);
+        return slot;
+}
+
+static void release(struct ring *ring, const struct slot *slot) {
+        dlp_ring_release(ring->control, ring->page, slot->sequence, slot->idx);
+}
+
+static uint64_t n_published(const struct ring *ring) {
+        return atomic_load(&ring->control->n_published);
+}
+
+/* ---- what a client can do to it ------------------------------------------------------------------------------------
+ */
+
+START_TEST(a_client_can_neither_write_nor_resize_what_is_the_daemons) {
+        struct ring *ring = make_ring(4, 10000, _i);
+        int control = ring->control_segment.fd, payload = ring->payload_segment.fd;
+        size_t n_bytes = ring->control_segment.n_bytes;
+        void *map;
+
+        ck_assert_ptr_eq(mmap(NULL, n_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, control, 0), MAP_FAILED);
+        ck_assert_int_eq(errno, EPERM);
+        ck_assert_int_eq(pwrite(control, "x", 1, 0), -1);
+        ck_assert_int_eq(fallocate(control, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, 4096), -1);
+        map = mmap(NULL, n_bytes, PROT_READ, MAP_SHARED, control, 0);
+        ck_assert_ptr_ne(map, MAP_FAILED);
+        ck_assert_int_eq(mprotect(map, n_bytes, PROT_READ | PROT_WRITE), -1);
+        ck_assert_int_eq(dlp_layout_check(map, n_bytes, ring->payload_segment.n_bytes), 0);
+        ck_assert_uint_eq(((struct dlp_control *)map)->generation, 77);
+        munmap(map, n_bytes);
+
+        for (int i = 0; i < 2; i++) {
+                int fd = i ? control : payload;
+
+                ck_assert_int_eq(ftruncate(fd, 0), -1);
+                ck_assert_int_eq(errno, EPERM);
+                ck_assert_int_eq(ftruncate(fd, 1 << 30), -1);
+                ck_assert_int_eq(fallocate(fd, 0, 0, 1 << 30), -1);
+                ck_assert_int_eq(fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE), -1);
+                ck_assert_int_eq(errno, EPERM);
+        }
+        map = mmap(NULL, ring->payload_segment.n_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, payload, 0);
+        ck_assert_ptr_ne(map, MAP_FAILED); /* its own memory it may write, GPUs want that */
+        munmap(map, ring->payload_segment.n_bytes);
+        free_ring(ring);
+}
+END_TEST
+
+/* What its word may be made to hold; `sequence` is of the batch that it holds or may hold. */
+static uint64_t scribble(int how, uint64_t sequence) {
+        const uint64_t WORDS[] = { UINT64_MAX, sequence, sequence + 2, 1ull << 63, 0 };
+
+        return WORDS[how];
+}
+
+START_TEST(what_no_client_writes_is_an_error_and_not_a_free_slot) {
+        struct ring *ring = make_ring(2, 100, false);
+        struct slot *slots[2], *none = NULL;
+
+        for (uint32_t i = 0; i < 6; i++) { /* an honest past */
+                struct slot *slot = take(ring);
+
+                ring_complete(ring, slot);
+                release(ring, slot);
+        }
+        slots[0] = take(ring);
+        slots[1] = take(ring);
+        ring_complete(ring, slots[0]);
+        ring_complete(ring, slots[1]);
+        ck_assert_int_eq(ring_take(ring, &none), RING_NO_SLOT);
+        atomic_store(&ring->page->released[slots[1]->idx], scribble(_i, slots[1]->sequence));
+        ck_assert_int_eq(ring_take(ring, &none), -EPROTO);
+        ck_assert_ptr_null(none);
+        free_ring(ring);
+}
+END_TEST
+
+START_TEST(a_hole_in_the_payload_costs_the_daemon_nothing_but_an_error) {
+        struct ring *ring = make_ring(2, 100000, false);
+        struct slot *slot = take(ring), *none;
+
+        ring_complete(ring, slot);
+        release(ring, slot);
+        slot = take(ring);
+        ring_complete(ring, slot);
+        slot = take(ring); /* slot 0 again: its word holds an old release, which the hole takes away */
+        ring_complete(ring, slot);
+        ck_assert_int_eq(fallocate(ring->payload_segment.fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0,
+                                   (off_t)ring->payload_segment.n_bytes),
+                         0);
+        memset(slot->base, 0xa5, 100000);
+        ck_assert_int_eq(ring_take(ring, &none), -EPROTO);
+        free_ring(ring);
+}
+END_TEST
+
+/* ---- order ---------------------------------------------------------------------------------------------------------
+ */
+
+START_TEST(batches_are_published_in_the_order_in_which_their_slots_were_taken) {
+        static const uint32_t ORDERS[][5] = {
+                { 0, 1, 2, 3, 4 }, { 4, 3, 2, 1, 0 }, { 1, 0, 3, 4, 2 }, { 2, 4, 0, 1, 3 }, { 3, 0, 4, 1, 2 },
+        };
+        struct ring *ring = make_ring(5, 100, false);
+
+        for (uint64_t round = 0; round < 3; round++) {
+                bool complete[5] = { false };
+                struct slot *slots[5];
+
+                for (uint32_t i = 0; i < 5; i++) {
+                        slots[i] = take(ring);
+                        ck_assert_uint_eq(slots[i]->sequence, round * 5 + i);
+                }
+                for (uint32_t i = 0; i < 5; i++) {
+                        uint64_t n = 0;
+
+                        ring_complete(ring, slots[ORDERS[_i][i]]);
+                        complete[ORDERS[_i][i]] = true;
+                        while (n < 5 && complete[n])
+                                n++;
+                        ck_assert_uint_eq(n_published(ring), round * 5 + n);
+                }
+                for (uint32_t i = 0; i < 5; i++) {
+                        uint32_t idx_slot = dlp_ring_slot(ring->control, round * 5 + i);
+
+                        ck_assert_uint_eq(idx_slot, slots[i]->idx);
+                        ck_assert_uint_eq(dlp_slot_record(ring->control, idx_slot)->sequence, round * 5 + i);
+                        release(ring, slots[i]);
+                }
+        }
+        free_ring(ring);
+}
+END_TEST
+
+START_TEST(slots_are_given_back_in_any_order_and_only_once_released) {
+        struct ring *ring = make_ring(4, 100, false);
+        struct slot *slots[4], *none, *again;
+
+        for (uint32_t i = 0; i < 4; i++)
+                ring_complete(ring, slots[i] = take(ring));
+        for (uint32_t i = 0; i < 4; i++) {
+                struct slot *freed = slots[(i * 3 + 2) % 4];
+                uint64_t n_before = ring->n_released;
+
+                ck_assert_int_eq(ring_take(ring, &none), RING_NO_SLOT);
+                release(ring, freed);
+                again = take(ring);
+                ck_assert_ptr_eq(again, freed);
+                ck_assert_uint_eq(again->sequence, 4 + i);
+                ck_assert_uint_eq(ring->n_released, n_before + 1);
+        }
+        free_ring(ring); /* with all slots being filled */
+}
+END_TEST
+
+START_TEST(people_see_what_became_of_the_slots) {
+        struct ring *ring = make_ring(4, 100, false);
+        struct ring_counts counts;
+        struct slot *slots[4];
+
+        for (uint32_t i = 0; i < 4; i++)
+                slots[i] = take(ring);
+        for (uint32_t i = 0; i < 3; i++)
+                ring_complete(ring, slots[i]);
+        dlp_ring_take(ring->page, 0);
+        dlp_ring_take(ring->page, 1);
+        release(ring, slots[0]);
+        ring_count(ring, &counts);
+        ck_assert_uint_eq(counts.n_filling, 1);
+        ck_assert_uint_eq(counts.n_ready, 1);
+        ck_assert_uint_eq(counts.n_leased, 1);
+        ck_assert_uint_eq(counts.n_released, 1);
+
+        atomic_store(&ring->page->n_taken, UINT64_MAX); /* whatever a client claims, the sum stays */
+        ring_count(ring, &counts);
+        ck_assert_uint_eq(counts.n_filling + counts.n_ready + counts.n_leased + (uint32_t)counts.n_released, 4);
+        free_ring(ring);
+}
+END_TEST
+
+/* ---- memory --------------------------------------------------------------------------------------------------------
+ */
+
+START_TEST(a_ring_pays_for_its_memory_and_gives_all_of_it_back) {
+        struct ring_options options = options_of(3, 1 << 20, false);
+        struct ring *ring = make_ring(3, 1 << 20, false);
+        uint64_t used = budget_used(&budget);
+        struct why why;
+
+        ck_assert_uint_ge(used, 3 << 20);
+        ck_assert_uint_eq(used, atomic_load(&ring->charged_bytes));
+        ck_assert_uint_eq(used, ring->control_segment.n_bytes + ring->payload_segment.n_bytes);
+        ring_touch_rest(ring, 2);
+        memset(ring->slots[2].base, 1, 1 << 20);
+        free_ring(ring);
+
+        budget = (struct budget){ .limit_bytes = used };
+        ck_assert_int_eq(ring_new(&options, &ring, &why), 0);
+        ring_free(ring);
+        budget.limit_bytes = used - 1;
+        ck_assert_int_eq(ring_new(&options, &ring, &why), -ENOMEM);
+        ck_assert_ptr_nonnull(strstr(why.text, "memory_limit"));
+        ck_assert_uint_eq(budget_used(&budget), 0);
+        options.geometry.slot_bytes = DLP_PAYLOAD_MAX;
+        budget.limit_bytes = UINT64_MAX;
+        ck_assert_int_eq(ring_new(&options, &ring, &why), -EOVERFLOW);
+        ck_assert_uint_eq(budget_used(&budget), 0);
+}
+END_TEST
+
+START_TEST(a_sparse_slot_pays_for_what_is_written_and_once_only) {
+        struct ring *ring = make_ring(2, 1 << 30, true);
+        uint64_t before = budget_used(&budget);
+        struct slot *slot = take(ring);
+        struct why why;
+
+        ck_assert_uint_lt(before, 1 << 20);
+        ck_assert_int_eq(ring_commit(ring, slot, 1, &why), 0);
+        ck_assert_uint_eq(budget_used(&budget), before + DLP_SLOT_ALIGN);
+        ck_assert_int_eq(ring_commit(ring, slot, DLP_SLOT_ALIGN, &why), 0);
+        ck_assert_uint_eq(budget_used(&budget), before + DLP_SLOT_ALIGN);
+        ck_assert_int_eq(ring_commit(ring, slot, 10 * DLP_SLOT_ALIGN + 1, &why), 0);
+        ck_assert_int_eq(ring_commit(ring, slot, 5, &why), 0);
+        ck_assert_uint_eq(budget_used(&budget), before + 11 * DLP_SLOT_ALIGN);
+        memset(slot->base, 7, 10 * DLP_SLOT_ALIGN + 1);
+
+        budget.limit_bytes = budget_used(&budget) + 3 * DLP_SLOT_ALIGN;
+        ck_assert_int_eq(ring_commit(ring, slot, 15 * DLP_SLOT_ALIGN, &why), -ENOMEM);
+        ck_assert_ptr_nonnull(strstr(why.text, "memory_limit"));
+        ck_assert_int_eq(ring_commit(ring, slot, 14 * DLP_SLOT_ALIGN, &why), 0);
+        ck_assert_uint_eq(budget_used(&budget), budget.limit_bytes);
+        free_ring(ring);
+}
+END_TEST
+
+struct committer {
+        struct ring *ring;
+        struct slot *slot;
+        uint32_t seed;
+        pthread_t thread;
+        uint64_t most;
+};
+
+static void *commit_main(void *userdata) {
+        struct committer *committer = userdata;
+        uint32_t random = committer->seed;
+
+        for (uint32_t i = 0; i < 20000; i++) {
+                uint64_t n_bytes;
+
+                random = random * 1664525u + 1013904223u;
+                n_bytes = (uint64_t)(random >> 20) * (i + 1) / 4;
+                ck_assert_int_eq(ring_commit(committer->ring, committer->slot, n_bytes, NULL), 0);
+                ck_assert_uint_ge(atomic_load(&committer->slot->committed_bytes), n_bytes);
+                if (n_bytes > committer->most)
+                        committer->most = n_bytes;
+        }
+        return NULL;
+}
+
+START_TEST(workers_that_race_for_a_slot_pay_for_its_highest_mark_once) {
+        struct ring *ring = make_ring(2, 1 << 26, true);
+        uint64_t before = budget_used(&budget), most = 0;
+        struct committer committers[4] = { 0 };
+        struct slot *slot = take(ring);
+
+        for (uint32_t i = 0; i < 4; i++) {
+                committers[i] = (struct committer){ .ring = ring, .slot = slot, .seed = i };
+                ck_assert_int_eq(pthread_create(&committers[i].thread, NULL, commit_main, &committers[i]), 0);
+        }
+        for (uint32_t i = 0; i < 4; i++) {
+                pthread_join(committers[i].thread, NULL);
+                most = committers[i].most > most ? committers[i].most : most;
+        }
+        most = (most + DLP_SLOT_ALIGN - 1) / DLP_SLOT_ALIGN * DLP_SLOT_ALIGN;
+        ck_assert_uint_eq(atomic_load(&slot->committed_bytes), most);
+        ck_assert_uint_eq(budget_used(&budget), before + most);
+        free_ring(ring);
+}
+END_TEST
+
+/* ---- everybody at once ---------------------------------------------------------------------------------------------
+ */
+
+#define N_BATCHES  20000u
+#define N_WORKERS  3u
+#define SLOT_WORDS 64u
+
+struct traffic {
+        struct ring *ring;
+        struct work_queue filling;
+        _Atomic uint32_t n_wakes;
+        _Atomic bool want_release; /* the client's knock */
+        int result;
+};
+
+/* Fills slots in whatever order it gets hold of them. */
+static void *worker_main(void *userdata) {
+        struct traffic *traffic = userdata;
+        struct slot *slot;
+
+        while ((slot = work_queue_pop(&traffic->filling))) {
+                uint64_t *words = (uint64_t *)slot->base;
+
+                for (uint32_t i = 0; i < SLOT_WORDS; i++)
+                        words[i] = slot->sequence * SLOT_WORDS + i;
+                slot->samples[0].index = (int64_t)slot->sequence;
+                slot->record->n_samples = (uint32_t)(slot->sequence % BATCH);
+                if (slot->sequence % 7 == 0)
+                        sched_yield();
+                if (ring_complete(traffic->ring, slot))
+                        atomic_fetch_add(&traffic->n_wakes, 1);
+        }
+        return NULL;
+}
+
+/* The client, held batches and all: gives back the older of two in turns with the younger. */
+static void *client_main(void *userdata) {
+        struct traffic *traffic = userdata;
+        struct ring *ring = traffic->ring;
+        uint64_t held = UINT64_MAX;
+        uint32_t idx_held = 0;
+
+        for (uint64_t sequence = 0; sequence < N_BATCHES; sequence++) {
+                uint32_t idx_slot;
+                const uint64_t *words;
+
+                while (dlp_ring_wait_begin(ring->control, ring->page, sequence))
+                        sched_yield();
+                dlp_ring_wait_end(ring->page);
+                idx_slot = dlp_ring_slot(ring->control, sequence);
+                dlp_ring_take(ring->page, sequence);
+                words = (const uint64_t *)((uint8_t *)ring->page + dlp_slot_offset(ring->control, idx_slot));
+                for (uint32_t i = 0; i < SLOT_WORDS; i++)
+                        if (words[i] != sequence * SLOT_WORDS + i)
+                                traffic->result = -EBADMSG;
+                if (dlp_slot_record(ring->control, idx_slot)->sequence != sequence ||
+                    dlp_slot_record(ring->control, idx_slot)->n_samples != sequence % BATCH ||
+                    dlp_sample_records(ring->control, idx_slot)[0].index != (int64_t)sequence)
+                        traffic->result = -EBADMSG;
+                if (held != UINT64_MAX && dlp_ring_release(ring->control, ring->page, held, idx_held))
+                        atomic_store(&traffic->want_release, true);
+                held = UINT64_MAX;
+                if (sequence % 3 == 0) {
+                        held = sequence;
+                        idx_held = idx_slot;
+                } else if (dlp_ring_release(ring->control, ring->page, sequence, idx_slot)) {
+                        atomic_store(&traffic->want_release, true);
+                }
+        }
+        return NULL;
+}
+
+START_TEST(planner_workers_and_client_share_a_ring_without_a_loss) {
+        struct traffic traffic = { .ring = make_ring((uint32_t)_i, SLOT_WORDS * 8, false) };
+        pthread_t workers[N_WORKERS], client;
+        struct ring_counts counts;
+
+        ck_assert_int_eq(work_queue_init(&traffic.filling, DLP_SLOTS_MAX), 0);
+        for (uint32_t i = 0; i < N_WORKERS; i++)
+                ck_assert_int_eq(pthread_create(&workers[i], NULL, worker_main, &traffic), 0);
+        ck_assert_int_eq(pthread_create(&client, NULL, client_main, &traffic), 0);
+
+        for (uint32_t n = 0; n < N_BATCHES;) {
+                struct slot *slot;
+                int r = ring_take(traffic.ring, &slot);
+
+                if (r == RING_NO_SLOT) {
+                        ring_watch(traffic.ring, true);
+                        r = ring_take(traffic.ring, &slot);
+                }
+                if (r == RING_NO_SLOT) { /* as the planner: sleeps until the client knocks */
+                        while (!atomic_exchange(&traffic.want_release, false))
+                                sched_yield();
+                        continue;
+                }
+                ck_assert_int_eq(r, 0);
+                ring_watch(traffic.ring, false);
+                ck_assert_uint_eq(slot->sequence, n);
+                work_queue_push(&traffic.filling, slot);
+                n++;
+                if (n % 256 == 0)
+                        ring_count(traffic.ring, &counts);
+        }
+        pthread_join(client, NULL);
+        work_queue_stop(&traffic.filling);
+        for (uint32_t i = 0; i < N_WORKERS; i++)
+                pthread_join(workers[i], NULL);
+        ck_assert_int_eq(traffic.result, 0);
+        ck_assert_uint_eq(n_published(traffic.ring), N_BATCHES);
+        work_queue_fini(&traffic.filling);
+        free_ring(traffic.ring);
+}
+END_TEST
+
+int main(void) {
+        Suite *suite = suite_create("ring");
+        TCase *client = tcase_create("client"), *order = tcase_create("order"), *memory = tcase_create("memory");
+        TCase *traffic = tcase_create("traffic");
+        SRunner *runner = srunner_create(suite);
+        int n_failed;
+
+        tcase_add_loop_test(client, a_client_can_neither_write_nor_resize_what_is_the_daemons, 0, 2);
+        tcase_add_loop_test(client, what_no_client_writes_is_an_error_and_not_a_free_slot, 0, 5);
+        tcase_add_test(client, a_hole_in_the_payload_costs_the_daemon_nothing_but_an_error);
+        suite_add_tcase(suite, client);
+        tcase_add_loop_test(order, batches_are_published_in_the_order_in_which_their_slots_were_taken, 0, 5);
+        tcase_add_test(order, slots_are_given_back_in_any_order_and_only_once_released);
+        tcase_add_test(order, people_see_what_became_of_the_slots);
+        suite_add_tcase(suite, order);
+        tcase_add_test(memory, a_ring_pays_for_its_memory_and_gives_all_of_it_back);
+        tcase_add_test(memory, a_sparse_slot_pays_for_what_is_written_and_once_only);
+        tcase_add_test(memory, workers_that_race_for_a_slot_pay_for_its_highest_mark_once);
+        tcase_set_timeout(memory, 120);
+        suite_add_tcase(suite, memory);
+        tcase_add_loop_test(traffic, planner_workers_and_client_share_a_ring_without_a_loss, 2, 6);
+        tcase_set_timeout(traffic, 180);
+        suite_add_tcase(suite, traffic);
+
+        srunner_run_all(runner, CK_ENV);
+        n_failed = srunner_ntests_failed(runner);
+        srunner_free(runner);
+        return n_failed != 0;
+}

@@ -1,0 +1,281 @@
+/* Settings and the configuration file: what is taken, what is refused and with which words; and the listening socket
+ * that is made from them. That manual and shipped configuration agree with the table is test_documents.c's. */
+
+#include <check.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "daemon/core/config.h"
+#include "daemon/core/listen.h"
+#include "proto/frame.h"
+#include "tests/support/tree.h"
+
+#define ARRAY_LENGTH(array) (sizeof(array) / sizeof((array)[0]))
+
+static struct tree tree;
+
+static const char *path_of(const char *name) {
+        static char path[128];
+
+        snprintf(path, sizeof(path), "%s/%s", tree.root, name);
+        return path;
+}
+
+static int read_config(const char *text, struct settings *settings, struct why *why) {
+        tree_file(&tree, "test.conf", text);
+        return config_read(path_of("test.conf"), settings, why);
+}
+
+/* ---- what is taken -------------------------------------------------------------------------------------------------
+ */
+
+START_TEST(an_empty_file_gives_the_defaults) {
+        struct settings settings;
+        struct why why;
+
+        tree_make(&tree);
+        ck_assert_int_eq(read_config("", &settings, &why), 0);
+        for (size_t i = 0; i < N_SETTINGS; i++) {
+                struct settings written = { 0 };
+                char now[32], expected[32];
+
+                if (!SETTINGS[i].initial || strcmp(SETTINGS[i].name, "workers") == 0)
+                        continue; /* worked out */
+                ck_assert_int_eq(setting_parse(&SETTINGS[i], &written, SETTINGS[i].initial, &why), 0);
+                ck_assert_str_eq(setting_value(&SETTINGS[i], &settings, now),
+                                 setting_value(&SETTINGS[i], &written, expected));
+                settings_fini(&written);
+        }
+        ck_assert_int_ge(settings.workers, 1);
+        ck_assert_str_ne(settings.index_dir, "");
+        ck_assert_uint_eq(settings.n_datasets, 0);
+        settings_fini(&settings);
+        settings_fini(&settings); /* takes an empty one */
+        tree_remove(&tree);
+}
+END_TEST
+
+START_TEST(what_is_written_is_what_is_in_force) {
+        struct settings settings;
+        struct why why;
+        int r;
+
+        tree_make(&tree);
+        r = read_config("# a comment\nworkers = 3\nmemory_limit = \"1.5GiB\"\nslots = 64\nreader = threads\n"
+                        "socket = \"/tmp/a.sock\"\nlog_level = \"debug\"\n"
+                        "dataset \"a\" {\n path = \"/data/a\"\n}\n"
+                        "dataset \"b c\" { path = \"/data/b\" format = \"imagefolder\" }\n",
+                        &settings, &why);
+        if (r < 0)
+                ck_abort_msg("%s", why.text);
+        ck_assert_int_eq(settings.workers, 3);
+        ck_assert_uint_eq(settings.memory_limit, 3ull << 29);
+        ck_assert_int_eq(settings.slots, 64);
+        ck_assert_str_eq(settings.reader, "threads");
+        ck_assert_str_eq(settings.socket, "/tmp/a.sock");
+        ck_assert_str_eq(settings.log_level, "debug");
+        ck_assert_uint_eq(settings.n_datasets, 2);
+        ck_assert_str_eq(settings.datasets[0].name, "a");
+        ck_assert_str_eq(settings.datasets[0].path, "/data/a");
+        ck_assert_str_eq(settings.datasets[0].format, "imagefolder");
+        ck_assert_str_eq(settings.datasets[1].name, "b c");
+        settings_fini(&settings);
+        tree_remove(&tree);
+}
+END_TEST
+
+/* A reload writes the old value back where a restart is needed. */
+START_TEST(each_value_can_be_written_and_read_back) {
+        struct settings settings, copy = { 0 };
+        struct why why;
+
+        tree_make(&tree);
+        ck_assert_int_eq(read_config("memory_limit = \"123456789\"\nworkers = 4096\n", &settings, &why), 0);
+        for (size_t i = 0; i < N_SETTINGS; i++) {
+                char buffer[32], again[32];
+                const char *text = setting_value(&SETTINGS[i], &settings, buffer);
+
+                if (setting_parse(&SETTINGS[i], &copy, text, &why) < 0)
+                        ck_abort_msg("%s", why.text);
+                ck_assert_str_eq(setting_value(&SETTINGS[i], &copy, again), text);
+        }
+        settings_fini(&settings);
+        settings_fini(&copy);
+        tree_remove(&tree);
+}
+END_TEST
+
+/* ---- what is refused -----------------------------------------------------------------------------------------------
+ */
+
+/* A line of a file, and what the message has to say of it: file and line are looked for in all of them. */
+static const struct {
+        const char *line, *says[3];
+} MISTAKES[] = {
+        { "workers = 4097", { "workers", "4097", "0 to 4096" } },
+        { "workers = -1", { "workers", "-1", "0 to 4096" } },
+        { "workers = +1", { "workers", "+1", "0 to 4096" } },
+        { "workers = two", { "workers", "two", "0 to 4096" } },
+        { "workers = 0x10", { "workers", "0x10", "0 to 4096" } },
+        { "workers = \"\"", { "workers", "0 to 4096" } },
+        { "workers = 99999999999999999999999", { "workers", "0 to 4096" } },
+        { "workers = { 1, 2 }", { "workers" } },
+        { "slots = 1", { "slots", "2 to 64" } },
+        { "slots = 65", { "slots", "2 to 64" } },
+        { "read_depth = 0", { "read_depth", "1 to 1024" } },
+        { "max_pixels = 0", { "max_pixels", "1 to 68719476736" } },
+        { "max_pixels = 18446744073709551617", { "max_pixels", "1 to 68719476736" } },
+        { "memory_limit = \"8 GiBs\"", { "memory_limit", "8 GiBs", "KiB, MiB or GiB" } },
+        { "memory_limit = \"99999999999 GiB\"", { "memory_limit", "KiB, MiB or GiB" } },
+        { "memory_limit = \"1KiB\"", { "memory_limit", "too small", "1048576" } },
+        { "reader = uring", { "reader", "uring", "auto io_uring threads" } },
+        { "reader = \"auto io_uring\"", { "reader", "auto io_uring threads" } },
+        { "reader = \"\"", { "reader", "auto io_uring threads" } },
+        { "log_level = \"war\"", { "log_level", "war", "error warning info debug" } },
+        { "lock_memory = yes", { "lock_memory", "yes", "try no" } },
+        { "socket_mode = rw", { "socket_mode", "rw", "0660" } },
+        { "socket_mode = \"0888\"", { "socket_mode", "0888", "0660" } },
+        { "socket = \"\"", { "socket", "1 to 107" } },
+        { "workerz = 2", { "workerz" } },
+        { "workers 2", { NULL } },
+        { "dataset \"a/b\" { path = \"/data\" }", { "a/b", "without '/'" } },
+        { "dataset \"\" { path = \"/data\" }", { "no name" } },
+        { "dataset \".a\" { path = \"/data\" }", { ".a", "not beginning with '.'" } },
+        { "dataset \"a\" { }", { "\"a\"", "path", "absolute" } },
+        { "dataset \"a\" { path = \"data\" }", { "\"a\"", "\"data\"", "absolute" } },
+        { "dataset \"a\" { path = \"/data\" format = \"tar\" }", { "\"a\"", "format", "imagefolder" } },
+        { "dataset \"a\" { path = \"/data\" size = 3 }", { "size" } },
+        { "dataset { path = \"/data\" }", { NULL } },
+        { "dataset \"twice\" { path = \"/a\" } dataset \"twice\" { path = \"/b\" }", { "twice" } },
+};
+
+START_TEST(each_mistake_is_refused_with_file_line_key_and_what_is_allowed) {
+        static const char untouched[] = "untouched";
+        struct settings settings = { .socket = (char *)(uintptr_t)untouched };
+        char text[512], where[160];
+        struct why why = { 0 };
+
+        tree_make(&tree);
+        snprintf(text, sizeof(text), "# first\n\n%s\n# last\n", MISTAKES[_i].line);
+        ck_assert_msg(read_config(text, &settings, &why) < 0, "%s was taken", MISTAKES[_i].line);
+        ck_assert_ptr_eq(settings.socket, untouched);
+        snprintf(where, sizeof(where), "%s:3: ", path_of("test.conf"));
+        ck_assert_msg(strncmp(why.text, where, strlen(where)) == 0, "%s: %s", MISTAKES[_i].line, why.text);
+        for (size_t i = 0; i < 3 && MISTAKES[_i].says[i]; i++)
+                ck_assert_msg(strstr(why.text, MISTAKES[_i].says[i]) != NULL, "%s: no \"%s\" in: %s", MISTAKES[_i].line,
+                              MISTAKES[_i].says[i], why.text);
+        tree_remove(&tree);
+}
+END_TEST
+
+START_TEST(what_is_no_readable_file_is_refused_by_its_name) {
+        static const char *const NAMES[] = { "missing.conf", "folder", "fifo", "folder/below/missing" };
+        struct settings settings;
+        struct why why;
+
+        tree_make(&tree);
+        tree_dir(&tree, "folder");
+        tree_fifo(&tree, "fifo");
+        for (size_t i = 0; i < ARRAY_LENGTH(NAMES); i++) {
+                ck_assert_int_lt(config_read(path_of(NAMES[i]), &settings, &why), 0);
+                ck_assert_msg(strstr(why.text, path_of(NAMES[i])) != NULL, "%s", why.text);
+        }
+        tree_remove(&tree);
+}
+END_TEST
+
+/* ---- the socket ----------------------------------------------------------------------------------------------------
+ */
+
+static bool can_connect(const char *path) {
+        int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+        struct sockaddr_un address;
+        bool can;
+
+        ck_assert_int_eq(dlp_socket_address(path, &address), 0);
+        can = connect(fd, (struct sockaddr *)&address, sizeof(address)) == 0;
+        close(fd);
+        return can;
+}
+
+/* Its path comes from settings that a reload frees. */
+START_TEST(the_socket_file_goes_at_the_end_whatever_became_of_the_settings) {
+        struct listener listener;
+        struct stat status;
+        char path[128];
+        struct why why;
+
+        tree_make(&tree);
+        snprintf(path, sizeof(path), "%s", path_of("d.sock"));
+        if (listener_open(&listener, path, 0620, &why) < 0)
+                ck_abort_msg("%s", why.text);
+        ck_assert(can_connect(path_of("d.sock")));
+        ck_assert_int_eq(stat(path, &status), 0);
+        ck_assert_uint_eq(status.st_mode & 07777, 0620);
+        memset(path, 'x', 40);
+        close(listener.fd);
+        listener_close(&listener);
+        listener_close(&listener); /* once more is nothing */
+        ck_assert_int_eq(access(path_of("d.sock"), F_OK), -1);
+        ck_assert_int_eq(access(path_of("d.sock.lock"), F_OK), -1);
+        tree_remove(&tree);
+}
+END_TEST
+
+START_TEST(a_served_socket_is_left_alone_and_a_stale_one_is_replaced) {
+        struct listener first, second;
+        char path[128];
+        struct why why;
+
+        tree_make(&tree);
+        snprintf(path, sizeof(path), "%s", path_of("d.sock"));
+        ck_assert_int_eq(listener_open(&first, path, 0600, &why), 0);
+        ck_assert_int_eq(listener_open(&second, path, 0600, &why), -EADDRINUSE);
+        ck_assert_ptr_nonnull(strstr(why.text, path));
+        listener_close(&second);
+        ck_assert(can_connect(path));
+
+        close(first.fd); /* as if it had been killed: the files stay */
+        close(first.lock_fd);
+        free(first.path);
+        ck_assert_int_eq(access(path, F_OK), 0);
+        ck_assert_int_eq(listener_open(&second, path, 0600, &why), 0);
+        ck_assert(can_connect(path));
+        close(second.fd);
+        listener_close(&second);
+
+        tree_file(&tree, "d.sock", "a file of somebody's");
+        ck_assert_int_eq(listener_open(&second, path, 0600, &why), -EEXIST);
+        ck_assert_int_eq(access(path, F_OK), 0);
+        tree_remove(&tree);
+}
+END_TEST
+
+int main(void) {
+        Suite *suite = suite_create("settings");
+        TCase *settings = tcase_create("settings"), *sockets = tcase_create("socket");
+        SRunner *runner = srunner_create(suite);
+        int n_failed;
+
+        tcase_add_test(settings, an_empty_file_gives_the_defaults);
+        tcase_add_test(settings, what_is_written_is_what_is_in_force);
+        tcase_add_test(settings, each_value_can_be_written_and_read_back);
+        tcase_add_loop_test(settings, each_mistake_is_refused_with_file_line_key_and_what_is_allowed, 0,
+                            (int)ARRAY_LENGTH(MISTAKES));
+        tcase_add_test(settings, what_is_no_readable_file_is_refused_by_its_name);
+        suite_add_tcase(suite, settings);
+        tcase_add_test(sockets, the_socket_file_goes_at_the_end_whatever_became_of_the_settings);
+        tcase_add_test(sockets, a_served_socket_is_left_alone_and_a_stale_one_is_replaced);
+        suite_add_tcase(suite, sockets);
+
+        srunner_run_all(runner, CK_ENV);
+        n_failed = srunner_ntests_failed(runner);
+        srunner_free(runner);
+        return n_failed != 0;
+}
