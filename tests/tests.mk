@@ -10,7 +10,7 @@ PYTHON ?= $(firstword $(wildcard /usr/bin/python3) python3)
 JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 DEPS := tests/support/deps.sh
 RUN := $(PYTHON) tests/run.py
-SUBMAKE = +@$(MAKE) --no-print-directory -j$(JOBS)
+SUBMAKE = +@$(MAKE) --no-print-directory -s -j$(JOBS)
 
 UNIT_NAMES := $(patsubst tests/unit/%.c,%,$(SRC_unit))
 unit_in = $(foreach name,$(2),$(1):build/$(if $(filter valgrind,$(1)),release,$(1))/tests/$(name))
@@ -37,6 +37,7 @@ deps: ## install the Debian packages that building needs
 
 check: ## install what is missing, build every variant, run all tests; the last line counts
 	@$(DEPS) build check
+	@echo "building: release, asan, tsan, fallback"
 	$(SUBMAKE) build-release build-asan build-tsan build-fallback
 	@$(RUN) $(LAYERS_TESTS) $(RELEASE_TESTS) $(FALLBACK_TESTS) $(ASAN_TESTS) $(TSAN_TESTS) $(VALGRIND_TESTS)
 
@@ -77,6 +78,7 @@ check-layers: ## do includes go downward only, and would it be noticed if not?
 
 demo: ## the whole idea on real photographs in two minutes; DATA=DIR for your own image folder
 	@$(DEPS) build demo
+	@echo "building"
 	$(SUBMAKE) VARIANT=release all tools build/release/demo/rank
 	@$(PYTHON) tests/demo/demo.py $(if $(DATA),--data '$(DATA)')
 

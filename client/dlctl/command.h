@@ -8,7 +8,7 @@
 /* How dlctl ends; scripts rely on them. */
 enum exit_code {
         EXIT_DONE = 0,
-        EXIT_REFUSED = 1,     /* or found wrong */
+        EXIT_REFUSED = 1, /* or found wrong */
         EXIT_USAGE = 2,
         EXIT_UNREACHABLE = 3, /* no daemon, or it is gone */
         EXIT_INTERRUPTED = 130,

@@ -3,7 +3,8 @@
 #include "client/dlctl/control.h"
 #include "client/dlctl/options.h"
 
-static const char *const COLUMNS[] = { "name", "state", "format", "n_samples", "n_classes", "n_bytes", "n_errors", "path", NULL };
+static const char *const COLUMNS[] = { "name",    "state",    "format", "n_samples", "n_classes",
+                                       "n_bytes", "n_errors", "path",   NULL };
 
 static void add(cJSON *list, const Dlp__Dataset *dataset) {
         cJSON *record = list_record(list);

@@ -14,16 +14,19 @@ static const struct command COMMANDS[] = {
         { "status", "", "version, settings, what was obtained, memory, counters",
           "Shows what the daemon is, what it was told, what it got of the machine, and what it has done.", status_run },
         { "datasets", "", "the datasets of the configuration",
-          "Shows each dataset: whether it is ready, its samples, its digest, and the damaged samples met.", datasets_run },
+          "Shows each dataset: whether it is ready, its samples, its digest, and the damaged samples met.",
+          datasets_run },
         { "jobs", "", "the jobs that are being served, with their ranks",
           "Shows each job and its ranks: where they are, and how full their rings are.", jobs_run },
         { "order", "", "the sample indices of a rank, without a daemon",
           "Prints the sample indices that a rank gets in an epoch, one a line, as torch's DistributedSampler\n"
-          "with the same seed and epoch gives them. Asks no daemon.", order_run },
+          "with the same seed and epoch gives them. Asks no daemon.",
+          order_run },
         { "read", "DATASET", "attach as a rank and print a line for each sample",
           "Attaches as a rank and prints a line for each sample, in the order received: epoch, step, index, and for\n"
           "each field its type, shape and the SHA-256 of its bytes, or its value if it is a single number.\n"
-          "Rank and world come from the launcher's environment (RANK, WORLD_SIZE, ...) unless they are given.", read_run },
+          "Rank and world come from the launcher's environment (RANK, WORLD_SIZE, ...) unless they are given.",
+          read_run },
 };
 #define N_COMMANDS (sizeof(COMMANDS) / sizeof(COMMANDS[0]))
 
@@ -62,8 +65,10 @@ static int usage(void) {
 /* What stands before the command. Returns -1 to go on, else the exit code. */
 static int parse_globals(struct context *context, int argc, char **argv) {
         static const struct option LONGS[] = {
-                { "socket", required_argument, NULL, 's' }, { "format", required_argument, NULL, 'f' },
-                { "version", no_argument, NULL, 'v' },      { "help", no_argument, NULL, 'h' },
+                { "socket", required_argument, NULL, 's' },
+                { "format", required_argument, NULL, 'f' },
+                { "version", no_argument, NULL, 'v' },
+                { "help", no_argument, NULL, 'h' },
                 { 0 },
         };
         int value;

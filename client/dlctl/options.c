@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ROWS_MAX 32u
+#define ROWS_MAX  32u
 #define FIRST_ROW 1000 /* getopt's value for row 0: above all characters, which it returns for mistakes */
 
 struct table {
@@ -31,7 +31,8 @@ static void table_add(struct table *table, const struct option_row *row) {
 
 static void table_make(struct table *table, struct context *context, const struct option_row *rows, size_t n_rows) {
         const struct option_row common[] = {
-                { "socket", OPTION_TEXT, &context->socket, "PATH", "the daemon's socket (default: DATALOADERD_SOCKET, else /run/dataloaderd/dataloaderd.sock)" },
+                { "socket", OPTION_TEXT, &context->socket, "PATH",
+                  "the daemon's socket (default: DATALOADERD_SOCKET, else /run/dataloaderd/dataloaderd.sock)" },
                 { "format", OPTION_FORMAT, &context->format, "text|json", "json: one object a line" },
                 { "help", OPTION_FLAG, &help_wanted, NULL, "print this and end" },
         };
@@ -44,8 +45,8 @@ static void table_make(struct table *table, struct context *context, const struc
 }
 
 static void print_help(const struct command *command, const struct table *table) {
-        printf("Usage: dlctl %s [OPTION]...%s%s\n%s\n\n", command->name, *command->operands ? " " : "", command->operands,
-               command->text);
+        printf("Usage: dlctl %s [OPTION]...%s%s\n%s\n\n", command->name, *command->operands ? " " : "",
+               command->operands, command->text);
         for (size_t i = 0; i < table->n; i++) {
                 char head[48];
 
@@ -71,8 +72,8 @@ static int parse_number(const struct command *command, const struct option_row *
                 *ret_number = number;
                 return 0;
         }
-        fail(EXIT_USAGE, "%s: --%s: \"%.64s\" is not allowed; write a whole number from 0 to %llu", command->name, row->name,
-             text, (unsigned long long)limit);
+        fail(EXIT_USAGE, "%s: --%s: \"%.64s\" is not allowed; write a whole number from 0 to %llu", command->name,
+             row->name, text, (unsigned long long)limit);
         return usage(command);
 }
 

@@ -13,7 +13,7 @@ enum option_kind {
 };
 
 struct option_row {
-        const char *name;     /* without the dashes */
+        const char *name; /* without the dashes */
         enum option_kind kind;
         void *target;         /* untouched unless the option is given */
         const char *argument; /* "N" for the help, NULL for flags */
@@ -21,7 +21,7 @@ struct option_row {
 };
 
 /* Parses a command's arguments (argv[0] is the command); --help, --socket and --format are known everywhere. The number
- * of operands must be n_operands; they are left in argv[optind] and behind. Returns -1 to go on, else the exit code with
- * which to end at once. */
+ * of operands must be n_operands; they are left in argv[optind] and behind. Returns -1 to go on, else the exit code
+ * with which to end at once. */
 int options_parse(struct context *context, const struct command *command, const struct option_row *rows, size_t n_rows,
                   int n_operands, int argc, char **argv);

@@ -36,7 +36,8 @@ static void print_until(struct order *order, const void *table, uint64_t n_final
         uint64_t n = order->n_samples;
 
         for (; order->n_printed < order->n_rank_samples && order->text.error == 0; order->n_printed++) {
-                uint64_t place = dlp_order_position(order->n_printed, (uint32_t)order->world, (uint32_t)order->rank) % n;
+                uint64_t place = dlp_order_position(order->n_printed, (uint32_t)order->world, (uint32_t)order->rank) %
+                                 n;
 
                 if (place >= n_final)
                         return;
@@ -54,9 +55,10 @@ static int print_shuffled(struct order *order) {
         /* The kernel would promise more than it has, and then end somebody. */
         table = n <= memory / element ? calloc(n, element) : NULL;
         if (!table)
-                return fail(EXIT_REFUSED, "samples: a shuffle of %" PRIu64 " needs %" PRIu64 " MiB of memory, this machine has %" PRIu64
-                            " MiB; --no-shuffle needs none", n, n > UINT64_MAX / element ? UINT64_MAX >> 20 : n * element >> 20,
-                            memory >> 20);
+                return fail(EXIT_REFUSED,
+                            "samples: a shuffle of %" PRIu64 " needs %" PRIu64
+                            " MiB of memory, this machine has %" PRIu64 " MiB; --no-shuffle needs none",
+                            n, n > UINT64_MAX / element ? UINT64_MAX >> 20 : n * element >> 20, memory >> 20);
         dlp_torch_seed(&random, dlp_order_seed(order->seed, order->epoch));
         dlp_shuffle_init(&shuffle, &random, table, n, DLP_TORCH_2_7);
         while (n_final < n && order->text.error == 0 && order->n_printed < order->n_rank_samples) {
@@ -73,12 +75,13 @@ static int check(const struct order *order, const char *name, bool has_samples) 
         if (strcmp(name, "torch") != 0)
                 return fail(EXIT_REFUSED, "order: \"%.64s\" is not known; choose one of: torch", name);
         if (order->n_samples > DLP_SAMPLES_MAX)
-                return fail(EXIT_REFUSED, "samples: %" PRIu64 "; at most %llu are allowed", order->n_samples, DLP_SAMPLES_MAX);
+                return fail(EXIT_REFUSED, "samples: %" PRIu64 "; at most %llu are allowed", order->n_samples,
+                            DLP_SAMPLES_MAX);
         if (order->world < 1 || order->world > DLP_WORLD_MAX)
                 return fail(EXIT_REFUSED, "world: %" PRIu64 "; 1 to %u ranks are allowed", order->world, DLP_WORLD_MAX);
         if (order->rank >= order->world)
-                return fail(EXIT_REFUSED, "rank: %" PRIu64 "; 0 to %" PRIu64 " are allowed in a world of %" PRIu64, order->rank,
-                            order->world - 1, order->world);
+                return fail(EXIT_REFUSED, "rank: %" PRIu64 "; 0 to %" PRIu64 " are allowed in a world of %" PRIu64,
+                            order->rank, order->world - 1, order->world);
         if (order->epoch > DLP_EPOCH_MAX)
                 return fail(EXIT_REFUSED, "epoch: %" PRIu64 "; 0 to %llu are allowed", order->epoch, DLP_EPOCH_MAX);
         return EXIT_DONE;
@@ -107,10 +110,12 @@ int order_run(struct context *context, const struct command *command, int argc, 
         if (r != EXIT_DONE)
                 return r;
         if (dlp_partition_from_name(partition, &order.partition) < 0)
-                return fail(EXIT_REFUSED, "partition: \"%.64s\" is not known; choose one of: pad drop exact", partition);
+                return fail(EXIT_REFUSED, "partition: \"%.64s\" is not known; choose one of: pad drop exact",
+                            partition);
 
         order.format = context->format;
-        order.n_rank_samples = dlp_order_rank_samples(order.n_samples, (uint32_t)order.world, (uint32_t)order.rank, order.partition);
+        order.n_rank_samples = dlp_order_rank_samples(order.n_samples, (uint32_t)order.world, (uint32_t)order.rank,
+                                                      order.partition);
         text_init(&order.text, STDOUT_FILENO);
         if (order.shuffle && order.n_rank_samples > 0)
                 r = print_shuffled(&order);

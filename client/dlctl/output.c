@@ -10,7 +10,7 @@
 
 #include "client/dlctl/text.h"
 
-#define CELL_MAX 256
+#define CELL_MAX    256
 #define COLUMNS_MAX 32u
 
 int output_format_from_name(const char *name, enum output_format *ret_format) {
@@ -29,7 +29,7 @@ bool output_colours(int fd) {
         return isatty(fd) && !(forbidden && *forbidden) && terminal && strcmp(terminal, "dumb") != 0;
 }
 
-/* ---- records ------------------------------------------------------------------------------------------------------- */
+/* ---- records --------------------------------------------------------------------------------------------------- */
 
 static cJSON *or_end(cJSON *item) {
         if (!item) {
@@ -82,7 +82,7 @@ cJSON *list_record(cJSON *list) {
         return record;
 }
 
-/* ---- text: values -------------------------------------------------------------------------------------------------- */
+/* ---- text: values ---------------------------------------------------------------------------------------------- */
 
 static bool ends_with(const char *key, const char *end) {
         size_t n = strlen(key), n_end = strlen(end);
@@ -185,7 +185,7 @@ static void print_heading(const char *text) {
         printf("%s%s%s", colours ? "\033[1m" : "", text, colours ? "\033[0m" : "");
 }
 
-/* ---- text: tables -------------------------------------------------------------------------------------------------- */
+/* ---- text: tables ---------------------------------------------------------------------------------------------- */
 
 struct table {
         const char *columns[COLUMNS_MAX]; /* keys */
@@ -267,7 +267,7 @@ static void print_table(const cJSON *list, int indent) {
         }
 }
 
-/* ---- text: blocks -------------------------------------------------------------------------------------------------- */
+/* ---- text: blocks ---------------------------------------------------------------------------------------------- */
 
 static bool is_column(const char *const *columns, const char *key) {
         for (; columns && *columns; columns++)
@@ -288,7 +288,8 @@ static void print_block(const cJSON *record, const char *const *columns, int ind
 
         cJSON_ArrayForEach(item, record) {
                 print_title(item->string, title);
-                if (!cJSON_IsArray(item) && !is_column(columns, item->string) && !is_empty(item) && width_of(title) > width)
+                if (!cJSON_IsArray(item) && !is_column(columns, item->string) && !is_empty(item) &&
+                    width_of(title) > width)
                         width = width_of(title);
         }
         cJSON_ArrayForEach(item, record) {
@@ -319,7 +320,7 @@ static void print_block(const cJSON *record, const char *const *columns, int ind
         }
 }
 
-/* ---- both ---------------------------------------------------------------------------------------------------------- */
+/* ---- both ------------------------------------------------------------------------------------------------------ */
 
 static int finish(void) {
         return fflush(stdout) == 0 && !ferror(stdout) ? 0 : -errno;

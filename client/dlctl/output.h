@@ -1,7 +1,8 @@
 /* dlctl/output.h: one way to say what there is, two ways to show it.
  *
- * A command makes records: trees of cJSON, with the contract's own names as keys. As JSON each record is a line. As text a
- * record is a block, and a list of records is a table. Text takes a key's unit from its name: *_bytes, *_seconds,
+ * A command makes records: trees of cJSON, with the contract's own names as keys. As JSON each record is a line. As
+ * text a record is a block, and a list of records is a table. Text takes a key's unit from its name: *_bytes,
+ * *_seconds,
  * *_unix become readable, and n_ in front is left out. */
 #pragma once
 

@@ -144,7 +144,8 @@ int read_run(struct context *context, const struct command *command, int argc, c
         struct dlc_options o = DLC_OPTIONS_INIT;
         char job[64];
         const struct option_row rows[] = {
-                { "job", OPTION_TEXT, &o.job, "J", "the job's name: ranks of one job must agree in everything else (default: its own)" },
+                { "job", OPTION_TEXT, &o.job, "J",
+                  "the job's name: ranks of one job must agree in everything else (default: its own)" },
                 { "world", OPTION_COUNT, &o.world_size, "W", "ranks of the job (default: the launcher's, else 1)" },
                 { "rank", OPTION_COUNT, &o.rank, "R", "which one to be, 0 .. W-1 (default: the launcher's, else 0)" },
                 { "batch", OPTION_COUNT, &o.batch_size, "B", "samples a batch (default 1)" },
@@ -155,9 +156,11 @@ int read_run(struct context *context, const struct command *command, int argc, c
                 { "partition", OPTION_TEXT, &o.partition, "P", "pad, drop or exact (default pad)" },
                 { "drop-last", OPTION_FLAG, &o.drop_last, NULL, "leave out the last incomplete batch" },
                 { "order", OPTION_TEXT, &o.order, "O", "torch (default)" },
-                { "pipeline", OPTION_TEXT, &o.pipeline, "TEXT", "what is done to a sample (default raw: the bytes as stored)" },
+                { "pipeline", OPTION_TEXT, &o.pipeline, "TEXT",
+                  "what is done to a sample (default raw: the bytes as stored)" },
                 { "on-error", OPTION_TEXT, &o.on_error, "A", "a damaged sample: fail or substitute (default fail)" },
-                { "slots", OPTION_COUNT, &o.n_slots, "N", "batches prepared ahead, 2 .. 64 (default: the daemon's setting)" },
+                { "slots", OPTION_COUNT, &o.n_slots, "N",
+                  "batches prepared ahead, 2 .. 64 (default: the daemon's setting)" },
                 { "limit", OPTION_NUMBER, &reading.n_left, "BATCHES", "stop after so many batches" },
                 { "delay-ms", OPTION_COUNT, &reading.delay_ms, "MS", "hold each batch so long: a slow rank" },
         };

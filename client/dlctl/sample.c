@@ -39,7 +39,7 @@ void sample_printer_free(struct sample_printer *printer) {
         free(printer);
 }
 
-/* ---- hashing ------------------------------------------------------------------------------------------------------- */
+/* ---- hashing --------------------------------------------------------------------------------------------------- */
 
 /* How many of the last dimensions lie in one piece, and how many bytes that piece has. */
 static uint32_t contiguous_from(const struct dlc_tensor *tensor, uint64_t *ret_n_bytes) {
@@ -63,7 +63,8 @@ static bool update(EVP_MD_CTX *hash, const struct dlc_tensor *tensor, const uint
         return true;
 }
 
-static bool hash_field(struct sample_printer *printer, const struct dlc_tensor *tensor, uint32_t idx_sample, uint8_t *ret_hash) {
+static bool hash_field(struct sample_printer *printer, const struct dlc_tensor *tensor, uint32_t idx_sample,
+                       uint8_t *ret_hash) {
         const uint8_t *data = tensor->data;
         uint64_t n_bytes;
         uint32_t end;
@@ -92,7 +93,7 @@ static void print_hash(struct text *text, const uint8_t *hash) {
         text_bytes(text, hex, sizeof(hex));
 }
 
-/* ---- single numbers ------------------------------------------------------------------------------------------------ */
+/* ---- single numbers -------------------------------------------------------------------------------------------- */
 
 static double from_float16(uint16_t bits) {
         double sign = bits >> 15 ? -1.0 : 1.0, fraction = bits & 0x3ff;
@@ -151,7 +152,7 @@ static void print_value(struct text *text, uint32_t dtype, const void *bytes) {
         }
 }
 
-/* ---- lines --------------------------------------------------------------------------------------------------------- */
+/* ---- lines ----------------------------------------------------------------------------------------------------- */
 
 /* A sample's shape: the tensor's without the batch; a ragged one's is its length in elements. */
 static void print_shape(struct text *text, const struct dlc_tensor *tensor, uint32_t idx_sample) {
@@ -170,7 +171,8 @@ static bool is_scalar(const struct dlc_tensor *tensor) {
         return tensor->n_dims == 1 && !tensor->places;
 }
 
-static bool print_field(struct sample_printer *printer, const struct dlc_tensor *tensor, uint32_t idx_sample, struct text *text) {
+static bool print_field(struct sample_printer *printer, const struct dlc_tensor *tensor, uint32_t idx_sample,
+                        struct text *text) {
         bool json = printer->format == OUTPUT_JSON;
         uint8_t hash[HASH_BYTES];
 
@@ -190,7 +192,8 @@ static bool print_field(struct sample_printer *printer, const struct dlc_tensor 
         }
         if (is_scalar(tensor)) {
                 text_string(text, json ? ",\"value\":" : " ");
-                print_value(text, tensor->dtype, (const uint8_t *)tensor->data + (int64_t)idx_sample * tensor->strides[0]);
+                print_value(text, tensor->dtype,
+                            (const uint8_t *)tensor->data + (int64_t)idx_sample * tensor->strides[0]);
         } else {
                 if (!hash_field(printer, tensor, idx_sample, hash))
                         return false;
@@ -202,7 +205,8 @@ static bool print_field(struct sample_printer *printer, const struct dlc_tensor 
         return true;
 }
 
-static void print_place(struct sample_printer *printer, const struct dlc_batch *batch, uint32_t idx_sample, struct text *text) {
+static void print_place(struct sample_printer *printer, const struct dlc_batch *batch, uint32_t idx_sample,
+                        struct text *text) {
         bool json = printer->format == OUTPUT_JSON;
 
         text_string(text, json ? "{\"epoch\":" : "epoch ");

@@ -9,7 +9,7 @@
 
 struct text {
         int fd;
-        int error;  /* negative errno of the first write that failed; what follows is thrown away */
+        int error; /* negative errno of the first write that failed; what follows is thrown away */
         size_t n;
         char bytes[TEXT_BUFFER_BYTES];
 };

@@ -33,10 +33,10 @@
  *         -EBADMSG          a sample could not be read or decoded and on_error is "fail": the job has ended
  *         -ECHILD           the loader was opened before a fork(): only its parent can use it
  *         -ENOMEM           no memory
- * dlc_open() also passes on what the daemon refuses with: -ENOENT (no such dataset), -EBUSY (the rank is taken), and so on.
+ * dlc_open() also passes on what the daemon refuses with: -ENOENT (no such dataset), -EBUSY (the rank is taken), ...
  *
- * THREADS. A loader belongs to one thread at a time; different loaders are independent. dlc_release() alone may be called
- * from any thread at any time, also while another one waits in dlc_next().
+ * THREADS. A loader belongs to one thread at a time; different loaders are independent. dlc_release() alone may be
+ * called from any thread at any time, also while another one waits in dlc_next().
  *
  * FORK. The child of a fork() cannot use the parent's loaders: each call but dlc_close() returns -ECHILD, and the
  * batches' memory is not there. dlc_close() in the child gives up its copy and leaves the parent's loader as it is.
@@ -60,7 +60,7 @@ extern "C" {
 
 struct dlc_loader;
 
-/* ---- opening ------------------------------------------------------------------------------------------------------- */
+/* ---- opening --------------------------------------------------------------------------------------------------- */
 
 /* Called while dlc_open() waits for something that takes long, at most once a second, from within dlc_open(). `text` is
  * a sentence such as "photos: indexing, 120000 files so far", valid during the call. */
@@ -71,15 +71,15 @@ struct dlc_options {
         size_t size; /* of this struct, as the caller was compiled; set by DLC_OPTIONS_INIT */
 
         const char *dataset;  /* name of a dataset of the daemon's configuration; the one option that must be set */
-        const char *pipeline; /* what is done to a sample, see dataloaderd(8). NULL: "raw", the bytes as they are stored */
+        const char *pipeline; /* what is done to a sample, see dataloaderd(8). NULL: "raw", the bytes as stored */
         int batch_size;       /* samples a batch, 1 .. 65536. Default 1 */
         uint64_t seed;        /* of order and augmentation. Default 0. All ranks of a job use one seed */
 
         const char *socket; /* NULL: DATALOADERD_SOCKET of the environment, else /run/dataloaderd/dataloaderd.sock */
 
         /* The ranks of one training run find each other by the job's name; they must agree in everything but the rank.
-         * NULL: the run's id (TORCHELASTIC_RUN_ID, SLURM_JOB_ID, Open MPI's job, else MASTER_ADDR:MASTER_PORT, else, with
-         * one rank, the process itself) and the number of the loader within its process. So open the loaders of a
+         * NULL: the run's id (TORCHELASTIC_RUN_ID, SLURM_JOB_ID, Open MPI's job, else MASTER_ADDR:MASTER_PORT), with a
+         * single rank the process itself, and the number of the loader within its process. So open the loaders of a
          * program in the same sequence on every rank. */
         const char *job;
         int rank;       /* 0 .. world_size-1. -1: RANK, OMPI_COMM_WORLD_RANK, PMI_RANK or SLURM_PROCID; none set: 0 */
@@ -103,10 +103,10 @@ struct dlc_options {
         void *userdata;              /* handed to on_progress */
 };
 
-#define DLC_OPTIONS_INIT                                                                                           \
-        {                                                                                                          \
+#define DLC_OPTIONS_INIT                                                                                               \
+        {                                                                                                              \
                 sizeof(struct dlc_options), NULL, NULL, 1, 0, NULL, NULL, -1, -1, true, false, NULL, NULL, NULL, 0, 0, \
-                        0, -1, NULL, NULL                                                                          \
+                        0, -1, NULL, NULL                                                                              \
         }
 
 /* Attaches as a rank. The daemon begins to fill the rank's slots before this returns.
@@ -118,7 +118,7 @@ DLC_API int dlc_open(const struct dlc_options *options, struct dlc_loader **ret_
  * attach again at once. Never blocks. */
 DLC_API void dlc_close(struct dlc_loader *loader);
 
-/* ---- batches ------------------------------------------------------------------------------------------------------- */
+/* ---- batches --------------------------------------------------------------------------------------------------- */
 
 enum dlc_dtype {
         DLC_BYTES, /* encoded bytes of any length; only in ragged tensors */
@@ -139,8 +139,8 @@ struct dlc_place {
 
 /* One field of all samples of a batch. The first dimension is the batch; it counts the real samples.
  *
- * Dense (places is NULL): element (i, j, ...) lies at data + i * strides[0] + j * strides[1] + ...; there may be padding
- * between samples. Ragged (places is set): samples are one-dimensional and of different lengths, shape is
+ * Dense (places is NULL): element (i, j, ...) lies at data + i * strides[0] + j * strides[1] + ...; there may be
+ * padding between samples. Ragged (places is set): samples are one-dimensional and of different lengths, shape is
  * [n_samples, -1], strides mean nothing, and sample i lies at data + places[i].offset. */
 struct dlc_tensor {
         const char *name;               /* "image", "label" */
@@ -148,7 +148,7 @@ struct dlc_tensor {
         uint32_t n_dims;                /* 1 .. 8 */
         const int64_t *shape;           /* n_dims elements */
         const int64_t *strides;         /* n_dims, bytes, none negative */
-        void *data;                     /* little-endian; this memory is the caller's own until release, also to write to */
+        void *data;                     /* little-endian; the caller's own until release, also to write to */
         const struct dlc_place *places; /* n_samples, or NULL */
         uint64_t reserved[2];           /* zero */
 };
@@ -172,10 +172,10 @@ struct dlc_batch {
 
 /* Hands out the next batch of the epoch.
  *
- * Returns 0 with a batch in *ret_batch, which must be given back with dlc_release(); DLC_END_OF_EPOCH (positive) when the
- * rank's batches of this epoch have all been handed out; or a negative errno. After DLC_END_OF_EPOCH the next call begins
- * the following epoch, unless dlc_set_epoch() chooses another one. (In torch, forgetting set_epoch() repeats the order of
- * the same epoch; here the order always moves on.)
+ * Returns 0 with a batch in *ret_batch, which must be given back with dlc_release(); DLC_END_OF_EPOCH (positive) when
+ * the rank's batches of this epoch have all been handed out; or a negative errno. After DLC_END_OF_EPOCH the next call
+ * begins the following epoch, unless dlc_set_epoch() chooses another one. (In torch, forgetting set_epoch() repeats the
+ * order of the same epoch; here the order always moves on.)
  *
  * timeout_ms: how long to wait for a batch, -1 = without end, 0 = not at all (-EAGAIN). A batch that is ready costs no
  * system call. Batches that were ready when the daemon died are still handed out before -ECONNRESET.
@@ -184,8 +184,8 @@ struct dlc_batch {
 DLC_API int dlc_next(struct dlc_loader *loader, int timeout_ms, const struct dlc_batch **ret_batch);
 
 /* Gives a batch back, so that its slot can be filled again. In any order, from any thread; never blocks. After the call
- * the batch and its memory must not be touched. -EINVAL: this loader did not hand it out, or it was released before; the
- * text is in dlc_last_error() of the calling thread. */
+ * the batch and its memory must not be touched. -EINVAL: this loader did not hand it out, or it was released before;
+ * the text is in dlc_last_error() of the calling thread. */
 DLC_API int dlc_release(struct dlc_loader *loader, const struct dlc_batch *batch);
 
 /* Why a sample of a held batch was substituted: a text such as "dog/7.jpg: truncated". NULL if it was not, or if
@@ -193,17 +193,17 @@ DLC_API int dlc_release(struct dlc_loader *loader, const struct dlc_batch *batch
 DLC_API const char *dlc_sample_error(struct dlc_loader *loader, const struct dlc_batch *batch, uint32_t idx_sample);
 
 /* Selects the epoch (at most 2^32-1) whose batches follow, from its beginning. Free of cost for the epoch that is next
- * anyway, and nothing at all at the start of this very epoch. Otherwise, or in the middle of an epoch, the daemon is asked
- * to go on there: what it had prepared is thrown away, and the call blocks for its answer (a minute at most). Batches
- * held by the caller stay valid. */
+ * anyway, and nothing at all at the start of this very epoch. Otherwise, or in the middle of an epoch, the daemon is
+ * asked to go on there: what it had prepared is thrown away, and the call blocks for its answer (a minute at most).
+ * Batches held by the caller stay valid. */
 DLC_API int dlc_set_epoch(struct dlc_loader *loader, uint64_t epoch);
 
-/* A descriptor for poll(), select() and event loops: call dlc_next(loader, 0, &b) until it returns -EAGAIN, then wait for
- * POLLIN, then call again. (Readable means "look again", not "a batch is there".) Only to be polled; it is the loader's
- * and closes with it. Negative errno for a loader that cannot be used here. */
+/* A descriptor for poll(), select() and event loops: call dlc_next(loader, 0, &b) until it returns -EAGAIN, then wait
+ * for POLLIN, then call again. (Readable means "look again", not "a batch is there".) Only to be polled; it is the
+ * loader's and closes with it. Negative errno for a loader that cannot be used here. */
 DLC_API int dlc_fd(const struct dlc_loader *loader);
 
-/* ---- what was obtained --------------------------------------------------------------------------------------------- */
+/* ---- what was obtained ----------------------------------------------------------------------------------------- */
 
 struct dlc_info {
         uint64_t dataset_samples;   /* samples in the dataset */
@@ -217,7 +217,7 @@ struct dlc_info {
         uint32_t world_size;
         uint32_t batch_size;
         uint32_t n_slots;
-        void *memory_base;     /* all slots of this rank lie in memory_base .. + memory_bytes: what a GPU's driver may register */
+        void *memory_base;     /* all slots of this rank lie here: what a GPU's driver may register */
         uint64_t memory_bytes; /* multiple of the page size */
 };
 
@@ -230,14 +230,14 @@ DLC_API uint64_t dlc_epoch_samples(const struct dlc_loader *loader);
 DLC_API uint64_t dlc_dataset_samples(const struct dlc_loader *loader);
 DLC_API const char *dlc_dataset_digest(const struct dlc_loader *loader);
 
-/* ---- texts --------------------------------------------------------------------------------------------------------- */
+/* ---- texts ----------------------------------------------------------------------------------------------------- */
 
 /* The text of the loader's last error, of any call on it but dlc_release(); "" if there was none. Valid until the next
  * call on it. -EAGAIN and DLC_END_OF_EPOCH are no errors and leave it as it is. */
 DLC_API const char *dlc_error(const struct dlc_loader *loader);
 
-/* The text of the last error of the calling thread, whichever function it came from: dlc_open() included. "" if there was
- * none. Valid until this thread's next call of the library. */
+/* The text of the last error of the calling thread, whichever function it came from: dlc_open() included. "" if there
+ * was none. Valid until this thread's next call of the library. */
 DLC_API const char *dlc_last_error(void);
 
 /* "uint8", "bytes", ...; NULL for what is none. */

@@ -14,10 +14,13 @@
 #include "client/lib/clock.h"
 #include "client/lib/loader.h"
 
-#define ASK_AGAIN_MS 100  /* a sleeping client costs nothing, and an index takes seconds */
-#define PROGRESS_MS 1000
+#define ASK_AGAIN_MS 100 /* a sleeping client costs nothing, and an index takes seconds */
+#define PROGRESS_MS  1000
 
-enum { CONTROL, PAYLOAD, EVENT, N_DESCRIPTORS };
+#define CONTROL       0 /* the descriptors, in the order in which they come */
+#define PAYLOAD       1
+#define EVENT         2
+#define N_DESCRIPTORS 3
 
 struct descriptors {
         int fd[N_DESCRIPTORS];
@@ -28,7 +31,7 @@ static void descriptors_close(struct descriptors *descriptors) {
                 closep(&descriptors->fd[i]);
 }
 
-/* ---- asking -------------------------------------------------------------------------------------------------------- */
+/* ---- asking ---------------------------------------------------------------------------------------------------- */
 
 struct question {
         const struct dlc_options *options;
@@ -85,8 +88,8 @@ static int ask(struct dlc_loader *loader, const struct dlc_options *options, Dlp
         request.attach = &attach;
 
         for (;;) {
-                r = dli_connection_call(&loader->connection, &request, DLI_ANSWER_TIMEOUT_MS, &loader->reason, ret_reply,
-                                        ret_descriptors->fd, N_DESCRIPTORS);
+                r = dli_connection_call(&loader->connection, &request, DLI_ANSWER_TIMEOUT_MS, &loader->reason,
+                                        ret_reply, ret_descriptors->fd, N_DESCRIPTORS);
                 if (r != DLI_ASK_AGAIN)
                         return r;
                 r = wait_to_ask(loader, &question);
@@ -95,7 +98,7 @@ static int ask(struct dlc_loader *loader, const struct dlc_options *options, Dlp
         }
 }
 
-/* ---- mapping ------------------------------------------------------------------------------------------------------- */
+/* ---- mapping --------------------------------------------------------------------------------------------------- */
 
 /* Maps a whole file of which at least n_bytes are needed, and which cannot shrink afterwards. */
 static int map(int fd, uint64_t n_bytes, int protection, const char *what, struct dli_reason *reason,
@@ -108,7 +111,8 @@ static int map(int fd, uint64_t n_bytes, int protection, const char *what, struc
                 return dli_reason_errno(reason, -errno, "the daemon's %s memory", what);
         if (seals < 0 || !(seals & F_SEAL_SHRINK) || status.st_size <= 0 || (uint64_t)status.st_size < n_bytes ||
             (uint64_t)status.st_size > 2 * DLP_PAYLOAD_MAX)
-                return dli_reason_set(reason, -EPROTO, "the daemon's %s memory has %lld bytes where %llu were promised, or could shrink",
+                return dli_reason_set(reason, -EPROTO,
+                                      "the daemon's %s memory has %lld bytes where %llu were promised, or could shrink",
                                       what, (long long)status.st_size, (unsigned long long)n_bytes);
 
         base = mmap(NULL, (size_t)status.st_size, protection, MAP_SHARED, fd, 0);
@@ -136,7 +140,8 @@ static int map_ring(struct dlc_loader *loader, const Dlp__Attached *attached, co
 
         if (attached->control_bytes < sizeof(*control) || attached->payload_bytes < DLP_CLIENT_PAGE_BYTES)
                 return dli_reason_set(reason, -EPROTO, "the daemon offers a ring of no size");
-        r = map(descriptors->fd[CONTROL], attached->control_bytes, PROT_READ, "control", reason, &loader->control_mapping);
+        r = map(descriptors->fd[CONTROL], attached->control_bytes, PROT_READ, "control", reason,
+                &loader->control_mapping);
         if (r < 0)
                 return r;
         r = map(descriptors->fd[PAYLOAD], attached->payload_bytes, PROT_READ | PROT_WRITE, "payload", reason,
@@ -147,19 +152,21 @@ static int map_ring(struct dlc_loader *loader, const Dlp__Attached *attached, co
         control = loader->control_mapping.base;
         r = dlp_layout_check(control, loader->control_mapping.bytes, loader->payload_mapping.bytes);
         if (r == -EPROTONOSUPPORT)
-                return dli_reason_set(reason, r,
-                                      "%s knows memory layout %u, the daemon at %s uses %u: install the same version of both",
-                                      loader->connection.client, DLP_LAYOUT_VERSION, loader->connection.path,
-                                      control->layout_version);
+                return dli_reason_set(
+                        reason, r,
+                        "%s knows memory layout %u, the daemon at %s uses %u: install the same version of both",
+                        loader->connection.client, DLP_LAYOUT_VERSION, loader->connection.path,
+                        control->layout_version);
         if (r < 0 || control->batch_size != batch_size || control->n_slots != attached->n_slots)
-                return dli_reason_set(reason, -EPROTO, "the ring of the daemon at %s is damaged", loader->connection.path);
+                return dli_reason_set(reason, -EPROTO, "the ring of the daemon at %s is damaged",
+                                      loader->connection.path);
 
         loader->control = control;
         loader->page = loader->payload_mapping.base;
         return 0;
 }
 
-/* ---- all of it ----------------------------------------------------------------------------------------------------- */
+/* ---- all of it ------------------------------------------------------------------------------------------------- */
 
 /* Texts of a message come as "" if they are not set. */
 static int keep_texts(struct dlc_loader *loader, const Dlp__Attached *attached) {

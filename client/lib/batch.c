@@ -1,7 +1,7 @@
 /* A slot's record, as the caller sees it.
  *
- * Descriptions are pointers into the daemon's page: it does not change them while the slot is held. What is used to find
- * bytes is checked against the slot first, so that a damaged page gives an error and not a stray pointer. */
+ * Descriptions are pointers into the daemon's page: it does not change them while the slot is held. What is used to
+ * find bytes is checked against the slot first, so that a damaged page gives an error and not a stray pointer. */
 
 #include <errno.h>
 #include <string.h>

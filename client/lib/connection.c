@@ -16,7 +16,7 @@
 
 #define PACKETS_MAX 1024
 
-/* ---- connecting ---------------------------------------------------------------------------------------------------- */
+/* ---- connecting ------------------------------------------------------------------------------------------------ */
 
 /* Whose permission is missing: the socket's group, by name if there is one. */
 static int no_permission(const char *path, struct dli_reason *reason) {
@@ -25,27 +25,32 @@ static int no_permission(const char *path, struct dli_reason *reason) {
         struct stat status;
 
         if (stat(path, &status) < 0)
-                return dli_reason_set(reason, -ECONNREFUSED,
-                                      "no permission to reach the daemon's socket %s: its folder is closed to this user", path);
+                return dli_reason_set(
+                        reason, -ECONNREFUSED,
+                        "no permission to reach the daemon's socket %s: its folder is closed to this user", path);
         if (getgrgid_r(status.st_gid, &group, names, sizeof(names), &found) == 0 && found)
                 return dli_reason_set(reason, -ECONNREFUSED,
-                                      "no permission for the daemon's socket %s: join its group %s", path, found->gr_name);
+                                      "no permission for the daemon's socket %s: join its group %s", path,
+                                      found->gr_name);
         return dli_reason_set(reason, -ECONNREFUSED,
-                              "no permission for the daemon's socket %s: join its group (number %u)", path, status.st_gid);
+                              "no permission for the daemon's socket %s: join its group (number %u)", path,
+                              status.st_gid);
 }
 
 static int not_reached(const char *path, int error, struct dli_reason *reason) {
         switch (error) {
         case -ENOENT:
         case -ENOTDIR:
-                return dli_reason_set(reason, -ECONNREFUSED,
-                                      "no daemon at %s: there is no such socket. Start one (systemctl start dataloaderd), "
-                                      "or say where it is with DATALOADERD_SOCKET or the socket option",
-                                      path);
+                return dli_reason_set(
+                        reason, -ECONNREFUSED,
+                        "no daemon at %s: there is no such socket. Start one (systemctl start dataloaderd), "
+                        "or say where it is with DATALOADERD_SOCKET or the socket option",
+                        path);
         case -ECONNREFUSED:
-                return dli_reason_set(reason, -ECONNREFUSED,
-                                      "no daemon at %s: nobody listens on this socket. Start one (systemctl start dataloaderd)",
-                                      path);
+                return dli_reason_set(
+                        reason, -ECONNREFUSED,
+                        "no daemon at %s: nobody listens on this socket. Start one (systemctl start dataloaderd)",
+                        path);
         case -EACCES:
         case -EPERM:
                 return no_permission(path, reason);
@@ -53,10 +58,10 @@ static int not_reached(const char *path, int error, struct dli_reason *reason) {
                 return dli_reason_set(reason, -ECONNREFUSED,
                                       "the daemon at %s does not take connections: it is overloaded or stopped", path);
         case -EPROTOTYPE:
-                return dli_reason_set(reason, -ECONNREFUSED,
-                                      "%s is another program's socket, not dataloaderd's", path);
+                return dli_reason_set(reason, -ECONNREFUSED, "%s is another program's socket, not dataloaderd's", path);
         default:
-                return dli_reason_errno(reason, -ECONNREFUSED, "cannot connect to the daemon at %s (errno %d)", path, -error);
+                return dli_reason_errno(reason, -ECONNREFUSED, "cannot connect to the daemon at %s (errno %d)", path,
+                                        -error);
         }
 }
 
@@ -97,15 +102,16 @@ void dli_connection_close(struct dli_connection *connection) {
         connection->packet = NULL;
 }
 
-/* ---- receiving ----------------------------------------------------------------------------------------------------- */
+/* ---- receiving ------------------------------------------------------------------------------------------------- */
 
 static int gone(struct dli_connection *connection, struct dli_reason *reason) {
         if (connection->farewell.text[0])
                 return dli_reason_set(reason, -ECONNRESET, "%s (socket %s)", connection->farewell.text,
                                       connection->path);
-        return dli_reason_set(reason, -ECONNRESET,
-                              "the daemon at %s is gone: its log says why (journalctl -u dataloaderd). Start it and open anew",
-                              connection->path);
+        return dli_reason_set(
+                reason, -ECONNRESET,
+                "the daemon at %s is gone: its log says why (journalctl -u dataloaderd). Start it and open anew",
+                connection->path);
 }
 
 int dli_connection_wait(const struct dli_connection *connection, uint64_t deadline_ns) {
@@ -148,12 +154,13 @@ int dli_connection_drain(struct dli_connection *connection, struct dli_reason *r
         return 0;
 }
 
-/* ---- calling ------------------------------------------------------------------------------------------------------- */
+/* ---- calling --------------------------------------------------------------------------------------------------- */
 
 static int other_version(const struct dli_connection *connection, uint32_t protocol, struct dli_reason *reason) {
-        return dli_reason_set(reason, -EPROTONOSUPPORT,
-                              "%s speaks protocol %u, the daemon at %s speaks protocol %u: install the same version of both",
-                              connection->client, DLP_PROTOCOL_VERSION, connection->path, protocol);
+        return dli_reason_set(
+                reason, -EPROTONOSUPPORT,
+                "%s speaks protocol %u, the daemon at %s speaks protocol %u: install the same version of both",
+                connection->client, DLP_PROTOCOL_VERSION, connection->path, protocol);
 }
 
 /* What the daemon refuses with, as an errno that cannot be mistaken for one of our own about the connection. */
@@ -203,7 +210,8 @@ static int receive_reply(struct dli_connection *connection, uint64_t deadline_ns
                 while (n_taken > 0)
                         close(fds[--n_taken]);
                 if (!reply)
-                        return dli_reason_set(reason, -EPROTO, "the daemon at %s sent what is no message", connection->path);
+                        return dli_reason_set(reason, -EPROTO, "the daemon at %s sent what is no message",
+                                              connection->path);
                 if (reply->protocol != DLP_PROTOCOL_VERSION)
                         r = other_version(connection, reply->protocol, reason);
                 else

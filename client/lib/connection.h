@@ -12,16 +12,16 @@
 #include "proto/frame.h"
 
 #define DLI_ANSWER_TIMEOUT_MS 60000 /* the longest that the daemon works at one request: to make a large ring */
-#define DLI_SEND_TIMEOUT_S 5        /* for a place in the daemon's queue */
+#define DLI_SEND_TIMEOUT_S    5     /* for a place in the daemon's queue */
 
 #define DLI_ASK_AGAIN 1 /* the daemon is not ready yet: ask again in a moment */
 
 struct dli_connection {
-        int socket; /* -1: none */
+        int socket;         /* -1: none */
         bool interruptible; /* a signal ends a call with -EINTR; else the call goes on */
         uint64_t n_calls;
-        const char *client;         /* who is calling, for the daemon's log; static */
-        uint8_t *packet;            /* DLP_PACKET_MAX bytes */
+        const char *client; /* who is calling, for the daemon's log; static */
+        uint8_t *packet;    /* DLP_PACKET_MAX bytes */
         char path[DLP_SOCKET_PATH_MAX + 1];
         struct dli_reason farewell; /* what the daemon said unasked, before it closed; "" */
 };

@@ -35,7 +35,8 @@ static int parse_number(const char *name, const char *text, struct dli_reason *r
         number = strtol(text, &end, 10);
         if (errno != 0 || *end != '\0' || text[0] < '0' || text[0] > '9' || number > INT_MAX)
                 return dli_reason_set(reason, -EINVAL,
-                                      "the environment's %s is \"%s\": must be a whole number, or unset it", name, text);
+                                      "the environment's %s is \"%s\": must be a whole number, or unset it", name,
+                                      text);
         *ret_number = (int)number;
         return 0;
 }
@@ -52,10 +53,11 @@ int dli_environment_rank(int rank, int world, struct dli_reason *reason, int *re
                 if (!rank_text && strcmp(LAUNCHERS[i].rank, "SLURM_PROCID") == 0)
                         continue;
                 if ((!rank_text && rank < 0) || (!world_text && world < 0))
-                        return dli_reason_set(reason, -EINVAL,
-                                              "the environment has %s but no %s: set both, or the options rank and world_size",
-                                              rank_text ? LAUNCHERS[i].rank : LAUNCHERS[i].world,
-                                              rank_text ? LAUNCHERS[i].world : LAUNCHERS[i].rank);
+                        return dli_reason_set(
+                                reason, -EINVAL,
+                                "the environment has %s but no %s: set both, or the options rank and world_size",
+                                rank_text ? LAUNCHERS[i].rank : LAUNCHERS[i].world,
+                                rank_text ? LAUNCHERS[i].world : LAUNCHERS[i].rank);
                 if (rank < 0) {
                         r = parse_number(LAUNCHERS[i].rank, rank_text, reason, &found_rank);
                         if (r < 0)
@@ -73,7 +75,7 @@ int dli_environment_rank(int rank, int world, struct dli_reason *reason, int *re
         return 0;
 }
 
-/* ---- the run's name ------------------------------------------------------------------------------------------------ */
+/* ---- the run's name -------------------------------------------------------------------------------------------- */
 
 /* When this process began, in clock ticks since boot: a pid alone comes back. 0 if /proc cannot be read. */
 static unsigned long long start_time(void) {
@@ -122,20 +124,23 @@ int dli_environment_job(uint32_t world, uint64_t number, struct dli_reason *reas
         int n_run = run_name(run, sizeof(run)), n;
 
         if (n_run == 0 && world > 1)
-                return dli_reason_set(reason, -EINVAL,
-                                      "job: this run of %u ranks has no name in the environment "
-                                      "(TORCHELASTIC_RUN_ID, SLURM_JOB_ID, MASTER_ADDR and MASTER_PORT): set the option job",
-                                      world);
+                return dli_reason_set(
+                        reason, -EINVAL,
+                        "job: this run of %u ranks has no name in the environment "
+                        "(TORCHELASTIC_RUN_ID, SLURM_JOB_ID, MASTER_ADDR and MASTER_PORT): set the option job",
+                        world);
         /* A single rank has nobody to find, but others of its kind to avoid: a sweep starts many in one allocation. */
         if (world <= 1)
-                snprintf(process, sizeof(process), "%spid-%ld@%llu", n_run > 0 ? "/" : "", (long)getpid(), start_time());
+                snprintf(process, sizeof(process), "%spid-%ld@%llu", n_run > 0 ? "/" : "", (long)getpid(),
+                         start_time());
 
         n = snprintf(whole, sizeof(whole), "%s%s.%llu", run, process, (unsigned long long)number);
         if (n_run >= (int)sizeof(run) || n >= (int)sizeof(whole))
-                return dli_reason_set(reason, -EINVAL,
-                                      "job: the run's name from the environment is too long (%d bytes, %u are allowed): "
-                                      "set the option job",
-                                      n, DLP_NAME_MAX - 1);
+                return dli_reason_set(
+                        reason, -EINVAL,
+                        "job: the run's name from the environment is too long (%d bytes, %u are allowed): "
+                        "set the option job",
+                        n, DLP_NAME_MAX - 1);
         memcpy(ret_name, whole, sizeof(whole));
         return 0;
 }

@@ -1,5 +1,5 @@
-/* Which epoch comes. The daemon makes epochs in sequence, so moving on costs nothing; anything else is a seek: the daemon
- * numbers its batches' streams, and what it had made for the old place is passed over by its number. */
+/* Which epoch comes. The daemon makes epochs in sequence, so moving on costs nothing; anything else is a seek: the
+ * daemon numbers its batches' streams, and what it had made for the old place is passed over by its number. */
 
 #include <errno.h>
 
@@ -65,8 +65,9 @@ int dlc_set_epoch(struct dlc_loader *loader, uint64_t epoch) {
                 return dli_report(&loader->reason, loader->failed);
         }
         if (epoch > DLP_EPOCH_MAX)
-                return dli_report(&loader->reason, dli_reason_set(&loader->reason, -EINVAL, "epoch: %llu; 0 to %llu are allowed",
-                                                                  (unsigned long long)epoch, DLP_EPOCH_MAX));
+                return dli_report(&loader->reason,
+                                  dli_reason_set(&loader->reason, -EINVAL, "epoch: %llu; 0 to %llu are allowed",
+                                                 (unsigned long long)epoch, DLP_EPOCH_MAX));
 
         if (epoch == loader->epoch && loader->step == 0 && !loader->ended)
                 return 0;

@@ -1,7 +1,7 @@
 /* lib/loader.h: what a loader is made of, for the files of the library.
  *
- * Everything belongs to the thread that uses the loader, but for what dlc_release() touches (written at the fields): that
- * one call may come from any thread. All memory is obtained in dlc_open(); a batch costs none. */
+ * Everything belongs to the thread that uses the loader, but for what dlc_release() touches (written at the fields):
+ * that one call may come from any thread. All memory is obtained in dlc_open(); a batch costs none. */
 #pragma once
 
 #include <stdatomic.h>
@@ -26,23 +26,23 @@ struct dli_lease {
         uint64_t sequence;
         _Atomic uint32_t held; /* 1: the caller has it. Taken by exchange, so that it is released once only */
         struct dlc_tensor tensors[DLP_TENSORS_MAX];
-        int64_t *indices;      /* batch_size */
-        int64_t *substitutes;  /* batch_size */
+        int64_t *indices;     /* batch_size */
+        int64_t *substitutes; /* batch_size */
 };
 
 struct dlc_loader {
         /* What each dlc_next() looks at. */
-        const struct dlp_control *control;    /* read-only mapping */
-        struct dlp_client_page *page;         /* head of the payload */
-        struct dli_lease *leases;             /* n_slots */
-        const _Atomic uint32_t *opened_here;  /* in a page of its own that a fork() clears; NULL: see pid */
-        uint64_t sequence;                    /* that is taken next */
-        uint64_t stream;                      /* of the last seek: batches of others are left over from before it */
+        const struct dlp_control *control;   /* read-only mapping */
+        struct dlp_client_page *page;        /* head of the payload */
+        struct dli_lease *leases;            /* n_slots */
+        const _Atomic uint32_t *opened_here; /* in a page of its own that a fork() clears; NULL: see pid */
+        uint64_t sequence;                   /* that is taken next */
+        uint64_t stream;                     /* of the last seek: batches of others are left over from before it */
         uint64_t epoch;
-        uint64_t step;                        /* batch of this epoch that is taken next */
-        uint64_t n_batches;                   /* of this rank, an epoch */
-        bool ended;                           /* the end of `epoch` has been told */
-        int failed;                           /* negative errno once nothing can follow; its text is `failure` */
+        uint64_t step;      /* batch of this epoch that is taken next */
+        uint64_t n_batches; /* of this rank, an epoch */
+        bool ended;         /* the end of `epoch` has been told */
+        int failed;         /* negative errno once nothing can follow; its text is `failure` */
 
         _Alignas(DLP_CACHE_LINE) _Atomic uint32_t n_held; /* any thread: dlc_release() */
         int release_event;                                /* eventfd, any thread */
@@ -56,7 +56,7 @@ struct dlc_loader {
         struct dli_reason reason;
         struct dli_reason failure;
         struct dlc_info info;
-        char *texts[4];     /* owned: what info points to */
+        char *texts[4];      /* owned: what info points to */
         int64_t *index_room; /* owned: all leases' indices and substitutes */
 };
 
@@ -69,8 +69,8 @@ int dli_loader_fail(struct dlc_loader *loader, int error);
 
 /* ---- options.c ---- */
 
-/* Copies the caller's options, whatever version its struct has, over the defaults, and checks all that could not be said
- * in a message; the daemon checks the rest. Rank and world are filled in. -EINVAL with the option's name. */
+/* Copies the caller's options, whatever version its struct has, over the defaults, and checks all that could not be
+ * said in a message; the daemon checks the rest. Rank and world are filled in. -EINVAL with the option's name. */
 int dli_options_resolve(const struct dlc_options *options, struct dli_reason *reason, struct dlc_options *ret_options);
 
 /* ---- attach.c ---- */

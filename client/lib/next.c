@@ -30,7 +30,7 @@ static void give_back(struct dlc_loader *loader, uint64_t sequence, uint32_t idx
                 return;
 }
 
-/* ---- waiting ------------------------------------------------------------------------------------------------------- */
+/* ---- waiting --------------------------------------------------------------------------------------------------- */
 
 /* A batch that was published before the daemon died is still there; only then does its death count. */
 static int unless_ready(struct dlc_loader *loader, int error) {
@@ -67,9 +67,10 @@ static int wait_for_batch(struct dlc_loader *loader, int timeout_ms, uint64_t *d
         int r;
 
         if (atomic_load_explicit(&loader->n_held, memory_order_acquire) >= n_slots)
-                return dli_reason_set(&loader->reason, -ENOBUFS,
-                                      "all %u slots are held by the caller: release a batch first, or open with more n_slots",
-                                      n_slots);
+                return dli_reason_set(
+                        &loader->reason, -ENOBUFS,
+                        "all %u slots are held by the caller: release a batch first, or open with more n_slots",
+                        n_slots);
         /* Old wake-ups go first, or a caller who polls would be woken by them for ever. */
         r = dli_connection_drain(&loader->connection, &loader->reason);
         if (r < 0)
@@ -79,16 +80,18 @@ static int wait_for_batch(struct dlc_loader *loader, int timeout_ms, uint64_t *d
         return sleep_until_ready(loader, timeout_ms, *deadline_ns);
 }
 
-/* ---- taking -------------------------------------------------------------------------------------------------------- */
+/* ---- taking ---------------------------------------------------------------------------------------------------- */
 
 /* The job's end. Its text is the daemon's, bounded by its field. */
 static int job_failed(struct dlc_loader *loader, const struct dlp_slot_record *record) {
-        dli_reason_set(&loader->reason, -EBADMSG, "%.*s", (int)strnlen(record->text, sizeof(record->text)), record->text);
+        dli_reason_set(&loader->reason, -EBADMSG, "%.*s", (int)strnlen(record->text, sizeof(record->text)),
+                       record->text);
         return dli_loader_fail(loader, -EBADMSG);
 }
 
-/* Fetches the description of the batch after this one, if it is there, while the caller works on this one: it was written
- * by another core, and reading it line by line would be most of the next call's time. Only a hint: nothing is believed. */
+/* Fetches the description of the batch after this one, if it is there, while the caller works on this one: it was
+ * written by another core, and reading it line by line would be most of the next call's time. Only a hint: nothing is
+ * believed. */
 static void look_ahead(const struct dlc_loader *loader) {
         uint64_t n_sample_bytes = loader->info.batch_size * sizeof(struct dlp_sample_record);
         const uint8_t *record, *lease, *samples;
@@ -190,7 +193,8 @@ int dlc_next(struct dlc_loader *loader, int timeout_ms, const struct dlc_batch *
         int r;
 
         if (!loader || !ret_batch)
-                return dli_report(&reason, dli_reason_set(&reason, -EINVAL, "dlc_next: loader and ret_batch must not be NULL"));
+                return dli_report(&reason,
+                                  dli_reason_set(&reason, -EINVAL, "dlc_next: loader and ret_batch must not be NULL"));
         if (dli_loader_check(loader) < 0)
                 return dli_report(&loader->reason, dli_loader_in_child(&loader->reason));
 
@@ -198,7 +202,7 @@ int dlc_next(struct dlc_loader *loader, int timeout_ms, const struct dlc_batch *
         return r < 0 && r != -EAGAIN ? dli_report(&loader->reason, r) : r;
 }
 
-/* ---- giving back --------------------------------------------------------------------------------------------------- */
+/* ---- giving back ----------------------------------------------------------------------------------------------- */
 
 /* The lease behind a batch that the caller shows us, or NULL: an address is believed only if it is one of ours. */
 static struct dli_lease *find_lease(struct dlc_loader *loader, const struct dlc_batch *batch) {
@@ -216,16 +220,19 @@ int dlc_release(struct dlc_loader *loader, const struct dlc_batch *batch) {
         uint64_t sequence;
 
         if (!loader || !batch)
-                return dli_report(&reason, dli_reason_set(&reason, -EINVAL, "dlc_release: loader and batch must not be NULL"));
+                return dli_report(&reason,
+                                  dli_reason_set(&reason, -EINVAL, "dlc_release: loader and batch must not be NULL"));
         if (dli_loader_check(loader) < 0)
                 return dli_report(&reason, dli_loader_in_child(&reason));
         lease = find_lease(loader, batch);
         if (!lease)
-                return dli_report(&reason, dli_reason_set(&reason, -EINVAL, "dlc_release: this batch is not of this loader"));
+                return dli_report(&reason,
+                                  dli_reason_set(&reason, -EINVAL, "dlc_release: this batch is not of this loader"));
 
         /* Whoever takes the flag releases. Acquire: the batch's number belongs to the lease that we end. */
         if (!atomic_exchange_explicit(&lease->held, 0, memory_order_acq_rel))
-                return dli_report(&reason, dli_reason_set(&reason, -EINVAL, "dlc_release: this batch was released before"));
+                return dli_report(&reason,
+                                  dli_reason_set(&reason, -EINVAL, "dlc_release: this batch was released before"));
         sequence = lease->sequence; /* the slot cannot come back before it is given back below */
         atomic_fetch_sub_explicit(&loader->n_held, 1, memory_order_release);
         give_back(loader, sequence, lease->batch.idx_slot);

@@ -12,10 +12,10 @@
 /* How many loaders this process has opened: the number in the default name of a job. */
 static _Atomic uint64_t n_opened;
 
-/* ---- fork ---------------------------------------------------------------------------------------------------------- */
+/* ---- fork ------------------------------------------------------------------------------------------------------ */
 
-/* A page that holds 1 here and, by the kernel's doing, 0 in the child of a fork(): one load instead of a system call for
- * each batch. Without such a kernel the pid has to do. */
+/* A page that holds 1 here and, by the kernel's doing, 0 in the child of a fork(): one load instead of a system call
+ * for each batch. Without such a kernel the pid has to do. */
 static void watch_fork(struct dlc_loader *loader) {
         size_t n = (size_t)sysconf(_SC_PAGESIZE);
         void *page = mmap(NULL, n, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -38,8 +38,9 @@ int dli_loader_check(const struct dlc_loader *loader) {
 }
 
 int dli_loader_in_child(struct dli_reason *reason) {
-        return dli_reason_set(reason, -ECHILD,
-                              "this loader was opened before a fork: only the parent can use it. Open one in the child instead");
+        return dli_reason_set(
+                reason, -ECHILD,
+                "this loader was opened before a fork: only the parent can use it. Open one in the child instead");
 }
 
 int dli_loader_fail(struct dlc_loader *loader, int error) {
@@ -48,7 +49,7 @@ int dli_loader_fail(struct dlc_loader *loader, int error) {
         return error;
 }
 
-/* ---- opening and closing ------------------------------------------------------------------------------------------- */
+/* ---- opening and closing --------------------------------------------------------------------------------------- */
 
 static int make_leases(struct dlc_loader *loader) {
         uint32_t n_slots = loader->control->n_slots, batch_size = loader->control->batch_size;
@@ -64,8 +65,8 @@ static int make_leases(struct dlc_loader *loader) {
         return 0;
 }
 
-/* The job's own name, or the run's. A number that was taken in vain is given back, so that a rank which had to try twice
- * stays in step with the others. */
+/* The job's own name, or the run's. A number that was taken in vain is given back, so that a rank which had to try
+ * twice stays in step with the others. */
 static int open_with(struct dlc_loader *loader, struct dlc_options *options) {
         uint64_t number = atomic_fetch_add(&n_opened, 1), taken = number + 1;
         char job[DLP_NAME_MAX];
@@ -91,7 +92,8 @@ int dlc_open(const struct dlc_options *options, struct dlc_loader **ret_loader) 
         int r;
 
         if (!options || !ret_loader)
-                return dli_report(&reason, dli_reason_set(&reason, -EINVAL, "dlc_open: options and ret_loader must not be NULL"));
+                return dli_report(
+                        &reason, dli_reason_set(&reason, -EINVAL, "dlc_open: options and ret_loader must not be NULL"));
         r = dli_options_resolve(options, &reason, &resolved);
         if (r < 0)
                 return dli_report(&reason, r);
@@ -123,7 +125,7 @@ void dlc_close(struct dlc_loader *loader) {
         free(loader);
 }
 
-/* ---- asking about it ----------------------------------------------------------------------------------------------- */
+/* ---- asking about it ------------------------------------------------------------------------------------------- */
 
 const struct dlc_info *dlc_get_info(const struct dlc_loader *loader) {
         return loader ? &loader->info : NULL;

@@ -1,5 +1,6 @@
-/* What the caller asks for, made complete. Ranges are checked here where the message could not carry the value (negative
- * numbers) or the number of ranks and samples would overflow; what is a valid name or pipeline the daemon knows. */
+/* What the caller asks for, made complete. Ranges are checked here where the message could not carry the value
+ * (negative numbers) or the number of ranks and samples would overflow; what is a valid name or pipeline the daemon
+ * knows. */
 
 #include <errno.h>
 #include <string.h>
@@ -7,19 +8,21 @@
 #include "client/lib/environment.h"
 #include "client/lib/loader.h"
 
-/* Options of an older program are shorter: what it does not know keeps its default. Those of a newer one are longer: what
- * we do not know must be zero. */
+/* Options of an older program are shorter: what it does not know keeps its default. Those of a newer one are longer:
+ * what we do not know must be zero. */
 static int copy_options(const struct dlc_options *options, struct dli_reason *reason, struct dlc_options *ret_options) {
         const uint8_t *bytes = (const uint8_t *)options;
         size_t size = options->size;
 
         if (size < offsetof(struct dlc_options, batch_size) || size > 4096)
-                return dli_reason_set(reason, -EINVAL, "options: not initialised; begin with struct dlc_options o = DLC_OPTIONS_INIT");
+                return dli_reason_set(reason, -EINVAL,
+                                      "options: not initialised; begin with struct dlc_options o = DLC_OPTIONS_INIT");
         for (size_t i = sizeof(*options); i < size; i++)
                 if (bytes[i] != 0)
-                        return dli_reason_set(reason, -EINVAL,
-                                              "options: the program sets one that libdlclient %s does not know; install a newer one",
-                                              dlc_version());
+                        return dli_reason_set(
+                                reason, -EINVAL,
+                                "options: the program sets one that libdlclient %s does not know; install a newer one",
+                                dlc_version());
         memcpy(ret_options, options, size < sizeof(*options) ? size : sizeof(*options));
         ret_options->size = sizeof(*options);
         return 0;
@@ -27,7 +30,8 @@ static int copy_options(const struct dlc_options *options, struct dli_reason *re
 
 static int check_text(const char *name, const char *text, size_t limit, struct dli_reason *reason) {
         if (text && strnlen(text, limit) == limit)
-                return dli_reason_set(reason, -EINVAL, "%s: too long, at most %zu bytes are allowed: %.32s...", name, limit - 1, text);
+                return dli_reason_set(reason, -EINVAL, "%s: too long, at most %zu bytes are allowed: %.32s...", name,
+                                      limit - 1, text);
         return 0;
 }
 
@@ -37,9 +41,9 @@ static int check_texts(const struct dlc_options *options, struct dli_reason *rea
                 const char *text;
                 size_t limit;
         } texts[] = {
-                { "dataset", options->dataset, DLP_NAME_MAX },     { "pipeline", options->pipeline, DLP_PIPELINE_MAX },
-                { "job", options->job, DLP_NAME_MAX },             { "partition", options->partition, DLP_NAME_MAX },
-                { "order", options->order, DLP_NAME_MAX },         { "on_error", options->on_error, DLP_NAME_MAX },
+                { "dataset", options->dataset, DLP_NAME_MAX }, { "pipeline", options->pipeline, DLP_PIPELINE_MAX },
+                { "job", options->job, DLP_NAME_MAX },         { "partition", options->partition, DLP_NAME_MAX },
+                { "order", options->order, DLP_NAME_MAX },     { "on_error", options->on_error, DLP_NAME_MAX },
         };
         int r;
 
@@ -49,8 +53,9 @@ static int check_texts(const struct dlc_options *options, struct dli_reason *rea
                         return r;
         }
         if (!options->dataset || !*options->dataset)
-                return dli_reason_set(reason, -EINVAL, "dataset: not set; it is the name of a dataset in dataloaderd.conf "
-                                                       "(dlctl datasets lists them)");
+                return dli_reason_set(reason, -EINVAL,
+                                      "dataset: not set; it is the name of a dataset in dataloaderd.conf "
+                                      "(dlctl datasets lists them)");
         if (options->job && !*options->job)
                 return dli_reason_set(reason, -EINVAL, "job: empty; leave it out for the run's own name");
         return 0;
@@ -58,8 +63,8 @@ static int check_texts(const struct dlc_options *options, struct dli_reason *rea
 
 static int check_numbers(const struct dlc_options *options, struct dli_reason *reason) {
         if (options->batch_size < 1 || options->batch_size > (int)DLP_BATCH_MAX)
-                return dli_reason_set(reason, -EINVAL, "batch_size: %d; 1 to %u samples are allowed", options->batch_size,
-                                      DLP_BATCH_MAX);
+                return dli_reason_set(reason, -EINVAL, "batch_size: %d; 1 to %u samples are allowed",
+                                      options->batch_size, DLP_BATCH_MAX);
         if (options->world_size < 1 || options->world_size > (int)DLP_WORLD_MAX)
                 return dli_reason_set(reason, -EINVAL, "world_size: %d; 1 to %u ranks are allowed", options->world_size,
                                       DLP_WORLD_MAX);
@@ -67,7 +72,8 @@ static int check_numbers(const struct dlc_options *options, struct dli_reason *r
                 return dli_reason_set(reason, -EINVAL, "rank: %d; 0 to %d are allowed in a world of %d", options->rank,
                                       options->world_size - 1, options->world_size);
         if (options->n_slots != 0 && (options->n_slots < (int)DLP_SLOTS_MIN || options->n_slots > (int)DLP_SLOTS_MAX))
-                return dli_reason_set(reason, -EINVAL, "n_slots: %d; %u to %u are allowed, or 0 for the daemon's setting",
+                return dli_reason_set(reason, -EINVAL,
+                                      "n_slots: %d; %u to %u are allowed, or 0 for the daemon's setting",
                                       options->n_slots, DLP_SLOTS_MIN, DLP_SLOTS_MAX);
         if (options->first_epoch > DLP_EPOCH_MAX)
                 return dli_reason_set(reason, -EINVAL, "first_epoch: %llu; 0 to %llu are allowed",
@@ -86,7 +92,8 @@ int dli_options_resolve(const struct dlc_options *options, struct dli_reason *re
         if (r < 0)
                 return r;
         if (resolved.rank < -1 || resolved.world_size < -1)
-                return dli_reason_set(reason, -EINVAL, "%s: %d; must not be negative (-1 takes it from the environment)",
+                return dli_reason_set(reason, -EINVAL,
+                                      "%s: %d; must not be negative (-1 takes it from the environment)",
                                       resolved.rank < -1 ? "rank" : "world_size",
                                       resolved.rank < -1 ? resolved.rank : resolved.world_size);
         r = dli_environment_rank(resolved.rank, resolved.world_size, reason, &resolved.rank, &resolved.world_size);

@@ -95,6 +95,42 @@ static int take_datasets(cfg_t *cfg, struct settings *settings) {
         return 0;
 }
 
+/* Bytes of the comment that begins here, or 0. One that does not end is left for the parser to refuse. */
+static size_t comment_length(const char *at, char before) {
+        const char *end;
+
+        if (!strchr(" \t\r\n{}", before))
+                return 0; /* within a word */
+        if (at[0] == '#' || (at[0] == '/' && at[1] == '/'))
+                return strcspn(at, "\n");
+        if (at[0] != '/' || at[1] != '*')
+                return 0;
+        end = strstr(at + 2, "*/");
+        return end ? (size_t)(end + 2 - at) : 0;
+}
+
+/* libconfuse counts the line of a comment three times, so that its errors would name lines that are not there. It never
+ * sees comments: they become blanks, their line breaks stay. */
+static void blank_comments(char *text) {
+        char quote = '\0', before = '\n';
+
+        for (char *at = text; *at; before = *at++) {
+                size_t n = quote ? 0 : comment_length(at, before);
+
+                for (size_t i = 0; i < n; i++)
+                        if (at[i] != '\n')
+                                at[i] = ' ';
+                if (n > 0)
+                        at += n - 1;
+                else if (quote && *at == '\\' && at[1])
+                        at++;
+                else if (*at == quote)
+                        quote = '\0';
+                else if (!quote && (*at == '"' || *at == '\''))
+                        quote = *at;
+        }
+}
+
 /* Reads the file with a line of our own behind it. libconfuse takes the file's end for the end of a section, too; this line
  * is known outside of sections only. (And a folder, which opens as a file, would make its scanner end the process.) */
 static int read_marked(const char *path, char **ret_text, struct why *why) {
@@ -116,6 +152,7 @@ static int read_marked(const char *path, char **ret_text, struct why *why) {
                 return why_errno(why, -errno, "%s", path);
         if (strlen(text) < (size_t)n)
                 return why_set(why, -EINVAL, "%s: is no configuration file: it has a NUL byte", path);
+        blank_comments(text);
         strcpy(text + n, MARK);
         *ret_text = TAKE_PTR(text);
         return 0;
@@ -147,7 +184,9 @@ static int parse(FILE *file, const char *path, struct settings *settings, struct
         parse_settings = settings;
         cfg->filename = strdup(path); /* for messages; freed with it */
         r = cfg_parse_fp(cfg, file);
-        if (r == CFG_SUCCESS)
+        if (r == CFG_SUCCESS && !cfg_getstr(cfg, END_MARK))
+                r = why_set(why, -EINVAL, "%s: ends within a comment; a '*/' is missing", path);
+        else if (r == CFG_SUCCESS)
                 r = take_datasets(cfg, settings);
         else if (strstr(parse_why.text, END_MARK))
                 r = why_set(why, -EINVAL, "%s: ends within a dataset section; a '}' is missing", path);

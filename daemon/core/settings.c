@@ -52,7 +52,7 @@ static bool is_choice(const char *choices, const char *text) {
 
         for (const char *choice = choices; *choice; choice += strcspn(choice, " ")) {
                 choice += strspn(choice, " ");
-                if (n > 0 && strncmp(choice, text, n) == 0 && (choice[n] == ' ' || choice[n] == '\0'))
+                if (n > 0 && strcspn(choice, " ") == n && memcmp(choice, text, n) == 0)
                         return true;
         }
         return false;

@@ -2,7 +2,6 @@
 #include <stdio.h>
 
 #include "daemon/ctl/handlers.h"
-#include "proto/ring.h"
 
 static struct job *job_at(struct server *server, uint32_t idx) {
         struct job *job;
@@ -11,22 +10,6 @@ static struct job *job_at(struct server *server, uint32_t idx) {
                 if (idx-- == 0)
                         return job;
         return NULL;
-}
-
-/* Where the client is: what it takes next, as far as its page can be believed. */
-static void fill_cursor(Dlp__Rank *rank, const struct stream *stream) {
-        uint64_t n_taken = dlp_ring_taken(stream->ring->control, stream->ring->page);
-        uint32_t idx_slot;
-
-        if (stream->rank_batches == 0 || n_taken == 0)
-                return;
-        idx_slot = dlp_ring_slot(stream->ring->control, n_taken - 1);
-        if (idx_slot < stream->ring->n_slots) {
-                const struct dlp_slot_record *record = dlp_slot_record(stream->ring->control, idx_slot);
-
-                rank->epoch = record->epoch;
-                rank->step = record->step;
-        }
 }
 
 static void fill_rank(Dlp__Rank *rank, const struct session *session) {
@@ -46,7 +29,8 @@ static void fill_rank(Dlp__Rank *rank, const struct session *session) {
         rank->memory = (char *)(uintptr_t)stream->ring->payload_segment.obtained;
         rank->n_batches = counts.n_released;
         rank->n_substituted = counter_get(&stream->n_substituted);
-        fill_cursor(rank, stream);
+        rank->epoch = counts.epoch;
+        rank->step = counts.step;
 }
 
 static void fill_job(Dlp__Job *message, struct job *job) {

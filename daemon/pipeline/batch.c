@@ -95,8 +95,10 @@ static void batch_publish(struct batch *batch, struct counters *counters) {
         } else {
                 counter_add(&counters->n_batches, 1);
         }
-        order_table_put(batch->order); /* an old epoch's memory goes with its last batch, not when the slot is used again */
-        batch->order = NULL;           /* before ring_complete(): then the batch is the planner's again */
+        /* An old epoch's memory goes with its last batch, not when the slot is used again. And before ring_complete():
+         * then the batch is the planner's again. */
+        order_table_put(batch->order);
+        batch->order = NULL;
         if (ring_complete(stream->ring, batch->slot))
                 stream_wake(stream);
 }

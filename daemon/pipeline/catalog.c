@@ -124,7 +124,8 @@ static void opening_done(void *userdata) {
                 entry->state = CATALOG_FAILED;
                 entry->failed_at_ns = clock_now_ns();
                 entry->text = opening->why;
-                log_error("dataset", "%s: %s; attaching to it tries again", entry->name, opening->why.text);
+                if (opening->result != -ECANCELED) /* that is us, on our way out */
+                        log_error("dataset", "%s: %s; attaching to it tries again", entry->name, opening->why.text);
         }
         free(opening);
 }

@@ -34,8 +34,8 @@ static struct job *job_find(struct jobs *jobs, const char *name) {
 
 static int differ(struct why *why, const char *job, const char *field, const char *theirs, const char *mine) {
         /* Cut, so that two long pipelines do not push each other out of the text. */
-        return why_set(why, -EINVAL, "%s: job \"%.64s\" runs with %.150s, this rank asks for %.150s; all ranks of a job must "
-                       "ask for the same", field, job, theirs, mine);
+        return why_set(why, -EINVAL, "%s: job \"%.64s\" runs with %.150s, this rank asks for %.150s; all ranks of a job "
+                       "must ask for the same", field, job, theirs, mine);
 }
 
 static int differ_number(struct why *why, const char *job, const char *field, uint64_t theirs, uint64_t mine) {

@@ -473,8 +473,8 @@ static void planner_retry_orders(struct planner *planner) {
 }
 
 /* How many tasks must come back before it is worth waking up: a quarter while there is work for all of them, so that a
- * wake-up serves many samples; any, when somebody waits for a stream's last one: to be removed, or for the memory of its
- * order. Returns true if there are so many already. */
+ * wake-up serves many samples; any, when somebody waits for a stream's last one: to be removed, or for the memory of
+ * its order. Returns true if there are so many already. */
 static bool planner_arm(struct planner *planner) {
         bool out_of_tasks = STAILQ_EMPTY(&planner->free_tasks), waiting = false;
         struct stream *stream;

@@ -22,8 +22,8 @@ static int worker_charge(struct worker *worker, const struct image_info *info, s
         if (need <= worker->charged_bytes)
                 return 0;
         if (need > worker->budget->limit_bytes)
-                return why_set(why, -EFBIG, "is %u x %u pixels: decoding it may take %llu bytes, more than memory_limit",
-                               info->width, info->height, (unsigned long long)need);
+                return why_set(why, -EFBIG, "is %u x %u pixels: decoding it may take %llu bytes, more than "
+                               "memory_limit", info->width, info->height, (unsigned long long)need);
         r = budget_reserve(worker->budget, need - worker->charged_bytes, "decoding a large picture", why);
         if (r < 0)
                 return r;

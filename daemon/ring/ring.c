@@ -193,6 +193,8 @@ bool ring_complete(struct ring *ring, struct slot *slot) {
              next = slot_of_sequence(ring, ring->next_publish)) {
                 next->record->ready_ns = clock_now_ns();
                 next->state = SLOT_READY;
+                ring->last_epoch = next->record->epoch;
+                ring->last_step = next->record->step;
                 wake |= dlp_ring_publish(ring->control, ring->page, next->sequence, next->idx);
                 ring->next_publish++;
         }
@@ -222,23 +224,31 @@ int ring_commit(struct ring *ring, struct slot *slot, uint64_t n_bytes, struct w
 }
 
 void ring_count(struct ring *ring, struct ring_counts *ret_counts) {
-        uint64_t n_taken = dlp_ring_taken(ring->control, ring->page);
+        uint64_t n_taken = dlp_ring_taken(ring->control, ring->page), next = UINT64_MAX;
         struct ring_counts counts = { 0 };
 
         pthread_mutex_lock(&ring->lock);
         counts.n_released = ring->n_released;
+        counts.epoch = ring->last_epoch;
+        counts.step = ring->last_step;
         for (uint32_t i = 0; i < ring->n_slots; i++) {
                 const struct slot *slot = &ring->slots[i];
 
-                if (slot->state == SLOT_FILLING || slot->state == SLOT_COMPLETE)
+                if (slot->state == SLOT_FILLING || slot->state == SLOT_COMPLETE) {
                         counts.n_filling++;
-                else if (slot->state == SLOT_READY && slot->sequence >= n_taken)
+                } else if (slot->state == SLOT_READY && slot->sequence >= n_taken) {
                         counts.n_ready++;
-                else if (slot->state == SLOT_READY &&
-                         dlp_ring_released(ring->page, i, slot->word_before, slot->sequence) == 0)
-                        counts.n_leased++;
-                else if (slot->state == SLOT_READY)
-                        counts.n_released++; /* not looked at by the planner yet */
+                        if (slot->sequence >= next)
+                                continue;
+                        next = slot->sequence;
+                        counts.epoch = slot->record->epoch; /* not written again before the lock is taken */
+                        counts.step = slot->record->step;
+                } else if (slot->state == SLOT_READY) {
+                        if (dlp_ring_released(ring->page, i, slot->word_before, slot->sequence) == 0)
+                                counts.n_leased++;
+                        else
+                                counts.n_released++; /* not looked at by the planner yet */
+                }
         }
         pthread_mutex_unlock(&ring->lock);
         *ret_counts = counts;

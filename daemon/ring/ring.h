@@ -60,6 +60,7 @@ struct ring {
         uint64_t next_sequence; /* lock; of the slot taken next */
         uint64_t next_publish;  /* lock */
         uint64_t n_released;    /* lock; batches given back since attach */
+        uint64_t last_epoch, last_step; /* lock; of the batch published last */
         bool is_watched;        /* planner: the client knocks when it releases */
         uint64_t released_at_ns; /* lock; when the last one was seen to be; at first, when the ring was made */
         uint64_t eating_ns;     /* lock; how long the client takes over a batch that is there, smoothed */
@@ -97,5 +98,6 @@ int ring_commit(struct ring *ring, struct slot *slot, uint64_t n_bytes, struct w
 struct ring_counts {
         uint32_t n_filling, n_ready, n_leased;
         uint64_t n_released;
+        uint64_t epoch, step; /* of the batch that it takes next; if none is ready, of the one that it took last */
 };
 void ring_count(struct ring *ring, struct ring_counts *ret_counts);

@@ -348,7 +348,12 @@ class Daemon:
         return int(fields[11]) + int(fields[12])
 
     def n_descriptors(self):
-        return len(os.listdir(f"/proc/{self.pid}/fd"))
+        """Open descriptors; the least of a few looks, since dlctl's own connection is closed a moment after it ended."""
+        counts = []
+        for _ in range(5):
+            counts.append(len(os.listdir(f"/proc/{self.pid}/fd")))
+            time.sleep(0.01)
+        return min(counts)
 
     def reader(self, dataset, **options):
         """Starts a rank; see read_arguments() for the options."""

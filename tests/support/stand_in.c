@@ -1,6 +1,7 @@
 #include "tests/support/stand_in.h"
 
-/* Short of everything that makes a daemon hard: one thread a connection does all of it, and fills a slot when it is free. */
+/* Short of everything that makes a daemon hard: one thread a connection does all of it, and fills a slot when it is
+ * free. */
 
 #include <check.h>
 #include <errno.h>
@@ -66,7 +67,7 @@ int64_t stand_in_index(uint64_t n_samples, uint32_t world, uint32_t rank, uint64
         return (int64_t)(dlp_order_position(position, world, rank) % n_samples);
 }
 
-/* ---- filling ------------------------------------------------------------------------------------------------------- */
+/* ---- filling --------------------------------------------------------------------------------------------------- */
 
 static void describe(struct dlp_tensor_record *tensor, const char *name, uint32_t dtype, uint64_t offset) {
         memset(tensor, 0, sizeof(*tensor));
@@ -85,7 +86,8 @@ static void describe_batch(const struct session *session, struct dlp_slot_record
         record->step = session->step;
         record->n_samples = n_samples;
         record->n_tensors = 2;
-        describe(&record->tensors[0], "image", session->stand_in->manners->ragged ? DLP_DTYPE_BYTES : DLP_DTYPE_UINT8, 0);
+        describe(&record->tensors[0], "image", session->stand_in->manners->ragged ? DLP_DTYPE_BYTES : DLP_DTYPE_UINT8,
+                 0);
         if (session->stand_in->manners->ragged) {
                 record->tensors[0].layout = DLP_RAGGED;
                 record->tensors[0].n_dims = 2;
@@ -161,7 +163,8 @@ static void publish(struct session *session, uint32_t idx_slot) {
 
         session->word_before[idx_slot] = session->slot_sequence[idx_slot];
         session->slot_sequence[idx_slot] = session->sequence + 1;
-        if (dlp_ring_publish(session->control, session->page, session->sequence, manners->false_slot ? manners->false_slot : idx_slot))
+        if (dlp_ring_publish(session->control, session->page, session->sequence,
+                             manners->false_slot ? manners->false_slot : idx_slot))
                 wake(session);
         session->sequence++;
         if (++session->step == session->rank_batches) {
@@ -186,7 +189,7 @@ static uint32_t find_free(struct session *session) {
         return session->control->n_slots;
 }
 
-/* ---- requests ------------------------------------------------------------------------------------------------------ */
+/* ---- requests -------------------------------------------------------------------------------------------------- */
 
 static int make_memory(const char *name, uint64_t n_bytes, bool sealed) {
         int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
@@ -209,12 +212,16 @@ static void make_ring(struct session *session, uint32_t n_slots) {
 
         ck_assert_int_eq(dlp_layout_make(&geometry, NULL, &session->control_bytes, &session->payload_bytes), 0);
         session->control_fd = make_memory("control", session->control_bytes, !manners->unsealed);
-        session->payload_fd = make_memory("payload", session->payload_bytes - (manners->short_payload ? 4096 : 0), true);
-        session->control = mmap(NULL, session->control_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, session->control_fd, 0);
-        session->payload = mmap(NULL, session->payload_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, session->payload_fd, 0);
+        session->payload_fd = make_memory("payload", session->payload_bytes - (manners->short_payload ? 4096 : 0),
+                                          true);
+        session->control = mmap(NULL, session->control_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, session->control_fd,
+                                0);
+        session->payload = mmap(NULL, session->payload_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, session->payload_fd,
+                                0);
         ck_assert_ptr_ne(session->control, MAP_FAILED);
         ck_assert_ptr_ne(session->payload, MAP_FAILED);
-        ck_assert_int_eq(dlp_layout_make(&geometry, session->control, &session->control_bytes, &session->payload_bytes), 0);
+        ck_assert_int_eq(dlp_layout_make(&geometry, session->control, &session->control_bytes, &session->payload_bytes),
+                         0);
         if (manners->layout_version)
                 session->control->layout_version = manners->layout_version;
         session->page = (struct dlp_client_page *)session->payload;
@@ -256,7 +263,8 @@ static void answer_attach(struct session *session, const Dlp__Request *request) 
         session->rank = attach->rank;
         session->batch_size = attach->batch_size;
         ck_assert_int_eq(dlp_partition_from_name(attach->partition, &session->partition), 0);
-        session->rank_samples = dlp_order_rank_samples(manners->n_samples, session->world, session->rank, session->partition);
+        session->rank_samples = dlp_order_rank_samples(manners->n_samples, session->world, session->rank,
+                                                       session->partition);
         session->rank_batches = dlp_order_rank_batches(session->rank_samples, session->batch_size, attach->drop_last);
         session->epoch = attach->first_epoch;
         session->end_epoch = attach->n_epochs ? attach->first_epoch + attach->n_epochs : UINT64_MAX;
@@ -266,13 +274,13 @@ static void answer_attach(struct session *session, const Dlp__Request *request) 
         attached.n_samples = manners->n_samples;
         attached.rank_samples = session->rank_samples;
         attached.rank_batches = session->rank_batches;
-        attached.dataset_digest = (char *)(uintptr_t)"c0ffee";
+        attached.dataset_digest = (char *)(uintptr_t) "c0ffee";
         attached.pipeline = attach->pipeline;
         attached.n_slots = session->control->n_slots;
         attached.control_bytes = session->control_bytes;
         attached.payload_bytes = session->payload_bytes;
         attached.stream = session->stream;
-        attached.memory = (char *)(uintptr_t)"4 KiB pages";
+        attached.memory = (char *)(uintptr_t) "4 KiB pages";
         attached.job = attach->job;
         reply.protocol = manners->protocol ? manners->protocol : DLP_PROTOCOL_VERSION;
         reply.id = request->id;
@@ -326,7 +334,7 @@ static bool answer(struct session *session) {
         return true;
 }
 
-/* ---- threads ------------------------------------------------------------------------------------------------------- */
+/* ---- threads --------------------------------------------------------------------------------------------------- */
 
 /* Fills one slot if there is something to fill. Returns what to do next: 1 go on, 0 wait, -1 close. */
 static int work(struct session *session) {

@@ -1,9 +1,9 @@
 /* tests/support/stand_in.h: plays the daemon's part for tests of the client library.
  *
  * A thread listens on a socket of its own and serves each connection from a thread: it answers attach and seek, makes a
- * ring with proto/ring.h, and fills it in the order that was asked for. The data carry their identity: sample i of epoch
- * e has the label i * STAND_IN_EPOCHS + e, and each of its pixels is the low byte of that number plus the pixel's place.
- * It can be told to misbehave. */
+ * ring with proto/ring.h, and fills it in the order that was asked for. The data carry their identity: sample i of
+ * epoch e has the label i * STAND_IN_EPOCHS + e, and each of its pixels is the low byte of that number plus the pixel's
+ * place. It can be told to misbehave. */
 #pragma once
 
 #include <stdatomic.h>
@@ -13,8 +13,8 @@
 #include "proto/layout.h"
 
 #define STAND_IN_EPOCHS 1000
-#define STAND_IN_PIXELS 12      /* bytes a sample, shape [3, 4] */
-#define STAND_IN_ROW 40         /* bytes from one sample's pixels to the next: there is padding */
+#define STAND_IN_PIXELS 12 /* bytes a sample, shape [3, 4] */
+#define STAND_IN_ROW    40 /* bytes from one sample's pixels to the next: there is padding */
 
 /* How it behaves; zero is well. Set before stand_in_start(), but for what is atomic. */
 struct stand_in_manners {
@@ -31,12 +31,13 @@ struct stand_in_manners {
         uint32_t pause_us;        /* before each batch */
         uint32_t false_slot;      /* publishes everything as lying in this slot; 0: the truth */
         bool ragged;
-        bool unsealed;            /* hands out memory that could shrink */
-        bool short_payload;       /* whose file is shorter than promised */
-        bool silent;              /* never answers */
-        void (*spoil)(struct dlp_control *control, struct dlp_slot_record *record, uint32_t idx_slot); /* before publishing */
+        bool unsealed;      /* hands out memory that could shrink */
+        bool short_payload; /* whose file is shorter than promised */
+        bool silent;        /* never answers */
+        void (*spoil)(struct dlp_control *control, struct dlp_slot_record *record,
+                      uint32_t idx_slot); /* before publishing */
 
-        _Atomic uint64_t n_seeks;   /* counted */
+        _Atomic uint64_t n_seeks; /* counted */
         _Atomic uint64_t n_wakes;
         _Atomic uint64_t n_clients; /* connected now */
         _Atomic bool hold;          /* publish nothing as long as this is set */

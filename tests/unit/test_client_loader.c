@@ -8,7 +8,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
+#include <sys/mman.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -103,7 +103,7 @@ static void check_epoch(struct dlc_loader *loader, uint64_t epoch) {
         check_end(loader);
 }
 
-/* ---- what is handed out -------------------------------------------------------------------------------------------- */
+/* ---- what is handed out ---------------------------------------------------------------------------------------- */
 
 START_TEST(a_rank_gets_its_samples_in_order_and_to_the_byte) {
         struct stand_in_manners manners = { .n_samples = 103 };
@@ -305,10 +305,12 @@ START_TEST(ragged_samples_lie_where_their_places_say) {
 }
 END_TEST
 
-/* ---- holding and giving back --------------------------------------------------------------------------------------- */
+/* ---- holding and giving back ----------------------------------------------------------------------------------- */
 
 START_TEST(held_batches_stay_and_go_back_in_any_order) {
-        enum { DEPTH = 5 };
+        enum {
+                DEPTH = 5
+        };
         struct stand_in_manners manners = { .n_samples = 400, .n_slots = DEPTH };
         struct stand_in *stand_in = stand_in_start(&manners);
         struct dlc_options options = options_for(stand_in, 2);
@@ -417,7 +419,7 @@ START_TEST(another_thread_may_release_while_one_waits) {
 }
 END_TEST
 
-/* ---- waiting ------------------------------------------------------------------------------------------------------- */
+/* ---- waiting --------------------------------------------------------------------------------------------------- */
 
 START_TEST(a_slow_daemon_wakes_a_sleeping_client) {
         struct stand_in_manners manners = { .n_samples = 60, .pause_us = 2000 };
@@ -508,7 +510,7 @@ START_TEST(a_signal_ends_a_wait_and_nothing_is_lost) {
 }
 END_TEST
 
-/* ---- when it goes wrong -------------------------------------------------------------------------------------------- */
+/* ---- when it goes wrong ---------------------------------------------------------------------------------------- */
 
 START_TEST(what_was_ready_outlives_the_daemon) {
         struct stand_in_manners manners = { .n_samples = 100, .n_slots = 4 };
@@ -559,8 +561,27 @@ START_TEST(a_daemon_that_dies_ends_a_wait) {
 }
 END_TEST
 
+/* The end of the connection and the last batch come at the same moment: whichever is seen first, the batch counts. */
+START_TEST(a_batch_published_with_the_last_breath_arrives) {
+        for (int i = 0; i < 200; i++) {
+                struct stand_in_manners manners = { .n_samples = 100, .close_at = 2, .pause_us = i % 20 };
+                struct stand_in *stand_in = stand_in_start(&manners);
+                struct dlc_options options = options_for(stand_in, 2);
+                struct dlc_loader *loader = open_loader(&options);
+                const struct dlc_batch *batch;
+
+                check_steps(loader, 0, 0, 2);
+                ck_assert_int_eq(dlc_next(loader, PATIENCE_MS, &batch), -ECONNRESET);
+                dlc_close(loader);
+                stand_in_stop(stand_in);
+        }
+}
+END_TEST
+
 START_TEST(the_daemons_last_words_are_handed_on) {
-        struct stand_in_manners manners = { .n_samples = 100, .close_at = 3, .farewell = "the client scribbles over its page" };
+        struct stand_in_manners manners = { .n_samples = 100,
+                                            .close_at = 3,
+                                            .farewell = "the client scribbles over its page" };
         struct stand_in *stand_in = stand_in_start(&manners);
         struct dlc_options options = options_for(stand_in, 2);
         struct dlc_loader *loader = open_loader(&options);
@@ -648,9 +669,9 @@ static void spoil_errors(struct dlp_control *control, struct dlp_slot_record *re
 }
 
 static void (*const SPOILERS[])(struct dlp_control *, struct dlp_slot_record *, uint32_t) = {
-        spoil_sequence, spoil_step,   spoil_epoch,   spoil_n_samples,       spoil_no_samples, spoil_n_tensors,
-        spoil_n_dims,   spoil_dtype,  spoil_name,    spoil_offset,          spoil_far_offset, spoil_strides,
-        spoil_shape,    spoil_layout, spoil_ragged,  spoil_batch_dimension, spoil_errors,     spoil_negative_stride,
+        spoil_sequence, spoil_step,   spoil_epoch,  spoil_n_samples,       spoil_no_samples, spoil_n_tensors,
+        spoil_n_dims,   spoil_dtype,  spoil_name,   spoil_offset,          spoil_far_offset, spoil_strides,
+        spoil_shape,    spoil_layout, spoil_ragged, spoil_batch_dimension, spoil_errors,     spoil_negative_stride,
 };
 
 START_TEST(a_damaged_record_is_an_error_and_not_a_stray_pointer) {
@@ -691,7 +712,8 @@ static void spoil_place_offset(struct dlp_control *control, struct dlp_slot_reco
 }
 
 START_TEST(a_damaged_place_is_an_error) {
-        struct stand_in_manners manners = { .n_samples = 100, .ragged = true,
+        struct stand_in_manners manners = { .n_samples = 100,
+                                            .ragged = true,
                                             .spoil = _i ? spoil_place : spoil_place_offset };
         struct stand_in *stand_in = stand_in_start(&manners);
         struct dlc_options options = options_for(stand_in, 4);
@@ -704,7 +726,7 @@ START_TEST(a_damaged_place_is_an_error) {
 }
 END_TEST
 
-/* ---- attaching ----------------------------------------------------------------------------------------------------- */
+/* ---- attaching ------------------------------------------------------------------------------------------------- */
 
 static void check_refused(const struct dlc_options *options, int error, const char *part) {
         struct dlc_loader *loader = (struct dlc_loader *)&loader;
@@ -880,17 +902,25 @@ START_TEST(after_a_fork_only_the_parent_uses_the_loader) {
         struct dlc_options options = options_for(stand_in, 4);
         struct dlc_loader *loader = open_loader(&options);
         const struct dlc_batch *held = take(loader), *batch;
+        volatile uint8_t *mine;
         int status;
         pid_t pid = fork();
 
         if (pid == 0) { /* no assertion here: the test's process is the parent */
                 if (dlc_next(loader, -1, &batch) != -ECHILD || !strstr(dlc_error(loader), "fork"))
                         _exit(1);
-                if (dlc_release(loader, held) != -ECHILD || dlc_set_epoch(loader, 3) != -ECHILD || dlc_fd(loader) != -ECHILD)
+                if (dlc_release(loader, held) != -ECHILD || dlc_set_epoch(loader, 3) != -ECHILD ||
+                    dlc_fd(loader) != -ECHILD)
                         _exit(2);
                 if (dlc_epoch_batches(loader) != 25)
                         _exit(3);
+                /* What lies at the batches' address now is the child's own; closing must not take it away. */
+                mine = mmap(dlc_get_info(loader)->memory_base, 4096, PROT_READ | PROT_WRITE,
+                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+                if (mine == MAP_FAILED)
+                        _exit(4);
                 dlc_close(loader);
+                *mine = 1;
                 _exit(0);
         }
         ck_assert_int_eq(waitpid(pid, &status, 0), pid);
@@ -924,7 +954,8 @@ END_TEST
 
 int main(void) {
         Suite *suite = suite_create("client_loader");
-        TCase *batches = tcase_create("batches"), *holding = tcase_create("holding"), *waiting = tcase_create("waiting");
+        TCase *batches = tcase_create("batches"), *holding = tcase_create("holding"),
+              *waiting = tcase_create("waiting");
         TCase *failing = tcase_create("failing"), *attaching = tcase_create("attaching");
         TCase *all[] = { batches, holding, waiting, failing, attaching };
         SRunner *runner = srunner_create(suite);
@@ -949,6 +980,7 @@ int main(void) {
         tcase_add_test(waiting, a_signal_ends_a_wait_and_nothing_is_lost);
         tcase_add_test(failing, what_was_ready_outlives_the_daemon);
         tcase_add_test(failing, a_daemon_that_dies_ends_a_wait);
+        tcase_add_test(failing, a_batch_published_with_the_last_breath_arrives);
         tcase_add_test(failing, the_daemons_last_words_are_handed_on);
         tcase_add_test(failing, a_failed_job_stays_failed);
         tcase_add_loop_test(failing, a_damaged_record_is_an_error_and_not_a_stray_pointer, 0,

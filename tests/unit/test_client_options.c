@@ -16,9 +16,10 @@
 #include "tests/support/stand_in.h"
 
 static const char *const VARIABLES[] = {
-        "RANK", "WORLD_SIZE", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "PMI_RANK", "PMI_SIZE", "SLURM_PROCID",
-        "SLURM_NTASKS", "SLURM_JOB_ID", "SLURM_STEP_ID", "TORCHELASTIC_RUN_ID", "OMPI_MCA_ess_base_jobid",
-        "PMIX_NAMESPACE", "MASTER_ADDR", "MASTER_PORT", "DATALOADERD_SOCKET",
+        "RANK",           "WORLD_SIZE",    "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE",
+        "PMI_RANK",       "PMI_SIZE",      "SLURM_PROCID",         "SLURM_NTASKS",
+        "SLURM_JOB_ID",   "SLURM_STEP_ID", "TORCHELASTIC_RUN_ID",  "OMPI_MCA_ess_base_jobid",
+        "PMIX_NAMESPACE", "MASTER_ADDR",   "MASTER_PORT",          "DATALOADERD_SOCKET",
 };
 
 static void clear_environment(void) {
@@ -44,7 +45,7 @@ static void set_environment(const char *assignments) {
 
 static const struct {
         const char *environment;
-        int rank, world;         /* of the options */
+        int rank, world; /* of the options */
         int expected_rank, expected_world;
 } RANKS[] = {
         { "", -1, -1, 0, 1 },
@@ -95,7 +96,8 @@ START_TEST(garbage_in_the_environment_is_named) {
 
         set_environment(BAD_RANKS[_i].environment);
         ck_assert_int_eq(dli_environment_rank(-1, -1, &reason, &rank, &world), -EINVAL);
-        ck_assert_msg(strstr(reason.text, BAD_RANKS[_i].part) != NULL, "\"%s\" is not in \"%s\"", BAD_RANKS[_i].part, reason.text);
+        ck_assert_msg(strstr(reason.text, BAD_RANKS[_i].part) != NULL, "\"%s\" is not in \"%s\"", BAD_RANKS[_i].part,
+                      reason.text);
         ck_assert_int_eq(rank, -9);
 }
 END_TEST
@@ -168,7 +170,7 @@ START_TEST(a_run_name_of_any_length_is_no_trouble) {
 }
 END_TEST
 
-/* ---- options ------------------------------------------------------------------------------------------------------- */
+/* ---- options --------------------------------------------------------------------------------------------------- */
 
 static void check_refused(const struct dlc_options *options, int error, const char *part) {
         struct dlc_loader *loader = NULL;
@@ -194,9 +196,9 @@ START_TEST(each_option_out_of_range_is_named_with_what_is_allowed) {
         clear_environment();
         memset(long_text, 'x', sizeof(long_text) - 1);
         long_text[sizeof(long_text) - 1] = '\0';
-#define REFUSED(field, value, part)          \
-        options = good_options();            \
-        options.field = value;               \
+#define REFUSED(field, value, part)                                                                                    \
+        options = good_options();                                                                                      \
+        options.field = value;                                                                                         \
         check_refused(&options, -EINVAL, part)
         REFUSED(dataset, NULL, "dataset: not set");
         REFUSED(dataset, "", "dataset: not set");
@@ -244,7 +246,7 @@ START_TEST(options_of_other_versions_are_understood) {
 }
 END_TEST
 
-/* ---- where the daemon is not --------------------------------------------------------------------------------------- */
+/* ---- where the daemon is not ----------------------------------------------------------------------------------- */
 
 START_TEST(no_daemon_is_told_from_no_permission_and_another_program) {
         char folder[] = "/tmp/dataloaderd-test-XXXXXX", path[64];
@@ -317,7 +319,8 @@ int main(void) {
         int n_failed;
 
         tcase_add_loop_test(environment, rank_and_world_come_from_the_launcher, 0, sizeof(RANKS) / sizeof(RANKS[0]));
-        tcase_add_loop_test(environment, garbage_in_the_environment_is_named, 0, sizeof(BAD_RANKS) / sizeof(BAD_RANKS[0]));
+        tcase_add_loop_test(environment, garbage_in_the_environment_is_named, 0,
+                            sizeof(BAD_RANKS) / sizeof(BAD_RANKS[0]));
         tcase_add_loop_test(environment, a_job_is_called_as_its_run, 0, sizeof(JOBS) / sizeof(JOBS[0]));
         tcase_add_test(environment, ranks_without_a_name_are_refused);
         tcase_add_test(environment, a_run_name_of_any_length_is_no_trouble);

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -280,6 +281,42 @@ START_TEST(a_rank_may_leave_while_its_samples_are_under_way) {
                 }
         }
         rank_leave(&staying);
+        serving_stop(&serving);
+}
+END_TEST
+
+static void *touch_main(void *userdata) {
+        struct rank *rank = userdata;
+
+        pipeline_touch_stream(serving.pipeline, rank->stream);
+        return NULL;
+}
+
+/* Its memory is still being touched when it leaves: it goes when that is done. */
+START_TEST(a_rank_may_leave_while_its_memory_is_being_touched) {
+        serving_start(&serving, &(struct serving_options){ .n_samples = 30, .n_classes = 2 });
+        for (uint32_t i = 0; i < 60; i++) {
+                struct taken taken;
+                struct rank rank;
+                pthread_t thread;
+
+                ck_assert_int_eq(rank_make(&rank, &serving,
+                                           &(struct rank_options){ .world = 1,
+                                                                   .batch_size = 4,
+                                                                   .n_slots = 64,
+                                                                   .pipeline = "resize(256) center_crop(224)" },
+                                           NULL),
+                                 0);
+                pipeline_add(serving.pipeline, rank.stream);
+                ck_assert_int_eq(pthread_create(&thread, NULL, touch_main, &rank), 0);
+                for (uint32_t n = 0; n < i % 3; n++) {
+                        ck_assert(rank_next(&rank, SOON_MS, &taken));
+                        ck_assert_uint_eq(taken.record->step, n);
+                        rank_release(&rank, &taken);
+                }
+                rank_leave(&rank);
+                pthread_join(thread, NULL);
+        }
         serving_stop(&serving);
 }
 END_TEST
@@ -766,6 +803,7 @@ int main(void) {
         tcase_add_test(life, a_seek_behind_the_end_gives_nothing_until_the_next_seek);
         tcase_add_test(life, a_draining_stream_begins_no_batch);
         tcase_add_loop_test(life, a_rank_may_leave_while_its_samples_are_under_way, 0, 2);
+        tcase_add_test(life, a_rank_may_leave_while_its_memory_is_being_touched);
         tcase_add_test(life, hundreds_of_epochs_leave_no_more_memory_in_use);
         tcase_add_test(life, a_rank_that_runs_goes_on_when_all_memory_is_taken);
         tcase_add_test(life, a_ring_that_does_not_fit_is_refused_and_leaves_nothing);

@@ -18,7 +18,7 @@
 #include "proto/layout.h"
 #include "proto/ring.h"
 
-/* ---- layout -------------------------------------------------------------------------------------------------------- */
+/* ---- layout ---------------------------------------------------------------------------------------------------- */
 
 static struct dlp_control *make_control(const struct dlp_geometry *geometry, uint64_t *ret_control_bytes,
                                         uint64_t *ret_payload_bytes) {
@@ -99,14 +99,16 @@ START_TEST(no_damaged_header_is_taken_for_a_ring) {
         struct dlp_control *control = make_control(&GEOMETRIES[2], &control_bytes, &payload_bytes), good = *control;
         uint8_t *bytes = (uint8_t *)control;
         const size_t generation = offsetof(struct dlp_control, generation);
+        const size_t end = offsetof(struct dlp_control, errors_offset) + sizeof(control->errors_offset);
 
         /* Any bit of the constant part, but those of the generation, which may be anything. */
-        for (size_t i = 0; i < offsetof(struct dlp_control, queue); i++)
+        for (size_t i = 0; i < end; i++)
                 for (int bit = 0; bit < 8; bit++) {
                         if (i >= generation && i < generation + sizeof(control->generation))
                                 continue;
                         bytes[i] ^= (uint8_t)(1u << bit);
-                        ck_assert_msg(dlp_layout_check(control, control_bytes, payload_bytes) < 0, "byte %zu bit %d", i, bit);
+                        ck_assert_msg(dlp_layout_check(control, control_bytes, payload_bytes) < 0, "byte %zu bit %d", i,
+                                      bit);
                         *control = good;
                 }
         control->layout_version = DLP_LAYOUT_VERSION + 1;
@@ -132,7 +134,7 @@ START_TEST(dtypes_have_names_and_sizes) {
 }
 END_TEST
 
-/* ---- packets ------------------------------------------------------------------------------------------------------- */
+/* ---- packets --------------------------------------------------------------------------------------------------- */
 
 struct pair {
         int ends[2];
@@ -165,7 +167,8 @@ START_TEST(packets_arrive_whole_and_apart) {
                 ck_assert_uint_eq(received[0], i + 1);
                 ck_assert_uint_eq(received[sizes[i] - 1], i + 1);
         }
-        ck_assert_int_eq(dlp_frame_receive(pair.ends[1], received, sizeof(received), NULL, 0, NULL, MSG_DONTWAIT), -EAGAIN);
+        ck_assert_int_eq(dlp_frame_receive(pair.ends[1], received, sizeof(received), NULL, 0, NULL, MSG_DONTWAIT),
+                         -EAGAIN);
         close(pair.ends[0]);
         pair.ends[0] = dup(0);
         ck_assert_int_eq(dlp_frame_receive(pair.ends[1], received, sizeof(received), NULL, 0, NULL, 0), 0);
@@ -251,7 +254,7 @@ START_TEST(messages_survive_the_way_and_are_no_wake_ups) {
 
         request.protocol = DLP_PROTOCOL_VERSION;
         request.id = UINT64_MAX;
-        request.client = (char *)(uintptr_t)"test";
+        request.client = (char *)(uintptr_t) "test";
         request.body_case = DLP__REQUEST__BODY_SEEK;
         request.seek = &seek;
         seek.epoch = DLP_EPOCH_MAX;
@@ -294,7 +297,7 @@ START_TEST(socket_paths_have_a_limit) {
 }
 END_TEST
 
-/* ---- the ring ------------------------------------------------------------------------------------------------------ */
+/* ---- the ring -------------------------------------------------------------------------------------------------- */
 
 /* A ring in one mapping, with a thread on each side of it. Sleeping goes through eventfds, as it goes through socket
  * and eventfd between processes. */
@@ -305,7 +308,7 @@ struct ring {
         uint64_t control_bytes, payload_bytes;
         int wake, event;
         uint64_t n_batches;
-        uint32_t max_held;      /* by the consumer at a time */
+        uint32_t max_held; /* by the consumer at a time */
         unsigned seed;
         uint64_t n_wakes, n_events; /* of the producer's and the consumer's own side */
 };
@@ -453,12 +456,15 @@ static void hand_over(uint32_t n_slots, uint32_t max_held, uint64_t n_batches) {
         ring_free(&ring);
 }
 
-/* Each depth is another balance of sleeping producers and sleeping consumers. A lost wake-up would hang: Check ends it. */
+/* Each depth is another balance of sleeping producers and sleeping consumers. A lost wake-up would hang: Check ends it.
+ */
 START_TEST(batches_change_hands_without_loss_in_any_order_of_release) {
         static const struct {
                 uint32_t depth;
                 uint64_t n_batches; /* in a shallow ring each hand-over is a switch between threads */
-        } runs[] = { { 1, 20000 }, { 2, 20000 }, { 3, 20000 }, { 4, 50000 }, { 16, 300000 }, { DLP_SLOTS_MAX, 1000000 } };
+        } runs[] = {
+                { 1, 20000 }, { 2, 20000 }, { 3, 20000 }, { 4, 50000 }, { 16, 300000 }, { DLP_SLOTS_MAX, 1000000 }
+        };
         uint64_t n_batches = runs[_i].n_batches;
 
 #ifdef __SANITIZE_THREAD__
@@ -517,7 +523,8 @@ int main(void) {
         SRunner *runner = srunner_create(suite);
         int n_failed;
 
-        tcase_add_loop_test(layout, each_part_of_a_ring_has_its_own_place, 0, sizeof(GEOMETRIES) / sizeof(GEOMETRIES[0]));
+        tcase_add_loop_test(layout, each_part_of_a_ring_has_its_own_place, 0,
+                            sizeof(GEOMETRIES) / sizeof(GEOMETRIES[0]));
         tcase_add_test(layout, a_ring_of_more_than_the_largest_is_refused);
         tcase_add_test(layout, no_damaged_header_is_taken_for_a_ring);
         tcase_add_test(layout, dtypes_have_names_and_sizes);

@@ -211,8 +211,13 @@ START_TEST(people_see_what_became_of_the_slots) {
 
         for (uint32_t i = 0; i < 4; i++)
                 slots[i] = take(ring);
-        for (uint32_t i = 0; i < 3; i++)
+        ring_count(ring, &counts);
+        ck_assert_uint_eq(counts.epoch + counts.step, 0);
+        for (uint32_t i = 0; i < 3; i++) {
+                slots[i]->record->epoch = 100 + i;
+                slots[i]->record->step = 200 + i;
                 ring_complete(ring, slots[i]);
+        }
         dlp_ring_take(ring->page, 0);
         dlp_ring_take(ring->page, 1);
         release(ring, slots[0]);
@@ -221,6 +226,12 @@ START_TEST(people_see_what_became_of_the_slots) {
         ck_assert_uint_eq(counts.n_ready, 1);
         ck_assert_uint_eq(counts.n_leased, 1);
         ck_assert_uint_eq(counts.n_released, 1);
+        ck_assert_uint_eq(counts.epoch, 102);
+        ck_assert_uint_eq(counts.step, 202);
+        dlp_ring_take(ring->page, 2); /* it has them all: then the last one is the best that is known */
+        ring_count(ring, &counts);
+        ck_assert_uint_eq(counts.n_ready, 0);
+        ck_assert_uint_eq(counts.step, 202);
 
         atomic_store(&ring->page->n_taken, UINT64_MAX); /* whatever a client claims, the sum stays */
         ring_count(ring, &counts);

@@ -67,7 +67,7 @@ START_TEST(what_is_written_is_what_is_in_force) {
         int r;
 
         tree_make(&tree);
-        r = read_config("# a comment\nworkers = 3\nmemory_limit = \"1.5GiB\"\nslots = 64\nreader = threads\n"
+        r = read_config("# a comment\nworkers = 3\nmemory_limit = \"1536MiB\"\nslots = 64\nreader = threads\n"
                         "socket = \"/tmp/a.sock\"\nlog_level = \"debug\"\n"
                         "dataset \"a\" {\n path = \"/data/a\"\n}\n"
                         "dataset \"b c\" { path = \"/data/b\" format = \"imagefolder\" }\n",
@@ -120,12 +120,12 @@ static const struct {
 } MISTAKES[] = {
         { "workers = 4097", { "workers", "4097", "0 to 4096" } },
         { "workers = -1", { "workers", "-1", "0 to 4096" } },
-        { "workers = +1", { "workers", "+1", "0 to 4096" } },
+        { "workers = \"+1\"", { "workers", "+1", "0 to 4096" } },
         { "workers = two", { "workers", "two", "0 to 4096" } },
         { "workers = 0x10", { "workers", "0x10", "0 to 4096" } },
         { "workers = \"\"", { "workers", "0 to 4096" } },
         { "workers = 99999999999999999999999", { "workers", "0 to 4096" } },
-        { "workers = { 1, 2 }", { "workers" } },
+        { "workers = { 1, 2 }", { "{" } },
         { "slots = 1", { "slots", "2 to 64" } },
         { "slots = 65", { "slots", "2 to 64" } },
         { "read_depth = 0", { "read_depth", "1 to 1024" } },
@@ -170,6 +170,46 @@ START_TEST(each_mistake_is_refused_with_file_line_key_and_what_is_allowed) {
         for (size_t i = 0; i < 3 && MISTAKES[_i].says[i]; i++)
                 ck_assert_msg(strstr(why.text, MISTAKES[_i].says[i]) != NULL, "%s: no \"%s\" in: %s", MISTAKES[_i].line,
                               MISTAKES[_i].says[i], why.text);
+        tree_remove(&tree);
+}
+END_TEST
+
+/* Comments of each kind, and what only looks like one. */
+START_TEST(lines_are_counted_as_an_editor_counts_them) {
+        static const struct {
+                const char *before;
+                int line;
+        } TEXTS[] = {
+                { "", 1 },
+                { "# one\n# two\n#\n\n# five\n", 6 },
+                { "// one\n  // two\n", 3 },
+                { "/* one\n two\n*/\n", 4 },
+                { "workers = 2 # it's one\n", 2 },
+                { "socket = \"/a # no \\\" comment\" // one\n", 2 },
+                { "socket = '/a // no comment'\n", 2 },
+                { "socket = \"/a/* no comment\"\nindex_dir = \"*/ nor here\"\n", 3 },
+                { "index_dir = /a//b\n", 2 },
+                { "dataset \"a\" { # one\n  path = \"/a\" # two\n} # three\n", 4 },
+        };
+        struct settings settings;
+        char text[512], where[160];
+        struct why why;
+
+        tree_make(&tree);
+        for (size_t i = 0; i < ARRAY_LENGTH(TEXTS); i++) {
+                snprintf(text, sizeof(text), "%sslots = 1000\n", TEXTS[i].before);
+                ck_assert_int_eq(read_config(text, &settings, &why), -EINVAL);
+                snprintf(where, sizeof(where), "%s:%d: slots: ", path_of("test.conf"), TEXTS[i].line);
+                ck_assert_msg(strncmp(why.text, where, strlen(where)) == 0, "%zu: %s", i, why.text);
+
+                if (read_config(TEXTS[i].before, &settings, &why) < 0)
+                        ck_abort_msg("%zu: %s", i, why.text);
+                if (strstr(TEXTS[i].before, "socket"))
+                        ck_assert_ptr_nonnull(strstr(settings.socket, "no"));
+                settings_fini(&settings);
+        }
+        ck_assert_int_lt(read_config("workers = 2\n/* never closed\nslots = 3\n", &settings, &why), 0);
+        ck_assert_ptr_nonnull(strstr(why.text, "'*/' is missing"));
         tree_remove(&tree);
 }
 END_TEST
@@ -268,6 +308,7 @@ int main(void) {
         tcase_add_test(settings, each_value_can_be_written_and_read_back);
         tcase_add_loop_test(settings, each_mistake_is_refused_with_file_line_key_and_what_is_allowed, 0,
                             (int)ARRAY_LENGTH(MISTAKES));
+        tcase_add_test(settings, lines_are_counted_as_an_editor_counts_them);
         tcase_add_test(settings, what_is_no_readable_file_is_refused_by_its_name);
         suite_add_tcase(suite, settings);
         tcase_add_test(sockets, the_socket_file_goes_at_the_end_whatever_became_of_the_settings);
