@@ -111,7 +111,7 @@ struct dlp_control {
 
 /* Page 0 of the payload: all that a client can say without a system call. */
 struct dlp_client_page {
-        _Alignas(DLP_CACHE_LINE) _Atomic uint32_t waiting; /* 1: wake me when something is published */
+        _Alignas(DLP_CACHE_LINE) _Atomic uint32_t waiting; /* enum dlp_wake: how to tell me of the next batch */
         _Alignas(DLP_CACHE_LINE) _Atomic uint64_t n_taken; /* sequences below it have been leased; for people only */
         _Alignas(DLP_CACHE_LINE) _Atomic uint64_t released[DLP_SLOTS_MAX]; /* slot i: 1 + the sequence given back last */
 };

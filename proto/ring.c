@@ -1,16 +1,37 @@
 #include "proto/ring.h"
 
 #include <errno.h>
+#include <limits.h>
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
 
-bool dlp_ring_publish(struct dlp_control *control, struct dlp_client_page *page, uint64_t sequence, uint32_t idx_slot) {
+/* Not _PRIVATE: two processes map the word, and the client's mapping is read-only. */
+static long futex(const _Atomic uint64_t *word, int operation, uint32_t value, const struct timespec *timeout) {
+        return syscall(SYS_futex, word, operation, value, timeout, NULL, 0);
+}
+
+enum dlp_wake dlp_ring_publish(struct dlp_control *control, struct dlp_client_page *page, uint64_t sequence, uint32_t idx_slot) {
         control->queue[sequence % control->n_slots] = idx_slot;
         atomic_store_explicit(&control->n_published, sequence + 1, memory_order_release);
         atomic_thread_fence(memory_order_seq_cst); /* pairs with dlp_ring_wait_begin() */
 
         /* Looked at before it is taken: an exchange each time would pull the line away from the client. */
         if (!atomic_load_explicit(&page->waiting, memory_order_relaxed))
-                return false;
-        return atomic_exchange_explicit(&page->waiting, 0, memory_order_relaxed) != 0;
+                return DLP_WAKE_NOBODY;
+        switch (atomic_exchange_explicit(&page->waiting, 0, memory_order_relaxed)) {
+        case DLP_WAKE_NOBODY:
+                return DLP_WAKE_NOBODY;
+        case DLP_WAKE_FUTEX:
+                return DLP_WAKE_FUTEX;
+        default:
+                return DLP_WAKE_PACKET;
+        }
+}
+
+void dlp_ring_wake(struct dlp_control *control) {
+        futex(&control->n_published, FUTEX_WAKE, INT_MAX, NULL);
 }
 
 int dlp_ring_released(const struct dlp_client_page *page, uint32_t idx_slot, uint64_t word_before, uint64_t sequence) {
@@ -48,14 +69,31 @@ void dlp_ring_take(struct dlp_client_page *page, uint64_t sequence) {
         atomic_store_explicit(&page->n_taken, sequence + 1, memory_order_relaxed);
 }
 
+int dlp_ring_sleep(const struct dlp_control *control, struct dlp_client_page *page, uint64_t sequence, uint64_t timeout_ns) {
+        struct timespec timeout = { .tv_nsec = (long)timeout_ns };
+        int error = 0;
+
+        atomic_store_explicit(&page->waiting, DLP_WAKE_FUTEX, memory_order_relaxed);
+        atomic_thread_fence(memory_order_seq_cst); /* pairs with dlp_ring_publish() */
+        /* While `sequence` is not there, n_published is exactly it: the kernel compares its low (first) half, so that a
+         * publishing between our look and our sleep is not missed. */
+        if (!dlp_ring_ready(control, sequence) &&
+            futex(&control->n_published, FUTEX_WAIT, (uint32_t)sequence, &timeout) < 0)
+                error = errno;
+        atomic_store_explicit(&page->waiting, DLP_WAKE_NOBODY, memory_order_relaxed);
+        if (dlp_ring_ready(control, sequence))
+                return 1;
+        return error == EINTR ? -EINTR : 0;
+}
+
 bool dlp_ring_wait_begin(const struct dlp_control *control, struct dlp_client_page *page, uint64_t sequence) {
-        atomic_store_explicit(&page->waiting, 1, memory_order_relaxed);
+        atomic_store_explicit(&page->waiting, DLP_WAKE_PACKET, memory_order_relaxed);
         atomic_thread_fence(memory_order_seq_cst); /* pairs with dlp_ring_publish() */
         return !dlp_ring_ready(control, sequence);
 }
 
 void dlp_ring_wait_end(struct dlp_client_page *page) {
-        atomic_store_explicit(&page->waiting, 0, memory_order_relaxed);
+        atomic_store_explicit(&page->waiting, DLP_WAKE_NOBODY, memory_order_relaxed);
 }
 
 bool dlp_ring_release(const struct dlp_control *control, struct dlp_client_page *page, uint64_t sequence, uint32_t idx_slot) {
