@@ -1,7 +1,8 @@
 /* Taking batches and giving them back: what a training loop does all day.
  *
- * A batch that is ready is taken without a system call. Otherwise the client raises its flag, looks once more (memory
- * orders: proto/ring.h) and sleeps on the socket, where a wake-up, the daemon's end and its last words all arrive. */
+ * A batch that is ready is taken without a system call. Otherwise the client says how it wants to be woken, looks once
+ * more (memory orders: proto/ring.h) and sleeps on the ring's futex; or, if it is asked not to block, leaves the caller to
+ * poll the socket, where wake-ups, the daemon's end and its last words arrive. */
 
 #include <errno.h>
 #include <string.h>
@@ -11,6 +12,7 @@
 #include "client/lib/loader.h"
 #include "proto/ring.h"
 
+#define SLICE_NS 100000000u /* how late a sleeper may learn of the daemon's death */
 #define PASSED_OVER 1   /* the batch was left over from before a seek */
 #define AHEAD_BYTES 512 /* of the next batch's sample records; the processor sees where that leads */
 
@@ -39,27 +41,23 @@ static int unless_ready(struct dlc_loader *loader, int error) {
         return error == -ECONNRESET ? dli_loader_fail(loader, error) : error;
 }
 
+/* Sleeps in slices: the futex does not tell of the daemon's death, the socket does. */
 static int sleep_until_ready(struct dlc_loader *loader, int timeout_ms, uint64_t deadline_ns) {
-        int r = 0;
+        for (;;) {
+                uint64_t now = deadline_ns == DLI_NEVER ? 0 : dli_now_ns();
+                uint64_t left = deadline_ns > now ? deadline_ns - now : 0;
+                int r = dlp_ring_sleep(loader->control, loader->page, loader->sequence, left < SLICE_NS ? left : SLICE_NS);
 
-        while (dlp_ring_wait_begin(loader->control, loader->page, loader->sequence)) {
-                if (timeout_ms == 0)
-                        return -EAGAIN; /* the flag stays up: the caller polls the socket */
-                r = dli_connection_wait(&loader->connection, deadline_ns);
-                if (r == 0)
-                        r = dli_reason_set(&loader->reason, -ETIMEDOUT, "no batch within %d ms", timeout_ms);
-                else if (r < 0)
-                        dli_reason_set(&loader->reason, r, "interrupted while waiting for a batch");
-                /* The wake-up itself is left for the next wait to take in: it would cost this batch a microsecond. */
-                else if (dlp_ring_ready(loader->control, loader->sequence))
-                        r = 0;
-                else
-                        r = dli_connection_drain(&loader->connection, &loader->reason);
+                if (r > 0)
+                        return 0;
                 if (r < 0)
-                        break;
+                        return dli_reason_set(&loader->reason, r, "interrupted while waiting for a batch");
+                r = dli_connection_drain(&loader->connection, &loader->reason);
+                if (r < 0)
+                        return unless_ready(loader, r);
+                if (left <= SLICE_NS && deadline_ns != DLI_NEVER && dli_now_ns() >= deadline_ns)
+                        return dli_reason_set(&loader->reason, -ETIMEDOUT, "no batch within %d ms", timeout_ms);
         }
-        dlp_ring_wait_end(loader->page);
-        return r < 0 ? unless_ready(loader, r) : 0;
 }
 
 static int wait_for_batch(struct dlc_loader *loader, int timeout_ms, uint64_t *deadline_ns) {
@@ -75,6 +73,8 @@ static int wait_for_batch(struct dlc_loader *loader, int timeout_ms, uint64_t *d
         r = dli_connection_drain(&loader->connection, &loader->reason);
         if (r < 0)
                 return unless_ready(loader, r);
+        if (timeout_ms == 0) /* the flag stays up: the caller polls the socket */
+                return dlp_ring_wait_begin(loader->control, loader->page, loader->sequence) ? -EAGAIN : 0;
         if (*deadline_ns == 0)
                 *deadline_ns = dli_deadline(timeout_ms);
         return sleep_until_ready(loader, timeout_ms, *deadline_ns);

@@ -224,7 +224,7 @@ static int start_pipeline(struct daemon *daemon, struct why *why) {
         if (r < 0)
                 return r;
         report = pipeline_reader_report(daemon->pipeline);
-        if (report->backend_why.text[0])
+        if (report->backend_why.text[0] && strcmp(settings->reader, "threads") != 0)
                 log_warning("reader", "%s; reading with %u threads instead", report->backend_why.text, report->n_threads);
         if (report->buffers_why.text[0])
                 log_info("reader", "buffers are not registered with the kernel: %s; reading into plain memory",

@@ -223,12 +223,12 @@ int pipeline_stop(struct pipeline *pipeline) {
         for (uint32_t i = 0; i < pipeline->n_workers_started; i++)
                 worker_stop(&pipeline->workers[i]);
         free(pipeline->workers);
+        if (pipeline->tables) /* before the planner, whom its thread wakes */
+                order_tables_free(pipeline->tables);
         if (pipeline->planner_started)
                 planner_stop(&pipeline->planner);
         if (pipeline->reader && reader_stop(pipeline->reader) < 0)
                 return -ETIMEDOUT;
-        if (pipeline->tables)
-                order_tables_free(pipeline->tables);
         if (pipeline->ready_made)
                 work_queue_fini(&pipeline->ready);
         free(pipeline->tasks);

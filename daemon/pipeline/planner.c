@@ -386,7 +386,9 @@ static void stream_apply(struct planner *planner, struct stream *stream, uint32_
 
         if (commands & STREAM_ADD) {
                 TAILQ_INSERT_TAIL(&planner->streams, stream, entry);
-                epoll_ctl(planner->epoll_fd, EPOLL_CTL_ADD, stream->release_fd, &event);
+                /* Without it a full ring would never be looked at again: better no job than one that hangs. */
+                if (epoll_ctl(planner->epoll_fd, EPOLL_CTL_ADD, stream->release_fd, &event) < 0)
+                        job_fail(stream->job, "the daemon cannot watch another ring (out of memory, or fs.epoll limits)");
         }
         if (commands & STREAM_SEEK) {
                 if (stream->batch) {

@@ -184,7 +184,7 @@ static struct slot *slot_of_sequence(struct ring *ring, uint64_t sequence) {
 }
 
 bool ring_complete(struct ring *ring, struct slot *slot) {
-        bool wake = false;
+        enum dlp_wake wake = DLP_WAKE_NOBODY;
 
         pthread_mutex_lock(&ring->lock);
         assert(slot->state == SLOT_FILLING);
@@ -195,11 +195,14 @@ bool ring_complete(struct ring *ring, struct slot *slot) {
                 next->state = SLOT_READY;
                 ring->last_epoch = next->record->epoch;
                 ring->last_step = next->record->step;
+                /* Of several batches the first takes the flag; the client sees all of them. */
                 wake |= dlp_ring_publish(ring->control, ring->page, next->sequence, next->idx);
                 ring->next_publish++;
         }
         pthread_mutex_unlock(&ring->lock);
-        return wake;
+        if (wake & DLP_WAKE_FUTEX)
+                dlp_ring_wake(ring->control);
+        return wake & DLP_WAKE_PACKET;
 }
 
 int ring_commit(struct ring *ring, struct slot *slot, uint64_t n_bytes, struct why *why) {

@@ -88,7 +88,8 @@ int ring_take(struct ring *ring, struct slot **ret_slot);
 void ring_watch(struct ring *ring, bool watch);
 
 /* The slot's record and payload are complete: publishes it and those behind it that are complete too, as soon as those
- * before it are. Returns true if the client sleeps and must be woken once. Any thread. */
+ * before it are, and wakes a client that sleeps on them. Returns true if it asked for a packet instead: send one. Any
+ * thread. */
 bool ring_complete(struct ring *ring, struct slot *slot);
 
 /* Pays for the first `n_bytes` of a sparse slot before they are written. -ENOMEM with the numbers. Any worker. */

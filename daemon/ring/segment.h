@@ -31,7 +31,7 @@ struct segment {
         uint8_t *base;
         uint64_t n_bytes;   /* of the memfd: with hugetlb more than was asked for */
         uint64_t n_touched; /* bytes from the beginning whose pages are there; constant after segment_init() */
-        char obtained[160]; /* "2 MiB pages (transparent, 38 of 38 MiB), locked, node 0" */
+        char obtained[256]; /* "2 MiB pages (transparent, 38 of 38 MiB), locked, node 0" */
 };
 
 /* Makes, maps and touches the memory. Blocks for the touching: about 0.4 s a GiB with 4 KiB pages and one thread.
