@@ -25,10 +25,15 @@ static uint64_t align_up(uint64_t value, uint64_t alignment) {
         return (value + alignment - 1) / alignment * alignment;
 }
 
+/* Of one slot: whole cache lines, so that two slots' workers do not write to one. */
+static uint64_t columns_bytes(uint32_t batch_size) {
+        return align_up((uint64_t)batch_size * (2 * sizeof(int64_t) + sizeof(int32_t)), DLP_CACHE_LINE);
+}
+
 int dlp_layout_make(const struct dlp_geometry *geometry, struct dlp_control *control, uint64_t *ret_control_bytes,
                     uint64_t *ret_payload_bytes) {
         uint64_t n = (uint64_t)geometry->n_slots * geometry->batch_size; /* both 32 bits */
-        uint64_t slot_bytes, payload_bytes, records, samples, places, errors, end;
+        uint64_t slot_bytes, payload_bytes, records, columns, places, errors, end;
 
         if (geometry->slot_bytes > DLP_PAYLOAD_MAX)
                 return -EOVERFLOW;
@@ -38,8 +43,8 @@ int dlp_layout_make(const struct dlp_geometry *geometry, struct dlp_control *con
                 return -EOVERFLOW;
 
         records = align_up(sizeof(struct dlp_control), DLP_CACHE_LINE);
-        samples = align_up(records + geometry->n_slots * sizeof(struct dlp_slot_record), DLP_CACHE_LINE);
-        places = align_up(samples + n * sizeof(struct dlp_sample_record), DLP_CACHE_LINE);
+        columns = align_up(records + geometry->n_slots * sizeof(struct dlp_slot_record), DLP_CACHE_LINE);
+        places = align_up(columns + geometry->n_slots * columns_bytes(geometry->batch_size), DLP_CACHE_LINE);
         errors = align_up(places + (geometry->ragged ? n * sizeof(struct dlp_place) : 0), DLP_CACHE_LINE);
         end = errors + (uint64_t)geometry->n_slots * DLP_SLOT_ERRORS_MAX * DLP_SLOT_ERROR_BYTES;
 
@@ -54,7 +59,7 @@ int dlp_layout_make(const struct dlp_geometry *geometry, struct dlp_control *con
                 control->slots_offset = DLP_CLIENT_PAGE_BYTES;
                 control->slot_bytes = slot_bytes;
                 control->records_offset = records;
-                control->samples_offset = samples;
+                control->columns_offset = columns;
                 control->places_offset = geometry->ragged ? places : 0;
                 control->errors_offset = errors;
         }
@@ -88,7 +93,7 @@ int dlp_layout_check(const struct dlp_control *control, uint64_t control_bytes, 
         if (r < 0)
                 return -EPROTO;
         if (control->slot_bytes != expected.slot_bytes || control->slots_offset != expected.slots_offset ||
-            control->records_offset != expected.records_offset || control->samples_offset != expected.samples_offset ||
+            control->records_offset != expected.records_offset || control->columns_offset != expected.columns_offset ||
             control->places_offset != expected.places_offset || control->errors_offset != expected.errors_offset ||
             control->control_bytes != expected_control_bytes || control->payload_bytes != expected_payload_bytes ||
             control_bytes < expected_control_bytes || payload_bytes < expected_payload_bytes)
@@ -105,9 +110,15 @@ struct dlp_slot_record *dlp_slot_record(const struct dlp_control *control, uint3
         return at(control, control->records_offset + idx_slot * sizeof(struct dlp_slot_record));
 }
 
-struct dlp_sample_record *dlp_sample_records(const struct dlp_control *control, uint32_t idx_slot) {
-        return at(control, control->samples_offset +
-                                   (uint64_t)idx_slot * control->batch_size * sizeof(struct dlp_sample_record));
+struct dlp_columns dlp_columns(const struct dlp_control *control, uint32_t idx_slot) {
+        uint64_t n = control->batch_size;
+        uint8_t *begin = at(control, control->columns_offset + idx_slot * columns_bytes(control->batch_size));
+
+        return (struct dlp_columns){
+                .indices = (int64_t *)begin,
+                .substitutes = (int64_t *)(begin + n * sizeof(int64_t)),
+                .idx_errors = (int32_t *)(begin + 2 * n * sizeof(int64_t)),
+        };
 }
 
 struct dlp_place *dlp_places(const struct dlp_control *control, uint32_t idx_slot) {

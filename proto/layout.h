@@ -1,7 +1,7 @@
 /* proto/layout.h: what lies where in the two shared memories of a rank.
  *
  * control   written by the daemon alone; the client maps it read-only and the memfd is sealed against its writes
- *           (F_SEAL_FUTURE_WRITE): header, then per slot a slot record, the sample records, the places of ragged samples
+ *           (F_SEAL_FUTURE_WRITE): header, then per slot a slot record, the columns of its samples, the places of ragged samples
  *           and the error texts.
  * payload   belongs to the one rank; both map it read-write, since CUDA registers writable pages only. Page 0 is the
  *           client's page, then come the slots. The daemon never reads a slot back; it reads the client's page, and
@@ -78,11 +78,12 @@ struct dlp_slot_record {
         char text[DLP_TEXT_MAX]; /* DLP_BATCH_FAILED: why */
 };
 
-struct dlp_sample_record {
-        int64_t index;      /* in the dataset, as the order says */
-        int64_t substitute; /* the sample that is served in its place, or -1 */
-        int32_t idx_error;  /* into the slot's error texts, or -1 */
-        uint32_t reserved;
+/* What is known of each sample of a batch: columns of batch_size, so that a client hands them out as they are and touches
+ * no more lines than it needs. Columns of one slot lie one behind the other, those of the next slot behind them. */
+struct dlp_columns {
+        int64_t *indices;     /* in the dataset, as the order says */
+        int64_t *substitutes; /* the sample that is served in its place, or -1 */
+        int32_t *idx_errors;  /* into the slot's error texts, or -1 */
 };
 
 struct dlp_control {
@@ -97,7 +98,7 @@ struct dlp_control {
         uint64_t slots_offset;   /* in payload: slot i at slots_offset + i * slot_bytes */
         uint64_t slot_bytes;     /* multiple of DLP_SLOT_ALIGN */
         uint64_t records_offset; /* in control: n_slots of struct dlp_slot_record */
-        uint64_t samples_offset; /* in control: n_slots * batch_size of struct dlp_sample_record */
+        uint64_t columns_offset; /* in control: n_slots of struct dlp_columns' columns */
         uint64_t places_offset;  /* in control: n_slots * batch_size of struct dlp_place, or 0 if nothing is ragged */
         uint64_t errors_offset;  /* in control: n_slots * DLP_SLOT_ERRORS_MAX texts of DLP_SLOT_ERROR_BYTES */
 
@@ -118,7 +119,6 @@ struct dlp_client_page {
 
 _Static_assert(sizeof(struct dlp_client_page) <= DLP_CLIENT_PAGE_BYTES, "the client's page is one page");
 _Static_assert(sizeof(struct dlp_place) == 16, "packed without holes");
-_Static_assert(sizeof(struct dlp_sample_record) == 24, "packed without holes");
 _Static_assert(sizeof(struct dlp_tensor_record) == 184, "packed without holes");
 _Static_assert(sizeof(struct dlp_slot_record) % 8 == 0, "records follow each other");
 
@@ -147,7 +147,7 @@ int dlp_layout_check(const struct dlp_control *control, uint64_t control_bytes, 
 
 /* Accessors; `control` must have passed dlp_layout_check() (or come from dlp_layout_make()), idx_slot < n_slots. */
 struct dlp_slot_record *dlp_slot_record(const struct dlp_control *control, uint32_t idx_slot);
-struct dlp_sample_record *dlp_sample_records(const struct dlp_control *control, uint32_t idx_slot);
+struct dlp_columns dlp_columns(const struct dlp_control *control, uint32_t idx_slot);
 struct dlp_place *dlp_places(const struct dlp_control *control, uint32_t idx_slot); /* NULL if nothing is ragged */
 char *dlp_error_text(const struct dlp_control *control, uint32_t idx_slot, uint32_t idx_error);
 uint64_t dlp_slot_offset(const struct dlp_control *control, uint32_t idx_slot); /* in the payload */

@@ -69,23 +69,9 @@ static bool fill_tensor(const struct dlc_loader *loader, uint32_t idx_slot, cons
         return dense_fits(record, slot_bytes - record->offset);
 }
 
-static void fill_indices(const struct dlc_loader *loader, uint32_t idx_slot, const struct dlp_slot_record *record,
-                         struct dli_lease *lease) {
-        const struct dlp_sample_record *samples = dlp_sample_records(loader->control, idx_slot);
-
-        for (uint32_t i = 0; i < record->n_samples; i++)
-                lease->indices[i] = samples[i].index;
-        lease->batch.indices = lease->indices;
-        lease->batch.substitutes = NULL;
-        if (record->n_errors == 0)
-                return;
-        for (uint32_t i = 0; i < record->n_samples; i++)
-                lease->substitutes[i] = samples[i].substitute;
-        lease->batch.substitutes = lease->substitutes;
-}
-
 int dli_batch_fill(struct dlc_loader *loader, uint32_t idx_slot, const struct dlp_slot_record *record) {
         struct dli_lease *lease = &loader->leases[idx_slot];
+        struct dlp_columns columns;
 
         if (record->n_samples < 1 || record->n_samples > loader->control->batch_size ||
             record->n_tensors > DLP_TENSORS_MAX || record->n_errors > record->n_samples)
@@ -93,7 +79,10 @@ int dli_batch_fill(struct dlc_loader *loader, uint32_t idx_slot, const struct dl
         for (uint32_t i = 0; i < record->n_tensors; i++)
                 if (!fill_tensor(loader, idx_slot, record, &record->tensors[i], &lease->tensors[i]))
                         return -EPROTO;
-        fill_indices(loader, idx_slot, record, lease);
+        /* Columns are handed out as they lie: the daemon's page is read-only here, and the slot is ours. */
+        columns = dlp_columns(loader->control, idx_slot);
+        lease->batch.indices = columns.indices;
+        lease->batch.substitutes = record->n_errors > 0 ? columns.substitutes : NULL;
 
         lease->batch.epoch = record->epoch;
         lease->batch.step = record->step;

@@ -26,8 +26,6 @@ struct dli_lease {
         uint64_t sequence;
         _Atomic uint32_t held; /* 1: the caller has it. Taken by exchange, so that it is released once only */
         struct dlc_tensor tensors[DLP_TENSORS_MAX];
-        int64_t *indices;     /* batch_size */
-        int64_t *substitutes; /* batch_size */
 };
 
 struct dlc_loader {
@@ -57,7 +55,6 @@ struct dlc_loader {
         struct dli_reason failure;
         struct dlc_info info;
         char *texts[4];      /* owned: what info points to */
-        int64_t *index_room; /* owned: all leases' indices and substitutes */
 };
 
 /* Can this process use the loader? 0, or -ECHILD after a fork. Any thread. */

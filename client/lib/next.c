@@ -14,7 +14,6 @@
 
 #define SLICE_NS 100000000u /* how late a sleeper may learn of the daemon's death */
 #define PASSED_OVER 1   /* the batch was left over from before a seek */
-#define AHEAD_BYTES 512 /* of the next batch's sample records; the processor sees where that leads */
 
 static int damaged(struct dlc_loader *loader, const char *what) {
         dli_reason_set(&loader->reason, -EPROTO, "the ring of the daemon at %s is damaged: %s of batch %llu",
@@ -93,8 +92,7 @@ static int job_failed(struct dlc_loader *loader, const struct dlp_slot_record *r
  * written by another core, and reading it line by line would be most of the next call's time. Only a hint: nothing is
  * believed. */
 static void look_ahead(const struct dlc_loader *loader) {
-        uint64_t n_sample_bytes = loader->info.batch_size * sizeof(struct dlp_sample_record);
-        const uint8_t *record, *lease, *samples;
+        const uint8_t *record, *lease;
         uint32_t idx_slot;
 
         if (!dlp_ring_ready(loader->control, loader->sequence))
@@ -108,9 +106,6 @@ static void look_ahead(const struct dlc_loader *loader) {
         lease = (const uint8_t *)&loader->leases[idx_slot];
         for (size_t i = 0; i < offsetof(struct dli_lease, tensors[2]); i += DLP_CACHE_LINE)
                 __builtin_prefetch(lease + i, 1);
-        samples = (const uint8_t *)dlp_sample_records(loader->control, idx_slot);
-        for (uint64_t i = 0; i < n_sample_bytes && i < AHEAD_BYTES; i += DLP_CACHE_LINE)
-                __builtin_prefetch(samples + i);
 }
 
 /* Takes the published batch `loader->sequence`. 0 with the batch, PASSED_OVER, or a final error. */
@@ -241,16 +236,16 @@ int dlc_release(struct dlc_loader *loader, const struct dlc_batch *batch) {
 
 const char *dlc_sample_error(struct dlc_loader *loader, const struct dlc_batch *batch, uint32_t idx_sample) {
         struct dli_lease *lease = loader && dli_loader_check(loader) == 0 ? find_lease(loader, batch) : NULL;
-        const struct dlp_sample_record *samples;
+        struct dlp_columns columns;
         const char *text;
         int32_t idx_error;
 
         if (!lease || !atomic_load_explicit(&lease->held, memory_order_acquire) || !lease->batch.substitutes ||
             idx_sample >= lease->batch.n_samples)
                 return NULL;
-        samples = dlp_sample_records(loader->control, lease->batch.idx_slot);
-        idx_error = samples[idx_sample].idx_error;
-        if (samples[idx_sample].substitute < 0 || idx_error < 0 || idx_error >= (int32_t)DLP_SLOT_ERRORS_MAX)
+        columns = dlp_columns(loader->control, lease->batch.idx_slot);
+        idx_error = columns.idx_errors[idx_sample];
+        if (columns.substitutes[idx_sample] < 0 || idx_error < 0 || idx_error >= (int32_t)DLP_SLOT_ERRORS_MAX)
                 return NULL;
         text = dlp_error_text(loader->control, lease->batch.idx_slot, (uint32_t)idx_error);
         return memchr(text, '\0', DLP_SLOT_ERROR_BYTES) ? text : NULL;

@@ -52,16 +52,9 @@ int dli_loader_fail(struct dlc_loader *loader, int error) {
 /* ---- opening and closing --------------------------------------------------------------------------------------- */
 
 static int make_leases(struct dlc_loader *loader) {
-        uint32_t n_slots = loader->control->n_slots, batch_size = loader->control->batch_size;
-
-        loader->leases = calloc(n_slots, sizeof(*loader->leases));
-        loader->index_room = calloc((size_t)n_slots * batch_size, 2 * sizeof(*loader->index_room));
-        if (!loader->leases || !loader->index_room)
+        loader->leases = calloc(loader->control->n_slots, sizeof(*loader->leases));
+        if (!loader->leases)
                 return dli_reason_set(&loader->reason, -ENOMEM, "no memory for a loader");
-        for (uint32_t i = 0; i < n_slots; i++) {
-                loader->leases[i].indices = loader->index_room + (size_t)i * 2 * batch_size;
-                loader->leases[i].substitutes = loader->leases[i].indices + batch_size;
-        }
         return 0;
 }
 
@@ -121,7 +114,6 @@ void dlc_close(struct dlc_loader *loader) {
                 return;
         dli_detach(loader);
         free(loader->leases);
-        free(loader->index_room);
         free(loader);
 }
 

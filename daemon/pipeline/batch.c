@@ -192,15 +192,15 @@ static int32_t keep_error(struct batch *batch, const struct why *reason) {
 void batch_served(struct batch *batch, uint32_t idx_sample, uint64_t index, uint64_t candidate, const struct why *reason) {
         struct stream *stream = batch->stream;
         int64_t *labels = (int64_t *)(batch->slot->base + stream->collation.labels_offset);
-        struct dlp_sample_record *sample = &batch->slot->samples[idx_sample];
+        const struct dlp_columns *columns = &batch->slot->columns;
 
         labels[idx_sample] = index_label(dataset_index(stream->dataset->dataset), candidate);
-        sample->index = (int64_t)index;
-        sample->substitute = -1;
-        sample->idx_error = -1;
+        columns->indices[idx_sample] = (int64_t)index;
+        columns->substitutes[idx_sample] = -1;
+        columns->idx_errors[idx_sample] = -1;
         if (reason->text[0]) {
-                sample->substitute = (int64_t)candidate;
-                sample->idx_error = keep_error(batch, reason);
+                columns->substitutes[idx_sample] = (int64_t)candidate;
+                columns->idx_errors[idx_sample] = keep_error(batch, reason);
                 atomic_fetch_add_explicit(&stream->n_substituted, 1, memory_order_relaxed);
         }
 }

@@ -36,7 +36,7 @@ struct slot {
         uint64_t word_before;    /* what the client's word for this slot held when it was taken */
         uint8_t *base;           /* slot_bytes of payload */
         struct dlp_slot_record *record;
-        struct dlp_sample_record *samples;
+        struct dlp_columns columns;
         struct dlp_place *places; /* NULL unless the geometry is ragged */
         _Atomic uint64_t committed_bytes; /* sparse rings: pages of this slot that were paid for */
 };

@@ -3,14 +3,20 @@
  *   throughput  images/s and CPU seconds per 1,000 images (daemon and client together), after a warm-up
  *   first       milliseconds from dlc_open() to the first batch
  *   ready       nanoseconds of dlc_next() for batches that are ready
- *   wake        microseconds from publishing to the return of a dlc_next() that slept
+ *   wake        microseconds from publishing to the return of a dlc_next() that slept, the worker idle behind it
+ *   wake_busy   the same, the worker going on with the next batch
+ *   floor, floor_busy   the same of a bare futex between two threads: what this machine can do
  *   hold        attaches, fills its ring, prints a line, and stays until its standard input ends (memory is looked at)
  *
  * DATALOADERD_SOCKET, RANK, WORLD_SIZE and BENCH_JOB say where it attaches; the dataset is "photos". */
+#include <linux/futex.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -133,20 +139,17 @@ static void measure_first(void) {
         dlc_close(loader);
 }
 
+/* A ring as trainers have it: full, and all but one of its batches taken in a row. */
 static void measure_ready(void) {
-        enum { SLOTS = 64, ROUNDS = 100 };
-        struct dlc_loader *loader = attach("center_crop(8)", 1, SLOTS);
-        const struct dlc_batch *batches[SLOTS];
-        int n_held;
+        enum { SLOTS = 4, ROUNDS = 400 };
+        struct dlc_loader *loader = attach("center_crop(32)", BATCH, SLOTS);
 
         for (int round = 0; round < ROUNDS; round++) {
-                for (int i = 0; i < SLOTS; i++)
-                        batches[i] = next(loader);
-                for (int i = 0; i < SLOTS; i++)
-                        dlc_release(loader, batches[i]);
-                usleep(round ? 60000 : 500000); /* until the ring is full again */
-                n_held = 0;
-                for (int i = 0; i < SLOTS / 2; i++) {
+                const struct dlc_batch *batches[SLOTS];
+                int n_held = 0;
+
+                usleep(round ? 100000 : 1000000); /* until the ring is full again */
+                for (int i = 0; i < SLOTS - 1; i++) {
                         uint64_t begin, end;
                         int r;
 
@@ -155,8 +158,9 @@ static void measure_ready(void) {
                         end = now_ns();
                         if (r < 0)
                                 break; /* it was not ready: not what is measured */
-                        values[n_values++] = (double)(end - begin);
                         n_held += r == 0;
+                        if (r == 0)
+                                values[n_values++] = (double)(end - begin);
                 }
                 for (int i = 0; i < n_held; i++)
                         dlc_release(loader, batches[i]);
@@ -165,8 +169,10 @@ static void measure_ready(void) {
         dlc_close(loader);
 }
 
-static void measure_wake(int n_batches) {
+/* Holding all slots but one, the worker has nothing to do behind the batch that wakes us; else it goes on decoding. */
+static void measure_wake(int n_batches, int is_busy) {
         struct dlc_loader *loader = attach("random_resized_crop(224) hflip(0.5)", 16, 2);
+        const struct dlc_batch *held = is_busy ? NULL : next(loader);
 
         for (int i = 0; i < n_batches && n_values < SAMPLES_MAX; i++) {
                 uint64_t asked = now_ns(), got;
@@ -175,7 +181,12 @@ static void measure_wake(int n_batches) {
                 got = now_ns();
                 if (batch->ready_ns > asked + 100000) /* asked for long before it was ready: it slept */
                         values[n_values++] = (double)(got - batch->ready_ns) / 1e3;
-                dlc_release(loader, batch);
+                if (held)
+                        dlc_release(loader, held);
+                if (is_busy)
+                        dlc_release(loader, batch);
+                else
+                        held = batch;
         }
         if (n_values == 0) {
                 fprintf(stderr, "consume: never slept\n");
@@ -183,6 +194,44 @@ static void measure_wake(int n_batches) {
         }
         print_quantiles();
         dlc_close(loader);
+}
+
+/* ---- the floor of waking: a bare futex between two threads ----------------------------------------------------------- */
+
+static _Atomic uint32_t floor_word;
+static _Atomic uint64_t floor_sent_ns;
+
+static void *floor_sleeper(void *userdata) {
+        for (int i = 0; i < n_values; i++) {
+                while (atomic_load(&floor_word) == 0)
+                        syscall(SYS_futex, &floor_word, FUTEX_WAIT, 0, NULL, NULL, 0);
+                values[i] = (double)(now_ns() - atomic_load(&floor_sent_ns)) / 1e3;
+                atomic_store(&floor_word, 0);
+        }
+        return userdata;
+}
+
+/* The waker has slept, or computed, as long as sixteen pictures take. */
+static void measure_floor(int n, int is_busy) {
+        pthread_t sleeper;
+
+        n_values = n;
+        if (pthread_create(&sleeper, NULL, floor_sleeper, NULL) != 0)
+                exit(1);
+        for (int i = 0; i < n; i++) {
+                uint64_t until = now_ns() + 12000000;
+
+                if (is_busy)
+                        while (now_ns() < until)
+                                ;
+                else
+                        usleep(12000);
+                atomic_store(&floor_sent_ns, now_ns());
+                atomic_store(&floor_word, 1);
+                syscall(SYS_futex, &floor_word, FUTEX_WAKE, 1, NULL, NULL, 0);
+        }
+        pthread_join(sleeper, NULL);
+        print_quantiles();
 }
 
 static void hold(void) {
@@ -209,12 +258,14 @@ int main(int argc, char **argv) {
                 measure_first();
         else if (strcmp(mode, "ready") == 0)
                 measure_ready();
-        else if (strcmp(mode, "wake") == 0)
-                measure_wake(n);
+        else if (strcmp(mode, "wake") == 0 || strcmp(mode, "wake_busy") == 0)
+                measure_wake(n, strcmp(mode, "wake_busy") == 0);
+        else if (strcmp(mode, "floor") == 0 || strcmp(mode, "floor_busy") == 0)
+                measure_floor(n, strcmp(mode, "floor_busy") == 0);
         else if (strcmp(mode, "hold") == 0)
                 hold();
         else {
-                fprintf(stderr, "usage: consume throughput|first|ready|wake|hold DAEMON_PID [BATCHES]\n");
+                fprintf(stderr, "usage: consume throughput|first|ready|wake|wake_busy|floor|floor_busy|hold DAEMON_PID [BATCHES]\n");
                 return 2;
         }
         return 0;

@@ -12,7 +12,9 @@ their speed drifts. Times here are reported, never asserted.
     daemon_vs_limit_1, _2  the ratio of the two, pair by pair
     first_batch            ms from attach to the first batch, index built
     next_ready_p50, _p99   ns of next() for a batch that is ready
-    wake                   us from publishing to the return of a next() that slept (p50), wake_p99
+    wake                   us from publishing to the return of a next() that slept (p50), the worker idle behind it; wake_p99
+    wake_busy              the same while the worker goes on decoding
+    wake_floor, _busy      the same of a bare futex, measured in turns: what this machine can do
     pss_per_rank           bytes that a second rank adds to all processes together; ring_per_rank: its ring
     torch_vs_daemon        images/s of the daemon over torch DataLoader + torchvision on Pillow at its best worker count
 """
@@ -150,11 +152,16 @@ def next_ready():
 
 
 def wake():
-    # One worker: the client sleeps on a CPU of its own, so that the wake-up is measured and not the queue for a CPU.
+    # One worker, so that the client has a CPU of its own. A bare futex runs in turns with it: that is the floor.
+    rows = {mode: [] for mode in ("wake", "floor", "wake_busy", "floor_busy")}
     with daemon(1) as it:
-        runs = [it.consume("wake", 150) for _ in range(3)]
-    emit("wake", median(runs, "p50"), "us", n=runs[0]["n"])
-    emit("wake_p99", median(runs, "p99"), "us")
+        for _ in range(REPEATS):
+            for mode, runs in rows.items():
+                runs.append(it.consume(mode, 120))
+    for mode, runs in rows.items():
+        name = mode.replace("floor", "wake_floor")
+        emit(name, median(runs, "p50"), "us", n=runs[0]["n"] * len(runs))
+    emit("wake_p99", median(rows["wake"], "p99"), "us")
 
 
 def pss(pid):

@@ -297,7 +297,7 @@ static void fill_taken(const struct rank *rank, struct taken *taken) {
         taken->idx_slot = dlp_ring_slot(rank->control, rank->sequence);
         ck_assert_uint_lt(taken->idx_slot, rank->control->n_slots);
         taken->record = dlp_slot_record(rank->control, taken->idx_slot);
-        taken->samples = dlp_sample_records(rank->control, taken->idx_slot);
+        taken->columns = dlp_columns(rank->control, taken->idx_slot);
         taken->sequence = rank->sequence;
         ck_assert_uint_eq(taken->record->sequence, rank->sequence);
         slot = rank->payload + dlp_slot_offset(rank->control, taken->idx_slot);
@@ -373,9 +373,9 @@ void rank_check(const struct rank *rank, const struct taken *taken, uint64_t epo
         for (uint32_t i = 0; i < taken->record->n_samples; i++) {
                 uint64_t index = expected_index(rank, epoch, step * rank->options.batch_size + i);
 
-                ck_assert_int_eq(taken->samples[i].index, (int64_t)index);
-                ck_assert_int_eq(taken->samples[i].substitute, -1);
-                ck_assert_int_eq(taken->samples[i].idx_error, -1);
+                ck_assert_int_eq(taken->columns.indices[i], (int64_t)index);
+                ck_assert_int_eq(taken->columns.substitutes[i], -1);
+                ck_assert_int_eq(taken->columns.idx_errors[i], -1);
                 ck_assert_int_eq(taken->labels[i], (int64_t)(index * serving->n_classes / serving->n_samples));
                 check_picture(taken, i, (uint32_t)index);
         }

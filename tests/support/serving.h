@@ -86,7 +86,7 @@ struct taken {
         uint64_t sequence;
         uint32_t idx_slot;
         const struct dlp_slot_record *record;
-        const struct dlp_sample_record *samples;
+        struct dlp_columns columns;
         const int64_t *labels;
         const uint8_t *images;
 };

@@ -111,17 +111,19 @@ static void fill_sample(struct session *session, struct dlp_slot_record *record,
         const struct stand_in_manners *manners = session->stand_in->manners;
         uint64_t position = session->step * session->batch_size + i;
         int64_t index = stand_in_index(manners->n_samples, session->world, session->rank, position), served = index;
-        struct dlp_sample_record *sample = &dlp_sample_records(session->control, idx_slot)[i];
+        struct dlp_columns columns = dlp_columns(session->control, idx_slot);
         uint8_t *slot = session->payload + dlp_slot_offset(session->control, idx_slot);
         uint32_t n_pixels = STAND_IN_PIXELS;
         int64_t label;
 
-        *sample = (struct dlp_sample_record){ .index = index, .substitute = -1, .idx_error = -1 };
+        columns.indices[i] = index;
+        columns.substitutes[i] = -1;
+        columns.idx_errors[i] = -1;
         if (manners->substitute_each && index % manners->substitute_each == 0) {
                 served = (index + 1) % (int64_t)manners->n_samples;
-                sample->substitute = served;
+                columns.substitutes[i] = served;
                 if (record->n_errors < DLP_SLOT_ERRORS_MAX) {
-                        sample->idx_error = (int32_t)record->n_errors;
+                        columns.idx_errors[i] = (int32_t)record->n_errors;
                         snprintf(dlp_error_text(session->control, idx_slot, record->n_errors), DLP_SLOT_ERROR_BYTES,
                                  "sample %lld is damaged", (long long)index);
                 }

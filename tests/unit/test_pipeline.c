@@ -437,20 +437,20 @@ static void check_substituted(const struct rank *rank, const struct taken *taken
                 uint64_t idx = taken->record->step * rank->options.batch_size + i;
                 uint64_t index = expected_index(rank, taken->record->epoch, idx), served = index;
 
-                ck_assert_int_eq(taken->samples[i].index, (int64_t)index);
+                ck_assert_int_eq(taken->columns.indices[i], (int64_t)index);
                 if (is_damaged(index)) {
                         char named[32];
 
                         snprintf(named, sizeof(named), "sample %llu ", (unsigned long long)index);
                         served = expected_substitute(rank, taken->record->epoch, idx);
-                        ck_assert_int_eq(taken->samples[i].substitute, (int64_t)served);
-                        ck_assert_int_ge(taken->samples[i].idx_error, 0);
+                        ck_assert_int_eq(taken->columns.substitutes[i], (int64_t)served);
+                        ck_assert_int_ge(taken->columns.idx_errors[i], 0);
                         ck_assert_ptr_nonnull(strstr(
-                                dlp_error_text(rank->control, taken->idx_slot, (uint32_t)taken->samples[i].idx_error),
+                                dlp_error_text(rank->control, taken->idx_slot, (uint32_t)taken->columns.idx_errors[i]),
                                 named));
                         n_here++;
                 } else {
-                        ck_assert_int_eq(taken->samples[i].substitute, -1);
+                        ck_assert_int_eq(taken->columns.substitutes[i], -1);
                 }
                 check_picture(taken, i, (uint32_t)served);
         }
@@ -607,8 +607,8 @@ START_TEST(a_lack_of_memory_is_no_damage) {
         ck_assert(rank_next(&rank, SOON_MS, &taken));
         ck_assert_msg(taken.record->status == DLP_BATCH_OK, "%s", taken.record->text);
         ck_assert_uint_eq(taken.record->n_errors, 1);
-        ck_assert_int_eq(taken.samples[2].index, 7);
-        ck_assert_int_eq(taken.samples[2].substitute, 8);
+        ck_assert_int_eq(taken.columns.indices[2], 7);
+        ck_assert_int_eq(taken.columns.substitutes[2], 8);
         check_picture(&taken, 2, 8);
         rank_leave(&rank);
         serving_stop(&serving);
@@ -650,7 +650,7 @@ START_TEST(a_damaged_picture_does_not_decide_the_size_of_its_batch) {
         for (uint32_t i = 0; i < 8; i++) {
                 ck_assert(rank_next(&rank, SOON_MS, &taken));
                 ck_assert_msg(taken.record->status == DLP_BATCH_OK, "%s", taken.record->text);
-                ck_assert_int_eq(taken.samples[0].substitute, i == 5 ? 6 : -1);
+                ck_assert_int_eq(taken.columns.substitutes[0], i == 5 ? 6 : -1);
                 ck_assert_int_eq(taken.record->tensors[0].shape[1], PICTURE_SIDE);
                 check_picture(&taken, 0, i == 5 ? 6 : i);
                 rank_release(&rank, &taken);
@@ -686,7 +686,7 @@ static void check_raw(const struct rank *rank, const struct taken *taken, uint32
         ssize_t n;
         int fd;
 
-        serving_path(&rank->serving->options, (uint32_t)taken->samples[place].index, path);
+        serving_path(&rank->serving->options, (uint32_t)taken->columns.indices[place], path);
         fd = openat(rank->serving->tree.fd, path, O_RDONLY | O_CLOEXEC);
         n = read(fd, bytes, sizeof(bytes));
         close(fd);
@@ -710,7 +710,7 @@ START_TEST(raw_serves_the_files_as_they_are) {
                 for (uint32_t i = 0; i < taken.record->n_samples; i++) {
                         uint64_t idx = taken.record->step * 4 + i;
 
-                        ck_assert_int_eq(taken.samples[i].index,
+                        ck_assert_int_eq(taken.columns.indices[i],
                                          (int64_t)expected_index(&rank, taken.record->epoch, idx));
                         check_raw(&rank, &taken, i);
                 }
@@ -743,9 +743,9 @@ START_TEST(a_file_that_appeared_larger_than_all_others_spoils_only_its_own_sampl
                             .world = 1, .batch_size = 4, .pipeline = "raw", .on_error = ON_ERROR_SUBSTITUTE });
         ck_assert(rank_next(&rank, SOON_MS, &taken));
         ck_assert_msg(taken.record->status == DLP_BATCH_OK, "%s", taken.record->text);
-        ck_assert_int_eq(taken.samples[0].substitute, 1);
+        ck_assert_int_eq(taken.columns.substitutes[0], 1);
         for (uint32_t i = 1; i < 4; i++) {
-                ck_assert_int_eq(taken.samples[i].substitute, -1);
+                ck_assert_int_eq(taken.columns.substitutes[i], -1);
                 check_raw(&rank, &taken, i);
         }
         rank_leave(&rank);

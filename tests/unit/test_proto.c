@@ -55,8 +55,12 @@ START_TEST(each_part_of_a_ring_has_its_own_place) {
                 end = (uint64_t)((uint8_t *)(dlp_slot_record(control, i) + 1) - base);
         }
         for (uint32_t i = 0; i < geometry->n_slots; i++) {
-                ck_assert_uint_ge((uint64_t)((uint8_t *)dlp_sample_records(control, i) - base), end);
-                end = (uint64_t)((uint8_t *)(dlp_sample_records(control, i) + geometry->batch_size) - base);
+                struct dlp_columns columns = dlp_columns(control, i);
+
+                ck_assert_uint_ge((uint64_t)((uint8_t *)columns.indices - base), end);
+                ck_assert_ptr_eq(columns.substitutes, columns.indices + geometry->batch_size);
+                ck_assert_ptr_eq(columns.idx_errors, columns.substitutes + geometry->batch_size);
+                end = (uint64_t)((uint8_t *)(columns.idx_errors + geometry->batch_size) - base);
         }
         for (uint32_t i = 0; i < geometry->n_slots && geometry->ragged; i++) {
                 ck_assert_uint_ge((uint64_t)((uint8_t *)dlp_places(control, i) - base), end);

@@ -366,7 +366,7 @@ static void *worker_main(void *userdata) {
 
                 for (uint32_t i = 0; i < SLOT_WORDS; i++)
                         words[i] = slot->sequence * SLOT_WORDS + i;
-                slot->samples[0].index = (int64_t)slot->sequence;
+                slot->columns.indices[0] = (int64_t)slot->sequence;
                 slot->record->n_samples = (uint32_t)(slot->sequence % BATCH);
                 if (slot->sequence % 7 == 0)
                         sched_yield();
@@ -398,7 +398,7 @@ static void *client_main(void *userdata) {
                                 traffic->result = -EBADMSG;
                 if (dlp_slot_record(ring->control, idx_slot)->sequence != sequence ||
                     dlp_slot_record(ring->control, idx_slot)->n_samples != sequence % BATCH ||
-                    dlp_sample_records(ring->control, idx_slot)[0].index != (int64_t)sequence)
+                    dlp_columns(ring->control, idx_slot).indices[0] != (int64_t)sequence)
                         traffic->result = -EBADMSG;
                 if (held != UINT64_MAX && dlp_ring_release(ring->control, ring->page, held, idx_held))
                         atomic_store(&traffic->want_release, true);
