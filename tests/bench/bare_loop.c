@@ -29,7 +29,7 @@ static _Atomic uint32_t next_image;
 static struct recipe *recipe;
 
 static int on_file(const char *path, const struct stat *status, int kind, struct FTW *ftw) {
-        if (kind == FTW_F && n_files < FILES_MAX && status->st_size < BUFFER_BYTES)
+        if (kind == FTW_F && path[ftw->base] != '.' && n_files < FILES_MAX && status->st_size < BUFFER_BYTES)
                 files[n_files++] = strdup(path);
         return 0;
 }
