@@ -27,7 +27,8 @@ static void print_help(void) {
                "      --version       print the version and end\n"
                "      --help          print this and end\n"
                "\n"
-               "SIGHUP reads the configuration again, SIGTERM completes what is begun and ends, a second SIGTERM ends at once.\n"
+               "SIGHUP reads the configuration again, SIGTERM completes what is begun and ends, a second SIGTERM ends "
+               "at once.\n"
                "Exit codes: 0 ended as asked, 64 usage, 69 something needed is not to be had, 71 system error,\n"
                "78 configuration.\n"
                "\n"
@@ -37,11 +38,19 @@ static void print_help(void) {
 
 /* Returns -1 to go on, else the exit code. */
 static int parse_arguments(int argc, char **argv, struct arguments *arguments) {
-        enum { OPTION_CHECK = 256, OPTION_SOCKET, OPTION_VERSION, OPTION_HELP };
+        enum {
+                OPTION_CHECK = 256,
+                OPTION_SOCKET,
+                OPTION_VERSION,
+                OPTION_HELP
+        };
         static const struct option OPTIONS[] = {
-                { "config", required_argument, NULL, 'c' },      { "check-config", no_argument, NULL, OPTION_CHECK },
-                { "socket", required_argument, NULL, OPTION_SOCKET }, { "version", no_argument, NULL, OPTION_VERSION },
-                { "help", no_argument, NULL, OPTION_HELP },      { 0 },
+                { "config", required_argument, NULL, 'c' },
+                { "check-config", no_argument, NULL, OPTION_CHECK },
+                { "socket", required_argument, NULL, OPTION_SOCKET },
+                { "version", no_argument, NULL, OPTION_VERSION },
+                { "help", no_argument, NULL, OPTION_HELP },
+                { 0 },
         };
         int option;
 

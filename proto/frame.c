@@ -59,7 +59,8 @@ static size_t take_fds(struct msghdr *message, int *fds, size_t n_fds) {
         return n;
 }
 
-ssize_t dlp_frame_receive(int socket, void *buffer, size_t capacity, int *fds, size_t n_fds, size_t *ret_n_fds, int flags) {
+ssize_t dlp_frame_receive(int socket, void *buffer, size_t capacity, int *fds, size_t n_fds, size_t *ret_n_fds,
+                          int flags) {
         union {
                 char bytes[CMSG_SPACE(DLP_FDS_MAX * sizeof(int))];
                 struct cmsghdr align;

@@ -1,9 +1,9 @@
 /* proto/frame.h: one control message is one packet.
  *
- * SOCK_SEQPACKET keeps message borders and delivers whole packets or nothing, so there is no parser here, only size checks
- * and descriptors. A packet of one zero byte is no message (a message begins with a field tag) but a wake-up: the daemon
- * sends it when it publishes to a client that sleeps, so that one descriptor tells of batches, replies and the daemon's
- * death alike. */
+ * SOCK_SEQPACKET keeps message borders and delivers whole packets or nothing, so there is no parser here, only size
+ * checks and descriptors. A packet of one zero byte is no message (a message begins with a field tag) but a wake-up:
+ * the daemon sends it when it publishes to a client that sleeps, so that one descriptor tells of batches, replies and
+ * the daemon's death alike. */
 #pragma once
 
 #include <stddef.h>
@@ -23,7 +23,8 @@ int dlp_frame_send(int socket, const void *bytes, size_t n_bytes, const int *fds
  * number; with n_fds 0 any that were sent are dropped by the kernel and the packet is refused. Returns its length; 0 at
  * the peer's end; -EMSGSIZE for a packet longer than `capacity`, -EPROTO for descriptors that were not expected or did
  * not arrive (MSG_CTRUNC: a security module or a descriptor limit), or another negative errno (-EAGAIN, -EINTR). */
-ssize_t dlp_frame_receive(int socket, void *buffer, size_t capacity, int *fds, size_t n_fds, size_t *ret_n_fds, int flags);
+ssize_t dlp_frame_receive(int socket, void *buffer, size_t capacity, int *fds, size_t n_fds, size_t *ret_n_fds,
+                          int flags);
 
 /* Packs and sends. -EMSGSIZE if the packed message is over DLP_PACKET_MAX. */
 int dlp_request_send(int socket, const Dlp__Request *request, int flags);

@@ -7,10 +7,10 @@ static const struct {
         const char *name;
         uint64_t bytes;
 } DTYPES[DLP_N_DTYPES] = {
-        [DLP_DTYPE_BYTES] = { "bytes", 1 },       [DLP_DTYPE_UINT8] = { "uint8", 1 },
-        [DLP_DTYPE_INT32] = { "int32", 4 },       [DLP_DTYPE_INT64] = { "int64", 8 },
-        [DLP_DTYPE_FLOAT16] = { "float16", 2 },   [DLP_DTYPE_BFLOAT16] = { "bfloat16", 2 },
-        [DLP_DTYPE_FLOAT32] = { "float32", 4 },   [DLP_DTYPE_FLOAT64] = { "float64", 8 },
+        [DLP_DTYPE_BYTES] = { "bytes", 1 },     [DLP_DTYPE_UINT8] = { "uint8", 1 },
+        [DLP_DTYPE_INT32] = { "int32", 4 },     [DLP_DTYPE_INT64] = { "int64", 8 },
+        [DLP_DTYPE_FLOAT16] = { "float16", 2 }, [DLP_DTYPE_BFLOAT16] = { "bfloat16", 2 },
+        [DLP_DTYPE_FLOAT32] = { "float32", 4 }, [DLP_DTYPE_FLOAT64] = { "float64", 8 },
 };
 
 uint64_t dlp_dtype_bytes(uint32_t dtype) {
@@ -124,7 +124,8 @@ struct dlp_columns dlp_columns(const struct dlp_control *control, uint32_t idx_s
 struct dlp_place *dlp_places(const struct dlp_control *control, uint32_t idx_slot) {
         if (control->places_offset == 0)
                 return NULL;
-        return at(control, control->places_offset + (uint64_t)idx_slot * control->batch_size * sizeof(struct dlp_place));
+        return at(control,
+                  control->places_offset + (uint64_t)idx_slot * control->batch_size * sizeof(struct dlp_place));
 }
 
 char *dlp_error_text(const struct dlp_control *control, uint32_t idx_slot, uint32_t idx_error) {

@@ -1,14 +1,13 @@
 /* proto/layout.h: what lies where in the two shared memories of a rank.
  *
  * control   written by the daemon alone; the client maps it read-only and the memfd is sealed against its writes
- *           (F_SEAL_FUTURE_WRITE): header, then per slot a slot record, the columns of its samples, the places of ragged samples
- *           and the error texts.
- * payload   belongs to the one rank; both map it read-write, since CUDA registers writable pages only. Page 0 is the
- *           client's page, then come the slots. The daemon never reads a slot back; it reads the client's page, and
- *           believes nothing in it.
+ *           (F_SEAL_FUTURE_WRITE): header, then per slot a slot record, the columns of its samples, the places of
+ * ragged samples and the error texts. payload   belongs to the one rank; both map it read-write, since CUDA registers
+ * writable pages only. Page 0 is the client's page, then come the slots. The daemon never reads a slot back; it reads
+ * the client's page, and believes nothing in it.
  *
- * Only offsets, never pointers. All integers are little-endian and naturally aligned; sizes in bytes. What is atomic and
- * with which memory order is written in proto/ring.h, which alone touches those fields. */
+ * Only offsets, never pointers. All integers are little-endian and naturally aligned; sizes in bytes. What is atomic
+ * and with which memory order is written in proto/ring.h, which alone touches those fields. */
 #pragma once
 
 #include <stdatomic.h>
@@ -16,12 +15,12 @@
 
 #include "proto/limits.h"
 
-#define DLP_MAGIC 0x31474e4952504c44ull /* "DLPRING1" */
-#define DLP_CACHE_LINE 64
+#define DLP_MAGIC             0x31474e4952504c44ull /* "DLPRING1" */
+#define DLP_CACHE_LINE        64
 #define DLP_CLIENT_PAGE_BYTES 4096u
-#define DLP_TENSOR_NAME_MAX 32u
-#define DLP_SLOT_ERRORS_MAX 16u         /* error texts kept for one batch; further ones are only counted */
-#define DLP_SLOT_ERROR_BYTES 256u
+#define DLP_TENSOR_NAME_MAX   32u
+#define DLP_SLOT_ERRORS_MAX   16u /* error texts kept for one batch; further ones are only counted */
+#define DLP_SLOT_ERROR_BYTES  256u
 
 enum dlp_dtype {
         DLP_DTYPE_BYTES, /* encoded bytes of any length: only ragged */
@@ -55,7 +54,7 @@ struct dlp_tensor_record {
         char name[DLP_TENSOR_NAME_MAX];
         uint32_t dtype;
         uint32_t layout;
-        uint32_t n_dims;               /* the first is the batch */
+        uint32_t n_dims; /* the first is the batch */
         uint32_t reserved;
         int64_t shape[DLP_DIMS_MAX];   /* elements; the batch dimension counts the real samples; ragged: [n, -1] */
         int64_t strides[DLP_DIMS_MAX]; /* bytes */
@@ -64,8 +63,8 @@ struct dlp_tensor_record {
 
 /* One batch, as the client sees it once it is published. */
 struct dlp_slot_record {
-        uint64_t sequence;   /* of this rank since attach: 0, 1, 2, ... */
-        uint64_t stream;     /* which seek it belongs to */
+        uint64_t sequence; /* of this rank since attach: 0, 1, 2, ... */
+        uint64_t stream;   /* which seek it belongs to */
         uint64_t epoch;
         uint64_t step;       /* batch of this rank within the epoch */
         uint64_t planned_ns; /* CLOCK_MONOTONIC of the daemon's node: taken for filling */
@@ -73,13 +72,14 @@ struct dlp_slot_record {
         uint32_t status;     /* enum dlp_batch_status */
         uint32_t n_samples;  /* real ones; fewer than the batch size only in a last batch */
         uint32_t n_tensors;
-        uint32_t n_errors;   /* samples that were substituted */
+        uint32_t n_errors; /* samples that were substituted */
         struct dlp_tensor_record tensors[DLP_TENSORS_MAX];
         char text[DLP_TEXT_MAX]; /* DLP_BATCH_FAILED: why */
 };
 
-/* What is known of each sample of a batch: columns of batch_size, so that a client hands them out as they are and touches
- * no more lines than it needs. Columns of one slot lie one behind the other, those of the next slot behind them. */
+/* What is known of each sample of a batch: columns of batch_size, so that a client hands them out as they are and
+ * touches no more lines than it needs. Columns of one slot lie one behind the other, those of the next slot behind
+ * them. */
 struct dlp_columns {
         int64_t *indices;     /* in the dataset, as the order says */
         int64_t *substitutes; /* the sample that is served in its place, or -1 */
@@ -102,19 +102,21 @@ struct dlp_control {
         uint64_t places_offset;  /* in control: n_slots * batch_size of struct dlp_place, or 0 if nothing is ragged */
         uint64_t errors_offset;  /* in control: n_slots * DLP_SLOT_ERRORS_MAX texts of DLP_SLOT_ERROR_BYTES */
 
-        /* Which slot holds sequence q: queue[q % n_slots]. Written before q is published, and not again before q has been
-         * taken: at most n_slots batches are unreleased. */
+        /* Which slot holds sequence q: queue[q % n_slots]. Written before q is published, and not again before q has
+         * been taken: at most n_slots batches are unreleased. */
         _Alignas(DLP_CACHE_LINE) uint32_t queue[DLP_SLOTS_MAX]; /* on lines of its own: what lies above never changes */
 
         _Alignas(DLP_CACHE_LINE) _Atomic uint64_t n_published; /* sequences below it may be taken */
-        _Alignas(DLP_CACHE_LINE) _Atomic uint32_t want_release; /* 1: the daemon waits for a slot; write to the eventfd */
+        _Alignas(DLP_CACHE_LINE) _Atomic uint32_t
+                want_release; /* 1: the daemon waits for a slot; write to the eventfd */
 };
 
 /* Page 0 of the payload: all that a client can say without a system call. */
 struct dlp_client_page {
         _Alignas(DLP_CACHE_LINE) _Atomic uint32_t waiting; /* enum dlp_wake: how to tell me of the next batch */
         _Alignas(DLP_CACHE_LINE) _Atomic uint64_t n_taken; /* sequences below it have been leased; for people only */
-        _Alignas(DLP_CACHE_LINE) _Atomic uint64_t released[DLP_SLOTS_MAX]; /* slot i: 1 + the sequence given back last */
+        _Alignas(
+                DLP_CACHE_LINE) _Atomic uint64_t released[DLP_SLOTS_MAX]; /* slot i: 1 + the sequence given back last */
 };
 
 _Static_assert(sizeof(struct dlp_client_page) <= DLP_CLIENT_PAGE_BYTES, "the client's page is one page");
@@ -131,9 +133,9 @@ const char *dlp_dtype_name(uint32_t dtype);
 /* What a ring is made of, in the daemon's words; the rest of the header follows from it. */
 struct dlp_geometry {
         uint32_t n_slots;
-        uint32_t batch_size;  /* samples */
-        uint64_t slot_bytes;  /* capacity; rounded up to DLP_SLOT_ALIGN */
-        int ragged;           /* places are needed */
+        uint32_t batch_size; /* samples */
+        uint64_t slot_bytes; /* capacity; rounded up to DLP_SLOT_ALIGN */
+        int ragged;          /* places are needed */
 };
 
 /* Fills in the constant part of a zeroed control header. Returns 0, or -EOVERFLOW if a size passes DLP_PAYLOAD_MAX.

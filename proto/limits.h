@@ -3,29 +3,32 @@
  * A limit that a user can meet is refused with its number in the message, so the numbers live here and nowhere else. */
 #pragma once
 
-#define DLP_PROTOCOL_VERSION 1u         /* raised when an old peer would misread a message */
-#define DLP_LAYOUT_VERSION 1u           /* raised when an old peer would misread the shared memory */
+#define DLP_PROTOCOL_VERSION 1u /* raised when an old peer would misread a message */
+#define DLP_LAYOUT_VERSION   1u /* raised when an old peer would misread the shared memory */
 
-#define DLP_PACKET_MAX 65536u           /* bytes, one control message: below the default socket buffer (212,992), and protobuf-c
-                                         * amplifies packed integers eightfold, so a hostile packet costs half a megabyte at most */
-#define DLP_FDS_MAX 4u                  /* descriptors in one packet: attach hands over three */
-#define DLP_SOCKET_PATH_MAX 107u        /* bytes without the NUL: sun_path of Linux */
+/* Bytes, one control message: below the default socket buffer (212,992); protobuf-c amplifies packed integers
+ * eightfold, so a hostile packet costs half a megabyte at most. */
+#define DLP_PACKET_MAX      65536u
+#define DLP_FDS_MAX         4u   /* descriptors in one packet: attach hands over three */
+#define DLP_SOCKET_PATH_MAX 107u /* bytes without the NUL: sun_path of Linux */
 
-#define DLP_NAME_MAX 128u               /* bytes with NUL: dataset, job, tensor and class of option names */
-#define DLP_TEXT_MAX 512u               /* bytes with NUL: one error text; longer ones are cut, the end is marked */
-#define DLP_PIPELINE_MAX 4096u          /* bytes with NUL: pipeline text; far above any written by hand */
-#define DLP_STEPS_MAX 32u               /* steps in a pipeline: the draw counter has 16 bits for it, people write three */
+#define DLP_NAME_MAX     128u  /* bytes with NUL: names of datasets and jobs */
+#define DLP_TEXT_MAX     512u  /* bytes with NUL: one error text; longer ones are cut, the end is marked */
+#define DLP_PIPELINE_MAX 4096u /* bytes with NUL: pipeline text; far above any written by hand */
+#define DLP_STEPS_MAX    32u   /* steps in a pipeline: the draw counter has 16 bits for it, people write three */
 
-#define DLP_WORLD_MAX 1048576u          /* ranks in a job: a hundred times the largest known; keeps step * world in 64 bits */
-#define DLP_LOCAL_RANKS_MAX 256u        /* ranks of one job on one node: sixteen times the GPUs of the largest; a job's reply fits a packet */
-#define DLP_BATCH_MAX 65536u            /* samples a batch: a slot's records stay under 2 MiB */
-#define DLP_SLOTS_MIN 2u                /* one leased, one being filled */
-#define DLP_SLOTS_MAX 64u               /* slots a ring: their release words fill half of the client's page */
+#define DLP_WORLD_MAX 1048576u /* ranks in a job: a hundred times the largest known; keeps step * world in 64 bits */
+/* Ranks of one job on one node: sixteen times the GPUs of the largest; a job's reply fits a packet. */
+#define DLP_LOCAL_RANKS_MAX 256u
+
+#define DLP_BATCH_MAX     65536u /* samples a batch: a slot's records stay under 2 MiB */
+#define DLP_SLOTS_MIN     2u     /* one leased, one being filled */
+#define DLP_SLOTS_MAX     64u    /* slots a ring: their release words fill half of the client's page */
 #define DLP_SLOTS_DEFAULT 4u
-#define DLP_TENSORS_MAX 8u              /* tensors a batch */
-#define DLP_DIMS_MAX 8u                 /* dimensions a tensor, as NumPy users write them */
-#define DLP_TENSOR_ALIGN 256u           /* bytes: what GPU copies and AVX-512 like best */
-#define DLP_SLOT_ALIGN 4096u            /* bytes: a page, so that each slot can be registered alone */
-#define DLP_PAYLOAD_MAX (1ull << 42)    /* bytes, one ring: 4 TiB, so that no offset sum overflows */
-#define DLP_SAMPLES_MAX (1ull << 40)    /* samples in a dataset: (sample * DLP_WORLD_MAX) stays below 2^63 */
-#define DLP_EPOCH_MAX 0xffffffffull     /* the draw counter has 32 bits for the epoch */
+#define DLP_TENSORS_MAX   8u            /* tensors a batch */
+#define DLP_DIMS_MAX      8u            /* dimensions a tensor, as NumPy users write them */
+#define DLP_TENSOR_ALIGN  256u          /* bytes: what GPU copies and AVX-512 like best */
+#define DLP_SLOT_ALIGN    4096u         /* bytes: a page, so that each slot can be registered alone */
+#define DLP_PAYLOAD_MAX   (1ull << 42)  /* bytes, one ring: 4 TiB, so that no offset sum overflows */
+#define DLP_SAMPLES_MAX   (1ull << 40)  /* samples in a dataset: (sample * DLP_WORLD_MAX) stays below 2^63 */
+#define DLP_EPOCH_MAX     0xffffffffull /* the draw counter has 32 bits for the epoch */

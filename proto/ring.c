@@ -12,7 +12,8 @@ static long futex(const _Atomic uint64_t *word, int operation, uint32_t value, c
         return syscall(SYS_futex, word, operation, value, timeout, NULL, 0);
 }
 
-enum dlp_wake dlp_ring_publish(struct dlp_control *control, struct dlp_client_page *page, uint64_t sequence, uint32_t idx_slot) {
+enum dlp_wake dlp_ring_publish(struct dlp_control *control, struct dlp_client_page *page, uint64_t sequence,
+                               uint32_t idx_slot) {
         control->queue[sequence % control->n_slots] = idx_slot;
         atomic_store_explicit(&control->n_published, sequence + 1, memory_order_release);
         atomic_thread_fence(memory_order_seq_cst); /* pairs with dlp_ring_wait_begin() */
@@ -69,7 +70,8 @@ void dlp_ring_take(struct dlp_client_page *page, uint64_t sequence) {
         atomic_store_explicit(&page->n_taken, sequence + 1, memory_order_relaxed);
 }
 
-int dlp_ring_sleep(const struct dlp_control *control, struct dlp_client_page *page, uint64_t sequence, uint64_t timeout_ns) {
+int dlp_ring_sleep(const struct dlp_control *control, struct dlp_client_page *page, uint64_t sequence,
+                   uint64_t timeout_ns) {
         struct timespec timeout = { .tv_nsec = (long)timeout_ns };
         int error = 0;
 
@@ -96,7 +98,8 @@ void dlp_ring_wait_end(struct dlp_client_page *page) {
         atomic_store_explicit(&page->waiting, DLP_WAKE_NOBODY, memory_order_relaxed);
 }
 
-bool dlp_ring_release(const struct dlp_control *control, struct dlp_client_page *page, uint64_t sequence, uint32_t idx_slot) {
+bool dlp_ring_release(const struct dlp_control *control, struct dlp_client_page *page, uint64_t sequence,
+                      uint32_t idx_slot) {
         atomic_store_explicit(&page->released[idx_slot], sequence + 1, memory_order_release);
         atomic_thread_fence(memory_order_seq_cst); /* pairs with dlp_ring_want_release() */
         return atomic_load_explicit(&control->want_release, memory_order_relaxed) != 0;

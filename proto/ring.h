@@ -8,17 +8,16 @@
  * 1 + sequence into the slot's word of its page, in any order.
  *
  * A client that has to wait says how it wants to be told. One that blocks sleeps on the futex of n_published: half the
- * latency of a packet (16 us against 30 between two idle CPUs). A futex does not tell of the daemon's death, so it sleeps
- * in slices and looks at its socket in between. One that polls asks for a packet on its socket, which an event loop can
- * wait for. The daemon sends whichever was asked for, and only then.
+ * latency of a packet (16 us against 30 between two idle CPUs). A futex does not tell of the daemon's death, so it
+ * sleeps in slices and looks at its socket in between. One that polls asks for a packet on its socket, which an event
+ * loop can wait for. The daemon sends whichever was asked for, and only then.
  *
  * Memory orders
- *   publish    record, samples and payload are written, then n_published with release; the client loads it with acquire.
- *   release    the client's last read of a slot comes before its released word (release); the daemon loads that with
- *              acquire before it writes the slot again.
- *   sleeping   both directions are the same two-flag handshake: the sleeper sets its flag, then looks again; the other
- *              side makes its change, then looks at the flag. Sequentially consistent fences between the two steps of
- *              each side make it impossible that both miss the other. */
+ *   publish    record, samples and payload are written, then n_published with release; the client loads it with
+ * acquire. release    the client's last read of a slot comes before its released word (release); the daemon loads that
+ * with acquire before it writes the slot again. sleeping   both directions are the same two-flag handshake: the sleeper
+ * sets its flag, then looks again; the other side makes its change, then looks at the flag. Sequentially consistent
+ * fences between the two steps of each side make it impossible that both miss the other. */
 #pragma once
 
 #include <stdbool.h>
@@ -37,14 +36,15 @@ enum dlp_wake {
 
 /* Makes `idx_slot` the batch of `sequence`. Its record must be complete. Sequences are published in order 0, 1, 2, ...
  * Returns how to wake the client, to be done once. One thread at a time. */
-enum dlp_wake dlp_ring_publish(struct dlp_control *control, struct dlp_client_page *page, uint64_t sequence, uint32_t idx_slot);
+enum dlp_wake dlp_ring_publish(struct dlp_control *control, struct dlp_client_page *page, uint64_t sequence,
+                               uint32_t idx_slot);
 
 /* Wakes who sleeps in dlp_ring_sleep(). Any thread. */
 void dlp_ring_wake(struct dlp_control *control);
 
-/* Has the client given back `sequence`, which it holds (or may hold) in `idx_slot`? Returns 0 not yet, 1 yes, -EPROTO if
- * the word holds anything but `word_before` (what it held when the slot was published: 0 at first) or the release of `sequence`:
- * the client scribbles. */
+/* Has the client given back `sequence`, which it holds (or may hold) in `idx_slot`? Returns 0 not yet, 1 yes, -EPROTO
+ * if the word holds anything but `word_before` (what it held when the slot was published: 0 at first) or the release of
+ * `sequence`: the client scribbles. */
 int dlp_ring_released(const struct dlp_client_page *page, uint32_t idx_slot, uint64_t word_before, uint64_t sequence);
 
 /* Announces that the daemon waits (or no longer waits) for a release. After setting it, look at the slots once more
@@ -65,14 +65,16 @@ uint32_t dlp_ring_slot(const struct dlp_control *control, uint64_t sequence);
 /* Counts `sequence` as leased. */
 void dlp_ring_take(struct dlp_client_page *page, uint64_t sequence);
 
-/* Sleeps until `sequence`, the next to be published, is there, for timeout_ns at most (below a second). Returns 1 if it is
- * there; 0 if it is not: the time is over, or for no reason; -EINTR after a signal. */
-int dlp_ring_sleep(const struct dlp_control *control, struct dlp_client_page *page, uint64_t sequence, uint64_t timeout_ns);
+/* Sleeps until `sequence`, the next to be published, is there, for timeout_ns at most (below a second). Returns 1 if it
+ * is there; 0 if it is not: the time is over, or for no reason; -EINTR after a signal. */
+int dlp_ring_sleep(const struct dlp_control *control, struct dlp_client_page *page, uint64_t sequence,
+                   uint64_t timeout_ns);
 
-/* Asks for a packet when `sequence` is published. Returns false if it is there by now: do not wait for one. After waking,
- * call dlp_ring_wait_end(). */
+/* Asks for a packet when `sequence` is published. Returns false if it is there by now: do not wait for one. After
+ * waking, call dlp_ring_wait_end(). */
 bool dlp_ring_wait_begin(const struct dlp_control *control, struct dlp_client_page *page, uint64_t sequence);
 void dlp_ring_wait_end(struct dlp_client_page *page);
 
 /* Gives a slot back. Returns true if the daemon waits for it: then write to the eventfd. */
-bool dlp_ring_release(const struct dlp_control *control, struct dlp_client_page *page, uint64_t sequence, uint32_t idx_slot);
+bool dlp_ring_release(const struct dlp_control *control, struct dlp_client_page *page, uint64_t sequence,
+                      uint32_t idx_slot);

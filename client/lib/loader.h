@@ -54,7 +54,7 @@ struct dlc_loader {
         struct dli_reason reason;
         struct dli_reason failure;
         struct dlc_info info;
-        char *texts[4];      /* owned: what info points to */
+        char *texts[4]; /* owned: what info points to */
 };
 
 /* Can this process use the loader? 0, or -ECHILD after a fork. Any thread. */

@@ -1,8 +1,8 @@
 /* Taking batches and giving them back: what a training loop does all day.
  *
  * A batch that is ready is taken without a system call. Otherwise the client says how it wants to be woken, looks once
- * more (memory orders: proto/ring.h) and sleeps on the ring's futex; or, if it is asked not to block, leaves the caller to
- * poll the socket, where wake-ups, the daemon's end and its last words arrive. */
+ * more (memory orders: proto/ring.h) and sleeps on the ring's futex; or, if it is asked not to block, leaves the caller
+ * to poll the socket, where wake-ups, the daemon's end and its last words arrive. */
 
 #include <errno.h>
 #include <string.h>
@@ -12,8 +12,8 @@
 #include "client/lib/loader.h"
 #include "proto/ring.h"
 
-#define SLICE_NS 100000000u /* how late a sleeper may learn of the daemon's death */
-#define PASSED_OVER 1   /* the batch was left over from before a seek */
+#define SLICE_NS    100000000u /* how late a sleeper may learn of the daemon's death */
+#define PASSED_OVER 1          /* the batch was left over from before a seek */
 
 static int damaged(struct dlc_loader *loader, const char *what) {
         dli_reason_set(&loader->reason, -EPROTO, "the ring of the daemon at %s is damaged: %s of batch %llu",
@@ -45,7 +45,8 @@ static int sleep_until_ready(struct dlc_loader *loader, int timeout_ms, uint64_t
         for (;;) {
                 uint64_t now = deadline_ns == DLI_NEVER ? 0 : dli_now_ns();
                 uint64_t left = deadline_ns > now ? deadline_ns - now : 0;
-                int r = dlp_ring_sleep(loader->control, loader->page, loader->sequence, left < SLICE_NS ? left : SLICE_NS);
+                int r = dlp_ring_sleep(loader->control, loader->page, loader->sequence,
+                                       left < SLICE_NS ? left : SLICE_NS);
 
                 if (r > 0)
                         return 0;

@@ -54,7 +54,8 @@ static void *piece_main(void *userdata) {
         return NULL;
 }
 
-int background_run(struct background *background, void (*work)(void *userdata), void (*done)(void *userdata), void *userdata) {
+int background_run(struct background *background, void (*work)(void *userdata), void (*done)(void *userdata),
+                   void *userdata) {
         struct piece *piece;
         int r;
 

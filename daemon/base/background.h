@@ -1,8 +1,8 @@
 /* base/background.h: work that would hold up the main loop: done on a thread of its own, its end told to the loop.
  *
- * Building an index or touching the memory of a ring takes from milliseconds to minutes. Each piece runs on a thread that
- * lives as long as the piece; when it is done, the loop finds background_fd() readable and background_reap() calls the
- * piece's `done` on the loop's thread. */
+ * Building an index or touching the memory of a ring takes from milliseconds to minutes. Each piece runs on a thread
+ * that lives as long as the piece; when it is done, the loop finds background_fd() readable and background_reap() calls
+ * the piece's `done` on the loop's thread. */
 #pragma once
 
 struct background;
@@ -14,7 +14,8 @@ void background_free(struct background *background);
 
 /* Starts work(userdata) on a new thread. Later done(userdata) runs on the thread that reaps, exactly once. Returns 0 or
  * negative errno: then neither is called. Main thread. */
-int background_run(struct background *background, void (*work)(void *userdata), void (*done)(void *userdata), void *userdata);
+int background_run(struct background *background, void (*work)(void *userdata), void (*done)(void *userdata),
+                   void *userdata);
 
 /* Readable when there is something to reap. */
 int background_fd(const struct background *background);

@@ -10,11 +10,11 @@
 #define _cleanup_(function) __attribute__((cleanup(function)))
 
 /* Moves a pointer out of a variable that would else be cleaned up. */
-#define TAKE_PTR(pointer)                          \
-        ({                                         \
-                __typeof__(pointer) _taken = (pointer); \
-                (pointer) = NULL;                  \
-                _taken;                            \
+#define TAKE_PTR(pointer)                                                                                              \
+        ({                                                                                                             \
+                __typeof__(pointer) _taken = (pointer);                                                                \
+                (pointer) = NULL;                                                                                      \
+                _taken;                                                                                                \
         })
 
 /* The same for a descriptor. */

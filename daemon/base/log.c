@@ -40,8 +40,8 @@ void log_line(enum log_level level, const char *subsystem, const char *format, .
         if (journal)
                 r = snprintf(line, sizeof(line), "<%d>%s: ", LEVELS[level].priority, subsystem);
         else
-                r = snprintf(line, sizeof(line), "%s%-8s%s %s: ", terminal ? LEVELS[level].colour : "", LEVELS[level].name,
-                             terminal && *LEVELS[level].colour ? "\033[0m" : "", subsystem);
+                r = snprintf(line, sizeof(line), "%s%-8s%s %s: ", terminal ? LEVELS[level].colour : "",
+                             LEVELS[level].name, terminal && *LEVELS[level].colour ? "\033[0m" : "", subsystem);
         n = r > 0 ? (size_t)r : 0;
 
         va_start(arguments, format);

@@ -16,9 +16,10 @@ void log_set_level(enum log_level level);
 
 /* Writes one line with a single write(), so that lines of several threads do not mix. Any thread; blocks only as
  * stderr does. */
-void log_line(enum log_level level, const char *subsystem, const char *format, ...) __attribute__((format(printf, 3, 4)));
+void log_line(enum log_level level, const char *subsystem, const char *format, ...)
+        __attribute__((format(printf, 3, 4)));
 
-#define log_error(subsystem, ...) log_line(LOG_LEVEL_ERROR, subsystem, __VA_ARGS__)
+#define log_error(subsystem, ...)   log_line(LOG_LEVEL_ERROR, subsystem, __VA_ARGS__)
 #define log_warning(subsystem, ...) log_line(LOG_LEVEL_WARNING, subsystem, __VA_ARGS__)
-#define log_info(subsystem, ...) log_line(LOG_LEVEL_INFO, subsystem, __VA_ARGS__)
-#define log_debug(subsystem, ...) log_line(LOG_LEVEL_DEBUG, subsystem, __VA_ARGS__)
+#define log_info(subsystem, ...)    log_line(LOG_LEVEL_INFO, subsystem, __VA_ARGS__)
+#define log_debug(subsystem, ...)   log_line(LOG_LEVEL_DEBUG, subsystem, __VA_ARGS__)

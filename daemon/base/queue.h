@@ -5,7 +5,7 @@
 
 /* The current element may be removed from the list and freed in the body. */
 #ifndef TAILQ_FOREACH_SAFE
-#define TAILQ_FOREACH_SAFE(variable, head, field, next)                                \
-        for ((variable) = TAILQ_FIRST((head));                                         \
-             (variable) && ((next) = TAILQ_NEXT((variable), field), 1); (variable) = (next))
+#define TAILQ_FOREACH_SAFE(variable, head, field, next)                                                                \
+        for ((variable) = TAILQ_FIRST((head)); (variable) && ((next) = TAILQ_NEXT((variable), field), 1);              \
+             (variable) = (next))
 #endif

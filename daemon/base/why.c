@@ -6,7 +6,12 @@
 
 /* Length of the UTF-8 sequence that begins here; 0 if there is none, or one that the text's end cuts. */
 static size_t sequence_length(const unsigned char *bytes) {
-        size_t n = bytes[0] < 0x80 ? 1 : bytes[0] < 0xc2 ? 0 : bytes[0] < 0xe0 ? 2 : bytes[0] < 0xf0 ? 3 : bytes[0] < 0xf5 ? 4 : 0;
+        size_t n = bytes[0] < 0x80   ? 1
+                   : bytes[0] < 0xc2 ? 0
+                   : bytes[0] < 0xe0 ? 2
+                   : bytes[0] < 0xf0 ? 3
+                   : bytes[0] < 0xf5 ? 4
+                                     : 0;
 
         for (size_t i = 1; i < n; i++)
                 if ((bytes[i] & 0xc0) != 0x80)

@@ -14,8 +14,8 @@
 #include "daemon/data/format.h"
 
 #define OPTIONS_MAX 64u
-#define FILE_MAX (1 << 20) /* bytes */
-#define END_MARK "end_of_file"
+#define FILE_MAX    (1 << 20) /* bytes */
+#define END_MARK    "end_of_file"
 
 /* libconfuse hands errors to a plain function, so what it says is kept here. Main thread, one file at a time. */
 static struct why parse_why;
@@ -27,7 +27,8 @@ static void on_error(cfg_t *cfg, const char *format, va_list arguments) {
         if (parse_why.text[0])
                 return; /* the first is the cause */
         vsnprintf(text, sizeof(text), format, arguments);
-        why_set(&parse_why, 0, "%.140s:%d: %s", cfg && cfg->filename ? cfg->filename : "configuration", cfg ? cfg->line : 0, text);
+        why_set(&parse_why, 0, "%.140s:%d: %s", cfg && cfg->filename ? cfg->filename : "configuration",
+                cfg ? cfg->line : 0, text);
 }
 
 static const struct setting *setting_find(const char *name) {
@@ -50,18 +51,20 @@ static int on_value(cfg_t *cfg, cfg_opt_t *option) {
 }
 
 static int check_dataset(cfg_t *cfg, cfg_t *section) {
-        const char *name = cfg_title(section), *path = cfg_getstr(section, "path"), *format = cfg_getstr(section, "format");
+        const char *name = cfg_title(section), *path = cfg_getstr(section, "path"),
+                   *format = cfg_getstr(section, "format");
         const struct format *found;
         struct why why;
 
         if (!*name || strlen(name) >= DLP_NAME_MAX || strchr(name, '/') || name[0] == '.') {
-                cfg_error(section, "dataset \"%.60s\": is no name; use 1 to %u bytes without '/', not beginning with '.'", name,
+                cfg_error(section,
+                          "dataset \"%.60s\": is no name; use 1 to %u bytes without '/', not beginning with '.'", name,
                           DLP_NAME_MAX - 1);
                 return -1;
         }
         if (!path || path[0] != '/') {
-                cfg_error(section, "dataset \"%s\": path: \"%.100s\" is not allowed; write the folder's absolute path", name,
-                          path ? path : "");
+                cfg_error(section, "dataset \"%s\": path: \"%.100s\" is not allowed; write the folder's absolute path",
+                          name, path ? path : "");
                 return -1;
         }
         if (format_find(format, &found, &why) < 0) {
@@ -131,8 +134,9 @@ static void blank_comments(char *text) {
         }
 }
 
-/* Reads the file with a line of our own behind it. libconfuse takes the file's end for the end of a section, too; this line
- * is known outside of sections only. (And a folder, which opens as a file, would make its scanner end the process.) */
+/* Reads the file with a line of our own behind it. libconfuse takes the file's end for the end of a section, too; this
+ * line is known outside of sections only. (And a folder, which opens as a file, would make its scanner end the
+ * process.) */
 static int read_marked(const char *path, char **ret_text, struct why *why) {
         static const char MARK[] = "\n" END_MARK " = \"\"\n";
         _cleanup_(closep) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);

@@ -5,6 +5,6 @@
 
 #define CONFIG_DEFAULT_PATH "/etc/dataloaderd/dataloaderd.conf"
 
-/* Reads and checks a file; fills in defaults. Returns 0; -EINVAL or what opening it failed with, `why` naming file, line,
- * key and what is allowed. */
+/* Reads and checks a file; fills in defaults. Returns 0; -EINVAL or what opening it failed with, `why` naming file,
+ * line, key and what is allowed. */
 int config_read(const char *path, struct settings *ret_settings, struct why *why);

@@ -20,9 +20,9 @@
 #include "daemon/io/reader.h"
 #include "daemon/ring/numa.h"
 
-#define DRAIN_TICK_US 20000
+#define DRAIN_TICK_US   20000
 #define DRAIN_TICKS_MAX 250u /* five seconds for the batches that are begun */
-#define FACTS_MAX 32u
+#define FACTS_MAX       32u
 
 struct daemon {
         struct settings *settings;
@@ -46,7 +46,8 @@ struct daemon {
         char fact_values[FACTS_MAX][32];
 };
 
-/* ---- what the floors below ask of this one ------------------------------------------------------------------------- */
+/* ---- what the floors below ask of this one -------------------------------------------------------------------------
+ */
 
 static void on_settings(void *userdata, const struct fact **ret_facts, size_t *ret_n) {
         struct daemon *daemon = userdata;
@@ -69,7 +70,8 @@ static void on_broken_stream(void *userdata, struct stream *stream) {
         server_on_broken(&daemon->server, stream);
 }
 
-/* ---- events -------------------------------------------------------------------------------------------------------- */
+/* ---- events --------------------------------------------------------------------------------------------------------
+ */
 
 static void on_background(evutil_socket_t fd, short what, void *userdata) {
         struct daemon *daemon = userdata;
@@ -98,7 +100,8 @@ static void on_end(evutil_socket_t number, short what, void *userdata) {
                 return;
         }
         daemon->signalled = true;
-        log_info("core", "%s: the batches that are begun are completed; a second signal ends at once", strsignal((int)number));
+        log_info("core", "%s: the batches that are begun are completed; a second signal ends at once",
+                 strsignal((int)number));
         sd_notify(0, "STOPPING=1\nSTATUS=Completing the batches that are begun");
         server_drain(&daemon->server);
         event_add(daemon->drain_event, &(struct timeval){ .tv_usec = DRAIN_TICK_US });
@@ -138,8 +141,8 @@ static void keep_fixed_settings(struct daemon *daemon, struct settings *next) {
                 if (SETTINGS[i].reloads || strcmp(now, then) == 0)
                         continue;
                 if (!(daemon->socket_is_fixed && strcmp(SETTINGS[i].name, "socket") == 0))
-                        log_warning("core", "%s: the new value \"%s\" takes a restart; \"%s\" stays in force", SETTINGS[i].name,
-                                    then, now);
+                        log_warning("core", "%s: the new value \"%s\" takes a restart; \"%s\" stays in force",
+                                    SETTINGS[i].name, then, now);
                 setting_parse(&SETTINGS[i], next, now, NULL);
         }
 }
@@ -165,7 +168,8 @@ static void on_reload(evutil_socket_t number, short what, void *userdata) {
         sd_notify(0, "READY=1");
 }
 
-/* ---- begin --------------------------------------------------------------------------------------------------------- */
+/* ---- begin ---------------------------------------------------------------------------------------------------------
+ */
 
 static int start_events(struct daemon *daemon, struct why *why) {
         const struct {
@@ -195,8 +199,9 @@ static int start_events(struct daemon *daemon, struct why *why) {
         background_reap(daemon->background); /* arms it */
 
         if (sd_watchdog_enabled(0, &watchdog_us) > 0)
-                event_add(daemon->watchdog_event, &(struct timeval){ .tv_sec = (time_t)(watchdog_us / 3000000),
-                                                                     .tv_usec = (suseconds_t)(watchdog_us / 3 % 1000000) });
+                event_add(daemon->watchdog_event,
+                          &(struct timeval){ .tv_sec = (time_t)(watchdog_us / 3000000),
+                                             .tv_usec = (suseconds_t)(watchdog_us / 3 % 1000000) });
         return 0;
 }
 
@@ -225,7 +230,8 @@ static int start_pipeline(struct daemon *daemon, struct why *why) {
                 return r;
         report = pipeline_reader_report(daemon->pipeline);
         if (report->backend_why.text[0] && strcmp(settings->reader, "threads") != 0)
-                log_warning("reader", "%s; reading with %u threads instead", report->backend_why.text, report->n_threads);
+                log_warning("reader", "%s; reading with %u threads instead", report->backend_why.text,
+                            report->n_threads);
         if (report->buffers_why.text[0])
                 log_info("reader", "buffers are not registered with the kernel: %s; reading into plain memory",
                          report->buffers_why.text);
@@ -279,7 +285,8 @@ static int daemon_start(struct daemon *daemon, struct why *why) {
         return configure_catalog(daemon, why);
 }
 
-/* ---- end ----------------------------------------------------------------------------------------------------------- */
+/* ---- end -----------------------------------------------------------------------------------------------------------
+ */
 
 static void free_events(struct daemon *daemon) {
         for (size_t i = 0; i < daemon->n_signal_events; i++)
@@ -317,9 +324,10 @@ static int daemon_stop(struct daemon *daemon) {
 }
 
 int daemon_run(struct settings *settings, const char *config_path, bool socket_is_fixed) {
-        struct daemon daemon = {
-                .settings = settings, .config_path = config_path, .socket_is_fixed = socket_is_fixed, .listener = { .fd = -1 }
-        };
+        struct daemon daemon = { .settings = settings,
+                                 .config_path = config_path,
+                                 .socket_is_fixed = socket_is_fixed,
+                                 .listener = { .fd = -1 } };
         char limit[BYTES_TEXT_MAX];
         struct why why = { 0 };
         int r;
@@ -336,8 +344,8 @@ int daemon_run(struct settings *settings, const char *config_path, bool socket_i
                 daemon_stop(&daemon);
                 return EX_UNAVAILABLE;
         }
-        log_info("core", "dataloaderd %s serves %zu datasets socket=%s workers=%u memory_limit=%s reader=%s", DLP_VERSION,
-                 settings->n_datasets, settings->socket, pipeline_n_workers(daemon.pipeline),
+        log_info("core", "dataloaderd %s serves %zu datasets socket=%s workers=%u memory_limit=%s reader=%s",
+                 DLP_VERSION, settings->n_datasets, settings->socket, pipeline_n_workers(daemon.pipeline),
                  format_bytes(limit, settings->memory_limit), pipeline_reader_report(daemon.pipeline)->backend);
         sd_notifyf(0, "READY=1\nSTATUS=Serving %zu datasets with %u workers", settings->n_datasets,
                    pipeline_n_workers(daemon.pipeline));

@@ -17,7 +17,7 @@
 #include "daemon/base/cleanup.h"
 #include "proto/frame.h"
 
-#define BACKLOG 128
+#define BACKLOG    128
 #define LOCK_TRIES 10
 
 static int take_passed(int *ret_fd, struct why *why) {
@@ -28,8 +28,10 @@ static int take_passed(int *ret_fd, struct why *why) {
         if (n == 0)
                 return 1;
         if (n > 1 || sd_is_socket_unix(SD_LISTEN_FDS_START, SOCK_SEQPACKET, 1, NULL, 0) <= 0)
-                return why_set(why, -EINVAL, "socket: systemd passed %d descriptors; one listening ListenSequentialPacket= socket is "
-                               "needed", n);
+                return why_set(why, -EINVAL,
+                               "socket: systemd passed %d descriptors; one listening ListenSequentialPacket= socket is "
+                               "needed",
+                               n);
         fcntl(SD_LISTEN_FDS_START, F_SETFL, O_NONBLOCK);
         *ret_fd = SD_LISTEN_FDS_START;
         return 0;
@@ -39,7 +41,8 @@ static int take_passed(int *ret_fd, struct why *why) {
 static bool is_same_file(int fd, const char *path) {
         struct stat mine, there;
 
-        return fstat(fd, &mine) == 0 && stat(path, &there) == 0 && mine.st_ino == there.st_ino && mine.st_dev == there.st_dev;
+        return fstat(fd, &mine) == 0 && stat(path, &there) == 0 && mine.st_ino == there.st_ino &&
+               mine.st_dev == there.st_dev;
 }
 
 /* Two daemons that start at once must not both take the socket for stale: whoever holds the lock may replace it. */
@@ -59,8 +62,8 @@ static int lock_path(const char *path, int *ret_fd, struct why *why) {
                         return 0;
                 }
         }
-        return why_set(why, -EADDRINUSE, "socket: %s is served by another dataloaderd; stop it, or set socket to another path",
-                       path);
+        return why_set(why, -EADDRINUSE,
+                       "socket: %s is served by another dataloaderd; stop it, or set socket to another path", path);
 }
 
 /* Only a socket is ever removed, and only when nobody answers. */
@@ -71,7 +74,8 @@ static int remove_stale(const char *path, const struct sockaddr_un *address, str
         if (lstat(path, &status) < 0)
                 return errno == ENOENT ? 0 : why_errno(why, -errno, "socket: %s", path);
         if (!S_ISSOCK(status.st_mode))
-                return why_set(why, -EEXIST, "socket: %s exists and is no socket; it is left alone: set socket to another path",
+                return why_set(why, -EEXIST,
+                               "socket: %s exists and is no socket; it is left alone: set socket to another path",
                                path);
         if (fd >= 0 && connect(fd, (const struct sockaddr *)address, sizeof(*address)) == 0)
                 return why_set(why, -EADDRINUSE, "socket: %s is served by another process", path);

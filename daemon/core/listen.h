@@ -5,8 +5,8 @@
 
 struct listener {
         int fd;
-        int lock_fd;      /* of "PATH.lock": held for as long as we serve the path */
-        char *path;       /* to be removed at the end; NULL if the socket is systemd's */
+        int lock_fd; /* of "PATH.lock": held for as long as we serve the path */
+        char *path;  /* to be removed at the end; NULL if the socket is systemd's */
 };
 
 /* Takes the socket that systemd passed, or makes one at `path` with `mode`. A socket file that a dead daemon left is

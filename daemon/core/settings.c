@@ -14,8 +14,8 @@
 #define AT(field) offsetof(struct settings, field)
 
 const struct setting SETTINGS[] = {
-        { "socket", SETTING_TEXT, AT(socket), "/run/dataloaderd/dataloaderd.sock", 0, DLP_SOCKET_PATH_MAX, NULL, "path", false,
-          "where clients find the daemon; not used when systemd passes a socket" },
+        { "socket", SETTING_TEXT, AT(socket), "/run/dataloaderd/dataloaderd.sock", 0, DLP_SOCKET_PATH_MAX, NULL, "path",
+          false, "where clients find the daemon; not used when systemd passes a socket" },
         { "socket_mode", SETTING_OCTAL, AT(socket_mode), "0660", 0, 4, NULL, "octal", false,
           "permissions of the socket: who may write to it may be served" },
         { "workers", SETTING_NUMBER, AT(workers), "0", 0, 4096, NULL, "threads", false,
@@ -23,7 +23,8 @@ const struct setting SETTINGS[] = {
         { "memory_limit", SETTING_SIZE, AT(memory_limit), "8GiB", 1 << 20, UINT64_MAX, NULL, "bytes", false,
           "rings, buffers and tables together; what does not fit is refused" },
         { "index_dir", SETTING_TEXT, AT(index_dir), NULL, 0, 3072, NULL, "path", false,
-          "where index files are kept; default: $CACHE_DIRECTORY, $XDG_CACHE_HOME/dataloaderd or ~/.cache/dataloaderd" },
+          "where index files are kept; default: $CACHE_DIRECTORY, $XDG_CACHE_HOME/dataloaderd or "
+          "~/.cache/dataloaderd" },
         { "slots", SETTING_NUMBER, AT(slots), "4", DLP_SLOTS_MIN, DLP_SLOTS_MAX, NULL, "batches", true,
           "slots of a ring unless the client asks for another number: how far a rank is prepared ahead" },
         { "read_depth", SETTING_NUMBER, AT(read_depth), "64", 1, 1024, NULL, "samples", false,
@@ -69,10 +70,11 @@ static int parse_text(const struct setting *setting, char **value, const char *t
                 return why_set(why, -EINVAL, "%s: \"%.60s\" is not allowed; choose one of: %s", setting->name, text,
                                setting->choices);
         if (setting->kind == SETTING_OCTAL && (strspn(text, "01234567") != strlen(text) || strlen(text) < 3))
-                return why_set(why, -EINVAL, "%s: \"%.60s\" is not allowed; write permissions such as 0660", setting->name, text);
+                return why_set(why, -EINVAL, "%s: \"%.60s\" is not allowed; write permissions such as 0660",
+                               setting->name, text);
         if (setting->kind != SETTING_CHOICE && (!*text || strlen(text) > setting->max))
-                return why_set(why, -EINVAL, "%s: \"%.60s\" is %zu bytes long; 1 to %" PRIu64 " are allowed (%s)", setting->name,
-                               text, strlen(text), setting->max, setting->unit);
+                return why_set(why, -EINVAL, "%s: \"%.60s\" is %zu bytes long; 1 to %" PRIu64 " are allowed (%s)",
+                               setting->name, text, strlen(text), setting->max, setting->unit);
         copy = strdup(text);
         if (!copy)
                 return why_errno(why, -ENOMEM, "%s", setting->name);
@@ -87,8 +89,10 @@ static int parse_number(const struct setting *setting, const char *text, uint64_
 
         errno = 0;
         value = strtoull(text, &end, 10);
-        if (errno || end == text || *end || text[0] < '0' || text[0] > '9' || value < setting->min || value > setting->max)
-                return why_set(why, -EINVAL, "%s: \"%.60s\" is not allowed; write a number from %" PRIu64 " to %" PRIu64 " (%s)",
+        if (errno || end == text || *end || text[0] < '0' || text[0] > '9' || value < setting->min ||
+            value > setting->max)
+                return why_set(why, -EINVAL,
+                               "%s: \"%.60s\" is not allowed; write a number from %" PRIu64 " to %" PRIu64 " (%s)",
                                setting->name, text, setting->min, setting->max, setting->unit);
         *ret_value = value;
         return 0;
@@ -163,7 +167,8 @@ static char *find_index_dir(void) {
 int settings_complete(struct settings *settings, struct why *why) {
         for (size_t i = 0; i < N_SETTINGS; i++) {
                 const struct setting *setting = &SETTINGS[i];
-                bool is_set = is_text(setting) ? *(char **)field(setting, settings) != NULL : *(uint64_t *)field(setting, settings) != 0;
+                bool is_set = is_text(setting) ? *(char **)field(setting, settings) != NULL
+                                               : *(uint64_t *)field(setting, settings) != 0;
                 int r;
 
                 if (is_set || !setting->initial)

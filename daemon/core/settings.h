@@ -1,7 +1,8 @@
-/* core/settings.h: every setting, defined once: name, kind, default, range, unit, prose, and whether a reload changes it.
+/* core/settings.h: every setting, defined once: name, kind, default, range, unit, prose, and whether a reload changes
+ * it.
  *
- * The configuration parser, `dlctl status`, and the check that the manual page and the commented configuration name them
- * all are made from the one table in settings.c. Adding a setting is adding a field here and a row there. */
+ * The configuration parser, `dlctl status`, and the check that the manual page and the commented configuration name
+ * them all are made from the one table in settings.c. Adding a setting is adding a field here and a row there. */
 #pragma once
 
 #include <stdbool.h>
@@ -45,12 +46,12 @@ enum setting_kind {
 struct setting {
         const char *name;
         enum setting_kind kind;
-        size_t offset;            /* in struct settings */
-        const char *initial;      /* as it would be written; NULL: worked out, see prose */
+        size_t offset;       /* in struct settings */
+        const char *initial; /* as it would be written; NULL: worked out, see prose */
         uint64_t min, max;
-        const char *choices;      /* blank-separated */
+        const char *choices; /* blank-separated */
         const char *unit;
-        bool reloads;             /* SIGHUP changes it; else it takes a restart, and the reload says so */
+        bool reloads; /* SIGHUP changes it; else it takes a restart, and the reload says so */
         const char *prose;
 };
 

@@ -20,13 +20,15 @@ struct attach {
         int result;
 };
 
-/* ---- what may be asked for ----------------------------------------------------------------------------------------- */
+/* ---- what may be asked for -----------------------------------------------------------------------------------------
+ */
 
 static int check_name(const char *field, const char *value, struct why *why) {
         size_t n = strlen(value);
 
         if (n == 0)
-                return why_set(why, -EINVAL, "%s: is empty; a name of 1 to %u bytes is needed", field, DLP_NAME_MAX - 1);
+                return why_set(why, -EINVAL, "%s: is empty; a name of 1 to %u bytes is needed", field,
+                               DLP_NAME_MAX - 1);
         if (n >= DLP_NAME_MAX)
                 return why_set(why, -EINVAL, "%s: is %zu bytes long, %u are allowed", field, n, DLP_NAME_MAX - 1);
         for (size_t i = 0; i < n; i++)
@@ -38,8 +40,8 @@ static int check_name(const char *field, const char *value, struct why *why) {
 static int check_number(const char *field, uint64_t value, uint64_t min, uint64_t max, struct why *why) {
         if (value >= min && value <= max)
                 return 0;
-        return why_set(why, -EINVAL, "%s: %llu is out of range; %llu to %llu are allowed", field, (unsigned long long)value,
-                       (unsigned long long)min, (unsigned long long)max);
+        return why_set(why, -EINVAL, "%s: %llu is out of range; %llu to %llu are allowed", field,
+                       (unsigned long long)value, (unsigned long long)min, (unsigned long long)max);
 }
 
 static int check_numbers(const Dlp__Attach *wish, struct why *why) {
@@ -49,8 +51,8 @@ static int check_numbers(const Dlp__Attach *wish, struct why *why) {
         if (r < 0)
                 return r;
         if (wish->rank >= wish->world)
-                return why_set(why, -EINVAL, "rank: %u is out of range; with world_size %u, 0 to %u are allowed", wish->rank,
-                               wish->world, wish->world - 1);
+                return why_set(why, -EINVAL, "rank: %u is out of range; with world_size %u, 0 to %u are allowed",
+                               wish->rank, wish->world, wish->world - 1);
         r = check_number("batch_size", wish->batch_size, 1, DLP_BATCH_MAX, why);
         if (r < 0)
                 return r;
@@ -73,10 +75,12 @@ static int read_terms(const Dlp__Attach *wish, struct job_terms *terms, struct w
         if (r < 0)
                 return r;
         if (dlp_partition_from_name(wish->partition, &terms->partition) < 0)
-                return why_set(why, -EINVAL, "partition: \"%.60s\" is none; \"pad\", \"drop\" and \"exact\" are allowed",
+                return why_set(why, -EINVAL,
+                               "partition: \"%.60s\" is none; \"pad\", \"drop\" and \"exact\" are allowed",
                                wish->partition);
         if (on_error_from_name(wish->on_error, &terms->on_error) < 0)
-                return why_set(why, -EINVAL, "on_error: \"%.60s\" is no policy; \"fail\" and \"substitute\" are allowed",
+                return why_set(why, -EINVAL,
+                               "on_error: \"%.60s\" is no policy; \"fail\" and \"substitute\" are allowed",
                                wish->on_error);
         if (strcmp(wish->order, "torch") != 0)
                 return why_set(why, -EINVAL, "order: \"%.60s\" is not known; \"torch\" is allowed", wish->order);
@@ -93,7 +97,8 @@ static int read_terms(const Dlp__Attach *wish, struct job_terms *terms, struct w
         return 0;
 }
 
-/* ---- making and handing over --------------------------------------------------------------------------------------- */
+/* ---- making and handing over ---------------------------------------------------------------------------------------
+ */
 
 static void attach_work(void *userdata) {
         struct attach *attach = userdata;
@@ -169,9 +174,9 @@ static void attach_done(void *userdata) {
                 session->stream = stream;
                 pipeline_add(attach->pipeline, stream);
                 session_listen(session, true);
-                log_info("ctl", "rank attached job=%s rank=%u/%u dataset=%s pid=%d user=%s memory=%s", session->job->name,
-                         stream->rank, session->job->terms.world, stream->dataset->name, session->peer.pid, session->user,
-                         stream->ring->payload_segment.obtained);
+                log_info("ctl", "rank attached job=%s rank=%u/%u dataset=%s pid=%d user=%s memory=%s",
+                         session->job->name, stream->rank, session->job->terms.world, stream->dataset->name,
+                         session->peer.pid, session->user, stream->ring->payload_segment.obtained);
                 hand_over(session, attach->id, stream); /* the session may be gone behind this, the stream is not */
                 if (background_run(background, attach_touch, attach_free, attach) == 0)
                         return;
@@ -180,7 +185,8 @@ static void attach_done(void *userdata) {
         attach_free(attach);
 }
 
-/* ---- the request --------------------------------------------------------------------------------------------------- */
+/* ---- the request ---------------------------------------------------------------------------------------------------
+ */
 
 /* Everything that can be refused without waiting. What is acquired lies in attach->options and session. */
 static int attach_prepare(struct attach *attach, const Dlp__Attach *wish, struct why *why) {
@@ -204,7 +210,8 @@ static int attach_prepare(struct attach *attach, const Dlp__Attach *wish, struct
         r = catalog_get(server->options.catalog, wish->dataset, &attach->options.dataset, why);
         if (r < 0)
                 return r;
-        snprintf(terms.digest, sizeof(terms.digest), "%s", index_digest(dataset_index(attach->options.dataset->dataset)));
+        snprintf(terms.digest, sizeof(terms.digest), "%s",
+                 index_digest(dataset_index(attach->options.dataset->dataset)));
 
         attach->options.wake_socket = fcntl(session->fd, F_DUPFD_CLOEXEC, 0);
         if (attach->options.wake_socket < 0)

@@ -38,7 +38,8 @@ static void on_connection(evutil_socket_t fd, short what, void *userdata) {
         if (session_open(server, client) < 0)
                 return;
         if (server->n_sessions > SESSIONS_MAX)
-                session_close(TAILQ_LAST(&server->sessions, session_list), "there are 1,024 connections already, which is the limit");
+                session_close(TAILQ_LAST(&server->sessions, session_list),
+                              "there are 1,024 connections already, which is the limit");
 }
 
 static void on_broken(evutil_socket_t fd, short what, void *userdata) {
@@ -48,8 +49,8 @@ static void on_broken(evutil_socket_t fd, short what, void *userdata) {
 
         while ((stream = mailbox_pop(&server->broken)))
                 TAILQ_FOREACH_SAFE(session, &server->sessions, entry, next)
-                        if (session->stream == stream && atomic_load_explicit(&stream->broken, memory_order_relaxed))
-                                session_close(session, "it wrote to its shared page what no client writes");
+        if (session->stream == stream && atomic_load_explicit(&stream->broken, memory_order_relaxed))
+                session_close(session, "it wrote to its shared page what no client writes");
 }
 
 void server_on_broken(struct server *server, struct stream *stream) {
@@ -68,8 +69,10 @@ int server_start(struct server *server, const struct server_options *options, st
         r = mailbox_init(&server->broken, SESSIONS_MAX);
         if (r < 0)
                 return why_errno(why, r, "ctl");
-        server->broken_event = event_new(options->base, mailbox_fd(&server->broken), EV_READ | EV_PERSIST, on_broken, server);
-        server->listen_event = event_new(options->base, options->listen_fd, EV_READ | EV_PERSIST, on_connection, server);
+        server->broken_event = event_new(options->base, mailbox_fd(&server->broken), EV_READ | EV_PERSIST, on_broken,
+                                         server);
+        server->listen_event = event_new(options->base, options->listen_fd, EV_READ | EV_PERSIST, on_connection,
+                                         server);
         if (!server->broken_event || !server->listen_event || event_add(server->broken_event, NULL) < 0 ||
             event_add(server->listen_event, NULL) < 0)
                 return why_errno(why, -ENOMEM, "ctl: events");
@@ -114,7 +117,7 @@ void server_stop(struct server *server) {
         server->draining = true;
         stop_listening(server);
         TAILQ_FOREACH_SAFE(session, &server->sessions, entry, next)
-                session_close(session, NULL);
+        session_close(session, NULL);
 }
 
 void server_fini(struct server *server) {

@@ -1,8 +1,8 @@
 /* ctl/server.h: the socket and its sessions: who is connected, what they ask, what they are served.
  *
  * Runs on the main thread's event loop and owns no thread. A request is a packet; a handler a file (handlers.h). A
- * connection is a session; a session that attached owns a stream until it closes, and its closing is how a rank is known
- * to be gone. */
+ * connection is a session; a session that attached owns a stream until it closes, and its closing is how a rank is
+ * known to be gone. */
 #pragma once
 
 #include <stdbool.h>
@@ -14,19 +14,21 @@
 #include "daemon/base/queue.h"
 #include "daemon/pipeline/pipeline.h"
 
-#define SESSIONS_MAX 1024u /* connections at a time: far above the ranks of a node, far below a usual descriptor limit */
+#define SESSIONS_MAX                                                                                                   \
+        1024u /* connections at a time: far above the ranks of a node, far below a usual descriptor limit */
 
 struct event;
 struct event_base;
 
-/* A line of `dlctl status`: made by core, which knows settings and life cycle. Texts stay valid while the server runs. */
+/* A line of `dlctl status`: made by core, which knows settings and life cycle. Texts stay valid while the server runs.
+ */
 struct fact {
         const char *name, *value, *unit, *text;
 };
 
 struct server_options {
         struct event_base *base;
-        int listen_fd;             /* taken over */
+        int listen_fd; /* taken over */
         struct pipeline *pipeline;
         struct catalog *catalog;
         struct background *background;
@@ -41,9 +43,9 @@ struct session;
 
 struct server {
         struct server_options options;
-        struct event *listen_event;   /* NULL once draining */
+        struct event *listen_event; /* NULL once draining */
         struct event *broken_event;
-        struct mailbox broken;        /* streams whose clients scribble; from the planner */
+        struct mailbox broken; /* streams whose clients scribble; from the planner */
         TAILQ_HEAD(session_list, session) sessions;
         uint32_t n_sessions;
         struct jobs jobs;

@@ -17,8 +17,8 @@ static const struct {
         Dlp__Request__BodyCase body;
         void (*handle)(struct session *session, const Dlp__Request *request);
 } HANDLERS[] = {
-        { DLP__REQUEST__BODY_ATTACH, handle_attach },     { DLP__REQUEST__BODY_SEEK, handle_seek },
-        { DLP__REQUEST__BODY_STATUS, handle_status },     { DLP__REQUEST__BODY_DATASETS, handle_datasets },
+        { DLP__REQUEST__BODY_ATTACH, handle_attach }, { DLP__REQUEST__BODY_SEEK, handle_seek },
+        { DLP__REQUEST__BODY_STATUS, handle_status }, { DLP__REQUEST__BODY_DATASETS, handle_datasets },
         { DLP__REQUEST__BODY_JOBS, handle_jobs },
 };
 
@@ -28,7 +28,8 @@ static bool send_reply(struct session *session, Dlp__Reply *reply, const int *fd
         reply->protocol = DLP_PROTOCOL_VERSION;
         r = dlp_reply_send(session->fd, reply, fds, n_fds, MSG_DONTWAIT);
         if (r < 0 && r != -EPIPE && r != -ECONNRESET)
-                log_debug("ctl", "reply not sent: %s client=%s pid=%d", strerror(-r), session->client, session->peer.pid);
+                log_debug("ctl", "reply not sent: %s client=%s pid=%d", strerror(-r), session->client,
+                          session->peer.pid);
         return r == 0;
 }
 
@@ -78,9 +79,10 @@ static bool dispatch(struct session *session, const uint8_t *bytes, size_t n_byt
                 return false;
         }
         if (request->protocol != DLP_PROTOCOL_VERSION) {
-                snprintf(text, sizeof(text), "protocol: this daemon (%s) speaks version %u, the client speaks version %u; install "
-                         "the same version of dataloaderd and libdlclient", session->server->options.version,
-                         DLP_PROTOCOL_VERSION, request->protocol);
+                snprintf(text, sizeof(text),
+                         "protocol: this daemon (%s) speaks version %u, the client speaks version %u; install "
+                         "the same version of dataloaderd and libdlclient",
+                         session->server->options.version, DLP_PROTOCOL_VERSION, request->protocol);
                 refuse(session, request->id, -EPROTONOSUPPORT, text, false);
                 dlp__request__free_unpacked(request, NULL);
                 return true; /* the client hangs up; a refusal costs nothing if it does not */
@@ -189,13 +191,15 @@ void session_close(struct session *session, const char *reason) {
         }
 
         if (session->stream) {
-                log_info("ctl", "rank left job=%s rank=%u pid=%d", session->job->name, session->stream->rank, session->peer.pid);
+                log_info("ctl", "rank left job=%s rank=%u pid=%d", session->job->name, session->stream->rank,
+                         session->peer.pid);
                 pipeline_remove(server->options.pipeline, session->stream);
         }
         if (session->member)
                 job_leave(session->job, session->member);
         event_free(session->event);
-        shutdown(session->fd, SHUT_RDWR); /* the stream's duplicate may live a moment longer; the client is to know now */
+        shutdown(session->fd,
+                 SHUT_RDWR); /* the stream's duplicate may live a moment longer; the client is to know now */
         close(session->fd);
         TAILQ_REMOVE(&server->sessions, session, entry);
         server->n_sessions--;

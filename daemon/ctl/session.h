@@ -20,11 +20,11 @@ struct session {
         struct server *server;
         int fd;
         struct event *event;
-        struct ucred peer;       /* as the kernel saw it at connect: pids mean nothing across pid namespaces */
+        struct ucred peer; /* as the kernel saw it at connect: pids mean nothing across pid namespaces */
         char user[64];
-        char client[64];         /* what it calls itself */
+        char client[64]; /* what it calls itself */
         enum session_state state;
-        bool closed;             /* while attaching: the background still needs the memory */
+        bool closed; /* while attaching: the background still needs the memory */
 
         /* From attaching on. */
         struct job *job;
@@ -35,8 +35,8 @@ struct session {
 /* Takes the descriptor over; closes it itself on failure. */
 int session_open(struct server *server, int fd);
 
-/* Ends the connection and gives back what it held. `reason` is logged and, if the client still listens, sent to it; NULL:
- * the client went by itself. While attaching, only marks it. */
+/* Ends the connection and gives back what it held. `reason` is logged and, if the client still listens, sent to it;
+ * NULL: the client went by itself. While attaching, only marks it. */
 void session_close(struct session *session, const char *reason);
 
 /* Lets the session hear requests, or not (while attaching). */

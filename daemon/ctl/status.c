@@ -35,7 +35,8 @@ static void facts_add(struct facts *facts, const char *name, const char *value, 
         facts->n++;
 }
 
-static void facts_add_number(struct facts *facts, const char *name, uint64_t value, const char *unit, const char *text) {
+static void facts_add_number(struct facts *facts, const char *name, uint64_t value, const char *unit,
+                             const char *text) {
         char digits[24];
 
         snprintf(digits, sizeof(digits), "%llu", (unsigned long long)value);
@@ -73,11 +74,13 @@ static void add_obtained(struct facts *facts, struct server *server) {
         facts_add(facts, "reader", report->backend, "", report->backend_why.text);
         facts_add(facts, "registered_buffers", report->has_fixed_buffers ? "yes" : "no", "", report->buffers_why.text);
         transparent_huge_pages(word, sizeof(word));
-        facts_add(facts, "transparent_huge_pages", word, "", "the kernel's word for shared memory; each ring says what it got: dlctl jobs");
+        facts_add(facts, "transparent_huge_pages", word, "",
+                  "the kernel's word for shared memory; each ring says what it got: dlctl jobs");
         getrlimit(RLIMIT_MEMLOCK, &limit);
         snprintf(kib, sizeof(kib), "%llu", (unsigned long long)limit.rlim_cur >> 10);
         facts_add(facts, "memlock_limit", limit.rlim_cur == RLIM_INFINITY ? "unlimited" : kib,
-                  limit.rlim_cur == RLIM_INFINITY ? "" : "KiB", "what may be locked without CAP_IPC_LOCK; each ring says what it got");
+                  limit.rlim_cur == RLIM_INFINITY ? "" : "KiB",
+                  "what may be locked without CAP_IPC_LOCK; each ring says what it got");
         facts_add_number(facts, "numa_nodes", numa_n_nodes(), "nodes",
                          numa_n_nodes() > 1 ? "a ring is bound to the node that all CPUs of its client lie in"
                                             : "one node: there is nothing to bind");

@@ -138,12 +138,14 @@ bool batch_is_wanted(const struct batch *batch) {
 int batch_agree_shape(struct batch *batch, uint32_t height, uint32_t width, struct why *why) {
         uint64_t mine = (uint64_t)height << 32 | width, theirs = 0;
 
-        if (atomic_compare_exchange_strong_explicit(&batch->shape, &theirs, mine, memory_order_relaxed, memory_order_relaxed) ||
+        if (atomic_compare_exchange_strong_explicit(&batch->shape, &theirs, mine, memory_order_relaxed,
+                                                    memory_order_relaxed) ||
             theirs == mine)
                 return 0;
-        return why_set(why, -EMEDIUMTYPE, "is %u x %u pixels after the pipeline, another sample of its batch is %u x %u; use "
-                       "batch_size 1, or a pipeline that gives one size", width, height, (uint32_t)theirs,
-                       (uint32_t)(theirs >> 32));
+        return why_set(why, -EMEDIUMTYPE,
+                       "is %u x %u pixels after the pipeline, another sample of its batch is %u x %u; use "
+                       "batch_size 1, or a pipeline that gives one size",
+                       width, height, (uint32_t)theirs, (uint32_t)(theirs >> 32));
 }
 
 void batch_forget_shape(struct batch *batch) {
@@ -184,12 +186,13 @@ static int32_t keep_error(struct batch *batch, const struct why *reason) {
         pthread_mutex_unlock(&batch->lock);
         if (idx >= DLP_SLOT_ERRORS_MAX)
                 return -1;
-        snprintf(dlp_error_text(control, batch->slot->idx, idx), DLP_SLOT_ERROR_BYTES, "%.*s", (int)DLP_SLOT_ERROR_BYTES - 1,
-                 reason->text);
+        snprintf(dlp_error_text(control, batch->slot->idx, idx), DLP_SLOT_ERROR_BYTES, "%.*s",
+                 (int)DLP_SLOT_ERROR_BYTES - 1, reason->text);
         return (int32_t)idx;
 }
 
-void batch_served(struct batch *batch, uint32_t idx_sample, uint64_t index, uint64_t candidate, const struct why *reason) {
+void batch_served(struct batch *batch, uint32_t idx_sample, uint64_t index, uint64_t candidate,
+                  const struct why *reason) {
         struct stream *stream = batch->stream;
         int64_t *labels = (int64_t *)(batch->slot->base + stream->collation.labels_offset);
         const struct dlp_columns *columns = &batch->slot->columns;

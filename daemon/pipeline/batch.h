@@ -30,7 +30,8 @@ int batch_place(struct batch *batch, uint32_t idx_sample, uint64_t n_bytes, uint
 
 /* Workers. `idx_sample` is in its place: `candidate` is what it is; if it is a substitute, `reason` says why the sample
  * of the order was not. */
-void batch_served(struct batch *batch, uint32_t idx_sample, uint64_t index, uint64_t candidate, const struct why *reason);
+void batch_served(struct batch *batch, uint32_t idx_sample, uint64_t index, uint64_t candidate,
+                  const struct why *reason);
 
 /* Workers: it could not be served, and the batch is to fail with this reason. */
 void batch_failed(struct batch *batch, uint32_t idx_sample, const struct why *why);

@@ -22,7 +22,8 @@ const char *catalog_state_name(enum catalog_state state) {
         return NAMES[state];
 }
 
-/* ---- an open dataset ----------------------------------------------------------------------------------------------- */
+/* ---- an open dataset -----------------------------------------------------------------------------------------------
+ */
 
 static struct catalog_dataset *catalog_dataset_new(struct dataset *dataset, const char *name) {
         struct catalog_dataset *open = calloc(1, sizeof(*open));
@@ -56,7 +57,8 @@ uint64_t catalog_dataset_error(struct catalog_dataset *dataset, const char *text
         return atomic_fetch_add_explicit(&dataset->n_errors, 1, memory_order_relaxed);
 }
 
-/* ---- opening, in the background ------------------------------------------------------------------------------------ */
+/* ---- opening, in the background ------------------------------------------------------------------------------------
+ */
 
 /* What the background thread works on: a copy, so that the entry may change meanwhile. */
 struct opening {
@@ -97,12 +99,13 @@ static void log_opened(const struct catalog_entry *entry, const struct dataset_r
                 [DATASET_REBUILT] = "indexed again",
         };
 
-        log_info("dataset", "%s: %s%s%s in %.2f s; %llu samples, %u classes, digest %.12s", entry->name, HOW[report->how],
-                 report->reason.text[0] ? " because " : "", report->reason.text, (double)report->duration_ns / 1e9,
-                 (unsigned long long)index_n_samples(index), index_n_classes(index), index_digest(index));
+        log_info("dataset", "%s: %s%s%s in %.2f s; %llu samples, %u classes, digest %.12s", entry->name,
+                 HOW[report->how], report->reason.text[0] ? " because " : "", report->reason.text,
+                 (double)report->duration_ns / 1e9, (unsigned long long)index_n_samples(index), index_n_classes(index),
+                 index_digest(index));
         if (!report->saved)
-                log_warning("dataset", "%s: the index could not be saved (%s); it will be built again next time", entry->name,
-                            report->not_saved.text);
+                log_warning("dataset", "%s: the index could not be saved (%s); it will be built again next time",
+                            entry->name, report->not_saved.text);
 }
 
 static void opening_done(void *userdata) {
@@ -118,7 +121,8 @@ static void opening_done(void *userdata) {
         } else if (entry->open) {
                 entry->state = CATALOG_READY;
                 why_set(&entry->text, 0, "%s%s%s", opening->report.reason.text,
-                        opening->report.not_saved.text[0] ? "; the index was not saved: " : "", opening->report.not_saved.text);
+                        opening->report.not_saved.text[0] ? "; the index was not saved: " : "",
+                        opening->report.not_saved.text);
                 log_opened(entry, &opening->report);
         } else {
                 entry->state = CATALOG_FAILED;
@@ -164,7 +168,8 @@ static void entry_check(struct catalog_entry *entry) {
         entry_open(entry);
 }
 
-/* ---- the list ------------------------------------------------------------------------------------------------------ */
+/* ---- the list ------------------------------------------------------------------------------------------------------
+ */
 
 int catalog_init(struct catalog *catalog, struct background *background, const char *index_dir) {
         *catalog = (struct catalog){ .background = background, .index_dir = strdup(index_dir) };
@@ -272,7 +277,8 @@ int catalog_get(struct catalog *catalog, const char *name, struct catalog_datase
                 return unknown_dataset(catalog, name, why);
 
         entry_check(entry);
-        if (entry->state == CATALOG_FAILED && !entry->was_told && clock_now_ns() - entry->failed_at_ns < RETRY_AFTER_NS) {
+        if (entry->state == CATALOG_FAILED && !entry->was_told &&
+            clock_now_ns() - entry->failed_at_ns < RETRY_AFTER_NS) {
                 entry->was_told = true;
                 return why_set(why, -EIO, "dataset %s: %.400s", name, entry->text.text);
         }

@@ -16,7 +16,7 @@ enum catalog_state {
         CATALOG_CLOSED,   /* not looked at yet */
         CATALOG_INDEXING, /* its index is being opened or built */
         CATALOG_READY,
-        CATALOG_FAILED,   /* `text` says why; the next attach tries again */
+        CATALOG_FAILED, /* `text` says why; the next attach tries again */
 };
 
 /* An open dataset; lives until the last who is served from it lets go. */
@@ -70,8 +70,8 @@ void catalog_fini(struct catalog *catalog);
 int catalog_configure(struct catalog *catalog, const struct catalog_wish *wishes, size_t n_wishes, struct why *why);
 
 /* A reference to an open dataset. If nobody is served from it, looks first whether its folder has changed. -ENOENT no
- * such dataset (names the known ones), -EAGAIN it is being indexed (says how far), -EIO it could not be opened (says why;
- * asking begins a new try). */
+ * such dataset (names the known ones), -EAGAIN it is being indexed (says how far), -EIO it could not be opened (says
+ * why; asking begins a new try). */
 int catalog_get(struct catalog *catalog, const char *name, struct catalog_dataset **ret_dataset, struct why *why);
 
 struct catalog_dataset *catalog_dataset_ref(struct catalog_dataset *dataset);

@@ -5,14 +5,14 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
-#define PIPELINE_COUNTERS(ROW)                                                                                   \
-        ROW(n_samples, "samples", "decoded (or copied) into a slot")                                             \
-        ROW(n_batches, "batches", "published to a rank")                                                         \
-        ROW(n_sample_errors, "samples", "that could not be read or decoded")                                     \
-        ROW(n_substituted, "samples", "served in the place of a damaged one")                                    \
-        ROW(n_failed_jobs, "jobs", "ended by a damaged sample, as on_error = fail asks for")                     \
-        ROW(n_dropped, "samples", "whose rank went elsewhere or away before they were decoded")                  \
-        ROW(n_bytes_read, "bytes", "of encoded samples")                                                         \
+#define PIPELINE_COUNTERS(ROW)                                                                                         \
+        ROW(n_samples, "samples", "decoded (or copied) into a slot")                                                   \
+        ROW(n_batches, "batches", "published to a rank")                                                               \
+        ROW(n_sample_errors, "samples", "that could not be read or decoded")                                           \
+        ROW(n_substituted, "samples", "served in the place of a damaged one")                                          \
+        ROW(n_failed_jobs, "jobs", "ended by a damaged sample, as on_error = fail asks for")                           \
+        ROW(n_dropped, "samples", "whose rank went elsewhere or away before they were decoded")                        \
+        ROW(n_bytes_read, "bytes", "of encoded samples")                                                               \
         ROW(decode_ns, "ns", "of worker time in decoding and augmenting")
 
 struct counters {
@@ -23,4 +23,4 @@ struct counters {
 
 /* Counters order nothing: relaxed. */
 #define counter_add(counter, n) atomic_fetch_add_explicit((counter), (n), memory_order_relaxed)
-#define counter_get(counter) atomic_load_explicit((counter), memory_order_relaxed)
+#define counter_get(counter)    atomic_load_explicit((counter), memory_order_relaxed)

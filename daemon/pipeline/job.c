@@ -34,8 +34,10 @@ static struct job *job_find(struct jobs *jobs, const char *name) {
 
 static int differ(struct why *why, const char *job, const char *field, const char *theirs, const char *mine) {
         /* Cut, so that two long pipelines do not push each other out of the text. */
-        return why_set(why, -EINVAL, "%s: job \"%.64s\" runs with %.150s, this rank asks for %.150s; all ranks of a job "
-                       "must ask for the same", field, job, theirs, mine);
+        return why_set(why, -EINVAL,
+                       "%s: job \"%.64s\" runs with %.150s, this rank asks for %.150s; all ranks of a job "
+                       "must ask for the same",
+                       field, job, theirs, mine);
 }
 
 static int differ_number(struct why *why, const char *job, const char *field, uint64_t theirs, uint64_t mine) {
@@ -76,7 +78,8 @@ static int job_agree(const struct job *job, const struct job_terms *mine, struct
         if (strcmp(theirs->order, mine->order) != 0)
                 return differ(why, job->name, "order", theirs->order, mine->order);
         if (theirs->on_error != mine->on_error)
-                return differ(why, job->name, "on_error", on_error_name(theirs->on_error), on_error_name(mine->on_error));
+                return differ(why, job->name, "on_error", on_error_name(theirs->on_error),
+                              on_error_name(mine->on_error));
         return 0;
 }
 
@@ -102,14 +105,17 @@ int job_join(struct jobs *jobs, const char *name, const struct job_terms *terms,
                 if (r < 0)
                         return r;
                 if (atomic_load_explicit(&job->failed, memory_order_acquire))
-                        return why_set(why, -EBUSY, "job: job \"%s\" has failed and its last rank has not left yet: %.300s",
-                                       name, job->failure.text);
+                        return why_set(why, -EBUSY,
+                                       "job: job \"%s\" has failed and its last rank has not left yet: %.300s", name,
+                                       job->failure.text);
                 if (job->n_members >= DLP_LOCAL_RANKS_MAX)
-                        return why_set(why, -EUSERS, "rank: job \"%s\" has %u ranks on this node already, which is the limit",
-                                       name, DLP_LOCAL_RANKS_MAX);
+                        return why_set(why, -EUSERS,
+                                       "rank: job \"%s\" has %u ranks on this node already, which is the limit", name,
+                                       DLP_LOCAL_RANKS_MAX);
                 LIST_FOREACH(member, &job->members, entry)
                         if (member->rank == rank)
-                                return why_set(why, -EADDRINUSE, "rank: rank %u of job \"%s\" is attached already by process "
+                                return why_set(why, -EADDRINUSE,
+                                               "rank: rank %u of job \"%s\" is attached already by process "
                                                "%u; end that process, or give this run a job name of its own",
                                                rank, name, member->pid);
         }

@@ -1,7 +1,7 @@
 /* pipeline/job.h: one training run: the ranks that attached under one name, and what they agreed on.
  *
- * The first rank says what the job is; whoever differs is refused with the name of the field and both values. A job lives
- * as long as a rank of it is attached. Everything but failure is the main thread's. */
+ * The first rank says what the job is; whoever differs is refused with the name of the field and both values. A job
+ * lives as long as a rank of it is attached. Everything but failure is the main thread's. */
 #pragma once
 
 #include <pthread.h>
@@ -51,9 +51,9 @@ struct job {
         uint32_t n_members;
         _Atomic uint32_t refs; /* the members, and streams whose last samples are still under way */
 
-        pthread_mutex_t lock;  /* guards `failure`; a leaf */
+        pthread_mutex_t lock; /* guards `failure`; a leaf */
         _Atomic bool failed;
-        struct why failure;    /* the first one */
+        struct why failure; /* the first one */
 };
 
 LIST_HEAD(jobs, job);

@@ -14,9 +14,9 @@
 #include "daemon/pipeline/planner.h"
 #include "daemon/pipeline/worker.h"
 
-#define STOP_NAPS_MAX 10000u /* milliseconds, about */
-#define TOUCH_NICE 10 /* of the one thread: nice(2) is a thread's own on Linux */
-#define READER_THREADS 8u /* of the fallback: a disk wants about that many waiting readers */
+#define STOP_NAPS_MAX  10000u /* milliseconds, about */
+#define TOUCH_NICE     10     /* of the one thread: nice(2) is a thread's own on Linux */
+#define READER_THREADS 8u     /* of the fallback: a disk wants about that many waiting readers */
 
 struct pipeline {
         struct pipeline_options options;
@@ -80,17 +80,20 @@ static int make_tasks(struct pipeline *pipeline, struct why *why) {
         int r;
 
         pipeline->buffers_bytes = (uint64_t)n * TASK_BUFFER_BYTES;
-        r = budget_reserve(pipeline->options.budget, pipeline->buffers_bytes + n * sizeof(struct task), "the read buffers", why);
+        r = budget_reserve(pipeline->options.budget, pipeline->buffers_bytes + n * sizeof(struct task),
+                           "the read buffers", why);
         if (r < 0)
                 return r;
         pipeline->charged_bytes = pipeline->buffers_bytes + n * sizeof(struct task);
 
-        pipeline->buffers = mmap(NULL, pipeline->buffers_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        pipeline->buffers = mmap(NULL, pipeline->buffers_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+                                 0);
         if (pipeline->buffers == MAP_FAILED) {
                 pipeline->buffers = NULL;
                 return why_errno(why, -errno, "read buffers");
         }
-        madvise(pipeline->buffers, pipeline->buffers_bytes, MADV_HUGEPAGE); /* fewer TLB misses; nothing depends on it */
+        madvise(pipeline->buffers, pipeline->buffers_bytes,
+                MADV_HUGEPAGE); /* fewer TLB misses; nothing depends on it */
         pipeline->tasks = calloc(n, sizeof(struct task));
         if (!pipeline->tasks)
                 return why_errno(why, -ENOMEM, "tasks");
@@ -159,7 +162,8 @@ static int start_workers(struct pipeline *pipeline, struct why *why) {
         return 0;
 }
 
-/* Bottom-up: whatever a thread hands work to is there before the thread. pipeline_stop() is this list read backwards. */
+/* Bottom-up: whatever a thread hands work to is there before the thread. pipeline_stop() is this list read backwards.
+ */
 static int pipeline_start_floors(struct pipeline *pipeline, struct why *why) {
         struct order_tables_options tables = {
                 .reserve = on_order_reserve,

@@ -21,8 +21,8 @@ struct reader_report;
 
 struct pipeline_options {
         uint32_t n_workers;
-        uint32_t n_tasks;          /* samples under way: the reader's depth */
-        const char *reader;        /* "auto", "io_uring", "threads" */
+        uint32_t n_tasks;   /* samples under way: the reader's depth */
+        const char *reader; /* "auto", "io_uring", "threads" */
         struct decode_limits limits;
         enum segment_wish huge_pages, lock;
         struct budget *budget;
@@ -34,7 +34,8 @@ struct pipeline_options {
 int pipeline_start(const struct pipeline_options *options, struct pipeline **ret_pipeline, struct why *why);
 
 /* All streams must have been removed; waits until the last sample under way is back. Returns 0, or -ETIMEDOUT if a read
- * hangs in the kernel (a dead network mount): then threads and memory must be left as they are, and the process ends. */
+ * hangs in the kernel (a dead network mount): then threads and memory must be left as they are, and the process ends.
+ */
 int pipeline_stop(struct pipeline *pipeline);
 
 /* Makes a stream; blocks while its memory is touched, so: off the main thread. If memory is short while removed streams
@@ -45,10 +46,11 @@ int pipeline_make_stream(struct pipeline *pipeline, const struct stream_options 
 /* Touches the pages of the ring that making it left out; blocks. Between add and remove, once, off the main thread: the
  * first batch is being decoded meanwhile. The stream is not freed before this returns. */
 void pipeline_touch_stream(struct pipeline *pipeline, struct stream *stream);
-void pipeline_skip_touching(struct pipeline *pipeline, struct stream *stream); /* instead: they come when they are written */
+void pipeline_skip_touching(struct pipeline *pipeline,
+                            struct stream *stream); /* instead: they come when they are written */
 
-/* Main thread. From add to remove the caller may use the stream's constant fields and its ring's counts; after remove it
- * must not touch it. A stream that was never added is freed with stream_free(). */
+/* Main thread. From add to remove the caller may use the stream's constant fields and its ring's counts; after remove
+ * it must not touch it. A stream that was never added is freed with stream_free(). */
 void pipeline_add(struct pipeline *pipeline, struct stream *stream);
 uint64_t pipeline_seek(struct pipeline *pipeline, struct stream *stream, uint64_t epoch, uint64_t step);
 void pipeline_drain(struct pipeline *pipeline, struct stream *stream); /* completes what is begun, begins no more */

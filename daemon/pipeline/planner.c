@@ -12,12 +12,13 @@
 #include "daemon/base/thread.h"
 #include "daemon/pipeline/batch.h"
 
-#define CHUNK_SAMPLES 8u  /* planned for one stream before looking who is the most urgent: a tenth of a usual batch */
-#define EVENTS_MAX 64
-#define MAKING_GUESS_NS 100000000ull /* before a batch has been made */
+#define CHUNK_SAMPLES     8u /* planned for one stream before looking who is the most urgent: a tenth of a usual batch */
+#define EVENTS_MAX        64
+#define MAKING_GUESS_NS   100000000ull /* before a batch has been made */
 #define LARGE_BUFFER_KEEP (4ull << 20) /* bytes; what is above is given back when the task is free again */
 
-/* ---- asked from outside -------------------------------------------------------------------------------------------- */
+/* ---- asked from outside --------------------------------------------------------------------------------------------
+ */
 
 void planner_wake(struct planner *planner) {
         uint64_t one = 1;
@@ -68,7 +69,8 @@ void planner_retry(struct planner *planner, struct task *task) {
         planner_wake(planner);
 }
 
-/* ---- tasks --------------------------------------------------------------------------------------------------------- */
+/* ---- tasks ---------------------------------------------------------------------------------------------------------
+ */
 
 static void large_buffer_free(struct planner *planner, struct task *task) {
         if (!task->large_buffer)
@@ -153,7 +155,8 @@ static struct task *task_take(struct planner *planner) {
         return task;
 }
 
-/* ---- streams ------------------------------------------------------------------------------------------------------- */
+/* ---- streams -------------------------------------------------------------------------------------------------------
+ */
 
 /* Will an order's memory come free by itself? That of this rank's last batches, or one that ranks of its job behind it
  * still use. Who waits holds no order, so the last of them never waits for the others. */
@@ -213,15 +216,16 @@ static void stream_next_step(struct stream *stream) {
 }
 
 /* When will the client want the batch that is planned next? After eating what lies before it, counted from its last
- * release. A rank that starves has released nothing for long, so its wish lies in the past and grows older than everybody
- * else's; one that eats slowly wants its next batch far in the future; a new one wants it since it came. Nobody eats
- * faster than we cook: without that floor one hungry rank would have all its slots filled before the other gets one. It
- * is one floor for all, or who was served late would be taken for one who can wait. */
+ * release. A rank that starves has released nothing for long, so its wish lies in the past and grows older than
+ * everybody else's; one that eats slowly wants its next batch far in the future; a new one wants it since it came.
+ * Nobody eats faster than we cook: without that floor one hungry rank would have all its slots filled before the other
+ * gets one. It is one floor for all, or who was served late would be taken for one who can wait. */
 static uint64_t stream_wanted_at_ns(const struct planner *planner, const struct stream *stream) {
         const struct ring *ring = stream->ring;
         uint64_t n_ahead = ring->next_sequence - ring->n_released - (stream->batch ? 1 : 0);
 
-        return ring->released_at_ns + n_ahead * (ring->eating_ns > planner->making_ns ? ring->eating_ns : planner->making_ns);
+        return ring->released_at_ns +
+               n_ahead * (ring->eating_ns > planner->making_ns ? ring->eating_ns : planner->making_ns);
 }
 
 /* Takes a slot for the next batch. Returns false if there is none. */
@@ -316,7 +320,8 @@ static struct stream *most_urgent(struct planner *planner) {
         struct stream *stream, *best = NULL;
 
         TAILQ_FOREACH(stream, &planner->streams, entry)
-                if (stream_is_runnable(stream) && (!best || stream_wanted_at_ns(planner, stream) < stream_wanted_at_ns(planner, best)))
+                if (stream_is_runnable(stream) &&
+                    (!best || stream_wanted_at_ns(planner, stream) < stream_wanted_at_ns(planner, best)))
                         best = stream;
         return best;
 }
@@ -341,7 +346,8 @@ static void planner_plan(struct planner *planner) {
                 }
 }
 
-/* ---- what came back ------------------------------------------------------------------------------------------------ */
+/* ---- what came back ------------------------------------------------------------------------------------------------
+ */
 
 static void stream_destroy(struct planner *planner, struct stream *stream) {
         TAILQ_REMOVE(&planner->streams, stream, entry);
@@ -354,9 +360,9 @@ static void planner_bury(struct planner *planner) {
         struct stream *stream, *next;
 
         TAILQ_FOREACH_SAFE(stream, &planner->streams, entry, next)
-                if (stream->is_removed && stream->n_tasks == 0 &&
-                    atomic_load_explicit(&stream->is_touched, memory_order_acquire))
-                        stream_destroy(planner, stream);
+        if (stream->is_removed && stream->n_tasks == 0 &&
+            atomic_load_explicit(&stream->is_touched, memory_order_acquire))
+                stream_destroy(planner, stream);
 }
 
 static void task_retire(struct planner *planner, struct task *task) {
@@ -380,15 +386,16 @@ static void task_substitute(struct planner *planner, struct task *task) {
                 task_read(planner, task);
 }
 
-static void stream_apply(struct planner *planner, struct stream *stream, uint32_t commands, uint64_t number, uint64_t epoch,
-                         uint64_t step) {
+static void stream_apply(struct planner *planner, struct stream *stream, uint32_t commands, uint64_t number,
+                         uint64_t epoch, uint64_t step) {
         struct epoll_event event = { .events = EPOLLIN | EPOLLET, .data.ptr = stream };
 
         if (commands & STREAM_ADD) {
                 TAILQ_INSERT_TAIL(&planner->streams, stream, entry);
                 /* Without it a full ring would never be looked at again: better no job than one that hangs. */
                 if (epoll_ctl(planner->epoll_fd, EPOLL_CTL_ADD, stream->release_fd, &event) < 0)
-                        job_fail(stream->job, "the daemon cannot watch another ring (out of memory, or fs.epoll limits)");
+                        job_fail(stream->job,
+                                 "the daemon cannot watch another ring (out of memory, or fs.epoll limits)");
         }
         if (commands & STREAM_SEEK) {
                 if (stream->batch) {
@@ -519,7 +526,8 @@ static void *planner_main(void *userdata) {
         return NULL;
 }
 
-/* ---- begin and end ------------------------------------------------------------------------------------------------- */
+/* ---- begin and end -------------------------------------------------------------------------------------------------
+ */
 
 int planner_start(struct planner *planner, const struct planner_options *options) {
         struct epoll_event event = { .events = EPOLLIN | EPOLLET };

@@ -18,7 +18,7 @@
 struct planner_options {
         struct reader *reader;
         struct order_tables *tables;
-        struct work_queue *ready;  /* to the workers: a sample that cannot even be read goes there at once */
+        struct work_queue *ready; /* to the workers: a sample that cannot even be read goes there at once */
         struct budget *budget;
         struct counters *counters;
         struct task *tasks;
@@ -32,18 +32,18 @@ struct planner {
         struct planner_options options;
         pthread_t thread;
         int epoll_fd;
-        int wake_fd;               /* eventfd: written by planner_wake(), edge-triggered, never read */
-        struct tasks free_tasks;   /* planner */
-        uint64_t making_ns;        /* planner; how long a batch takes to be made, smoothed over all streams */
+        int wake_fd;                  /* eventfd: written by planner_wake(), edge-triggered, never read */
+        struct tasks free_tasks;      /* planner */
+        uint64_t making_ns;           /* planner; how long a batch takes to be made, smoothed over all streams */
         TAILQ_HEAD(, stream) streams; /* planner */
-        struct tasks retries;      /* planner: waiting for a place in the order that is not final yet */
+        struct tasks retries;         /* planner: waiting for a place in the order that is not final yet */
 
-        pthread_mutex_t lock;      /* guards what follows; a leaf */
+        pthread_mutex_t lock; /* guards what follows; a leaf */
         TAILQ_HEAD(, stream) commands;
-        struct tasks returned;     /* done with; from workers */
-        struct tasks again;        /* to be read with another candidate; from workers */
+        struct tasks returned; /* done with; from workers */
+        struct tasks again;    /* to be read with another candidate; from workers */
         uint32_t n_returned;
-        uint32_t wake_at;          /* wake the planner when so many have returned; 0 = it does not wait for them */
+        uint32_t wake_at; /* wake the planner when so many have returned; 0 = it does not wait for them */
 
         _Atomic bool stopping;
 };

@@ -32,9 +32,10 @@ static int collation_plan(struct collation *collation, const struct recipe *reci
                 image_bytes = (uint64_t)collation->height * collation->width * PIXEL_BYTES;
         }
         if (image_bytes > DLP_PAYLOAD_MAX / batch_size)
-                return why_set(why, -EOVERFLOW, "batch_size: %u samples of up to %llu bytes pass the limit of %llu bytes a ring; "
-                               "ask for a smaller batch, or let the pipeline crop to one size", batch_size,
-                               (unsigned long long)image_bytes, DLP_PAYLOAD_MAX);
+                return why_set(why, -EOVERFLOW,
+                               "batch_size: %u samples of up to %llu bytes pass the limit of %llu bytes a ring; "
+                               "ask for a smaller batch, or let the pipeline crop to one size",
+                               batch_size, (unsigned long long)image_bytes, DLP_PAYLOAD_MAX);
         collation->slot_bytes = collation->images_offset + align_tensor(image_bytes * batch_size);
         return 0;
 }
@@ -155,7 +156,9 @@ void stream_free(struct stream *stream) {
 struct order_spec stream_order_spec(const struct stream *stream, uint64_t epoch) {
         const struct job_terms *terms = &stream->job->terms;
 
-        return (struct order_spec){ .n = stream->n_samples, .seed = terms->seed, .epoch = epoch, .shuffle = terms->shuffle };
+        return (struct order_spec){
+                .n = stream->n_samples, .seed = terms->seed, .epoch = epoch, .shuffle = terms->shuffle
+        };
 }
 
 void stream_wake(struct stream *stream) {

@@ -1,9 +1,9 @@
 /* pipeline/stream.h: what one rank is being served: its ring, its terms, and how far its batches are planned.
  *
  * A stream is made off the main thread (touching its memory takes a while), handed to the planner, and from then on is
- * the planner's: it alone moves the cursor, and it destroys the stream when the rank has left and the last of its samples
- * has come back from the workers. Workers see a stream through the tasks they are given. The main thread keeps the
- * pointer until it gives the stream back with pipeline_remove(), and may seek and count in between. */
+ * the planner's: it alone moves the cursor, and it destroys the stream when the rank has left and the last of its
+ * samples has come back from the workers. Workers see a stream through the tasks they are given. The main thread keeps
+ * the pointer until it gives the stream back with pipeline_remove(), and may seek and count in between. */
 #pragma once
 
 #include <pthread.h>
@@ -34,43 +34,43 @@ struct batch {
         uint64_t epoch;
         uint64_t step;
         uint32_t n_samples;
-        _Atomic uint32_t n_left;   /* samples under way; who takes it to 0 completes the batch */
+        _Atomic uint32_t n_left; /* samples under way; who takes it to 0 completes the batch */
 
-        _Atomic uint64_t shape;    /* height << 32 | width of all samples, once one of them has said it; 0 = not yet */
+        _Atomic uint64_t shape; /* height << 32 | width of all samples, once one of them has said it; 0 = not yet */
         _Atomic uint64_t n_used_bytes; /* ragged: of the slot, handed out to samples */
 
-        pthread_mutex_t lock;      /* guards what follows; a leaf */
+        pthread_mutex_t lock; /* guards what follows; a leaf */
         uint32_t n_errors;
-        uint32_t idx_failed;       /* lowest sample that could not be served: its reason is the batch's */
+        uint32_t idx_failed; /* lowest sample that could not be served: its reason is the batch's */
         bool failed;
         struct why failure;
 };
 
 /* How the samples of a batch lie in a slot; the same for all batches of a stream. */
 struct collation {
-        bool ragged;             /* encoded bytes of any length */
-        bool varies;             /* dense, but each batch has its own picture size */
-        uint32_t height, width;  /* unless it varies or is ragged */
-        uint64_t labels_offset;  /* int64 [n] */
+        bool ragged;            /* encoded bytes of any length */
+        bool varies;            /* dense, but each batch has its own picture size */
+        uint32_t height, width; /* unless it varies or is ragged */
+        uint64_t labels_offset; /* int64 [n] */
         uint64_t images_offset;
         uint64_t slot_bytes;
 };
 
 struct stream_options {
-        struct job *job;          /* a reference of the caller's is taken over */
+        struct job *job;                 /* a reference of the caller's is taken over */
         struct catalog_dataset *dataset; /* likewise */
-        struct recipe *recipe;    /* taken over */
+        struct recipe *recipe;           /* taken over */
         uint32_t rank;
         uint64_t first_epoch, n_epochs;
         uint32_t n_slots;
         int numa_node;
-        int wake_socket;          /* taken over: a duplicate of the session's */
+        int wake_socket; /* taken over: a duplicate of the session's */
 };
 
 struct stream {
-        TAILQ_ENTRY(stream) entry;     /* the planner's list */
-        TAILQ_ENTRY(stream) commanded; /* planner->lock: asked for something */
-        uint32_t commands;             /* planner->lock; enum stream_command */
+        TAILQ_ENTRY(stream) entry;      /* the planner's list */
+        TAILQ_ENTRY(stream) commanded;  /* planner->lock: asked for something */
+        uint32_t commands;              /* planner->lock; enum stream_command */
         uint64_t seek_epoch, seek_step; /* planner->lock */
 
         struct job *job;
@@ -79,11 +79,11 @@ struct stream {
         struct collation collation;
         struct ring *ring;
         uint32_t rank;
-        uint64_t n_samples;      /* of the dataset */
-        uint64_t rank_samples;   /* an epoch */
+        uint64_t n_samples;    /* of the dataset */
+        uint64_t rank_samples; /* an epoch */
         uint64_t rank_batches;
-        int wake_socket;         /* any worker sends one byte here */
-        int release_fd;          /* eventfd: the client writes, the planner waits for edges and never reads */
+        int wake_socket; /* any worker sends one byte here */
+        int release_fd;  /* eventfd: the client writes, the planner waits for edges and never reads */
 
         _Atomic uint64_t number; /* raised by each seek; main thread writes, planner and workers read */
         _Atomic bool removed;    /* nobody waits for these samples any more */
@@ -93,19 +93,19 @@ struct stream {
 
         /* The planner's own. */
         uint64_t planned_number;
-        uint64_t epoch, step;    /* of the batch that is planned next, or being planned */
-        uint64_t end_epoch;      /* plan no epoch from here on */
-        struct batch *batch;     /* being planned, or NULL */
-        uint32_t idx_sample;     /* next one of it */
-        struct order_table *order;      /* of `epoch` */
+        uint64_t epoch, step;      /* of the batch that is planned next, or being planned */
+        uint64_t end_epoch;        /* plan no epoch from here on */
+        struct batch *batch;       /* being planned, or NULL */
+        uint32_t idx_sample;       /* next one of it */
+        struct order_table *order; /* of `epoch` */
         uint64_t order_epoch;
         struct order_table *next_order; /* of the epoch behind it, made in the background */
-        uint32_t n_tasks;        /* under way */
-        bool is_full;            /* no free slot: wait for the release eventfd */
-        bool needs_order;        /* the order's table has not come that far */
-        bool is_removed;         /* the command has been obeyed: free it when its last task is back */
-        bool drains;             /* begin no batch any more */
-        bool is_ended;           /* nothing more to plan */
+        uint32_t n_tasks;               /* under way */
+        bool is_full;                   /* no free slot: wait for the release eventfd */
+        bool needs_order;               /* the order's table has not come that far */
+        bool is_removed;                /* the command has been obeyed: free it when its last task is back */
+        bool drains;                    /* begin no batch any more */
+        bool is_ended;                  /* nothing more to plan */
 
         struct batch batches[DLP_SLOTS_MAX]; /* by slot */
 };
@@ -115,7 +115,7 @@ struct stream_memory {
         struct order_tables *tables;
         enum segment_wish huge_pages, lock;
         uint32_t n_threads;
-        uint64_t max_pixels;     /* bounds a slot of variable size */
+        uint64_t max_pixels; /* bounds a slot of variable size */
 };
 
 /* Makes the ring and everything else; blocks while memory is touched. On failure what was to be taken over stays the

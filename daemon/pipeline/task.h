@@ -17,19 +17,19 @@
 struct task {
         STAILQ_ENTRY(task) entry;
         struct read_request request;
-        uint8_t *own_buffer;      /* TASK_BUFFER_BYTES, registered as buffer `idx` */
+        uint8_t *own_buffer; /* TASK_BUFFER_BYTES, registered as buffer `idx` */
         uint32_t idx;
-        uint8_t *large_buffer;    /* for larger files; paid for; kept while small enough to be worth it */
+        uint8_t *large_buffer; /* for larger files; paid for; kept while small enough to be worth it */
         uint64_t large_bytes;
         char path[PATH_MAX];
 
         struct batch *batch;
-        uint32_t idx_sample;      /* in the batch */
-        uint64_t position;        /* global, in the epoch */
-        uint64_t index;           /* that the order says */
-        uint64_t candidate;       /* that is being read: `index`, or a substitute */
-        uint64_t n_tries;         /* substitutes so far */
-        struct why reason;        /* of the first failure */
+        uint32_t idx_sample; /* in the batch */
+        uint64_t position;   /* global, in the epoch */
+        uint64_t index;      /* that the order says */
+        uint64_t candidate;  /* that is being read: `index`, or a substitute */
+        uint64_t n_tries;    /* substitutes so far */
+        struct why reason;   /* of the first failure */
 };
 
 STAILQ_HEAD(tasks, task);

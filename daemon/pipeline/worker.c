@@ -9,11 +9,13 @@
 #include "daemon/base/thread.h"
 #include "daemon/pipeline/batch.h"
 
-#define LOGGED_ERRORS_MAX 100u    /* a dataset; after that damaged samples are only counted */
-#define SUBSTITUTES_MAX 4096u     /* damaged samples in a row of the order before the job is told that there are none */
-#define SCRATCH_PER_PIXEL 9ull    /* bytes a decoder may need at most: three of pixels, six of progressive coefficients */
+#define LOGGED_ERRORS_MAX 100u  /* a dataset; after that damaged samples are only counted */
+#define SUBSTITUTES_MAX   4096u /* damaged samples in a row of the order before the job is told that there are none */
+#define SCRATCH_PER_PIXEL 9ull  /* bytes a decoder may need at most: three of pixels, six of progressive coefficients  \
+                                 */
 
-/* ---- scratch is paid for before it is used ------------------------------------------------------------------------- */
+/* ---- scratch is paid for before it is used -------------------------------------------------------------------------
+ */
 
 static int worker_charge(struct worker *worker, const struct image_info *info, struct why *why) {
         uint64_t need = (uint64_t)info->width * info->height * SCRATCH_PER_PIXEL;
@@ -22,8 +24,10 @@ static int worker_charge(struct worker *worker, const struct image_info *info, s
         if (need <= worker->charged_bytes)
                 return 0;
         if (need > worker->budget->limit_bytes)
-                return why_set(why, -EFBIG, "is %u x %u pixels: decoding it may take %llu bytes, more than "
-                               "memory_limit", info->width, info->height, (unsigned long long)need);
+                return why_set(why, -EFBIG,
+                               "is %u x %u pixels: decoding it may take %llu bytes, more than "
+                               "memory_limit",
+                               info->width, info->height, (unsigned long long)need);
         r = budget_reserve(worker->budget, need - worker->charged_bytes, "decoding a large picture", why);
         if (r < 0)
                 return r;
@@ -43,7 +47,8 @@ static void worker_settle(struct worker *worker) {
         worker->charged_bytes = held;
 }
 
-/* ---- one sample ---------------------------------------------------------------------------------------------------- */
+/* ---- one sample ----------------------------------------------------------------------------------------------------
+ */
 
 static int serve_raw(struct task *task, struct why *why) {
         struct batch *batch = task->batch;
@@ -69,10 +74,10 @@ static int find_place(struct task *task, uint32_t height, uint32_t width, uint8_
                 if (r < 0)
                         return r;
                 if (collation->images_offset + bytes * (task->idx_sample + 1ull) > collation->slot_bytes)
-                        return why_set(why, -EFBIG, "is %u x %u pixels after the pipeline, more than max_pixels allows", width,
-                                       height);
-                r = ring_commit(batch->stream->ring, batch->slot, collation->images_offset + bytes * (task->idx_sample + 1ull),
-                                why);
+                        return why_set(why, -EFBIG, "is %u x %u pixels after the pipeline, more than max_pixels allows",
+                                       width, height);
+                r = ring_commit(batch->stream->ring, batch->slot,
+                                collation->images_offset + bytes * (task->idx_sample + 1ull), why);
                 if (r < 0)
                         return r;
         }
@@ -96,8 +101,8 @@ static int serve_pixels(struct worker *worker, struct task *task, struct why *wh
         r = worker_charge(worker, &info, why);
         if (r < 0)
                 return r;
-        r = recipe_plan(recipe, info.width, info.height, batch->stream->job->terms.seed, (uint32_t)batch->epoch, task->candidate,
-                        &geometry, why);
+        r = recipe_plan(recipe, info.width, info.height, batch->stream->job->terms.seed, (uint32_t)batch->epoch,
+                        task->candidate, &geometry, why);
         if (r < 0)
                 return r;
         r = find_place(task, geometry.height, geometry.width, &out, why);
@@ -135,13 +140,14 @@ static int serve(struct worker *worker, struct task *task, struct why *why) {
         return r;
 }
 
-/* ---- what could not be served -------------------------------------------------------------------------------------- */
+/* ---- what could not be served --------------------------------------------------------------------------------------
+ */
 
 static void name_sample(struct task *task, const struct why *why, struct why *ret_named) {
         const struct catalog_dataset *dataset = task->batch->stream->dataset;
 
-        why_set(ret_named, 0, "%s: sample %llu (%.200s): %.250s", dataset->name, (unsigned long long)task->candidate, task->path,
-                why->text);
+        why_set(ret_named, 0, "%s: sample %llu (%.200s): %.250s", dataset->name, (unsigned long long)task->candidate,
+                task->path, why->text);
 }
 
 static void report(struct task *task, const struct why *named, const char *what_next) {
@@ -154,8 +160,8 @@ static void report(struct task *task, const struct why *named, const char *what_
                             task->batch->stream->dataset->name, LOGGED_ERRORS_MAX);
 }
 
-/* Is it the sample's own fault, met wherever and whenever it is read? Only then may another take its place: a substitute
- * for a lack of memory or descriptors would differ from rank to rank and from run to run. */
+/* Is it the sample's own fault, met wherever and whenever it is read? Only then may another take its place: a
+ * substitute for a lack of memory or descriptors would differ from rank to rank and from run to run. */
 static bool is_damage(int error) {
         /* EMEDIUMTYPE: about sizes that differ no other sample would be right either */
         return error != -ENOMEM && error != -EMFILE && error != -ENFILE && error != -ECANCELED && error != -EMEDIUMTYPE;
@@ -177,7 +183,8 @@ static bool handle_failure(struct worker *worker, struct task *task, int error, 
                         report(task, &named, "the next sample of the order takes its place");
                         return true;
                 }
-                why_set(&named, 0, "%s: no good sample found to take the place of sample %llu in %llu tries; the first: %.300s",
+                why_set(&named, 0,
+                        "%s: no good sample found to take the place of sample %llu in %llu tries; the first: %.300s",
                         stream->dataset->name, (unsigned long long)task->index, (unsigned long long)task->n_tries,
                         task->reason.text);
         }

@@ -18,13 +18,13 @@
 
 struct worker {
         pthread_t thread;
-        struct work_queue *ready;  /* tasks whose bytes have come, or could not */
-        struct planner *planner;   /* where tasks go back to */
+        struct work_queue *ready; /* tasks whose bytes have come, or could not */
+        struct planner *planner;  /* where tasks go back to */
         struct budget *budget;
         struct counters *counters;
         struct decoder *decoder;
         struct workspace *workspace;
-        uint64_t charged_bytes;    /* own thread: paid for scratch */
+        uint64_t charged_bytes; /* own thread: paid for scratch */
         uint64_t max_scratch_bytes;
 };
 

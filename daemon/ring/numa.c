@@ -41,7 +41,8 @@ int numa_node_of_process(pid_t pid) {
         if (!cpus)
                 return -1;
         if (hwloc_get_proc_cpubind(topology, pid, cpus, 0) == 0) {
-                for (hwloc_obj_t object = NULL; (object = hwloc_get_next_obj_by_type(topology, HWLOC_OBJ_NUMANODE, object));)
+                for (hwloc_obj_t object = NULL;
+                     (object = hwloc_get_next_obj_by_type(topology, HWLOC_OBJ_NUMANODE, object));)
                         if (hwloc_bitmap_isincluded(cpus, object->cpuset))
                                 node = (int)object->os_index;
         }

@@ -59,9 +59,11 @@ int ring_new(const struct ring_options *options, struct ring **ret_ring, struct 
 
         r = dlp_layout_make(&options->geometry, NULL, &control_bytes, &payload_bytes);
         if (r < 0)
-                return why_set(why, r, "batch_size: %u slots of %llu bytes pass the limit of %llu bytes a ring; ask for "
-                               "smaller batches or fewer slots", options->geometry.n_slots,
-                               (unsigned long long)options->geometry.slot_bytes, DLP_PAYLOAD_MAX);
+                return why_set(why, r,
+                               "batch_size: %u slots of %llu bytes pass the limit of %llu bytes a ring; ask for "
+                               "smaller batches or fewer slots",
+                               options->geometry.n_slots, (unsigned long long)options->geometry.slot_bytes,
+                               DLP_PAYLOAD_MAX);
 
         charge = control_bytes + (options->memory.sparse ? DLP_CLIENT_PAGE_BYTES : payload_bytes);
         r = budget_reserve(options->budget, charge, "this rank's ring", why);
@@ -104,9 +106,9 @@ void ring_free(struct ring *ring) {
         free(ring);
 }
 
-/* How long did the client take over this batch? It had it when it was ready and the one before was done with: waiting for
- * us is no eating. Only a watched ring tells of a release at once; one that is noticed by the way may lie long back, and
- * is put where the client's pace says. */
+/* How long did the client take over this batch? It had it when it was ready and the one before was done with: waiting
+ * for us is no eating. Only a watched ring tells of a release at once; one that is noticed by the way may lie long
+ * back, and is put where the client's pace says. */
 static void observe_release(struct ring *ring, const struct slot *slot) {
         uint64_t now = clock_now_ns(), ready = slot->record->ready_ns;
         uint64_t begin = ready > ring->released_at_ns ? ready : ring->released_at_ns;

@@ -2,13 +2,13 @@
  *
  *   free -> filling -> complete -> ready -> leased -> free
  *
- * Filling belongs to the workers; complete waits for its turn, because batches are published in the order in which their
- * slots were taken; ready and leased differ only for the client (and for people who look). The states live here, in the
- * daemon's own memory: the client learns of a slot when it is published, and what it says in return (proto/layout.h, its
- * page) is checked before it is believed.
+ * Filling belongs to the workers; complete waits for its turn, because batches are published in the order in which
+ * their slots were taken; ready and leased differ only for the client (and for people who look). The states live here,
+ * in the daemon's own memory: the client learns of a slot when it is published, and what it says in return
+ * (proto/layout.h, its page) is checked before it is believed.
  *
- * Threads: the planner takes slots and reclaims released ones; any worker completes. ring->lock guards publishing and is
- * never held across anything slower than a few stores; nothing is locked inside it. */
+ * Threads: the planner takes slots and reclaims released ones; any worker completes. ring->lock guards publishing and
+ * is never held across anything slower than a few stores; nothing is locked inside it. */
 #pragma once
 
 #include <pthread.h>
@@ -20,7 +20,9 @@
 #include "daemon/ring/segment.h"
 #include "proto/layout.h"
 
-enum { RING_NO_SLOT = 1 };
+enum {
+        RING_NO_SLOT = 1
+};
 
 enum slot_state {
         SLOT_FREE,
@@ -31,13 +33,13 @@ enum slot_state {
 
 struct slot {
         uint32_t idx;
-        enum slot_state state;   /* ring->lock */
+        enum slot_state state; /* ring->lock */
         uint64_t sequence;
-        uint64_t word_before;    /* what the client's word for this slot held when it was taken */
-        uint8_t *base;           /* slot_bytes of payload */
+        uint64_t word_before; /* what the client's word for this slot held when it was taken */
+        uint8_t *base;        /* slot_bytes of payload */
         struct dlp_slot_record *record;
         struct dlp_columns columns;
-        struct dlp_place *places; /* NULL unless the geometry is ragged */
+        struct dlp_place *places;         /* NULL unless the geometry is ragged */
         _Atomic uint64_t committed_bytes; /* sparse rings: pages of this slot that were paid for */
 };
 
@@ -57,14 +59,14 @@ struct ring {
         bool sparse;
 
         pthread_mutex_t lock;
-        uint64_t next_sequence; /* lock; of the slot taken next */
-        uint64_t next_publish;  /* lock */
-        uint64_t n_released;    /* lock; batches given back since attach */
+        uint64_t next_sequence;         /* lock; of the slot taken next */
+        uint64_t next_publish;          /* lock */
+        uint64_t n_released;            /* lock; batches given back since attach */
         uint64_t last_epoch, last_step; /* lock; of the batch published last */
-        bool is_watched;        /* planner: the client knocks when it releases */
-        uint64_t released_at_ns; /* lock; when the last one was seen to be; at first, when the ring was made */
-        uint64_t eating_ns;     /* lock; how long the client takes over a batch that is there, smoothed */
-        uint64_t making_ns;     /* lock; of the batch released last: from taking its slot to its being ready; 0 at first */
+        bool is_watched;                /* planner: the client knocks when it releases */
+        uint64_t released_at_ns;        /* lock; when the last one was seen to be; at first, when the ring was made */
+        uint64_t eating_ns;             /* lock; how long the client takes over a batch that is there, smoothed */
+        uint64_t making_ns; /* lock; of the batch released last: from taking its slot to its being ready; 0 at first */
 
         uint32_t n_slots;
         struct slot slots[];
@@ -74,14 +76,15 @@ struct ring {
  * budget or the node has not enough, -EOVERFLOW if the sizes are beyond DLP_PAYLOAD_MAX. */
 int ring_new(const struct ring_options *options, struct ring **ret_ring, struct why *why);
 
-/* Touches the slots behind the first one: ring_new() leaves that, so that the first batch need not wait for it. Blocks. */
+/* Touches the slots behind the first one: ring_new() leaves that, so that the first batch need not wait for it. Blocks.
+ */
 void ring_touch_rest(struct ring *ring, uint32_t n_threads);
 
 /* Unmaps and gives the budget back. The client's mapping, if it still has one, stays valid for it. */
 void ring_free(struct ring *ring);
 
-/* Takes a free slot for the next batch. Returns 0; RING_NO_SLOT if none is free; -EPROTO if the client wrote rubbish into
- * its page. Never blocks. Planner only. */
+/* Takes a free slot for the next batch. Returns 0; RING_NO_SLOT if none is free; -EPROTO if the client wrote rubbish
+ * into its page. Never blocks. Planner only. */
 int ring_take(struct ring *ring, struct slot **ret_slot);
 
 /* Tells the client to knock when it releases a slot. Look once more with ring_take() afterwards. Planner only. */

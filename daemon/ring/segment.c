@@ -13,9 +13,9 @@
 #include "daemon/base/thread.h"
 #include "daemon/ring/numa.h"
 
-#define HUGE_PAGE_BYTES (2ull << 20)
+#define HUGE_PAGE_BYTES   (2ull << 20)
 #define TOUCH_THREADS_MAX 16u
-#define TOUCH_SHARE_MIN (1ull << 20) /* less is not worth a thread */
+#define TOUCH_SHARE_MIN   (1ull << 20) /* less is not worth a thread */
 
 static uint64_t round_up(uint64_t value, uint64_t unit) {
         return (value + unit - 1) / unit * unit;
@@ -133,7 +133,8 @@ static void describe_pages(struct segment *segment, bool hugetlb, bool transpare
         if (transparent)
                 huge = huge_bytes_of(segment);
         if (huge > 0)
-                snprintf(text, capacity, "2 MiB pages (transparent, %llu of %llu MiB)", (unsigned long long)(huge >> 20),
+                snprintf(text, capacity, "2 MiB pages (transparent, %llu of %llu MiB)",
+                         (unsigned long long)(huge >> 20),
                          (unsigned long long)((segment->n_touched + (1 << 20) - 1) >> 20));
         else
                 snprintf(text, capacity, "4 KiB pages");
@@ -183,11 +184,13 @@ int segment_init(struct segment *segment, const struct segment_options *options,
                         lock_pages(segment, locked, sizeof(locked));
                 segment->n_touched = segment->n_bytes;
                 if (options->n_bytes_first && options->n_bytes_first < segment->n_bytes)
-                        segment->n_touched = round_up(options->n_bytes_first, hugetlb ? HUGE_PAGE_BYTES : DLP_SLOT_ALIGN);
+                        segment->n_touched = round_up(options->n_bytes_first,
+                                                      hugetlb ? HUGE_PAGE_BYTES : DLP_SLOT_ALIGN);
                 r = segment_touch(segment, 0, segment->n_touched, options->n_threads);
                 if (r < 0) {
                         segment_fini(segment);
-                        return why_errno(why, -ENOMEM, "ring: the pages of %llu bytes of shared memory are not to be had",
+                        return why_errno(why, -ENOMEM,
+                                         "ring: the pages of %llu bytes of shared memory are not to be had",
                                          (unsigned long long)options->n_bytes);
                 }
                 describe_pages(segment, hugetlb, transparent, pages, sizeof(pages));

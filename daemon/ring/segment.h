@@ -16,14 +16,14 @@ enum segment_wish {
 };
 
 struct segment_options {
-        const char *name;             /* shown in /proc/PID/maps of both sides */
+        const char *name; /* shown in /proc/PID/maps of both sides */
         uint64_t n_bytes;
         enum segment_wish huge_pages; /* hugetlb, else transparent, else 4 KiB */
         enum segment_wish lock;
-        int numa_node;                /* bind there before first touch; -1 = leave it to the kernel */
-        bool sparse;                  /* pages come when they are written: neither touched nor locked */
-        uint64_t n_bytes_first;       /* touch only so many now, the rest with segment_touch_rest(); 0 = all */
-        uint32_t n_threads;           /* to touch the pages with */
+        int numa_node;          /* bind there before first touch; -1 = leave it to the kernel */
+        bool sparse;            /* pages come when they are written: neither touched nor locked */
+        uint64_t n_bytes_first; /* touch only so many now, the rest with segment_touch_rest(); 0 = all */
+        uint32_t n_threads;     /* to touch the pages with */
 };
 
 struct segment {

@@ -18,10 +18,10 @@
 #include "daemon/base/clock.h"
 #include "daemon/decode/decode.h"
 
-#define PIPELINE "random_resized_crop(224) hflip(0.5)"
-#define FILES_MAX 1000000u
+#define PIPELINE     "random_resized_crop(224) hflip(0.5)"
+#define FILES_MAX    1000000u
 #define BUFFER_BYTES (4u << 20)
-#define SIDE 224u
+#define SIDE         224u
 
 static char **files;
 static uint32_t n_files, n_images;

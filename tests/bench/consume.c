@@ -22,9 +22,9 @@
 
 #include "client/include/dlclient.h"
 
-#define BATCH 64
+#define BATCH       64
 #define SAMPLES_MAX 20000
-#define TOUCH_STEP 4096 /* bytes: the consumer looks at a byte of each page, as a copy to a GPU would */
+#define TOUCH_STEP  4096 /* bytes: the consumer looks at a byte of each page, as a copy to a GPU would */
 
 static double values[SAMPLES_MAX];
 static int n_values;
@@ -102,7 +102,9 @@ static int by_value(const void *a, const void *b) {
 
 /* What reading the clock itself costs, so that tens of nanoseconds can be told. */
 static double clock_ns(void) {
-        enum { N = 1001 };
+        enum {
+                N = 1001
+        };
         static double pairs[N];
 
         for (int i = 0; i < N; i++) {
@@ -116,7 +118,8 @@ static double clock_ns(void) {
 
 static void print_quantiles(void) {
         qsort(values, (size_t)n_values, sizeof(double), by_value);
-        printf("{\"p50\": %.3f, \"p99\": %.3f, \"n\": %d}\n", values[n_values / 2], values[(int)(n_values * 0.99)], n_values);
+        printf("{\"p50\": %.3f, \"p99\": %.3f, \"n\": %d}\n", values[n_values / 2], values[(int)(n_values * 0.99)],
+               n_values);
 }
 
 static void measure_throughput(int pid, int n_batches) {
@@ -153,10 +156,13 @@ static void measure_first(void) {
         dlc_close(loader);
 }
 
-/* A ring as trainers have it: full; a batch is taken and looked at, then the next one. All but one of its slots in a row, so
- * that the daemon is not at work beside us. */
+/* A ring as trainers have it: full; a batch is taken and looked at, then the next one. All but one of its slots in a
+ * row, so that the daemon is not at work beside us. */
 static void measure_ready(void) {
-        enum { SLOTS = 4, ROUNDS = 400 };
+        enum {
+                SLOTS = 4,
+                ROUNDS = 400
+        };
         struct dlc_loader *loader = attach("center_crop(32)", BATCH, SLOTS);
         double clock = clock_ns();
 
@@ -213,7 +219,8 @@ static void measure_wake(int n_batches, int is_busy) {
         dlc_close(loader);
 }
 
-/* ---- the floor of waking: a bare futex between two threads ----------------------------------------------------------- */
+/* ---- the floor of waking: a bare futex between two threads
+ * ----------------------------------------------------------- */
 
 static _Atomic uint32_t floor_word;
 static _Atomic uint64_t floor_sent_ns;
@@ -282,7 +289,8 @@ int main(int argc, char **argv) {
         else if (strcmp(mode, "hold") == 0)
                 hold();
         else {
-                fprintf(stderr, "usage: consume throughput|first|ready|wake|wake_busy|floor|floor_busy|hold DAEMON_PID [BATCHES]\n");
+                fprintf(stderr, "usage: consume throughput|first|ready|wake|wake_busy|floor|floor_busy|hold DAEMON_PID "
+                                "[BATCHES]\n");
                 return 2;
         }
         return 0;

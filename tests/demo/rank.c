@@ -38,7 +38,8 @@ static uint64_t look_at(const struct dlc_batch *batch) {
 }
 
 static void tell(const struct dlc_batch *batch, uint64_t wait_ns) {
-        printf("batch %" PRIu64 " %" PRIu64 " %" PRIu64 " %u", batch->epoch, batch->step, wait_ns, batch->n_substituted);
+        printf("batch %" PRIu64 " %" PRIu64 " %" PRIu64 " %u", batch->epoch, batch->step, wait_ns,
+               batch->n_substituted);
         for (uint32_t i = 0; i < batch->n_samples; i++)
                 printf(" %" PRId64, batch->indices[i]);
         putchar('\n');
@@ -84,7 +85,8 @@ int main(int argc, char **argv) {
         }
         printf("open %" PRIu64 "\n", now_ns() - begin_ns);
         for (uint64_t epoch = 0; epoch < options.n_epochs; epoch++) {
-                if (dlc_set_epoch(loader, epoch) < 0 || read_epoch(loader, strtoull(argv[6], NULL, 10), &checksum) < 0) {
+                if (dlc_set_epoch(loader, epoch) < 0 ||
+                    read_epoch(loader, strtoull(argv[6], NULL, 10), &checksum) < 0) {
                         fprintf(stderr, "rank: %s\n", dlc_error(loader));
                         dlc_close(loader);
                         return 1;
