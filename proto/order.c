@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <string.h>
 
-/* ---- partition --------------------------------------------------------------------------------------------------- */
+/* ---- partition ----------------------------------------------------------------------------------------------- */
 
 static const char *const PARTITIONS[] = {
         [DLP_PARTITION_PAD] = "pad",
@@ -57,7 +57,7 @@ uint64_t dlp_order_position(uint64_t step_in_rank, uint32_t world, uint32_t rank
         return step_in_rank * world + rank;
 }
 
-/* ---- randperm ---------------------------------------------------------------------------------------------------- */
+/* ---- randperm ------------------------------------------------------------------------------------------------ */
 
 uint32_t dlp_order_seed(uint64_t seed, uint64_t epoch) {
         return (uint32_t)(seed + epoch);
@@ -175,7 +175,7 @@ uint64_t dlp_shuffle_advance(struct dlp_shuffle *shuffle, uint64_t n_steps) {
         return shuffle->n_final;
 }
 
-/* ---- samplers ---------------------------------------------------------------------------------------------------- */
+/* ---- samplers ------------------------------------------------------------------------------------------------ */
 
 static void whole_permutation(struct dlp_torch_random *random, void *table, uint64_t n, enum dlp_torch_compat compat) {
         struct dlp_shuffle shuffle;

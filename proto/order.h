@@ -20,7 +20,7 @@
 
 #include "proto/torch_random.h"
 
-/* ---- how the samples are dealt to the ranks ---------------------------------------------------------------------- */
+/* ---- how the samples are dealt to the ranks ------------------------------------------------------------------ */
 
 /* What happens if the world does not divide the number of samples. The values travel in messages and tokens. */
 enum dlp_partition {
@@ -44,7 +44,7 @@ uint64_t dlp_order_rank_batches(uint64_t samples, uint32_t batch, bool drop_last
 /* Global position of a rank's sample number `step_in_rank` (0-based, not above DLP_SAMPLES_MAX) within the epoch. */
 uint64_t dlp_order_position(uint64_t step_in_rank, uint32_t world, uint32_t rank);
 
-/* ---- randperm, in steps ------------------------------------------------------------------------------------------ */
+/* ---- randperm, in steps -------------------------------------------------------------------------------------- */
 
 /* From here on torch >= 2.6 shuffles with 64-bit draws, in a way whose result is final only at the end. */
 #define DLP_SHUFFLE_WIDE_FROM 214748364u
@@ -86,7 +86,7 @@ static inline uint64_t dlp_shuffle_element(const void *table, uint64_t n, uint64
         return dlp_shuffle_element_bytes(n) == 4 ? ((const uint32_t *)table)[i] : ((const uint64_t *)table)[i];
 }
 
-/* ---- torch's other samplers -------------------------------------------------------------------------------------- */
+/* ---- torch's other samplers ---------------------------------------------------------------------------------- */
 
 /* RandomSampler(range(n), replacement, num_samples, generator=random), run to its end. `table` is scratch of n elements
  * (contents do not matter); ret_indices takes n_samples. With n = 0, n_samples must be 0 (asserted). A sampler without

@@ -25,7 +25,7 @@
 
 #include "proto/layout.h"
 
-/* ---- the daemon's side ---- */
+/* ---- the daemon's side --------------------------------------------------------------------------------------- */
 
 /* How the client sleeps. The values are its word `waiting`; what is none of them counts as a packet. */
 enum dlp_wake {
@@ -54,7 +54,7 @@ void dlp_ring_want_release(struct dlp_control *control, bool want);
 /* How many batches the client says it has leased; clamped to what was published. For people, never for decisions. */
 uint64_t dlp_ring_taken(const struct dlp_control *control, const struct dlp_client_page *page);
 
-/* ---- the client's side ---- */
+/* ---- the client's side --------------------------------------------------------------------------------------- */
 
 /* Is `sequence` published? If so everything of its slot may be read. */
 bool dlp_ring_ready(const struct dlp_control *control, uint64_t sequence);

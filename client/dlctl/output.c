@@ -29,7 +29,7 @@ bool output_colours(int fd) {
         return isatty(fd) && !(forbidden && *forbidden) && terminal && strcmp(terminal, "dumb") != 0;
 }
 
-/* ---- records --------------------------------------------------------------------------------------------------- */
+/* ---- records ------------------------------------------------------------------------------------------------- */
 
 static cJSON *or_end(cJSON *item) {
         if (!item) {
@@ -82,7 +82,7 @@ cJSON *list_record(cJSON *list) {
         return record;
 }
 
-/* ---- text: values ---------------------------------------------------------------------------------------------- */
+/* ---- text: values -------------------------------------------------------------------------------------------- */
 
 static bool ends_with(const char *key, const char *end) {
         size_t n = strlen(key), n_end = strlen(end);
@@ -185,7 +185,7 @@ static void print_heading(const char *text) {
         printf("%s%s%s", colours ? "\033[1m" : "", text, colours ? "\033[0m" : "");
 }
 
-/* ---- text: tables ---------------------------------------------------------------------------------------------- */
+/* ---- text: tables -------------------------------------------------------------------------------------------- */
 
 struct table {
         const char *columns[COLUMNS_MAX]; /* keys */
@@ -267,7 +267,7 @@ static void print_table(const cJSON *list, int indent) {
         }
 }
 
-/* ---- text: blocks ---------------------------------------------------------------------------------------------- */
+/* ---- text: blocks -------------------------------------------------------------------------------------------- */
 
 static bool is_column(const char *const *columns, const char *key) {
         for (; columns && *columns; columns++)
@@ -320,7 +320,7 @@ static void print_block(const cJSON *record, const char *const *columns, int ind
         }
 }
 
-/* ---- both ------------------------------------------------------------------------------------------------------ */
+/* ---- both ---------------------------------------------------------------------------------------------------- */
 
 static int finish(void) {
         return fflush(stdout) == 0 && !ferror(stdout) ? 0 : -errno;

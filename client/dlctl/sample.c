@@ -39,7 +39,7 @@ void sample_printer_free(struct sample_printer *printer) {
         free(printer);
 }
 
-/* ---- hashing --------------------------------------------------------------------------------------------------- */
+/* ---- hashing ------------------------------------------------------------------------------------------------- */
 
 /* How many of the last dimensions lie in one piece, and how many bytes that piece has. */
 static uint32_t contiguous_from(const struct dlc_tensor *tensor, uint64_t *ret_n_bytes) {
@@ -93,7 +93,7 @@ static void print_hash(struct text *text, const uint8_t *hash) {
         text_bytes(text, hex, sizeof(hex));
 }
 
-/* ---- single numbers -------------------------------------------------------------------------------------------- */
+/* ---- single numbers ------------------------------------------------------------------------------------------ */
 
 static double from_float16(uint16_t bits) {
         double sign = bits >> 15 ? -1.0 : 1.0, fraction = bits & 0x3ff;
@@ -152,7 +152,7 @@ static void print_value(struct text *text, uint32_t dtype, const void *bytes) {
         }
 }
 
-/* ---- lines ----------------------------------------------------------------------------------------------------- */
+/* ---- lines --------------------------------------------------------------------------------------------------- */
 
 /* A sample's shape: the tensor's without the batch; a ragged one's is its length in elements. */
 static void print_shape(struct text *text, const struct dlc_tensor *tensor, uint32_t idx_sample) {

@@ -70,7 +70,7 @@ void text_double(struct text *text, double value) {
         text_string(text, digits);
 }
 
-/* ---- JSON strings ---------------------------------------------------------------------------------------------- */
+/* ---- JSON strings -------------------------------------------------------------------------------------------- */
 
 static bool continues(const char *bytes, size_t n) {
         for (size_t i = 1; i < n; i++)

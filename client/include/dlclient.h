@@ -60,7 +60,7 @@ extern "C" {
 
 struct dlc_loader;
 
-/* ---- opening --------------------------------------------------------------------------------------------------- */
+/* ---- opening ------------------------------------------------------------------------------------------------- */
 
 /* Called while dlc_open() waits for something that takes long, at most once a second, from within dlc_open(). `text` is
  * a sentence such as "photos: indexing, 120000 files so far", valid during the call. */
@@ -118,7 +118,7 @@ DLC_API int dlc_open(const struct dlc_options *options, struct dlc_loader **ret_
  * attach again at once. Never blocks. */
 DLC_API void dlc_close(struct dlc_loader *loader);
 
-/* ---- batches --------------------------------------------------------------------------------------------------- */
+/* ---- batches ------------------------------------------------------------------------------------------------- */
 
 enum dlc_dtype {
         DLC_BYTES, /* encoded bytes of any length; only in ragged tensors */
@@ -203,7 +203,7 @@ DLC_API int dlc_set_epoch(struct dlc_loader *loader, uint64_t epoch);
  * loader's and closes with it. Negative errno for a loader that cannot be used here. */
 DLC_API int dlc_fd(const struct dlc_loader *loader);
 
-/* ---- what was obtained ----------------------------------------------------------------------------------------- */
+/* ---- what was obtained --------------------------------------------------------------------------------------- */
 
 struct dlc_info {
         uint64_t dataset_samples;   /* samples in the dataset */
@@ -230,7 +230,7 @@ DLC_API uint64_t dlc_epoch_samples(const struct dlc_loader *loader);
 DLC_API uint64_t dlc_dataset_samples(const struct dlc_loader *loader);
 DLC_API const char *dlc_dataset_digest(const struct dlc_loader *loader);
 
-/* ---- texts ----------------------------------------------------------------------------------------------------- */
+/* ---- texts --------------------------------------------------------------------------------------------------- */
 
 /* The text of the loader's last error, of any call on it but dlc_release(); "" if there was none. Valid until the next
  * call on it. -EAGAIN and DLC_END_OF_EPOCH are no errors and leave it as it is. */

@@ -31,7 +31,7 @@ static void descriptors_close(struct descriptors *descriptors) {
                 closep(&descriptors->fd[i]);
 }
 
-/* ---- asking ---------------------------------------------------------------------------------------------------- */
+/* ---- asking -------------------------------------------------------------------------------------------------- */
 
 struct question {
         const struct dlc_options *options;
@@ -98,7 +98,7 @@ static int ask(struct dlc_loader *loader, const struct dlc_options *options, Dlp
         }
 }
 
-/* ---- mapping --------------------------------------------------------------------------------------------------- */
+/* ---- mapping ------------------------------------------------------------------------------------------------- */
 
 /* Maps a whole file of which at least n_bytes are needed, and which cannot shrink afterwards. */
 static int map(int fd, uint64_t n_bytes, int protection, const char *what, struct dli_reason *reason,
@@ -166,7 +166,7 @@ static int map_ring(struct dlc_loader *loader, const Dlp__Attached *attached, co
         return 0;
 }
 
-/* ---- all of it ------------------------------------------------------------------------------------------------- */
+/* ---- all of it ----------------------------------------------------------------------------------------------- */
 
 /* Texts of a message come as "" if they are not set. */
 static int keep_texts(struct dlc_loader *loader, const Dlp__Attached *attached) {

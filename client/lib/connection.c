@@ -16,7 +16,7 @@
 
 #define PACKETS_MAX 1024
 
-/* ---- connecting ------------------------------------------------------------------------------------------------ */
+/* ---- connecting ---------------------------------------------------------------------------------------------- */
 
 /* Whose permission is missing: the socket's group, by name if there is one. */
 static int no_permission(const char *path, struct dli_reason *reason) {
@@ -102,7 +102,7 @@ void dli_connection_close(struct dli_connection *connection) {
         connection->packet = NULL;
 }
 
-/* ---- receiving ------------------------------------------------------------------------------------------------- */
+/* ---- receiving ----------------------------------------------------------------------------------------------- */
 
 static int gone(struct dli_connection *connection, struct dli_reason *reason) {
         if (connection->farewell.text[0])
@@ -154,7 +154,7 @@ int dli_connection_drain(struct dli_connection *connection, struct dli_reason *r
         return 0;
 }
 
-/* ---- calling --------------------------------------------------------------------------------------------------- */
+/* ---- calling ------------------------------------------------------------------------------------------------- */
 
 static int other_version(const struct dli_connection *connection, uint32_t protocol, struct dli_reason *reason) {
         return dli_reason_set(

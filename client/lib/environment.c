@@ -75,7 +75,7 @@ int dli_environment_rank(int rank, int world, struct dli_reason *reason, int *re
         return 0;
 }
 
-/* ---- the run's name -------------------------------------------------------------------------------------------- */
+/* ---- the run's name ------------------------------------------------------------------------------------------ */
 
 /* When this process began, in clock ticks since boot: a pid alone comes back. 0 if /proc cannot be read. */
 static unsigned long long start_time(void) {

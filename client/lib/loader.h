@@ -64,24 +64,24 @@ int dli_loader_in_child(struct dli_reason *reason);
 /* Nothing can follow: the loader says what its reason says from now on. Returns `error`. */
 int dli_loader_fail(struct dlc_loader *loader, int error);
 
-/* ---- options.c ---- */
+/* ---- options.c ----------------------------------------------------------------------------------------------- */
 
 /* Copies the caller's options, whatever version its struct has, over the defaults, and checks all that could not be
  * said in a message; the daemon checks the rest. Rank and world are filled in. -EINVAL with the option's name. */
 int dli_options_resolve(const struct dlc_options *options, struct dli_reason *reason, struct dlc_options *ret_options);
 
-/* ---- attach.c ---- */
+/* ---- attach.c ------------------------------------------------------------------------------------------------ */
 
 /* Connects, asks for a ring and maps it, filling in the loader's first half. `options` is resolved, its job is set. */
 int dli_attach(struct dlc_loader *loader, const struct dlc_options *options);
 void dli_detach(struct dlc_loader *loader);
 
-/* ---- batch.c ---- */
+/* ---- batch.c ------------------------------------------------------------------------------------------------- */
 
 /* Describes the published slot `idx_slot` to the caller, in the slot's lease. -EPROTO if its record makes no sense. */
 int dli_batch_fill(struct dlc_loader *loader, uint32_t idx_slot, const struct dlp_slot_record *record);
 
-/* ---- epoch.c ---- */
+/* ---- epoch.c ------------------------------------------------------------------------------------------------- */
 
 /* Moves on to the epoch after the current one. 0 or a negative errno (if the daemon has to be asked). */
 int dli_epoch_advance(struct dlc_loader *loader);

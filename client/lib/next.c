@@ -31,7 +31,7 @@ static void give_back(struct dlc_loader *loader, uint64_t sequence, uint32_t idx
                 return;
 }
 
-/* ---- waiting --------------------------------------------------------------------------------------------------- */
+/* ---- waiting ------------------------------------------------------------------------------------------------- */
 
 /* A batch that was published before the daemon died is still there; only then does its death count. */
 static int unless_ready(struct dlc_loader *loader, int error) {
@@ -80,7 +80,7 @@ static int wait_for_batch(struct dlc_loader *loader, int timeout_ms, uint64_t *d
         return sleep_until_ready(loader, timeout_ms, *deadline_ns);
 }
 
-/* ---- taking ---------------------------------------------------------------------------------------------------- */
+/* ---- taking -------------------------------------------------------------------------------------------------- */
 
 /* The job's end. Its text is the daemon's, bounded by its field. */
 static int job_failed(struct dlc_loader *loader, const struct dlp_slot_record *record) {
@@ -198,7 +198,7 @@ int dlc_next(struct dlc_loader *loader, int timeout_ms, const struct dlc_batch *
         return r < 0 && r != -EAGAIN ? dli_report(&loader->reason, r) : r;
 }
 
-/* ---- giving back ----------------------------------------------------------------------------------------------- */
+/* ---- giving back --------------------------------------------------------------------------------------------- */
 
 /* The lease behind a batch that the caller shows us, or NULL: an address is believed only if it is one of ours. */
 static struct dli_lease *find_lease(struct dlc_loader *loader, const struct dlc_batch *batch) {

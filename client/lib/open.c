@@ -12,7 +12,7 @@
 /* How many loaders this process has opened: the number in the default name of a job. */
 static _Atomic uint64_t n_opened;
 
-/* ---- fork ------------------------------------------------------------------------------------------------------ */
+/* ---- fork ---------------------------------------------------------------------------------------------------- */
 
 /* A page that holds 1 here and, by the kernel's doing, 0 in the child of a fork(): one load instead of a system call
  * for each batch. Without such a kernel the pid has to do. */
@@ -49,7 +49,7 @@ int dli_loader_fail(struct dlc_loader *loader, int error) {
         return error;
 }
 
-/* ---- opening and closing --------------------------------------------------------------------------------------- */
+/* ---- opening and closing ------------------------------------------------------------------------------------- */
 
 static int make_leases(struct dlc_loader *loader) {
         loader->leases = calloc(loader->control->n_slots, sizeof(*loader->leases));
@@ -117,7 +117,7 @@ void dlc_close(struct dlc_loader *loader) {
         free(loader);
 }
 
-/* ---- asking about it ------------------------------------------------------------------------------------------- */
+/* ---- asking about it ----------------------------------------------------------------------------------------- */
 
 const struct dlc_info *dlc_get_info(const struct dlc_loader *loader) {
         return loader ? &loader->info : NULL;

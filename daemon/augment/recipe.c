@@ -32,7 +32,7 @@ struct recipe {
         char text[NORMAL_TEXT_MAX];
 };
 
-/* ---- reading --------------------------------------------------------------------------------------------------- */
+/* ---- reading ------------------------------------------------------------------------------------------------- */
 
 struct reader {
         const char *text; /* from its beginning, for columns */
@@ -79,7 +79,7 @@ static const struct step_type *find_step(const char *word, size_t n) {
         return NULL;
 }
 
-/* ---- arguments of a step --------------------------------------------------------------------------------------- */
+/* ---- arguments of a step ------------------------------------------------------------------------------------- */
 
 static unsigned count_arguments(const struct step_type *type) {
         unsigned n = 0;
@@ -191,7 +191,7 @@ static int fill_defaults(const struct reader *reader, const char *word, struct s
         return 0;
 }
 
-/* ---- steps ----------------------------------------------------------------------------------------------------- */
+/* ---- steps --------------------------------------------------------------------------------------------------- */
 
 static int read_step(struct reader *reader, const struct step_type *type, const char *word, struct recipe *recipe) {
         struct step *step = &recipe->steps[recipe->n_steps];
@@ -275,7 +275,7 @@ static int read_all(struct reader *reader, struct recipe *recipe) {
         return 0;
 }
 
-/* ---- the normal text ------------------------------------------------------------------------------------------- */
+/* ---- the normal text ----------------------------------------------------------------------------------------- */
 
 static void print_step(const struct step *step, char *text, size_t size) {
         const struct step_type *type = step->type;
@@ -306,7 +306,7 @@ static void print_recipe(struct recipe *recipe) {
         }
 }
 
-/* ---- outside --------------------------------------------------------------------------------------------------- */
+/* ---- outside ------------------------------------------------------------------------------------------------- */
 
 int recipe_parse(const char *text, struct recipe **ret_recipe, struct why *why) {
         _cleanup_(recipe_freep) struct recipe *recipe = NULL;

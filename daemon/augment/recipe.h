@@ -53,7 +53,7 @@ const char *recipe_text(const struct recipe *recipe);
 #define RECIPE_VARIES 1
 int recipe_output(const struct recipe *recipe, uint32_t *ret_height, uint32_t *ret_width);
 
-/* ---- phase one ------------------------------------------------------------------------------------------------- */
+/* ---- phase one ----------------------------------------------------------------------------------------------- */
 
 /* Source box -> resampled to width x height -> window of that -> pasted onto a black canvas -> mirrored. Most stages
  * leave out most of it. */
@@ -80,7 +80,7 @@ struct geometry {
 int recipe_plan(const struct recipe *recipe, uint32_t width, uint32_t height, uint64_t seed, uint32_t epoch,
                 uint64_t sample, struct geometry *ret_geometry, struct why *why);
 
-/* ---- phase two ------------------------------------------------------------------------------------------------- */
+/* ---- phase two ----------------------------------------------------------------------------------------------- */
 
 /* What a worker needs to apply recipes: a resizer and the pixels between stages, kept from sample to sample. Of one
  * thread at a time. */

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- filters --------------------------------------------------------------------------------------------------- */
+/* ---- filters ------------------------------------------------------------------------------------------------- */
 
 /* Operations and their sequence are Pillow's, the odd float constants of the Hamming window included: another sequence
  * would give other last bits. This file must not be compiled with contraction to fused operations. */
@@ -71,7 +71,7 @@ const char *const RESIZE_FILTER_NAMES[N_RESIZE_FILTERS] = {
         [RESIZE_BICUBIC] = "bicubic", [RESIZE_LANCZOS] = "lanczos",
 };
 
-/* ---- weights of an axis ---------------------------------------------------------------------------------------- */
+/* ---- weights of an axis -------------------------------------------------------------------------------------- */
 
 /* What an axis was made for. Two equal ones share their weights: pictures of one size come in rows. */
 struct axis_key {
@@ -220,7 +220,7 @@ static int axis_prepare(struct axis *axis, const struct axis_key *key) {
         return 0;
 }
 
-/* ---- the resizer ----------------------------------------------------------------------------------------------- */
+/* ---- the resizer --------------------------------------------------------------------------------------------- */
 
 /* Between the passes only as many rows are kept as an output row needs, so that they stay in the first cache: row y of
  * the source is in place y & ring_mask. */
@@ -350,7 +350,7 @@ static void resample_rows(struct resizer *resizer, const struct view *source, ui
         resizer->kernels->rows(&resizer->horizontal.weights, from, to);
 }
 
-/* ---- the passes ------------------------------------------------------------------------------------------------ */
+/* ---- the passes ---------------------------------------------------------------------------------------------- */
 
 /* How the rows that the vertical pass adds up come about. */
 enum row_source {

@@ -12,7 +12,7 @@
 
 #define AVX2 __attribute__((target("avx2")))
 
-/* ---- along x --------------------------------------------------------------------------------------------------- */
+/* ---- along x ------------------------------------------------------------------------------------------------- */
 
 /* The weights of four taps: high and low parts, laid out so that each lane of four words multiplies one pair of taps.
  */
@@ -94,7 +94,7 @@ AVX2 static void avx2_rows(const struct resize_axis *axis, const uint8_t *const 
                 rows_of(axis, source, out, axis->n_taps);
 }
 
-/* ---- along y --------------------------------------------------------------------------------------------------- */
+/* ---- along y ------------------------------------------------------------------------------------------------- */
 
 #define BLOCK 32u /* columns at once */
 

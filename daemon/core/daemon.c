@@ -46,8 +46,7 @@ struct daemon {
         char fact_values[FACTS_MAX][32];
 };
 
-/* ---- what the floors below ask of this one -------------------------------------------------------------------------
- */
+/* ---- what the floors below ask of this one ------------------------------------------------------------------- */
 
 static void on_settings(void *userdata, const struct fact **ret_facts, size_t *ret_n) {
         struct daemon *daemon = userdata;
@@ -70,8 +69,7 @@ static void on_broken_stream(void *userdata, struct stream *stream) {
         server_on_broken(&daemon->server, stream);
 }
 
-/* ---- events --------------------------------------------------------------------------------------------------------
- */
+/* ---- events -------------------------------------------------------------------------------------------------- */
 
 static void on_background(evutil_socket_t fd, short what, void *userdata) {
         struct daemon *daemon = userdata;
@@ -168,8 +166,7 @@ static void on_reload(evutil_socket_t number, short what, void *userdata) {
         sd_notify(0, "READY=1");
 }
 
-/* ---- begin ---------------------------------------------------------------------------------------------------------
- */
+/* ---- begin --------------------------------------------------------------------------------------------------- */
 
 static int start_events(struct daemon *daemon, struct why *why) {
         const struct {
@@ -285,8 +282,7 @@ static int daemon_start(struct daemon *daemon, struct why *why) {
         return configure_catalog(daemon, why);
 }
 
-/* ---- end -----------------------------------------------------------------------------------------------------------
- */
+/* ---- end ----------------------------------------------------------------------------------------------------- */
 
 static void free_events(struct daemon *daemon) {
         for (size_t i = 0; i < daemon->n_signal_events; i++)

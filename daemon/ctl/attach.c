@@ -20,8 +20,7 @@ struct attach {
         int result;
 };
 
-/* ---- what may be asked for -----------------------------------------------------------------------------------------
- */
+/* ---- what may be asked for ----------------------------------------------------------------------------------- */
 
 static int check_name(const char *field, const char *value, struct why *why) {
         size_t n = strlen(value);
@@ -97,8 +96,7 @@ static int read_terms(const Dlp__Attach *wish, struct job_terms *terms, struct w
         return 0;
 }
 
-/* ---- making and handing over ---------------------------------------------------------------------------------------
- */
+/* ---- making and handing over --------------------------------------------------------------------------------- */
 
 static void attach_work(void *userdata) {
         struct attach *attach = userdata;
@@ -185,8 +183,7 @@ static void attach_done(void *userdata) {
         attach_free(attach);
 }
 
-/* ---- the request ---------------------------------------------------------------------------------------------------
- */
+/* ---- the request --------------------------------------------------------------------------------------------- */
 
 /* Everything that can be refused without waiting. What is acquired lies in attach->options and session. */
 static int attach_prepare(struct attach *attach, const Dlp__Attach *wish, struct why *why) {

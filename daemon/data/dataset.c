@@ -54,7 +54,7 @@ int dataset_index_path(const char *index_dir, const char *name, char ret_path[PA
         return 0;
 }
 
-/* ---- load -------------------------------------------------------------------------------------------------------- */
+/* ---- load ---------------------------------------------------------------------------------------------------- */
 
 /* Returns 0 with the index; a positive DATASET_BUILT or DATASET_REBUILT if one must be made, `ret_reason` saying why;
  * or an errno. */
@@ -85,7 +85,7 @@ static int load(const struct dataset *dataset, const char *index_path, const str
         return 0;
 }
 
-/* ---- build and save ---------------------------------------------------------------------------------------------- */
+/* ---- build and save ------------------------------------------------------------------------------------------ */
 
 static void sync_folder_of(const char *path) {
         _cleanup_(closep) int fd = -1;
@@ -152,7 +152,7 @@ static int build(struct dataset *dataset, const struct format *format, const cha
         return r >= 0 ? 0 : keep_in_memory(builder, dataset->name, &dataset->index, why);
 }
 
-/* ---- open -------------------------------------------------------------------------------------------------------- */
+/* ---- open ---------------------------------------------------------------------------------------------------- */
 
 static int dataset_new(const struct dataset_spec *spec, struct dataset **ret_dataset, struct why *why) {
         _cleanup_(dataset_unrefp) struct dataset *dataset = calloc(1, sizeof(*dataset));
@@ -207,7 +207,7 @@ int dataset_open(const struct dataset_spec *spec, const char *index_dir, const s
         return 0;
 }
 
-/* ---- accessors --------------------------------------------------------------------------------------------------- */
+/* ---- accessors ----------------------------------------------------------------------------------------------- */
 
 int dataset_is_current(const struct dataset *dataset, struct why *why) {
         struct stat ours, there;

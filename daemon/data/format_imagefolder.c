@@ -130,7 +130,7 @@ static int look_up(struct walk *walk) {
         return 0;
 }
 
-/* ---- one directory ----------------------------------------------------------------------------------------------- */
+/* ---- one directory ------------------------------------------------------------------------------------------- */
 
 /* A directory that changed a moment ago could change again without getting another time, and the index would look
  * current for ever. So its time must be a little in the past before it is read. */
@@ -194,7 +194,7 @@ static int add_text(struct walk *walk, const char *text, uint64_t *ret_offset) {
         return growing_append(&walk->texts, text, strlen(text) + 1);
 }
 
-/* ---- the root: classes ------------------------------------------------------------------------------------------- */
+/* ---- the root: classes --------------------------------------------------------------------------------------- */
 
 /* As Python's entry.is_dir(): a broken link is none, any other trouble in the root is an error. */
 static int is_class(struct walk *walk, DIR *dir, const struct dirent *entry) {
@@ -259,7 +259,7 @@ static int list_classes(struct walk *walk) {
         return r < 0 ? no_memory(walk, r) : 0;
 }
 
-/* ---- a class: find ----------------------------------------------------------------------------------------------- */
+/* ---- a class: find ------------------------------------------------------------------------------------------- */
 
 /* Is this directory also one of its own parents? Then a link leads back, and following it would not end. */
 static int check_loop(struct walk *walk, size_t idx) {
@@ -370,7 +370,7 @@ static int read_dir(struct walk *walk, size_t idx) {
         }
 }
 
-/* ---- a class: sort and hand over --------------------------------------------------------------------------------- */
+/* ---- a class: sort and hand over ----------------------------------------------------------------------------- */
 
 static int compare_dirs(const void *a, const void *b, void *texts) {
         return name_compare((const char *)texts + ((const struct walked_dir *)a)->path,
@@ -423,7 +423,7 @@ static int64_t walk_class(struct walk *walk, const char *name, int32_t label) {
         return (int64_t)(walk->n_files - n_before);
 }
 
-/* ---- all of it --------------------------------------------------------------------------------------------------- */
+/* ---- all of it ----------------------------------------------------------------------------------------------- */
 
 /* Collects the names of classes without a file: " a, b", cut where it becomes too long. */
 static void note_empty(char *empty, size_t size, const char *name) {

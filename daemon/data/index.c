@@ -98,7 +98,7 @@ int index_open(const char *path, struct index **ret_index, struct why *why) {
         return index_open_fd(fd, path, ret_index, why);
 }
 
-/* ---- is it current? ---------------------------------------------------------------------------------------------- */
+/* ---- is it current? ------------------------------------------------------------------------------------------ */
 
 static int dir_is_current(const struct index *index, const struct index_dir *dir, int root_fd, struct why *why) {
         const char *path = index->names + dir->path;
@@ -129,7 +129,7 @@ int index_is_current(const struct index *index, int root_fd, struct why *why) {
         return 0;
 }
 
-/* ---- accessors --------------------------------------------------------------------------------------------------- */
+/* ---- accessors ----------------------------------------------------------------------------------------------- */
 
 uint64_t index_n_samples(const struct index *index) {
         return index->header->n_samples;

@@ -51,7 +51,7 @@ void index_builder_freep(struct index_builder **builder) {
         index_builder_free(*builder);
 }
 
-/* ---- collecting -------------------------------------------------------------------------------------------------- */
+/* ---- collecting ---------------------------------------------------------------------------------------------- */
 
 static int add_name(struct index_builder *builder, const char *name, uint64_t *ret_offset) {
         uint64_t offset = builder->names.n_bytes;
@@ -143,7 +143,7 @@ int index_builder_add_sample(struct index_builder *builder, const struct index_r
         return 0;
 }
 
-/* ---- the digest -------------------------------------------------------------------------------------------------- */
+/* ---- the digest ---------------------------------------------------------------------------------------------- */
 
 /* Small pieces are gathered first: a call into OpenSSL for each would cost more than the hashing. */
 struct hashing {
@@ -239,7 +239,7 @@ static int make_digest(struct index_builder *builder) {
         return 0;
 }
 
-/* ---- writing ----------------------------------------------------------------------------------------------------- */
+/* ---- writing ------------------------------------------------------------------------------------------------- */
 
 static int write_at(int fd, const void *bytes, size_t n_bytes, uint64_t offset) {
         const uint8_t *at = bytes;

@@ -75,7 +75,7 @@ static void table_remove(struct order_table *table) {
         table->tables->n_bytes -= table->n_bytes;
 }
 
-/* ---- the thread -------------------------------------------------------------------------------------------------- */
+/* ---- the thread ---------------------------------------------------------------------------------------------- */
 
 /* With the mutex: the oldest table that somebody waits for, else the oldest unfinished one. */
 static struct order_table *next_work(struct order_tables *tables) {
@@ -172,7 +172,7 @@ void order_tables_free(struct order_tables *tables) {
         free(tables);
 }
 
-/* ---- get and put ------------------------------------------------------------------------------------------------- */
+/* ---- get and put --------------------------------------------------------------------------------------------- */
 
 /* Fresh pages of zeroes, as dlp_shuffle wants them, and no more of them than were touched. Not huge ones: the first
  * few thousand steps touch pages all over the table, and clearing 2 MiB for each would hold up the first batch. */
@@ -310,7 +310,7 @@ void order_table_put(struct order_table *table) {
                 table_free(table);
 }
 
-/* ---- lookup ------------------------------------------------------------------------------------------------------ */
+/* ---- lookup -------------------------------------------------------------------------------------------------- */
 
 int order_table_at(struct order_table *table, uint64_t position, uint64_t *ret_index) {
         uint64_t at;

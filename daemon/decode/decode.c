@@ -28,7 +28,7 @@ struct decoder {
         struct scratch work;   /* for the format's own use */
 };
 
-/* ---- formats that are recognised in order to be refused by their name ------------------------------------------ */
+/* ---- formats that are recognised in order to be refused by their name ---------------------------------------- */
 
 struct magic {
         const char *name;
@@ -112,7 +112,7 @@ const char *decode_format_names(void) {
         return FORMAT_NAMES;
 }
 
-/* ---- what the formats share ------------------------------------------------------------------------------------ */
+/* ---- what the formats share ---------------------------------------------------------------------------------- */
 
 int check_pixels(const struct decode_limits *limits, uint32_t width, uint32_t height, struct why *why) {
         uint64_t n_pixels = (uint64_t)width * height;
@@ -149,7 +149,7 @@ int scratch_reserve(struct scratch *scratch, uint64_t n_bytes, const struct deco
         return 0;
 }
 
-/* ---- the decoder ----------------------------------------------------------------------------------------------- */
+/* ---- the decoder --------------------------------------------------------------------------------------------- */
 
 int decoder_new(const struct decode_limits *limits, struct decoder **ret_decoder, struct why *why) {
         struct decoder *decoder = calloc(1, sizeof(*decoder));

@@ -37,7 +37,7 @@ static struct jpeg_state *state_of(j_common_ptr jpeg) {
         return jpeg->client_data;
 }
 
-/* ---- callbacks of the library ---------------------------------------------------------------------------------- */
+/* ---- callbacks of the library -------------------------------------------------------------------------------- */
 
 static int errno_of(int code) {
         switch (code) {
@@ -117,7 +117,7 @@ static void source_end(j_decompress_ptr jpeg) {
         (void)jpeg;
 }
 
-/* ---- state ----------------------------------------------------------------------------------------------------- */
+/* ---- state --------------------------------------------------------------------------------------------------- */
 
 static bool jpeg_probe(const uint8_t *bytes, size_t n_bytes) {
         return n_bytes >= 3 && bytes[0] == 0xff && bytes[1] == 0xd8 && bytes[2] == 0xff;
@@ -153,7 +153,7 @@ static int jpeg_state_new(const struct decode_limits *limits, void **ret_state) 
         return 0;
 }
 
-/* ---- header ---------------------------------------------------------------------------------------------------- */
+/* ---- header -------------------------------------------------------------------------------------------------- */
 
 static int fail(struct jpeg_state *state, struct why *why) {
         jpeg_destroy_decompress(&state->jpeg);
@@ -223,7 +223,7 @@ static int jpeg_open(void *opaque, const uint8_t *bytes, size_t n_bytes, struct 
         return 0;
 }
 
-/* ---- pixels ---------------------------------------------------------------------------------------------------- */
+/* ---- pixels -------------------------------------------------------------------------------------------------- */
 
 /* a * b / 255, rounded, as Pillow writes it. */
 static unsigned multiply_255(unsigned a, unsigned b) {

@@ -64,7 +64,7 @@ static int fail(struct png_state *state, int spng_error, struct why *why) {
         return why_set(why, -EBADMSG, "PNG: %s", spng_strerror(spng_error));
 }
 
-/* ---- header ---------------------------------------------------------------------------------------------------- */
+/* ---- header -------------------------------------------------------------------------------------------------- */
 
 /* Entries that the file does not have are grey, as in Pillow's fresh palette. */
 static int read_palette(struct png_state *state) {
@@ -129,7 +129,7 @@ static int png_open(void *opaque, const uint8_t *bytes, size_t n_bytes, struct i
         return 0;
 }
 
-/* ---- wrong checksums ------------------------------------------------------------------------------------------- */
+/* ---- wrong checksums ----------------------------------------------------------------------------------------- */
 
 static uint32_t be32(const uint8_t *bytes) {
         return (uint32_t)bytes[0] << 24 | (uint32_t)bytes[1] << 16 | (uint32_t)bytes[2] << 8 | bytes[3];
@@ -177,7 +177,7 @@ static int begin_repaired(struct png_state *state) {
         return r ? r : read_palette(state);
 }
 
-/* ---- one row of samples, as the file has them (16 bits: big-endian) -> RGB ------------------------------------- */
+/* ---- one row of samples, as the file has them (16 bits: big-endian) -> RGB ----------------------------------- */
 
 /* Sample x of a row with 1, 2, 4 or 8 bits a sample, the first one in the highest bits. */
 static unsigned sample_at(const uint8_t *row, uint32_t x, unsigned depth) {
@@ -242,7 +242,7 @@ static row_converter *find_converter(const struct spng_ihdr *header) {
         }
 }
 
-/* ---- pixels ---------------------------------------------------------------------------------------------------- */
+/* ---- pixels -------------------------------------------------------------------------------------------------- */
 
 /* All three return 0 or libspng's error. */
 

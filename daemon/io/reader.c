@@ -16,7 +16,7 @@
 #define STALL_MS_DEFAULT      5000u  /* far above a slow disk's read: only what never answers takes so long */
 #define STOP_LIMIT_MS_DEFAULT 10000u /* twice a stall, and well inside systemd's patience */
 
-/* ---- threads and completion, for the backends ---- */
+/* ---- threads and completion, for the backends ---------------------------------------------------------------- */
 
 int reader_thread_start(struct reader *reader, pthread_t *ret_thread, const char *name, void *(*main)(void *),
                         void *argument) {
@@ -67,7 +67,7 @@ void reader_cancel(struct reader *reader, struct read_request *request) {
         reader_finish(reader, request);
 }
 
-/* ---- start ---- */
+/* ---- start --------------------------------------------------------------------------------------------------- */
 
 static int check_options(struct reader_options *options, struct why *why) {
         if (!options->backend)
@@ -157,7 +157,7 @@ int reader_start(const struct reader_options *options, struct reader **ret_reade
         return 0;
 }
 
-/* ---- use ---- */
+/* ---- use ----------------------------------------------------------------------------------------------------- */
 
 static void check_request(const struct reader *reader, const struct read_request *request) {
         const struct reader_options *options = &reader->options;
@@ -201,7 +201,7 @@ void reader_counts(const struct reader *reader, struct reader_counts *ret_counts
         };
 }
 
-/* ---- stop ---- */
+/* ---- stop ---------------------------------------------------------------------------------------------------- */
 
 static bool wait_until_left(struct reader *reader) {
         uint64_t deadline_ns = clock_now_ns() + reader->options.stop_limit_ms * 1000000ull;

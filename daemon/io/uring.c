@@ -88,7 +88,7 @@ static void mark(struct io_uring_sqe *entry, uint64_t user_data, unsigned flags)
         entry->flags |= (uint8_t)flags;
 }
 
-/* ---- opening the ring: the best that the kernel gives ---- */
+/* ---- opening the ring: the best that the kernel gives -------------------------------------------------------- */
 
 static int refuse(struct why *why, int error, const char *step) {
         const char *name = strerrorname_np(-error);
@@ -224,7 +224,7 @@ fail:
         return r;
 }
 
-/* ---- a chain's life ---- */
+/* ---- a chain's life ------------------------------------------------------------------------------------------ */
 
 /* Is this the common case? Offsets are bounded because -1 would mean "where the file stands". */
 static bool fits_chain(const struct read_request *request) {
@@ -317,7 +317,7 @@ static void on_completion(struct uring *uring, uint64_t user_data, int result) {
                 end_chain(uring, chain);
 }
 
-/* ---- the thread ---- */
+/* ---- the thread ---------------------------------------------------------------------------------------------- */
 
 static void take_requests(struct uring *uring) {
         struct reader *reader = uring->reader;
@@ -431,7 +431,7 @@ static void *uring_main(void *argument) {
         return NULL;
 }
 
-/* ---- from outside ---- */
+/* ---- from outside -------------------------------------------------------------------------------------------- */
 
 static void uring_free(struct uring *uring) {
         mailbox_fini(&uring->mailbox);

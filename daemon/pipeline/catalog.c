@@ -22,8 +22,7 @@ const char *catalog_state_name(enum catalog_state state) {
         return NAMES[state];
 }
 
-/* ---- an open dataset -----------------------------------------------------------------------------------------------
- */
+/* ---- an open dataset ----------------------------------------------------------------------------------------- */
 
 static struct catalog_dataset *catalog_dataset_new(struct dataset *dataset, const char *name) {
         struct catalog_dataset *open = calloc(1, sizeof(*open));
@@ -57,8 +56,7 @@ uint64_t catalog_dataset_error(struct catalog_dataset *dataset, const char *text
         return atomic_fetch_add_explicit(&dataset->n_errors, 1, memory_order_relaxed);
 }
 
-/* ---- opening, in the background ------------------------------------------------------------------------------------
- */
+/* ---- opening, in the background ------------------------------------------------------------------------------ */
 
 /* What the background thread works on: a copy, so that the entry may change meanwhile. */
 struct opening {
@@ -168,8 +166,7 @@ static void entry_check(struct catalog_entry *entry) {
         entry_open(entry);
 }
 
-/* ---- the list ------------------------------------------------------------------------------------------------------
- */
+/* ---- the list ------------------------------------------------------------------------------------------------ */
 
 int catalog_init(struct catalog *catalog, struct background *background, const char *index_dir) {
         *catalog = (struct catalog){ .background = background, .index_dir = strdup(index_dir) };

@@ -11,14 +11,12 @@
 #include "daemon/base/log.h"
 #include "daemon/base/thread.h"
 #include "daemon/pipeline/batch.h"
+#include "daemon/pipeline/schedule.h"
 
-#define CHUNK_SAMPLES     8u /* planned for one stream before looking who is the most urgent: a tenth of a usual batch */
-#define EVENTS_MAX        64
-#define MAKING_GUESS_NS   100000000ull /* before a batch has been made */
-#define LARGE_BUFFER_KEEP (4ull << 20) /* bytes; what is above is given back when the task is free again */
+#define EVENTS_MAX      64
+#define MAKING_GUESS_NS 100000000ull /* before a batch has been made */
 
-/* ---- asked from outside --------------------------------------------------------------------------------------------
- */
+/* ---- asked from outside -------------------------------------------------------------------------------------- */
 
 void planner_wake(struct planner *planner) {
         uint64_t one = 1;
@@ -69,285 +67,7 @@ void planner_retry(struct planner *planner, struct task *task) {
         planner_wake(planner);
 }
 
-/* ---- tasks ---------------------------------------------------------------------------------------------------------
- */
-
-static void large_buffer_free(struct planner *planner, struct task *task) {
-        if (!task->large_buffer)
-                return;
-        free(task->large_buffer);
-        budget_release(planner->options.budget, task->large_bytes);
-        task->large_buffer = NULL;
-        task->large_bytes = 0;
-}
-
-/* Finds room for `n_bytes`. Most files fit the registered buffer. */
-static int task_buffer(struct planner *planner, struct task *task, uint64_t n_bytes, struct why *why) {
-        struct read_request *request = &task->request;
-        int r;
-
-        if (n_bytes <= TASK_BUFFER_BYTES) {
-                request->buffer = task->own_buffer;
-                request->capacity = TASK_BUFFER_BYTES;
-                request->idx_buffer = (int32_t)task->idx;
-                return 0;
-        }
-        if (n_bytes > planner->options.budget->limit_bytes)
-                return why_set(why, -EFBIG, "is %llu bytes, more than memory_limit", (unsigned long long)n_bytes);
-        if (n_bytes > task->large_bytes) {
-                large_buffer_free(planner, task);
-                r = budget_reserve(planner->options.budget, n_bytes, "a large file's buffer", why);
-                if (r < 0)
-                        return r;
-                task->large_buffer = malloc(n_bytes);
-                if (!task->large_buffer) {
-                        budget_release(planner->options.budget, n_bytes);
-                        return why_errno(why, -ENOMEM, "a buffer of %llu bytes", (unsigned long long)n_bytes);
-                }
-                task->large_bytes = n_bytes;
-        }
-        request->buffer = task->large_buffer;
-        request->capacity = task->large_bytes;
-        request->idx_buffer = -1;
-        return 0;
-}
-
-/* Where the bytes of the candidate lie, and room for them. */
-static int task_locate(struct planner *planner, struct task *task) {
-        struct dataset *dataset = task->batch->stream->dataset->dataset;
-        struct read_request *request = &task->request;
-        struct index_place place;
-
-        index_path(dataset_index(dataset), task->candidate, 0, task->path);
-        index_locate(dataset_index(dataset), task->candidate, 0, &place);
-        request->dir_fd = dataset_root_fd(dataset);
-        request->path = task->path;
-        request->offset = place.offset;
-        if (place.flags & INDEX_FILE_NOT_REGULAR)
-                return why_set(&request->why, -EINVAL, "is no regular file");
-        if (place.flags & INDEX_FILE_UNREACHABLE) {
-                /* The index could not learn a length: perhaps it can be read now, if it fits. */
-                request->length = READER_LENGTH_UNKNOWN;
-                return task_buffer(planner, task, TASK_BUFFER_BYTES, &request->why);
-        }
-        request->length = place.length;
-        /* One byte more than the index says, so that a file that grew is noticed. */
-        return task_buffer(planner, task, place.length + 1, &request->why);
-}
-
-/* Sends the task's candidate to be read. What fails here fails as a read would: the worker hears of it. */
-static void task_read(struct planner *planner, struct task *task) {
-        int r = task_locate(planner, task);
-
-        if (r < 0) {
-                task->request.result = r;
-                work_queue_push(planner->options.ready, task);
-        } else {
-                reader_submit(planner->options.reader, &task->request);
-        }
-}
-
-static struct task *task_take(struct planner *planner) {
-        struct task *task = STAILQ_FIRST(&planner->free_tasks);
-
-        if (task)
-                STAILQ_REMOVE_HEAD(&planner->free_tasks, entry);
-        return task;
-}
-
-/* ---- streams -------------------------------------------------------------------------------------------------------
- */
-
-/* Will an order's memory come free by itself? That of this rank's last batches, or one that ranks of its job behind it
- * still use. Who waits holds no order, so the last of them never waits for the others. */
-static bool stream_may_get_memory(const struct planner *planner, const struct stream *stream) {
-        const struct stream *other;
-
-        if (stream->n_tasks > 0)
-                return true;
-        TAILQ_FOREACH(other, &planner->streams, entry)
-                if (other->job == stream->job && other->order && other->order_epoch < stream->epoch && !other->is_ended)
-                        return true;
-        return false;
-}
-
-static void stream_begin_epoch(struct planner *planner, struct stream *stream) {
-        struct order_spec spec;
-        struct why why;
-
-        if (stream->order && stream->order_epoch == stream->epoch)
-                return;
-        if (stream->order)
-                order_table_put(stream->order);
-        stream->order = NULL;
-        if (stream->next_order && stream->order_epoch + 1 == stream->epoch) {
-                stream->order = stream->next_order;
-                stream->next_order = NULL;
-        }
-        if (stream->next_order)
-                order_table_put(stream->next_order);
-        stream->next_order = NULL;
-
-        spec = stream_order_spec(stream, stream->epoch);
-        if (!stream->order && order_table_get(planner->options.tables, &spec, &stream->order, &why) < 0) {
-                if (stream_may_get_memory(planner, stream))
-                        stream->needs_order = true;
-                else
-                        job_fail(stream->job, why.text); /* waiting for memory that may never come would be a hang */
-                return;
-        }
-        stream->order_epoch = stream->epoch;
-        /* Made in the background while this epoch is consumed; without memory for it, it is made when it is due. */
-        if (stream->epoch + 1 < stream->end_epoch) {
-                spec = stream_order_spec(stream, stream->epoch + 1);
-                order_table_get(planner->options.tables, &spec, &stream->next_order, NULL);
-        }
-}
-
-static void stream_next_step(struct stream *stream) {
-        stream->batch = NULL;
-        stream->idx_sample = 0;
-        stream->is_ended = stream->drains;
-        if (++stream->step < stream->rank_batches)
-                return;
-        stream->step = 0;
-        if (++stream->epoch >= stream->end_epoch)
-                stream->is_ended = true;
-}
-
-/* When will the client want the batch that is planned next? After eating what lies before it, counted from its last
- * release. A rank that starves has released nothing for long, so its wish lies in the past and grows older than
- * everybody else's; one that eats slowly wants its next batch far in the future; a new one wants it since it came.
- * Nobody eats faster than we cook: without that floor one hungry rank would have all its slots filled before the other
- * gets one. It is one floor for all, or who was served late would be taken for one who can wait. */
-static uint64_t stream_wanted_at_ns(const struct planner *planner, const struct stream *stream) {
-        const struct ring *ring = stream->ring;
-        uint64_t n_ahead = ring->next_sequence - ring->n_released - (stream->batch ? 1 : 0);
-
-        return ring->released_at_ns +
-               n_ahead * (ring->eating_ns > planner->making_ns ? ring->eating_ns : planner->making_ns);
-}
-
-/* Takes a slot for the next batch. Returns false if there is none. */
-static bool stream_begin_batch(struct planner *planner, struct stream *stream) {
-        struct slot *slot;
-        int r;
-
-        r = ring_take(stream->ring, &slot);
-        if (r == RING_NO_SLOT) {
-                ring_watch(stream->ring, true);
-                r = ring_take(stream->ring, &slot); /* it may have been released before it saw the watch */
-        }
-        if (r == RING_NO_SLOT) {
-                stream->is_full = true;
-                return false;
-        }
-        if (r < 0) {
-                stream->is_ended = true;
-                atomic_store_explicit(&stream->broken, true, memory_order_relaxed);
-                planner->options.broken(planner->options.userdata, stream);
-                return false;
-        }
-        ring_watch(stream->ring, false);
-        if (stream->ring->making_ns > 0)
-                planner->making_ns = (7 * planner->making_ns + stream->ring->making_ns) / 8;
-        stream->batch = &stream->batches[slot->idx];
-        stream->idx_sample = 0;
-        batch_begin(stream->batch, stream, stream->order);
-        return true;
-}
-
-/* The job has failed elsewhere: this rank is told in its turn, with a batch that is nothing but the reason. */
-static void stream_end_failed(struct planner *planner, struct stream *stream) {
-        struct why failure;
-
-        if (stream->batch) { /* its planned samples are under way; the rest never comes */
-                batch_abandon(stream->batch, stream->idx_sample, planner->options.counters);
-                stream->batch = NULL;
-        }
-        if (!stream_begin_batch(planner, stream))
-                return;
-        job_failure(stream->job, &failure);
-        batch_fail_whole(stream->batch, &failure, planner->options.counters);
-        stream->batch = NULL;
-        stream->is_ended = true;
-}
-
-/* Plans one sample. Returns false if this stream can go no further now. */
-static bool stream_plan_sample(struct planner *planner, struct stream *stream, struct task *task) {
-        struct batch *batch = stream->batch;
-        uint64_t position, index;
-
-        position = dlp_order_position(batch->step * stream->job->terms.batch_size + stream->idx_sample,
-                                      stream->job->terms.world, stream->rank);
-        if (order_table_at(batch->order, position % stream->n_samples, &index) != 0) {
-                stream->needs_order = true;
-                return false;
-        }
-
-        task->batch = batch;
-        task->idx_sample = stream->idx_sample;
-        task->position = position % stream->n_samples;
-        task->index = task->candidate = index;
-        task->n_tries = 0;
-        task->reason.text[0] = '\0';
-        stream->n_tasks++;
-        if (++stream->idx_sample == batch->n_samples)
-                stream_next_step(stream);
-        task_read(planner, task);
-        return true;
-}
-
-static bool stream_is_runnable(const struct stream *stream) {
-        return !stream->is_ended && !stream->needs_order && (stream->batch || !stream->is_full);
-}
-
-/* Gets the stream as far as having a batch to plan. */
-static bool stream_prepare(struct planner *planner, struct stream *stream) {
-        if (atomic_load_explicit(&stream->job->failed, memory_order_acquire)) {
-                stream_end_failed(planner, stream);
-                return false;
-        }
-        if (stream->batch)
-                return true;
-        stream_begin_epoch(planner, stream);
-        if (!stream->order)
-                return false;
-        return stream_begin_batch(planner, stream);
-}
-
-static struct stream *most_urgent(struct planner *planner) {
-        struct stream *stream, *best = NULL;
-
-        TAILQ_FOREACH(stream, &planner->streams, entry)
-                if (stream_is_runnable(stream) &&
-                    (!best || stream_wanted_at_ns(planner, stream) < stream_wanted_at_ns(planner, best)))
-                        best = stream;
-        return best;
-}
-
-/* Plans until nobody can take more or all tasks are under way. */
-static void planner_plan(struct planner *planner) {
-        struct stream *stream;
-
-        while ((stream = most_urgent(planner)))
-                for (uint32_t i = 0; i < CHUNK_SAMPLES && stream_is_runnable(stream); i++) {
-                        struct task *task;
-
-                        if (STAILQ_EMPTY(&planner->free_tasks))
-                                return;
-                        if (!stream_prepare(planner, stream))
-                                break;
-                        task = task_take(planner);
-                        if (!stream_plan_sample(planner, stream, task)) {
-                                STAILQ_INSERT_HEAD(&planner->free_tasks, task, entry);
-                                break;
-                        }
-                }
-}
-
-/* ---- what came back ------------------------------------------------------------------------------------------------
- */
+/* ---- what came back ------------------------------------------------------------------------------------------ */
 
 static void stream_destroy(struct planner *planner, struct stream *stream) {
         TAILQ_REMOVE(&planner->streams, stream, entry);
@@ -368,8 +88,7 @@ static void planner_bury(struct planner *planner) {
 static void task_retire(struct planner *planner, struct task *task) {
         struct stream *stream = task->batch->stream;
 
-        if (task->large_bytes > LARGE_BUFFER_KEEP)
-                large_buffer_free(planner, task);
+        task_trim(planner, task, false);
         task->batch = NULL;
         STAILQ_INSERT_HEAD(&planner->free_tasks, task, entry); /* its buffer is still in the caches */
         stream->n_tasks--;
@@ -510,7 +229,7 @@ static void *planner_main(void *userdata) {
                 planner_collect(planner);
                 planner_bury(planner);
                 planner_retry_orders(planner);
-                planner_plan(planner);
+                schedule_plan(planner);
                 if (planner_arm(planner))
                         continue;
 
@@ -526,8 +245,7 @@ static void *planner_main(void *userdata) {
         return NULL;
 }
 
-/* ---- begin and end -------------------------------------------------------------------------------------------------
- */
+/* ---- begin and end ------------------------------------------------------------------------------------------- */
 
 int planner_start(struct planner *planner, const struct planner_options *options) {
         struct epoll_event event = { .events = EPOLLIN | EPOLLET };
@@ -561,6 +279,6 @@ void planner_stop(struct planner *planner) {
         close(planner->epoll_fd);
         close(planner->wake_fd);
         for (uint32_t i = 0; i < planner->options.n_tasks; i++)
-                large_buffer_free(planner, &planner->options.tasks[i]);
+                task_trim(planner, &planner->options.tasks[i], true);
         pthread_mutex_destroy(&planner->lock);
 }

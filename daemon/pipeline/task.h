@@ -33,3 +33,12 @@ struct task {
 };
 
 STAILQ_HEAD(tasks, task);
+
+struct planner;
+
+/* Sends the task's candidate to be read. What fails here fails as a read would: the worker hears of it. Planner only.
+ */
+void task_read(struct planner *planner, struct task *task);
+
+/* Gives back the buffer for large files, if it is too large to be kept; with `all`, whatever it is. Planner only. */
+void task_trim(struct planner *planner, struct task *task, bool all);

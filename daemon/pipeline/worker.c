@@ -11,11 +11,11 @@
 
 #define LOGGED_ERRORS_MAX 100u  /* a dataset; after that damaged samples are only counted */
 #define SUBSTITUTES_MAX   4096u /* damaged samples in a row of the order before the job is told that there are none */
-#define SCRATCH_PER_PIXEL 9ull  /* bytes a decoder may need at most: three of pixels, six of progressive coefficients  \
-                                 */
+#define SCRATCH_PER_PIXEL                                                                                              \
+        9ull /* bytes a decoder may need at most: three of pixels, six of progressive coefficients                     \
+              */
 
-/* ---- scratch is paid for before it is used -------------------------------------------------------------------------
- */
+/* ---- scratch is paid for before it is used ------------------------------------------------------------------- */
 
 static int worker_charge(struct worker *worker, const struct image_info *info, struct why *why) {
         uint64_t need = (uint64_t)info->width * info->height * SCRATCH_PER_PIXEL;
@@ -47,8 +47,7 @@ static void worker_settle(struct worker *worker) {
         worker->charged_bytes = held;
 }
 
-/* ---- one sample ----------------------------------------------------------------------------------------------------
- */
+/* ---- one sample ---------------------------------------------------------------------------------------------- */
 
 static int serve_raw(struct task *task, struct why *why) {
         struct batch *batch = task->batch;
@@ -140,8 +139,7 @@ static int serve(struct worker *worker, struct task *task, struct why *why) {
         return r;
 }
 
-/* ---- what could not be served --------------------------------------------------------------------------------------
- */
+/* ---- what could not be served -------------------------------------------------------------------------------- */
 
 static void name_sample(struct task *task, const struct why *why, struct why *ret_named) {
         const struct catalog_dataset *dataset = task->batch->stream->dataset;

@@ -21,8 +21,7 @@ void nap_ms(unsigned ms) {
         usleep(ms * 1000);
 }
 
-/* ---- pictures ------------------------------------------------------------------------------------------------------
- */
+/* ---- pictures ------------------------------------------------------------------------------------------------ */
 
 void serving_path(const struct serving_options *options, uint32_t i, char path[64]) {
         snprintf(path, 64, "photos/class_%03u/%08u.png",
@@ -79,8 +78,7 @@ void cut_file(const struct tree *tree, const char *path, uint32_t n_bytes) {
         close(fd);
 }
 
-/* ---- the daemon's side ---------------------------------------------------------------------------------------------
- */
+/* ---- the daemon's side --------------------------------------------------------------------------------------- */
 
 static void on_broken(void *userdata, struct stream *stream) {
         struct serving *serving = userdata;
@@ -174,8 +172,7 @@ void serving_stop(struct serving *serving) {
         tree_remove(&serving->tree);
 }
 
-/* ---- ranks ---------------------------------------------------------------------------------------------------------
- */
+/* ---- ranks --------------------------------------------------------------------------------------------------- */
 
 static int rank_join(struct rank *rank, struct recipe *recipe, struct why *why) {
         const struct rank_options *options = &rank->options;
@@ -326,8 +323,7 @@ void rank_release(struct rank *rank, const struct taken *taken) {
                 ck_assert_int_eq(write(rank->release_fd, &one, sizeof(one)), sizeof(one));
 }
 
-/* ---- what should have come -----------------------------------------------------------------------------------------
- */
+/* ---- what should have come ----------------------------------------------------------------------------------- */
 
 uint64_t expected_index(const struct rank *rank, uint64_t epoch, uint64_t idx_sample) {
         const struct rank_options *options = &rank->options;

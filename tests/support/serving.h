@@ -53,8 +53,7 @@ void cut_file(const struct tree *tree, const char *path, uint32_t n_bytes);
 /* Waits until everything that was removed is gone. */
 void serving_settle(struct serving *serving);
 
-/* ---- ranks ---------------------------------------------------------------------------------------------------------
- */
+/* ---- ranks --------------------------------------------------------------------------------------------------- */
 
 struct rank_options {
         const char *job; /* NULL: "job" */

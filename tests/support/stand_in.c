@@ -67,7 +67,7 @@ int64_t stand_in_index(uint64_t n_samples, uint32_t world, uint32_t rank, uint64
         return (int64_t)(dlp_order_position(position, world, rank) % n_samples);
 }
 
-/* ---- filling --------------------------------------------------------------------------------------------------- */
+/* ---- filling ------------------------------------------------------------------------------------------------- */
 
 static void describe(struct dlp_tensor_record *tensor, const char *name, uint32_t dtype, uint64_t offset) {
         memset(tensor, 0, sizeof(*tensor));
@@ -191,7 +191,7 @@ static uint32_t find_free(struct session *session) {
         return session->control->n_slots;
 }
 
-/* ---- requests -------------------------------------------------------------------------------------------------- */
+/* ---- requests ------------------------------------------------------------------------------------------------ */
 
 static int make_memory(const char *name, uint64_t n_bytes, bool sealed) {
         int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
@@ -336,7 +336,7 @@ static bool answer(struct session *session) {
         return true;
 }
 
-/* ---- threads --------------------------------------------------------------------------------------------------- */
+/* ---- threads ------------------------------------------------------------------------------------------------- */
 
 /* Fills one slot if there is something to fill. Returns what to do next: 1 go on, 0 wait, -1 close. */
 static int work(struct session *session) {

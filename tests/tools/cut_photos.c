@@ -71,7 +71,7 @@ static int complain(struct cutter *cutter, const char *what, const char *why) {
         return -1;
 }
 
-/* ---- sources --------------------------------------------------------------------------------------------------- */
+/* ---- sources ------------------------------------------------------------------------------------------------- */
 
 static uint8_t *read_file(const char *path, size_t *ret_n_bytes) {
         _cleanup_(closep) int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -119,7 +119,7 @@ static int load_source(struct cutter *cutter, struct source *source) {
         return 0;
 }
 
-/* ---- what a photo shows ---------------------------------------------------------------------------------------- */
+/* ---- what a photo shows -------------------------------------------------------------------------------------- */
 
 /* Where in its class's strip of its source, how large, how encoded. */
 static void draw_photo(const struct cutter *cutter, unsigned idx, struct photo *ret_photo) {
@@ -185,7 +185,7 @@ static int cut(struct resizer *resizer, const struct photo *photo, uint8_t *pixe
         return resizer_run(resizer, &view, &job, pixels, (size_t)photo->width * PIXEL_BYTES, why);
 }
 
-/* ---- encoding -------------------------------------------------------------------------------------------------- */
+/* ---- encoding ------------------------------------------------------------------------------------------------ */
 
 /* Whatever libjpeg does not like ends the program: its input is our own pixels. `*bytes` is grown by the library. */
 static void encode(const struct photo *photo, const uint8_t *pixels, int quality, unsigned char **bytes,
@@ -345,7 +345,7 @@ static void choose_sources(struct cutter *cutter) {
                 cutter->n_sources = n_kept;
 }
 
-/* ---- threads --------------------------------------------------------------------------------------------------- */
+/* ---- threads ------------------------------------------------------------------------------------------------- */
 
 static void *load_sources(void *opaque) {
         struct cutter *cutter = opaque;
@@ -402,7 +402,7 @@ static int run_threads(struct cutter *cutter, void *(*work)(void *), bool with_p
         return cutter->failed ? -1 : 0;
 }
 
-/* ---- folders --------------------------------------------------------------------------------------------------- */
+/* ---- folders ------------------------------------------------------------------------------------------------- */
 
 static int remove_one(const char *path, const struct stat *status, int type, struct FTW *where) {
         (void)status;

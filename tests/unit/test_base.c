@@ -41,7 +41,7 @@ static bool is_readable(int fd, int timeout_ms) {
         return poll(&poll_fd, 1, timeout_ms) == 1;
 }
 
-/* ---- mailbox ---- */
+/* ---- mailbox ------------------------------------------------------------------------------------------------- */
 
 START_TEST(a_mailbox_gives_back_in_order_and_refuses_when_full) {
         for (uint32_t capacity = 1; capacity <= 5; capacity++) {
@@ -141,7 +141,7 @@ START_TEST(many_producers_lose_nothing_and_no_wakeup) {
 }
 END_TEST
 
-/* ---- work queue ---- */
+/* ---- work queue ---------------------------------------------------------------------------------------------- */
 
 struct consumer {
         struct work_queue *queue;
@@ -242,7 +242,7 @@ START_TEST(stopping_a_work_queue_wakes_sleepers_and_keeps_what_is_left) {
 }
 END_TEST
 
-/* ---- threads ---- */
+/* ---- threads ------------------------------------------------------------------------------------------------- */
 
 static void *mask_main(void *argument) {
         pthread_sigmask(SIG_BLOCK, NULL, argument);
@@ -285,7 +285,7 @@ START_TEST(a_thread_has_its_name) {
 }
 END_TEST
 
-/* ---- budget ---- */
+/* ---- budget -------------------------------------------------------------------------------------------------- */
 
 START_TEST(the_budget_refuses_with_the_numbers) {
         struct budget budget = { .limit_bytes = 64 << 20 };
@@ -374,7 +374,7 @@ START_TEST(threads_together_never_get_more_than_the_limit) {
 }
 END_TEST
 
-/* ---- sizes in words ---- */
+/* ---- sizes in words ------------------------------------------------------------------------------------------ */
 
 START_TEST(sizes_are_written_with_one_decimal) {
         static const struct {

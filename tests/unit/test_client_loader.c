@@ -103,7 +103,7 @@ static void check_epoch(struct dlc_loader *loader, uint64_t epoch) {
         check_end(loader);
 }
 
-/* ---- what is handed out ---------------------------------------------------------------------------------------- */
+/* ---- what is handed out -------------------------------------------------------------------------------------- */
 
 START_TEST(a_rank_gets_its_samples_in_order_and_to_the_byte) {
         struct stand_in_manners manners = { .n_samples = 103 };
@@ -305,7 +305,7 @@ START_TEST(ragged_samples_lie_where_their_places_say) {
 }
 END_TEST
 
-/* ---- holding and giving back ----------------------------------------------------------------------------------- */
+/* ---- holding and giving back --------------------------------------------------------------------------------- */
 
 START_TEST(held_batches_stay_and_go_back_in_any_order) {
         enum {
@@ -419,7 +419,7 @@ START_TEST(another_thread_may_release_while_one_waits) {
 }
 END_TEST
 
-/* ---- waiting --------------------------------------------------------------------------------------------------- */
+/* ---- waiting ------------------------------------------------------------------------------------------------- */
 
 START_TEST(a_slow_daemon_wakes_a_sleeping_client) {
         struct stand_in_manners manners = { .n_samples = 60, .pause_us = 2000 };
@@ -510,7 +510,7 @@ START_TEST(a_signal_ends_a_wait_and_nothing_is_lost) {
 }
 END_TEST
 
-/* ---- when it goes wrong ---------------------------------------------------------------------------------------- */
+/* ---- when it goes wrong -------------------------------------------------------------------------------------- */
 
 START_TEST(what_was_ready_outlives_the_daemon) {
         struct stand_in_manners manners = { .n_samples = 100, .n_slots = 4 };
@@ -726,7 +726,7 @@ START_TEST(a_damaged_place_is_an_error) {
 }
 END_TEST
 
-/* ---- attaching ------------------------------------------------------------------------------------------------- */
+/* ---- attaching ----------------------------------------------------------------------------------------------- */
 
 static void check_refused(const struct dlc_options *options, int error, const char *part) {
         struct dlc_loader *loader = (struct dlc_loader *)&loader;

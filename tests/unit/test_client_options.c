@@ -170,7 +170,7 @@ START_TEST(a_run_name_of_any_length_is_no_trouble) {
 }
 END_TEST
 
-/* ---- options --------------------------------------------------------------------------------------------------- */
+/* ---- options ------------------------------------------------------------------------------------------------- */
 
 static void check_refused(const struct dlc_options *options, int error, const char *part) {
         struct dlc_loader *loader = NULL;
@@ -246,7 +246,7 @@ START_TEST(options_of_other_versions_are_understood) {
 }
 END_TEST
 
-/* ---- where the daemon is not ----------------------------------------------------------------------------------- */
+/* ---- where the daemon is not --------------------------------------------------------------------------------- */
 
 START_TEST(no_daemon_is_told_from_no_permission_and_another_program) {
         char folder[] = "/tmp/dataloaderd-test-XXXXXX", path[64];

@@ -19,8 +19,7 @@
 
 #define TEXT_MAX (1u << 20) /* bytes of one file, or of all sources of one program */
 
-/* ---- files ---------------------------------------------------------------------------------------------------------
- */
+/* ---- files --------------------------------------------------------------------------------------------------- */
 
 static void append_file(char *text, const char *path) {
         size_t used = strlen(text), n;
@@ -61,8 +60,7 @@ static char *read_sources(const char *folder) {
         return text;
 }
 
-/* ---- roff to text --------------------------------------------------------------------------------------------------
- */
+/* ---- roff to text -------------------------------------------------------------------------------------------- */
 
 /* Copies one character or escape sequence; returns what follows it. */
 static const char *flatten_character(const char *at, char **out) {
@@ -182,8 +180,7 @@ static void expect_word(const char *page, const char *text, const char *word, co
         ck_assert_msg(has_word(text, word), "%s does not say \"%s\" %s", page, word, where);
 }
 
-/* ---- settings ------------------------------------------------------------------------------------------------------
- */
+/* ---- settings ------------------------------------------------------------------------------------------------ */
 
 #define CONFIG_PAGE "client/man/dataloaderd.conf.5"
 #define CONFIG_FILE "config/dataloaderd.conf"
@@ -249,8 +246,7 @@ START_TEST(each_setting_stands_in_the_shipped_configuration_with_its_default) {
 }
 END_TEST
 
-/* ---- pipelines -----------------------------------------------------------------------------------------------------
- */
+/* ---- pipelines ----------------------------------------------------------------------------------------------- */
 
 #define DAEMON_PAGE "client/man/dataloaderd.8"
 
@@ -330,8 +326,7 @@ START_TEST(each_step_that_a_message_offers_has_an_entry) {
 }
 END_TEST
 
-/* ---- counters ------------------------------------------------------------------------------------------------------
- */
+/* ---- counters ------------------------------------------------------------------------------------------------ */
 
 #define DLCTL_PAGE "client/man/dlctl.1"
 
@@ -351,8 +346,7 @@ START_TEST(each_counter_is_explained) {
 }
 END_TEST
 
-/* ---- options -------------------------------------------------------------------------------------------------------
- */
+/* ---- options ------------------------------------------------------------------------------------------------- */
 
 /* Behind a comment or a character literal, or where `at` is. */
 static const char *skip_no_text(const char *at) {
@@ -479,8 +473,7 @@ START_TEST(the_manual_has_each_option_of_dataloaderd) {
 }
 END_TEST
 
-/* ---- the public header ---------------------------------------------------------------------------------------------
- */
+/* ---- the public header --------------------------------------------------------------------------------------- */
 
 #define HEADER       "client/include/dlclient.h"
 #define LIBRARY_PAGE "client/man/libdlclient.3"

@@ -264,7 +264,7 @@ START_TEST(names_that_are_no_file_names_are_refused) {
 }
 END_TEST
 
-/* ---- damage ------------------------------------------------------------------------------------------------------ */
+/* ---- damage -------------------------------------------------------------------------------------------------- */
 
 static uint64_t seen; /* what use_all() read, so that no read is optimised away */
 
@@ -433,7 +433,7 @@ START_TEST(a_damaged_index_is_built_anew) {
 }
 END_TEST
 
-/* ---- several at once --------------------------------------------------------------------------------------------- */
+/* ---- several at once ----------------------------------------------------------------------------------------- */
 
 static void *open_often(void *argument) {
         const struct tree *tree = argument;

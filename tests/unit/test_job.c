@@ -31,8 +31,7 @@ static int join(const char *name, const struct job_terms *terms, uint32_t rank, 
         return job_join(&jobs, name, terms, rank, 1000 + rank, ret_job, ret_member, why);
 }
 
-/* ---- agreement -----------------------------------------------------------------------------------------------------
- */
+/* ---- agreement ----------------------------------------------------------------------------------------------- */
 
 static void other_dataset(struct job_terms *terms) {
         strcpy(terms->dataset, "sketches");
@@ -158,8 +157,7 @@ START_TEST(two_long_pipelines_do_not_push_each_other_out_of_the_message) {
 }
 END_TEST
 
-/* ---- ranks ---------------------------------------------------------------------------------------------------------
- */
+/* ---- ranks --------------------------------------------------------------------------------------------------- */
 
 START_TEST(a_rank_that_is_taken_is_refused_with_the_process_that_has_it) {
         struct job_terms terms = terms_of_first();
@@ -203,8 +201,7 @@ START_TEST(more_ranks_than_a_node_has_are_refused) {
 }
 END_TEST
 
-/* ---- failure -------------------------------------------------------------------------------------------------------
- */
+/* ---- failure ------------------------------------------------------------------------------------------------- */
 
 START_TEST(a_failed_job_takes_nobody_in_until_its_last_rank_has_left) {
         struct job_terms terms = terms_of_first();

@@ -316,7 +316,7 @@ START_TEST(the_other_samplers_are_torchs) {
 }
 END_TEST
 
-/* ---- properties of our own --------------------------------------------------------------------------------------- */
+/* ---- properties of our own ----------------------------------------------------------------------------------- */
 
 /* How often each position of 0 .. n-1 is dealt out, over all ranks. */
 static void deal(uint64_t n, uint32_t world, enum dlp_partition partition, unsigned *ret_counts) {

@@ -19,8 +19,7 @@
 
 static struct serving serving;
 
-/* ---- in order ------------------------------------------------------------------------------------------------------
- */
+/* ---- in order ------------------------------------------------------------------------------------------------ */
 
 static const struct rank_options WORLDS[] = {
         { .world = 1, .rank = 0, .batch_size = 8, .shuffle = true, .seed = 7 },
@@ -83,8 +82,7 @@ START_TEST(a_rank_without_samples_is_served_nothing_and_hangs_nothing) {
 }
 END_TEST
 
-/* ---- each at its own pace ------------------------------------------------------------------------------------------
- */
+/* ---- each at its own pace ------------------------------------------------------------------------------------ */
 
 START_TEST(a_slow_rank_does_not_hold_up_a_fast_one) {
         struct rank_options options = { .world = 2, .batch_size = 5, .shuffle = true };
@@ -160,8 +158,7 @@ START_TEST(many_streams_share_two_tasks) {
 }
 END_TEST
 
-/* ---- elsewhere -----------------------------------------------------------------------------------------------------
- */
+/* ---- elsewhere ----------------------------------------------------------------------------------------------- */
 
 START_TEST(a_seek_goes_on_elsewhere_and_back) {
         struct taken taken;
@@ -239,8 +236,7 @@ START_TEST(a_draining_stream_begins_no_batch) {
 }
 END_TEST
 
-/* ---- leaving -------------------------------------------------------------------------------------------------------
- */
+/* ---- leaving ------------------------------------------------------------------------------------------------- */
 
 /* Again and again, after none, one or some of its samples have come back. */
 START_TEST(a_rank_may_leave_while_its_samples_are_under_way) {
@@ -341,8 +337,7 @@ START_TEST(hundreds_of_epochs_leave_no_more_memory_in_use) {
 }
 END_TEST
 
-/* ---- memory --------------------------------------------------------------------------------------------------------
- */
+/* ---- memory -------------------------------------------------------------------------------------------------- */
 
 static void take_all_memory(uint64_t but, uint64_t *ret_taken) {
         *ret_taken = serving.budget.limit_bytes - budget_used(&serving.budget) - but;
@@ -391,8 +386,7 @@ START_TEST(a_ring_that_does_not_fit_is_refused_and_leaves_nothing) {
 }
 END_TEST
 
-/* ---- damage --------------------------------------------------------------------------------------------------------
- */
+/* ---- damage -------------------------------------------------------------------------------------------------- */
 
 static const uint32_t DAMAGED[] = { 3, 4, 17 };
 
@@ -676,8 +670,7 @@ START_TEST(pictures_of_different_sizes_in_one_batch_are_refused_with_both_sizes)
 }
 END_TEST
 
-/* ---- encoded bytes -------------------------------------------------------------------------------------------------
- */
+/* ---- encoded bytes ------------------------------------------------------------------------------------------- */
 
 static void check_raw(const struct rank *rank, const struct taken *taken, uint32_t place) {
         const struct dlp_place *where = &dlp_places(rank->control, taken->idx_slot)[place];
@@ -753,8 +746,7 @@ START_TEST(a_file_that_appeared_larger_than_all_others_spoils_only_its_own_sampl
 }
 END_TEST
 
-/* ---- hostile -------------------------------------------------------------------------------------------------------
- */
+/* ---- hostile ------------------------------------------------------------------------------------------------- */
 
 START_TEST(a_client_that_scribbles_is_reported_and_stands_still_alone) {
         struct rank_options options = { .world = 2, .batch_size = 2, .n_slots = 2 };

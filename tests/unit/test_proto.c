@@ -18,7 +18,7 @@
 #include "proto/layout.h"
 #include "proto/ring.h"
 
-/* ---- layout ---------------------------------------------------------------------------------------------------- */
+/* ---- layout -------------------------------------------------------------------------------------------------- */
 
 static struct dlp_control *make_control(const struct dlp_geometry *geometry, uint64_t *ret_control_bytes,
                                         uint64_t *ret_payload_bytes) {
@@ -138,7 +138,7 @@ START_TEST(dtypes_have_names_and_sizes) {
 }
 END_TEST
 
-/* ---- packets --------------------------------------------------------------------------------------------------- */
+/* ---- packets ------------------------------------------------------------------------------------------------- */
 
 struct pair {
         int ends[2];
@@ -301,7 +301,7 @@ START_TEST(socket_paths_have_a_limit) {
 }
 END_TEST
 
-/* ---- the ring -------------------------------------------------------------------------------------------------- */
+/* ---- the ring ------------------------------------------------------------------------------------------------ */
 
 /* A ring in one mapping, with a thread on each side of it. Sleeping goes through eventfds, as it goes through socket
  * and eventfd between processes. */

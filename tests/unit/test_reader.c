@@ -46,7 +46,7 @@ static void expect(struct reading *reading, struct read_request request, int res
                 ck_assert_uint_eq(request.n_bytes, 0);
 }
 
-/* ---- good files ---- */
+/* ---- good files ---------------------------------------------------------------------------------------------- */
 
 START_TEST(files_of_every_size_arrive_as_they_are) {
         static const uint32_t SIZES[] = { 0,    1,     2,     511,    512,    513,    4095,   4096,   4097,
@@ -167,7 +167,7 @@ START_TEST(a_part_of_a_file_is_read_where_it_lies) {
 }
 END_TEST
 
-/* ---- files that are not what the index says ---- */
+/* ---- files that are not what the index says ------------------------------------------------------------------ */
 
 START_TEST(a_file_of_another_length_is_named_with_both_lengths) {
         static const struct {
@@ -424,7 +424,7 @@ START_TEST(nothing_leaks_while_files_vanish_shrink_and_grow) {
 }
 END_TEST
 
-/* ---- submitting, idling, stopping ---- */
+/* ---- submitting, idling, stopping ---------------------------------------------------------------------------- */
 
 static _Atomic uint32_t n_relayed;
 

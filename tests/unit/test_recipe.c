@@ -17,7 +17,7 @@ static struct recipe *parse(const char *text) {
         return recipe;
 }
 
-/* ---- text ------------------------------------------------------------------------------------------------------ */
+/* ---- text ---------------------------------------------------------------------------------------------------- */
 
 START_TEST(a_text_has_one_normal_spelling) {
         static const struct {
@@ -193,7 +193,7 @@ START_TEST(the_output_size_is_known_unless_it_depends_on_the_picture) {
 }
 END_TEST
 
-/* ---- geometry -------------------------------------------------------------------------------------------------- */
+/* ---- geometry ------------------------------------------------------------------------------------------------ */
 
 START_TEST(sizes_and_centres_are_torchvisions) {
         struct vectors vectors;
@@ -377,7 +377,7 @@ START_TEST(every_box_of_a_plan_lies_where_it_must) {
 }
 END_TEST
 
-/* ---- pixels ---------------------------------------------------------------------------------------------------- */
+/* ---- pixels -------------------------------------------------------------------------------------------------- */
 
 /* A picture whose every pixel says where it is, in memory that ends with its last byte. */
 static uint8_t *make_picture(uint32_t width, uint32_t height) {

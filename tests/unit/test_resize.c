@@ -33,7 +33,7 @@ static struct resizer *new_resizer(void) {
         return resizer;
 }
 
-/* ---- pictures of the vectors ----------------------------------------------------------------------------------- */
+/* ---- pictures of the vectors --------------------------------------------------------------------------------- */
 
 static double clip(double value) {
         return value < 0 ? 0 : value > 255 ? 255 : value;
@@ -177,7 +177,7 @@ START_TEST(results_are_pillows_to_the_bit) {
 }
 END_TEST
 
-/* ---- properties over random jobs ------------------------------------------------------------------------------- */
+/* ---- properties over random jobs ----------------------------------------------------------------------------- */
 
 #define GUARD 64u /* bytes before, between and behind the rows of an output, which nobody may touch */
 

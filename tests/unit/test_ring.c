@@ -60,8 +60,7 @@ static uint64_t n_published(const struct ring *ring) {
         return atomic_load(&ring->control->n_published);
 }
 
-/* ---- what a client can do to it ------------------------------------------------------------------------------------
- */
+/* ---- what a client can do to it ------------------------------------------------------------------------------ */
 
 START_TEST(a_client_can_neither_write_nor_resize_what_is_the_daemons) {
         struct ring *ring = make_ring(4, 10000, _i);
@@ -145,8 +144,7 @@ START_TEST(a_hole_in_the_payload_costs_the_daemon_nothing_but_an_error) {
 }
 END_TEST
 
-/* ---- order ---------------------------------------------------------------------------------------------------------
- */
+/* ---- order --------------------------------------------------------------------------------------------------- */
 
 START_TEST(batches_are_published_in_the_order_in_which_their_slots_were_taken) {
         static const uint32_t ORDERS[][5] = {
@@ -240,8 +238,7 @@ START_TEST(people_see_what_became_of_the_slots) {
 }
 END_TEST
 
-/* ---- memory --------------------------------------------------------------------------------------------------------
- */
+/* ---- memory -------------------------------------------------------------------------------------------------- */
 
 START_TEST(a_ring_pays_for_its_memory_and_gives_all_of_it_back) {
         struct ring_options options = options_of(3, 1 << 20, false);
@@ -341,8 +338,7 @@ START_TEST(workers_that_race_for_a_slot_pay_for_its_highest_mark_once) {
 }
 END_TEST
 
-/* ---- everybody at once ---------------------------------------------------------------------------------------------
- */
+/* ---- everybody at once --------------------------------------------------------------------------------------- */
 
 #define N_BATCHES  20000u
 #define N_WORKERS  3u

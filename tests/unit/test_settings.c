@@ -32,8 +32,7 @@ static int read_config(const char *text, struct settings *settings, struct why *
         return config_read(path_of("test.conf"), settings, why);
 }
 
-/* ---- what is taken -------------------------------------------------------------------------------------------------
- */
+/* ---- what is taken ------------------------------------------------------------------------------------------- */
 
 START_TEST(an_empty_file_gives_the_defaults) {
         struct settings settings;
@@ -111,8 +110,7 @@ START_TEST(each_value_can_be_written_and_read_back) {
 }
 END_TEST
 
-/* ---- what is refused -----------------------------------------------------------------------------------------------
- */
+/* ---- what is refused ----------------------------------------------------------------------------------------- */
 
 /* A line of a file, and what the message has to say of it: file and line are looked for in all of them. */
 static const struct {
@@ -230,8 +228,7 @@ START_TEST(what_is_no_readable_file_is_refused_by_its_name) {
 }
 END_TEST
 
-/* ---- the socket ----------------------------------------------------------------------------------------------------
- */
+/* ---- the socket ---------------------------------------------------------------------------------------------- */
 
 static bool can_connect(const char *path) {
         int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);

@@ -1,0 +1,202 @@
+#include "daemon/pipeline/schedule.h"
+
+#include "daemon/base/log.h"
+#include "daemon/pipeline/batch.h"
+
+#define CHUNK_SAMPLES 8u /* planned for one stream before looking who is the most urgent: a tenth of a usual batch */
+
+static struct task *task_take(struct planner *planner) {
+        struct task *task = STAILQ_FIRST(&planner->free_tasks);
+
+        if (task)
+                STAILQ_REMOVE_HEAD(&planner->free_tasks, entry);
+        return task;
+}
+
+/* Will an order's memory come free by itself? That of this rank's last batches, or one that ranks of its job behind it
+ * still use. Who waits holds no order, so the last of them never waits for the others. */
+static bool stream_may_get_memory(const struct planner *planner, const struct stream *stream) {
+        const struct stream *other;
+
+        if (stream->n_tasks > 0)
+                return true;
+        TAILQ_FOREACH(other, &planner->streams, entry)
+                if (other->job == stream->job && other->order && other->order_epoch < stream->epoch && !other->is_ended)
+                        return true;
+        return false;
+}
+
+static void stream_begin_epoch(struct planner *planner, struct stream *stream) {
+        struct order_spec spec;
+        struct why why;
+
+        if (stream->order && stream->order_epoch == stream->epoch)
+                return;
+        if (stream->order)
+                order_table_put(stream->order);
+        stream->order = NULL;
+        if (stream->next_order && stream->order_epoch + 1 == stream->epoch) {
+                stream->order = stream->next_order;
+                stream->next_order = NULL;
+        }
+        if (stream->next_order)
+                order_table_put(stream->next_order);
+        stream->next_order = NULL;
+
+        spec = stream_order_spec(stream, stream->epoch);
+        if (!stream->order && order_table_get(planner->options.tables, &spec, &stream->order, &why) < 0) {
+                if (stream_may_get_memory(planner, stream))
+                        stream->needs_order = true;
+                else
+                        job_fail(stream->job, why.text); /* waiting for memory that may never come would be a hang */
+                return;
+        }
+        stream->order_epoch = stream->epoch;
+        /* Made in the background while this epoch is consumed; without memory for it, it is made when it is due. */
+        if (stream->epoch + 1 < stream->end_epoch) {
+                spec = stream_order_spec(stream, stream->epoch + 1);
+                order_table_get(planner->options.tables, &spec, &stream->next_order, NULL);
+        }
+}
+
+static void stream_next_step(struct stream *stream) {
+        stream->batch = NULL;
+        stream->idx_sample = 0;
+        stream->is_ended = stream->drains;
+        if (++stream->step < stream->rank_batches)
+                return;
+        stream->step = 0;
+        if (++stream->epoch >= stream->end_epoch)
+                stream->is_ended = true;
+}
+
+/* When will the client want the batch that is planned next? After eating what lies before it, counted from its last
+ * release. A rank that starves has released nothing for long, so its wish lies in the past and grows older than
+ * everybody else's; one that eats slowly wants its next batch far in the future; a new one wants it since it came.
+ * Nobody eats faster than we cook: without that floor one hungry rank would have all its slots filled before the other
+ * gets one. It is one floor for all, or who was served late would be taken for one who can wait. */
+static uint64_t stream_wanted_at_ns(const struct planner *planner, const struct stream *stream) {
+        const struct ring *ring = stream->ring;
+        uint64_t n_ahead = ring->next_sequence - ring->n_released - (stream->batch ? 1 : 0);
+
+        return ring->released_at_ns +
+               n_ahead * (ring->eating_ns > planner->making_ns ? ring->eating_ns : planner->making_ns);
+}
+
+/* Takes a slot for the next batch. Returns false if there is none. */
+static bool stream_begin_batch(struct planner *planner, struct stream *stream) {
+        struct slot *slot;
+        int r;
+
+        r = ring_take(stream->ring, &slot);
+        if (r == RING_NO_SLOT) {
+                ring_watch(stream->ring, true);
+                r = ring_take(stream->ring, &slot); /* it may have been released before it saw the watch */
+        }
+        if (r == RING_NO_SLOT) {
+                stream->is_full = true;
+                return false;
+        }
+        if (r < 0) {
+                stream->is_ended = true;
+                atomic_store_explicit(&stream->broken, true, memory_order_relaxed);
+                planner->options.broken(planner->options.userdata, stream);
+                return false;
+        }
+        ring_watch(stream->ring, false);
+        if (stream->ring->making_ns > 0)
+                planner->making_ns = (7 * planner->making_ns + stream->ring->making_ns) / 8;
+        stream->batch = &stream->batches[slot->idx];
+        stream->idx_sample = 0;
+        batch_begin(stream->batch, stream, stream->order);
+        return true;
+}
+
+/* The job has failed elsewhere: this rank is told in its turn, with a batch that is nothing but the reason. */
+static void stream_end_failed(struct planner *planner, struct stream *stream) {
+        struct why failure;
+
+        if (stream->batch) { /* its planned samples are under way; the rest never comes */
+                batch_abandon(stream->batch, stream->idx_sample, planner->options.counters);
+                stream->batch = NULL;
+        }
+        if (!stream_begin_batch(planner, stream))
+                return;
+        job_failure(stream->job, &failure);
+        batch_fail_whole(stream->batch, &failure, planner->options.counters);
+        stream->batch = NULL;
+        stream->is_ended = true;
+}
+
+/* Plans one sample. Returns false if this stream can go no further now. */
+static bool stream_plan_sample(struct planner *planner, struct stream *stream, struct task *task) {
+        struct batch *batch = stream->batch;
+        uint64_t position, index;
+
+        position = dlp_order_position(batch->step * stream->job->terms.batch_size + stream->idx_sample,
+                                      stream->job->terms.world, stream->rank);
+        if (order_table_at(batch->order, position % stream->n_samples, &index) != 0) {
+                stream->needs_order = true;
+                return false;
+        }
+
+        task->batch = batch;
+        task->idx_sample = stream->idx_sample;
+        task->position = position % stream->n_samples;
+        task->index = task->candidate = index;
+        task->n_tries = 0;
+        task->reason.text[0] = '\0';
+        stream->n_tasks++;
+        if (++stream->idx_sample == batch->n_samples)
+                stream_next_step(stream);
+        task_read(planner, task);
+        return true;
+}
+
+static bool stream_is_runnable(const struct stream *stream) {
+        return !stream->is_ended && !stream->needs_order && (stream->batch || !stream->is_full);
+}
+
+/* Gets the stream as far as having a batch to plan. */
+static bool stream_prepare(struct planner *planner, struct stream *stream) {
+        if (atomic_load_explicit(&stream->job->failed, memory_order_acquire)) {
+                stream_end_failed(planner, stream);
+                return false;
+        }
+        if (stream->batch)
+                return true;
+        stream_begin_epoch(planner, stream);
+        if (!stream->order)
+                return false;
+        return stream_begin_batch(planner, stream);
+}
+
+static struct stream *most_urgent(struct planner *planner) {
+        struct stream *stream, *best = NULL;
+
+        TAILQ_FOREACH(stream, &planner->streams, entry)
+                if (stream_is_runnable(stream) &&
+                    (!best || stream_wanted_at_ns(planner, stream) < stream_wanted_at_ns(planner, best)))
+                        best = stream;
+        return best;
+}
+
+/* Plans until nobody can take more or all tasks are under way. */
+void schedule_plan(struct planner *planner) {
+        struct stream *stream;
+
+        while ((stream = most_urgent(planner)))
+                for (uint32_t i = 0; i < CHUNK_SAMPLES && stream_is_runnable(stream); i++) {
+                        struct task *task;
+
+                        if (STAILQ_EMPTY(&planner->free_tasks))
+                                return;
+                        if (!stream_prepare(planner, stream))
+                                break;
+                        task = task_take(planner);
+                        if (!stream_plan_sample(planner, stream, task)) {
+                                STAILQ_INSERT_HEAD(&planner->free_tasks, task, entry);
+                                break;
+                        }
+                }
+}

@@ -1,0 +1,88 @@
+/* One sample's way to the reader: where its bytes lie, and room for them. */
+#include "daemon/pipeline/task.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "daemon/pipeline/planner.h"
+
+#define LARGE_BUFFER_KEEP (4ull << 20) /* bytes; what is above is given back when the task is free again */
+
+static void large_buffer_free(struct planner *planner, struct task *task) {
+        if (!task->large_buffer)
+                return;
+        free(task->large_buffer);
+        budget_release(planner->options.budget, task->large_bytes);
+        task->large_buffer = NULL;
+        task->large_bytes = 0;
+}
+
+/* Finds room for `n_bytes`. Most files fit the registered buffer. */
+static int task_buffer(struct planner *planner, struct task *task, uint64_t n_bytes, struct why *why) {
+        struct read_request *request = &task->request;
+        int r;
+
+        if (n_bytes <= TASK_BUFFER_BYTES) {
+                request->buffer = task->own_buffer;
+                request->capacity = TASK_BUFFER_BYTES;
+                request->idx_buffer = (int32_t)task->idx;
+                return 0;
+        }
+        if (n_bytes > planner->options.budget->limit_bytes)
+                return why_set(why, -EFBIG, "is %llu bytes, more than memory_limit", (unsigned long long)n_bytes);
+        if (n_bytes > task->large_bytes) {
+                large_buffer_free(planner, task);
+                r = budget_reserve(planner->options.budget, n_bytes, "a large file's buffer", why);
+                if (r < 0)
+                        return r;
+                task->large_buffer = malloc(n_bytes);
+                if (!task->large_buffer) {
+                        budget_release(planner->options.budget, n_bytes);
+                        return why_errno(why, -ENOMEM, "a buffer of %llu bytes", (unsigned long long)n_bytes);
+                }
+                task->large_bytes = n_bytes;
+        }
+        request->buffer = task->large_buffer;
+        request->capacity = task->large_bytes;
+        request->idx_buffer = -1;
+        return 0;
+}
+
+/* Where the bytes of the candidate lie, and room for them. */
+static int task_locate(struct planner *planner, struct task *task) {
+        struct dataset *dataset = task->batch->stream->dataset->dataset;
+        struct read_request *request = &task->request;
+        struct index_place place;
+
+        index_path(dataset_index(dataset), task->candidate, 0, task->path);
+        index_locate(dataset_index(dataset), task->candidate, 0, &place);
+        request->dir_fd = dataset_root_fd(dataset);
+        request->path = task->path;
+        request->offset = place.offset;
+        if (place.flags & INDEX_FILE_NOT_REGULAR)
+                return why_set(&request->why, -EINVAL, "is no regular file");
+        if (place.flags & INDEX_FILE_UNREACHABLE) {
+                /* The index could not learn a length: perhaps it can be read now, if it fits. */
+                request->length = READER_LENGTH_UNKNOWN;
+                return task_buffer(planner, task, TASK_BUFFER_BYTES, &request->why);
+        }
+        request->length = place.length;
+        /* One byte more than the index says, so that a file that grew is noticed. */
+        return task_buffer(planner, task, place.length + 1, &request->why);
+}
+
+void task_read(struct planner *planner, struct task *task) {
+        int r = task_locate(planner, task);
+
+        if (r < 0) {
+                task->request.result = r;
+                work_queue_push(planner->options.ready, task);
+        } else {
+                reader_submit(planner->options.reader, &task->request);
+        }
+}
+
+void task_trim(struct planner *planner, struct task *task, bool all) {
+        if (all || task->large_bytes > LARGE_BUFFER_KEEP)
+                large_buffer_free(planner, task);
+}
