@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include "daemon/base/clock.h"
-#include "daemon/base/log.h"
 #include "daemon/base/thread.h"
 #include "daemon/pipeline/batch.h"
 #include "daemon/pipeline/schedule.h"

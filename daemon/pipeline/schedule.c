@@ -1,6 +1,5 @@
 #include "daemon/pipeline/schedule.h"
 
-#include "daemon/base/log.h"
 #include "daemon/pipeline/batch.h"
 
 #define CHUNK_SAMPLES 8u /* planned for one stream before looking who is the most urgent: a tenth of a usual batch */
