@@ -21,7 +21,9 @@ ASAN_SCRIPTS := $(filter-out test_boot test_install test_layers_selftest test_sy
 TSAN_SCRIPTS := $(filter test_serving test_crashes test_damage,$(SCRIPTS))
 FALLBACK_SCRIPTS := $(filter test_serving test_damage,$(SCRIPTS))
 FALLBACK_UNIT := $(filter test_io% test_reader%,$(UNIT_NAMES))
-VALGRIND_UNIT := $(filter test_index% test_decode% test_imagefolder% test_recipe% test_base%,$(UNIT_NAMES))
+# Not test_decode: memcheck cannot follow libjpeg-turbo's SIMD code and calls its pixels uninitialised; with JSIMD_FORCENONE=1 it
+# has nothing to say, but then one damaged picture comes out otherwise. ASan and UBSan watch it.
+VALGRIND_UNIT := $(filter test_index% test_imagefolder% test_recipe% test_base%,$(UNIT_NAMES))
 
 RELEASE_TESTS := $(call unit_in,release,$(UNIT_NAMES)) $(call scripts_in,release,$(SCRIPTS))
 LAYERS_TESTS := release:tests/support/check_layers.py
