@@ -18,8 +18,8 @@
 #define DLP_STEPS_MAX    32u   /* steps in a pipeline: the draw counter has 16 bits for it, people write three */
 
 #define DLP_WORLD_MAX 1048576u /* ranks in a job: a hundred times the largest known; keeps step * world in 64 bits */
-/* Ranks of one job on one node: sixteen times the GPUs of the largest; a job's reply fits a packet. */
-#define DLP_LOCAL_RANKS_MAX 256u
+/* Ranks of one job on one node: eight times the GPUs of the largest; a job's reply fits a packet. */
+#define DLP_LOCAL_RANKS_MAX 128u
 
 #define DLP_BATCH_MAX     65536u /* samples a batch: a slot's records stay under 2 MiB */
 #define DLP_SLOTS_MIN     2u     /* one leased, one being filled */

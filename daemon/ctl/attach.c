@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "daemon/base/log.h"
+#include "daemon/base/text.h"
 #include "daemon/ctl/handlers.h"
 #include "daemon/ring/numa.h"
 
@@ -30,9 +31,8 @@ static int check_name(const char *field, const char *value, struct why *why) {
                                DLP_NAME_MAX - 1);
         if (n >= DLP_NAME_MAX)
                 return why_set(why, -EINVAL, "%s: is %zu bytes long, %u are allowed", field, n, DLP_NAME_MAX - 1);
-        for (size_t i = 0; i < n; i++)
-                if ((unsigned char)value[i] < ' ' || value[i] == 0x7f)
-                        return why_set(why, -EINVAL, "%s: has a control character at byte %zu", field, i + 1);
+        if (!text_is_printable(value))
+                return why_set(why, -EINVAL, "%s: \"%s\" has control characters or is no UTF-8", field, value);
         return 0;
 }
 

@@ -3,7 +3,7 @@
 
 #include "daemon/ctl/handlers.h"
 
-#define PAGE_DATASETS 32u /* with two texts of half a KiB each well below a packet */
+#define PAGE_DATASETS 8u /* a row is 5.4 KB at most, most of it a path of PATH_MAX: below a packet */
 
 /* The strings of one row: those of the entry, or made here. */
 struct row {

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "daemon/base/log.h"
+#include "daemon/base/text.h"
 #include "daemon/ctl/handlers.h"
 
 #define PACKETS_AT_ONCE 16 /* of one session, before others get their turn */
@@ -88,9 +89,7 @@ static bool dispatch(struct session *session, const uint8_t *bytes, size_t n_byt
                 return true; /* the client hangs up; a refusal costs nothing if it does not */
         }
         snprintf(session->client, sizeof(session->client), "%.60s", request->client);
-        for (char *c = session->client; *c; c++)
-                if ((unsigned char)*c < ' ')
-                        *c = '?'; /* it goes into the log */
+        text_make_printable(session->client); /* it goes into the log */
 
         for (size_t i = 0; i < sizeof(HANDLERS) / sizeof(HANDLERS[0]); i++)
                 if (HANDLERS[i].body == request->body_case) {

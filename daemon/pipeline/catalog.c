@@ -110,11 +110,14 @@ static void opening_done(void *userdata) {
         struct opening *opening = userdata;
         struct catalog_entry *entry = opening->entry;
 
-        if (opening->result == 0)
+        if (opening->result == 0) {
                 entry->open = catalog_dataset_new(opening->dataset, entry->name);
-        if (!entry->is_wanted) {
-                if (opening->result == 0 && !entry->open)
+                if (!entry->open) {
                         dataset_unref(opening->dataset);
+                        opening->result = why_errno(&opening->why, -ENOMEM, "opening");
+                }
+        }
+        if (!entry->is_wanted) {
                 entry_free(entry);
         } else if (entry->open) {
                 entry->state = CATALOG_READY;

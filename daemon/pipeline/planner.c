@@ -7,6 +7,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "daemon/base/cleanup.h"
 #include "daemon/base/clock.h"
 #include "daemon/base/thread.h"
 #include "daemon/pipeline/batch.h"
@@ -266,8 +267,13 @@ int planner_start(struct planner *planner, const struct planner_options *options
         planner->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
         if (planner->epoll_fd < 0 || planner->wake_fd < 0 ||
             epoll_ctl(planner->epoll_fd, EPOLL_CTL_ADD, planner->wake_fd, &event) < 0)
-                return -errno;
-        r = thread_start(&planner->thread, "planner", planner_main, planner);
+                r = -errno;
+        else
+                r = thread_start(&planner->thread, "planner", planner_main, planner);
+        if (r < 0) {
+                closep(&planner->epoll_fd);
+                closep(&planner->wake_fd);
+        }
         return r;
 }
 
