@@ -1,7 +1,6 @@
 /* dlctl datasets */
 
-#include "client/dlctl/control.h"
-#include "client/dlctl/options.h"
+#include "client/dlctl/listing.h"
 
 static const char *const COLUMNS[] = { "name",    "state",    "format", "n_samples", "n_classes",
                                        "n_bytes", "n_errors", "path",   NULL };
@@ -22,7 +21,6 @@ static void add(cJSON *list, const Dlp__Dataset *dataset) {
         record_text(record, "last_error", dataset->last_error);
 }
 
-/* One page; *ret_next is where the next one begins, 0 after the last. */
 static int ask_page(struct control *control, uint32_t first, cJSON *list, uint32_t *ret_next) {
         Dlp__DatasetsRequest body = DLP__DATASETS_REQUEST__INIT;
         Dlp__Request request = DLP__REQUEST__INIT;
@@ -43,27 +41,12 @@ static int ask_page(struct control *control, uint32_t first, cJSON *list, uint32
 }
 
 int datasets_run(struct context *context, const struct command *command, int argc, char **argv) {
-        struct control *control;
-        uint32_t first = 0, next = 0;
-        cJSON *record, *list;
-        int r;
+        static const struct listing LISTING = {
+                .name = "datasets",
+                .columns = COLUMNS,
+                .empty = "No datasets: the configuration names none.",
+                .ask_page = ask_page,
+        };
 
-        r = options_parse(context, command, NULL, 0, 0, argc, argv);
-        if (r >= 0)
-                return r;
-        r = control_open(context, &control);
-        if (r != EXIT_DONE)
-                return r;
-
-        record = record_new();
-        list = record_list(record, "datasets");
-        do {
-                first = next;
-                r = ask_page(control, first, list, &next);
-        } while (r == EXIT_DONE && next > first); /* pages go forwards, or there is no end */
-        if (r == EXIT_DONE)
-                output_list(context->format, list, COLUMNS, "No datasets: the configuration names none.");
-        cJSON_Delete(record);
-        control_close(control);
-        return r;
+        return listing_run(&LISTING, context, command, argc, argv);
 }

@@ -1,7 +1,6 @@
 /* dlctl jobs */
 
-#include "client/dlctl/control.h"
-#include "client/dlctl/options.h"
+#include "client/dlctl/listing.h"
 
 static const char *const COLUMNS[] = { "name", "dataset", "world", "batch_size", NULL };
 
@@ -42,7 +41,6 @@ static void add(cJSON *list, const Dlp__Job *job) {
                 add_rank(ranks, job->ranks[i]);
 }
 
-/* One page; *ret_next is where the next one begins, 0 after the last. */
 static int ask_page(struct control *control, uint32_t first, cJSON *list, uint32_t *ret_next) {
         Dlp__JobsRequest body = DLP__JOBS_REQUEST__INIT;
         Dlp__Request request = DLP__REQUEST__INIT;
@@ -63,27 +61,12 @@ static int ask_page(struct control *control, uint32_t first, cJSON *list, uint32
 }
 
 int jobs_run(struct context *context, const struct command *command, int argc, char **argv) {
-        struct control *control;
-        uint32_t first = 0, next = 0;
-        cJSON *record, *list;
-        int r;
+        static const struct listing LISTING = {
+                .name = "jobs",
+                .columns = COLUMNS,
+                .empty = "No jobs: nobody is attached.",
+                .ask_page = ask_page,
+        };
 
-        r = options_parse(context, command, NULL, 0, 0, argc, argv);
-        if (r >= 0)
-                return r;
-        r = control_open(context, &control);
-        if (r != EXIT_DONE)
-                return r;
-
-        record = record_new();
-        list = record_list(record, "jobs");
-        do {
-                first = next;
-                r = ask_page(control, first, list, &next);
-        } while (r == EXIT_DONE && next > first); /* pages go forwards, or there is no end */
-        if (r == EXIT_DONE)
-                output_list(context->format, list, COLUMNS, "No jobs: nobody is attached.");
-        cJSON_Delete(record);
-        control_close(control);
-        return r;
+        return listing_run(&LISTING, context, command, argc, argv);
 }

@@ -1,0 +1,30 @@
+#include "client/dlctl/listing.h"
+
+#include "client/dlctl/options.h"
+
+int listing_run(const struct listing *listing, struct context *context, const struct command *command, int argc,
+                char **argv) {
+        struct control *control;
+        uint32_t first = 0, next = 0;
+        cJSON *record, *list;
+        int r;
+
+        r = options_parse(context, command, NULL, 0, 0, argc, argv);
+        if (r >= 0)
+                return r;
+        r = control_open(context, &control);
+        if (r != EXIT_DONE)
+                return r;
+
+        record = record_new();
+        list = record_list(record, listing->name);
+        do {
+                first = next;
+                r = listing->ask_page(control, first, list, &next);
+        } while (r == EXIT_DONE && next > first); /* pages go forwards, or there is no end */
+        if (r == EXIT_DONE)
+                output_list(context->format, list, listing->columns, listing->empty);
+        cJSON_Delete(record);
+        control_close(control);
+        return r;
+}
