@@ -73,6 +73,8 @@ static void add_obtained(struct facts *facts, struct server *server) {
 
         facts_add(facts, "reader", report->backend, "", report->backend_why.text);
         facts_add(facts, "registered_buffers", report->has_fixed_buffers ? "yes" : "no", "", report->buffers_why.text);
+        facts_add_number(facts, "samples_under_way", pipeline_n_tasks(server->options.pipeline), "samples",
+                         "read_depth, or what a quarter of memory_limit has buffers for");
         transparent_huge_pages(word, sizeof(word));
         facts_add(facts, "transparent_huge_pages", word, "",
                   "the kernel's word for shared memory; each ring says what it got: dlctl jobs");

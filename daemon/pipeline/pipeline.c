@@ -15,8 +15,9 @@
 #include "daemon/pipeline/worker.h"
 
 #define STOP_NAPS_MAX  10000u /* milliseconds, about */
-#define TOUCH_NICE     10     /* of the one thread: nice(2) is a thread's own on Linux */
-#define READER_THREADS 8u     /* of the fallback: a disk wants about that many waiting readers */
+#define TASKS_MIN      2u
+#define TOUCH_NICE     10 /* of the one thread: nice(2) is a thread's own on Linux */
+#define READER_THREADS 8u /* of the fallback: a disk wants about that many waiting readers */
 
 struct pipeline {
         struct pipeline_options options;
@@ -30,6 +31,7 @@ struct pipeline {
         struct task *tasks;
         uint8_t *buffers;
         uint64_t buffers_bytes, charged_bytes;
+        uint64_t scratch_bytes; /* of each worker */
         struct worker *workers;
         uint32_t n_workers_started;
         _Atomic uint32_t n_removing; /* removed streams whose memory is not back yet */
@@ -147,6 +149,7 @@ static int start_workers(struct pipeline *pipeline, struct why *why) {
                 .budget = pipeline->options.budget,
                 .counters = &pipeline->counters,
                 .limits = pipeline->options.limits,
+                .scratch_bytes = pipeline->scratch_bytes,
         };
         int r;
 
@@ -192,6 +195,19 @@ static int pipeline_start_floors(struct pipeline *pipeline, struct why *why) {
         return start_workers(pipeline, why);
 }
 
+/* Buffers and scratch leave most of a small memory_limit to the rings: a quarter and an eighth at most. */
+static void fit_into_budget(struct pipeline *pipeline) {
+        struct pipeline_options *options = &pipeline->options;
+        uint64_t limit = options->budget->limit_bytes;
+        uint64_t n_tasks = limit / 4 / (TASK_BUFFER_BYTES + sizeof(struct task));
+
+        if (n_tasks < options->n_tasks)
+                options->n_tasks = n_tasks < TASKS_MIN ? TASKS_MIN : (uint32_t)n_tasks;
+        pipeline->scratch_bytes = limit / 8 / options->n_workers;
+        if (pipeline->scratch_bytes > WORKER_SCRATCH_BYTES)
+                pipeline->scratch_bytes = WORKER_SCRATCH_BYTES;
+}
+
 int pipeline_start(const struct pipeline_options *options, struct pipeline **ret_pipeline, struct why *why) {
         struct pipeline *pipeline = calloc(1, sizeof(*pipeline));
         int r;
@@ -199,6 +215,7 @@ int pipeline_start(const struct pipeline_options *options, struct pipeline **ret
         if (!pipeline)
                 return why_errno(why, -ENOMEM, "pipeline");
         pipeline->options = *options;
+        fit_into_budget(pipeline);
         r = pipeline_start_floors(pipeline, why);
         if (r < 0) {
                 pipeline_stop(pipeline);
@@ -302,6 +319,10 @@ struct counters *pipeline_counters(struct pipeline *pipeline) {
 
 const struct reader_report *pipeline_reader_report(const struct pipeline *pipeline) {
         return reader_report(pipeline->reader);
+}
+
+uint32_t pipeline_n_tasks(const struct pipeline *pipeline) {
+        return pipeline->options.n_tasks;
 }
 
 uint32_t pipeline_n_workers(const struct pipeline *pipeline) {

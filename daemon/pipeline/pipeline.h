@@ -58,4 +58,5 @@ void pipeline_remove(struct pipeline *pipeline, struct stream *stream);
 
 struct counters *pipeline_counters(struct pipeline *pipeline);
 const struct reader_report *pipeline_reader_report(const struct pipeline *pipeline);
+uint32_t pipeline_n_tasks(const struct pipeline *pipeline); /* fewer than asked for if memory_limit is small */
 uint32_t pipeline_n_workers(const struct pipeline *pipeline);

@@ -39,12 +39,15 @@ static int worker_charge(struct worker *worker, const struct image_info *info, s
 static void worker_settle(struct worker *worker) {
         uint64_t held = decoder_scratch_bytes(worker->decoder) + workspace_bytes(worker->workspace);
 
-        if (held < WORKER_SCRATCH_BYTES)
-                held = WORKER_SCRATCH_BYTES;
-        if (worker->charged_bytes <= held)
-                return;
-        budget_release(worker->budget, worker->charged_bytes - held);
-        worker->charged_bytes = held;
+        if (held < worker->kept_bytes)
+                held = worker->kept_bytes;
+        if (worker->charged_bytes > held) {
+                budget_release(worker->budget, worker->charged_bytes - held);
+                worker->charged_bytes = held;
+        } else if (worker->charged_bytes < held &&
+                   budget_reserve(worker->budget, held - worker->charged_bytes, "scratch", NULL) == 0) {
+                worker->charged_bytes = held; /* rows between two resizes: tables of the size of the output */
+        }
 }
 
 /* ---- one sample ---------------------------------------------------------------------------------------------- */
@@ -236,10 +239,10 @@ int worker_start(struct worker *worker, const struct worker_options *options, ui
                 .budget = options->budget,
                 .counters = options->counters,
         };
-        r = budget_reserve(options->budget, WORKER_SCRATCH_BYTES, "a worker's scratch", why);
+        r = budget_reserve(options->budget, options->scratch_bytes, "a worker's scratch", why);
         if (r < 0)
                 return r;
-        worker->charged_bytes = WORKER_SCRATCH_BYTES;
+        worker->charged_bytes = worker->kept_bytes = options->scratch_bytes;
         r = decoder_new(&options->limits, &worker->decoder, why);
         if (r == 0)
                 r = workspace_new(RESIZE_CODE_BEST, &worker->workspace, why);

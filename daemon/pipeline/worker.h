@@ -14,7 +14,7 @@
 #include "daemon/pipeline/counters.h"
 #include "daemon/pipeline/planner.h"
 
-#define WORKER_SCRATCH_BYTES (8ull << 20) /* paid for from the start: a picture of about a megapixel, and its rows */
+#define WORKER_SCRATCH_BYTES (8ull << 20) /* a picture of about a megapixel, and its rows */
 
 struct worker {
         pthread_t thread;
@@ -25,6 +25,7 @@ struct worker {
         struct decoder *decoder;
         struct workspace *workspace;
         uint64_t charged_bytes; /* own thread: paid for scratch */
+        uint64_t kept_bytes;    /* paid for all the time */
         uint64_t max_scratch_bytes;
 };
 
@@ -34,6 +35,7 @@ struct worker_options {
         struct budget *budget;
         struct counters *counters;
         struct decode_limits limits;
+        uint64_t scratch_bytes; /* to pay for from the start; WORKER_SCRATCH_BYTES unless memory is short */
 };
 
 /* -ENOMEM with the numbers if the scratch does not fit the budget. */
