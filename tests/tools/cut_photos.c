@@ -340,7 +340,7 @@ static void choose_sources(struct cutter *cutter) {
                         cutter->sources[n_kept++] = kept;
                 }
         for (unsigned i = n_kept; n_kept > 0 && i < cutter->n_sources; i++)
-                fprintf(stderr, "cut_photos: %s: too smooth, left out\n", cutter->sources[i].path);
+                fprintf(stderr, "cut_photos: %s: too smooth, left out\n", basename(cutter->sources[i].path));
         if (n_kept > 0)
                 cutter->n_sources = n_kept;
 }
