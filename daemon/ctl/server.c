@@ -49,8 +49,8 @@ static void on_broken(evutil_socket_t fd, short what, void *userdata) {
 
         while ((stream = mailbox_pop(&server->broken)))
                 TAILQ_FOREACH_SAFE(session, &server->sessions, entry, next)
-        if (session->stream == stream && atomic_load_explicit(&stream->broken, memory_order_relaxed))
-                session_close(session, "it wrote to its shared page what no client writes");
+                        if (session->stream == stream && atomic_load_explicit(&stream->broken, memory_order_relaxed))
+                                session_close(session, "it wrote to its shared page what no client writes");
 }
 
 void server_on_broken(struct server *server, struct stream *stream) {
@@ -117,7 +117,7 @@ void server_stop(struct server *server) {
         server->draining = true;
         stop_listening(server);
         TAILQ_FOREACH_SAFE(session, &server->sessions, entry, next)
-        session_close(session, NULL);
+                session_close(session, NULL);
 }
 
 void server_fini(struct server *server) {

@@ -121,9 +121,9 @@ static void opening_done(void *userdata) {
                 entry_free(entry);
         } else if (entry->open) {
                 entry->state = CATALOG_READY;
-                why_set(&entry->text, 0, "%s%s%s", opening->report.reason.text,
-                        opening->report.not_saved.text[0] ? "; the index was not saved: " : "",
-                        opening->report.not_saved.text);
+                why_set(&entry->text, 0, "%s%s%s%s", opening->report.reason.text,
+                        opening->report.reason.text[0] && !opening->report.saved ? "; " : "",
+                        opening->report.saved ? "" : "the index was not saved: ", opening->report.not_saved.text);
                 log_opened(entry, &opening->report);
         } else {
                 entry->state = CATALOG_FAILED;

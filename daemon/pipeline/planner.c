@@ -80,9 +80,9 @@ static void planner_bury(struct planner *planner) {
         struct stream *stream, *next;
 
         TAILQ_FOREACH_SAFE(stream, &planner->streams, entry, next)
-        if (stream->is_removed && stream->n_tasks == 0 &&
-            atomic_load_explicit(&stream->is_touched, memory_order_acquire))
-                stream_destroy(planner, stream);
+                if (stream->is_removed && stream->n_tasks == 0 &&
+                    atomic_load_explicit(&stream->is_touched, memory_order_acquire))
+                        stream_destroy(planner, stream);
 }
 
 static void task_retire(struct planner *planner, struct task *task) {

@@ -180,7 +180,6 @@ static struct stream *most_urgent(struct planner *planner) {
         return best;
 }
 
-/* Plans until nobody can take more or all tasks are under way. */
 void schedule_plan(struct planner *planner) {
         struct stream *stream;
 
