@@ -69,10 +69,16 @@ struct dlp_slot_record {
         uint64_t step;       /* batch of this rank within the epoch */
         uint64_t planned_ns; /* CLOCK_MONOTONIC of the daemon's node: taken for filling */
         uint64_t ready_ns;   /* published */
+        uint64_t read_ns;    /* from asking for a sample's bytes to having them, summed over the samples */
+        uint64_t queued_ns;  /* from there until a worker took it up, summed likewise */
+        uint64_t decode_ns;  /* and until it lay in the slot */
         uint32_t status;     /* enum dlp_batch_status */
-        uint32_t n_samples;  /* real ones; fewer than the batch size only in a last batch */
+        uint32_t n_samples;  /* that lie here; fewer than the batch size in a last batch, or if some were skipped */
         uint32_t n_tensors;
-        uint32_t n_errors; /* samples that were substituted */
+        uint32_t n_errors;  /* samples that were substituted */
+        uint32_t n_skipped; /* damaged samples that were left out: n_samples is without them, and may be 0 */
+        uint32_t n_planned; /* n_samples + n_skipped */
+        uint32_t reserved;
         struct dlp_tensor_record tensors[DLP_TENSORS_MAX];
         char text[DLP_TEXT_MAX]; /* DLP_BATCH_FAILED: why */
 };

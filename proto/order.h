@@ -35,13 +35,16 @@ const char *dlp_partition_name(enum dlp_partition partition);
 /* The other way round. Returns 0 or -EINVAL. */
 int dlp_partition_from_name(const char *name, enum dlp_partition *ret_partition);
 
-/* Samples that `rank` gets in an epoch of n samples; 0 if rank >= world. */
+/* Samples that `rank` gets in an epoch of n samples; 0 if rank >= world. For an epoch that is resumed at a global
+ * position, n is what is left of it: n - position. */
 uint64_t dlp_order_rank_samples(uint64_t n, uint32_t world, uint32_t rank, enum dlp_partition partition);
 
 /* Batches that are made of a rank's samples: an incomplete last one counts unless drop_last. 0 if batch = 0. */
 uint64_t dlp_order_rank_batches(uint64_t samples, uint32_t batch, bool drop_last);
 
-/* Global position of a rank's sample number `step_in_rank` (0-based, not above DLP_SAMPLES_MAX) within the epoch. */
+/* Global position of a rank's sample number `step_in_rank` (0-based, not above DLP_SAMPLES_MAX), counted from where the
+ * epoch begins: from its start, or from the position at which it is resumed. That is all there is to a resume at another
+ * world size or batch size: the ranks deal out anew what is left. */
 uint64_t dlp_order_position(uint64_t step_in_rank, uint32_t world, uint32_t rank);
 
 /* ---- randperm, in steps -------------------------------------------------------------------------------------- */

@@ -23,7 +23,8 @@
  * unless it is 0. A text that names the thing and says what to do is left for dlc_error() and dlc_last_error():
  *         -EINVAL           an argument or option; the text names it and what is allowed
  *         -ECONNREFUSED     no daemon can be reached at the socket (not running, another path, no permission)
- *         -ECONNRESET       the daemon has gone, or closed the connection (the text has its reason)
+ *         -ECONNRESET       the daemon has gone and did not come back in time, or closed the connection (the text has
+ *                           its reason)
  *         -EPROTONOSUPPORT  library and daemon are of versions that do not understand each other; both are named
  *         -EPROTO           what the daemon sent or wrote makes no sense
  *         -EAGAIN           nothing is ready and timeout_ms was 0
@@ -89,8 +90,10 @@ struct dlc_options {
         bool drop_last;        /* leave out a rank's last incomplete batch. Default false */
         const char *partition; /* "pad" (default): all ranks get as many, the last ones repeat samples, as torch's
                                 * DistributedSampler does; "drop": the rest is left out; "exact": each sample once */
-        const char *order;     /* "torch" (default) */
-        const char *on_error;  /* a damaged sample: "fail" (default) ends the job; "substitute" serves another one */
+        const char *order;     /* "torch" (default): the order of torch's samplers. "tdperm": an order of our own that
+                                * takes no memory and resumes at once, for datasets of 10^8 samples and more */
+        const char *on_error;  /* a damaged sample: "fail" (default) ends the job; "substitute" serves the next one of
+                                * the order in its place; "skip" leaves it out, so that batches may be smaller */
 
         uint64_t first_epoch; /* the daemon begins to prepare this one at once. Default 0 */
         uint64_t n_epochs;    /* and none past so many. Default 0: no end. A seek elsewhere is always possible */
@@ -101,12 +104,26 @@ struct dlc_options {
         int open_timeout_ms;
         dlc_progress_fn on_progress; /* may be NULL */
         void *userdata;              /* handed to on_progress */
+
+        /* Where first_epoch begins: global positions before it were consumed by an earlier run, and the ranks deal out
+         * what is left. Default 0. As dlc_seek(). */
+        uint64_t first_position;
+
+        /* When the daemon goes away: "wait" (default): wait for it up to restart_timeout_ms, attach again and go on
+         * behind the last batch that was handed out; "raise": -ECONNRESET. */
+        const char *on_restart;
+        int restart_timeout_ms; /* default 300000; -1: as long as it takes */
+
+        /* With on_error "substitute" or "skip": how many damaged samples the job bears before it fails; below 1 a share
+         * of the dataset's samples. Each is counted once, whatever rank of this node meets it and how often. 0
+         * (default): any number. */
+        double max_errors;
 };
 
 #define DLC_OPTIONS_INIT                                                                                               \
         {                                                                                                              \
                 sizeof(struct dlc_options), NULL, NULL, 1, 0, NULL, NULL, -1, -1, true, false, NULL, NULL, NULL, 0, 0, \
-                        0, -1, NULL, NULL                                                                              \
+                        0, -1, NULL, NULL, 0, NULL, 300000, 0.0                                                        \
         }
 
 /* Attaches as a rank. The daemon begins to fill the rank's slots before this returns.
@@ -117,6 +134,11 @@ DLC_API int dlc_open(const struct dlc_options *options, struct dlc_loader **ret_
 /* Detaches and frees; NULL is nothing. All batches of the loader and all their memory are gone with it. The rank may
  * attach again at once. Never blocks. */
 DLC_API void dlc_close(struct dlc_loader *loader);
+
+/* Gives the rank and its place in the daemon back, but keeps the memory of batches that the caller still holds: they can
+ * be read until they are released, and dlc_close() frees the rest. Every other call returns -ESHUTDOWN from then on.
+ * Never blocks. For those who hand out batches to code whose end they do not see. */
+DLC_API void dlc_detach(struct dlc_loader *loader);
 
 /* ---- batches ------------------------------------------------------------------------------------------------- */
 
@@ -168,6 +190,10 @@ struct dlc_batch {
         uint64_t sequence;   /* batches of this loader before it, those skipped by a seek included */
         uint64_t planned_ns; /* CLOCK_MONOTONIC: when the daemon began to fill it, */
         uint64_t ready_ns;   /* and when it was ready */
+        uint32_t n_skipped;  /* on_error "skip": damaged samples that were left out of it */
+        uint32_t reserved;
+        uint64_t position; /* global position of the epoch behind this batch, once all ranks have had theirs of this
+                            * step: where dlc_seek() goes on with the next one */
 };
 
 /* Hands out the next batch of the epoch.
@@ -180,6 +206,11 @@ struct dlc_batch {
  * timeout_ms: how long to wait for a batch, -1 = without end, 0 = not at all (-EAGAIN). A batch that is ready costs no
  * system call. Batches that were ready when the daemon died are still handed out before -ECONNRESET.
  * The one call that may block longer is that which begins an epoch past n_epochs: the daemon has to be asked.
+ * When the daemon goes away, batches that were ready are still handed out; then, with on_restart "wait", the call waits
+ * for its return within timeout_ms (-ETIMEDOUT; the next call goes on waiting) and restart_timeout_ms (-ECONNRESET), and
+ * continues with the batch behind the last one that was handed out. Batches held by the caller stay as they are; memory
+ * that is registered with a GPU is not (info: n_restarts).
+ * A batch all of whose samples were skipped is passed over: `step` then jumps.
  * -EBADMSG, -ECONNRESET and -EPROTO are final: the loader returns them again until it is closed. */
 DLC_API int dlc_next(struct dlc_loader *loader, int timeout_ms, const struct dlc_batch **ret_batch);
 
@@ -197,6 +228,16 @@ DLC_API const char *dlc_sample_error(struct dlc_loader *loader, const struct dlc
  * asked to go on there: what it had prepared is thrown away, and the call blocks for its answer (a minute at most).
  * Batches held by the caller stay valid. */
 DLC_API int dlc_set_epoch(struct dlc_loader *loader, uint64_t epoch);
+
+/* Goes on in the middle of an epoch, also at another world size or batch size than those that got there: `position` is
+ * a global position, 0 .. the dataset's samples; the ranks deal out what lies behind it. Behind the last one the epoch
+ * has no batches left. Asks the daemon as dlc_set_epoch() does, in a few milliseconds whatever the position. */
+DLC_API int dlc_seek(struct dlc_loader *loader, uint64_t epoch, uint64_t position);
+
+/* Where a run that resumes would go on: behind the batches that were released, in their order. A batch that is held
+ * counts as not done, and so do all behind it. After the last batch of an epoch position is the dataset's samples, and
+ * once DLC_END_OF_EPOCH was told, (epoch + 1, 0). Returns 0 or a negative errno. */
+DLC_API int dlc_get_cursor(struct dlc_loader *loader, uint64_t *ret_epoch, uint64_t *ret_position);
 
 /* A descriptor for poll(), select() and event loops: call dlc_next(loader, 0, &b) until it returns -EAGAIN, then wait
  * for POLLIN, then call again. (Readable means "look again", not "a batch is there".) Only to be polled; it is the
@@ -219,10 +260,41 @@ struct dlc_info {
         uint32_t n_slots;
         void *memory_base;     /* all slots of this rank lie here: what a GPU's driver may register */
         uint64_t memory_bytes; /* multiple of the page size */
+        uint32_t n_restarts;   /* of the daemon that this loader has lived through; raised when memory_base changes */
+        uint32_t is_waiting;   /* 1: the daemon is gone and dlc_next() waits for its return */
 };
 
-/* Never NULL for a loader; constant; valid until dlc_close(). */
+/* Never NULL for a loader; valid until dlc_close(). Constant, but for what a restart of the daemon changes: memory and
+ * what is behind it. */
 DLC_API const struct dlc_info *dlc_get_info(const struct dlc_loader *loader);
+
+/* Counted since dlc_open(). Times are of CLOCK_MONOTONIC, in nanoseconds. */
+struct dlc_stats {
+        uint64_t n_batches;     /* handed out */
+        uint64_t n_samples;     /* in them */
+        uint64_t n_substituted; /* samples */
+        uint64_t n_skipped;     /* samples */
+        uint64_t n_waits;       /* calls of dlc_next() that found no batch ready */
+        uint64_t waited_ns;     /* in them, restarts included */
+        uint64_t restart_ns;    /* of that: while the daemon was gone */
+        uint64_t opened_ns;     /* when dlc_open() returned */
+        uint64_t read_ns;       /* of the batches handed out, summed over their samples: waiting for bytes, */
+        uint64_t queued_ns;     /* waiting for a worker, */
+        uint64_t decode_ns;     /* and being decoded and augmented */
+        uint32_t n_ready;       /* now: batches that are ready, */
+        uint32_t n_held;        /* and held by the caller */
+        uint32_t n_slots;
+        uint32_t n_restarts;
+};
+
+/* Fills in the first `size` bytes of it (pass sizeof(struct dlc_stats)). 0 or a negative errno. */
+DLC_API int dlc_get_stats(struct dlc_loader *loader, struct dlc_stats *ret_stats, size_t size);
+
+/* Classes of the dataset, in the order of their labels. The names are asked for once (blocks a moment) and stay until
+ * dlc_close(). dlc_n_classes() returns a negative errno if they cannot be had; dlc_class_name() NULL for a label that is
+ * none. */
+DLC_API int64_t dlc_n_classes(struct dlc_loader *loader);
+DLC_API const char *dlc_class_name(struct dlc_loader *loader, uint64_t label);
 
 /* The most asked for of it, 0 or NULL without a loader. */
 DLC_API uint64_t dlc_epoch_batches(const struct dlc_loader *loader);
