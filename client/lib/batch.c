@@ -40,10 +40,10 @@ static bool ragged_fits(const struct dlp_place *places, uint32_t n_samples, uint
         return true;
 }
 
-static bool fill_tensor(const struct dlc_loader *loader, uint32_t idx_slot, const struct dlp_slot_record *slot,
+static bool fill_tensor(const struct dli_ring *ring, uint32_t idx_slot, const struct dlp_slot_record *slot,
                         const struct dlp_tensor_record *record, struct dlc_tensor *tensor) {
-        uint64_t slot_bytes = loader->control->slot_bytes;
-        uint8_t *base = (uint8_t *)loader->page + dlp_slot_offset(loader->control, idx_slot);
+        uint64_t slot_bytes = ring->control->slot_bytes;
+        uint8_t *base = (uint8_t *)ring->page + dlp_slot_offset(ring->control, idx_slot);
 
         if (record->n_dims < 1 || record->n_dims > DLP_DIMS_MAX || record->dtype >= DLP_N_DTYPES ||
             record->name[DLP_TENSOR_NAME_MAX - 1] != '\0' || record->shape[0] != slot->n_samples)
@@ -56,7 +56,7 @@ static bool fill_tensor(const struct dlc_loader *loader, uint32_t idx_slot, cons
         tensor->strides = record->strides;
 
         if (record->layout == DLP_RAGGED) {
-                const struct dlp_place *places = dlp_places(loader->control, idx_slot);
+                const struct dlp_place *places = dlp_places(ring->control, idx_slot);
 
                 tensor->data = base; /* places count from the slot's beginning */
                 tensor->places = (const struct dlc_place *)places;
@@ -69,18 +69,21 @@ static bool fill_tensor(const struct dlc_loader *loader, uint32_t idx_slot, cons
         return dense_fits(record, slot_bytes - record->offset);
 }
 
-int dli_batch_fill(struct dlc_loader *loader, uint32_t idx_slot, const struct dlp_slot_record *record) {
-        struct dli_lease *lease = &loader->leases[idx_slot];
+int dli_batch_fill(struct dlc_loader *loader, struct dli_ring *ring, uint32_t idx_slot,
+                   const struct dlp_slot_record *record) {
+        struct dli_lease *lease = &ring->leases[idx_slot];
+        uint32_t batch_size = ring->control->batch_size;
         struct dlp_columns columns;
 
-        if (record->n_samples < 1 || record->n_samples > loader->control->batch_size ||
-            record->n_tensors > DLP_TENSORS_MAX || record->n_errors > record->n_samples)
+        if (record->n_samples < 1 || record->n_samples > batch_size ||
+            record->n_skipped > batch_size - record->n_samples || record->n_tensors > DLP_TENSORS_MAX ||
+            record->n_errors > record->n_samples)
                 return -EPROTO;
         for (uint32_t i = 0; i < record->n_tensors; i++)
-                if (!fill_tensor(loader, idx_slot, record, &record->tensors[i], &lease->tensors[i]))
+                if (!fill_tensor(ring, idx_slot, record, &record->tensors[i], &lease->tensors[i]))
                         return -EPROTO;
         /* Columns are handed out as they lie: the daemon's page is read-only here, and the slot is ours. */
-        columns = dlp_columns(loader->control, idx_slot);
+        columns = dlp_columns(ring->control, idx_slot);
         lease->batch.indices = columns.indices;
         lease->batch.substitutes = record->n_errors > 0 ? columns.substitutes : NULL;
 
@@ -91,8 +94,11 @@ int dli_batch_fill(struct dlc_loader *loader, uint32_t idx_slot, const struct dl
         lease->batch.tensors = lease->tensors;
         lease->batch.n_substituted = record->n_errors;
         lease->batch.idx_slot = idx_slot;
-        lease->batch.sequence = record->sequence;
+        lease->batch.sequence = ring->n_before + record->sequence;
         lease->batch.planned_ns = record->planned_ns;
         lease->batch.ready_ns = record->ready_ns;
+        lease->batch.n_skipped = record->n_skipped;
+        lease->position = dli_cursor_position(loader, record->step);
+        lease->batch.position = dli_cursor_position(loader, record->step + 1);
         return 0;
 }

@@ -4,6 +4,7 @@
  * PACKETS_MAX: nothing that the other side does keeps us here. */
 
 #include <errno.h>
+#include <fcntl.h>
 #include <grp.h>
 #include <poll.h>
 #include <string.h>
@@ -65,8 +66,8 @@ static int not_reached(const char *path, int error, struct dli_reason *reason) {
         }
 }
 
-int dli_connection_open(struct dli_connection *connection, const char *path, const char *client,
-                        struct dli_reason *reason) {
+static int open_socket(struct dli_connection *connection, const char *path, const char *client, int flags,
+                       struct dli_reason *reason) {
         struct timeval send_timeout = { .tv_sec = DLI_SEND_TIMEOUT_S };
         struct sockaddr_un address;
         int r;
@@ -83,7 +84,7 @@ int dli_connection_open(struct dli_connection *connection, const char *path, con
         connection->packet = malloc(DLP_PACKET_MAX);
         if (!connection->packet)
                 return dli_reason_set(reason, -ENOMEM, "no memory for the connection");
-        connection->socket = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+        connection->socket = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | flags, 0);
         if (connection->socket < 0)
                 return dli_reason_errno(reason, -errno, "cannot make a socket");
         /* Bounds connect() too: a stopped daemon's queue of connections fills up. */
@@ -92,6 +93,23 @@ int dli_connection_open(struct dli_connection *connection, const char *path, con
         if (connect(connection->socket, (const struct sockaddr *)&address, sizeof(address)) < 0)
                 return errno == EINTR ? dli_reason_set(reason, -EINTR, "interrupted while connecting to %s", path)
                                       : not_reached(path, -errno, reason);
+        return 0;
+}
+
+int dli_connection_open(struct dli_connection *connection, const char *path, const char *client,
+                        struct dli_reason *reason) {
+        return open_socket(connection, path, client, 0, reason);
+}
+
+int dli_connection_try(struct dli_connection *connection, const char *path, const char *client,
+                       struct dli_reason *reason) {
+        int r = open_socket(connection, path, client, SOCK_NONBLOCK, reason);
+
+        if (r < 0)
+                return r;
+        /* Sending may take its time again: a seek must not fail for a full queue. */
+        if (fcntl(connection->socket, F_SETFL, 0) < 0)
+                return dli_reason_errno(reason, -errno, "cannot set up a socket");
         return 0;
 }
 
@@ -129,8 +147,15 @@ static bool is_wake_up(const uint8_t *packet, ssize_t n) {
 
 /* An error that answers nothing is the daemon's reason for closing the connection. */
 static void note_farewell(struct dli_connection *connection, const Dlp__Reply *reply) {
-        if (reply->error)
-                dli_reason_set(&connection->farewell, 0, "%s", reply->error->text);
+        if (!reply->error || reply->id != 0)
+                return;
+        connection->farewell_code = reply->error->code > 0 && reply->error->code < 4096 ? (int)reply->error->code
+                                                                                        : EPROTO;
+        dli_reason_set(&connection->farewell, 0, "%s", reply->error->text);
+}
+
+bool dli_connection_is_restart(const struct dli_connection *connection) {
+        return connection->farewell_code == 0 || connection->farewell_code == ESHUTDOWN;
 }
 
 int dli_connection_drain(struct dli_connection *connection, struct dli_reason *reason) {
@@ -223,12 +248,8 @@ static int receive_reply(struct dli_connection *connection, uint64_t deadline_ns
         return dli_reason_set(reason, -EPROTO, "the daemon at %s sends without end", connection->path);
 }
 
-int dli_connection_call(struct dli_connection *connection, Dlp__Request *request, int timeout_ms,
-                        struct dli_reason *reason, Dlp__Reply **ret_reply, int *ret_fds, size_t n_fds) {
-        uint64_t deadline_ns = dli_deadline(timeout_ms);
-        size_t n_taken = 0;
-        int fds[DLP_FDS_MAX], r;
-        Dlp__Reply *reply = NULL;
+int dli_connection_send(struct dli_connection *connection, Dlp__Request *request, struct dli_reason *reason) {
+        int r;
 
         request->protocol = DLP_PROTOCOL_VERSION;
         request->id = ++connection->n_calls;
@@ -244,6 +265,14 @@ int dli_connection_call(struct dli_connection *connection, Dlp__Request *request
                 return dli_reason_set(reason, -ETIMEDOUT, "the daemon at %s does not answer", connection->path);
         if (r < 0)
                 return dli_reason_errno(reason, r, "cannot send to the daemon at %s", connection->path);
+        return 0;
+}
+
+int dli_connection_answer(struct dli_connection *connection, uint64_t deadline_ns, struct dli_reason *reason,
+                          Dlp__Reply **ret_reply, int *ret_fds, size_t n_fds) {
+        size_t n_taken = 0;
+        int fds[DLP_FDS_MAX], r;
+        Dlp__Reply *reply = NULL;
 
         r = receive_reply(connection, deadline_ns, reason, &reply, fds, n_fds, &n_taken);
         if (r < 0)
@@ -263,4 +292,12 @@ int dli_connection_call(struct dli_connection *connection, Dlp__Request *request
                 ret_fds[i] = fds[i];
         *ret_reply = reply;
         return 0;
+}
+
+int dli_connection_call(struct dli_connection *connection, Dlp__Request *request, int timeout_ms,
+                        struct dli_reason *reason, Dlp__Reply **ret_reply, int *ret_fds, size_t n_fds) {
+        uint64_t deadline_ns = dli_deadline(timeout_ms);
+        int r = dli_connection_send(connection, request, reason);
+
+        return r < 0 ? r : dli_connection_answer(connection, deadline_ns, reason, ret_reply, ret_fds, n_fds);
 }

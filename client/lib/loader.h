@@ -1,7 +1,13 @@
 /* lib/loader.h: what a loader is made of, for the files of the library.
  *
- * Everything belongs to the thread that uses the loader, but for what dlc_release() touches (written at the fields):
- * that one call may come from any thread. All memory is obtained in dlc_open(); a batch costs none. */
+ * Everything belongs to the thread that uses the loader, but for what dlc_release() touches (`ring` and the rings):
+ * that one call may come from any thread. All memory is obtained when a ring is; a batch costs none.
+ *
+ *   open.c      opened, closed, asked about        cursor.c   which epoch and position come
+ *   options.c   what is asked for                  classes.c, stats.c   what else can be known
+ *   attach.c    from terms to a ring               next.c     batches taken
+ *   restart.c   the daemon is gone, and comes back batch.c    a record as the caller sees it
+ *   watch.c     what dlc_fd() polls                release.c  batches given back */
 #pragma once
 
 #include <stdatomic.h>
@@ -12,54 +18,79 @@
 
 #include "client/include/dlclient.h"
 #include "client/lib/connection.h"
-#include "proto/layout.h"
+#include "client/lib/ring.h"
+#include "proto/order.h"
 
-/* A piece of memory that is shared with the daemon. */
-struct dli_mapping {
-        void *base;     /* NULL: not mapped */
-        uint64_t bytes; /* all of the file, not more: behind its end would be SIGBUS */
+enum dli_state {
+        DLI_ATTACHED,
+        DLI_LOST, /* the daemon is gone; what it published is still handed out */
+        DLI_AWAY, /* that too: the loader's ring is left, and the next batch is of another one */
 };
 
-/* The place of one batch. The public struct comes first: a pointer to it is a pointer to its lease. */
-struct dli_lease {
-        struct dlc_batch batch;
-        uint64_t sequence;
-        _Atomic uint32_t held; /* 1: the caller has it. Taken by exchange, so that it is released once only */
-        struct dlc_tensor tensors[DLP_TENSORS_MAX];
+/* What was counted for dlc_get_stats(). */
+struct dli_counts {
+        uint64_t n_batches, n_samples, n_substituted, n_skipped;
+        uint64_t read_ns, queued_ns, decode_ns;
+        uint64_t n_waits, waited_ns, restart_ns, opened_ns;
+};
+
+/* The daemon's return, as far as it has come (restart.c). */
+struct dli_restart {
+        uint64_t lost_ns;     /* when the loss was noticed */
+        uint64_t deadline_ns; /* given up then */
+        uint64_t next_try_ns;
+        uint64_t asked_ns;        /* when the attach that waits for its answer was sent; 0: none does */
+        uint64_t pause_ns;        /* after the next attempt */
+        struct dli_reason reason; /* why the last attempt was none */
 };
 
 struct dlc_loader {
         /* What each dlc_next() looks at. */
-        const struct dlp_control *control;   /* read-only mapping */
-        struct dlp_client_page *page;        /* head of the payload */
-        struct dli_lease *leases;            /* n_slots */
+        _Alignas(DLP_CACHE_LINE) struct dli_ring
+                *_Atomic ring;               /* changed by a restart; read by any thread: dlc_release() */
         const _Atomic uint32_t *opened_here; /* in a page of its own that a fork() clears; NULL: see pid */
-        uint64_t sequence;                   /* that is taken next */
-        uint64_t stream;                     /* of the last seek: batches of others are left over from before it */
         uint64_t epoch;
-        uint64_t step;      /* batch of this epoch that is taken next */
-        uint64_t n_batches; /* of this rank, an epoch */
-        bool ended;         /* the end of `epoch` has been told */
-        int failed;         /* negative errno once nothing can follow; its text is `failure` */
+        uint64_t step;        /* batch of this epoch that is taken next */
+        uint64_t n_batches;   /* of this rank, in this epoch from `base` on */
+        uint64_t most_steps;  /* of any rank, likewise */
+        uint64_t base;        /* global position at which this epoch begins for us; 0 but for a seek */
+        enum dli_state state; /* of the connection */
+        bool ended;           /* the end of `epoch` has been told */
+        int failed;           /* negative errno once nothing can follow; its text is `failure` */
 
-        _Alignas(DLP_CACHE_LINE) _Atomic uint32_t n_held; /* any thread: dlc_release() */
-        int release_event;                                /* eventfd, any thread */
-
+        struct dli_counts counts;
+        uint64_t turn;           /* seeks so far: batches of an earlier turn are not before the cursor */
         uint64_t prepared_until; /* the daemon makes no epoch from this one on, unless asked by a seek */
+        enum dlp_partition partition;
+        struct dlc_options options; /* resolved; texts are owned */
         struct dli_connection connection;
-        struct dli_mapping control_mapping;
-        struct dli_mapping payload_mapping;
+        struct dli_restart restart;
+        int poll_fd;  /* epoll: what dlc_fd() gives */
+        int timer_fd; /* ticks while the daemon is away; -1: none */
         struct dli_mapping fork_mapping;
+        bool is_detached;
         pid_t pid; /* of who opened it; looked at only if the kernel cannot clear a page */
         struct dli_reason reason;
         struct dli_reason failure;
         struct dlc_info info;
-        char *texts[4]; /* owned: what info points to */
+        char *digest, *pipeline, *job; /* owned: what info points to */
+        char **classes;                /* owned, n_classes; NULL until asked for */
+        uint64_t n_classes;
+        bool has_classes;
 };
+
+/* The ring that the loader takes from; for the thread that uses the loader. */
+static inline struct dli_ring *dli_ring_of(const struct dlc_loader *loader) {
+        return atomic_load_explicit(&loader->ring, memory_order_relaxed);
+}
 
 /* Can this process use the loader? 0, or -ECHILD after a fork. Any thread. */
 int dli_loader_check(const struct dlc_loader *loader);
 int dli_loader_in_child(struct dli_reason *reason);
+
+/* The same, for a public function `name`: a loader, of this process, that has not failed. `may_have_failed`: what can
+ * still be asked of one that has, as long as it was not detached. The text is reported. */
+int dli_loader_enter(struct dlc_loader *loader, const char *name, bool may_have_failed);
 
 /* Nothing can follow: the loader says what its reason says from now on. Returns `error`. */
 int dli_loader_fail(struct dlc_loader *loader, int error);
@@ -70,18 +101,69 @@ int dli_loader_fail(struct dlc_loader *loader, int error);
  * said in a message; the daemon checks the rest. Rank and world are filled in. -EINVAL with the option's name. */
 int dli_options_resolve(const struct dlc_options *options, struct dli_reason *reason, struct dlc_options *ret_options);
 
+/* Copies of the texts in place of the caller's; the job's name is set by then. -ENOMEM. */
+int dli_options_keep(struct dlc_options *options, const struct dlc_options *resolved);
+void dli_options_free(struct dlc_options *options);
+
 /* ---- attach.c ------------------------------------------------------------------------------------------------ */
 
-/* Connects, asks for a ring and maps it, filling in the loader's first half. `options` is resolved, its job is set. */
+#define DLI_N_DESCRIPTORS 3
+
+/* What comes with an attach's answer. */
+struct dli_descriptors {
+        int fd[DLI_N_DESCRIPTORS];
+};
+
+/* For _cleanup_. */
+void dli_descriptors_close(struct dli_descriptors *descriptors);
+
+/* Connects, asks for a ring and maps it. `options` is resolved, its job is set. */
 int dli_attach(struct dlc_loader *loader, const struct dlc_options *options);
-void dli_detach(struct dlc_loader *loader);
+
+/* Its two halves, for a restart: sends the request to go on at the loader's cursor; makes the answer the loader's. */
+int dli_attach_ask(struct dlc_loader *loader);
+int dli_attach_take_over(struct dlc_loader *loader, const Dlp__Reply *reply, struct dli_descriptors *descriptors);
+
+/* ---- restart.c ----------------------------------------------------------------------------------------------- */
+
+/* The connection has ended with this error and connection.farewell. Returns 0 if the daemon is to be waited for: the
+ * loader's state is another one; else `error`, which is final, its reason in the loader. */
+int dli_restart_lost(struct dlc_loader *loader, int error);
+
+/* Leaves the ring: what it holds is not taken any more. */
+void dli_restart_leave(struct dlc_loader *loader);
+
+/* Waits for the daemon's return until the deadline. Returns 0 once attached again; -EAGAIN (timeout_ms is 0),
+ * -ETIMEDOUT, -EINTR; or what is final. */
+int dli_restart_wait(struct dlc_loader *loader, int timeout_ms, uint64_t deadline_ns);
+
+/* ---- watch.c ------------------------------------------------------------------------------------------------- */
+
+/* One descriptor for event loops, whatever is behind it: the daemon's socket, or a clock while there is none. */
+int dli_watch_begin(struct dlc_loader *loader);
+void dli_watch_end(struct dlc_loader *loader);
+int dli_watch_socket(struct dlc_loader *loader);
+void dli_watch_no_socket(struct dlc_loader *loader); /* before it is closed */
+void dli_watch_clock(struct dlc_loader *loader, bool on);
+void dli_watch_clock_read(struct dlc_loader *loader); /* or it would stay readable */
 
 /* ---- batch.c ------------------------------------------------------------------------------------------------- */
 
 /* Describes the published slot `idx_slot` to the caller, in the slot's lease. -EPROTO if its record makes no sense. */
-int dli_batch_fill(struct dlc_loader *loader, uint32_t idx_slot, const struct dlp_slot_record *record);
+int dli_batch_fill(struct dlc_loader *loader, struct dli_ring *ring, uint32_t idx_slot,
+                   const struct dlp_slot_record *record);
 
-/* ---- epoch.c ------------------------------------------------------------------------------------------------- */
+/* ---- cursor.c ------------------------------------------------------------------------------------------------ */
+
+/* The epoch's batches from `position` on, which is not above the dataset's samples. */
+void dli_cursor_set(struct dlc_loader *loader, uint64_t epoch, uint64_t position);
+
+/* Global position in the current epoch behind `step` batches of each rank. */
+uint64_t dli_cursor_position(const struct dlc_loader *loader, uint64_t step);
 
 /* Moves on to the epoch after the current one. 0 or a negative errno (if the daemon has to be asked). */
-int dli_epoch_advance(struct dlc_loader *loader);
+int dli_cursor_advance(struct dlc_loader *loader);
+
+/* ---- classes.c ----------------------------------------------------------------------------------------------- */
+
+void dli_classes_free(struct dlc_loader *loader);

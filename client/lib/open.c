@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "client/lib/clock.h"
 #include "client/lib/environment.h"
 #include "client/lib/loader.h"
 
@@ -43,6 +44,19 @@ int dli_loader_in_child(struct dli_reason *reason) {
                 "this loader was opened before a fork: only the parent can use it. Open one in the child instead");
 }
 
+int dli_loader_enter(struct dlc_loader *loader, const char *name, bool may_have_failed) {
+        struct dli_reason reason;
+
+        if (!loader)
+                return dli_report(&reason, dli_reason_set(&reason, -EINVAL, "%s: loader must not be NULL", name));
+        if (dli_loader_check(loader) < 0)
+                return dli_report(&loader->reason, dli_loader_in_child(&loader->reason));
+        if (loader->failed == 0 || (may_have_failed && !loader->is_detached))
+                return 0;
+        loader->reason = loader->failure;
+        return dli_report(&loader->reason, loader->failed);
+}
+
 int dli_loader_fail(struct dlc_loader *loader, int error) {
         loader->failed = error;
         loader->failure = loader->reason;
@@ -50,13 +64,6 @@ int dli_loader_fail(struct dlc_loader *loader, int error) {
 }
 
 /* ---- opening and closing ------------------------------------------------------------------------------------- */
-
-static int make_leases(struct dlc_loader *loader) {
-        loader->leases = calloc(loader->control->n_slots, sizeof(*loader->leases));
-        if (!loader->leases)
-                return dli_reason_set(&loader->reason, -ENOMEM, "no memory for a loader");
-        return 0;
-}
 
 /* The job's own name, or the run's. A number that was taken in vain is given back, so that a rank which had to try
  * twice stays in step with the others. */
@@ -72,7 +79,7 @@ static int open_with(struct dlc_loader *loader, struct dlc_options *options) {
         if (r == 0)
                 r = dli_attach(loader, options);
         if (r == 0)
-                r = make_leases(loader);
+                r = dli_watch_begin(loader);
         if (r < 0)
                 atomic_compare_exchange_strong(&n_opened, &taken, number);
         return r;
@@ -95,7 +102,7 @@ int dlc_open(const struct dlc_options *options, struct dlc_loader **ret_loader) 
         if (!loader)
                 return dli_report(&reason, dli_reason_set(&reason, -ENOMEM, "no memory for a loader"));
         memset(loader, 0, sizeof(*loader));
-        loader->connection.socket = loader->release_event = -1;
+        loader->connection.socket = loader->poll_fd = loader->timer_fd = -1;
         watch_fork(loader);
 
         r = open_with(loader, &resolved);
@@ -105,6 +112,7 @@ int dlc_open(const struct dlc_options *options, struct dlc_loader **ret_loader) 
                 return r;
         }
         dli_reason_set(&loader->reason, 0, "%s", ""); /* what was waited for is no error */
+        loader->counts.opened_ns = dli_now_ns();
         *ret_loader = loader;
         return 0;
 }
@@ -112,9 +120,31 @@ int dlc_open(const struct dlc_options *options, struct dlc_loader **ret_loader) 
 void dlc_close(struct dlc_loader *loader) {
         if (!loader)
                 return;
-        dli_detach(loader);
-        free(loader->leases);
+        dli_connection_close(&loader->connection);
+        dli_watch_end(loader);
+        dli_rings_free(dli_ring_of(loader), dli_loader_check(loader) == 0);
+        dli_unmap(&loader->fork_mapping);
+        dli_classes_free(loader);
+        dli_options_free(&loader->options);
+        free(loader->digest);
+        free(loader->pipeline);
+        free(loader->job);
         free(loader);
+}
+
+void dlc_detach(struct dlc_loader *loader) {
+        if (!loader || dli_loader_check(loader) < 0 || loader->is_detached)
+                return;
+        dli_watch_no_socket(loader);
+        dli_watch_clock(loader, false);
+        dli_connection_close(&loader->connection);
+        if (loader->state != DLI_AWAY)
+                dli_ring_leave(dli_ring_of(loader));
+        loader->state = DLI_AWAY;
+        loader->is_detached = true;
+        loader->info.is_waiting = 0;
+        dli_reason_set(&loader->reason, 0, "this loader was detached: its batches can be read and released, no more");
+        dli_loader_fail(loader, -ESHUTDOWN);
 }
 
 /* ---- asking about it ----------------------------------------------------------------------------------------- */
@@ -146,7 +176,9 @@ int dlc_fd(const struct dlc_loader *loader) {
                 return dli_report(&reason, dli_reason_set(&reason, -EINVAL, "dlc_fd: loader must not be NULL"));
         if (dli_loader_check(loader) < 0)
                 return dli_report(&reason, dli_loader_in_child(&reason));
-        return loader->connection.socket;
+        if (loader->is_detached)
+                return dli_report(&loader->failure, -ESHUTDOWN);
+        return loader->poll_fd;
 }
 
 const char *dlc_error(const struct dlc_loader *loader) {

@@ -3,6 +3,7 @@
  * knows. */
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "client/lib/environment.h"
@@ -41,9 +42,13 @@ static int check_texts(const struct dlc_options *options, struct dli_reason *rea
                 const char *text;
                 size_t limit;
         } texts[] = {
-                { "dataset", options->dataset, DLP_NAME_MAX }, { "pipeline", options->pipeline, DLP_PIPELINE_MAX },
-                { "job", options->job, DLP_NAME_MAX },         { "partition", options->partition, DLP_NAME_MAX },
-                { "order", options->order, DLP_NAME_MAX },     { "on_error", options->on_error, DLP_NAME_MAX },
+                { "dataset", options->dataset, DLP_NAME_MAX },
+                { "pipeline", options->pipeline, DLP_PIPELINE_MAX },
+                { "job", options->job, DLP_NAME_MAX },
+                { "partition", options->partition, DLP_NAME_MAX },
+                { "order", options->order, DLP_NAME_MAX },
+                { "on_error", options->on_error, DLP_NAME_MAX },
+                { "on_restart", options->on_restart, DLP_NAME_MAX },
         };
         int r;
 
@@ -58,6 +63,35 @@ static int check_texts(const struct dlc_options *options, struct dli_reason *rea
                                       "(dlctl datasets lists them)");
         if (options->job && !*options->job)
                 return dli_reason_set(reason, -EINVAL, "job: empty; leave it out for the run's own name");
+        return 0;
+}
+
+/* A share below 1, or a whole number. Written so that what is no number is none. */
+static bool is_limit(double value) {
+        return value >= 0 && value <= (double)DLP_SAMPLES_MAX && (value < 1 || (double)(uint64_t)value == value);
+}
+
+/* What the client itself goes by; the daemon knows which names the others may have. */
+static int check_choices(const struct dlc_options *options, struct dli_reason *reason) {
+        enum dlp_partition partition;
+
+        if (dlp_partition_from_name(options->partition, &partition) < 0)
+                return dli_reason_set(reason, -EINVAL,
+                                      "partition: \"%.60s\" is none; \"pad\", \"drop\" and \"exact\" are allowed",
+                                      options->partition);
+        if (strcmp(options->on_restart, "wait") != 0 && strcmp(options->on_restart, "raise") != 0)
+                return dli_reason_set(reason, -EINVAL,
+                                      "on_restart: \"%.60s\" is none; \"wait\" and \"raise\" are allowed",
+                                      options->on_restart);
+        if (options->restart_timeout_ms < -1)
+                return dli_reason_set(reason, -EINVAL,
+                                      "restart_timeout_ms: %d; must not be negative (-1: as long as it takes)",
+                                      options->restart_timeout_ms);
+        if (!is_limit(options->max_errors))
+                return dli_reason_set(reason, -EINVAL,
+                                      "max_errors: %g; a share below 1, a whole number of samples, or 0 for any "
+                                      "number are allowed",
+                                      options->max_errors);
         return 0;
 }
 
@@ -111,6 +145,42 @@ int dli_options_resolve(const struct dlc_options *options, struct dli_reason *re
                 resolved.order = "torch";
         if (!resolved.on_error)
                 resolved.on_error = "fail";
+        if (!resolved.on_restart)
+                resolved.on_restart = "wait";
+        r = check_choices(&resolved, reason);
+        if (r < 0)
+                return r;
         *ret_options = resolved;
         return 0;
+}
+
+/* Where the texts lie in the struct. */
+static const size_t TEXTS[] = {
+        offsetof(struct dlc_options, dataset),   offsetof(struct dlc_options, pipeline),
+        offsetof(struct dlc_options, socket),    offsetof(struct dlc_options, job),
+        offsetof(struct dlc_options, partition), offsetof(struct dlc_options, order),
+        offsetof(struct dlc_options, on_error),  offsetof(struct dlc_options, on_restart),
+};
+#define N_TEXTS (sizeof(TEXTS) / sizeof(TEXTS[0]))
+
+static char **text_at(struct dlc_options *options, size_t i) {
+        return (char **)((uint8_t *)options + TEXTS[i]);
+}
+
+int dli_options_keep(struct dlc_options *options, const struct dlc_options *resolved) {
+        bool complete = true;
+
+        *options = *resolved;
+        for (size_t i = 0; i < N_TEXTS; i++) {
+                char **text = text_at(options, i);
+
+                *text = *text ? strdup(*text) : NULL;
+                complete &= *text || !*text_at((struct dlc_options *)(uintptr_t)resolved, i);
+        }
+        return complete ? 0 : -ENOMEM;
+}
+
+void dli_options_free(struct dlc_options *options) {
+        for (size_t i = 0; i < N_TEXTS; i++)
+                free(*text_at(options, i));
 }

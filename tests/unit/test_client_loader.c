@@ -37,6 +37,7 @@ static struct dlc_options options_for(const struct stand_in *stand_in, int batch
         options.job = "test";
         options.rank = 0;
         options.world_size = 1;
+        options.on_restart = "raise";
         return options;
 }
 
@@ -749,7 +750,7 @@ START_TEST(other_versions_are_refused_naming_both) {
         manners = (struct stand_in_manners){ .n_samples = 100, .layout_version = 9 };
         stand_in = stand_in_start(&manners);
         options = options_for(stand_in, 4);
-        check_refused(&options, -EPROTONOSUPPORT, "layout 1, the daemon");
+        check_refused(&options, -EPROTONOSUPPORT, "layout 2, the daemon");
         check_refused(&options, -EPROTONOSUPPORT, "uses 9");
         stand_in_stop(stand_in);
 }

@@ -1,0 +1,100 @@
+/* The names of the dataset's classes: asked for once, a page at a time, and kept. */
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/lib/loader.h"
+
+/* A page more. What the daemon says of the next page and of the sum must agree with what it sends: it is input. */
+static int add_page(struct dlc_loader *loader, const Dlp__ClassesReply *page) {
+        uint64_t n = loader->n_classes + page->n_names;
+        char **classes;
+
+        if (n > page->n_classes || (page->next ? page->next != n || page->n_names == 0 : n != page->n_classes))
+                return dli_reason_set(&loader->reason, -EPROTO,
+                                      "the daemon at %s sent class names that do not add up: %llu of %u",
+                                      loader->connection.path, (unsigned long long)n, page->n_classes);
+        classes = realloc(loader->classes, (n + 1) * sizeof(*classes)); /* never of no bytes */
+        if (!classes)
+                return dli_reason_set(&loader->reason, -ENOMEM, "no memory for the names of %u classes",
+                                      page->n_classes);
+        loader->classes = classes;
+        for (size_t i = 0; i < page->n_names; i++) {
+                classes[loader->n_classes] = strdup(page->names[i]);
+                if (!classes[loader->n_classes])
+                        return dli_reason_set(&loader->reason, -ENOMEM, "no memory for the names of %u classes",
+                                              page->n_classes);
+                loader->n_classes++;
+        }
+        return 0;
+}
+
+/* Returns 0 with the number of the next page's first class, 0 if there is none. */
+static int ask_page(struct dlc_loader *loader, uint32_t first, uint32_t *ret_next) {
+        Dlp__ClassesRequest body = DLP__CLASSES_REQUEST__INIT;
+        Dlp__Request request = DLP__REQUEST__INIT;
+        Dlp__Reply *reply;
+        int r;
+
+        body.first = first;
+        request.body_case = DLP__REQUEST__BODY_CLASSES;
+        request.classes = &body;
+        r = dli_connection_call(&loader->connection, &request, DLI_ANSWER_TIMEOUT_MS, &loader->reason, &reply, NULL, 0);
+        if (r == DLI_ASK_AGAIN)
+                return -EREMOTEIO;
+        if (r < 0)
+                return r;
+        if (reply->body_case != DLP__REPLY__BODY_CLASSES)
+                r = dli_reason_set(&loader->reason, -EPROTO, "the daemon at %s answered another question",
+                                   loader->connection.path);
+        else
+                r = add_page(loader, reply->classes);
+        if (r == 0)
+                *ret_next = reply->classes->next;
+        dlp__reply__free_unpacked(reply, NULL);
+        return r;
+}
+
+void dli_classes_free(struct dlc_loader *loader) {
+        for (uint64_t i = 0; i < loader->n_classes; i++)
+                free(loader->classes[i]);
+        free(loader->classes);
+        loader->classes = NULL;
+        loader->n_classes = 0;
+}
+
+/* That the daemon is gone is for dlc_next() to notice, which first hands out what is ready. */
+static int ask(struct dlc_loader *loader) {
+        uint32_t next = 0;
+        int r;
+
+        if (loader->state != DLI_ATTACHED)
+                return dli_reason_set(&loader->reason, -ECONNRESET,
+                                      "the daemon at %s is away: it cannot be asked for the classes now",
+                                      loader->connection.path);
+        do
+                r = ask_page(loader, next, &next);
+        while (r == 0 && next > 0);
+        if (r < 0)
+                dli_classes_free(loader); /* all of them or none */
+        loader->has_classes = r == 0;
+        return r;
+}
+
+int64_t dlc_n_classes(struct dlc_loader *loader) {
+        int r = dli_loader_enter(loader, "dlc_n_classes", loader && loader->has_classes);
+
+        if (r == 0 && !loader->has_classes) {
+                r = ask(loader);
+                if (r < 0)
+                        dli_report(&loader->reason, r);
+        }
+        return r < 0 ? r : (int64_t)loader->n_classes;
+}
+
+const char *dlc_class_name(struct dlc_loader *loader, uint64_t label) {
+        if (dlc_n_classes(loader) < 0)
+                return NULL;
+        return label < loader->n_classes ? loader->classes[label] : NULL;
+}

@@ -1,0 +1,56 @@
+/* Giving batches back, from any thread; and what is looked up by a batch's address. */
+
+#include <errno.h>
+#include <string.h>
+
+#include "client/lib/loader.h"
+
+/* All rings, the newest first; whole, since it was stored with release. */
+static struct dli_ring *rings(const struct dlc_loader *loader) {
+        return atomic_load_explicit(&loader->ring, memory_order_acquire);
+}
+
+int dlc_release(struct dlc_loader *loader, const struct dlc_batch *batch) {
+        struct dli_reason reason; /* not the loader's: another thread may be using that */
+        struct dli_lease *lease;
+        struct dli_ring *ring;
+
+        if (!loader || !batch)
+                return dli_report(&reason,
+                                  dli_reason_set(&reason, -EINVAL, "dlc_release: loader and batch must not be NULL"));
+        if (dli_loader_check(loader) < 0)
+                return dli_report(&reason, dli_loader_in_child(&reason));
+        lease = dli_rings_find(rings(loader), batch, &ring);
+        if (!lease)
+                return dli_report(&reason,
+                                  dli_reason_set(&reason, -EINVAL, "dlc_release: this batch is not of this loader"));
+
+        /* Whoever takes the flag releases. Acquire: the batch's number belongs to the lease that we end. */
+        if (!atomic_exchange_explicit(&lease->held, 0, memory_order_acq_rel))
+                return dli_report(&reason,
+                                  dli_reason_set(&reason, -EINVAL, "dlc_release: this batch was released before"));
+        dli_ring_give_back(ring, lease->sequence, lease->batch.idx_slot);
+        dli_ring_leave(ring); /* last: until here the memory is there */
+        return 0;
+}
+
+const char *dlc_sample_error(struct dlc_loader *loader, const struct dlc_batch *batch, uint32_t idx_sample) {
+        struct dlp_columns columns;
+        struct dli_lease *lease;
+        struct dli_ring *ring;
+        const char *text;
+        int32_t idx_error;
+
+        if (!loader || dli_loader_check(loader) < 0)
+                return NULL;
+        lease = dli_rings_find(rings(loader), batch, &ring);
+        if (!lease || !atomic_load_explicit(&lease->held, memory_order_acquire) || !lease->batch.substitutes ||
+            idx_sample >= lease->batch.n_samples)
+                return NULL;
+        columns = dlp_columns(ring->control, lease->batch.idx_slot);
+        idx_error = columns.idx_errors[idx_sample];
+        if (columns.substitutes[idx_sample] < 0 || idx_error < 0 || idx_error >= (int32_t)DLP_SLOT_ERRORS_MAX)
+                return NULL;
+        text = dlp_error_text(ring->control, lease->batch.idx_slot, (uint32_t)idx_error);
+        return memchr(text, '\0', DLP_SLOT_ERROR_BYTES) ? text : NULL;
+}

@@ -1,0 +1,217 @@
+/* The daemon is gone, and comes back.
+ *
+ *   attached --connection ends--> lost --ring is empty--> away --attached at the cursor--> attached
+ *
+ * What is lost with a daemon is nothing but its memory: the cursor is the client's own, so the next daemon is told
+ * where to go on, and batches of which the old one had published some, begun some and planned others come once each. A
+ * request that waits for its answer outlives the call of dlc_next() that sent it: making a large ring may take longer
+ * than the caller's patience. */
+
+#include <errno.h>
+#include <poll.h>
+#include <string.h>
+
+#include "client/lib/clock.h"
+#include "client/lib/loader.h"
+
+#define PAUSE_MIN_NS 20000000ull
+#define PAUSE_MAX_NS 200000000ull
+#define ANSWER_NS    (DLI_ANSWER_TIMEOUT_MS * 1000000ull)
+
+static uint64_t earlier(uint64_t one, uint64_t other) {
+        return one < other ? one : other;
+}
+
+static double seconds_since(uint64_t then_ns) {
+        return (double)(dli_now_ns() - then_ns) / 1e9;
+}
+
+static void hang_up(struct dlc_loader *loader) {
+        dli_watch_no_socket(loader);
+        dli_connection_close(&loader->connection);
+        loader->restart.asked_ns = 0;
+}
+
+/* ---- going --------------------------------------------------------------------------------------------------- */
+
+int dli_restart_lost(struct dlc_loader *loader, int error) {
+        struct dli_restart *restart = &loader->restart;
+        uint64_t now = dli_now_ns();
+
+        if (error != -ECONNRESET || strcmp(loader->options.on_restart, "raise") == 0 ||
+            !dli_connection_is_restart(&loader->connection))
+                return dli_loader_fail(loader, error);
+        *restart = (struct dli_restart){
+                .lost_ns = now,
+                .deadline_ns = dli_deadline(loader->options.restart_timeout_ms),
+                .next_try_ns = now,
+                .pause_ns = PAUSE_MIN_NS,
+                .reason = loader->reason,
+        };
+        dli_reason_set(&loader->reason, 0, "%s", ""); /* no error of the caller's */
+        loader->state = DLI_LOST;
+        loader->info.is_waiting = 1;
+        return 0;
+}
+
+void dli_restart_leave(struct dlc_loader *loader) {
+        if (loader->state == DLI_AWAY)
+                return;
+        loader->state = DLI_AWAY;
+        hang_up(loader);
+        dli_watch_clock(loader, true);
+        dli_ring_leave(dli_ring_of(loader));
+}
+
+/* ---- coming back --------------------------------------------------------------------------------------------- */
+
+static int give_up(struct dlc_loader *loader) {
+        struct dli_restart *restart = &loader->restart;
+
+        dli_reason_set(&loader->reason, -ECONNRESET,
+                       "the daemon at %s went away and did not come back within restart_timeout_ms=%d (waited %.1f s): "
+                       "%s",
+                       loader->connection.path, loader->options.restart_timeout_ms, seconds_since(restart->lost_ns),
+                       restart->reason.text);
+        return -ECONNRESET;
+}
+
+/* Nothing more is tried: the error is the loader's for good. */
+static int end(struct dlc_loader *loader, int error) {
+        hang_up(loader);
+        dli_watch_clock(loader, false);
+        loader->info.is_waiting = 0;
+        return dli_loader_fail(loader, error);
+}
+
+/* Is it something that passes by itself? Nobody there yet, our own old session still being torn down, a daemon on its
+ * way out, or a lack of memory or descriptors; not what the daemon refuses for good. */
+static bool passes(int error) {
+        switch (error) {
+        case DLI_ASK_AGAIN:
+        case -ECONNREFUSED:
+        case -ECONNRESET:
+        case -ESHUTDOWN:
+        case -EADDRINUSE:
+        case -ETIMEDOUT:
+        case -ENOMEM:
+        case -EMFILE:
+        case -ENFILE:
+                return true;
+        default:
+                return false;
+        }
+}
+
+/* An attempt that came to nothing. Returns -EAGAIN, or what is final. */
+static int put_off(struct dlc_loader *loader, int error) {
+        struct dli_restart *restart = &loader->restart;
+
+        hang_up(loader);
+        if (error == -EINTR)
+                return error;
+        if (!passes(error)) {
+                loader->reason = restart->reason;
+                return end(loader, error);
+        }
+        restart->next_try_ns = dli_now_ns() + restart->pause_ns;
+        restart->pause_ns = earlier(2 * restart->pause_ns, PAUSE_MAX_NS);
+        return -EAGAIN;
+}
+
+static int call(struct dlc_loader *loader) {
+        struct dli_restart *restart = &loader->restart;
+        char path[DLP_SOCKET_PATH_MAX + 1];
+        int r;
+
+        strcpy(path, loader->connection.path); /* which is about to be written anew */
+        r = dli_connection_try(&loader->connection, path, "libdlclient " DLP_VERSION, &restart->reason);
+        if (r == 0)
+                r = dli_attach_ask(loader);
+        if (r < 0)
+                return put_off(loader, r);
+        dli_watch_socket(loader); /* if it fails the clock still ticks */
+        restart->asked_ns = dli_now_ns();
+        return 0;
+}
+
+/* Waits for the answer to what was asked. 0 once attached, -EAGAIN, -EINTR, or what is final. */
+static int hear(struct dlc_loader *loader, uint64_t deadline_ns) {
+        struct dli_descriptors descriptors = { { -1, -1, -1 } };
+        struct dli_restart *restart = &loader->restart;
+        uint64_t answer_by = restart->asked_ns + ANSWER_NS;
+        Dlp__Reply *reply;
+        int r;
+
+        r = dli_connection_answer(&loader->connection, earlier(earlier(deadline_ns, restart->deadline_ns), answer_by),
+                                  &restart->reason, &reply, descriptors.fd, DLI_N_DESCRIPTORS);
+        if (r == -EINTR)
+                return r;
+        if (r == -ETIMEDOUT && dli_now_ns() < answer_by)
+                return -EAGAIN; /* asked still */
+        if (r != 0)
+                return put_off(loader, r);
+        restart->asked_ns = 0;
+        r = dli_attach_take_over(loader, reply, &descriptors);
+        dlp__reply__free_unpacked(reply, NULL);
+        dli_descriptors_close(&descriptors);
+        return r < 0 ? end(loader, r) : 0;
+}
+
+/* Goes as far as it can without waiting past the deadline. */
+static int try(struct dlc_loader *loader, uint64_t deadline_ns) {
+        struct dli_restart *restart = &loader->restart;
+        uint64_t now = dli_now_ns();
+        int r = 0;
+
+        if (restart->asked_ns == 0) {
+                if (now < restart->next_try_ns && now < restart->deadline_ns)
+                        return -EAGAIN;
+                r = call(loader);
+        }
+        if (r == 0)
+                r = hear(loader, deadline_ns);
+        /* After the attempt: a loader that finds the loss late looks at least once. */
+        if (r == -EAGAIN && dli_now_ns() >= restart->deadline_ns) {
+                give_up(loader);
+                return end(loader, -ECONNRESET);
+        }
+        return r;
+}
+
+static int pause_until(uint64_t until_ns) {
+        uint64_t now = dli_now_ns(), left = until_ns > now ? until_ns - now : 0;
+        struct timespec timeout = { .tv_sec = (time_t)(left / 1000000000u), .tv_nsec = (long)(left % 1000000000u) };
+
+        return ppoll(NULL, 0, &timeout, NULL) < 0 ? -errno : 0;
+}
+
+static void welcome(struct dlc_loader *loader) {
+        dli_watch_clock(loader, false);
+        loader->info.is_waiting = 0;
+        loader->info.n_restarts++;
+}
+
+int dli_restart_wait(struct dlc_loader *loader, int timeout_ms, uint64_t deadline_ns) {
+        struct dli_restart *restart = &loader->restart;
+        int r;
+
+        dli_watch_clock_read(loader);
+        for (;;) {
+                r = try(loader, deadline_ns);
+                if (r == 0)
+                        welcome(loader);
+                if (r == 0 || loader->failed < 0)
+                        return r;
+                if (r == -EAGAIN && timeout_ms == 0)
+                        return r;
+                if (r == -EAGAIN && dli_now_ns() >= deadline_ns)
+                        return dli_reason_set(&loader->reason, -ETIMEDOUT,
+                                              "no batch within %d ms: the daemon at %s is away, for %.1f s so far",
+                                              timeout_ms, loader->connection.path, seconds_since(restart->lost_ns));
+                if (r == -EAGAIN && restart->asked_ns == 0)
+                        r = pause_until(earlier(earlier(restart->next_try_ns, deadline_ns), restart->deadline_ns));
+                if (r == -EINTR)
+                        return dli_reason_set(&loader->reason, r, "interrupted while waiting for the daemon's return");
+        }
+}

@@ -1,0 +1,153 @@
+#include "client/lib/ring.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include "client/lib/cleanup.h"
+#include "proto/ring.h"
+
+/* ---- mapping ------------------------------------------------------------------------------------------------- */
+
+/* Maps a whole file of which at least n_bytes are needed, and which cannot shrink afterwards. */
+static int map(int fd, uint64_t n_bytes, int protection, const char *what, struct dli_reason *reason,
+               struct dli_mapping *ret_mapping) {
+        int seals = fcntl(fd, F_GET_SEALS);
+        struct stat status;
+        void *base;
+
+        if (fstat(fd, &status) < 0)
+                return dli_reason_errno(reason, -errno, "the daemon's %s memory", what);
+        if (seals < 0 || !(seals & F_SEAL_SHRINK) || status.st_size <= 0 || (uint64_t)status.st_size < n_bytes ||
+            (uint64_t)status.st_size > 2 * DLP_PAYLOAD_MAX)
+                return dli_reason_set(reason, -EPROTO,
+                                      "the daemon's %s memory has %lld bytes where %llu were promised, or could shrink",
+                                      what, (long long)status.st_size, (unsigned long long)n_bytes);
+
+        base = mmap(NULL, (size_t)status.st_size, protection, MAP_SHARED, fd, 0);
+        if (base == MAP_FAILED)
+                return dli_reason_errno(reason, -errno, "cannot map the daemon's %s memory of %lld bytes", what,
+                                        (long long)status.st_size);
+        /* A child must not have it: it could write over its parent's batches. Where the kernel cannot do that, the
+         * child's calls are refused all the same. */
+        (void)madvise(base, (size_t)status.st_size, MADV_DONTFORK);
+        *ret_mapping = (struct dli_mapping){ .base = base, .bytes = (uint64_t)status.st_size };
+        return 0;
+}
+
+void dli_unmap(struct dli_mapping *mapping) {
+        if (mapping->base)
+                munmap(mapping->base, mapping->bytes);
+        *mapping = (struct dli_mapping){ 0 };
+}
+
+static int map_ring(struct dli_ring *ring, const struct dli_offer *offer, struct dli_reason *reason,
+                    uint32_t *ret_layout_version) {
+        const struct dlp_control *control;
+        int r;
+
+        if (offer->control_bytes < sizeof(*control) || offer->payload_bytes < DLP_CLIENT_PAGE_BYTES)
+                return dli_reason_set(reason, -EPROTO, "the daemon offers a ring of no size");
+        r = map(offer->control_fd, offer->control_bytes, PROT_READ, "control", reason, &ring->control_mapping);
+        if (r < 0)
+                return r;
+        r = map(offer->payload_fd, offer->payload_bytes, PROT_READ | PROT_WRITE, "payload", reason,
+                &ring->payload_mapping);
+        if (r < 0)
+                return r;
+
+        control = ring->control_mapping.base;
+        r = dlp_layout_check(control, ring->control_mapping.bytes, ring->payload_mapping.bytes);
+        if (r == -EPROTONOSUPPORT) {
+                *ret_layout_version = control->layout_version;
+                return r;
+        }
+        if (r < 0 || control->batch_size != offer->batch_size || control->n_slots != offer->n_slots)
+                return dli_reason_set(reason, -EPROTO, "the daemon's ring is damaged");
+        ring->control = control;
+        ring->page = ring->payload_mapping.base;
+        ring->n_slots = control->n_slots;
+        return 0;
+}
+
+/* ---- life ---------------------------------------------------------------------------------------------------- */
+
+static void let_go(struct dli_ring *ring) {
+        dli_unmap(&ring->payload_mapping);
+        dli_unmap(&ring->control_mapping);
+        closep(&ring->release_event);
+        ring->release_event = -1;
+}
+
+int dli_ring_new(const struct dli_offer *offer, struct dli_reason *reason, struct dli_ring **ret_ring,
+                 uint32_t *ret_layout_version) {
+        struct dli_ring *ring = aligned_alloc(DLP_CACHE_LINE, sizeof(*ring));
+        int r;
+
+        if (!ring)
+                return dli_reason_set(reason, -ENOMEM, "no memory for a loader");
+        memset(ring, 0, sizeof(*ring));
+        ring->release_event = -1;
+        atomic_store_explicit(&ring->n_users, 1, memory_order_relaxed);
+
+        r = map_ring(ring, offer, reason, ret_layout_version);
+        if (r == 0) {
+                ring->memory = strdup(offer->memory);
+                ring->leases = calloc(ring->n_slots, sizeof(*ring->leases));
+                if (!ring->memory || !ring->leases)
+                        r = dli_reason_set(reason, -ENOMEM, "no memory for a loader");
+        }
+        if (r < 0) {
+                dli_rings_free(ring, true);
+                return r;
+        }
+        ring->release_event = take_fd(offer->release_event);
+        *ret_ring = ring;
+        return 0;
+}
+
+void dli_ring_leave(struct dli_ring *ring) {
+        /* acq_rel: what all others did with the memory comes before it goes. */
+        if (atomic_fetch_sub_explicit(&ring->n_users, 1, memory_order_acq_rel) == 1)
+                let_go(ring);
+}
+
+void dli_rings_free(struct dli_ring *ring, bool is_here) {
+        while (ring) {
+                struct dli_ring *older = ring->older;
+
+                if (!is_here)
+                        ring->control_mapping = ring->payload_mapping = (struct dli_mapping){ 0 };
+                let_go(ring);
+                free(ring->memory);
+                free(ring->leases);
+                free(ring);
+                ring = older;
+        }
+}
+
+/* ---- leases -------------------------------------------------------------------------------------------------- */
+
+struct dli_lease *dli_rings_find(struct dli_ring *ring, const struct dlc_batch *batch, struct dli_ring **ret_ring) {
+        for (; ring; ring = ring->older) {
+                uint64_t distance = (uintptr_t)batch - (uintptr_t)ring->leases; /* wraps below the first */
+
+                if (distance % sizeof(struct dli_lease) != 0 || distance / sizeof(struct dli_lease) >= ring->n_slots)
+                        continue;
+                *ret_ring = ring;
+                return &ring->leases[distance / sizeof(struct dli_lease)];
+        }
+        return NULL;
+}
+
+void dli_ring_give_back(struct dli_ring *ring, uint64_t sequence, uint32_t idx_slot) {
+        uint64_t one = 1;
+
+        if (!dlp_ring_release(ring->control, ring->page, sequence, idx_slot))
+                return;
+        /* Fails only if it is full (then the daemon has been told often enough) or broken (then the socket tells). */
+        if (write(ring->release_event, &one, sizeof(one)) < 0)
+                return;
+}

@@ -1,0 +1,79 @@
+/* lib/ring.h: the memory of one attachment, and who still needs it.
+ *
+ * A loader takes from one ring. Those of daemons that have gone are behind it in a list, for batches that the caller
+ * still holds. A ring counts its users: the loader while it takes from it, and each lease. Whoever is the last lets the
+ * memory go; the leases stay until the loader is closed, so that their addresses never become another batch's and a
+ * batch is found by its address, from any thread, without a lock. */
+#pragma once
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "client/include/dlclient.h"
+#include "client/lib/reason.h"
+#include "proto/layout.h"
+
+/* A piece of memory that is shared with the daemon. */
+struct dli_mapping {
+        void *base;     /* NULL: not mapped */
+        uint64_t bytes; /* all of the file, not more: behind its end would be SIGBUS */
+};
+
+void dli_unmap(struct dli_mapping *mapping);
+
+/* The place of one batch. The public struct comes first: a pointer to it is a pointer to its lease. */
+struct dli_lease {
+        struct dlc_batch batch;
+        uint64_t sequence;     /* in its ring */
+        uint64_t position;     /* global, at which it begins */
+        uint64_t turn;         /* of the loader, when it was handed out */
+        _Atomic uint32_t held; /* 1: the caller has it. Taken by exchange, so that it is released once only */
+        struct dlc_tensor tensors[DLP_TENSORS_MAX];
+};
+
+struct dli_ring {
+        /* What each dlc_next() looks at. */
+        const struct dlp_control *control; /* read-only mapping */
+        struct dlp_client_page *page;      /* head of the payload */
+        struct dli_lease *leases;          /* n_slots */
+        uint32_t n_slots;
+        uint64_t sequence; /* that is taken next */
+        uint64_t n_before; /* batches of the loader in older rings */
+        uint64_t stream;   /* of the last seek: batches of others are left over from before it */
+
+        _Alignas(DLP_CACHE_LINE) _Atomic uint32_t n_users; /* any thread: dlc_release() */
+        int release_event;                                 /* eventfd, any thread */
+        struct dli_mapping control_mapping;
+        struct dli_mapping payload_mapping;
+        struct dli_ring *older; /* NULL: this was the first */
+        char *memory;           /* for people: what the daemon obtained */
+};
+
+/* What the daemon promised of a ring, and the descriptors that it sent. */
+struct dli_offer {
+        uint64_t control_bytes, payload_bytes;
+        uint32_t n_slots, batch_size;
+        const char *memory;
+        int control_fd, payload_fd;
+        int *release_event; /* taken over on success */
+};
+
+/* Maps what is offered; nothing of it is believed before it was compared with the files' true sizes. The new ring has
+ * one user, the loader. -EPROTONOSUPPORT with the memory's layout version in *ret_layout_version. */
+int dli_ring_new(const struct dli_offer *offer, struct dli_reason *reason, struct dli_ring **ret_ring,
+                 uint32_t *ret_layout_version);
+
+/* One user less; the last one lets the memory go. Any thread. */
+void dli_ring_leave(struct dli_ring *ring);
+
+/* Frees this ring and all older ones, whoever uses them. `is_here`: false in the child of a fork, where their memory is
+ * not mapped and something else may be in its place. */
+void dli_rings_free(struct dli_ring *ring, bool is_here);
+
+/* The lease behind a batch that the caller shows us, and its ring, among this one and all older ones. NULL: an address
+ * is believed only if it is one of ours. Any thread. */
+struct dli_lease *dli_rings_find(struct dli_ring *ring, const struct dlc_batch *batch, struct dli_ring **ret_ring);
+
+/* Tells the daemon that a slot is free. The caller is one of the ring's users. Any thread. */
+void dli_ring_give_back(struct dli_ring *ring, uint64_t sequence, uint32_t idx_slot);

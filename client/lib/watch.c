@@ -1,0 +1,71 @@
+/* What dlc_fd() gives: an epoll of its own, which stays the same whatever is behind it, so that an event loop needs to
+ * know nothing of restarts. Behind it is the daemon's socket; while there is none, a clock that makes the loop call
+ * dlc_next() now and then, which looks for the daemon. */
+
+#include <errno.h>
+#include <sys/epoll.h>
+#include <sys/timerfd.h>
+
+#include "client/lib/cleanup.h"
+#include "client/lib/loader.h"
+
+#define TICK_NS 50000000
+
+int dli_watch_begin(struct dlc_loader *loader) {
+        loader->poll_fd = epoll_create1(EPOLL_CLOEXEC);
+        if (loader->poll_fd < 0)
+                return dli_reason_errno(&loader->reason, -errno, "cannot make an epoll descriptor");
+        return dli_watch_socket(loader);
+}
+
+/* What is watched is not taken out: in the child of a fork the epoll is the parent's too. */
+void dli_watch_end(struct dlc_loader *loader) {
+        closep(&loader->timer_fd);
+        closep(&loader->poll_fd);
+        loader->timer_fd = loader->poll_fd = -1;
+}
+
+static int watch(struct dlc_loader *loader, int fd) {
+        struct epoll_event event = { .events = EPOLLIN };
+
+        if (epoll_ctl(loader->poll_fd, EPOLL_CTL_ADD, fd, &event) < 0)
+                return dli_reason_errno(&loader->reason, -errno, "cannot watch the daemon's socket");
+        return 0;
+}
+
+int dli_watch_socket(struct dlc_loader *loader) {
+        return watch(loader, loader->connection.socket);
+}
+
+/* By hand: a forked child may have the socket still, and then closing it here would not take it out. */
+void dli_watch_no_socket(struct dlc_loader *loader) {
+        if (loader->connection.socket >= 0)
+                epoll_ctl(loader->poll_fd, EPOLL_CTL_DEL, loader->connection.socket, NULL);
+}
+
+void dli_watch_clock(struct dlc_loader *loader, bool on) {
+        struct itimerspec ticks = { .it_interval.tv_nsec = TICK_NS, .it_value.tv_nsec = TICK_NS };
+
+        if (!on && loader->timer_fd >= 0) {
+                epoll_ctl(loader->poll_fd, EPOLL_CTL_DEL, loader->timer_fd, NULL);
+                closep(&loader->timer_fd);
+                loader->timer_fd = -1;
+        }
+        if (!on || loader->timer_fd >= 0)
+                return;
+        /* Without descriptors to be had there is no clock: who blocks in dlc_next() needs none, and who polls finds out
+         * with the next call that he makes for another reason. */
+        loader->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+        if (loader->timer_fd >= 0 &&
+            (timerfd_settime(loader->timer_fd, 0, &ticks, NULL) < 0 || watch(loader, loader->timer_fd) < 0)) {
+                close(loader->timer_fd);
+                loader->timer_fd = -1;
+        }
+}
+
+void dli_watch_clock_read(struct dlc_loader *loader) {
+        uint64_t n_ticks;
+
+        if (loader->timer_fd >= 0 && read(loader->timer_fd, &n_ticks, sizeof(n_ticks)) < 0)
+                return; /* not due */
+}
