@@ -104,17 +104,20 @@ static unsigned long long start_time(void) {
 static int run_name(char *name, size_t capacity) {
         const char *id = variable("TORCHELASTIC_RUN_ID");
         const char *address = variable("MASTER_ADDR"), *port = variable("MASTER_PORT");
-        const char *step = variable("SLURM_STEP_ID");
+        const char *step = variable("SLURM_STEP_ID"), *restart = variable("TORCHELASTIC_RESTART_COUNT");
 
-        /* torchrun says "none" unless told otherwise: two strangers' runs must not meet under it. */
+        /* torchrun says "none" unless told otherwise: two strangers' runs must not meet under it. Ranks that it starts
+         * again are another generation: they must not meet those that are still being torn down. */
+        if (!restart || strcmp(restart, "0") == 0)
+                restart = NULL;
         if (id && strcmp(id, "none") != 0)
-                return snprintf(name, capacity, "%s", id);
+                return snprintf(name, capacity, "%s%s%s", id, restart ? "/" : "", restart ? restart : "");
         if (!id && (id = variable("SLURM_JOB_ID")))
                 return snprintf(name, capacity, "slurm-%s%s%s", id, step ? "." : "", step ? step : "");
         if (!id && ((id = variable("OMPI_MCA_ess_base_jobid")) || (id = variable("PMIX_NAMESPACE"))))
                 return snprintf(name, capacity, "mpi-%s", id);
         if (address && port)
-                return snprintf(name, capacity, "%s:%s", address, port);
+                return snprintf(name, capacity, "%s:%s%s%s", address, port, restart ? "/" : "", restart ? restart : "");
         name[0] = '\0';
         return 0;
 }

@@ -16,10 +16,23 @@
 #include "tests/support/stand_in.h"
 
 static const char *const VARIABLES[] = {
-        "RANK",           "WORLD_SIZE",    "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE",
-        "PMI_RANK",       "PMI_SIZE",      "SLURM_PROCID",         "SLURM_NTASKS",
-        "SLURM_JOB_ID",   "SLURM_STEP_ID", "TORCHELASTIC_RUN_ID",  "OMPI_MCA_ess_base_jobid",
-        "PMIX_NAMESPACE", "MASTER_ADDR",   "MASTER_PORT",          "DATALOADERD_SOCKET",
+        "RANK",
+        "WORLD_SIZE",
+        "OMPI_COMM_WORLD_RANK",
+        "OMPI_COMM_WORLD_SIZE",
+        "PMI_RANK",
+        "PMI_SIZE",
+        "SLURM_PROCID",
+        "SLURM_NTASKS",
+        "SLURM_JOB_ID",
+        "SLURM_STEP_ID",
+        "TORCHELASTIC_RUN_ID",
+        "OMPI_MCA_ess_base_jobid",
+        "PMIX_NAMESPACE",
+        "MASTER_ADDR",
+        "MASTER_PORT",
+        "DATALOADERD_SOCKET",
+        "TORCHELASTIC_RESTART_COUNT",
 };
 
 static void clear_environment(void) {
@@ -108,6 +121,9 @@ static const struct {
 } JOBS[] = {
         { "TORCHELASTIC_RUN_ID=run7 SLURM_JOB_ID=8 MASTER_ADDR=a MASTER_PORT=1", "run7.2" },
         { "TORCHELASTIC_RUN_ID=none MASTER_ADDR=10.0.0.1 MASTER_PORT=29500", "10.0.0.1:29500.2" },
+        { "TORCHELASTIC_RUN_ID=run7 TORCHELASTIC_RESTART_COUNT=0", "run7.2" },
+        { "TORCHELASTIC_RUN_ID=run7 TORCHELASTIC_RESTART_COUNT=3", "run7/3.2" }, /* not the generation before */
+        { "TORCHELASTIC_RUN_ID=none TORCHELASTIC_RESTART_COUNT=1 MASTER_ADDR=host MASTER_PORT=1", "host:1/1.2" },
         { "SLURM_JOB_ID=8", "slurm-8.2" },
         { "SLURM_JOB_ID=8 SLURM_STEP_ID=0", "slurm-8.0.2" },
         { "OMPI_MCA_ess_base_jobid=1234", "mpi-1234.2" },
@@ -219,6 +235,14 @@ START_TEST(each_option_out_of_range_is_named_with_what_is_allowed) {
         REFUSED(n_slots, 65, "n_slots: 65");
         REFUSED(n_slots, -1, "n_slots: -1");
         REFUSED(first_epoch, 1ull << 32, "first_epoch: 4294967296");
+        REFUSED(partition, "odd", "partition: \"odd\" is none; \"pad\", \"drop\" and \"exact\"");
+        REFUSED(on_restart, "never", "on_restart: \"never\" is none; \"wait\" and \"raise\"");
+        REFUSED(on_restart, long_text, "on_restart: too long");
+        REFUSED(restart_timeout_ms, -2, "restart_timeout_ms: -2");
+        REFUSED(max_errors, -0.5, "max_errors: -0.5");
+        REFUSED(max_errors, 1.5, "max_errors: 1.5; a share below 1");
+        REFUSED(max_errors, 0.0 / 0.0, "max_errors: ");
+        REFUSED(max_errors, 1.0 / 0.0, "max_errors: inf");
         REFUSED(socket, "", "socket: the path must have 1 to 107 bytes");
         REFUSED(socket, long_text, "socket: the path");
 }
