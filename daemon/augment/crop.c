@@ -25,14 +25,14 @@ static void crop_fallback(uint32_t width, uint32_t height, struct range ratio, s
         *ret_box = box;
 }
 
-void crop_random_resized(struct philox *philox, uint32_t width, uint32_t height, struct range scale, struct range ratio,
-                         struct box *ret_box) {
+void crop_random_resized(struct dlp_philox *philox, uint32_t width, uint32_t height, struct range scale,
+                         struct range ratio, struct box *ret_box) {
         double area = (double)((uint64_t)width * height);
         struct range log_ratio = { log(ratio.from), log(ratio.to) };
 
         for (unsigned attempt = 0; attempt < N_ATTEMPTS; attempt++) {
-                double target = area * (scale.from + (scale.to - scale.from) * philox_f64(philox));
-                double shape = exp(log_ratio.from + (log_ratio.to - log_ratio.from) * philox_f64(philox));
+                double target = area * (scale.from + (scale.to - scale.from) * dlp_philox_f64(philox));
+                double shape = exp(log_ratio.from + (log_ratio.to - log_ratio.from) * dlp_philox_f64(philox));
                 double crop_width = rint(sqrt(target * shape)); /* half to even, as Python's round() */
                 double crop_height = rint(sqrt(target / shape));
 
@@ -40,8 +40,9 @@ void crop_random_resized(struct philox *philox, uint32_t width, uint32_t height,
                         continue;
                 ret_box->width = (uint32_t)crop_width;
                 ret_box->height = (uint32_t)crop_height;
-                ret_box->y = philox_below(philox, height - ret_box->height + 1); /* row first: torchvision's sequence */
-                ret_box->x = philox_below(philox, width - ret_box->width + 1);
+                ret_box->y = dlp_philox_below(philox,
+                                              height - ret_box->height + 1); /* row first: torchvision's sequence */
+                ret_box->x = dlp_philox_below(philox, width - ret_box->width + 1);
                 return;
         }
         crop_fallback(width, height, ratio, ret_box);

@@ -1,8 +1,8 @@
 /* augment/crop.h: where torchvision's transforms put their rectangles. Arithmetic only, no pixels. */
 #pragma once
 
-#include "daemon/augment/philox.h"
 #include "daemon/base/box.h"
+#include "proto/philox.h"
 
 #include <stdint.h>
 
@@ -14,8 +14,8 @@ struct range {
 /* RandomResizedCrop's box: `scale` is the share of the picture's area, `ratio` width through height. Ten attempts to
  * draw one that fits, then the central crop that comes nearest. torchvision's algorithm with the stream's numbers
  * instead of torch's, in float64. The box is never empty. */
-void crop_random_resized(struct philox *philox, uint32_t width, uint32_t height, struct range scale, struct range ratio,
-                         struct box *ret_box);
+void crop_random_resized(struct dlp_philox *philox, uint32_t width, uint32_t height, struct range scale,
+                         struct range ratio, struct box *ret_box);
 
 /* Resize(size): the short side becomes `size`, the long one keeps the shape, cut to whole pixels. A strip of
  * 1 x 100,000 pixels gets a long side of millions, hence 64 bits. */

@@ -366,10 +366,11 @@ int recipe_plan(const struct recipe *recipe, uint32_t width, uint32_t height, ui
         planner_init(&planner, ret_geometry, width, height);
         for (uint32_t i = 0; i < recipe->n_steps; i++) {
                 const struct step *step = &recipe->steps[i];
-                struct philox philox;
+                struct dlp_philox philox;
                 int r;
 
-                philox_init(&philox, seed, epoch, sample, (uint16_t)(i + 1)); /* `decode` is number 0, written or not */
+                dlp_philox_init(&philox, seed, epoch, sample,
+                                (uint16_t)(i + 1)); /* `decode` is number 0, written or not */
                 r = step->type->plan(step->values, &philox, &planner, why);
                 if (r < 0)
                         return r;

@@ -40,7 +40,7 @@ struct step_type {
         struct argument arguments[ARGUMENTS_MAX + 1]; /* positional ones in this sequence */
 
         /* Draws, and tells the planner. */
-        int (*plan)(const struct value *values, struct philox *philox, struct planner *planner, struct why *why);
+        int (*plan)(const struct value *values, struct dlp_philox *philox, struct planner *planner, struct why *why);
 
         /* The size behind the step, given the one before; 0 x 0 is "depends on the picture". */
         void (*output)(const struct value *values, uint32_t *height, uint32_t *width);

@@ -9,7 +9,7 @@ static uint32_t larger(uint32_t a, uint32_t b) {
         return a > b ? a : b;
 }
 
-static int plan(const struct value *values, struct philox *philox, struct planner *planner, struct why *why) {
+static int plan(const struct value *values, struct dlp_philox *philox, struct planner *planner, struct why *why) {
         struct box box = { .width = values[SIZE].width, .height = values[SIZE].height };
         uint32_t width = planner_width(planner), height = planner_height(planner);
 

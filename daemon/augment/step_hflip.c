@@ -5,9 +5,10 @@ enum {
         PROBABILITY
 };
 
-static int plan(const struct value *values, struct philox *philox, struct planner *planner, struct why *why) {
+static int plan(const struct value *values, struct dlp_philox *philox, struct planner *planner, struct why *why) {
         (void)why;
-        if (philox_f32(philox) < (float)values[PROBABILITY].number) /* drawn for 0 and 1, too, as torchvision does */
+        if (dlp_philox_f32(philox) <
+            (float)values[PROBABILITY].number) /* drawn for 0 and 1, too, as torchvision does */
                 planner_flip(planner);
         return 0;
 }

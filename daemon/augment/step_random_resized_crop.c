@@ -8,7 +8,7 @@ enum {
         INTERPOLATION
 };
 
-static int plan(const struct value *values, struct philox *philox, struct planner *planner, struct why *why) {
+static int plan(const struct value *values, struct dlp_philox *philox, struct planner *planner, struct why *why) {
         struct box box;
 
         crop_random_resized(philox, planner_width(planner), planner_height(planner), values[SCALE].range,

@@ -6,7 +6,7 @@ enum {
         INTERPOLATION
 };
 
-static int plan(const struct value *values, struct philox *philox, struct planner *planner, struct why *why) {
+static int plan(const struct value *values, struct dlp_philox *philox, struct planner *planner, struct why *why) {
         uint64_t width = values[SIZE].width, height = values[SIZE].height;
 
         (void)philox; /* draws nothing */

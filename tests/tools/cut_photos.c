@@ -7,10 +7,10 @@
  * files would be far too small. Most photos are 4:2:0, some 4:4:4, grey, progressive or upright, as in real sets.
  * Everything is drawn from a counter: the same call gives the same files, whatever the number of threads. The folder
  * appears under its name when it is whole. */
-#include "daemon/augment/philox.h"
 #include "daemon/augment/resize.h"
 #include "daemon/base/cleanup.h"
 #include "daemon/decode/decode.h"
+#include "proto/philox.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -130,23 +130,23 @@ static void draw_photo(const struct cutter *cutter, unsigned idx, struct photo *
         const struct source *source = &cutter->sources[idx_source];
         uint32_t n_strip = source->width / n_strips, strip = idx_strip * n_strip;
         struct photo photo = { .idx = idx, .idx_class = idx_class, .source = source };
-        struct philox philox;
+        struct dlp_philox philox;
         uint32_t short_side;
         double scale, scale_max;
 
-        philox_init(&philox, 2004, 0, idx, 0);
-        short_side = short_sides[philox_below(&philox, 4)];
+        dlp_philox_init(&philox, 2004, 0, idx, 0);
+        short_side = short_sides[dlp_philox_below(&philox, 4)];
         photo.width = LONG_SIDE;
         photo.height = short_side;
-        if (philox_below(&philox, 5) == 0) { /* upright */
+        if (dlp_philox_below(&philox, 5) == 0) { /* upright */
                 photo.width = short_side;
                 photo.height = LONG_SIDE;
         }
-        photo.flip = philox_below(&philox, 2);
-        photo.full_colour = philox_below(&philox, 10) == 0;
-        photo.progressive = philox_below(&philox, 16) == 0;
-        photo.grey = philox_below(&philox, 25) == 0;
-        photo.quality = 90 + (int)philox_below(&philox, 7);
+        photo.flip = dlp_philox_below(&philox, 2);
+        photo.full_colour = dlp_philox_below(&philox, 10) == 0;
+        photo.progressive = dlp_philox_below(&philox, 16) == 0;
+        photo.grey = dlp_philox_below(&philox, 25) == 0;
+        photo.quality = 90 + (int)dlp_philox_below(&philox, 7);
 
         if (n_strip < photo.width) { /* many classes for a narrow source: strips overlap */
                 n_strip = photo.width;
@@ -157,11 +157,11 @@ static void draw_photo(const struct cutter *cutter, unsigned idx, struct photo *
                 scale_max = (double)source->height / photo.height;
         if (scale_max > SCALE_MAX)
                 scale_max = SCALE_MAX;
-        scale = 1 + (scale_max - 1) * philox_f64(&philox);
+        scale = 1 + (scale_max - 1) * dlp_philox_f64(&philox);
         photo.crop.width = (uint32_t)(photo.width * scale);
         photo.crop.height = (uint32_t)(photo.height * scale);
-        photo.crop.x = strip + philox_below(&philox, n_strip - photo.crop.width + 1);
-        photo.crop.y = philox_below(&philox, source->height - photo.crop.height + 1);
+        photo.crop.x = strip + dlp_philox_below(&philox, n_strip - photo.crop.width + 1);
+        photo.crop.y = dlp_philox_below(&philox, source->height - photo.crop.height + 1);
         *ret_photo = photo;
 }
 
@@ -230,15 +230,15 @@ static uint8_t clip(int value) {
 /* Adds noise to the brightness of each pixel: triangular, up to 15 * strength / 16 either way. */
 static void grain(const struct photo *photo, const uint8_t *pixels, int strength, uint8_t *out) {
         size_t n_pixels = (size_t)photo->width * photo->height;
-        struct philox philox;
+        struct dlp_philox philox;
         uint32_t word = 0;
 
-        philox_init(&philox, 2004, 0, photo->idx, 1);
+        dlp_philox_init(&philox, 2004, 0, photo->idx, 1);
         for (size_t i = 0; i < n_pixels; i++, word >>= 8) {
                 int noise;
 
                 if (i % 4 == 0)
-                        word = philox_u32(&philox);
+                        word = dlp_philox_u32(&philox);
                 noise = ((int)(word & 15) + (int)(word >> 4 & 15) - 15) * strength / 16;
                 for (unsigned c = 0; c < PIXEL_BYTES; c++)
                         out[i * PIXEL_BYTES + c] = clip(pixels[i * PIXEL_BYTES + c] + noise);

@@ -1,6 +1,6 @@
 /* unit/test_philox.c: a sample's random numbers are those of the definition, and nobody else's. */
 #include "daemon/augment/crop.h"
-#include "daemon/augment/philox.h"
+#include "proto/philox.h"
 #include "tests/support/vectors.h"
 
 #include <check.h>
@@ -20,11 +20,11 @@ static struct range read_range(const cJSON *line, const char *key) {
         return (struct range){ cJSON_GetArrayItem(array, 0)->valuedouble, cJSON_GetArrayItem(array, 1)->valuedouble };
 }
 
-static struct philox stream_of(const struct vectors *vectors) {
-        struct philox philox;
+static struct dlp_philox stream_of(const struct vectors *vectors) {
+        struct dlp_philox philox;
 
-        philox_init(&philox, vector_u64(vectors->text, "seed"), (uint32_t)vector_u64(vectors->text, "epoch"),
-                    vector_u64(vectors->text, "index"), (uint16_t)vector_int(vectors->line, "slot"));
+        dlp_philox_init(&philox, vector_u64(vectors->text, "seed"), (uint32_t)vector_u64(vectors->text, "epoch"),
+                        vector_u64(vectors->text, "index"), (uint16_t)vector_int(vectors->line, "slot"));
         return philox;
 }
 
@@ -41,7 +41,7 @@ START_TEST(blocks_equal_the_published_answers) {
                 read_words(vectors.line, "ctr", counter);
                 read_words(vectors.line, "key", key);
                 read_words(vectors.line, "out", want);
-                philox_block(counter, key, words);
+                dlp_philox_block(counter, key, words);
                 for (unsigned i = 0; i < 4; i++)
                         ck_assert_uint_eq(words[i], want[i]);
                 n++;
@@ -56,7 +56,7 @@ START_TEST(a_stream_depends_on_seed_epoch_sample_and_step) {
 
         vectors_open(&vectors, "own_definitions.jsonl");
         while (vectors_next(&vectors)) {
-                struct philox philox;
+                struct dlp_philox philox;
                 uint32_t want[9];
 
                 if (!vectors_kind(&vectors, "stream"))
@@ -64,7 +64,7 @@ START_TEST(a_stream_depends_on_seed_epoch_sample_and_step) {
                 philox = stream_of(&vectors);
                 read_words(vectors.line, "u32", want);
                 for (unsigned i = 0; i < 9; i++)
-                        ck_assert_uint_eq(philox_u32(&philox), want[i]);
+                        ck_assert_uint_eq(dlp_philox_u32(&philox), want[i]);
                 n++;
         }
         ck_assert_uint_ge(n, 3);
@@ -77,7 +77,7 @@ START_TEST(a_crop_is_drawn_as_the_definition_says) {
 
         vectors_open(&vectors, "own_definitions.jsonl");
         while (vectors_next(&vectors)) {
-                struct philox philox;
+                struct dlp_philox philox;
                 struct box box;
                 const cJSON *want;
 
@@ -99,19 +99,19 @@ START_TEST(a_crop_is_drawn_as_the_definition_says) {
 END_TEST
 
 START_TEST(floats_are_below_one_and_use_the_high_bits) {
-        struct philox a, b;
+        struct dlp_philox a, b;
 
-        philox_init(&a, 7, 1, 2, 3);
+        dlp_philox_init(&a, 7, 1, 2, 3);
         b = a;
         for (unsigned i = 0; i < 10000; i++) {
-                uint32_t word = philox_u32(&b);
-                float value = philox_f32(&a);
+                uint32_t word = dlp_philox_u32(&b);
+                float value = dlp_philox_f32(&a);
 
                 if (!(value >= 0 && value < 1 && value == (float)(word >> 8) / 16777216.0f))
                         ck_abort_msg("word 0x%08x gives %g", word, (double)value);
         }
         for (unsigned i = 0; i < 10000; i++) {
-                double value = philox_f64(&a);
+                double value = dlp_philox_f64(&a);
 
                 if (!(value >= 0 && value < 1))
                         ck_abort_msg("%g is not in [0, 1)", value);
@@ -121,11 +121,11 @@ END_TEST
 
 START_TEST(below_n_reaches_every_value_and_no_other) {
         unsigned seen[7] = {};
-        struct philox philox;
+        struct dlp_philox philox;
 
-        philox_init(&philox, 1, 0, 0, 0);
+        dlp_philox_init(&philox, 1, 0, 0, 0);
         for (unsigned i = 0; i < 7000; i++) {
-                uint32_t value = philox_below(&philox, 7);
+                uint32_t value = dlp_philox_below(&philox, 7);
 
                 if (value >= 7)
                         ck_abort_msg("%u is not below 7", value);
@@ -133,7 +133,7 @@ START_TEST(below_n_reaches_every_value_and_no_other) {
         }
         for (unsigned i = 0; i < 7; i++)
                 ck_assert_uint_gt(seen[i], 800); /* 1,000 expected, deviation 29 */
-        ck_assert_uint_eq(philox_below(&philox, 1), 0);
+        ck_assert_uint_eq(dlp_philox_below(&philox, 1), 0);
 }
 END_TEST
 
@@ -141,16 +141,16 @@ END_TEST
 START_TEST(a_random_crop_lies_within_the_picture) {
         static const struct range scales[] = { { 0.08, 1 }, { 0, 1 }, { 1, 1 }, { 50, 100 }, { 0, 1e-9 } };
         static const struct range ratios[] = { { 0.75, 4.0 / 3 }, { 0.001, 1000 }, { 1000, 1000 }, { 0.001, 0.001 } };
-        struct philox sizes;
+        struct dlp_philox sizes;
 
-        philox_init(&sizes, 99, 0, 0, 0);
+        dlp_philox_init(&sizes, 99, 0, 0, 0);
         for (unsigned i = 0; i < 20000; i++) {
-                uint32_t width = 1 + philox_below(&sizes, i % 3 ? 5000 : 5),
-                         height = 1 + philox_below(&sizes, i % 5 ? 5000 : 3);
-                struct philox philox;
+                uint32_t width = 1 + dlp_philox_below(&sizes, i % 3 ? 5000 : 5),
+                         height = 1 + dlp_philox_below(&sizes, i % 5 ? 5000 : 3);
+                struct dlp_philox philox;
                 struct box box;
 
-                philox_init(&philox, i, 1, 2, 3);
+                dlp_philox_init(&philox, i, 1, 2, 3);
                 crop_random_resized(&philox, width, height, scales[i % 5], ratios[i % 4], &box);
                 if (box.width < 1 || box.width > width || box.x > width - box.width || box.height < 1 ||
                     box.height > height || box.y > height - box.height)

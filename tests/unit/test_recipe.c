@@ -1,7 +1,7 @@
 /* unit/test_recipe.c: what a pipeline's text may say, what it is told where it is wrong, and what it does to pixels. */
 #include "daemon/augment/crop.h"
-#include "daemon/augment/philox.h"
 #include "daemon/augment/recipe.h"
+#include "proto/philox.h"
 #include "tests/support/vectors.h"
 
 #include <check.h>
@@ -230,7 +230,7 @@ START_TEST(a_step_draws_from_the_stream_of_its_place) {
         static const char *const texts[] = { "random_resized_crop(224) hflip",
                                              "decode random_resized_crop(224) hflip(0.5)" };
         struct geometry geometry;
-        struct philox philox;
+        struct dlp_philox philox;
         struct box box;
 
         for (uint64_t sample = 0; sample < 300; sample++)
@@ -238,12 +238,12 @@ START_TEST(a_step_draws_from_the_stream_of_its_place) {
                         struct recipe *recipe = parse(texts[i]);
 
                         ck_assert_int_eq(recipe_plan(recipe, 500, 375, 42, 3, sample, &geometry, NULL), 0);
-                        philox_init(&philox, 42, 3, sample, 1);
+                        dlp_philox_init(&philox, 42, 3, sample, 1);
                         crop_random_resized(&philox, 500, 375, (struct range){ 0.08, 1 },
                                             (struct range){ 0.75, 4.0 / 3 }, &box);
                         ck_assert_mem_eq(&geometry.source, &box, sizeof(box));
-                        philox_init(&philox, 42, 3, sample, 2);
-                        ck_assert_int_eq(geometry.stages[geometry.n_stages - 1].flip, philox_f32(&philox) < 0.5f);
+                        dlp_philox_init(&philox, 42, 3, sample, 2);
+                        ck_assert_int_eq(geometry.stages[geometry.n_stages - 1].flip, dlp_philox_f32(&philox) < 0.5f);
                         recipe_free(recipe);
                 }
 }
@@ -318,14 +318,14 @@ static void check_stage(const struct stage *stage, uint32_t width, uint32_t heig
                 ck_abort_msg("pasted over the edge");
 }
 
-static void draw_text(struct philox *philox, char *text, size_t size) {
-        unsigned n_steps = 1 + philox_below(philox, 4);
+static void draw_text(struct dlp_philox *philox, char *text, size_t size) {
+        unsigned n_steps = 1 + dlp_philox_below(philox, 4);
         size_t n = 0;
 
         for (unsigned i = 0; i < n_steps; i++) {
-                uint32_t a = 1 + philox_below(philox, 300), b = 1 + philox_below(philox, 300);
+                uint32_t a = 1 + dlp_philox_below(philox, 300), b = 1 + dlp_philox_below(philox, 300);
 
-                switch (philox_below(philox, 5)) {
+                switch (dlp_philox_below(philox, 5)) {
                 case 0:
                         n += (size_t)snprintf(text + n, size - n, "random_resized_crop(%u:%u) ", a, b);
                         break;
@@ -345,12 +345,13 @@ static void draw_text(struct philox *philox, char *text, size_t size) {
 }
 
 START_TEST(every_box_of_a_plan_lies_where_it_must) {
-        struct philox philox;
+        struct dlp_philox philox;
         char text[256];
 
-        philox_init(&philox, 11, 0, 0, 0);
+        dlp_philox_init(&philox, 11, 0, 0, 0);
         for (unsigned n = 0; n < 20000; n++) {
-                uint32_t width = 1 + philox_below(&philox, n % 2 ? 5000 : 10), height = 1 + philox_below(&philox, 5000);
+                uint32_t width = 1 + dlp_philox_below(&philox, n % 2 ? 5000 : 10),
+                         height = 1 + dlp_philox_below(&philox, 5000);
                 uint32_t in_width = width, in_height = height;
                 struct geometry geometry;
                 struct recipe *recipe;
@@ -496,19 +497,19 @@ START_TEST(a_pipeline_equals_its_steps_one_by_one) {
                                              "center_crop(30)", "center_crop(60:25)",
                                              "hflip(1)",        "resize(64:64)" };
         struct workspace *workspace = new_workspace();
-        struct philox philox;
+        struct dlp_philox philox;
 
-        philox_init(&philox, 12, 0, 0, 0);
+        dlp_philox_init(&philox, 12, 0, 0, 0);
         for (unsigned n = 0; n < 1000; n++) {
-                uint32_t width = 1 + philox_below(&philox, 90), height = 1 + philox_below(&philox, 90);
+                uint32_t width = 1 + dlp_philox_below(&philox, 90), height = 1 + dlp_philox_below(&philox, 90);
                 uint8_t *whole = make_picture(width, height), *by_steps = make_picture(width, height);
                 struct geometry geometry = { .width = width, .height = height };
-                unsigned n_steps = 1 + philox_below(&philox, 5);
+                unsigned n_steps = 1 + dlp_philox_below(&philox, 5);
                 char text[256] = "";
                 uint8_t *out;
 
                 for (unsigned i = 0; i < n_steps; i++) {
-                        const char *step = steps[philox_below(&philox, 6)];
+                        const char *step = steps[dlp_philox_below(&philox, 6)];
 
                         strcat(strcat(text, step), " ");
                         out = apply(workspace, step, by_steps, geometry.width, geometry.height, &geometry);

@@ -1,8 +1,8 @@
 /* unit/test_resize.c: resampling gives Pillow's bits, in every form of the loops, for any window, mirrored or not.
  *
  * Vectors with a box are left out: Pillow's resize(box=) looks at pixels outside of the box, ours never does. */
-#include "daemon/augment/philox.h"
 #include "daemon/augment/resize.h"
+#include "proto/philox.h"
 #include "tests/support/vectors.h"
 
 #include <check.h>
@@ -188,29 +188,29 @@ struct case_of {
         struct resize_job job;
 };
 
-static uint32_t draw_length(struct philox *philox) {
+static uint32_t draw_length(struct dlp_philox *philox) {
         static const uint32_t limits[] = { 3, 12, 40, 200 };
 
-        return 1 + philox_below(philox, limits[philox_below(philox, 4)]);
+        return 1 + dlp_philox_below(philox, limits[dlp_philox_below(philox, 4)]);
 }
 
-static struct case_of draw_case(struct philox *philox) {
+static struct case_of draw_case(struct dlp_philox *philox) {
         struct case_of c = { .source_width = draw_length(philox), .source_height = draw_length(philox) };
-        size_t gap = philox_below(philox, 3) * 7, n_bytes;
+        size_t gap = dlp_philox_below(philox, 3) * 7, n_bytes;
 
         c.source_stride = c.source_width * 3 + gap;
         n_bytes = c.source_stride * (c.source_height - 1) + c.source_width * 3; /* ends with the last pixel */
         c.source = malloc(n_bytes);
         for (size_t i = 0; i < n_bytes; i++)
                 c.source[i] = (uint8_t)(i * 37 + i / 11 + (i * i >> 7)); /* any reordering shows */
-        c.job.width = philox_below(philox, 5) ? draw_length(philox) : c.source_width;
-        c.job.height = philox_below(philox, 5) ? draw_length(philox) : c.source_height;
-        c.job.filter = philox_below(philox, N_RESIZE_FILTERS);
-        c.job.window.width = 1 + philox_below(philox, c.job.width);
-        c.job.window.height = 1 + philox_below(philox, c.job.height);
-        c.job.window.x = philox_below(philox, c.job.width - c.job.window.width + 1);
-        c.job.window.y = philox_below(philox, c.job.height - c.job.window.height + 1);
-        c.job.flip = philox_below(philox, 2);
+        c.job.width = dlp_philox_below(philox, 5) ? draw_length(philox) : c.source_width;
+        c.job.height = dlp_philox_below(philox, 5) ? draw_length(philox) : c.source_height;
+        c.job.filter = dlp_philox_below(philox, N_RESIZE_FILTERS);
+        c.job.window.width = 1 + dlp_philox_below(philox, c.job.width);
+        c.job.window.height = 1 + dlp_philox_below(philox, c.job.height);
+        c.job.window.x = dlp_philox_below(philox, c.job.width - c.job.window.width + 1);
+        c.job.window.y = dlp_philox_below(philox, c.job.height - c.job.window.height + 1);
+        c.job.flip = dlp_philox_below(philox, 2);
         return c;
 }
 
@@ -238,13 +238,13 @@ static uint8_t *run_guarded(struct resizer *resizer, const struct case_of *c, co
 
 START_TEST(a_window_is_a_part_of_the_whole_output_mirrored_or_not) {
         struct resizer *resizer;
-        struct philox philox;
+        struct dlp_philox philox;
 
         code_under_test = (enum resize_code)_i;
         resizer = new_resizer();
         if (!resizer)
                 return;
-        philox_init(&philox, 3, 0, 0, 0);
+        dlp_philox_init(&philox, 3, 0, 0, 0);
         for (unsigned n = 0; n < 1500; n++) {
                 struct case_of c = draw_case(&philox);
                 struct resize_job whole = c.job;
@@ -276,7 +276,7 @@ END_TEST
 
 START_TEST(avx2_equals_scalar_on_any_job) {
         struct resizer *scalar, *avx2;
-        struct philox philox;
+        struct dlp_philox philox;
 
         code_under_test = RESIZE_CODE_SCALAR;
         scalar = new_resizer();
@@ -286,7 +286,7 @@ START_TEST(avx2_equals_scalar_on_any_job) {
                 resizer_free(scalar);
                 return;
         }
-        philox_init(&philox, 4, 0, 0, 0);
+        dlp_philox_init(&philox, 4, 0, 0, 0);
         for (unsigned n = 0; n < 3000; n++) {
                 struct case_of c = draw_case(&philox);
                 size_t stride;
@@ -309,9 +309,9 @@ START_TEST(memory_stops_growing_once_the_sizes_have_been_seen) {
         code_under_test = RESIZE_CODE_BEST;
         resizer = new_resizer();
         for (unsigned round = 0; round < 3; round++) {
-                struct philox philox;
+                struct dlp_philox philox;
 
-                philox_init(&philox, 5, 0, 0, 0); /* the same jobs each round */
+                dlp_philox_init(&philox, 5, 0, 0, 0); /* the same jobs each round */
                 for (unsigned n = 0; n < 300; n++) {
                         struct case_of c = draw_case(&philox);
                         size_t stride;

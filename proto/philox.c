@@ -1,4 +1,4 @@
-#include "daemon/augment/philox.h"
+#include "proto/philox.h"
 
 /* Multipliers and key increments of the paper. */
 #define MULTIPLIER_0 0xd2511f53u
@@ -7,7 +7,7 @@
 #define WEYL_1       0xbb67ae85u
 #define N_ROUNDS     10u
 
-void philox_block(const uint32_t counter[4], const uint32_t key[2], uint32_t ret_words[4]) {
+void dlp_philox_block(const uint32_t counter[4], const uint32_t key[2], uint32_t ret_words[4]) {
         uint32_t a = counter[0], b = counter[1], c = counter[2], d = counter[3];
         uint32_t key_0 = key[0], key_1 = key[1];
 
@@ -28,33 +28,33 @@ void philox_block(const uint32_t counter[4], const uint32_t key[2], uint32_t ret
         ret_words[3] = d;
 }
 
-void philox_init(struct philox *philox, uint64_t seed, uint32_t epoch, uint64_t sample, uint16_t step) {
-        *philox = (struct philox){
+void dlp_philox_init(struct dlp_philox *philox, uint64_t seed, uint32_t epoch, uint64_t sample, uint16_t step) {
+        *philox = (struct dlp_philox){
                 .key = { (uint32_t)seed, (uint32_t)(seed >> 32) },
                 .counter = { (uint32_t)step << 16, epoch, (uint32_t)sample, (uint32_t)(sample >> 32) },
         };
 }
 
-uint32_t philox_u32(struct philox *philox) {
+uint32_t dlp_philox_u32(struct dlp_philox *philox) {
         if (philox->n_left == 0) {
-                philox_block(philox->counter, philox->key, philox->words);
+                dlp_philox_block(philox->counter, philox->key, philox->words);
                 philox->counter[0]++; /* 65,536 blocks a step; the most that a step draws is 12 */
                 philox->n_left = 4;
         }
         return philox->words[4 - philox->n_left--];
 }
 
-float philox_f32(struct philox *philox) {
-        return (float)(philox_u32(philox) >> 8) * 0x1p-24f;
+float dlp_philox_f32(struct dlp_philox *philox) {
+        return (float)(dlp_philox_u32(philox) >> 8) * 0x1p-24f;
 }
 
-double philox_f64(struct philox *philox) {
-        uint64_t high = philox_u32(philox);
-        uint64_t bits = high << 32 | philox_u32(philox);
+double dlp_philox_f64(struct dlp_philox *philox) {
+        uint64_t high = dlp_philox_u32(philox);
+        uint64_t bits = high << 32 | dlp_philox_u32(philox);
 
         return (double)(bits >> 11) * 0x1p-53;
 }
 
-uint32_t philox_below(struct philox *philox, uint32_t n) {
-        return (uint32_t)((uint64_t)philox_u32(philox) * n >> 32);
+uint32_t dlp_philox_below(struct dlp_philox *philox, uint32_t n) {
+        return (uint32_t)((uint64_t)dlp_philox_u32(philox) * n >> 32);
 }

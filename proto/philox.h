@@ -1,4 +1,4 @@
-/* augment/philox.h: random numbers that belong to a sample.
+/* proto/philox.h: random numbers that belong to a sample.
  *
  * Philox4x32-10 (Salmon, Moraes, Dror, Shaw: "Parallel random numbers: as easy as 1, 2, 3", 2011) turns a counter into
  * four random words. The counter holds epoch, sample and step of the pipeline, the key is the seed: so what a sample's
@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 /* A stream of words for one (seed, epoch, sample, step). Lives on the stack. */
-struct philox {
+struct dlp_philox {
         uint32_t key[2];     /* seed, low word first */
         uint32_t counter[4]; /* step << 16 | block, epoch, sample low, sample high */
         uint32_t words[4];   /* of the current block */
@@ -17,18 +17,18 @@ struct philox {
 };
 
 /* Four random words for a counter and a key. */
-void philox_block(const uint32_t counter[4], const uint32_t key[2], uint32_t ret_words[4]);
+void dlp_philox_block(const uint32_t counter[4], const uint32_t key[2], uint32_t ret_words[4]);
 
 /* `step` numbers the step within the pipeline; 0xffff is taken (the permutation of the order "tdperm"). */
-void philox_init(struct philox *philox, uint64_t seed, uint32_t epoch, uint64_t sample, uint16_t step);
+void dlp_philox_init(struct dlp_philox *philox, uint64_t seed, uint32_t epoch, uint64_t sample, uint16_t step);
 
-uint32_t philox_u32(struct philox *philox);
+uint32_t dlp_philox_u32(struct dlp_philox *philox);
 
 /* Uniform in [0, 1): 24 bits of one word. */
-float philox_f32(struct philox *philox);
+float dlp_philox_f32(struct dlp_philox *philox);
 
 /* Uniform in [0, 1): 53 bits of two words, the first one the higher. */
-double philox_f64(struct philox *philox);
+double dlp_philox_f64(struct dlp_philox *philox);
 
 /* Uniform below n (1 <= n), one word. The bias is below n / 2^32. */
-uint32_t philox_below(struct philox *philox, uint32_t n);
+uint32_t dlp_philox_below(struct dlp_philox *philox, uint32_t n);
