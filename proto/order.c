@@ -6,6 +6,27 @@
 #include <errno.h>
 #include <string.h>
 
+/* ---- kind ---------------------------------------------------------------------------------------------------- */
+
+static const char *const KINDS[] = {
+        [DLP_ORDER_TORCH] = "torch",
+        [DLP_ORDER_TDPERM] = "tdperm",
+};
+#define N_KINDS (sizeof(KINDS) / sizeof(KINDS[0]))
+
+const char *dlp_order_kind_name(enum dlp_order_kind kind) {
+        return (unsigned)kind < N_KINDS ? KINDS[kind] : NULL;
+}
+
+int dlp_order_kind_from_name(const char *name, enum dlp_order_kind *ret_kind) {
+        for (size_t i = 0; i < N_KINDS; i++)
+                if (strcmp(name, KINDS[i]) == 0) {
+                        *ret_kind = (enum dlp_order_kind)i;
+                        return 0;
+                }
+        return -EINVAL;
+}
+
 /* ---- partition ----------------------------------------------------------------------------------------------- */
 
 static const char *const PARTITIONS[] = {

@@ -3,7 +3,7 @@
  * An order is a pure function of (seed, epoch, position). The positions of an epoch are global: rank r of W takes r,
  * r + W, r + 2W, ...; the sample at position p is order[p mod n]. With order = torch.randperm(n) seeded with
  * seed + epoch that is exactly torch's DistributedSampler: the repetition by which it evens out the ranks is the
- * modulo. Without shuffling, order[i] = i.
+ * modulo. The order "tdperm" (proto/tdperm.h) is ours and needs no table. Without shuffling, order[i] = i.
  *
  * It lies on the lowest floor because three programs must agree on it: the daemon that fills the batches, `dlctl order`
  * that prints them without a daemon, and the client that counts them and goes on after a resume.
@@ -11,7 +11,7 @@
  * All of it is defined for n = 0, and free of overflow for n <= DLP_SAMPLES_MAX and world <= DLP_WORLD_MAX.
  * libc only, no allocation, no locks; a struct dlp_shuffle belongs to one thread.
  *
- * To come: the tdperm order (no table), the weighted sampler. */
+ * To come: the weighted sampler. */
 #pragma once
 
 #include <stdbool.h>
@@ -19,6 +19,20 @@
 #include <stdint.h>
 
 #include "proto/torch_random.h"
+
+/* ---- which order -------------------------------------------------------------------------------------------- */
+
+/* How an epoch is shuffled. The values travel in messages and tokens. */
+enum dlp_order_kind {
+        DLP_ORDER_TORCH = 0,  /* torch.randperm: a table, made from its beginning */
+        DLP_ORDER_TDPERM = 1, /* computed element by element */
+};
+
+/* "torch", "tdperm"; NULL for a value that is none of them. Static text. */
+const char *dlp_order_kind_name(enum dlp_order_kind kind);
+
+/* The other way round. Returns 0 or -EINVAL. */
+int dlp_order_kind_from_name(const char *name, enum dlp_order_kind *ret_kind);
 
 /* ---- how the samples are dealt to the ranks ------------------------------------------------------------------ */
 
@@ -43,8 +57,8 @@ uint64_t dlp_order_rank_samples(uint64_t n, uint32_t world, uint32_t rank, enum 
 uint64_t dlp_order_rank_batches(uint64_t samples, uint32_t batch, bool drop_last);
 
 /* Global position of a rank's sample number `step_in_rank` (0-based, not above DLP_SAMPLES_MAX), counted from where the
- * epoch begins: from its start, or from the position at which it is resumed. That is all there is to a resume at another
- * world size or batch size: the ranks deal out anew what is left. */
+ * epoch begins: from its start, or from the position at which it is resumed. That is all there is to a resume at
+ * another world size or batch size: the ranks deal out anew what is left. */
 uint64_t dlp_order_position(uint64_t step_in_rank, uint32_t world, uint32_t rank);
 
 /* ---- randperm, in steps -------------------------------------------------------------------------------------- */

@@ -1,0 +1,80 @@
+#include "proto/tdperm.h"
+
+#include "proto/philox.h"
+
+#define STEP_OF_ORDER 0xffffu /* where a sample's step stands in the counter of its draws: taken by the order */
+#define BITS_MIN      8u      /* halves of four bits at least, or the rounds have too little to mix */
+
+/* Multipliers of the round function. */
+#define MULTIPLIER_1 0x9e3779b97f4a7c15ull
+#define MULTIPLIER_2 0xd6e8feb86659fd93ull
+
+static uint64_t round_of(uint64_t half, uint64_t key, uint32_t n_bits) {
+        uint64_t mixed = (half ^ key) * MULTIPLIER_1;
+
+        mixed ^= mixed >> 32;
+        mixed *= MULTIPLIER_2;
+        mixed ^= mixed >> 32;
+        mixed *= MULTIPLIER_2;
+        return mixed >> (64 - n_bits);
+}
+
+static uint64_t forth(const struct dlp_tdperm *tdperm, uint64_t value) {
+        uint64_t high = value >> tdperm->low_bits, low = value & ((1ull << tdperm->low_bits) - 1);
+
+        for (unsigned i = 0; i < DLP_TDPERM_ROUNDS; i += 2) {
+                high ^= round_of(low, tdperm->keys[i], tdperm->high_bits);
+                low ^= round_of(high, tdperm->keys[i + 1], tdperm->low_bits);
+        }
+        return high << tdperm->low_bits | low;
+}
+
+static uint64_t back(const struct dlp_tdperm *tdperm, uint64_t value) {
+        uint64_t high = value >> tdperm->low_bits, low = value & ((1ull << tdperm->low_bits) - 1);
+
+        for (unsigned i = DLP_TDPERM_ROUNDS; i > 0; i -= 2) {
+                low ^= round_of(high, tdperm->keys[i - 1], tdperm->low_bits);
+                high ^= round_of(low, tdperm->keys[i - 2], tdperm->high_bits);
+        }
+        return high << tdperm->low_bits | low;
+}
+
+static uint32_t bits_for(uint64_t n) {
+        uint32_t n_bits = BITS_MIN;
+
+        while (1ull << n_bits < n)
+                n_bits++;
+        return n_bits;
+}
+
+void dlp_tdperm_init(struct dlp_tdperm *tdperm, uint64_t seed, uint64_t epoch, uint64_t n) {
+        uint32_t n_bits = bits_for(n);
+        struct dlp_philox philox;
+
+        *tdperm = (struct dlp_tdperm){ .n = n, .high_bits = n_bits / 2, .low_bits = n_bits - n_bits / 2 };
+        dlp_philox_init(&philox, seed, (uint32_t)epoch, 0, STEP_OF_ORDER);
+        for (unsigned i = 0; i < DLP_TDPERM_ROUNDS; i++) {
+                uint64_t low = dlp_philox_u32(&philox);
+
+                tdperm->keys[i] = (uint64_t)dlp_philox_u32(&philox) << 32 | low;
+        }
+        tdperm->flip = n >= 2 ? dlp_philox_u32(&philox) & 1 : 0;
+}
+
+uint64_t dlp_tdperm_at(const struct dlp_tdperm *tdperm, uint64_t position) {
+        uint64_t index = position;
+
+        do
+                index = forth(tdperm, index);
+        while (index >= tdperm->n);
+        return index < 2 ? index ^ tdperm->flip : index;
+}
+
+uint64_t dlp_tdperm_find(const struct dlp_tdperm *tdperm, uint64_t index) {
+        uint64_t position = index < 2 ? index ^ tdperm->flip : index;
+
+        do
+                position = back(tdperm, position);
+        while (position >= tdperm->n);
+        return position;
+}
