@@ -18,6 +18,7 @@
 #include "daemon/base/queue.h"
 #include "daemon/base/thread.h"
 #include "proto/limits.h"
+#include "proto/tdperm.h"
 
 #define CHUNK_STEPS_MIN 4096u  /* a fraction of a millisecond: a first batch comes soon */
 #define CHUNK_STEPS_MAX 65536u /* a few milliseconds: how long a stop, or another table, may have to wait */
@@ -28,12 +29,11 @@ struct order_table {
         uint32_t n_refs;                /* mutex */
         bool is_worked_on;              /* mutex; the thread has it in hand */
 
-        uint64_t n;
-        uint32_t seed; /* dlp_order_seed(): all that torch uses of seed and epoch */
-        bool shuffle;
-        enum dlp_torch_compat compat;
+        struct order_spec spec;
+        uint64_t n;               /* of spec */
+        struct dlp_tdperm tdperm; /* if the order is that one */
 
-        void *memory; /* NULL: sequential, or nothing to shuffle */
+        void *memory; /* NULL: computed, sequential, or nothing to shuffle */
         uint64_t n_bytes;
         _Atomic uint64_t n_final; /* published after the elements; sequentially consistent with is_wanted */
         atomic_bool is_wanted;    /* somebody was told ORDER_NOT_YET */
@@ -52,6 +52,14 @@ struct order_tables {
         uint64_t n_bytes;               /* mutex */
         TAILQ_HEAD(, order_table) list; /* mutex; oldest first */
 };
+
+static bool is_computed(const struct order_spec *spec) {
+        return spec->shuffle && spec->kind == DLP_ORDER_TDPERM && spec->n > 0;
+}
+
+static bool needs_memory(const struct order_spec *spec) {
+        return spec->shuffle && spec->kind == DLP_ORDER_TORCH && spec->n > 0;
+}
 
 static bool is_done(const struct order_table *table) {
         return atomic_load(&table->n_final) == table->n;
@@ -211,36 +219,45 @@ static int table_new(struct order_tables *tables, const struct order_spec *spec,
                 return why_set(why, -ENOMEM, "no memory for an order");
         table->tables = tables;
         table->n_refs = 1;
+        table->spec = *spec;
         table->n = spec->n;
-        table->shuffle = spec->shuffle;
-        table->compat = spec->compat;
-        table->seed = dlp_order_seed(spec->seed, spec->epoch);
         table->chunk_steps = CHUNK_STEPS_MIN;
 
-        if (!spec->shuffle || spec->n == 0)
-                atomic_init(&table->n_final, spec->n);
-        else {
+        if (needs_memory(spec)) {
                 r = take_memory(table, why);
                 if (r < 0)
                         return r;
-                dlp_torch_seed(&table->random, table->seed);
-                dlp_shuffle_init(&table->shuffling, &table->random, table->memory, table->n, table->compat);
+                dlp_torch_seed(&table->random, dlp_order_seed(spec->seed, spec->epoch));
+                dlp_shuffle_init(&table->shuffling, &table->random, table->memory, table->n, spec->compat);
+        } else {
+                if (is_computed(spec))
+                        dlp_tdperm_init(&table->tdperm, spec->seed, spec->epoch, spec->n);
+                atomic_init(&table->n_final, spec->n);
         }
         *ret_table = TAKE_PTR(table);
         return 0;
 }
 
+/* Do both give the same sequence? Of seed and epoch torch uses dlp_order_seed() alone. */
+static bool is_same_order(const struct order_spec *a, const struct order_spec *b) {
+        if (a->n != b->n || a->shuffle != b->shuffle)
+                return false;
+        if (!a->shuffle)
+                return true;
+        if (a->kind != b->kind)
+                return false;
+        if (a->kind == DLP_ORDER_TDPERM)
+                return a->seed == b->seed && a->epoch == b->epoch;
+        return dlp_order_seed(a->seed, a->epoch) == dlp_order_seed(b->seed, b->epoch) && a->compat == b->compat;
+}
+
 /* With the mutex. */
 static struct order_table *find(struct order_tables *tables, const struct order_spec *spec) {
-        uint32_t seed = dlp_order_seed(spec->seed, spec->epoch);
         struct order_table *table;
 
-        TAILQ_FOREACH(table, &tables->list, entry) {
-                if (table->n_refs == 0 || table->n != spec->n || table->shuffle != spec->shuffle)
-                        continue;
-                if (!spec->shuffle || (table->seed == seed && table->compat == spec->compat))
+        TAILQ_FOREACH(table, &tables->list, entry)
+                if (table->n_refs > 0 && is_same_order(&table->spec, spec))
                         return table;
-        }
         return NULL;
 }
 
@@ -325,7 +342,10 @@ int order_table_at(struct order_table *table, uint64_t position, uint64_t *ret_i
                 if (at >= atomic_load(&table->n_final)) /* once more: see make_chunk() */
                         return ORDER_NOT_YET;
         }
-        *ret_index = table->memory ? dlp_shuffle_element(table->memory, table->n, at) : at;
+        if (table->memory)
+                *ret_index = dlp_shuffle_element(table->memory, table->n, at);
+        else
+                *ret_index = is_computed(&table->spec) ? dlp_tdperm_at(&table->tdperm, at) : at;
         return 0;
 }
 

@@ -1,9 +1,10 @@
 /* data/order_table.h: the order of an epoch, made once on a node for all ranks and jobs that want it.
  *
- * A table is torch.randperm(n) of one seed. Who asks for an order gets the table that is there, or a new one that a
- * background thread makes, a chunk at a time: its first elements can be used while the last ones are not yet made, so
- * no batch waits for a whole shuffle. Asking for the next epoch early is how it gets ready in time. Where torch itself
- * must shuffle to the end (DLP_SHUFFLE_WIDE_FROM), nothing is to be had before that. A sequential order needs no table.
+ * A table of the order "torch" is torch.randperm(n) of one seed. Who asks for an order gets the table that is there, or
+ * a new one that a background thread makes, a chunk at a time: its first elements can be used while the last ones are
+ * not yet made, so no batch waits for a whole shuffle. Asking for the next epoch early is how it gets ready in time.
+ * Where torch itself must shuffle to the end (DLP_SHUFFLE_WIDE_FROM), nothing is to be had before that. The order
+ * "tdperm" and a sequential one are computed: they take no memory and are there at once.
  *
  * Tables are counted; the last put frees the memory at once (or, if the thread is at work on it, a few milliseconds
  * later). The memory is asked for through the owner's callbacks, since this floor does not know of budgets.
@@ -42,7 +43,8 @@ struct order_spec {
         uint64_t seed;
         uint64_t epoch;
         bool shuffle;
-        enum dlp_torch_compat compat; /* 0: the newest torch */
+        enum dlp_order_kind kind;     /* of the shuffling */
+        enum dlp_torch_compat compat; /* DLP_ORDER_TORCH; 0: the newest torch */
 };
 
 /* Starts the background thread. Returns 0 or an errno. */
@@ -63,7 +65,7 @@ struct order_table *order_table_ref(struct order_table *table);
 void order_table_put(struct order_table *table);
 
 /* The sample at a global position (any: it is taken modulo n). Returns 0; ORDER_NOT_YET; -ERANGE if n = 0. Lock-free;
- * about ten nanoseconds when the element is there and in the cache. */
+ * about ten nanoseconds when the element is there and in the cache, some tens if it is computed. */
 int order_table_at(struct order_table *table, uint64_t position, uint64_t *ret_index);
 
 /* Elements that can be used now; n when it is done. */

@@ -12,6 +12,7 @@
 
 #include "daemon/base/clock.h"
 #include "proto/limits.h"
+#include "proto/tdperm.h"
 
 /* An owner: a budget, and somebody who waits to be told that there is more. */
 struct owner {
@@ -179,14 +180,55 @@ START_TEST(a_sequential_order_takes_no_memory) {
 }
 END_TEST
 
+START_TEST(a_computed_order_is_there_at_once_and_takes_no_memory) {
+        struct order_spec spec = { .n = 1000003, .seed = 40, .epoch = 2, .shuffle = true, .kind = DLP_ORDER_TDPERM };
+        struct order_table *table, *other;
+        struct dlp_tdperm tdperm;
+        struct owner owner;
+        struct order_tables *tables = start(&owner);
+        uint64_t idx;
+
+        dlp_tdperm_init(&tdperm, 40, 2, spec.n);
+        ck_assert_int_eq(order_table_get(tables, &spec, &table, NULL), 0);
+        ck_assert_uint_eq(order_table_n_final(table), spec.n);
+        for (uint64_t k = 0; k < spec.n; k += 997) {
+                ck_assert_int_eq(order_table_at(table, k + 2 * spec.n, &idx), 0);
+                ck_assert_uint_eq(idx, dlp_tdperm_at(&tdperm, k));
+        }
+        for (int i = 0; i < 4; i++) {
+                struct order_spec another = spec;
+
+                another.seed += i == 1; /* 41 + 1 is not 40 + 2 here */
+                another.epoch -= i == 1;
+                another.shuffle = i != 2;
+                another.kind = i == 3 ? DLP_ORDER_TORCH : DLP_ORDER_TDPERM;
+                ck_assert_uint_eq(atomic_load(&owner.n_reserved), 0);
+                ck_assert_int_eq(order_table_get(tables, &another, &other, NULL), 0);
+                ck_assert((other == table) == (i == 0));
+                order_table_put(other);
+        }
+        order_table_put(table);
+
+        spec.n = DLP_SAMPLES_MAX;
+        ck_assert_int_eq(order_table_get(tables, &spec, &table, NULL), 0);
+        ck_assert_int_eq(order_table_at(table, DLP_SAMPLES_MAX / 2, &idx), 0);
+        ck_assert_uint_lt(idx, DLP_SAMPLES_MAX);
+        ck_assert_uint_eq(order_tables_bytes(tables), 0);
+        order_table_put(table);
+        stop(&owner, tables);
+}
+END_TEST
+
 START_TEST(an_order_of_nothing_has_no_position) {
         struct order_table *table;
         struct owner owner;
         struct order_tables *tables = start(&owner);
         uint64_t idx = 77;
 
-        for (int shuffle = 0; shuffle < 2; shuffle++) {
-                ck_assert_int_eq(order_table_get(tables, &(struct order_spec){ .shuffle = shuffle }, &table, NULL), 0);
+        for (int i = 0; i < 3; i++) {
+                struct order_spec spec = { .shuffle = i > 0, .kind = i == 2 ? DLP_ORDER_TDPERM : DLP_ORDER_TORCH };
+
+                ck_assert_int_eq(order_table_get(tables, &spec, &table, NULL), 0);
                 ck_assert_int_eq(order_table_at(table, 0, &idx), -ERANGE);
                 ck_assert_uint_eq(order_table_n_final(table), 0);
                 ck_assert_uint_eq(idx, 77);
@@ -382,6 +424,7 @@ int main(void) {
         tcase_add_test(tests, a_table_is_the_order_of_seed_plus_epoch);
         tcase_add_test(tests, who_asks_for_the_same_order_gets_the_same_table);
         tcase_add_test(tests, a_sequential_order_takes_no_memory);
+        tcase_add_test(tests, a_computed_order_is_there_at_once_and_takes_no_memory);
         tcase_add_test(tests, an_order_of_nothing_has_no_position);
         tcase_add_test(tests, the_first_elements_can_be_used_long_before_the_last);
         tcase_add_test(tests, a_table_that_is_waited_for_goes_before_one_made_ahead);
