@@ -637,17 +637,42 @@ def field(number, value):
     return varint(number << 3 | 2) + varint(len(data)) + data
 
 
+def fields_of(message):
+    """The other way round: field number -> list of values, in their sequence; no fixed-width fields."""
+    fields, place = collections.defaultdict(list), 0
+
+    def take_varint():
+        nonlocal place
+        value = shift = 0
+        while True:
+            byte = message[place]
+            place += 1
+            value |= (byte & 127) << shift
+            shift += 7
+            if byte < 128:
+                return value
+
+    while place < len(message):
+        tag = take_varint()
+        value = take_varint()
+        if tag & 7 == 2:
+            place, value = place + value, message[place:place + value]
+        fields[tag >> 3].append(value)
+    return fields
+
+
 def request(kind, body=b"", protocol=1, number=1):
-    """A Request of proto/dataloader.proto; kind: attach, seek, status, datasets, jobs."""
-    kinds = {"attach": 10, "seek": 11, "status": 12, "datasets": 13, "jobs": 14}
+    """A Request of proto/dataloader.proto; kind: attach, seek, status, datasets, jobs, errors, classes."""
+    kinds = {"attach": 10, "seek": 11, "status": 12, "datasets": 13, "jobs": 14, "errors": 15, "classes": 16}
     return field(1, protocol) + field(2, number) + field(3, "a test") + field(kinds[kind], body)
 
 
 def attach_body(dataset, job="hand", world=1, rank=0, batch=1, pipeline="raw", seed=0, shuffle=True, partition="pad",
-                order="torch", on_error="fail", pid=None):
+                order="torch", on_error="fail", pid=None, max_errors=None):
     return field(1, dataset) + field(2, job) + field(3, world) + field(4, rank) + field(5, batch) + \
         field(6, pipeline) + field(7, seed) + field(8, int(shuffle)) + field(9, partition) + field(11, order) + \
-        field(12, on_error) + field(16, os.getpid() if pid is None else pid)
+        field(12, on_error) + field(16, os.getpid() if pid is None else pid) + \
+        (b"" if max_errors is None else varint(19 << 3 | 1) + struct.pack("<d", max_errors))
 
 
 class HandClient:
