@@ -216,6 +216,7 @@ static int attach_prepare(struct attach *attach, const Dlp__Attach *wish, struct
         r = job_join(&server->jobs, wish->job, &terms, wish->rank, pid, &session->job, &session->member, why);
         if (r < 0)
                 return r;
+        session->member->process = session->process;
         attach->options.job = job_ref(session->job);
         attach->options.rank = wish->rank;
         attach->options.first_epoch = wish->first_epoch;

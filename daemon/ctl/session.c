@@ -133,6 +133,23 @@ static void on_readable(evutil_socket_t fd, short what, void *userdata) {
         }
 }
 
+/* A child that it forked may still hold the socket, but the rank was the process's. */
+static void on_process_end(evutil_socket_t fd, short what, void *userdata) {
+        session_close(userdata, NULL);
+}
+
+/* Without it the session lives as long as anybody has the socket. Once only: a pidfd stays readable, and a session that
+ * is attaching is closed later. */
+static void watch_process(struct session *session) {
+        session->process = process_of_peer(session->fd, session->peer.pid);
+        if (session->process.fd < 0)
+                return;
+        session->process_event = event_new(session->server->options.base, session->process.fd, EV_READ, on_process_end,
+                                           session);
+        if (session->process_event)
+                event_add(session->process_event, NULL);
+}
+
 int session_open(struct server *server, int fd) {
         struct session *session = calloc(1, sizeof(*session));
         socklen_t length = sizeof(session->peer);
@@ -160,6 +177,7 @@ int session_open(struct server *server, int fd) {
                 close(fd);
                 return -ENOMEM;
         }
+        watch_process(session);
         TAILQ_INSERT_TAIL(&server->sessions, session, entry);
         server->n_sessions++;
         return 0;
@@ -173,7 +191,7 @@ static void say_why(struct session *session, const char *reason) {
         log_warning("ctl", "connection closed: %s client=%s pid=%d user=%s", reason, session->client, session->peer.pid,
                     session->user);
         snprintf(text, sizeof(text), "the daemon closed the connection: %s", reason);
-        body.code = EPROTO;
+        body.code = session->server->draining ? ESHUTDOWN : EPROTO; /* comes back, or is the client's own fault */
         body.text = text;
         reply.error = &body;
         send_reply(session, &reply, NULL, 0);
@@ -197,6 +215,9 @@ void session_close(struct session *session, const char *reason) {
         if (session->member)
                 job_leave(session->job, session->member);
         event_free(session->event);
+        if (session->process_event)
+                event_free(session->process_event);
+        process_close(&session->process);
         shutdown(session->fd,
                  SHUT_RDWR); /* the stream's duplicate may live a moment longer; the client is to know now */
         close(session->fd);

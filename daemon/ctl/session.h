@@ -5,6 +5,7 @@
 #include <stdint.h>
 #include <sys/socket.h>
 
+#include "daemon/base/process.h"
 #include "daemon/base/queue.h"
 #include "daemon/ctl/server.h"
 #include "proto/frame.h"
@@ -21,6 +22,8 @@ struct session {
         int fd;
         struct event *event;
         struct ucred peer; /* as the kernel saw it at connect: pids mean nothing across pid namespaces */
+        struct process process;
+        struct event *process_event; /* it has ended; NULL without a pidfd */
         char user[64];
         char client[64]; /* what it calls itself */
         enum session_state state;

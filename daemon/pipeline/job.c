@@ -83,6 +83,50 @@ static int job_agree(const struct job *job, const struct job_terms *mine, struct
         return 0;
 }
 
+/* Who stands in the way is on its way out. Returns `error`, or -EAGAIN with a text of its own. */
+static int unless_ending(const struct job *job, const struct job_member *only, int error, struct why *why) {
+        const struct job_member *member, *last = NULL;
+
+        LIST_FOREACH(member, &job->members, entry) {
+                if (only && member != only)
+                        continue;
+                if (!process_is_ending(&member->process))
+                        return error;
+                last = member;
+        }
+        if (!last)
+                return error;
+        return why_set(why, -EAGAIN, "job: rank %u of job \"%s\" is still held by process %u, which is ending",
+                       last->rank, job->name, last->pid);
+}
+
+/* May this rank enter the job that is there? */
+static int job_admit(const struct job *job, const struct job_terms *terms, uint32_t rank, struct why *why) {
+        const struct job_member *member;
+        int r;
+
+        r = job_agree(job, terms, why);
+        if (r < 0)
+                return unless_ending(job, NULL, r, why);
+        if (atomic_load_explicit(&job->failed, memory_order_acquire)) {
+                r = why_set(why, -EBUSY, "job: job \"%s\" has failed and its last rank has not left yet: %.300s",
+                            job->name, job->failure.text);
+                return unless_ending(job, NULL, r, why);
+        }
+        LIST_FOREACH(member, &job->members, entry)
+                if (member->rank == rank) {
+                        r = why_set(why, -EADDRINUSE,
+                                    "rank: rank %u of job \"%s\" is attached already by process %u; end that process, "
+                                    "or give this run a job name of its own",
+                                    rank, job->name, member->pid);
+                        return unless_ending(job, member, r, why);
+                }
+        if (job->n_members >= DLP_LOCAL_RANKS_MAX)
+                return why_set(why, -EUSERS, "rank: job \"%s\" has %u ranks on this node already, which is the limit",
+                               job->name, DLP_LOCAL_RANKS_MAX);
+        return 0;
+}
+
 static struct job *job_new(const char *name, const struct job_terms *terms) {
         struct job *job = calloc(1, sizeof(*job));
 
@@ -101,23 +145,9 @@ int job_join(struct jobs *jobs, const char *name, const struct job_terms *terms,
         int r;
 
         if (job) {
-                r = job_agree(job, terms, why);
+                r = job_admit(job, terms, rank, why);
                 if (r < 0)
                         return r;
-                if (atomic_load_explicit(&job->failed, memory_order_acquire))
-                        return why_set(why, -EBUSY,
-                                       "job: job \"%s\" has failed and its last rank has not left yet: %.300s", name,
-                                       job->failure.text);
-                if (job->n_members >= DLP_LOCAL_RANKS_MAX)
-                        return why_set(why, -EUSERS,
-                                       "rank: job \"%s\" has %u ranks on this node already, which is the limit", name,
-                                       DLP_LOCAL_RANKS_MAX);
-                LIST_FOREACH(member, &job->members, entry)
-                        if (member->rank == rank)
-                                return why_set(why, -EADDRINUSE,
-                                               "rank: rank %u of job \"%s\" is attached already by process "
-                                               "%u; end that process, or give this run a job name of its own",
-                                               rank, name, member->pid);
         }
 
         member = calloc(1, sizeof(*member));
@@ -133,6 +163,7 @@ int job_join(struct jobs *jobs, const char *name, const struct job_terms *terms,
 
         member->rank = rank;
         member->pid = pid;
+        member->process = PROCESS_NONE;
         LIST_INSERT_HEAD(&job->members, member, entry);
         job->n_members++;
         *ret_job = job_ref(job);

@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "daemon/base/process.h"
 #include "daemon/base/queue.h"
 #include "daemon/base/why.h"
 #include "proto/order.h"
@@ -40,7 +41,8 @@ struct job_terms {
 struct job_member {
         LIST_ENTRY(job_member) entry;
         uint32_t rank;
-        uint32_t pid;
+        uint32_t pid;           /* for messages */
+        struct process process; /* the session's, which sets it: PROCESS_NONE at first */
 };
 
 struct job {
@@ -59,7 +61,9 @@ struct job {
 LIST_HEAD(jobs, job);
 
 /* Enters a rank, making the job if it is the first. -EINVAL a term differs, -EADDRINUSE the rank is taken (names its
- * pid), -EUSERS too many ranks of one job on this node. The job holds one reference for the member. */
+ * pid), -EBUSY the job has failed, -EUSERS too many ranks of one job on this node; -EAGAIN instead of the first three
+ * if those who stand in the way are processes that are ending: a run that is started again gets in once they are gone.
+ * The job holds one reference for the member. */
 int job_join(struct jobs *jobs, const char *name, const struct job_terms *terms, uint32_t rank, uint32_t pid,
              struct job **ret_job, struct job_member **ret_member, struct why *why);
 

@@ -3,9 +3,12 @@
 #include <check.h>
 #include <errno.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "daemon/pipeline/job.h"
 
@@ -203,6 +206,56 @@ START_TEST(more_ranks_than_a_node_has_are_refused) {
 }
 END_TEST
 
+/* A process of ours that is killed and not yet waited for: as good as any that is ending. */
+static struct process ending_process(void) {
+        struct process process;
+        pid_t pid = fork();
+
+        ck_assert_int_ge(pid, 0);
+        if (pid == 0)
+                for (;;)
+                        pause();
+        process = (struct process){ .fd = -1, .pid = pid };
+        ck_assert_int_eq(kill(pid, SIGKILL), 0);
+        return process;
+}
+
+START_TEST(who_stands_in_the_way_and_is_ending_is_waited_for) {
+        struct process ending = ending_process(), healthy = { .fd = -1, .pid = getpid() };
+        struct job_terms terms = terms_of_first(), other = terms_of_first();
+        struct job_member *first, *second, *none;
+        struct job *job, *same;
+        struct why why;
+
+        LIST_INIT(&jobs);
+        other.seed = 1;
+        ck_assert_int_eq(join("run", &terms, 0, &job, &first, &why), 0);
+        ck_assert_int_eq(join("run", &terms, 1, &job, &second, &why), 0);
+
+        /* Nothing is known of either: refused. */
+        ck_assert_int_eq(join("run", &terms, 0, &same, &none, &why), -EADDRINUSE);
+        ck_assert_int_eq(join("run", &other, 2, &same, &none, &why), -EINVAL);
+
+        /* One of the two is ending: its rank will be free, the job is not. */
+        first->process = ending;
+        second->process = healthy;
+        ck_assert_int_eq(join("run", &terms, 0, &same, &none, &why), -EAGAIN);
+        ck_assert_msg(strstr(why.text, "process 1000, which is ending") != NULL, "%s", why.text);
+        ck_assert_int_eq(join("run", &terms, 1, &same, &none, &why), -EADDRINUSE);
+        ck_assert_int_eq(join("run", &other, 0, &same, &none, &why), -EINVAL);
+        ck_assert(job_fail(job, "sample 5 is damaged"));
+        ck_assert_int_eq(join("run", &terms, 2, &same, &none, &why), -EBUSY);
+
+        /* Both: so will be the job, whatever became of it. */
+        second->process = ending;
+        ck_assert_int_eq(join("run", &terms, 2, &same, &none, &why), -EAGAIN);
+        ck_assert_int_eq(join("run", &other, 0, &same, &none, &why), -EAGAIN);
+        job_leave(job, first);
+        job_leave(job, second);
+        ck_assert_int_eq(waitpid(ending.pid, NULL, 0), ending.pid);
+}
+END_TEST
+
 /* ---- failure ------------------------------------------------------------------------------------------------- */
 
 START_TEST(a_failed_job_takes_nobody_in_until_its_last_rank_has_left) {
@@ -294,6 +347,7 @@ int main(void) {
         tcase_add_test(job, no_term_is_left_out_of_the_comparison);
         tcase_add_test(job, two_long_pipelines_do_not_push_each_other_out_of_the_message);
         tcase_add_test(job, a_rank_that_is_taken_is_refused_with_the_process_that_has_it);
+        tcase_add_test(job, who_stands_in_the_way_and_is_ending_is_waited_for);
         tcase_add_test(job, more_ranks_than_a_node_has_are_refused);
         tcase_add_test(job, a_failed_job_takes_nobody_in_until_its_last_rank_has_left);
         tcase_add_test(job, of_many_failures_at_once_one_is_the_first);

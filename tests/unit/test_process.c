@@ -1,0 +1,109 @@
+/* Processes at the other end of a connection: healthy, ending, gone. */
+#include <check.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "daemon/base/process.h"
+
+static const struct {
+        const char *stat;
+        bool ending;
+} STATS[] = {
+        { "12 (python3) S 1 12 12 0 -1 4194560 1 2", false },
+        { "12 (python3) D 1 12 12 0 -1 4194560 1 2", false },
+        { "12 (python3) Z 1 12 12 0 -1 4194560 1 2", true },
+        { "12 (python3) X 1 12 12 0 -1 0 1 2", true },
+        { "12 (python3) R 1 12 12 0 -1 4194564 1 2", true }, /* giving back its memory */
+        { "12 (python3) D 1 12 12 0 -1 4195072 1 2", true }, /* dumping core */
+        { "12 (python3) R 1 12 12 0 -1 4195584 1 2", true }, /* a signal is ending it */
+        { "12 (a) Z 1) S 1 12 12 0 -1 4194560 1 2", false }, /* a name may hold anything */
+        { "12 (a) S 1) Z 1 12 12 0 -1 4194560 1 2", true },
+        { "12 (cut", false },
+        { "12 (cut) Z 1 12", false },
+        { "", false },
+};
+
+START_TEST(the_kernels_line_tells_who_is_ending) {
+        ck_assert_msg(process_stat_is_ending(STATS[_i].stat) == STATS[_i].ending, "%s", STATS[_i].stat);
+}
+END_TEST
+
+START_TEST(a_pending_kill_is_an_end_and_other_signals_are_not) {
+        ck_assert(process_status_is_ending("Name:\tx\nSigPnd:\t0000000000000100\nShdPnd:\t0000000000000000\n"));
+        ck_assert(process_status_is_ending("Name:\tx\nSigPnd:\t0000000000000000\nShdPnd:\t0000000000004100\n"));
+        ck_assert(!process_status_is_ending("Name:\tx\nSigPnd:\t0000000000004000\nShdPnd:\t0000000000000002\n"));
+        ck_assert(!process_status_is_ending("Name:\tx\nSigBlk:\t0000000000000100\n"));
+        ck_assert(!process_status_is_ending(""));
+}
+END_TEST
+
+START_TEST(a_peer_is_healthy_until_it_is_killed) {
+        struct process process, by_number;
+        int sockets[2], status;
+        pid_t pid;
+
+        ck_assert_int_eq(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, sockets), 0);
+        process = process_of_peer(sockets[0], getpid());
+        ck_assert(!process_is_ending(&process));
+        process_close(&process);
+        ck_assert_int_eq(process.fd, -1);
+
+        pid = fork();
+        ck_assert_int_ge(pid, 0);
+        if (pid == 0)
+                for (;;)
+                        pause();
+        process = process_of_peer(-1, pid); /* no socket to ask: by its number */
+        by_number = (struct process){ .fd = -1, .pid = pid };
+        ck_assert(!process_is_ending(&process));
+        ck_assert(!process_is_ending(&by_number));
+        ck_assert_int_eq(kill(pid, SIGKILL), 0);
+        ck_assert(process_is_ending(&by_number)); /* at once, wherever it is on its way out */
+        if (process.fd >= 0) {
+                struct pollfd poll_fd = { .fd = process.fd, .events = POLLIN };
+
+                ck_assert_int_eq(poll(&poll_fd, 1, 10000), 1);
+        }
+        ck_assert(process_is_ending(&process)); /* a zombie */
+        ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+        ck_assert(process_is_ending(&process));
+        ck_assert(process_is_ending(&by_number)); /* gone */
+        process_close(&process);
+        close(sockets[0]);
+        close(sockets[1]);
+}
+END_TEST
+
+START_TEST(of_a_process_that_cannot_be_seen_nothing_is_said) {
+        struct process process = PROCESS_NONE;
+
+        ck_assert(!process_is_ending(&process));
+        process = process_of_peer(-1, 0);
+        ck_assert_int_eq(process.fd, -1);
+        ck_assert(!process_is_ending(&process));
+        process_close(&process);
+}
+END_TEST
+
+int main(void) {
+        Suite *suite = suite_create("process");
+        TCase *process = tcase_create("process");
+        SRunner *runner = srunner_create(suite);
+        int n_failed;
+
+        tcase_add_loop_test(process, the_kernels_line_tells_who_is_ending, 0, (int)(sizeof(STATS) / sizeof(STATS[0])));
+        tcase_add_test(process, a_pending_kill_is_an_end_and_other_signals_are_not);
+        tcase_add_test(process, a_peer_is_healthy_until_it_is_killed);
+        tcase_add_test(process, of_a_process_that_cannot_be_seen_nothing_is_said);
+        suite_add_tcase(suite, process);
+
+        srunner_run_all(runner, CK_ENV);
+        n_failed = srunner_ntests_failed(runner);
+        srunner_free(runner);
+        return n_failed != 0;
+}
