@@ -43,6 +43,8 @@ static void record_begin(struct batch *batch, const struct collation *collation)
         record->n_samples = batch->n_samples;
         record->n_tensors = 0;
         record->n_errors = 0;
+        record->n_skipped = 0;
+        record->n_planned = batch->n_samples;
 
         image = tensor_init(record, "image", collation->ragged ? DLP_DTYPE_BYTES : DLP_DTYPE_UINT8,
                             collation->images_offset, batch->n_samples);
@@ -72,6 +74,9 @@ void batch_begin(struct batch *batch, struct stream *stream, struct order_table 
         atomic_store_explicit(&batch->n_left, batch->n_samples, memory_order_relaxed);
         atomic_store_explicit(&batch->shape, 0, memory_order_relaxed);
         atomic_store_explicit(&batch->n_used_bytes, stream->collation.images_offset, memory_order_relaxed);
+        atomic_store_explicit(&batch->read_ns, 0, memory_order_relaxed);
+        atomic_store_explicit(&batch->queued_ns, 0, memory_order_relaxed);
+        atomic_store_explicit(&batch->decode_ns, 0, memory_order_relaxed);
         record_begin(batch, &stream->collation);
 }
 
@@ -84,9 +89,12 @@ static void batch_publish(struct batch *batch, struct counters *counters) {
         if (stream->collation.varies)
                 tensor_set_picture(&record->tensors[0], (uint32_t)(shape >> 32), (uint32_t)shape);
         record->n_errors = batch->n_errors;
+        record->read_ns = atomic_load_explicit(&batch->read_ns, memory_order_relaxed);
+        record->queued_ns = atomic_load_explicit(&batch->queued_ns, memory_order_relaxed);
+        record->decode_ns = atomic_load_explicit(&batch->decode_ns, memory_order_relaxed);
         if (batch->failed) {
                 record->status = DLP_BATCH_FAILED;
-                record->n_samples = 0;
+                record->n_samples = record->n_planned = 0;
                 record->n_tensors = 0;
                 memcpy(record->text, batch->failure.text, sizeof(record->text));
                 if (batch->number == atomic_load_explicit(&stream->number, memory_order_relaxed) &&
@@ -206,6 +214,12 @@ void batch_served(struct batch *batch, uint32_t idx_sample, uint64_t index, uint
                 columns->idx_errors[idx_sample] = keep_error(batch, reason);
                 atomic_fetch_add_explicit(&stream->n_substituted, 1, memory_order_relaxed);
         }
+}
+
+void batch_took(struct batch *batch, uint64_t read_ns, uint64_t queued_ns, uint64_t decode_ns) {
+        atomic_fetch_add_explicit(&batch->read_ns, read_ns, memory_order_relaxed);
+        atomic_fetch_add_explicit(&batch->queued_ns, queued_ns, memory_order_relaxed);
+        atomic_fetch_add_explicit(&batch->decode_ns, decode_ns, memory_order_relaxed);
 }
 
 void batch_failed(struct batch *batch, uint32_t idx_sample, const struct why *why) {

@@ -33,6 +33,9 @@ int batch_place(struct batch *batch, uint32_t idx_sample, uint64_t n_bytes, uint
 void batch_served(struct batch *batch, uint32_t idx_sample, uint64_t index, uint64_t candidate,
                   const struct why *reason);
 
+/* Workers: a sample (or a try of it) waited so long for its bytes and for a worker, and took so long. */
+void batch_took(struct batch *batch, uint64_t read_ns, uint64_t queued_ns, uint64_t decode_ns);
+
 /* Workers: it could not be served, and the batch is to fail with this reason. */
 void batch_failed(struct batch *batch, uint32_t idx_sample, const struct why *why);
 

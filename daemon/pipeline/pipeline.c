@@ -43,7 +43,7 @@ static void on_read(struct read_request *request) {
         struct pipeline *pipeline = request->userdata;
         struct task *task = (struct task *)((uint8_t *)request - offsetof(struct task, request));
 
-        work_queue_push(&pipeline->ready, task);
+        task_arrived(task, &pipeline->ready);
 }
 
 static void on_order_ready(void *userdata) {

@@ -39,6 +39,8 @@ struct batch {
         _Atomic uint64_t shape; /* height << 32 | width of all samples, once one of them has said it; 0 = not yet */
         _Atomic uint64_t n_used_bytes; /* ragged: of the slot, handed out to samples */
 
+        _Atomic uint64_t read_ns, queued_ns, decode_ns; /* sums for the record: where its samples' time went */
+
         pthread_mutex_t lock; /* guards what follows; a leaf */
         uint32_t n_errors;
         uint32_t idx_failed; /* lowest sample that could not be served: its reason is the batch's */

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "daemon/base/clock.h"
 #include "daemon/pipeline/planner.h"
 
 #define LARGE_BUFFER_KEEP (4ull << 20) /* bytes; what is above is given back when the task is free again */
@@ -71,12 +72,18 @@ static int task_locate(struct planner *planner, struct task *task) {
         return task_buffer(planner, task, place.length + 1, &request->why);
 }
 
+void task_arrived(struct task *task, struct work_queue *ready) {
+        task->arrived_ns = clock_now_ns();
+        work_queue_push(ready, task);
+}
+
 void task_read(struct planner *planner, struct task *task) {
         int r = task_locate(planner, task);
 
+        task->asked_ns = clock_now_ns();
         if (r < 0) {
                 task->request.result = r;
-                work_queue_push(planner->options.ready, task);
+                task_arrived(task, planner->options.ready);
         } else {
                 reader_submit(planner->options.reader, &task->request);
         }

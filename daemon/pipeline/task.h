@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "daemon/base/queue.h"
+#include "daemon/base/work_queue.h"
 #include "daemon/io/reader.h"
 #include "daemon/pipeline/stream.h"
 
@@ -30,6 +31,9 @@ struct task {
         uint64_t candidate;  /* that is being read: `index`, or a substitute */
         uint64_t n_tries;    /* substitutes so far */
         struct why reason;   /* of the first failure */
+
+        uint64_t asked_ns;   /* when the candidate's bytes were asked for, */
+        uint64_t arrived_ns; /* and when they were there */
 };
 
 STAILQ_HEAD(tasks, task);
@@ -39,6 +43,9 @@ struct planner;
 /* Sends the task's candidate to be read. What fails here fails as a read would: the worker hears of it. Planner only.
  */
 void task_read(struct planner *planner, struct task *task);
+
+/* The bytes are there, or will not be: to the workers. Any thread of the reader, or the planner. */
+void task_arrived(struct task *task, struct work_queue *ready);
 
 /* Gives back the buffer for large files, if it is too large to be kept; with `all`, whatever it is. Planner only. */
 void task_trim(struct planner *planner, struct task *task, bool all);

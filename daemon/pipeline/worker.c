@@ -121,16 +121,16 @@ static int serve_pixels(struct worker *worker, struct task *task, struct why *wh
 }
 
 static int serve(struct worker *worker, struct task *task, struct why *why) {
-        uint64_t begin_ns;
+        uint64_t begin_ns = clock_now_ns(), end_ns;
         int r;
 
         if (task->request.result < 0) {
                 *why = task->request.why;
+                batch_took(task->batch, task->arrived_ns - task->asked_ns, begin_ns - task->arrived_ns, 0);
                 return task->request.result;
         }
         counter_add(&worker->counters->n_bytes_read, task->request.n_bytes);
 
-        begin_ns = clock_now_ns();
         if (task->batch->stream->collation.ragged) {
                 r = serve_raw(task, why);
         } else {
@@ -138,7 +138,9 @@ static int serve(struct worker *worker, struct task *task, struct why *why) {
                 decoder_close(worker->decoder);
                 worker_settle(worker);
         }
-        counter_add(&worker->counters->decode_ns, clock_now_ns() - begin_ns);
+        end_ns = clock_now_ns();
+        counter_add(&worker->counters->decode_ns, end_ns - begin_ns);
+        batch_took(task->batch, task->arrived_ns - task->asked_ns, begin_ns - task->arrived_ns, end_ns - begin_ns);
         return r;
 }
 

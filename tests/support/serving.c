@@ -355,6 +355,17 @@ void check_picture(const struct taken *taken, uint32_t place, uint32_t identity)
         }
 }
 
+/* A sample's three times lie one behind the other between the batch's beginning and its end. */
+void check_times(const struct dlp_slot_record *record) {
+        uint64_t sum_ns = record->read_ns + record->queued_ns + record->decode_ns;
+
+        ck_assert_uint_le(record->planned_ns, record->ready_ns);
+        ck_assert_uint_gt(record->read_ns, 0);
+        ck_assert_uint_gt(record->queued_ns, 0);
+        ck_assert_uint_gt(record->decode_ns, 0);
+        ck_assert_uint_le(sum_ns, record->n_planned * (record->ready_ns - record->planned_ns));
+}
+
 void rank_check(const struct rank *rank, const struct taken *taken, uint64_t epoch, uint64_t step) {
         const struct serving_options *serving = &rank->serving->options;
         uint64_t n_rest = rank->stream->rank_samples - step * rank->options.batch_size;
@@ -365,7 +376,9 @@ void rank_check(const struct rank *rank, const struct taken *taken, uint64_t epo
         ck_assert_uint_eq(taken->record->n_samples,
                           n_rest < rank->options.batch_size ? n_rest : rank->options.batch_size);
         ck_assert_uint_eq(taken->record->n_errors, 0);
-        ck_assert_uint_le(taken->record->planned_ns, taken->record->ready_ns);
+        ck_assert_uint_eq(taken->record->n_planned, taken->record->n_samples);
+        ck_assert_uint_eq(taken->record->n_skipped, 0);
+        check_times(taken->record);
         for (uint32_t i = 0; i < taken->record->n_samples; i++) {
                 uint64_t index = expected_index(rank, epoch, step * rank->options.batch_size + i);
 

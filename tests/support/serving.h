@@ -106,6 +106,9 @@ void rank_release(struct rank *rank, const struct taken *taken);
  * substitute. */
 void rank_check(const struct rank *rank, const struct taken *taken, uint64_t epoch, uint64_t step);
 
+/* Are the record's times possible? */
+void check_times(const struct dlp_slot_record *record);
+
 /* Does picture `place` of the batch show `identity`? */
 void check_picture(const struct taken *taken, uint32_t place, uint32_t identity);
 
