@@ -107,6 +107,10 @@ static void batch_publish(struct batch *batch, struct counters *counters) {
          * then the batch is the planner's again. */
         order_table_put(batch->order);
         batch->order = NULL;
+        /* Whom it was for has left, and from then on samples are dropped unread: the batch may be incomplete. A client
+         * that goes on to another daemon still takes what is published, so this is not, nor is anything behind it. */
+        if (atomic_load_explicit(&stream->removed, memory_order_relaxed))
+                return;
         if (ring_complete(stream->ring, batch->slot))
                 stream_wake(stream);
 }

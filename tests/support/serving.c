@@ -258,13 +258,21 @@ void rank_attach(struct rank *rank, struct serving *serving, const struct rank_o
         rank_add(rank);
 }
 
-void rank_leave(struct rank *rank) {
+void rank_remove(struct rank *rank) {
         pipeline_remove(rank->serving->pipeline, rank->stream);
         job_leave(rank->job, rank->member);
+}
+
+void rank_forget(struct rank *rank) {
         munmap((void *)(uintptr_t)rank->control, rank->control_bytes);
         munmap(rank->payload, rank->payload_bytes);
         close(rank->socket);
         close(rank->release_fd);
+}
+
+void rank_leave(struct rank *rank) {
+        rank_remove(rank);
+        rank_forget(rank);
 }
 
 static struct dlp_client_page *page_of(const struct rank *rank) {

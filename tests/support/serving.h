@@ -98,6 +98,10 @@ void rank_add(struct rank *rank);
 void rank_attach(struct rank *rank, struct serving *serving, const struct rank_options *options);
 void rank_leave(struct rank *rank);
 
+/* Its two halves: the daemon's, and the client's, who may look at his ring in between. */
+void rank_remove(struct rank *rank);
+void rank_forget(struct rank *rank);
+
 /* Waits for the next batch of the current stream, at most `timeout_ms`. Returns false if none came. */
 bool rank_next(struct rank *rank, int timeout_ms, struct taken *ret_taken);
 void rank_release(struct rank *rank, const struct taken *taken);

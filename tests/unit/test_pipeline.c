@@ -281,6 +281,36 @@ START_TEST(a_rank_may_leave_while_its_samples_are_under_way) {
 }
 END_TEST
 
+/* Its client may go on to another daemon and take what this one published, to the last batch. */
+START_TEST(what_is_published_for_a_rank_that_is_removed_is_whole) {
+        uint64_t n_published = 0;
+
+        serving_start(&serving, &(struct serving_options){ .n_samples = 120, .n_classes = 5, .n_tasks = 16 });
+        for (uint32_t i = 0; i < 300; i++) {
+                struct taken taken;
+                struct rank rank;
+                uint64_t step = 0;
+
+                rank_attach(&rank, &serving,
+                            &(struct rank_options){ .world = 1, .batch_size = 12, .seed = i, .shuffle = true });
+                for (; step < i % 3; step++) {
+                        ck_assert(rank_next(&rank, SOON_MS, &taken));
+                        rank_check(&rank, &taken, 0, step);
+                        rank_release(&rank, &taken);
+                }
+                usleep(i % 7 * 100);
+                rank_remove(&rank);
+                serving_settle(&serving);
+                for (; rank_next(&rank, 0, &taken); step++)
+                        rank_check(&rank, &taken, 0, step);
+                n_published += step;
+                rank_forget(&rank);
+        }
+        ck_assert_uint_gt(n_published, 300);
+        serving_stop(&serving);
+}
+END_TEST
+
 static void *touch_main(void *userdata) {
         struct rank *rank = userdata;
 
@@ -795,6 +825,7 @@ int main(void) {
         tcase_add_test(life, a_seek_behind_the_end_gives_nothing_until_the_next_seek);
         tcase_add_test(life, a_draining_stream_begins_no_batch);
         tcase_add_loop_test(life, a_rank_may_leave_while_its_samples_are_under_way, 0, 2);
+        tcase_add_test(life, what_is_published_for_a_rank_that_is_removed_is_whole);
         tcase_add_test(life, a_rank_may_leave_while_its_memory_is_being_touched);
         tcase_add_test(life, hundreds_of_epochs_leave_no_more_memory_in_use);
         tcase_add_test(life, a_rank_that_runs_goes_on_when_all_memory_is_taken);
