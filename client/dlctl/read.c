@@ -159,6 +159,10 @@ int read_run(struct context *context, const struct command *command, int argc, c
                 { "pipeline", OPTION_TEXT, &o.pipeline, "TEXT",
                   "what is done to a sample (default raw: the bytes as stored)" },
                 { "on-error", OPTION_TEXT, &o.on_error, "A", "a damaged sample: fail or substitute (default fail)" },
+                { "on-restart", OPTION_TEXT, &o.on_restart, "A",
+                  "when the daemon goes away: raise (default) or wait for its return" },
+                { "restart-timeout-ms", OPTION_COUNT, &o.restart_timeout_ms, "MS",
+                  "how long to wait for it (default 300000)" },
                 { "slots", OPTION_COUNT, &o.n_slots, "N",
                   "batches prepared ahead, 2 .. 64 (default: the daemon's setting)" },
                 { "limit", OPTION_NUMBER, &reading.n_left, "BATCHES", "stop after so many batches" },
@@ -169,6 +173,8 @@ int read_run(struct context *context, const struct command *command, int argc, c
         r = options_parse(context, command, rows, sizeof(rows) / sizeof(rows[0]), 1, argc, argv);
         if (r >= 0)
                 return r;
+        if (!o.on_restart)
+                o.on_restart = "raise"; /* who watches wants to see it */
         if (reading.n_epochs < 1)
                 return fail(EXIT_REFUSED, "epochs: 0; at least 1 is needed");
 
