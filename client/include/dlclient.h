@@ -32,6 +32,8 @@
  *         -EINTR            a signal came while waiting; call again to go on
  *         -ENOBUFS          all slots are held by the caller: release a batch first
  *         -EBADMSG          a sample could not be read or decoded and on_error is "fail": the job has ended
+ *         -ESTALE           the dataset changed while the daemon was away
+ *         -ESHUTDOWN        the loader was detached
  *         -ECHILD           the loader was opened before a fork(): only its parent can use it
  *         -ENOMEM           no memory
  * dlc_open() also passes on what the daemon refuses with: -ENOENT (no such dataset), -EBUSY (the rank is taken), ...
@@ -211,7 +213,7 @@ struct dlc_batch {
  * continues with the batch behind the last one that was handed out. Batches held by the caller stay as they are; memory
  * that is registered with a GPU is not (info: n_restarts).
  * A batch all of whose samples were skipped is passed over: `step` then jumps.
- * -EBADMSG, -ECONNRESET and -EPROTO are final: the loader returns them again until it is closed. */
+ * -EBADMSG, -ECONNRESET, -ESTALE and -EPROTO are final: the loader returns them again until it is closed. */
 DLC_API int dlc_next(struct dlc_loader *loader, int timeout_ms, const struct dlc_batch **ret_batch);
 
 /* Gives a batch back, so that its slot can be filled again. In any order, from any thread; never blocks. After the call
