@@ -37,7 +37,8 @@ struct session {
         uint32_t world, rank, batch_size;
         uint64_t rank_samples, rank_batches;
         enum dlp_partition partition;
-        uint64_t epoch, step, end_epoch, stream, sequence;
+        bool drop_last;
+        uint64_t epoch, base, step, end_epoch, stream, sequence;
         uint64_t slot_sequence[DLP_SLOTS_MAX]; /* 1 + the sequence that was published there; 0: never */
         uint64_t word_before[DLP_SLOTS_MAX];
         bool told_failure;
@@ -63,11 +64,16 @@ uint8_t stand_in_pixel(int64_t index, uint64_t epoch, uint32_t idx_pixel) {
         return (uint8_t)(stand_in_label(index, epoch) + idx_pixel);
 }
 
-int64_t stand_in_index(uint64_t n_samples, uint32_t world, uint32_t rank, uint64_t position) {
-        return (int64_t)(dlp_order_position(position, world, rank) % n_samples);
+int64_t stand_in_index(uint64_t n_samples, uint32_t world, uint32_t rank, uint64_t base, uint64_t step) {
+        return (int64_t)((base + dlp_order_position(step, world, rank)) % n_samples);
 }
 
 /* ---- filling ------------------------------------------------------------------------------------------------- */
+
+static int64_t index_of(const struct session *session, uint32_t n) {
+        return stand_in_index(session->stand_in->manners->n_samples, session->world, session->rank, session->base,
+                              session->step * session->batch_size + n);
+}
 
 static void describe(struct dlp_tensor_record *tensor, const char *name, uint32_t dtype, uint64_t offset) {
         memset(tensor, 0, sizeof(*tensor));
@@ -107,10 +113,11 @@ static void describe_batch(const struct session *session, struct dlp_slot_record
         record->tensors[1].strides[0] = 8;
 }
 
-static void fill_sample(struct session *session, struct dlp_slot_record *record, uint32_t idx_slot, uint32_t i) {
+/* Sample number `n` of the batch, in place `i`. */
+static void fill_sample(struct session *session, struct dlp_slot_record *record, uint32_t idx_slot, uint32_t n,
+                        uint32_t i) {
         const struct stand_in_manners *manners = session->stand_in->manners;
-        uint64_t position = session->step * session->batch_size + i;
-        int64_t index = stand_in_index(manners->n_samples, session->world, session->rank, position), served = index;
+        int64_t index = index_of(session, n), served = index;
         struct dlp_columns columns = dlp_columns(session->control, idx_slot);
         uint8_t *slot = session->payload + dlp_slot_offset(session->control, idx_slot);
         uint32_t n_pixels = STAND_IN_PIXELS;
@@ -139,6 +146,12 @@ static void fill_sample(struct session *session, struct dlp_slot_record *record,
         memcpy(slot + record->tensors[1].offset + i * sizeof(label), &label, sizeof(label));
 }
 
+static bool is_skipped(const struct session *session, uint32_t n) {
+        uint32_t each = session->stand_in->manners->skip_each;
+
+        return each && index_of(session, n) % each == 0;
+}
+
 static void wake(struct session *session) {
         const uint8_t byte = DLP_WAKE_BYTE;
 
@@ -146,20 +159,45 @@ static void wake(struct session *session) {
         dlp_frame_send(session->socket, &byte, 1, NULL, 0, MSG_DONTWAIT);
 }
 
+/* The current epoch's batches, which begins at `base`. */
+static void count_batches(struct session *session) {
+        session->rank_samples = dlp_order_rank_samples(session->stand_in->manners->n_samples - session->base,
+                                                       session->world, session->rank, session->partition);
+        session->rank_batches = dlp_order_rank_batches(session->rank_samples, session->batch_size, session->drop_last);
+}
+
+/* Goes on behind an epoch's end; what begins at a position may have no batch left. */
+static void pass_end(struct session *session) {
+        for (int i = 0; i < 2 && session->step >= session->rank_batches; i++) {
+                session->epoch++;
+                session->base = session->step = 0;
+                count_batches(session);
+        }
+}
+
 static void publish(struct session *session, uint32_t idx_slot) {
         const struct stand_in_manners *manners = session->stand_in->manners;
         struct dlp_slot_record *record = dlp_slot_record(session->control, idx_slot);
         uint64_t n_left = session->rank_samples - session->step * session->batch_size;
+        uint32_t n_planned = n_left < session->batch_size ? (uint32_t)n_left : session->batch_size, n_skipped = 0;
 
-        describe_batch(session, record, n_left < session->batch_size ? (uint32_t)n_left : session->batch_size);
+        for (uint32_t n = 0; n < n_planned; n++)
+                n_skipped += is_skipped(session, n);
+        describe_batch(session, record, n_planned - n_skipped);
+        record->n_planned = n_planned;
+        record->n_skipped = n_skipped;
+        record->read_ns = record->n_samples;
+        record->queued_ns = 2ull * record->n_samples;
+        record->decode_ns = 3ull * record->n_samples;
         if (manners->fail_at && session->sequence >= manners->fail_at) {
                 record->status = DLP_BATCH_FAILED;
                 snprintf(record->text, sizeof(record->text), "photos: dog/7.jpg is truncated");
                 record->n_samples = record->n_tensors = 0;
                 session->told_failure = true;
         }
-        for (uint32_t i = 0; i < record->n_samples; i++)
-                fill_sample(session, record, idx_slot, i);
+        for (uint32_t n = 0, i = 0; i < record->n_samples; n++)
+                if (!is_skipped(session, n))
+                        fill_sample(session, record, idx_slot, n, i++);
         if (manners->spoil)
                 manners->spoil(session->control, record, idx_slot);
 
@@ -169,10 +207,8 @@ static void publish(struct session *session, uint32_t idx_slot) {
                              manners->false_slot ? manners->false_slot : idx_slot))
                 wake(session);
         session->sequence++;
-        if (++session->step == session->rank_batches) {
-                session->step = 0;
-                session->epoch++;
-        }
+        session->step++;
+        pass_end(session);
 }
 
 /* The first free slot, or n_slots. */
@@ -249,14 +285,21 @@ static void answer_attach(struct session *session, const Dlp__Request *request) 
         const Dlp__Attach *attach = request->attach;
         Dlp__Attached attached = DLP__ATTACHED__INIT;
         Dlp__Reply reply = DLP__REPLY__INIT;
+        uint32_t n_attempts;
         int fds[3];
 
         snprintf(manners->job, sizeof(manners->job), "%s", attach->job);
-        if (atomic_fetch_add(&session->stand_in->n_attach_attempts, 1) < manners->n_retries) {
+        manners->first_epoch = attach->first_epoch;
+        manners->first_position = attach->first_position;
+        manners->first_step = attach->first_step;
+        manners->n_epochs = attach->n_epochs;
+        manners->max_errors = attach->max_errors;
+        n_attempts = atomic_fetch_add(&session->stand_in->n_attach_attempts, 1);
+        if (n_attempts < manners->n_retries) {
                 refuse(session, request->id, EAGAIN, "photos: indexing, 12 files so far", true);
                 return;
         }
-        if (manners->refuse_code) {
+        if (manners->refuse_code && (!manners->n_refusals || n_attempts < manners->n_refusals)) {
                 refuse(session, request->id, manners->refuse_code, "memory_limit: 9 MiB are needed", false);
                 return;
         }
@@ -265,18 +308,21 @@ static void answer_attach(struct session *session, const Dlp__Request *request) 
         session->rank = attach->rank;
         session->batch_size = attach->batch_size;
         ck_assert_int_eq(dlp_partition_from_name(attach->partition, &session->partition), 0);
-        session->rank_samples = dlp_order_rank_samples(manners->n_samples, session->world, session->rank,
-                                                       session->partition);
-        session->rank_batches = dlp_order_rank_batches(session->rank_samples, session->batch_size, attach->drop_last);
+        session->drop_last = attach->drop_last;
+        count_batches(session);
+        attached.rank_samples = session->rank_samples;
+        attached.rank_batches = session->rank_batches;
         session->epoch = attach->first_epoch;
+        session->base = attach->first_position;
+        session->step = attach->first_step;
+        count_batches(session);
+        pass_end(session);
         session->end_epoch = attach->n_epochs ? attach->first_epoch + attach->n_epochs : UINT64_MAX;
         session->stream = 1;
         make_ring(session, attach->n_slots ? attach->n_slots : manners->n_slots ? manners->n_slots : DLP_SLOTS_DEFAULT);
 
         attached.n_samples = manners->n_samples;
-        attached.rank_samples = session->rank_samples;
-        attached.rank_batches = session->rank_batches;
-        attached.dataset_digest = (char *)(uintptr_t) "c0ffee";
+        attached.dataset_digest = (char *)(uintptr_t)(manners->digest ? manners->digest : "c0ffee");
         attached.pipeline = attach->pipeline;
         attached.n_slots = session->control->n_slots;
         attached.control_bytes = session->control_bytes;
@@ -291,6 +337,8 @@ static void answer_attach(struct session *session, const Dlp__Request *request) 
         fds[0] = session->control_fd;
         fds[1] = session->payload_fd;
         fds[2] = session->event;
+        usleep(manners->answer_after_ms * 1000);
+        atomic_fetch_add(&manners->n_attached, 1);
         dlp_reply_send(session->socket, &reply, fds, 3, 0);
 }
 
@@ -300,7 +348,10 @@ static void answer_seek(struct session *session, const Dlp__Request *request) {
 
         atomic_fetch_add(&session->stand_in->manners->n_seeks, 1);
         session->epoch = request->seek->epoch;
+        session->base = request->seek->position;
         session->step = request->seek->step;
+        count_batches(session);
+        pass_end(session);
         if (session->epoch >= session->end_epoch)
                 session->end_epoch = session->epoch + 1;
         sought.stream = ++session->stream;
@@ -308,6 +359,24 @@ static void answer_seek(struct session *session, const Dlp__Request *request) {
         reply.id = request->id;
         reply.body_case = DLP__REPLY__BODY_SOUGHT;
         reply.sought = &sought;
+        dlp_reply_send(session->socket, &reply, NULL, 0, 0);
+}
+
+static void answer_classes(struct session *session, const Dlp__Request *request) {
+        const struct stand_in_manners *manners = session->stand_in->manners;
+        uint32_t first = request->classes->first, n_left = manners->n_classes - first;
+        Dlp__ClassesReply classes = DLP__CLASSES_REPLY__INIT;
+        Dlp__Reply reply = DLP__REPLY__INIT;
+
+        ck_assert_uint_le(first, manners->n_classes);
+        classes.n_names = manners->page_classes && manners->page_classes < n_left ? manners->page_classes : n_left;
+        classes.names = (char **)(uintptr_t)(manners->classes + first);
+        classes.next = classes.n_names < n_left ? first + (uint32_t)classes.n_names : 0;
+        classes.n_classes = manners->n_classes - (manners->bad_classes ? 1 : 0);
+        reply.protocol = DLP_PROTOCOL_VERSION;
+        reply.id = request->id;
+        reply.body_case = DLP__REPLY__BODY_CLASSES;
+        reply.classes = &classes;
         dlp_reply_send(session->socket, &reply, NULL, 0, 0);
 }
 
@@ -330,6 +399,8 @@ static bool answer(struct session *session) {
                 answer_attach(session, request);
         else if (request->body_case == DLP__REQUEST__BODY_SEEK)
                 answer_seek(session, request);
+        else if (request->body_case == DLP__REQUEST__BODY_CLASSES)
+                answer_classes(session, request);
         else
                 refuse(session, request->id, EOPNOTSUPP, "only a stand-in", false);
         dlp__request__free_unpacked(request, NULL);
@@ -348,7 +419,8 @@ static int work(struct session *session) {
                 return 0;
         if (manners->close_at && session->sequence >= manners->close_at) {
                 if (manners->farewell)
-                        refuse(session, 0, EPROTO, manners->farewell, false);
+                        refuse(session, 0, manners->farewell_code ? manners->farewell_code : EPROTO, manners->farewell,
+                               false);
                 return -1;
         }
         dlp_ring_want_release(session->control, false);
@@ -423,21 +495,26 @@ static void *listener_run(void *userdata) {
         }
 }
 
-struct stand_in *stand_in_start(struct stand_in_manners *manners) {
-        struct stand_in *stand_in = calloc(1, sizeof(*stand_in));
+static void listen_at(struct stand_in *stand_in) {
         struct sockaddr_un address;
 
-        ck_assert_ptr_nonnull(stand_in);
-        stand_in->manners = manners;
-        snprintf(stand_in->folder, sizeof(stand_in->folder), "/tmp/dataloaderd-test-XXXXXX");
-        ck_assert_ptr_nonnull(mkdtemp(stand_in->folder));
-        snprintf(stand_in->path, sizeof(stand_in->path), "%s/socket", stand_in->folder);
         ck_assert_int_eq(dlp_socket_address(stand_in->path, &address), 0);
         stand_in->listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
         ck_assert_int_eq(bind(stand_in->listener, (struct sockaddr *)&address, sizeof(address)), 0);
         ck_assert_int_eq(listen(stand_in->listener, 16), 0);
         stand_in->stop_event = eventfd(0, EFD_CLOEXEC);
         ck_assert_int_eq(pthread_create(&stand_in->thread, NULL, listener_run, stand_in), 0);
+}
+
+struct stand_in *stand_in_start(struct stand_in_manners *manners) {
+        struct stand_in *stand_in = calloc(1, sizeof(*stand_in));
+
+        ck_assert_ptr_nonnull(stand_in);
+        stand_in->manners = manners;
+        snprintf(stand_in->folder, sizeof(stand_in->folder), "/tmp/dataloaderd-test-XXXXXX");
+        ck_assert_ptr_nonnull(mkdtemp(stand_in->folder));
+        snprintf(stand_in->path, sizeof(stand_in->path), "%s/socket", stand_in->folder);
+        listen_at(stand_in);
         return stand_in;
 }
 
@@ -455,12 +532,20 @@ void stand_in_kill(struct stand_in *stand_in) {
         for (size_t i = 0; i < stand_in->n_sessions; i++)
                 pthread_join(stand_in->sessions[i].thread, NULL);
         close(stand_in->listener);
+        close(stand_in->stop_event);
         stand_in->listener = -1;
+        stand_in->n_sessions = 0;
+}
+
+void stand_in_revive(struct stand_in *stand_in) {
+        ck_assert_int_lt(stand_in->listener, 0);
+        unlink(stand_in->path);
+        atomic_store(&stand_in->n_attach_attempts, 0);
+        listen_at(stand_in);
 }
 
 void stand_in_stop(struct stand_in *stand_in) {
         stand_in_kill(stand_in);
-        close(stand_in->stop_event);
         unlink(stand_in->path);
         rmdir(stand_in->folder);
         free(stand_in);

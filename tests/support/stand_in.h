@@ -3,34 +3,44 @@
  * A thread listens on a socket of its own and serves each connection from a thread: it answers attach and seek, makes a
  * ring with proto/ring.h, and fills it in the order that was asked for. The data carry their identity: sample i of
  * epoch e has the label i * STAND_IN_EPOCHS + e, and each of its pixels is the low byte of that number plus the pixel's
- * place. It can be told to misbehave. */
+ * place. It can be told to misbehave, to die, and to come back. */
 #pragma once
 
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "proto/dataloader.pb-c.h"
 #include "proto/layout.h"
 
 #define STAND_IN_EPOCHS 1000
 #define STAND_IN_PIXELS 12 /* bytes a sample, shape [3, 4] */
 #define STAND_IN_ROW    40 /* bytes from one sample's pixels to the next: there is padding */
 
-/* How it behaves; zero is well. Set before stand_in_start(), but for what is atomic. */
+/* How it behaves; zero is well. Set before stand_in_start() or stand_in_revive(), but for what is atomic. */
 struct stand_in_manners {
-        uint64_t n_samples;       /* in the dataset */
-        uint32_t n_slots;         /* unless the client says */
-        uint32_t protocol;        /* 0: the right one */
-        uint32_t layout_version;  /* 0: the right one */
-        uint32_t n_retries;       /* attach attempts that are answered with "ask again" */
-        uint32_t refuse_code;     /* attach is refused with this errno */
-        uint64_t fail_at;         /* sequence whose batch says that the job has failed; 0: never */
-        uint64_t close_at;        /* sequence before which the connection is closed; 0: never */
-        const char *farewell;     /* said before that */
-        uint32_t substitute_each; /* each so-many-th sample (by index) is replaced by its successor; 0: none */
-        uint32_t pause_us;        /* before each batch */
-        uint32_t false_slot;      /* publishes everything as lying in this slot; 0: the truth */
+        uint64_t n_samples;         /* in the dataset */
+        uint32_t n_slots;           /* unless the client says */
+        uint32_t protocol;          /* 0: the right one */
+        uint32_t layout_version;    /* 0: the right one */
+        uint32_t n_retries;         /* attach attempts that are answered with "ask again" */
+        uint32_t refuse_code;       /* attach is refused with this errno, */
+        uint32_t n_refusals;        /* so many times; 0: always */
+        uint32_t answer_after_ms;   /* attach is answered so late */
+        const char *digest;         /* of the dataset; NULL: "c0ffee" */
+        const char *const *classes; /* names, */
+        uint32_t n_classes;         /* so many, */
+        uint32_t page_classes;      /* so many a page; 0: all */
+        uint64_t fail_at;           /* sequence whose batch says that the job has failed; 0: never */
+        uint64_t close_at;          /* sequence before which the connection is closed; 0: never */
+        const char *farewell;       /* said before that, */
+        uint32_t farewell_code;     /* with this errno; 0: EPROTO */
+        uint32_t skip_each;         /* each so-many-th sample (by index) is left out; 0: none */
+        uint32_t substitute_each;   /* each so-many-th sample (by index) is replaced by its successor; 0: none */
+        uint32_t pause_us;          /* before each batch */
+        uint32_t false_slot;        /* publishes everything as lying in this slot; 0: the truth */
         bool ragged;
+        bool bad_classes;   /* the pages do not add up */
         bool unsealed;      /* hands out memory that could shrink */
         bool short_payload; /* whose file is shorter than promised */
         bool silent;        /* never answers */
@@ -39,9 +49,12 @@ struct stand_in_manners {
 
         _Atomic uint64_t n_seeks; /* counted */
         _Atomic uint64_t n_wakes;
-        _Atomic uint64_t n_clients; /* connected now */
-        _Atomic bool hold;          /* publish nothing as long as this is set */
-        char job[DLP_NAME_MAX];     /* of the last attach */
+        _Atomic uint64_t n_clients;                                 /* connected now */
+        _Atomic bool hold;                                          /* publish nothing as long as this is set */
+        char job[DLP_NAME_MAX];                                     /* of the last attach, */
+        uint64_t first_epoch, first_position, first_step, n_epochs; /* and where that was to begin, */
+        double max_errors;                                          /* and what it bears */
+        _Atomic uint64_t n_attached;                                /* counted, when the answer is sent */
 };
 
 struct stand_in;
@@ -52,11 +65,14 @@ const char *stand_in_path(const struct stand_in *stand_in);
 
 /* Closes all connections, as a daemon that dies would. */
 void stand_in_kill(struct stand_in *stand_in);
+
+/* Listens again at the same path, after stand_in_kill(). */
+void stand_in_revive(struct stand_in *stand_in);
 void stand_in_stop(struct stand_in *stand_in);
 
 /* What sample `index` of `epoch` holds. */
 int64_t stand_in_label(int64_t index, uint64_t epoch);
 uint8_t stand_in_pixel(int64_t index, uint64_t epoch, uint32_t idx_pixel);
 
-/* Which samples rank `rank` of `world` gets as number `position` within the epoch, without shuffling. */
-int64_t stand_in_index(uint64_t n_samples, uint32_t world, uint32_t rank, uint64_t position);
+/* Which sample rank `rank` of `world` gets as number `step` behind position `base` of an epoch, without shuffling. */
+int64_t stand_in_index(uint64_t n_samples, uint32_t world, uint32_t rank, uint64_t base, uint64_t step);
