@@ -32,6 +32,7 @@ static void add(cJSON *list, const Dlp__Job *job) {
         record_text(record, "pipeline", job->pipeline);
         record_number(record, "seed", job->seed);
         record_bool(record, "shuffle", job->shuffle);
+        record_text(record, "order", job->order);
         record_text(record, "partition", job->partition);
         record_bool(record, "drop_last", job->drop_last);
         record_text(record, "on_error", job->on_error);

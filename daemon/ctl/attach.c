@@ -81,13 +81,13 @@ static int read_terms(const Dlp__Attach *wish, struct job_terms *terms, struct w
                 return why_set(why, -EINVAL,
                                "on_error: \"%.60s\" is no policy; \"fail\" and \"substitute\" are allowed",
                                wish->on_error);
-        if (strcmp(wish->order, "torch") != 0)
-                return why_set(why, -EINVAL, "order: \"%.60s\" is not known; \"torch\" is allowed", wish->order);
+        if (dlp_order_kind_from_name(wish->order, &terms->order) < 0)
+                return why_set(why, -EINVAL, "order: \"%.60s\" is not known; \"torch\" and \"tdperm\" are allowed",
+                               wish->order);
         if (strlen(wish->pipeline) >= DLP_PIPELINE_MAX)
                 return why_set(why, -EINVAL, "pipeline: is longer than %u bytes", DLP_PIPELINE_MAX - 1);
 
         snprintf(terms->dataset, sizeof(terms->dataset), "%s", wish->dataset);
-        snprintf(terms->order, sizeof(terms->order), "%s", wish->order);
         terms->world = wish->world;
         terms->batch_size = wish->batch_size;
         terms->seed = wish->seed;
@@ -190,6 +190,7 @@ static int attach_prepare(struct attach *attach, const Dlp__Attach *wish, struct
         struct session *session = attach->session;
         struct server *server = session->server;
         struct job_terms terms = { 0 };
+        const struct index *index;
         uint32_t pid = session->peer.pid > 0 ? (uint32_t)session->peer.pid : wish->pid;
         int r;
 
@@ -207,8 +208,15 @@ static int attach_prepare(struct attach *attach, const Dlp__Attach *wish, struct
         r = catalog_get(server->options.catalog, wish->dataset, &attach->options.dataset, why);
         if (r < 0)
                 return r;
-        snprintf(terms.digest, sizeof(terms.digest), "%s",
-                 index_digest(dataset_index(attach->options.dataset->dataset)));
+        index = dataset_index(attach->options.dataset->dataset);
+        snprintf(terms.digest, sizeof(terms.digest), "%s", index_digest(index));
+
+        attach->options.first = (struct cursor){ .epoch = wish->first_epoch,
+                                                 .position = wish->first_position,
+                                                 .step = wish->first_step };
+        r = cursor_check(&attach->options.first, &terms, wish->rank, index_n_samples(index), why);
+        if (r < 0)
+                return r;
 
         attach->options.wake_socket = fcntl(session->fd, F_DUPFD_CLOEXEC, 0);
         if (attach->options.wake_socket < 0)
@@ -217,9 +225,13 @@ static int attach_prepare(struct attach *attach, const Dlp__Attach *wish, struct
         if (r < 0)
                 return r;
         session->member->process = session->process;
+        r = job_place(session->job, session->member, &attach->options.first, why);
+        if (r < 0) {
+                leave_job(session);
+                return r;
+        }
         attach->options.job = job_ref(session->job);
         attach->options.rank = wish->rank;
-        attach->options.first_epoch = wish->first_epoch;
         attach->options.n_epochs = wish->n_epochs;
         attach->options.n_slots = wish->n_slots ? wish->n_slots : server->options.default_slots;
         attach->options.numa_node = numa_node_of_process(session->peer.pid);

@@ -43,6 +43,7 @@ static void fill_job(Dlp__Job *message, struct job *job) {
         message->pipeline = job->terms.pipeline;
         message->seed = terms->seed;
         message->shuffle = terms->shuffle;
+        message->order = (char *)(uintptr_t)dlp_order_kind_name(terms->order);
         message->partition = (char *)(uintptr_t)dlp_partition_name(terms->partition);
         message->drop_last = terms->drop_last;
         message->on_error = (char *)(uintptr_t)on_error_name(terms->on_error);

@@ -1,4 +1,4 @@
-/* A rank wants to go on elsewhere: another epoch, another step. */
+/* A rank wants to go on elsewhere: another epoch, in the middle of one. */
 #include <errno.h>
 
 #include "daemon/ctl/handlers.h"
@@ -7,7 +7,10 @@ void handle_seek(struct session *session, const Dlp__Request *request) {
         const Dlp__Seek *seek = request->seek;
         Dlp__Reply reply = DLP__REPLY__INIT;
         Dlp__Sought sought = DLP__SOUGHT__INIT;
+        struct stream *stream;
+        struct cursor cursor;
         struct why why;
+        int r;
 
         if (session->state != SESSION_ATTACHED) {
                 session_refuse(session, request->id, -ENOTCONN, "seek: attach first");
@@ -17,13 +20,15 @@ void handle_seek(struct session *session, const Dlp__Request *request) {
                 session_refuse(session, request->id, -EINVAL, "epoch: is out of range; 0 to 4294967295 are allowed");
                 return;
         }
-        if (seek->step > session->stream->rank_batches) {
-                why_set(&why, 0, "step: %llu is out of range; this rank has %llu batches an epoch",
-                        (unsigned long long)seek->step, (unsigned long long)session->stream->rank_batches);
-                session_refuse(session, request->id, -EINVAL, why.text);
+        cursor = (struct cursor){ .epoch = seek->epoch, .position = seek->position, .step = seek->step };
+        stream = session->stream;
+        r = cursor_check(&cursor, &session->job->terms, stream->rank, stream->n_samples, &why);
+        if (r < 0) {
+                session_refuse(session, request->id, r, why.text);
                 return;
         }
-        sought.stream = pipeline_seek(session->server->options.pipeline, session->stream, seek->epoch, seek->step);
+        session->member->cursor = cursor; /* unchecked against the others: their seeks may still be on their way */
+        sought.stream = pipeline_seek(session->server->options.pipeline, stream, &cursor);
         reply.id = request->id;
         reply.body_case = DLP__REPLY__BODY_SOUGHT;
         reply.sought = &sought;

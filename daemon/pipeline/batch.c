@@ -62,7 +62,7 @@ static void record_begin(struct batch *batch, const struct collation *collation)
 
 void batch_begin(struct batch *batch, struct stream *stream, struct order_table *order) {
         uint32_t batch_size = stream->job->terms.batch_size;
-        uint64_t n_rest = stream->rank_samples - stream->step * batch_size;
+        uint64_t n_rest = stream->epoch_samples - stream->step * batch_size;
 
         batch->order = order ? order_table_ref(order) : NULL;
         batch->number = stream->planned_number;

@@ -75,8 +75,9 @@ static int job_agree(const struct job *job, const struct job_terms *mine, struct
                               dlp_partition_name(mine->partition));
         if (theirs->drop_last != mine->drop_last)
                 return differ(why, job->name, "drop_last", yes_no(theirs->drop_last), yes_no(mine->drop_last));
-        if (strcmp(theirs->order, mine->order) != 0)
-                return differ(why, job->name, "order", theirs->order, mine->order);
+        if (theirs->order != mine->order)
+                return differ(why, job->name, "order", dlp_order_kind_name(theirs->order),
+                              dlp_order_kind_name(mine->order));
         if (theirs->on_error != mine->on_error)
                 return differ(why, job->name, "on_error", on_error_name(theirs->on_error),
                               on_error_name(mine->on_error));
@@ -168,6 +169,45 @@ int job_join(struct jobs *jobs, const char *name, const struct job_terms *terms,
         job->n_members++;
         *ret_job = job_ref(job);
         *ret_member = member;
+        return 0;
+}
+
+int job_place(const struct job *job, struct job_member *member, const struct cursor *cursor, struct why *why) {
+        const struct job_member *other;
+
+        LIST_FOREACH(other, &job->members, entry) {
+                uint64_t theirs = other->cursor.position, mine = cursor->position;
+
+                if (other == member || other->cursor.epoch != cursor->epoch)
+                        continue;
+                if ((theirs > mine ? theirs - mine : mine - theirs) % job->terms.world != 0)
+                        return why_set(why, -EINVAL,
+                                       "position: rank %u of job \"%.64s\" resumed epoch %llu at %llu, this rank asks "
+                                       "for %llu; all ranks must load the same state",
+                                       other->rank, job->name, (unsigned long long)cursor->epoch,
+                                       (unsigned long long)theirs, (unsigned long long)mine);
+        }
+        member->cursor = *cursor;
+        return 0;
+}
+
+int cursor_check(const struct cursor *cursor, const struct job_terms *terms, uint32_t rank, uint64_t n_samples,
+                 struct why *why) {
+        uint64_t n_left, n_batches;
+
+        if (cursor->position > n_samples)
+                return why_set(why, -EINVAL,
+                               "position: %llu is out of range; the dataset has %llu samples, 0 to %llu are allowed",
+                               (unsigned long long)cursor->position, (unsigned long long)n_samples,
+                               (unsigned long long)n_samples);
+        n_left = dlp_order_rank_samples(n_samples - cursor->position, terms->world, rank, terms->partition);
+        n_batches = dlp_order_rank_batches(n_left, terms->batch_size, terms->drop_last);
+        if (cursor->step > n_batches)
+                return why_set(
+                        why, -EINVAL,
+                        "step: %llu is out of range; this rank has %llu batches behind position %llu of an epoch",
+                        (unsigned long long)cursor->step, (unsigned long long)n_batches,
+                        (unsigned long long)cursor->position);
         return 0;
 }
 

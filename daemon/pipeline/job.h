@@ -28,14 +28,22 @@ struct job_terms {
         char dataset[DLP_NAME_MAX];
         char digest[65];                 /* of the dataset, hex */
         char pipeline[DLP_PIPELINE_MAX]; /* canonical spelling */
-        char order[16];
         uint32_t world;
         uint32_t batch_size;
         uint64_t seed;
         bool shuffle;
+        enum dlp_order_kind order; /* of the shuffling */
         bool drop_last;
         enum dlp_partition partition;
         enum on_error on_error;
+};
+
+/* Where a rank goes on: with batch `step` of what lies behind the global `position` of an epoch. What lies before it
+ * was served to an earlier run, and the ranks deal out the rest anew. */
+struct cursor {
+        uint64_t epoch;
+        uint64_t position; /* 0 .. samples of the dataset */
+        uint64_t step;     /* of this rank */
 };
 
 struct job_member {
@@ -43,6 +51,7 @@ struct job_member {
         uint32_t rank;
         uint32_t pid;           /* for messages */
         struct process process; /* the session's, which sets it: PROCESS_NONE at first */
+        struct cursor cursor; /* that it asked for last, at attach or by a seek */
 };
 
 struct job {
@@ -66,6 +75,15 @@ LIST_HEAD(jobs, job);
  * The job holds one reference for the member. */
 int job_join(struct jobs *jobs, const char *name, const struct job_terms *terms, uint32_t rank, uint32_t pid,
              struct job **ret_job, struct job_member **ret_member, struct why *why);
+
+/* Remembers where a member begins. -EINVAL if another one asked for the same epoch from a position that deals out its
+ * samples otherwise: then they loaded different states, and samples would come twice or never. Positions a multiple of
+ * the world apart deal alike. */
+int job_place(const struct job *job, struct job_member *member, const struct cursor *cursor, struct why *why);
+
+/* Is there such a place for a rank in a dataset of so many samples? -EINVAL with what is allowed. */
+int cursor_check(const struct cursor *cursor, const struct job_terms *terms, uint32_t rank, uint64_t n_samples,
+                 struct why *why);
 
 /* Takes the rank out; the last one out removes the job from the list. Frees the member. */
 void job_leave(struct job *job, struct job_member *member);

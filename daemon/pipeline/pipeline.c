@@ -299,8 +299,8 @@ void pipeline_add(struct pipeline *pipeline, struct stream *stream) {
         planner_command(&pipeline->planner, stream, STREAM_ADD);
 }
 
-uint64_t pipeline_seek(struct pipeline *pipeline, struct stream *stream, uint64_t epoch, uint64_t step) {
-        return planner_seek(&pipeline->planner, stream, epoch, step);
+uint64_t pipeline_seek(struct pipeline *pipeline, struct stream *stream, const struct cursor *cursor) {
+        return planner_seek(&pipeline->planner, stream, cursor);
 }
 
 void pipeline_drain(struct pipeline *pipeline, struct stream *stream) {

@@ -52,7 +52,7 @@ void pipeline_skip_touching(struct pipeline *pipeline,
 /* Main thread. From add to remove the caller may use the stream's constant fields and its ring's counts; after remove
  * it must not touch it. A stream that was never added is freed with stream_free(). */
 void pipeline_add(struct pipeline *pipeline, struct stream *stream);
-uint64_t pipeline_seek(struct pipeline *pipeline, struct stream *stream, uint64_t epoch, uint64_t step);
+uint64_t pipeline_seek(struct pipeline *pipeline, struct stream *stream, const struct cursor *cursor);
 void pipeline_drain(struct pipeline *pipeline, struct stream *stream); /* completes what is begun, begins no more */
 void pipeline_remove(struct pipeline *pipeline, struct stream *stream);
 

@@ -34,13 +34,12 @@ void planner_command(struct planner *planner, struct stream *stream, enum stream
         planner_wake(planner);
 }
 
-uint64_t planner_seek(struct planner *planner, struct stream *stream, uint64_t epoch, uint64_t step) {
+uint64_t planner_seek(struct planner *planner, struct stream *stream, const struct cursor *cursor) {
         uint64_t number;
 
         pthread_mutex_lock(&planner->lock);
         number = atomic_fetch_add_explicit(&stream->number, 1, memory_order_relaxed) + 1;
-        stream->seek_epoch = epoch;
-        stream->seek_step = step;
+        stream->sought = *cursor;
         pthread_mutex_unlock(&planner->lock);
         planner_command(planner, stream, STREAM_SEEK);
         return number;
@@ -106,7 +105,7 @@ static void task_substitute(struct planner *planner, struct task *task) {
 }
 
 static void stream_apply(struct planner *planner, struct stream *stream, uint32_t commands, uint64_t number,
-                         uint64_t epoch, uint64_t step) {
+                         const struct cursor *sought) {
         struct epoll_event event = { .events = EPOLLIN | EPOLLET, .data.ptr = stream };
 
         if (commands & STREAM_ADD) {
@@ -122,20 +121,19 @@ static void stream_apply(struct planner *planner, struct stream *stream, uint32_
                         stream->batch = NULL;
                 }
                 stream->planned_number = number;
-                stream->epoch = epoch;
-                stream->step = step;
                 stream->idx_sample = 0;
-                if (stream->end_epoch <= epoch)
-                        stream->end_epoch = epoch + 1;
-                stream->is_ended = stream->drains || step >= stream->rank_batches;
+                stream_go_to(stream, sought);
+                if (stream->drains)
+                        stream_end(stream);
         }
         if (commands & STREAM_DRAIN) {
                 stream->drains = true;
-                stream->is_ended |= !stream->batch;
+                if (!stream->batch)
+                        stream_end(stream);
         }
         if (commands & STREAM_REMOVE) {
                 epoll_ctl(planner->epoll_fd, EPOLL_CTL_DEL, stream->release_fd, NULL);
-                stream->is_ended = true;
+                stream_end(stream);
                 stream->is_removed = true;
                 stream->batch = NULL; /* never published: nobody listens */
         }
@@ -145,7 +143,8 @@ static void planner_obey(struct planner *planner) {
         for (;;) {
                 struct stream *stream;
                 uint32_t commands;
-                uint64_t number, epoch, step;
+                struct cursor sought;
+                uint64_t number;
 
                 pthread_mutex_lock(&planner->lock);
                 stream = TAILQ_FIRST(&planner->commands);
@@ -157,10 +156,9 @@ static void planner_obey(struct planner *planner) {
                 commands = stream->commands;
                 stream->commands = 0;
                 number = atomic_load_explicit(&stream->number, memory_order_relaxed);
-                epoch = stream->seek_epoch;
-                step = stream->seek_step;
+                sought = stream->sought;
                 pthread_mutex_unlock(&planner->lock);
-                stream_apply(planner, stream, commands, number, epoch, step);
+                stream_apply(planner, stream, commands, number, &sought);
         }
 }
 

@@ -59,8 +59,8 @@ void planner_wake(struct planner *planner);
 /* Asks for something to be done with a stream. Main thread. */
 void planner_command(struct planner *planner, struct stream *stream, enum stream_command command);
 
-/* The same for STREAM_SEEK: continue at (epoch, step) under the number that is returned. Main thread. */
-uint64_t planner_seek(struct planner *planner, struct stream *stream, uint64_t epoch, uint64_t step);
+/* The same for STREAM_SEEK: continue there under the number that is returned. Main thread. */
+uint64_t planner_seek(struct planner *planner, struct stream *stream, const struct cursor *cursor);
 
 /* A worker is done with the task's sample, or wants another candidate to be read for it. Any worker. */
 void planner_return(struct planner *planner, struct task *task);

@@ -61,12 +61,10 @@ static void stream_begin_epoch(struct planner *planner, struct stream *stream) {
 static void stream_next_step(struct stream *stream) {
         stream->batch = NULL;
         stream->idx_sample = 0;
-        stream->is_ended = stream->drains;
-        if (++stream->step < stream->rank_batches)
-                return;
-        stream->step = 0;
-        if (++stream->epoch >= stream->end_epoch)
-                stream->is_ended = true;
+        if (++stream->step >= stream->epoch_batches)
+                stream_next_epoch(stream);
+        if (stream->drains)
+                stream_end(stream);
 }
 
 /* When will the client want the batch that is planned next? After eating what lies before it, counted from its last
@@ -97,7 +95,7 @@ static bool stream_begin_batch(struct planner *planner, struct stream *stream) {
                 return false;
         }
         if (r < 0) {
-                stream->is_ended = true;
+                stream_end(stream);
                 atomic_store_explicit(&stream->broken, true, memory_order_relaxed);
                 planner->options.broken(planner->options.userdata, stream);
                 return false;
@@ -124,7 +122,7 @@ static void stream_end_failed(struct planner *planner, struct stream *stream) {
         job_failure(stream->job, &failure);
         batch_fail_whole(stream->batch, &failure, planner->options.counters);
         stream->batch = NULL;
-        stream->is_ended = true;
+        stream_end(stream);
 }
 
 /* Plans one sample. Returns false if this stream can go no further now. */
@@ -132,8 +130,8 @@ static bool stream_plan_sample(struct planner *planner, struct stream *stream, s
         struct batch *batch = stream->batch;
         uint64_t position, index;
 
-        position = dlp_order_position(batch->step * stream->job->terms.batch_size + stream->idx_sample,
-                                      stream->job->terms.world, stream->rank);
+        position = stream->base + dlp_order_position(batch->step * stream->job->terms.batch_size + stream->idx_sample,
+                                                     stream->job->terms.world, stream->rank);
         if (order_table_at(batch->order, position % stream->n_samples, &index) != 0) {
                 stream->needs_order = true;
                 return false;

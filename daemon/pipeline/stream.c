@@ -94,22 +94,20 @@ int stream_new(const struct stream_options *options, const struct stream_memory 
                 return r;
         }
 
+        stream->job = options->job;
         stream->rank = options->rank;
         stream->n_samples = index_n_samples(index);
         stream->rank_samples = dlp_order_rank_samples(stream->n_samples, terms->world, options->rank, terms->partition);
         stream->rank_batches = dlp_order_rank_batches(stream->rank_samples, terms->batch_size, terms->drop_last);
-        stream->epoch = options->first_epoch;
-        stream->end_epoch = options->n_epochs && options->n_epochs <= DLP_EPOCH_MAX - options->first_epoch
-                                    ? options->first_epoch + options->n_epochs
+        stream->end_epoch = options->n_epochs && options->n_epochs <= DLP_EPOCH_MAX - options->first.epoch
+                                    ? options->first.epoch + options->n_epochs
                                     : DLP_EPOCH_MAX + 1;
-        stream->is_ended = stream->rank_batches == 0;
+        stream_go_to(stream, &options->first);
 
         r = collation_plan(&stream->collation, options->recipe, terms->batch_size, index_max_length(index),
                            memory->max_pixels, why);
-        spec = (struct order_spec){
-                .n = stream->n_samples, .seed = terms->seed, .epoch = stream->epoch, .shuffle = terms->shuffle
-        };
-        if (r == 0) /* now, so that a table that does not fit is refused instead of missed later */
+        spec = stream_order_spec(stream, stream->epoch);
+        if (r == 0 && !stream->is_ended) /* now, so that a table that does not fit is refused instead of missed later */
                 r = order_table_get(memory->tables, &spec, &stream->order, why);
         stream->order_epoch = stream->epoch;
         if (r == 0)
@@ -123,7 +121,6 @@ int stream_new(const struct stream_options *options, const struct stream_memory 
         }
         batches_init(stream);
 
-        stream->job = options->job;
         stream->dataset = options->dataset;
         stream->recipe = options->recipe;
         stream->wake_socket = options->wake_socket;
@@ -156,9 +153,45 @@ void stream_free(struct stream *stream) {
 struct order_spec stream_order_spec(const struct stream *stream, uint64_t epoch) {
         const struct job_terms *terms = &stream->job->terms;
 
-        return (struct order_spec){
-                .n = stream->n_samples, .seed = terms->seed, .epoch = epoch, .shuffle = terms->shuffle
-        };
+        return (struct order_spec){ .n = stream->n_samples,
+                                    .seed = terms->seed,
+                                    .epoch = epoch,
+                                    .shuffle = terms->shuffle,
+                                    .kind = terms->order };
+}
+
+static void stream_begin_at(struct stream *stream, uint64_t epoch, uint64_t base) {
+        const struct job_terms *terms = &stream->job->terms;
+
+        stream->epoch = epoch;
+        stream->base = base;
+        stream->step = 0;
+        stream->epoch_samples = dlp_order_rank_samples(stream->n_samples - base, terms->world, stream->rank,
+                                                       terms->partition);
+        stream->epoch_batches = dlp_order_rank_batches(stream->epoch_samples, terms->batch_size, terms->drop_last);
+}
+
+void stream_next_epoch(struct stream *stream) {
+        stream_begin_at(stream, stream->epoch + 1, 0);
+        if (stream->epoch >= stream->end_epoch || stream->epoch_batches == 0)
+                stream_end(stream);
+}
+
+void stream_go_to(struct stream *stream, const struct cursor *cursor) {
+        stream_begin_at(stream, cursor->epoch, cursor->position);
+        stream->step = cursor->step;
+        stream->is_ended = false;
+        if (stream->end_epoch <= cursor->epoch)
+                stream->end_epoch = cursor->epoch + 1;
+        if (stream->step >= stream->epoch_batches)
+                stream_next_epoch(stream);
+}
+
+void stream_end(struct stream *stream) {
+        stream->is_ended = true;
+        order_table_put(stream->order);
+        order_table_put(stream->next_order);
+        stream->order = stream->next_order = NULL;
 }
 
 void stream_wake(struct stream *stream) {

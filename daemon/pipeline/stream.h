@@ -63,17 +63,18 @@ struct stream_options {
         struct catalog_dataset *dataset; /* likewise */
         struct recipe *recipe;           /* taken over */
         uint32_t rank;
-        uint64_t first_epoch, n_epochs;
+        struct cursor first;
+        uint64_t n_epochs; /* from first.epoch on; 0: no end */
         uint32_t n_slots;
         int numa_node;
         int wake_socket; /* taken over: a duplicate of the session's */
 };
 
 struct stream {
-        TAILQ_ENTRY(stream) entry;      /* the planner's list */
-        TAILQ_ENTRY(stream) commanded;  /* planner->lock: asked for something */
-        uint32_t commands;              /* planner->lock; enum stream_command */
-        uint64_t seek_epoch, seek_step; /* planner->lock */
+        TAILQ_ENTRY(stream) entry;     /* the planner's list */
+        TAILQ_ENTRY(stream) commanded; /* planner->lock: asked for something */
+        uint32_t commands;             /* planner->lock; enum stream_command */
+        struct cursor sought;          /* planner->lock */
 
         struct job *job;
         struct catalog_dataset *dataset;
@@ -82,7 +83,7 @@ struct stream {
         struct ring *ring;
         uint32_t rank;
         uint64_t n_samples;    /* of the dataset */
-        uint64_t rank_samples; /* an epoch */
+        uint64_t rank_samples; /* a whole epoch */
         uint64_t rank_batches;
         int wake_socket; /* any worker sends one byte here */
         int release_fd;  /* eventfd: the client writes, the planner waits for edges and never reads */
@@ -96,10 +97,13 @@ struct stream {
         /* The planner's own. */
         uint64_t planned_number;
         uint64_t epoch, step;      /* of the batch that is planned next, or being planned */
+        uint64_t base;             /* global position at which `epoch` begins for it; 0 for those behind it */
+        uint64_t epoch_samples;    /* of this rank, from there on */
+        uint64_t epoch_batches;    /* that they make */
         uint64_t end_epoch;        /* plan no epoch from here on */
         struct batch *batch;       /* being planned, or NULL */
         uint32_t idx_sample;       /* next one of it */
-        struct order_table *order; /* of `epoch` */
+        struct order_table *order; /* of `epoch`; NULL once it is ended */
         uint64_t order_epoch;
         struct order_table *next_order; /* of the epoch behind it, made in the background */
         uint32_t n_tasks;               /* under way */
@@ -130,6 +134,13 @@ void stream_free(struct stream *stream);
 
 /* What the order of an epoch of it depends on. */
 struct order_spec stream_order_spec(const struct stream *stream, uint64_t epoch);
+
+/* Planner: goes on there. If nothing is left of that epoch, with the one behind it, as at an epoch's end. */
+void stream_go_to(struct stream *stream, const struct cursor *cursor);
+void stream_next_epoch(struct stream *stream);
+
+/* Planner: nothing more is planned, until a seek. The memory of its orders goes; batches under way hold theirs. */
+void stream_end(struct stream *stream);
 
 /* Wakes the client. Any thread; never blocks: a full socket buffer is as good as a wake-up. */
 void stream_wake(struct stream *stream);

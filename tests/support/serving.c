@@ -14,6 +14,7 @@
 
 #include "daemon/base/clock.h"
 #include "proto/ring.h"
+#include "proto/tdperm.h"
 
 #define PATIENCE_MS 30000 /* far above anything in here, also under a sanitizer on a busy machine */
 
@@ -181,11 +182,11 @@ static int rank_join(struct rank *rank, struct recipe *recipe, struct why *why) 
                 .batch_size = options->batch_size,
                 .seed = options->seed,
                 .shuffle = options->shuffle,
+                .order = options->order,
                 .drop_last = options->drop_last,
                 .partition = options->partition,
                 .on_error = options->on_error,
                 .dataset = "photos",
-                .order = "torch",
         };
 
         snprintf(terms.pipeline, sizeof(terms.pipeline), "%s", recipe_text(recipe));
@@ -208,16 +209,19 @@ static void rank_map(struct rank *rank) {
 }
 
 int rank_make(struct rank *rank, struct serving *serving, const struct rank_options *options, struct why *why) {
+        struct cursor first = { .epoch = options->first_epoch,
+                                .position = options->first_position,
+                                .step = options->first_step };
         struct stream_options stream_options = {
                 .rank = options->rank,
-                .first_epoch = options->first_epoch,
+                .first = first,
                 .n_epochs = options->n_epochs,
                 .n_slots = options->n_slots ? options->n_slots : 4,
                 .numa_node = -1,
         };
         int sockets[2], r;
 
-        *rank = (struct rank){ .serving = serving, .options = *options };
+        *rank = (struct rank){ .serving = serving, .options = *options, .cursor = first };
         r = recipe_parse(options->pipeline ? options->pipeline : "center_crop(8)", &stream_options.recipe, why);
         if (r < 0)
                 return r;
@@ -331,18 +335,43 @@ void rank_release(struct rank *rank, const struct taken *taken) {
                 ck_assert_int_eq(write(rank->release_fd, &one, sizeof(one)), sizeof(one));
 }
 
+void rank_seek(struct rank *rank, const struct cursor *cursor) {
+        rank->number = pipeline_seek(rank->serving->pipeline, rank->stream, cursor);
+        rank->cursor = *cursor;
+}
+
 /* ---- what should have come ----------------------------------------------------------------------------------- */
+
+static uint64_t begin_of(const struct rank *rank, uint64_t epoch) {
+        return epoch == rank->cursor.epoch ? rank->cursor.position : 0;
+}
+
+uint64_t rank_samples(const struct rank *rank, uint64_t epoch) {
+        const struct rank_options *options = &rank->options;
+
+        return dlp_order_rank_samples(rank->serving->options.n_samples - begin_of(rank, epoch), options->world,
+                                      options->rank, options->partition);
+}
+
+uint64_t rank_batches(const struct rank *rank, uint64_t epoch) {
+        return dlp_order_rank_batches(rank_samples(rank, epoch), rank->options.batch_size, rank->options.drop_last);
+}
 
 uint64_t expected_index(const struct rank *rank, uint64_t epoch, uint64_t idx_sample) {
         const struct rank_options *options = &rank->options;
         uint64_t n = rank->serving->options.n_samples, position, index;
         struct dlp_torch_random random;
         struct dlp_shuffle shuffle;
+        struct dlp_tdperm tdperm;
         void *table;
 
-        position = dlp_order_position(idx_sample, options->world, options->rank) % n;
+        position = (begin_of(rank, epoch) + dlp_order_position(idx_sample, options->world, options->rank)) % n;
         if (!options->shuffle)
                 return position;
+        if (options->order == DLP_ORDER_TDPERM) {
+                dlp_tdperm_init(&tdperm, options->seed, epoch, n);
+                return dlp_tdperm_at(&tdperm, position);
+        }
         table = calloc(n, dlp_shuffle_element_bytes(n));
         ck_assert_ptr_nonnull(table);
         dlp_torch_seed(&random, dlp_order_seed(options->seed, epoch));
@@ -376,7 +405,7 @@ void check_times(const struct dlp_slot_record *record) {
 
 void rank_check(const struct rank *rank, const struct taken *taken, uint64_t epoch, uint64_t step) {
         const struct serving_options *serving = &rank->serving->options;
-        uint64_t n_rest = rank->stream->rank_samples - step * rank->options.batch_size;
+        uint64_t n_rest = rank_samples(rank, epoch) - step * rank->options.batch_size;
 
         ck_assert_msg(taken->record->status == DLP_BATCH_OK, "%s", taken->record->text);
         ck_assert_uint_eq(taken->record->epoch, epoch);
@@ -399,7 +428,8 @@ void rank_check(const struct rank *rank, const struct taken *taken, uint64_t epo
 }
 
 void rank_eat_epoch(struct rank *rank, uint64_t epoch) {
-        for (uint64_t step = 0; step < rank->stream->rank_batches; step++) {
+        for (uint64_t step = epoch == rank->cursor.epoch ? rank->cursor.step : 0; step < rank_batches(rank, epoch);
+             step++) {
                 struct taken taken;
 
                 ck_assert_msg(rank_next(rank, PATIENCE_MS, &taken), "epoch %llu step %llu did not come",

@@ -60,7 +60,9 @@ struct rank_options {
         uint32_t world, rank, batch_size;
         const char *pipeline; /* NULL: center_crop(8), which copies the picture */
         uint64_t seed, first_epoch, n_epochs;
+        uint64_t first_position, first_step;
         bool shuffle, drop_last;
+        enum dlp_order_kind order;
         enum dlp_partition partition;
         enum on_error on_error;
         uint32_t n_slots; /* 0: 4 */
@@ -76,8 +78,9 @@ struct rank {
         const struct dlp_control *control;
         uint64_t control_bytes, payload_bytes;
         uint8_t *payload;
-        uint64_t sequence; /* taken next */
-        uint64_t number;   /* of the stream that counts; batches of older ones are passed over */
+        uint64_t sequence;    /* taken next */
+        uint64_t number;      /* of the stream that counts; batches of older ones are passed over */
+        struct cursor cursor; /* where that began */
 };
 
 /* One batch that is held. */
@@ -106,6 +109,14 @@ void rank_forget(struct rank *rank);
 bool rank_next(struct rank *rank, int timeout_ms, struct taken *ret_taken);
 void rank_release(struct rank *rank, const struct taken *taken);
 
+/* Goes on elsewhere. */
+void rank_seek(struct rank *rank, const struct cursor *cursor);
+
+/* How many samples the rank gets of an epoch, behind the cursor's position if it is the one that it began with, and how
+ * many batches they make. */
+uint64_t rank_samples(const struct rank *rank, uint64_t epoch);
+uint64_t rank_batches(const struct rank *rank, uint64_t epoch);
+
 /* Ends the test unless the batch is (epoch, step) of this rank's order, each sample being what it says and nothing a
  * substitute. */
 void rank_check(const struct rank *rank, const struct taken *taken, uint64_t epoch, uint64_t step);
@@ -116,7 +127,7 @@ void check_times(const struct dlp_slot_record *record);
 /* Does picture `place` of the batch show `identity`? */
 void check_picture(const struct taken *taken, uint32_t place, uint32_t identity);
 
-/* Takes, checks and releases all batches of an epoch. */
+/* Takes, checks and releases all batches of an epoch that are still to come. */
 void rank_eat_epoch(struct rank *rank, uint64_t epoch);
 
 /* The order as the contract's own functions give it. */

@@ -75,7 +75,7 @@ START_TEST(a_rank_without_samples_is_served_nothing_and_hangs_nothing) {
         rank_attach(&rank, &serving,
                     &(struct rank_options){ .world = 5, .rank = 4, .batch_size = 1, .partition = DLP_PARTITION_DROP });
         ck_assert(!rank_next(&rank, 50, &taken));
-        rank.number = pipeline_seek(serving.pipeline, rank.stream, 3, 0);
+        rank_seek(&rank, &(struct cursor){ .epoch = 3 });
         ck_assert(!rank_next(&rank, 50, &taken));
         rank_leave(&rank);
         serving_stop(&serving);
@@ -170,7 +170,7 @@ START_TEST(a_seek_goes_on_elsewhere_and_back) {
         for (uint32_t i = 0; i < 60; i++) {
                 uint64_t epoch = i * 7 % 5, step = i * 5 % rank.stream->rank_batches; /* past the last epoch, too */
 
-                rank.number = pipeline_seek(serving.pipeline, rank.stream, epoch, step);
+                rank_seek(&rank, &(struct cursor){ .epoch = epoch, .step = step });
                 for (uint64_t n = 0; n < i % 3 && step < rank.stream->rank_batches; n++, step++) {
                         ck_assert_msg(rank_next(&rank, SOON_MS, &taken), "seek %u to epoch %llu step %llu", i,
                                       (unsigned long long)epoch, (unsigned long long)step);
@@ -178,7 +178,7 @@ START_TEST(a_seek_goes_on_elsewhere_and_back) {
                         rank_release(&rank, &taken);
                 }
         }
-        rank.number = pipeline_seek(serving.pipeline, rank.stream, 2, 0);
+        rank_seek(&rank, &(struct cursor){ .epoch = 2 });
         rank_eat_epoch(&rank, 2);
         ck_assert(!atomic_load(&rank.job->failed));
         rank_leave(&rank);
@@ -186,20 +186,20 @@ START_TEST(a_seek_goes_on_elsewhere_and_back) {
 }
 END_TEST
 
-START_TEST(a_seek_behind_the_end_gives_nothing_until_the_next_seek) {
+START_TEST(a_seek_behind_the_end_goes_on_with_the_next_epoch) {
         static const uint64_t STEPS[] = { 13, 14, UINT64_MAX };
         struct taken taken;
         struct rank rank;
 
         serving_start(&serving, &(struct serving_options){ .n_samples = 50, .n_classes = 5 });
-        rank_attach(&rank, &serving, &(struct rank_options){ .world = 1, .batch_size = 4, .shuffle = true });
+        rank_attach(&rank, &serving,
+                    &(struct rank_options){ .world = 1, .batch_size = 4, .shuffle = true, .n_epochs = 4 });
         for (size_t i = 0; i < ARRAY_LENGTH(STEPS); i++) {
-                rank.number = pipeline_seek(serving.pipeline, rank.stream, 0, STEPS[i]);
-                ck_assert(!rank_next(&rank, 50, &taken));
+                rank_seek(&rank, &(struct cursor){ .epoch = i, .step = STEPS[i] });
+                rank_eat_epoch(&rank, i + 1);
         }
-        rank.number = pipeline_seek(serving.pipeline, rank.stream, 1, 0);
-        rank_eat_epoch(&rank, 1);
-        rank_eat_epoch(&rank, 2);
+        rank_seek(&rank, &(struct cursor){ .epoch = 3, .step = 13 }); /* the last one */
+        ck_assert(!rank_next(&rank, 50, &taken));
         rank_leave(&rank);
         serving_stop(&serving);
 }
@@ -229,7 +229,7 @@ START_TEST(a_draining_stream_begins_no_batch) {
                 rank_check(&rank, &taken, 0, step);
                 rank_release(&rank, &taken);
         }
-        rank.number = pipeline_seek(serving.pipeline, rank.stream, 1, 0);
+        rank_seek(&rank, &(struct cursor){ .epoch = 1 });
         ck_assert(!rank_next(&rank, 100, &taken));
         rank_leave(&rank);
         serving_stop(&serving);
@@ -265,7 +265,7 @@ START_TEST(a_rank_may_leave_while_its_samples_are_under_way) {
                         rank_release(&rank, &taken);
                 }
                 if (i % 5 == 1)
-                        pipeline_seek(serving.pipeline, rank.stream, i, 0);
+                        pipeline_seek(serving.pipeline, rank.stream, &(struct cursor){ .epoch = i });
                 rank_leave(&rank);
 
                 if (i % 10 == 0) { /* nobody else notices */
@@ -573,7 +573,7 @@ START_TEST(a_jobs_failure_reaches_each_rank_in_its_turn) {
 
         /* Who asks again is told again. */
         rank_release(&even, &taken);
-        even.number = pipeline_seek(serving.pipeline, even.stream, 1, 0);
+        rank_seek(&even, &(struct cursor){ .epoch = 1 });
         ck_assert(rank_next(&even, SOON_MS, &taken));
         ck_assert_uint_eq(taken.record->status, DLP_BATCH_FAILED);
         rank_leave(&even);
@@ -822,7 +822,7 @@ int main(void) {
         suite_add_tcase(suite, order);
 
         tcase_add_test(life, a_seek_goes_on_elsewhere_and_back);
-        tcase_add_test(life, a_seek_behind_the_end_gives_nothing_until_the_next_seek);
+        tcase_add_test(life, a_seek_behind_the_end_goes_on_with_the_next_epoch);
         tcase_add_test(life, a_draining_stream_begins_no_batch);
         tcase_add_loop_test(life, a_rank_may_leave_while_its_samples_are_under_way, 0, 2);
         tcase_add_test(life, what_is_published_for_a_rank_that_is_removed_is_whole);
