@@ -83,8 +83,9 @@ static int read_epoch(struct reading *reading) {
 static int read_epochs(struct reading *reading) {
         int r = 0;
 
+        /* The loader opens in the first epoch, perhaps in its middle. */
         for (uint64_t i = 0; i < reading->n_epochs && reading->n_left > 0 && !interrupted && r == 0; i++) {
-                r = dlc_set_epoch(reading->loader, reading->first_epoch + i);
+                r = i == 0 ? 0 : dlc_set_epoch(reading->loader, reading->first_epoch + i);
                 if (r == 0)
                         r = read_epoch(reading);
         }
@@ -151,11 +152,13 @@ int read_run(struct context *context, const struct command *command, int argc, c
                 { "batch", OPTION_COUNT, &o.batch_size, "B", "samples a batch (default 1)" },
                 { "epochs", OPTION_NUMBER, &reading.n_epochs, "E", "how many epochs to read (default 1)" },
                 { "first-epoch", OPTION_NUMBER, &reading.first_epoch, "E", "from which one on (default 0)" },
+                { "first-position", OPTION_NUMBER, &o.first_position, "P",
+                  "what is left of the first epoch behind this global position (default 0)" },
                 { "seed", OPTION_NUMBER, &o.seed, "S", "of order and augmentation (default 0)" },
                 { "no-shuffle", OPTION_FLAG_OFF, &o.shuffle, NULL, "in the dataset's own order" },
                 { "partition", OPTION_TEXT, &o.partition, "P", "pad, drop or exact (default pad)" },
                 { "drop-last", OPTION_FLAG, &o.drop_last, NULL, "leave out the last incomplete batch" },
-                { "order", OPTION_TEXT, &o.order, "O", "torch (default)" },
+                { "order", OPTION_TEXT, &o.order, "O", "torch or tdperm (default torch)" },
                 { "pipeline", OPTION_TEXT, &o.pipeline, "TEXT",
                   "what is done to a sample (default raw: the bytes as stored)" },
                 { "on-error", OPTION_TEXT, &o.on_error, "A", "a damaged sample: fail or substitute (default fail)" },

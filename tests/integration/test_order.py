@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""dlctl order: the sequences that torch gives, without a daemon."""
+"""dlctl order: the sequences that torch gives, and our own, without a daemon."""
 import json
 import os
 import random
@@ -19,9 +19,9 @@ def order(*arguments, status=0):
     return [int(line) for line in done.stdout.split()] if status == 0 else done.stderr
 
 
-def arguments_of(n, world, rank, seed, epoch, shuffle, partition):
+def arguments_of(n, world, rank, seed, epoch, shuffle, partition, name="torch", position=0):
     return ["--samples", n, "--world", world, "--rank", rank, "--seed", seed, "--epoch", epoch, "--partition",
-            partition] + ([] if shuffle else ["--no-shuffle"])
+            partition, "--order", name, "--position", position] + ([] if shuffle else ["--no-shuffle"])
 
 
 def random_terms(chance):
@@ -55,7 +55,8 @@ def _(box):
     for _ in range(N_RANDOM):
         n, world, rank, seed, epoch, shuffle = random_terms(chance)
         partition = chance.choice(["pad", "drop", "exact"])
-        terms = (n, world, rank, seed, epoch, shuffle, partition)
+        terms = (n, world, rank, seed, epoch, shuffle, partition, chance.choice(["torch", "tdperm"]),
+                 chance.choice([0, 0, n, chance.randrange(n)]))
         equal(order(*arguments_of(*terms)), expected_order(*terms), f"order of {terms}")
 
 
@@ -77,6 +78,32 @@ def _(box):
         equal(order(*arguments_of(*terms)), list(sampler), f"order of {terms}")
 
 
+@case("every vector of tdperm comes out of dlctl order")
+def _(box):
+    n_checked = 0
+    with open(os.path.join(ROOT, "tests", "vectors", "own_definitions.jsonl"), encoding="utf-8") as vectors:
+        for line in vectors:
+            vector = json.loads(line)
+            if vector["kind"] != "tdperm1" or vector["n"] > 2**40:
+                continue
+            for position, index in list(zip(vector["positions"], vector["indices"]))[-3:]:
+                got = order("--samples", vector["n"], "--seed", vector["seed"], "--epoch", vector["epoch"], "--order",
+                            "tdperm", "--position", position, "--world", 1048576, "--partition", "exact")[:1]
+                equal(got, [index], f"position {position} of {line[:90]}")
+            n_checked += 1
+    equal(n_checked > 40, True, "enough vectors")
+
+
+@case("what is left behind a position is what the whole epoch has there, at any world")
+def _(box):
+    for name in ("torch", "tdperm"):
+        whole = order(*arguments_of(1000, 1, 0, 5, 2, True, "exact", name))
+        for position, world in ((0, 3), (1, 1), (333, 4), (997, 7), (1000, 2)):
+            parts = [order(*arguments_of(1000, world, rank, 5, 2, True, "exact", name, position)) for rank in range(world)]
+            dealt = [parts[place % world][place // world] for place in range(sum(map(len, parts)))]
+            equal(dealt, whole[position:], f"{name}: behind {position} among {world}")
+
+
 @case("the parts of an exact partition are all samples, each once")
 def _(box):
     for n, world in ((10, 3), (1, 8), (1000, 7), (5, 5)):
@@ -95,6 +122,7 @@ def _(box):
                             (["--samples", 10, "--world", 10**9], "world"),
                             (["--samples", 10, "--partition", "half"], "partition"),
                             (["--samples", 10, "--order", "alphabetical"], "order"),
+                            (["--samples", 10, "--position", 11], "position"),
                             ([], "samples")):
         done = subprocess.run([DLCTL, "order"] + [str(argument) for argument in arguments], check=False,
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, universal_newlines=True, timeout=60)

@@ -29,7 +29,9 @@ WRONG = [
     ({"seed": 2**64}, ("seed",)),
     ({"first_epoch": 2**33}, ("epoch",)),
     ({"partition": "half"}, ("partition", "pad", "drop", "exact")),
-    ({"order": "alphabetical"}, ("order", "torch")),
+    ({"order": "alphabetical"}, ("order", "torch", "tdperm")),
+    ({"first_position": 21}, ("position", "21", "20")),
+    ({"first_position": -1}, ("first-position",)),
     ({"on_error": "ignore"}, ("on_error", "fail", "substitute")),
     ({"slots": 1}, ("slots", "2")),
     ({"slots": 65}, ("slots", "64")),
@@ -119,7 +121,10 @@ def _(box):
     for terms, words in (({"rank": 5, "world": 5}, ("rank",)), ({"world": 0}, ("world",)),
                          ({"world": 10**9}, ("world",)), ({"batch": 0}, ("batch",)),
                          ({"batch": 2**32 - 1}, ("batch",)), ({"partition": "q"}, ("partition",)),
-                         ({"order": ""}, ("order",)), ({"on_error": "q"}, ("on_error",)),
+                         ({"order": ""}, ("order",)), ({"first_position": 21}, ("position", "20")),
+                         ({"first_position": 2**64 - 1}, ("position",)), ({"first_step": 21}, ("step", "20")),
+                         ({"first_position": 20, "first_step": 1}, ("step", "0 batches")),
+                         ({"on_error": "q"}, ("on_error",)),
                          ({"pipeline": ""}, ("pipeline",)), ({"job": ""}, ("job",)),
                          ({"job": "two\nlines"}, ("job",)), ({"dataset": "\x1b[31m"}, ("dataset",))):
         client = HandClient(daemon.socket)

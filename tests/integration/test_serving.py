@@ -157,6 +157,7 @@ def _(box):
     for name, value, words in (("world", 4, ("world", "3", "4")), ("batch", 5, ("batch", "4", "5")),
                                ("seed", 12, ("seed", "11", "12")), ("partition", "drop", ("partition", "pad", "drop")),
                                ("drop_last", True, ("drop_last",)), ("shuffle", False, ("shuffle",)),
+                               ("order", "tdperm", ("order", "torch", "tdperm")),
                                ("pipeline", "decode", ("pipeline", "raw", "decode")),
                                ("on_error", "substitute", ("on_error", "fail", "substitute"))):
         daemon.refused("d", "quarrel", *words, rank=1, **dict(agreed, **{name: value}))

@@ -582,24 +582,75 @@ def randperm(n, seed):
     return values
 
 
-def expected_order(n, world=1, rank=0, seed=0, epoch=0, shuffle=True, partition="pad"):
-    """The indices that DistributedSampler gives a rank; "exact" is our own: each once."""
-    order = randperm(n, seed + epoch) if shuffle else list(range(n))
-    if partition == "exact":
-        return order[rank::world]
-    n_rank = n // world if partition == "drop" else (n + world - 1) // world
-    return [order[(step * world + rank) % n] for step in range(n_rank)]
+MASK64 = 2**64 - 1
+
+
+def philox(key, counter):
+    """Philox4x32-10: four words of a 64-bit key and four words of a counter."""
+    words, keys = list(counter), [key & 0xffffffff, key >> 32 & 0xffffffff]
+    for _ in range(10):
+        product0, product1 = words[0] * 0xd2511f53, words[2] * 0xcd9e8d57
+        words = [product1 >> 32 ^ words[1] ^ keys[0], product1 & 0xffffffff,
+                 product0 >> 32 ^ words[3] ^ keys[1], product0 & 0xffffffff]
+        keys = [(keys[0] + 0x9e3779b9) & 0xffffffff, (keys[1] + 0xbb67ae85) & 0xffffffff]
+    return words
+
+
+def tdperm(n, seed, epoch):
+    """TDPERM-1, the order "tdperm": a Feistel network over the next power of two, sent through until it is below n."""
+    bits = max(8, (n - 1).bit_length())
+    high, low = bits // 2, bits - bits // 2
+    blocks = [philox(seed, (0xffff0000 | number, epoch, 0, 0)) for number in range(5)]
+    keys = [block[place + 1] << 32 | block[place] for block in blocks[:4] for place in (0, 2)]
+    flip = blocks[4][0] & 1 if n >= 2 else 0
+
+    def mixed(half, key, n_bits):
+        value = (half ^ key) * 0x9e3779b97f4a7c15 & MASK64
+        value = (value ^ value >> 32) * 0xd6e8feb86659fd93 & MASK64
+        value = (value ^ value >> 32) * 0xd6e8feb86659fd93 & MASK64
+        return value >> 64 - n_bits
+
+    def once(value):
+        left, right = value >> low, value & (1 << low) - 1
+        for number in range(0, 8, 2):
+            left ^= mixed(right, keys[number], high)
+            right ^= mixed(left, keys[number + 1], low)
+        return left << low | right
+
+    values = []
+    for value in range(n):
+        value = once(value)
+        while value >= n:
+            value = once(value)
+        values.append(value ^ flip if value < 2 else value)
+    return values
+
+
+def whole_order(n, seed=0, epoch=0, shuffle=True, order="torch"):
+    """An epoch's samples by their global position."""
+    if not shuffle:
+        return list(range(n))
+    return tdperm(n, seed, epoch) if order == "tdperm" else randperm(n, seed + epoch)
+
+
+def expected_order(n, world=1, rank=0, seed=0, epoch=0, shuffle=True, partition="pad", order="torch", position=0):
+    """The indices that DistributedSampler gives a rank; "exact" is our own: each once. With a position, what is left of
+    the epoch behind it is dealt out."""
+    whole, n_left = whole_order(n, seed, epoch, shuffle, order), n - position
+    n_rank = {"pad": (n_left + world - 1) // world, "drop": n_left // world,
+              "exact": (n_left + world - 1 - rank) // world}[partition]
+    return [whole[(position + step * world + rank) % n] for step in range(n_rank)]
 
 
 def indices(lines, epoch=None):
     return [line["index"] for line in lines if epoch is None or line["epoch"] == epoch]
 
 
-def check_sequence(lines, n, batch=1, epochs=1, first_epoch=0, drop_last=False, **order):
+def check_sequence(lines, n, batch=1, epochs=1, first_epoch=0, first_position=0, drop_last=False, **terms):
     """Lines of a rank must be exactly these epochs, in order, with the steps counted."""
     expected = []
     for epoch in range(first_epoch, first_epoch + epochs):
-        sequence = expected_order(n, epoch=epoch, **order)
+        sequence = expected_order(n, epoch=epoch, position=first_position if epoch == first_epoch else 0, **terms)
         if drop_last:
             sequence = sequence[:len(sequence) // batch * batch]
         expected += [(epoch, place // batch, index) for place, index in enumerate(sequence)]
@@ -668,10 +719,11 @@ def request(kind, body=b"", protocol=1, number=1):
 
 
 def attach_body(dataset, job="hand", world=1, rank=0, batch=1, pipeline="raw", seed=0, shuffle=True, partition="pad",
-                order="torch", on_error="fail", pid=None, max_errors=None):
+                order="torch", on_error="fail", pid=None, max_errors=None, first_epoch=0, first_position=0, first_step=0):
     return field(1, dataset) + field(2, job) + field(3, world) + field(4, rank) + field(5, batch) + \
         field(6, pipeline) + field(7, seed) + field(8, int(shuffle)) + field(9, partition) + field(11, order) + \
-        field(12, on_error) + field(16, os.getpid() if pid is None else pid) + \
+        field(12, on_error) + field(13, first_epoch) + field(16, os.getpid() if pid is None else pid) + \
+        field(17, first_position) + field(18, first_step) + \
         (b"" if max_errors is None else varint(19 << 3 | 1) + struct.pack("<d", max_errors))
 
 
