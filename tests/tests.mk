@@ -18,7 +18,7 @@ scripts_in = $(foreach name,$(2),$(1):tests/integration/$(name).py)
 
 SCRIPTS := $(patsubst tests/integration/%.py,%,$(sort $(wildcard tests/integration/test_*.py)))
 ASAN_SCRIPTS := $(filter-out test_boot test_install test_layers_selftest test_systemd test_order,$(SCRIPTS))
-TSAN_SCRIPTS := $(filter test_serving test_crashes test_damage,$(SCRIPTS))
+TSAN_SCRIPTS := $(filter test_serving test_crashes test_damage test_skipping,$(SCRIPTS))
 FALLBACK_SCRIPTS := $(filter test_serving test_damage,$(SCRIPTS))
 FALLBACK_UNIT := $(filter test_io% test_reader%,$(UNIT_NAMES))
 # Not test_decode: memcheck cannot follow libjpeg-turbo's SIMD code and calls its pixels uninitialised; with JSIMD_FORCENONE=1 it

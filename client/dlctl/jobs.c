@@ -18,6 +18,7 @@ static void add_rank(cJSON *list, const Dlp__Rank *rank) {
         record_number(record, "n_slots", rank->n_slots);
         record_number(record, "n_batches", rank->n_batches);
         record_number(record, "n_substituted", rank->n_substituted);
+        record_number(record, "n_skipped", rank->n_skipped);
         record_number(record, "ring_bytes", rank->ring_bytes);
         record_text(record, "memory", rank->memory);
 }
@@ -36,6 +37,8 @@ static void add(cJSON *list, const Dlp__Job *job) {
         record_text(record, "partition", job->partition);
         record_bool(record, "drop_last", job->drop_last);
         record_text(record, "on_error", job->on_error);
+        record_number(record, "n_errors", job->n_errors);
+        record_number(record, "errors_allowed", job->errors_allowed);
         record_text(record, "failure", job->failure);
         ranks = record_list(record, "ranks");
         for (size_t i = 0; i < job->n_ranks; i++)

@@ -77,6 +77,20 @@ static int parse_number(const struct command *command, const struct option_row *
         return usage(command);
 }
 
+static int parse_real(const struct command *command, const struct option_row *row, const char *text,
+                      double *ret_number) {
+        char *end;
+        double number = strtod(text, &end);
+
+        if (end != text && *end == '\0') {
+                *ret_number = number;
+                return 0;
+        }
+        fail(EXIT_USAGE, "%s: --%s: \"%.64s\" is not allowed; write a number such as 10 or 0.01", command->name,
+             row->name, text);
+        return usage(command);
+}
+
 /* Returns 0 or an exit code. */
 static int set(const struct command *command, const struct option_row *row, const char *text) {
         uint64_t number;
@@ -97,6 +111,8 @@ static int set(const struct command *command, const struct option_row *row, cons
                 if (r == 0)
                         *(int *)row->target = (int)number;
                 return r;
+        case OPTION_REAL:
+                return parse_real(command, row, text, row->target);
         case OPTION_FORMAT:
                 if (output_format_from_name(text, row->target) == 0)
                         return 0;

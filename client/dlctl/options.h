@@ -9,6 +9,7 @@ enum option_kind {
         OPTION_TEXT,     /* const char ** */
         OPTION_NUMBER,   /* uint64_t *: 0 .. 2^64-1 */
         OPTION_COUNT,    /* int *: 0 .. 2^31-1 */
+        OPTION_REAL,     /* double *: what the daemon makes of it is its affair */
         OPTION_FORMAT,   /* enum output_format * */
 };
 

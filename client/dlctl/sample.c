@@ -226,6 +226,17 @@ static void print_substitute(struct sample_printer *printer, int64_t substitute,
         text_json_string(text, error ? error : ""); /* quoted in text too: it may hold anything */
 }
 
+/* JSON is a line a sample that was received, and nothing else. */
+static void print_skipped(const struct dlc_batch *batch, struct text *text) {
+        text_string(text, "epoch ");
+        text_u64(text, batch->epoch);
+        text_string(text, " step ");
+        text_u64(text, batch->step);
+        text_string(text, " without ");
+        text_u64(text, batch->n_skipped);
+        text_string(text, batch->n_skipped == 1 ? " damaged sample\n" : " damaged samples\n");
+}
+
 int sample_print_batch(struct sample_printer *printer, struct dlc_loader *loader, const struct dlc_batch *batch,
                        struct text *text) {
         bool json = printer->format == OUTPUT_JSON;
@@ -244,5 +255,7 @@ int sample_print_batch(struct sample_printer *printer, struct dlc_loader *loader
                         print_substitute(printer, batch->substitutes[i], dlc_sample_error(loader, batch, i), text);
                 text_string(text, json ? "}\n" : "\n");
         }
+        if (!json && batch->n_skipped > 0)
+                print_skipped(batch, text);
         return 0;
 }

@@ -79,11 +79,18 @@ static int read_terms(const Dlp__Attach *wish, struct job_terms *terms, struct w
                                wish->partition);
         if (on_error_from_name(wish->on_error, &terms->on_error) < 0)
                 return why_set(why, -EINVAL,
-                               "on_error: \"%.60s\" is no policy; \"fail\" and \"substitute\" are allowed",
+                               "on_error: \"%.60s\" is no policy; \"fail\", \"substitute\" and \"skip\" are allowed",
                                wish->on_error);
         if (dlp_order_kind_from_name(wish->order, &terms->order) < 0)
                 return why_set(why, -EINVAL, "order: \"%.60s\" is not known; \"torch\" and \"tdperm\" are allowed",
                                wish->order);
+        r = max_errors_check(wish->max_errors, why);
+        if (r < 0)
+                return r;
+        if (wish->max_errors > 0 && terms->on_error == ON_ERROR_FAIL)
+                return why_set(why, -EINVAL,
+                               "max_errors: with on_error \"fail\" the first damaged sample ends the job; ask for "
+                               "\"substitute\" or \"skip\"");
         if (strlen(wish->pipeline) >= DLP_PIPELINE_MAX)
                 return why_set(why, -EINVAL, "pipeline: is longer than %u bytes", DLP_PIPELINE_MAX - 1);
 
@@ -91,6 +98,7 @@ static int read_terms(const Dlp__Attach *wish, struct job_terms *terms, struct w
         terms->world = wish->world;
         terms->batch_size = wish->batch_size;
         terms->seed = wish->seed;
+        terms->max_errors = wish->max_errors + 0.0; /* -0 is 0 */
         terms->shuffle = wish->shuffle;
         terms->drop_last = wish->drop_last;
         return 0;
@@ -210,6 +218,7 @@ static int attach_prepare(struct attach *attach, const Dlp__Attach *wish, struct
                 return r;
         index = dataset_index(attach->options.dataset->dataset);
         snprintf(terms.digest, sizeof(terms.digest), "%s", index_digest(index));
+        terms.n_samples = index_n_samples(index);
 
         attach->options.first = (struct cursor){ .epoch = wish->first_epoch,
                                                  .position = wish->first_position,

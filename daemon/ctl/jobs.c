@@ -29,6 +29,7 @@ static void fill_rank(Dlp__Rank *rank, const struct session *session) {
         rank->memory = (char *)(uintptr_t)stream->ring->payload_segment.obtained;
         rank->n_batches = counts.n_released;
         rank->n_substituted = counter_get(&stream->n_substituted);
+        rank->n_skipped = counter_get(&stream->n_skipped);
         rank->epoch = counts.epoch;
         rank->step = counts.step;
 }
@@ -47,6 +48,8 @@ static void fill_job(Dlp__Job *message, struct job *job) {
         message->partition = (char *)(uintptr_t)dlp_partition_name(terms->partition);
         message->drop_last = terms->drop_last;
         message->on_error = (char *)(uintptr_t)on_error_name(terms->on_error);
+        message->n_errors = counter_get(&job->damage.n_met);
+        message->errors_allowed = job->damage.n_allowed;
 }
 
 void handle_jobs(struct session *session, const Dlp__Request *request) {

@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "daemon/pipeline/compact.h"
+
 static struct dlp_tensor_record *tensor_init(struct dlp_slot_record *record, const char *name, enum dlp_dtype dtype,
                                              uint64_t offset, uint32_t n_samples) {
         struct dlp_tensor_record *tensor = &record->tensors[record->n_tensors++];
@@ -74,6 +76,7 @@ void batch_begin(struct batch *batch, struct stream *stream, struct order_table 
         atomic_store_explicit(&batch->n_left, batch->n_samples, memory_order_relaxed);
         atomic_store_explicit(&batch->shape, 0, memory_order_relaxed);
         atomic_store_explicit(&batch->n_used_bytes, stream->collation.images_offset, memory_order_relaxed);
+        atomic_store_explicit(&batch->n_skipped, 0, memory_order_relaxed);
         atomic_store_explicit(&batch->read_ns, 0, memory_order_relaxed);
         atomic_store_explicit(&batch->queued_ns, 0, memory_order_relaxed);
         atomic_store_explicit(&batch->decode_ns, 0, memory_order_relaxed);
@@ -101,6 +104,9 @@ static void batch_publish(struct batch *batch, struct counters *counters) {
                     job_fail(stream->job, batch->failure.text))
                         counter_add(&counters->n_failed_jobs, 1);
         } else {
+                /* A batch that nobody wants any more has places that nobody filled. */
+                if (atomic_load_explicit(&batch->n_skipped, memory_order_relaxed) > 0 && batch_is_wanted(batch))
+                        batch_compact(batch);
                 counter_add(&counters->n_batches, 1);
         }
         /* An old epoch's memory goes with its last batch, not when the slot is used again. And before ring_complete():

@@ -10,6 +10,7 @@
         ROW(n_batches, "batches", "published to a rank")                                                               \
         ROW(n_sample_errors, "samples", "that could not be read or decoded")                                           \
         ROW(n_substituted, "samples", "served in the place of a damaged one")                                          \
+        ROW(n_skipped, "samples", "left out of their batch because they are damaged")                                  \
         ROW(n_failed_jobs, "jobs", "ended by a damaged sample, as on_error = fail asks for")                           \
         ROW(n_dropped, "samples", "whose rank went elsewhere or away before they were decoded")                        \
         ROW(n_bytes_read, "bytes", "of encoded samples")                                                               \

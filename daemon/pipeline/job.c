@@ -8,14 +8,15 @@
 static const char *const ON_ERROR_NAMES[] = {
         [ON_ERROR_FAIL] = "fail",
         [ON_ERROR_SUBSTITUTE] = "substitute",
+        [ON_ERROR_SKIP] = "skip",
 };
 
 const char *on_error_name(enum on_error on_error) {
-        return on_error <= ON_ERROR_SUBSTITUTE ? ON_ERROR_NAMES[on_error] : NULL;
+        return on_error <= ON_ERROR_SKIP ? ON_ERROR_NAMES[on_error] : NULL;
 }
 
 int on_error_from_name(const char *name, enum on_error *ret_on_error) {
-        for (size_t i = 0; i <= ON_ERROR_SUBSTITUTE; i++)
+        for (size_t i = 0; i <= ON_ERROR_SKIP; i++)
                 if (strcmp(name, ON_ERROR_NAMES[i]) == 0) {
                         *ret_on_error = (enum on_error)i;
                         return 0;
@@ -60,6 +61,8 @@ static int job_agree(const struct job *job, const struct job_terms *mine, struct
                 return differ(why, job->name, "dataset", theirs->dataset, mine->dataset);
         if (strcmp(theirs->digest, mine->digest) != 0)
                 return differ(why, job->name, "dataset digest", theirs->digest, mine->digest);
+        if (theirs->n_samples != mine->n_samples)
+                return differ_number(why, job->name, "dataset samples", theirs->n_samples, mine->n_samples);
         if (theirs->world != mine->world)
                 return differ_number(why, job->name, "world_size", theirs->world, mine->world);
         if (theirs->batch_size != mine->batch_size)
@@ -81,6 +84,13 @@ static int job_agree(const struct job *job, const struct job_terms *mine, struct
         if (theirs->on_error != mine->on_error)
                 return differ(why, job->name, "on_error", on_error_name(theirs->on_error),
                               on_error_name(mine->on_error));
+        if (theirs->max_errors != mine->max_errors) {
+                char a[24], b[24];
+
+                snprintf(a, sizeof(a), "%.10g", theirs->max_errors);
+                snprintf(b, sizeof(b), "%.10g", mine->max_errors);
+                return differ(why, job->name, "max_errors", a, b);
+        }
         return 0;
 }
 
@@ -135,6 +145,11 @@ static struct job *job_new(const char *name, const struct job_terms *terms) {
                 return NULL;
         snprintf(job->name, sizeof(job->name), "%s", name);
         job->terms = *terms;
+        if (damage_init(&job->damage, terms->max_errors, terms->n_samples) < 0) {
+                damage_fini(&job->damage);
+                free(job);
+                return NULL;
+        }
         pthread_mutex_init(&job->lock, NULL);
         return job;
 }
@@ -227,6 +242,7 @@ struct job *job_ref(struct job *job) {
 void job_unref(struct job *job) {
         if (!job || atomic_fetch_sub_explicit(&job->refs, 1, memory_order_acq_rel) > 1)
                 return;
+        damage_fini(&job->damage);
         pthread_mutex_destroy(&job->lock);
         free(job);
 }

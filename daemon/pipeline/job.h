@@ -12,14 +12,16 @@
 #include "daemon/base/process.h"
 #include "daemon/base/queue.h"
 #include "daemon/base/why.h"
+#include "daemon/pipeline/damage.h"
 #include "proto/order.h"
 
 enum on_error {
         ON_ERROR_FAIL,       /* a damaged sample ends the job */
         ON_ERROR_SUBSTITUTE, /* the next good sample of the order is served in its place */
+        ON_ERROR_SKIP,       /* it is left out of its batch, which is smaller then */
 };
 
-/* "fail", "substitute"; NULL / -EINVAL for anything else. */
+/* "fail", "substitute", "skip"; NULL / -EINVAL for anything else. */
 const char *on_error_name(enum on_error on_error);
 int on_error_from_name(const char *name, enum on_error *ret_on_error);
 
@@ -31,6 +33,8 @@ struct job_terms {
         uint32_t world;
         uint32_t batch_size;
         uint64_t seed;
+        uint64_t n_samples; /* of the dataset */
+        double max_errors;  /* as asked for, checked */
         bool shuffle;
         enum dlp_order_kind order; /* of the shuffling */
         bool drop_last;
@@ -60,6 +64,7 @@ struct job {
         struct job_terms terms;
         LIST_HEAD(, job_member) members;
         uint32_t n_members;
+        struct damage damage;
         _Atomic uint32_t refs; /* the members, and streams whose last samples are still under way */
 
         pthread_mutex_t lock; /* guards `failure`; a leaf */

@@ -39,6 +39,7 @@ struct batch {
         _Atomic uint64_t shape; /* height << 32 | width of all samples, once one of them has said it; 0 = not yet */
         _Atomic uint64_t n_used_bytes; /* ragged: of the slot, handed out to samples */
 
+        _Atomic uint32_t n_skipped;                     /* samples left out of it */
         _Atomic uint64_t read_ns, queued_ns, decode_ns; /* sums for the record: where its samples' time went */
 
         pthread_mutex_t lock; /* guards what follows; a leaf */
@@ -93,6 +94,7 @@ struct stream {
         _Atomic bool is_touched; /* all of the ring's pages are there; until then somebody still works on them */
         _Atomic bool broken;     /* the client scribbles: the main thread closes its session */
         _Atomic uint64_t n_substituted;
+        _Atomic uint64_t n_skipped;
 
         /* The planner's own. */
         uint64_t planned_number;

@@ -5,12 +5,10 @@
 #include <string.h>
 
 #include "daemon/base/clock.h"
-#include "daemon/base/log.h"
 #include "daemon/base/thread.h"
 #include "daemon/pipeline/batch.h"
+#include "daemon/pipeline/failure.h"
 
-#define LOGGED_ERRORS_MAX 100u  /* a dataset; after that damaged samples are only counted */
-#define SUBSTITUTES_MAX   4096u /* damaged samples in a row of the order before the job is told that there are none */
 #define SCRATCH_PER_PIXEL                                                                                              \
         9ull /* bytes a decoder may need at most: three of pixels, six of progressive coefficients                     \
               */
@@ -144,57 +142,7 @@ static int serve(struct worker *worker, struct task *task, struct why *why) {
         return r;
 }
 
-/* ---- what could not be served -------------------------------------------------------------------------------- */
-
-static void name_sample(struct task *task, const struct why *why, struct why *ret_named) {
-        const struct catalog_dataset *dataset = task->batch->stream->dataset;
-
-        why_set(ret_named, 0, "%s: sample %llu (%.200s): %.250s", dataset->name, (unsigned long long)task->candidate,
-                task->path, why->text);
-}
-
-static void report(struct task *task, const struct why *named, const char *what_next) {
-        uint64_t n_before = catalog_dataset_error(task->batch->stream->dataset, named->text);
-
-        if (n_before < LOGGED_ERRORS_MAX)
-                log_warning("sample", "%s; %s", named->text, what_next);
-        else if (n_before == LOGGED_ERRORS_MAX)
-                log_warning("sample", "%s has more than %u errors; further ones are counted only, see dlctl datasets",
-                            task->batch->stream->dataset->name, LOGGED_ERRORS_MAX);
-}
-
-/* Is it the sample's own fault, met wherever and whenever it is read? Only then may another take its place: a
- * substitute for a lack of memory or descriptors would differ from rank to rank and from run to run. */
-static bool is_damage(int error) {
-        /* EMEDIUMTYPE: about sizes that differ no other sample would be right either */
-        return error != -ENOMEM && error != -EMFILE && error != -ENFILE && error != -ECANCELED && error != -EMEDIUMTYPE;
-}
-
-/* Returns true if the task goes back to be read with another candidate. */
-static bool handle_failure(struct worker *worker, struct task *task, int error, const struct why *why) {
-        struct stream *stream = task->batch->stream;
-        struct why named;
-
-        name_sample(task, why, &named);
-        counter_add(&worker->counters->n_sample_errors, 1);
-        if (!task->reason.text[0])
-                task->reason = named;
-
-        if (stream->job->terms.on_error == ON_ERROR_SUBSTITUTE && is_damage(error)) {
-                if (++task->n_tries < stream->n_samples && task->n_tries <= SUBSTITUTES_MAX) {
-                        batch_forget_shape(task->batch);
-                        report(task, &named, "the next sample of the order takes its place");
-                        return true;
-                }
-                why_set(&named, 0,
-                        "%s: no good sample found to take the place of sample %llu in %llu tries; the first: %.300s",
-                        stream->dataset->name, (unsigned long long)task->index, (unsigned long long)task->n_tries,
-                        task->reason.text);
-        }
-        report(task, &named, "the job ends");
-        batch_failed(task->batch, task->idx_sample, &named);
-        return false;
-}
+/* ---- the loop ------------------------------------------------------------------------------------------------ */
 
 static void worker_do(struct worker *worker, struct task *task) {
         struct batch *batch = task->batch;
@@ -205,7 +153,7 @@ static void worker_do(struct worker *worker, struct task *task) {
                 counter_add(&worker->counters->n_dropped, 1);
         } else {
                 r = serve(worker, task, &why);
-                if (r < 0 && handle_failure(worker, task, r, &why)) {
+                if (r < 0 && failure_handle(task, r, &why, worker->counters) == FAILURE_SUBSTITUTE) {
                         planner_retry(worker->planner, task);
                         return;
                 }

@@ -32,7 +32,7 @@ WRONG = [
     ({"order": "alphabetical"}, ("order", "torch", "tdperm")),
     ({"first_position": 21}, ("position", "21", "20")),
     ({"first_position": -1}, ("first-position",)),
-    ({"on_error": "ignore"}, ("on_error", "fail", "substitute")),
+    ({"on_error": "ignore"}, ("on_error", "fail", "substitute", "skip")),
     ({"slots": 1}, ("slots", "2")),
     ({"slots": 65}, ("slots", "64")),
     ({"job": "j" * 500}, ("job",)),
@@ -125,6 +125,11 @@ def _(box):
                          ({"first_position": 2**64 - 1}, ("position",)), ({"first_step": 21}, ("step", "20")),
                          ({"first_position": 20, "first_step": 1}, ("step", "0 batches")),
                          ({"on_error": "q"}, ("on_error",)),
+                         ({"max_errors": 3}, ("max_errors", "fail")),
+                         ({"max_errors": -1, "on_error": "skip"}, ("max_errors", "-1")),
+                         ({"max_errors": 1.5, "on_error": "skip"}, ("max_errors", "1.5", "share")),
+                         ({"max_errors": float("nan"), "on_error": "skip"}, ("max_errors", "nan")),
+                         ({"max_errors": float("inf"), "on_error": "substitute"}, ("max_errors", "inf")),
                          ({"pipeline": ""}, ("pipeline",)), ({"job": ""}, ("job",)),
                          ({"job": "two\nlines"}, ("job",)), ({"dataset": "\x1b[31m"}, ("dataset",))):
         client = HandClient(daemon.socket)
@@ -148,7 +153,7 @@ def _(box):
     daemon = box.daemon({"d": box.folder_of_files("d", 2)})
     rows = Table()
     for arguments in (["nonsense"], ["status", "--nonsense"], ["read"], ["read", "d", "--nonsense"], [],
-                      ["--format", "xml", "status"], ["order", "--nonsense"], ["jobs", "too", "many"]):
+                      ["--format", "xml", "status"], ["order", "--nonsense"], ["jobs", "too", "many"], ["read", "d", "--max-errors", "few"]):
         with rows.row(arguments):
             done = daemon.dlctl(*arguments)
             equal((done.returncode, done.stdout), (2, ""), done.stderr)

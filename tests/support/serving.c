@@ -186,6 +186,8 @@ static int rank_join(struct rank *rank, struct recipe *recipe, struct why *why) 
                 .drop_last = options->drop_last,
                 .partition = options->partition,
                 .on_error = options->on_error,
+                .max_errors = options->max_errors,
+                .n_samples = rank->serving->options.n_samples,
                 .dataset = "photos",
         };
 

@@ -65,6 +65,7 @@ struct rank_options {
         enum dlp_order_kind order;
         enum dlp_partition partition;
         enum on_error on_error;
+        double max_errors;
         uint32_t n_slots; /* 0: 4 */
 };
 

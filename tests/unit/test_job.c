@@ -24,6 +24,8 @@ static struct job_terms terms_of_first(void) {
                 .world = 4,
                 .batch_size = 64,
                 .seed = 18446744073709551615ull,
+                .n_samples = 1000,
+                .max_errors = 0.5,
                 .shuffle = true,
         };
 }
@@ -69,6 +71,13 @@ static void other_on_error(struct job_terms *terms) {
         terms->on_error = ON_ERROR_SUBSTITUTE;
 }
 
+static void other_n_samples(struct job_terms *terms) {
+        terms->n_samples = 1001;
+}
+static void other_max_errors(struct job_terms *terms) {
+        terms->max_errors = 10;
+}
+
 static const struct {
         void (*change)(struct job_terms *terms);
         const char *field, *theirs, *mine;
@@ -84,6 +93,8 @@ static const struct {
         { other_drop_last, "drop_last:", "runs with false", "asks for true" },
         { other_order, "order:", "runs with torch", "asks for tdperm" },
         { other_on_error, "on_error:", "runs with fail", "asks for substitute" },
+        { other_n_samples, "dataset samples:", "runs with 1000", "asks for 1001" },
+        { other_max_errors, "max_errors:", "runs with 0.5", "asks for 10" },
 };
 
 START_TEST(each_disagreement_is_refused_with_the_field_and_both_values) {
@@ -117,7 +128,8 @@ END_TEST
 START_TEST(no_term_is_left_out_of_the_comparison) {
         struct job_terms terms = terms_of_first();
         size_t n_text = sizeof(terms.dataset) + sizeof(terms.digest) + sizeof(terms.pipeline);
-        size_t n_numbers = sizeof(terms.world) + sizeof(terms.batch_size) + sizeof(terms.seed);
+        size_t n_numbers = sizeof(terms.world) + sizeof(terms.batch_size) + sizeof(terms.seed) +
+                           sizeof(terms.n_samples) + sizeof(terms.max_errors);
         size_t n_choices = sizeof(terms.partition) + sizeof(terms.on_error);
         size_t truths = offsetof(struct job_terms, shuffle), behind = offsetof(struct job_terms, partition);
         struct job_member *member, *second;
@@ -325,11 +337,11 @@ END_TEST
 START_TEST(policies_have_names) {
         enum on_error on_error;
 
-        for (enum on_error i = ON_ERROR_FAIL; i <= ON_ERROR_SUBSTITUTE; i++) {
+        for (enum on_error i = ON_ERROR_FAIL; i <= ON_ERROR_SKIP; i++) {
                 ck_assert_int_eq(on_error_from_name(on_error_name(i), &on_error), 0);
                 ck_assert_int_eq(on_error, i);
         }
-        ck_assert_ptr_null(on_error_name((enum on_error)2));
+        ck_assert_ptr_null(on_error_name((enum on_error)(ON_ERROR_SKIP + 1)));
         ck_assert_int_eq(on_error_from_name("", &on_error), -EINVAL);
         ck_assert_int_eq(on_error_from_name("failure", &on_error), -EINVAL);
 }

@@ -1,0 +1,15 @@
+/* pipeline/compact.h: samples that are left out of a batch, and the gaps that they leave.
+ *
+ * A sample's place in the slot is fixed before anybody knows whether it will be needed, so that workers write without
+ * asking each other. When the last one has ended, the places behind a gap move up, in their order: what the client gets
+ * depends on nothing but which samples are damaged. */
+#pragma once
+
+#include "daemon/pipeline/stream.h"
+
+/* Workers: this sample is left out. */
+void batch_skip(struct batch *batch, uint32_t idx_sample);
+
+/* Who completes the batch: closes the gaps. All samples of it have been served or left out. Writes the record's
+ * n_samples and n_skipped, and the tensors' first dimension. */
+void batch_compact(struct batch *batch);

@@ -1,0 +1,98 @@
+#include "daemon/pipeline/failure.h"
+
+#include <errno.h>
+
+#include "daemon/base/log.h"
+#include "daemon/pipeline/batch.h"
+#include "daemon/pipeline/compact.h"
+
+#define LOGGED_ERRORS_MAX 100u  /* a dataset; after that damaged samples are only counted */
+#define SUBSTITUTES_MAX   4096u /* damaged samples in a row of the order before the job is told that there are none */
+
+static void name_sample(struct task *task, const struct why *why, struct why *ret_named) {
+        const struct catalog_dataset *dataset = task->batch->stream->dataset;
+
+        why_set(ret_named, 0, "%s: sample %llu (%.200s): %.250s", dataset->name, (unsigned long long)task->candidate,
+                task->path, why->text);
+}
+
+static void report(struct task *task, const struct why *named, const char *what_next) {
+        uint64_t n_before = catalog_dataset_error(task->batch->stream->dataset, named->text);
+
+        if (n_before < LOGGED_ERRORS_MAX)
+                log_warning("sample", "%s; %s", named->text, what_next);
+        else if (n_before == LOGGED_ERRORS_MAX)
+                log_warning("sample", "%s has more than %u errors; further ones are counted only, see dlctl datasets",
+                            task->batch->stream->dataset->name, LOGGED_ERRORS_MAX);
+}
+
+/* Is it the sample's own fault, met wherever and whenever it is read? Only then may another take its place, or none:
+ * what a lack of memory or descriptors decides would differ from rank to rank and from run to run. */
+static bool is_damage(int error) {
+        /* EMEDIUMTYPE: about sizes that differ no other sample would be right either */
+        return error != -ENOMEM && error != -EMFILE && error != -ENFILE && error != -ECANCELED && error != -EMEDIUMTYPE;
+}
+
+static enum failure end_job(struct task *task, const struct why *named) {
+        report(task, named, "the job ends");
+        batch_failed(task->batch, task->idx_sample, named);
+        return FAILURE_ENDS;
+}
+
+static enum failure leave_out(struct task *task, const struct why *named, struct counters *counters) {
+        report(task, named, "it is left out of its batch");
+        batch_forget_shape(task->batch);
+        batch_skip(task->batch, task->idx_sample);
+        counter_add(&counters->n_skipped, 1);
+        return FAILURE_ENDS;
+}
+
+static enum failure substitute(struct task *task, const struct why *named) {
+        struct stream *stream = task->batch->stream;
+        struct why none;
+
+        if (++task->n_tries < stream->n_samples && task->n_tries <= SUBSTITUTES_MAX) {
+                report(task, named, "the next sample of the order takes its place");
+                batch_forget_shape(task->batch);
+                return FAILURE_SUBSTITUTE;
+        }
+        why_set(&none, 0, "%s: no good sample found to take the place of sample %llu in %llu tries; the first: %.300s",
+                stream->dataset->name, (unsigned long long)task->index, (unsigned long long)task->n_tries,
+                task->reason.text);
+        return end_job(task, &none);
+}
+
+static enum failure end_too_many(struct task *task, const struct why *last) {
+        const struct stream *stream = task->batch->stream;
+        unsigned long long n_allowed = stream->job->damage.n_allowed;
+        struct why why;
+
+        why_set(&why, 0,
+                "%s: %llu damaged samples, max_errors allows %llu; the last: %.300s; dlctl errors %s lists them",
+                stream->dataset->name, n_allowed + 1, n_allowed, last->text, stream->dataset->name);
+        return end_job(task, &why);
+}
+
+enum failure failure_handle(struct task *task, int error, const struct why *why, struct counters *counters) {
+        struct job *job = task->batch->stream->job;
+        struct why named;
+
+        name_sample(task, why, &named);
+        counter_add(&counters->n_sample_errors, 1);
+        if (!task->reason.text[0])
+                task->reason = named;
+
+        if (!is_damage(error))
+                return end_job(task, &named);
+        if (!damage_meet(&job->damage, task->candidate))
+                return end_too_many(task, &named);
+        switch (job->terms.on_error) {
+        case ON_ERROR_SKIP:
+                return leave_out(task, &named, counters);
+        case ON_ERROR_SUBSTITUTE:
+                return substitute(task, &named);
+        case ON_ERROR_FAIL:
+                break;
+        }
+        return end_job(task, &named);
+}

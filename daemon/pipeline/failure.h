@@ -1,0 +1,13 @@
+/* pipeline/failure.h: what becomes of a sample that could not be served: the job's policy. */
+#pragma once
+
+#include "daemon/pipeline/counters.h"
+#include "daemon/pipeline/task.h"
+
+enum failure {
+        FAILURE_ENDS,       /* the sample has ended: left out, or the batch is to fail */
+        FAILURE_SUBSTITUTE, /* the task goes back to be read with the next candidate */
+};
+
+/* Any worker, which met `error` with the task's candidate; `why` says what is wrong with the file. */
+enum failure failure_handle(struct task *task, int error, const struct why *why, struct counters *counters);
