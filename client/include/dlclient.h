@@ -137,9 +137,9 @@ DLC_API int dlc_open(const struct dlc_options *options, struct dlc_loader **ret_
  * attach again at once. Never blocks. */
 DLC_API void dlc_close(struct dlc_loader *loader);
 
-/* Gives the rank and its place in the daemon back, but keeps the memory of batches that the caller still holds: they can
- * be read until they are released, and dlc_close() frees the rest. Every other call returns -ESHUTDOWN from then on.
- * Never blocks. For those who hand out batches to code whose end they do not see. */
+/* Gives the rank and its place in the daemon back, but keeps the memory of batches that the caller still holds: they
+ * can be read until they are released, and dlc_close() frees the rest. Every other call returns -ESHUTDOWN from then
+ * on. Never blocks. For those who hand out batches to code whose end they do not see. */
 DLC_API void dlc_detach(struct dlc_loader *loader);
 
 /* ---- batches ------------------------------------------------------------------------------------------------- */
@@ -209,11 +209,11 @@ struct dlc_batch {
  * system call. Batches that were ready when the daemon died are still handed out before -ECONNRESET.
  * The one call that may block longer is that which begins an epoch past n_epochs: the daemon has to be asked.
  * When the daemon goes away, batches that were ready are still handed out; then, with on_restart "wait", the call waits
- * for its return within timeout_ms (-ETIMEDOUT; the next call goes on waiting) and restart_timeout_ms (-ECONNRESET), and
- * continues with the batch behind the last one that was handed out. Batches held by the caller stay as they are; memory
- * that is registered with a GPU is not (info: n_restarts).
- * A batch all of whose samples were skipped is passed over: `step` then jumps.
- * -EBADMSG, -ECONNRESET, -ESTALE and -EPROTO are final: the loader returns them again until it is closed. */
+ * for its return within timeout_ms (-ETIMEDOUT; the next call goes on waiting) and restart_timeout_ms (-ECONNRESET),
+ * and continues with the batch behind the last one that was handed out. Batches held by the caller stay as they are;
+ * memory that is registered with a GPU is not (info: n_restarts). A batch all of whose samples were skipped is passed
+ * over: `step` then jumps. -EBADMSG, -ECONNRESET, -ESTALE and -EPROTO are final: the loader returns them again until it
+ * is closed. */
 DLC_API int dlc_next(struct dlc_loader *loader, int timeout_ms, const struct dlc_batch **ret_batch);
 
 /* Gives a batch back, so that its slot can be filled again. In any order, from any thread; never blocks. After the call
@@ -293,8 +293,8 @@ struct dlc_stats {
 DLC_API int dlc_get_stats(struct dlc_loader *loader, struct dlc_stats *ret_stats, size_t size);
 
 /* Classes of the dataset, in the order of their labels. The names are asked for once (blocks a moment) and stay until
- * dlc_close(). dlc_n_classes() returns a negative errno if they cannot be had; dlc_class_name() NULL for a label that is
- * none. */
+ * dlc_close(). dlc_n_classes() returns a negative errno if they cannot be had; dlc_class_name() NULL for a label that
+ * is none. */
 DLC_API int64_t dlc_n_classes(struct dlc_loader *loader);
 DLC_API const char *dlc_class_name(struct dlc_loader *loader, uint64_t label);
 

@@ -55,7 +55,7 @@ struct job_member {
         uint32_t rank;
         uint32_t pid;           /* for messages */
         struct process process; /* the session's, which sets it: PROCESS_NONE at first */
-        struct cursor cursor; /* that it asked for last, at attach or by a seek */
+        struct cursor cursor;   /* that it asked for last, at attach or by a seek */
 };
 
 struct job {
