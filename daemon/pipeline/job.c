@@ -187,13 +187,18 @@ int job_join(struct jobs *jobs, const char *name, const struct job_terms *terms,
         return 0;
 }
 
+/* Nothing of the epoch is left there, so that nothing can be dealt twice. */
+static bool is_end(const struct job *job, uint64_t position) {
+        return position >= job->terms.n_samples;
+}
+
 int job_place(const struct job *job, struct job_member *member, const struct cursor *cursor, struct why *why) {
         const struct job_member *other;
 
         LIST_FOREACH(other, &job->members, entry) {
                 uint64_t theirs = other->cursor.position, mine = cursor->position;
 
-                if (other == member || other->cursor.epoch != cursor->epoch)
+                if (other == member || other->cursor.epoch != cursor->epoch || is_end(job, theirs) || is_end(job, mine))
                         continue;
                 if ((theirs > mine ? theirs - mine : mine - theirs) % job->terms.world != 0)
                         return why_set(why, -EINVAL,

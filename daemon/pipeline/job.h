@@ -83,7 +83,7 @@ int job_join(struct jobs *jobs, const char *name, const struct job_terms *terms,
 
 /* Remembers where a member begins. -EINVAL if another one asked for the same epoch from a position that deals out its
  * samples otherwise: then they loaded different states, and samples would come twice or never. Positions a multiple of
- * the world apart deal alike. */
+ * the world apart deal alike, and behind the last sample there is nothing to deal. */
 int job_place(const struct job *job, struct job_member *member, const struct cursor *cursor, struct why *why);
 
 /* Is there such a place for a rank in a dataset of so many samples? -EINVAL with what is allowed. */
