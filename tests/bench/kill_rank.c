@@ -1,0 +1,126 @@
+/* A trainer that may be killed at any moment: it writes down each batch before it gives it back, and begins anew behind
+ * what it wrote down. For tests/support/kills.py, which does the killing and compares what was written with the order.
+ *
+ *         kill_rank DATASET BATCH SEED LOG PAUSE_US       RANK, WORLD_SIZE, DATALOADERD_SOCKET from the environment
+ *
+ * A line of LOG is a batch, written with one system call: EPOCH STEP POSITION INDEX:HASH ..., the hash (FNV-1a) over
+ * the sample's bytes. SIGTERM ends it after the batch at hand. */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "client/include/dlclient.h"
+
+#define LINE_MAX_BYTES 65536
+
+static volatile sig_atomic_t ended;
+
+static void on_end(int number) {
+        ended = 1;
+}
+
+static uint64_t hash_of(const uint8_t *bytes, uint64_t n) {
+        uint64_t hash = 0xcbf29ce484222325ull;
+
+        for (uint64_t i = 0; i < n; i++)
+                hash = (hash ^ bytes[i]) * 0x100000001b3ull;
+        return hash;
+}
+
+/* Behind the last whole line; a line that the kill cut off is cut off here too: its batch was not done. */
+static int resume(int log, uint64_t *epoch, uint64_t *position) {
+        static char tail[LINE_MAX_BYTES + 1];
+        struct stat status;
+        off_t begin, end;
+        ssize_t n;
+        char *last;
+
+        if (fstat(log, &status) < 0)
+                return -errno;
+        begin = status.st_size > LINE_MAX_BYTES ? status.st_size - LINE_MAX_BYTES : 0;
+        n = pread(log, tail, LINE_MAX_BYTES, begin);
+        if (n < 0)
+                return -errno;
+        while (n > 0 && tail[n - 1] != '\n')
+                n--;
+        end = begin + n;
+        if (ftruncate(log, end) < 0)
+                return -errno;
+        if (n == 0)
+                return 0;
+        tail[n - 1] = '\0';
+        last = strrchr(tail, '\n');
+        last = last ? last + 1 : tail;
+        return sscanf(last, "%" SCNu64 " %*u %" SCNu64, epoch, position) == 2 ? 0 : -EINVAL;
+}
+
+static int write_down(int log, const struct dlc_batch *batch) {
+        static char line[LINE_MAX_BYTES];
+        const struct dlc_tensor *image = &batch->tensors[0];
+        int n = snprintf(line, sizeof(line), "%" PRIu64 " %" PRIu64 " %" PRIu64, batch->epoch, batch->step,
+                         batch->position);
+
+        for (uint32_t i = 0; i < batch->n_samples; i++)
+                n += snprintf(
+                        line + n, sizeof(line) - (size_t)n, " %" PRId64 ":%" PRIx64, batch->indices[i],
+                        hash_of((const uint8_t *)image->data + image->places[i].offset, image->places[i].n_bytes));
+        line[n++] = '\n';
+        return write(log, line, (size_t)n) == n ? 0 : -EIO;
+}
+
+static int train(struct dlc_loader *loader, int log, useconds_t pause_us) {
+        const struct dlc_batch *batch;
+        int r = 0;
+
+        while (!ended && r >= 0) {
+                r = dlc_next(loader, 200, &batch);
+                if (r == DLC_END_OF_EPOCH || r == -ETIMEDOUT || r == -EINTR)
+                        r = 0;
+                else if (r == 0) {
+                        r = write_down(log, batch);
+                        usleep(pause_us);
+                        dlc_release(loader, batch);
+                }
+        }
+        return r;
+}
+
+int main(int argc, char **argv) {
+        struct dlc_options options = DLC_OPTIONS_INIT;
+        struct sigaction action = { .sa_handler = on_end };
+        struct dlc_loader *loader;
+        int log, r;
+
+        if (argc != 6)
+                return 64;
+        sigaction(SIGTERM, &action, NULL);
+        log = open(argv[4], O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+        if (log < 0 || resume(log, &options.first_epoch, &options.first_position) < 0) {
+                fprintf(stderr, "%s: %s\n", argv[4], strerror(errno));
+                return 1;
+        }
+        options.dataset = argv[1];
+        options.batch_size = atoi(argv[2]);
+        options.seed = strtoull(argv[3], NULL, 10);
+        options.job = "kills";
+        do /* the daemon may be dead just now: the first attach is not waited for by the library */
+                r = dlc_open(&options, &loader);
+        while ((r == -ECONNREFUSED || r == -ECONNRESET || r == -ESHUTDOWN) && !ended && usleep(5000) == 0);
+        if (r < 0 && !ended) {
+                fprintf(stderr, "open: %s\n", dlc_last_error());
+                return 1;
+        }
+        if (r < 0)
+                return 0;
+        r = train(loader, log, (useconds_t)atoi(argv[5]));
+        if (r < 0)
+                fprintf(stderr, "next: %s\n", dlc_error(loader));
+        dlc_close(loader);
+        return r < 0 ? 1 : 0;
+}

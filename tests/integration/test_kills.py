@@ -1,0 +1,34 @@
+#!/usr/bin/env python3
+"""kill -9 of daemon and trainers at random moments: no sample is lost, there twice, or wrong. `make bench
+BENCH=kills` is the long form of it."""
+# run: alone limit=300
+import os
+import sys
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+from harness import case, equal, main
+from kills import Campaign, c_rank, python_rank
+
+
+def campaign(box, commands, n_kills, **options):
+    seed = time.time_ns()
+    print(f"   moments from seed {seed}")
+    it = Campaign(box, commands, **options)
+    it.run(n_kills, seed)
+    counts, sentences = it.faults()
+    equal(sentences, [], f"faults after {it.kills}")
+    equal(counts["samples"] > n_kills, True, f"they got on: {counts}")
+
+
+@case("two trainers and their daemon, killed 150 times")
+def _(box):
+    campaign(box, [c_rank(), c_rank()], 150)
+
+
+@case("a trainer in Python beside one in C, and their daemon, killed 40 times")
+def _(box):
+    campaign(box, [python_rank(), c_rank()], 40, mean_seconds=0.25)
+
+
+main()
