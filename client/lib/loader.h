@@ -37,7 +37,8 @@ struct dli_counts {
 /* The daemon's return, as far as it has come (restart.c). */
 struct dli_restart {
         uint64_t lost_ns;     /* when the loss was noticed */
-        uint64_t deadline_ns; /* given up then */
+        uint64_t waited_ns;   /* when a dlc_next() began to wait for the return; 0: not yet */
+        uint64_t deadline_ns; /* given up then: what passed between the loss and that does not count */
         uint64_t next_try_ns;
         uint64_t asked_ns;        /* when the attach that waits for its answer was sent; 0: none does */
         uint64_t pause_ns;        /* after the next attempt */

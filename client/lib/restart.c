@@ -43,7 +43,6 @@ int dli_restart_lost(struct dlc_loader *loader, int error) {
                 return dli_loader_fail(loader, error);
         *restart = (struct dli_restart){
                 .lost_ns = now,
-                .deadline_ns = dli_deadline(loader->options.restart_timeout_ms),
                 .next_try_ns = now,
                 .pause_ns = PAUSE_MIN_NS,
                 .reason = loader->reason,
@@ -71,7 +70,7 @@ static int give_up(struct dlc_loader *loader) {
         dli_reason_set(&loader->reason, -ECONNRESET,
                        "the daemon at %s went away and did not come back within restart_timeout_ms=%d (waited %.1f s): "
                        "%s",
-                       loader->connection.path, loader->options.restart_timeout_ms, seconds_since(restart->lost_ns),
+                       loader->connection.path, loader->options.restart_timeout_ms, seconds_since(restart->waited_ns),
                        restart->reason.text);
         return -ECONNRESET;
 }
@@ -171,7 +170,7 @@ static int try(struct dlc_loader *loader, uint64_t deadline_ns) {
         }
         if (r == 0)
                 r = hear(loader, deadline_ns);
-        /* After the attempt: a loader that finds the loss late looks at least once. */
+        /* After the attempt: there is always one. */
         if (r == -EAGAIN && dli_now_ns() >= restart->deadline_ns) {
                 give_up(loader);
                 return end(loader, -ECONNRESET);
@@ -197,6 +196,10 @@ int dli_restart_wait(struct dlc_loader *loader, int timeout_ms, uint64_t deadlin
         int r;
 
         dli_watch_clock_read(loader);
+        if (restart->waited_ns == 0) {
+                restart->waited_ns = dli_now_ns();
+                restart->deadline_ns = dli_deadline(loader->options.restart_timeout_ms);
+        }
         for (;;) {
                 r = try(loader, deadline_ns);
                 if (r == 0)
