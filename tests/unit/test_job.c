@@ -369,6 +369,53 @@ START_TEST(policies_have_names) {
 }
 END_TEST
 
+/* ---- where they begin ---------------------------------------------------------------------------------------- */
+
+START_TEST(ranks_that_resume_an_epoch_out_of_step_are_refused) {
+        struct job_terms terms = terms_of_first(); /* a world of 4 */
+        struct job_member *first, *second;
+        struct job *job;
+        struct why why;
+
+        LIST_INIT(&jobs);
+        ck_assert_int_eq(join("run", &terms, 0, &job, &first, &why), 0);
+        ck_assert_int_eq(join("run", &terms, 1, &job, &second, &why), 0);
+        ck_assert_int_eq(job_place(job, first, &(struct cursor){ .epoch = 3, .position = 100 }, &why), 0);
+        ck_assert_int_eq(job_place(job, second, &(struct cursor){ .epoch = 3, .position = 130 }, &why), -EINVAL);
+        ck_assert_str_eq(why.text, "position: rank 0 of job \"run\" resumed epoch 3 at 100, this rank asks for 130; "
+                                   "all ranks must load the same state");
+        ck_assert_int_eq(job_place(job, second, &(struct cursor){ .epoch = 3, .position = 99 }, &why), -EINVAL);
+
+        /* A newer checkpoint of the same run, another epoch, and oneself, whatever one asked for before. */
+        ck_assert_int_eq(job_place(job, second, &(struct cursor){ .epoch = 3, .position = 132 }, &why), 0);
+        ck_assert_int_eq(job_place(job, second, &(struct cursor){ .epoch = 3, .position = 96 }, &why), 0);
+        ck_assert_int_eq(job_place(job, second, &(struct cursor){ .epoch = 4, .position = 7 }, &why), 0);
+        ck_assert_int_eq(job_place(job, second, &(struct cursor){ .epoch = 4, .position = 8 }, &why), 0);
+        job_leave(job, first);
+        ck_assert_int_eq(job_place(job, second, &(struct cursor){ .epoch = 3, .position = 130 }, &why), 0);
+        job_leave(job, second);
+}
+END_TEST
+
+START_TEST(places_that_are_none_are_refused_with_what_is_allowed) {
+        struct job_terms terms = { .world = 3, .batch_size = 4, .partition = DLP_PARTITION_EXACT };
+        struct why why;
+
+        ck_assert_int_eq(cursor_check(&(struct cursor){ .position = 100 }, &terms, 0, 100, &why), 0);
+        ck_assert_int_eq(cursor_check(&(struct cursor){ .position = 101 }, &terms, 0, 100, &why), -EINVAL);
+        ck_assert_str_eq(why.text, "position: 101 is out of range; the dataset has 100 samples, 0 to 100 are allowed");
+        ck_assert_int_eq(cursor_check(&(struct cursor){ .position = UINT64_MAX }, &terms, 0, 100, &why), -EINVAL);
+
+        /* Of the 37 samples behind 63, rank 0 gets 13 and rank 1 gets 12. */
+        ck_assert_int_eq(cursor_check(&(struct cursor){ .position = 63, .step = 4 }, &terms, 0, 100, &why), 0);
+        ck_assert_int_eq(cursor_check(&(struct cursor){ .position = 63, .step = 4 }, &terms, 1, 100, &why), -EINVAL);
+        ck_assert_str_eq(why.text, "step: 4 is out of range; this rank has 3 batches behind position 63 of an epoch");
+        terms.drop_last = true;
+        ck_assert_int_eq(cursor_check(&(struct cursor){ .position = 63, .step = 4 }, &terms, 0, 100, &why), -EINVAL);
+        ck_assert_int_eq(cursor_check(&(struct cursor){ .step = UINT64_MAX }, &terms, 0, 100, &why), -EINVAL);
+}
+END_TEST
+
 int main(void) {
         Suite *suite = suite_create("job");
         TCase *job = tcase_create("job");
@@ -386,6 +433,8 @@ int main(void) {
         tcase_add_test(job, a_failed_job_takes_nobody_in_until_its_last_rank_has_left);
         tcase_add_test(job, of_many_failures_at_once_one_is_the_first);
         tcase_add_test(job, policies_have_names);
+        tcase_add_test(job, ranks_that_resume_an_epoch_out_of_step_are_refused);
+        tcase_add_test(job, places_that_are_none_are_refused_with_what_is_allowed);
         suite_add_tcase(suite, job);
 
         srunner_run_all(runner, CK_ENV);
