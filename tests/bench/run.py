@@ -16,6 +16,9 @@ their speed drifts. Times here are reported, never asserted.
     wake_busy              the same while the worker goes on decoding
     wake_floor, _busy      the same of a bare futex, measured in turns: what this machine can do
     pss_per_rank           bytes that a second rank adds to all processes together; ring_per_rank: its ring
+    resume_tdperm_1e8      ms from asking for an order of 10^8 samples to its index at a random position
+    resume_torch_1e8       the same for torch's order; _vs_shuffle: over the time of torch's whole shuffle, in turns
+    resume_seek_first_batch  ms from a seek to the middle of another epoch to its first batch, the ring full before
     torch_vs_daemon        images/s of the daemon over torch DataLoader + torchvision on Pillow at its best worker count
 """
 import contextlib
@@ -46,7 +49,9 @@ results = []
 
 def emit(name, value, unit, **details):
     """Prints a result's line and keeps it for the JSON Lines."""
-    text = f"{value:.3f}" if isinstance(value, float) and value < 100 else f"{value:.0f}"
+    text = f"{value:.0f}"
+    if isinstance(value, float) and value < 100:
+        text = f"{value:.3f}" if value >= 0.01 else f"{value:.2g}"
     print(f"{name} {text} {unit}", flush=True)
     results.append({"name": name, "value": value, "unit": unit, **details})
 
@@ -192,6 +197,21 @@ def pss_per_rank():
     emit("pss_one_rank", sums[0], "bytes")
 
 
+def resume():
+    def measure(mode, environment=None):
+        run = subprocess.run([os.path.join(BUILD, "bench", "resume"), mode], check=True, stdout=subprocess.PIPE, text=True,
+                             timeout=300, env=environment)
+        return json.loads(run.stdout)
+
+    order = measure("order")
+    emit("resume_tdperm_1e8", order["tdperm_ms"], "ms")
+    emit("resume_torch_1e8", order["torch_ms"], "ms")
+    emit("resume_torch_1e8_vs_shuffle", order["torch_vs_shuffle"], "ratio")
+    with daemon(2) as it:
+        seek = measure("seek", it.environment())
+    emit("resume_seek_first_batch", seek["ms"], "ms", n=seek["n"])
+
+
 def torch_rate(workers):
     run = subprocess.run([PYTHON, os.path.join(HERE, "torch_loader.py"), photos(), str(workers), str(IMAGES // BATCH)],
                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=600, check=False)
@@ -225,6 +245,7 @@ MEASUREMENTS = [
     (("next_ready",), next_ready),
     (("wake",), wake),
     (("pss_per_rank", "ring_per_rank", "pss_one_rank"), pss_per_rank),
+    (("resume_tdperm_1e8", "resume_torch_1e8", "resume_seek_first_batch"), resume),
     (("torch_vs_daemon", "torch"), torch_vs_daemon),
 ]
 
