@@ -22,7 +22,7 @@ struct context {
 
 struct command {
         const char *name;
-        const char *operands; /* for the usage line: "DATASET", or "" */
+        const char *operands; /* for the usage line: "DATASET", "[DATASET]" if it may be left out, or "" */
         const char *summary;  /* a line for `dlctl --help` */
         const char *text;     /* paragraphs for `dlctl COMMAND --help` */
         int (*run)(struct context *context, const struct command *command, int argc, char **argv); /* an exit code */
@@ -31,6 +31,7 @@ struct command {
 int status_run(struct context *context, const struct command *command, int argc, char **argv);
 int datasets_run(struct context *context, const struct command *command, int argc, char **argv);
 int jobs_run(struct context *context, const struct command *command, int argc, char **argv);
+int errors_run(struct context *context, const struct command *command, int argc, char **argv);
 int order_run(struct context *context, const struct command *command, int argc, char **argv);
 int read_run(struct context *context, const struct command *command, int argc, char **argv);
 

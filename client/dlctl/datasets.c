@@ -21,13 +21,13 @@ static void add(cJSON *list, const Dlp__Dataset *dataset) {
         record_text(record, "last_error", dataset->last_error);
 }
 
-static int ask_page(struct control *control, uint32_t first, cJSON *list, uint32_t *ret_next) {
+static int ask_page(struct control *control, const char *operand, uint64_t first, cJSON *list, uint64_t *ret_next) {
         Dlp__DatasetsRequest body = DLP__DATASETS_REQUEST__INIT;
         Dlp__Request request = DLP__REQUEST__INIT;
         Dlp__Reply *reply;
         int r;
 
-        body.first = first;
+        body.first = (uint32_t)first;
         request.body_case = DLP__REQUEST__BODY_DATASETS;
         request.datasets = &body;
         r = control_ask(control, &request, DLP__REPLY__BODY_DATASETS, &reply);

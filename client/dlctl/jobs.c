@@ -45,13 +45,13 @@ static void add(cJSON *list, const Dlp__Job *job) {
                 add_rank(ranks, job->ranks[i]);
 }
 
-static int ask_page(struct control *control, uint32_t first, cJSON *list, uint32_t *ret_next) {
+static int ask_page(struct control *control, const char *operand, uint64_t first, cJSON *list, uint64_t *ret_next) {
         Dlp__JobsRequest body = DLP__JOBS_REQUEST__INIT;
         Dlp__Request request = DLP__REQUEST__INIT;
         Dlp__Reply *reply;
         int r;
 
-        body.first = first;
+        body.first = (uint32_t)first;
         request.body_case = DLP__REQUEST__BODY_JOBS;
         request.jobs = &body;
         r = control_ask(control, &request, DLP__REPLY__BODY_JOBS, &reply);

@@ -1,11 +1,14 @@
 #include "client/dlctl/listing.h"
 
+#include <unistd.h>
+
 #include "client/dlctl/options.h"
 
 int listing_run(const struct listing *listing, struct context *context, const struct command *command, int argc,
                 char **argv) {
         struct control *control;
-        uint32_t first = 0, next = 0;
+        uint64_t first = 0, next = 0;
+        const char *operand;
         cJSON *record, *list;
         int r;
 
@@ -16,11 +19,12 @@ int listing_run(const struct listing *listing, struct context *context, const st
         if (r != EXIT_DONE)
                 return r;
 
+        operand = optind < argc ? argv[optind] : NULL;
         record = record_new();
         list = record_list(record, listing->name);
         do {
                 first = next;
-                r = listing->ask_page(control, first, list, &next);
+                r = listing->ask_page(control, operand, first, list, &next);
         } while (r == EXIT_DONE && next > first); /* pages go forwards, or there is no end */
         if (r == EXIT_DONE)
                 output_list(context->format, list, listing->columns, listing->empty);

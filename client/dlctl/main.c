@@ -18,6 +18,9 @@ static const struct command COMMANDS[] = {
           datasets_run },
         { "jobs", "", "the jobs that are being served, with their ranks",
           "Shows each job and its ranks: where they are, and how full their rings are.", jobs_run },
+        { "errors", "[DATASET]", "the damaged samples that were met",
+          "Shows the damaged samples of a dataset, or of all: which, why, how often and when they were met.",
+          errors_run },
         { "order", "", "the sample indices of a rank, without a daemon",
           "Prints the sample indices that a rank gets in an epoch, one a line, as torch's DistributedSampler\n"
           "with the same seed and epoch gives them. Asks no daemon.",

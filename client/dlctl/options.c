@@ -136,7 +136,7 @@ static int complain(const struct command *command, int mistake, char **argv) {
 int options_parse(struct context *context, const struct command *command, const struct option_row *rows, size_t n_rows,
                   int n_operands, int argc, char **argv) {
         struct table table;
-        int value, r;
+        int value, n_optional, r;
 
         table_make(&table, context, rows, n_rows);
         optind = 0; /* glibc: begin anew; main() has parsed what stands before the command */
@@ -152,10 +152,12 @@ int options_parse(struct context *context, const struct command *command, const 
                         return EXIT_DONE;
                 }
         }
-        if (argc - optind == n_operands)
+        n_optional = command->operands[0] == '[';
+        if (argc - optind >= n_operands && argc - optind <= n_operands + n_optional)
                 return -1;
         if (argc - optind > n_operands)
-                fail(EXIT_USAGE, "%s: unexpected argument \"%.64s\"", command->name, argv[optind + n_operands]);
+                fail(EXIT_USAGE, "%s: unexpected argument \"%.64s\"", command->name,
+                     argv[optind + n_operands + n_optional]);
         else
                 fail(EXIT_USAGE, "%s: %s is missing", command->name, command->operands);
         return usage(command);

@@ -22,7 +22,7 @@ struct option_row {
 };
 
 /* Parses a command's arguments (argv[0] is the command); --help, --socket and --format are known everywhere. The number
- * of operands must be n_operands; they are left in argv[optind] and behind. Returns -1 to go on, else the exit code
- * with which to end at once. */
+ * of operands must be n_operands, or one more if the command's are in brackets; they are left in argv[optind] and
+ * behind. Returns -1 to go on, else the exit code with which to end at once. */
 int options_parse(struct context *context, const struct command *command, const struct option_row *rows, size_t n_rows,
                   int n_operands, int argc, char **argv);

@@ -18,7 +18,7 @@ static void fill_open(struct row *row, struct catalog_dataset *open) {
         row->message.n_classes = index_n_classes(index);
         row->message.n_bytes = index_total_bytes(index);
         row->message.digest = (char *)(uintptr_t)index_digest(index);
-        row->message.n_errors = counter_get(&open->n_errors);
+        row->message.n_errors = ledger_n_samples(open->ledger);
         pthread_mutex_lock(&open->lock);
         row->last_error = open->last_error;
         pthread_mutex_unlock(&open->lock);

@@ -8,4 +8,5 @@ void handle_seek(struct session *session, const Dlp__Request *request);
 void handle_status(struct session *session, const Dlp__Request *request);
 void handle_datasets(struct session *session, const Dlp__Request *request);
 void handle_jobs(struct session *session, const Dlp__Request *request);
+void handle_errors(struct session *session, const Dlp__Request *request);
 void handle_classes(struct session *session, const Dlp__Request *request);

@@ -24,12 +24,14 @@ const char *catalog_state_name(enum catalog_state state) {
 
 /* ---- an open dataset ----------------------------------------------------------------------------------------- */
 
-static struct catalog_dataset *catalog_dataset_new(struct dataset *dataset, const char *name) {
+/* On failure what was to be taken over stays the caller's. */
+static struct catalog_dataset *catalog_dataset_new(struct dataset *dataset, struct ledger *ledger, const char *name) {
         struct catalog_dataset *open = calloc(1, sizeof(*open));
 
         if (!open)
                 return NULL;
         open->dataset = dataset;
+        open->ledger = ledger;
         snprintf(open->name, sizeof(open->name), "%s", name);
         atomic_store_explicit(&open->refs, 1, memory_order_relaxed);
         pthread_mutex_init(&open->lock, NULL);
@@ -44,6 +46,7 @@ struct catalog_dataset *catalog_dataset_ref(struct catalog_dataset *dataset) {
 void catalog_dataset_unref(struct catalog_dataset *dataset) {
         if (!dataset || atomic_fetch_sub_explicit(&dataset->refs, 1, memory_order_acq_rel) > 1)
                 return;
+        ledger_unref(dataset->ledger);
         dataset_unref(dataset->dataset);
         pthread_mutex_destroy(&dataset->lock);
         free(dataset);
@@ -62,6 +65,7 @@ uint64_t catalog_dataset_error(struct catalog_dataset *dataset, const char *text
 struct opening {
         struct catalog_entry *entry;
         struct dataset *dataset;
+        struct ledger *ledger;
         struct dataset_report report;
         struct why why;
         int result;
@@ -81,6 +85,10 @@ static void opening_work(void *userdata) {
 
         opening->result = dataset_open(&spec, entry->catalog->index_dir, &watch, &opening->dataset, &opening->report,
                                        &opening->why);
+        if (opening->result == 0 && ledger_open(entry->catalog->ledgers, opening->dataset, &opening->ledger) < 0) {
+                dataset_unref(opening->dataset);
+                opening->result = why_errno(&opening->why, -ENOMEM, "the ledger of damaged samples");
+        }
 }
 
 static void entry_free(struct catalog_entry *entry) {
@@ -111,8 +119,9 @@ static void opening_done(void *userdata) {
         struct catalog_entry *entry = opening->entry;
 
         if (opening->result == 0) {
-                entry->open = catalog_dataset_new(opening->dataset, entry->name);
+                entry->open = catalog_dataset_new(opening->dataset, opening->ledger, entry->name);
                 if (!entry->open) {
+                        ledger_unref(opening->ledger);
                         dataset_unref(opening->dataset);
                         opening->result = why_errno(&opening->why, -ENOMEM, "opening");
                 }
@@ -172,9 +181,16 @@ static void entry_check(struct catalog_entry *entry) {
 /* ---- the list ------------------------------------------------------------------------------------------------ */
 
 int catalog_init(struct catalog *catalog, struct background *background, const char *index_dir) {
+        int r;
+
         *catalog = (struct catalog){ .background = background, .index_dir = strdup(index_dir) };
         TAILQ_INIT(&catalog->entries);
-        return catalog->index_dir ? 0 : -ENOMEM;
+        if (!catalog->index_dir)
+                return -ENOMEM;
+        r = ledgers_new(index_dir, &catalog->ledgers);
+        if (r < 0)
+                free(catalog->index_dir);
+        return r;
 }
 
 void catalog_cancel(struct catalog *catalog) {
@@ -191,10 +207,11 @@ void catalog_fini(struct catalog *catalog) {
                 TAILQ_REMOVE(&catalog->entries, entry, entry);
                 entry_free(entry);
         }
+        ledgers_free(catalog->ledgers);
         free(catalog->index_dir);
 }
 
-static struct catalog_entry *catalog_find(struct catalog *catalog, const char *name) {
+static struct catalog_entry *find(struct catalog *catalog, const char *name) {
         struct catalog_entry *entry;
 
         TAILQ_FOREACH(entry, &catalog->entries, entry)
@@ -250,7 +267,7 @@ int catalog_configure(struct catalog *catalog, const struct catalog_wish *wishes
                         entry_remove(entry);
         }
         for (size_t i = 0; i < n_wishes; i++)
-                if (!catalog_find(catalog, wishes[i].name)) {
+                if (!find(catalog, wishes[i].name)) {
                         r = entry_add(catalog, &wishes[i], why);
                         if (r < 0)
                                 return r;
@@ -270,11 +287,19 @@ static int unknown_dataset(struct catalog *catalog, const char *name, struct why
                        known[0] ? "the configuration has: " : "the configuration names no dataset", known);
 }
 
-int catalog_get(struct catalog *catalog, const char *name, struct catalog_dataset **ret_dataset, struct why *why) {
-        struct catalog_entry *entry = catalog_find(catalog, name);
+struct catalog_entry *catalog_find(struct catalog *catalog, const char *name, struct why *why) {
+        struct catalog_entry *entry = find(catalog, name);
 
         if (!entry)
-                return unknown_dataset(catalog, name, why);
+                unknown_dataset(catalog, name, why);
+        return entry;
+}
+
+int catalog_get(struct catalog *catalog, const char *name, struct catalog_dataset **ret_dataset, struct why *why) {
+        struct catalog_entry *entry = catalog_find(catalog, name, why);
+
+        if (!entry)
+                return -ENOENT;
 
         entry_check(entry);
         if (entry->state == CATALOG_FAILED && !entry->was_told &&

@@ -11,6 +11,7 @@
 #include "daemon/base/queue.h"
 #include "daemon/base/why.h"
 #include "daemon/data/dataset.h"
+#include "daemon/data/ledger.h"
 
 enum catalog_state {
         CATALOG_CLOSED,   /* not looked at yet */
@@ -22,10 +23,11 @@ enum catalog_state {
 /* An open dataset; lives until the last who is served from it lets go. */
 struct catalog_dataset {
         struct dataset *dataset;
+        struct ledger *ledger; /* of its damaged samples */
         char name[DLP_NAME_MAX];
         _Atomic uint32_t refs;
 
-        /* Damaged samples met since it was opened. Any worker. */
+        /* What went wrong with samples since it was opened, each time counted. Any worker. */
         pthread_mutex_t lock; /* guards last_error; a leaf */
         _Atomic uint64_t n_errors;
         struct why last_error;
@@ -50,6 +52,7 @@ struct catalog_entry {
 struct catalog {
         TAILQ_HEAD(, catalog_entry) entries;
         struct background *background;
+        struct ledgers *ledgers;
         char *index_dir;
 };
 
@@ -62,7 +65,7 @@ int catalog_init(struct catalog *catalog, struct background *background, const c
 /* Ends index building; the next thing must be background_stop(). */
 void catalog_cancel(struct catalog *catalog);
 
-/* Frees all; the background must have been stopped before. */
+/* Frees all and writes the ledgers; the background must have been stopped before, and no reference be left. */
 void catalog_fini(struct catalog *catalog);
 
 /* Makes the entries equal to the wishes: those that are new are opened, those that are gone or changed are let go (who
@@ -77,7 +80,10 @@ int catalog_get(struct catalog *catalog, const char *name, struct catalog_datase
 struct catalog_dataset *catalog_dataset_ref(struct catalog_dataset *dataset);
 void catalog_dataset_unref(struct catalog_dataset *dataset);
 
-/* Remembers and counts a damaged sample; returns how many there were before. Any thread. */
+/* Remembers and counts something that went wrong with a sample; returns how many there were before. Any thread. */
 uint64_t catalog_dataset_error(struct catalog_dataset *dataset, const char *text);
+
+/* An entry by its name, or NULL and which there are. */
+struct catalog_entry *catalog_find(struct catalog *catalog, const char *name, struct why *why);
 
 const char *catalog_state_name(enum catalog_state state);

@@ -1,6 +1,7 @@
 #include "daemon/pipeline/failure.h"
 
 #include <errno.h>
+#include <string.h>
 
 #include "daemon/base/log.h"
 #include "daemon/pipeline/batch.h"
@@ -9,11 +10,11 @@
 #define LOGGED_ERRORS_MAX 100u  /* a dataset; after that damaged samples are only counted */
 #define SUBSTITUTES_MAX   4096u /* damaged samples in a row of the order before the job is told that there are none */
 
-static void name_sample(struct task *task, const struct why *why, struct why *ret_named) {
+static void name_sample(struct task *task, const char *text, struct why *ret_named) {
         const struct catalog_dataset *dataset = task->batch->stream->dataset;
 
         why_set(ret_named, 0, "%s: sample %llu (%.200s): %.250s", dataset->name, (unsigned long long)task->candidate,
-                task->path, why->text);
+                task->path, text);
 }
 
 static void report(struct task *task, const struct why *named, const char *what_next) {
@@ -22,7 +23,7 @@ static void report(struct task *task, const struct why *named, const char *what_
         if (n_before < LOGGED_ERRORS_MAX)
                 log_warning("sample", "%s; %s", named->text, what_next);
         else if (n_before == LOGGED_ERRORS_MAX)
-                log_warning("sample", "%s has more than %u errors; further ones are counted only, see dlctl datasets",
+                log_warning("sample", "%s has more than %u errors; further ones are counted only, see dlctl errors",
                             task->batch->stream->dataset->name, LOGGED_ERRORS_MAX);
 }
 
@@ -73,17 +74,26 @@ static enum failure end_too_many(struct task *task, const struct why *last) {
         return end_job(task, &why);
 }
 
+/* What the reader says begins with the path, which stands beside it already. */
+static const char *without_path(const struct task *task, const char *text) {
+        size_t n = strlen(task->path);
+
+        return strncmp(text, task->path, n) == 0 && strncmp(text + n, ": ", 2) == 0 ? text + n + 2 : text;
+}
+
 enum failure failure_handle(struct task *task, int error, const struct why *why, struct counters *counters) {
+        const char *text = without_path(task, why->text);
         struct job *job = task->batch->stream->job;
         struct why named;
 
-        name_sample(task, why, &named);
+        name_sample(task, text, &named);
         counter_add(&counters->n_sample_errors, 1);
         if (!task->reason.text[0])
                 task->reason = named;
 
         if (!is_damage(error))
                 return end_job(task, &named);
+        ledger_meet(task->batch->stream->dataset->ledger, task->candidate, text);
         if (!damage_meet(&job->damage, task->candidate))
                 return end_too_many(task, &named);
         switch (job->terms.on_error) {

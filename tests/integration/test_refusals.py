@@ -159,13 +159,13 @@ def _(box):
             equal((done.returncode, done.stdout), (2, ""), done.stderr)
             equal(done.stderr != "", True, "it says what is wrong")
     rows.done()
-    for command in ("status", "datasets", "jobs", "order", "read"):
+    for command in ("status", "datasets", "jobs", "errors", "order", "read"):
         done = daemon.dlctl(command, "--help")
         equal(done.returncode, 0, f"dlctl {command} --help")
         contains(done.stdout, command)
     equal(daemon.dlctl("--help").returncode, 0, "dlctl --help")
     contains(daemon.dlctl("--version").stdout, "0.")
-    for command in (["status"], ["datasets"], ["jobs"], ["read", "d"]):
+    for command in (["status"], ["datasets"], ["jobs"], ["errors"], ["errors", "d"], ["read", "d"]):
         done = subprocess.run([DLCTL, "--socket", box.path("nobody")] + command, check=False, stdout=subprocess.PIPE,
                               stderr=subprocess.PIPE, universal_newlines=True, timeout=30)
         equal(done.returncode, 3, f"dlctl {command} without a daemon: {done.stderr}")

@@ -1,0 +1,95 @@
+/* The ledgers of damaged samples, of one dataset or of all that are open.
+ *
+ * A page's place is the dataset's number above the entry's, so that one ledger that grows meanwhile moves no other. */
+#include <errno.h>
+#include <string.h>
+
+#include "daemon/ctl/handlers.h"
+
+#define PAGE_ERRORS   64u
+#define PAGE_BYTES    (DLP_PACKET_MAX - 1024u)
+#define ROW_OVERHEAD  64u /* numbers, tags and lengths */
+#define DATASET_SHIFT 40u
+#define ENTRY_MASK    ((1ull << DATASET_SHIFT) - 1)
+
+struct row {
+        Dlp__SampleError message;
+        struct ledger_entry entry;
+        char path[INDEX_PATH_SIZE];
+};
+
+struct page {
+        struct row rows[PAGE_ERRORS];
+        Dlp__SampleError *messages[PAGE_ERRORS];
+        size_t n_rows, n_bytes;
+};
+
+/* Adds an entry. Returns false if the page is full. */
+static bool add(struct page *page, struct catalog_entry *dataset, const struct ledger_entry *entry) {
+        struct row *row = &page->rows[page->n_rows];
+        size_t n_bytes;
+
+        if (page->n_rows == PAGE_ERRORS)
+                return false;
+        row->entry = *entry;
+        index_path(dataset_index(dataset->open->dataset), entry->sample, 0, row->path);
+        n_bytes = ROW_OVERHEAD + strlen(dataset->name) + strlen(row->path) + strlen(row->entry.error.text);
+        if (page->n_bytes + n_bytes > PAGE_BYTES)
+                return false;
+        page->n_bytes += n_bytes;
+
+        dlp__sample_error__init(&row->message);
+        row->message.dataset = dataset->name;
+        row->message.index = row->entry.sample;
+        row->message.path = row->path;
+        row->message.error = row->entry.error.text;
+        row->message.n_met = row->entry.n_met;
+        row->message.first_unix = row->entry.first_unix;
+        row->message.last_unix = row->entry.last_unix;
+        page->messages[page->n_rows++] = &row->message;
+        return true;
+}
+
+/* Goes through the datasets from place `first` on. Returns the place behind the page; 0: that was all. */
+static uint64_t fill_page(struct catalog *catalog, const struct catalog_entry *only, uint64_t first,
+                          struct page *page) {
+        struct catalog_entry *dataset;
+        struct ledger_entry entry;
+        uint64_t number = 0;
+
+        TAILQ_FOREACH(dataset, &catalog->entries, entry) {
+                uint64_t idx = number == first >> DATASET_SHIFT ? first & ENTRY_MASK : 0;
+
+                if (number++ < first >> DATASET_SHIFT || (only && dataset != only) || dataset->state != CATALOG_READY)
+                        continue;
+                for (; ledger_at(dataset->open->ledger, idx, &entry); idx++)
+                        if (!add(page, dataset, &entry))
+                                return (number - 1) << DATASET_SHIFT | idx;
+        }
+        return 0;
+}
+
+void handle_errors(struct session *session, const Dlp__Request *request) {
+        static struct page page; /* main thread only */
+        struct catalog *catalog = session->server->options.catalog;
+        Dlp__Reply reply = DLP__REPLY__INIT;
+        Dlp__ErrorsReply errors = DLP__ERRORS_REPLY__INIT;
+        struct catalog_entry *only = NULL;
+        struct why why;
+
+        if (request->errors->dataset[0]) {
+                only = catalog_find(catalog, request->errors->dataset, &why);
+                if (!only) {
+                        session_refuse(session, request->id, -ENOENT, why.text);
+                        return;
+                }
+        }
+        page.n_rows = page.n_bytes = 0;
+        errors.next = fill_page(catalog, only, request->errors->first, &page);
+        errors.errors = page.messages;
+        errors.n_errors = page.n_rows;
+        reply.id = request->id;
+        reply.body_case = DLP__REPLY__BODY_ERRORS;
+        reply.errors = &errors;
+        session_reply(session, &reply, NULL, 0);
+}
