@@ -27,7 +27,8 @@ void handle_seek(struct session *session, const Dlp__Request *request) {
                 session_refuse(session, request->id, r, why.text);
                 return;
         }
-        session->member->cursor = cursor; /* unchecked against the others: their seeks may still be on their way */
+        /* Unchecked against the others: their seeks may still be on their way. */
+        session->member->cursor = cursor_begin(&cursor, session->stream->n_samples);
         sought.stream = pipeline_seek(session->server->options.pipeline, stream, &cursor);
         reply.id = request->id;
         reply.body_case = DLP__REPLY__BODY_SOUGHT;

@@ -187,27 +187,32 @@ int job_join(struct jobs *jobs, const char *name, const struct job_terms *terms,
         return 0;
 }
 
-/* Nothing of the epoch is left there, so that nothing can be dealt twice. */
-static bool is_end(const struct job *job, uint64_t position) {
-        return position >= job->terms.n_samples;
+struct cursor cursor_begin(const struct cursor *cursor, uint64_t n_samples) {
+        if (cursor->position < n_samples)
+                return *cursor;
+        return (struct cursor){ .epoch = cursor->epoch + 1 };
 }
 
 int job_place(const struct job *job, struct job_member *member, const struct cursor *cursor, struct why *why) {
+        struct cursor begin = cursor_begin(cursor, job->terms.n_samples);
         const struct job_member *other;
+        int r;
 
         LIST_FOREACH(other, &job->members, entry) {
-                uint64_t theirs = other->cursor.position, mine = cursor->position;
+                uint64_t theirs = other->cursor.position, mine = begin.position;
 
-                if (other == member || other->cursor.epoch != cursor->epoch || is_end(job, theirs) || is_end(job, mine))
+                if (other == member || other->cursor.epoch != begin.epoch)
                         continue;
-                if ((theirs > mine ? theirs - mine : mine - theirs) % job->terms.world != 0)
-                        return why_set(why, -EINVAL,
-                                       "position: rank %u of job \"%.64s\" resumed epoch %llu at %llu, this rank asks "
-                                       "for %llu; all ranks must load the same state",
-                                       other->rank, job->name, (unsigned long long)cursor->epoch,
-                                       (unsigned long long)theirs, (unsigned long long)mine);
+                if ((theirs > mine ? theirs - mine : mine - theirs) % job->terms.world == 0)
+                        continue;
+                r = why_set(why, -EINVAL,
+                            "position: rank %u of job \"%.64s\" resumed epoch %llu at %llu, this rank asks for %llu; "
+                            "all ranks must load the same state",
+                            other->rank, job->name, (unsigned long long)begin.epoch, (unsigned long long)theirs,
+                            (unsigned long long)mine);
+                return unless_ending(job, other, r, why);
         }
-        member->cursor = *cursor;
+        member->cursor = begin;
         return 0;
 }
 

@@ -55,7 +55,7 @@ struct job_member {
         uint32_t rank;
         uint32_t pid;           /* for messages */
         struct process process; /* the session's, which sets it: PROCESS_NONE at first */
-        struct cursor cursor;   /* that it asked for last, at attach or by a seek */
+        struct cursor cursor;   /* where it began last, at attach or by a seek */
 };
 
 struct job {
@@ -83,12 +83,15 @@ int job_join(struct jobs *jobs, const char *name, const struct job_terms *terms,
 
 /* Remembers where a member begins. -EINVAL if another one asked for the same epoch from a position that deals out its
  * samples otherwise: then they loaded different states, and samples would come twice or never. Positions a multiple of
- * the world apart deal alike, and behind the last sample there is nothing to deal. */
+ * the world apart deal alike, and behind the last sample begins the next epoch. -EAGAIN if the other one is ending. */
 int job_place(const struct job *job, struct job_member *member, const struct cursor *cursor, struct why *why);
 
 /* Is there such a place for a rank in a dataset of so many samples? -EINVAL with what is allowed. */
 int cursor_check(const struct cursor *cursor, const struct job_terms *terms, uint32_t rank, uint64_t n_samples,
                  struct why *why);
+
+/* The same place with a position below n_samples: behind the last one begins the next epoch. */
+struct cursor cursor_begin(const struct cursor *cursor, uint64_t n_samples);
 
 /* Takes the rank out; the last one out removes the job from the list. Frees the member. */
 void job_leave(struct job *job, struct job_member *member);
