@@ -3,11 +3,14 @@
 #include <errno.h>
 #include <string.h>
 
+#include "daemon/base/clock.h"
 #include "daemon/base/log.h"
 #include "daemon/pipeline/batch.h"
 #include "daemon/pipeline/compact.h"
 
-#define LOGGED_ERRORS_MAX 100u  /* a dataset; after that damaged samples are only counted */
+#define LOGGED_ERRORS_MAX 100u /* a dataset; after that damaged samples are only counted */
+#define SHORTAGE_TRIES    10u  /* before a lack of memory or descriptors is believed to last */
+#define SHORTAGE_REST_NS  100000000ull
 #define SUBSTITUTES_MAX   4096u /* damaged samples in a row of the order before the job is told that there are none */
 
 static void name_sample(struct task *task, const char *text, struct why *ret_named) {
@@ -27,17 +30,29 @@ static void report(struct task *task, const struct why *named, const char *what_
                             task->batch->stream->dataset->name, LOGGED_ERRORS_MAX);
 }
 
+/* It may pass: another job's large pictures, a burst of files. */
+static bool is_shortage(int error) {
+        return error == -ENOMEM || error == -EMFILE || error == -ENFILE;
+}
+
 /* Is it the sample's own fault, met wherever and whenever it is read? Only then may another take its place, or none:
  * what a lack of memory or descriptors decides would differ from rank to rank and from run to run. */
 static bool is_damage(int error) {
         /* EMEDIUMTYPE: about sizes that differ no other sample would be right either */
-        return error != -ENOMEM && error != -EMFILE && error != -ENFILE && error != -ECANCELED && error != -EMEDIUMTYPE;
+        return !is_shortage(error) && error != -ECANCELED && error != -EMEDIUMTYPE;
 }
 
 static enum failure end_job(struct task *task, const struct why *named) {
         report(task, named, "the job ends");
         batch_failed(task->batch, task->idx_sample, named);
         return FAILURE_ENDS;
+}
+
+static enum failure rest(struct task *task, const struct why *named) {
+        if (task->n_shortages++ == 0)
+                report(task, named, "it is tried again for a second");
+        task->not_before_ns = clock_now_ns() + SHORTAGE_REST_NS;
+        return FAILURE_LATER;
 }
 
 static enum failure leave_out(struct task *task, const struct why *named, struct counters *counters) {
@@ -88,6 +103,8 @@ enum failure failure_handle(struct task *task, int error, const struct why *why,
 
         name_sample(task, text, &named);
         counter_add(&counters->n_sample_errors, 1);
+        if (is_shortage(error) && task->n_shortages < SHORTAGE_TRIES)
+                return rest(task, &named);
         if (!task->reason.text[0])
                 task->reason = named;
 

@@ -179,8 +179,40 @@ static void planner_collect(struct planner *planner) {
         }
         while ((task = STAILQ_FIRST(&again))) {
                 STAILQ_REMOVE_HEAD(&again, entry);
-                task_substitute(planner, task);
+                if (task->not_before_ns)
+                        STAILQ_INSERT_TAIL(&planner->resting, task, entry);
+                else
+                        task_substitute(planner, task);
         }
+}
+
+/* Who has rested is read again; so is whatever nobody waits for any more, for its end. */
+static void planner_wake_resting(struct planner *planner) {
+        struct tasks resting = STAILQ_HEAD_INITIALIZER(resting);
+        uint64_t now_ns = clock_now_ns();
+        struct task *task;
+
+        STAILQ_CONCAT(&resting, &planner->resting);
+        while ((task = STAILQ_FIRST(&resting))) {
+                STAILQ_REMOVE_HEAD(&resting, entry);
+                if (task->not_before_ns > now_ns && batch_is_wanted(task->batch)) {
+                        STAILQ_INSERT_TAIL(&planner->resting, task, entry);
+                        continue;
+                }
+                task->not_before_ns = 0;
+                task_read(planner, task);
+        }
+}
+
+/* How long the planner may sleep, ms: -1 without end. */
+static int planner_patience(const struct planner *planner) {
+        const struct task *first = STAILQ_FIRST(&planner->resting);
+        uint64_t now_ns;
+
+        if (!first)
+                return -1;
+        now_ns = clock_now_ns();
+        return first->not_before_ns <= now_ns ? 0 : (int)((first->not_before_ns - now_ns) / 1000000) + 1;
 }
 
 /* After a wake-up any order may have come further. */
@@ -227,11 +259,12 @@ static void *planner_main(void *userdata) {
                 planner_collect(planner);
                 planner_bury(planner);
                 planner_retry_orders(planner);
+                planner_wake_resting(planner);
                 schedule_plan(planner);
                 if (planner_arm(planner))
                         continue;
 
-                n = epoll_wait(planner->epoll_fd, events, EVENTS_MAX, -1);
+                n = epoll_wait(planner->epoll_fd, events, EVENTS_MAX, planner_patience(planner));
                 for (int i = 0; i < n; i++) {
                         struct stream *stream = events[i].data.ptr;
 
@@ -253,6 +286,7 @@ int planner_start(struct planner *planner, const struct planner_options *options
         planner->making_ns = MAKING_GUESS_NS;
         STAILQ_INIT(&planner->free_tasks);
         STAILQ_INIT(&planner->retries);
+        STAILQ_INIT(&planner->resting);
         STAILQ_INIT(&planner->returned);
         STAILQ_INIT(&planner->again);
         TAILQ_INIT(&planner->streams);

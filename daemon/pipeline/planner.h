@@ -37,11 +37,12 @@ struct planner {
         uint64_t making_ns;           /* planner; how long a batch takes to be made, smoothed over all streams */
         TAILQ_HEAD(, stream) streams; /* planner */
         struct tasks retries;         /* planner: waiting for a place in the order that is not final yet */
+        struct tasks resting;         /* planner: until task->not_before_ns; the first one is due first */
 
         pthread_mutex_t lock; /* guards what follows; a leaf */
         TAILQ_HEAD(, stream) commands;
         struct tasks returned; /* done with; from workers */
-        struct tasks again;    /* to be read with another candidate; from workers */
+        struct tasks again;    /* to be read again; from workers */
         uint32_t n_returned;
         uint32_t wake_at; /* wake the planner when so many have returned; 0 = it does not wait for them */
 
@@ -62,6 +63,7 @@ void planner_command(struct planner *planner, struct stream *stream, enum stream
 /* The same for STREAM_SEEK: continue there under the number that is returned. Main thread. */
 uint64_t planner_seek(struct planner *planner, struct stream *stream, const struct cursor *cursor);
 
-/* A worker is done with the task's sample, or wants another candidate to be read for it. Any worker. */
+/* A worker is done with the task's sample, or wants another candidate to be read for it, or the same one later. Any
+ * worker. */
 void planner_return(struct planner *planner, struct task *task);
 void planner_retry(struct planner *planner, struct task *task);

@@ -142,6 +142,8 @@ static bool stream_plan_sample(struct planner *planner, struct stream *stream, s
         task->position = position % stream->n_samples;
         task->index = task->candidate = index;
         task->n_tries = 0;
+        task->n_shortages = 0;
+        task->not_before_ns = 0;
         task->reason.text[0] = '\0';
         stream->n_tasks++;
         if (++stream->idx_sample == batch->n_samples)

@@ -25,12 +25,14 @@ struct task {
         char path[PATH_MAX];
 
         struct batch *batch;
-        uint32_t idx_sample; /* in the batch */
-        uint64_t position;   /* global, in the epoch */
-        uint64_t index;      /* that the order says */
-        uint64_t candidate;  /* that is being read: `index`, or a substitute */
-        uint64_t n_tries;    /* substitutes so far */
-        struct why reason;   /* of the first failure */
+        uint32_t idx_sample;    /* in the batch */
+        uint64_t position;      /* global, in the epoch */
+        uint64_t index;         /* that the order says */
+        uint64_t candidate;     /* that is being read: `index`, or a substitute */
+        uint64_t n_tries;       /* substitutes so far */
+        struct why reason;      /* of the first failure */
+        uint32_t n_shortages;   /* tries that a lack of memory or descriptors has cost it */
+        uint64_t not_before_ns; /* such a task rests until then; 0: to be read at once */
 
         uint64_t asked_ns;   /* when the candidate's bytes were asked for, */
         uint64_t arrived_ns; /* and when they were there */

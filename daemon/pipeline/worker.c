@@ -153,7 +153,7 @@ static void worker_do(struct worker *worker, struct task *task) {
                 counter_add(&worker->counters->n_dropped, 1);
         } else {
                 r = serve(worker, task, &why);
-                if (r < 0 && failure_handle(task, r, &why, worker->counters) == FAILURE_SUBSTITUTE) {
+                if (r < 0 && failure_handle(task, r, &why, worker->counters) != FAILURE_ENDS) {
                         planner_retry(worker->planner, task);
                         return;
                 }

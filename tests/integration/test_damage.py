@@ -4,6 +4,7 @@ of the order takes the place. Never a crash, never a stuck ring."""
 # run: limit=240
 import base64
 import os
+import resource
 import struct
 import sys
 import time
@@ -192,6 +193,34 @@ def _(box):
             os.chown(box.path(reading), 65534, 65534)
         daemon = box.daemon({"d": folder}, name=reading, program=program, reader=reading)
         daemon.refused_after(12, "d", "000012.jpg", "permission")
+
+
+@case("a passing lack of descriptors costs a moment and no sample; one that lasts ends the job with its reason")
+def _(box):
+    folder = box.folder_of_files("d", 200)
+    daemon = box.daemon({"d": folder}, reader="threads")
+    limits = resource.prlimit(daemon.pid, resource.RLIMIT_NOFILE)
+    for policy in ("fail", "substitute", "skip"):
+        reader = daemon.reader("d", shuffle=False, on_error=policy, slots=2, batch=4, delay_ms=5)
+        reader.wait_lines(8)
+        resource.prlimit(daemon.pid, resource.RLIMIT_NOFILE, (3, limits[1]))
+        daemon.wait_log("tried again")
+        n_lines = len(reader.lines)
+        time.sleep(0.3)
+        equal(len(reader.lines) < 200, True, f"it waits: {n_lines} lines, then {len(reader.lines)}")
+        resource.prlimit(daemon.pid, resource.RLIMIT_NOFILE, limits)
+        lines = reader.good()
+        equal(indices(lines), list(range(200)), f"all samples in order ({policy})")
+        equal([line for line in lines if "substitute" in line], [], "each is itself")
+        equal(daemon.objects("errors"), [], "a lack of descriptors is no damage")
+    reader = daemon.reader("d", shuffle=False, on_error="skip", slots=2, batch=4, delay_ms=5)
+    reader.wait_lines(8)
+    resource.prlimit(daemon.pid, resource.RLIMIT_NOFILE, (3, limits[1]))
+    status, lines = reader.finish(20)
+    resource.prlimit(daemon.pid, resource.RLIMIT_NOFILE, limits)
+    equal((status, len(lines) % 4), (1, 0), "the job ends behind whole batches")
+    contains(reader.errors(), "Too many open files")
+    equal(len(daemon.read("d", job="later")), 200, "samples afterwards")
 
 
 @case("a dataset folder that vanishes: errors with names, the daemon goes on, and serves again when it is back")

@@ -240,8 +240,10 @@ START_TEST(so_many_are_borne_however_often_they_are_met) {
         struct rank ranks[2];
 
         serving_start(&serving, &(struct serving_options){ .n_samples = N_SAMPLES, .n_classes = 4, .spoil = damage });
-        for (options.rank = 0; options.rank < 2; options.rank++)
-                rank_attach(&ranks[options.rank], &serving, &options);
+        for (options.rank = 0; options.rank < 2; options.rank++) /* before the first one fails */
+                ck_assert_int_eq(rank_make(&ranks[options.rank], &serving, &options, NULL), 0);
+        rank_add(&ranks[0]);
+        rank_add(&ranks[1]);
         failed = fails(&ranks[0], 4, &taken) || fails(&ranks[1], 4, &taken);
         ck_assert_int_eq(failed, expected);
         if (failed) {
