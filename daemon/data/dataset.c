@@ -2,6 +2,7 @@
 
 /* Load, else build; save by rename, else keep in memory. */
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdatomic.h>
@@ -9,9 +10,14 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <time.h>
 
 #include "daemon/base/cleanup.h"
 #include "daemon/base/clock.h"
+
+#define TEMPORARY        ".new-" /* and what mkostemp() makes of six X */
+#define TEMPORARY_RANDOM 6u
+#define LEFT_BEHIND_S    3600 /* nobody writes a piece of an index for so long */
 
 struct dataset {
         atomic_uint n_refs;
@@ -108,7 +114,7 @@ static int save(struct index_builder *builder, const char *index_dir, const char
 
         if (mkdir(index_dir, 0755) < 0 && errno != EEXIST)
                 return why_errno(why, -errno, "%s cannot be made", index_dir);
-        if (snprintf(temporary, sizeof(temporary), "%s.new-XXXXXX", index_path) >= (int)sizeof(temporary))
+        if (snprintf(temporary, sizeof(temporary), "%s" TEMPORARY "XXXXXX", index_path) >= (int)sizeof(temporary))
                 return why_set(why, -ENAMETOOLONG, "%s", index_path);
         fd = mkostemp(temporary, O_CLOEXEC);
         if (fd < 0)
@@ -150,6 +156,36 @@ static int build(struct dataset *dataset, const struct format *format, const cha
         r = save(builder, index_dir, index_path, &dataset->index, &report->not_saved);
         report->saved = r >= 0;
         return r >= 0 ? 0 : keep_in_memory(builder, dataset->name, &dataset->index, why);
+}
+
+static bool is_temporary(const char *name) {
+        static const char *const ENDINGS[] = { ".index" TEMPORARY, ".errors" TEMPORARY };
+        size_t n = strlen(name);
+
+        for (size_t i = 0; i < ARRAY_SIZE(ENDINGS); i++) {
+                size_t n_ending = strlen(ENDINGS[i]) + TEMPORARY_RANDOM;
+
+                if (n > n_ending && strncmp(name + n - n_ending, ENDINGS[i], strlen(ENDINGS[i])) == 0)
+                        return true;
+        }
+        return false;
+}
+
+void dataset_sweep(const char *index_dir) {
+        time_t now = time(NULL);
+        struct dirent *entry;
+        struct stat status;
+        DIR *dir;
+
+        dir = opendir(index_dir);
+        if (!dir)
+                return;
+        while ((entry = readdir(dir)))
+                if (is_temporary(entry->d_name) &&
+                    fstatat(dirfd(dir), entry->d_name, &status, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(status.st_mode) &&
+                    now - status.st_mtime > LEFT_BEHIND_S)
+                        unlinkat(dirfd(dir), entry->d_name, 0);
+        closedir(dir);
 }
 
 /* ---- open ---------------------------------------------------------------------------------------------------- */

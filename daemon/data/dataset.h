@@ -41,6 +41,10 @@ struct dataset_report {
  * -ENAMETOOLONG. */
 int dataset_index_path(const char *index_dir, const char *name, char ret_path[PATH_MAX], struct why *why);
 
+/* Removes what a killed indexing left behind in the folder: half an index, or a ledger, under its temporary name,
+ * untouched for an hour (another process may be at work on a younger one). */
+void dataset_sweep(const char *index_dir);
+
 /* Opens a dataset. `index_dir` is made if it alone is missing. `watch` may be NULL. `ret_report` (may be NULL) is
  * filled on success. Returns 0 or an errno with `why`: a folder that is missing or no imagefolder, a format that does
  * not exist, -ECANCELED. Blocks: a moment if the index is current, else about 2 s a million files and what the disk

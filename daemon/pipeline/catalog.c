@@ -187,6 +187,7 @@ int catalog_init(struct catalog *catalog, struct background *background, const c
         TAILQ_INIT(&catalog->entries);
         if (!catalog->index_dir)
                 return -ENOMEM;
+        dataset_sweep(index_dir);
         r = ledgers_new(index_dir, &catalog->ledgers);
         if (r < 0)
                 free(catalog->index_dir);

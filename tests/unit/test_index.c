@@ -468,6 +468,39 @@ START_TEST(several_builders_at_once_leave_one_whole_index) {
 }
 END_TEST
 
+START_TEST(what_a_killed_indexing_left_behind_is_swept_and_nothing_else) {
+        static const char *const GONE[] = { "a.index.new-abc123", "b.new-x.errors.new-Zz9Zz9" };
+        static const char *const KEPT[] = { "a.index",
+                                            "a.errors",
+                                            "a.errors.old",
+                                            "a.index.new-abc",
+                                            "a.index.new-abc1234",
+                                            ".index.new-abc123",
+                                            "young.index.new-abc123" };
+        struct timespec old[2] = { { .tv_sec = 1000000 }, { .tv_sec = 1000000 } };
+        char path[PATH_MAX];
+        struct tree tree;
+
+        tree_make(&tree);
+        for (size_t i = 0; i < sizeof(GONE) / sizeof(GONE[0]); i++) {
+                snprintf(path, sizeof(path), "index/%s", GONE[i]);
+                tree_file(&tree, path, "half of it");
+                ck_assert_int_eq(utimensat(tree.fd, path, old, 0), 0);
+        }
+        for (size_t i = 0; i < sizeof(KEPT) / sizeof(KEPT[0]); i++) {
+                snprintf(path, sizeof(path), "index/%s", KEPT[i]);
+                tree_file(&tree, path, "somebody's");
+                if (strncmp(KEPT[i], "young", 5) != 0)
+                        ck_assert_int_eq(utimensat(tree.fd, path, old, 0), 0);
+        }
+        snprintf(path, sizeof(path), "%s/index", tree.root);
+        dataset_sweep(path);
+        ck_assert_uint_eq(n_entries(&tree, "index"), sizeof(KEPT) / sizeof(KEPT[0]));
+        dataset_sweep("/nowhere/at/all");
+        tree_remove(&tree);
+}
+END_TEST
+
 int main(void) {
         Suite *suite = suite_create("index");
         TCase *tests = tcase_create("all");
@@ -490,6 +523,7 @@ int main(void) {
         tcase_add_test(tests, a_truncated_or_longer_file_is_refused);
         tcase_add_test(tests, a_damaged_index_is_built_anew);
         tcase_add_test(tests, several_builders_at_once_leave_one_whole_index);
+        tcase_add_test(tests, what_a_killed_indexing_left_behind_is_swept_and_nothing_else);
         suite_add_tcase(suite, tests);
 
         runner = srunner_create(suite);
