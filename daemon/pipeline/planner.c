@@ -25,11 +25,15 @@ void planner_wake(struct planner *planner) {
                 return; /* cannot be: only after 2^64 wake-ups */
 }
 
-void planner_command(struct planner *planner, struct stream *stream, enum stream_command command) {
-        pthread_mutex_lock(&planner->lock);
+static void command_locked(struct planner *planner, struct stream *stream, enum stream_command command) {
         if (stream->commands == 0)
                 TAILQ_INSERT_TAIL(&planner->commands, stream, commanded);
         stream->commands |= command;
+}
+
+void planner_command(struct planner *planner, struct stream *stream, enum stream_command command) {
+        pthread_mutex_lock(&planner->lock);
+        command_locked(planner, stream, command);
         pthread_mutex_unlock(&planner->lock);
         planner_wake(planner);
 }
@@ -40,8 +44,11 @@ uint64_t planner_seek(struct planner *planner, struct stream *stream, const stru
         pthread_mutex_lock(&planner->lock);
         number = atomic_fetch_add_explicit(&stream->number, 1, memory_order_relaxed) + 1;
         stream->sought = *cursor;
+        /* With the number, at once: the planner may be at work on the seek before, and would begin a batch under the
+         * new number that this command then abandons. */
+        command_locked(planner, stream, STREAM_SEEK);
         pthread_mutex_unlock(&planner->lock);
-        planner_command(planner, stream, STREAM_SEEK);
+        planner_wake(planner);
         return number;
 }
 
