@@ -1,0 +1,26 @@
+"""dlclient: batches from dataloaderd, in the memory of the program that trains.
+
+    import dlclient
+    loader = dlclient.Loader("photos", batch_size=64, pipeline="random_resized_crop(224) hflip(0.5)", seed=0)
+    for epoch in range(2):
+        loader.set_epoch(epoch)
+        for batch in loader:                 # batch["image"] uint8 [64, 224, 224, 3], batch["label"] int64 [64]
+            ...
+    state = loader.state_dict()              # small and plain; loader.load_state_dict(state), also at another world size
+
+The daemon reads, decodes and augments; nothing is started in this process and nothing is copied."""
+from ._batch import Batch, Ragged
+from ._dataset import Dataset, Sampler
+from ._errors import (BatchReleased, DaemonGone, DaemonNotRunning, DaemonTimeout, DatasetNotFound, Error, ForkedLoader,
+                      FrameworkMissing, JobMismatch, LibraryNotFound, LoaderClosed, OptionError, PermissionDenied,
+                      RankTaken, RingFull, SampleDamaged, StateError, StillInUse, VersionMismatch)
+from ._loader import Loader
+from ._stats import Stats
+from ._version import __version__
+
+__all__ = [
+    "Batch", "BatchReleased", "DaemonGone", "DaemonNotRunning", "DaemonTimeout", "Dataset", "DatasetNotFound", "Error",
+    "ForkedLoader", "FrameworkMissing", "JobMismatch", "LibraryNotFound", "Loader", "LoaderClosed", "OptionError",
+    "PermissionDenied", "Ragged", "RankTaken", "RingFull", "SampleDamaged", "Sampler", "StateError", "Stats", "StillInUse",
+    "VersionMismatch", "__version__",
+]

@@ -1,0 +1,335 @@
+"""What the loop is handed: named arrays over the memory into which the daemon decoded, without a copy."""
+from __future__ import annotations
+
+from typing import Any, Callable, Dict, Iterator, List, Mapping, NoReturn, Optional, Sequence, Tuple, Union, overload
+
+import numpy
+
+from . import _convert, _library
+from ._errors import BatchReleased, StillInUse
+from ._lease import BFLOAT16, ITEM_BYTES, Lease, column, view
+
+State = Dict[str, Any]
+Converter = Callable[[Any], Any]
+
+
+def _as_it_is(array: Any) -> Any:
+    return array
+
+
+class Ragged(Sequence[Any]):
+    """A field whose samples have different lengths, such as the encoded bytes of the pipeline "raw": `field[i]` is the
+    array [n_i] of sample i. Read-only as a sequence; each array keeps the batch's memory alive like any other."""
+
+    __slots__ = ("_arrays",)
+
+    def __init__(self, arrays: Sequence[Any]) -> None:
+        self._arrays = list(arrays)
+
+    @overload
+    def __getitem__(self, place: int) -> Any: ...
+    @overload
+    def __getitem__(self, place: slice) -> Ragged: ...
+
+    def __getitem__(self, place: Union[int, slice]) -> Any:
+        return Ragged(self._arrays[place]) if isinstance(place, slice) else self._arrays[place]
+
+    def __len__(self) -> int:
+        return len(self._arrays)
+
+    @property
+    def lengths(self) -> List[int]:
+        """Elements of each sample."""
+        return [len(array) for array in self._arrays]
+
+    def to_list(self) -> List[bytes]:
+        """Each sample's bytes, copied."""
+        return [bytes(numpy.asarray(array).data) for array in self._arrays]
+
+    def map(self, function: Converter) -> Ragged:
+        """The same with each array put through a function."""
+        return Ragged([function(array) for array in self._arrays])
+
+    def __repr__(self) -> str:
+        return f"Ragged({len(self)} samples of {min(self.lengths, default=0)} to {max(self.lengths, default=0)} elements)"
+
+
+def _put(function: Converter, value: Any) -> Any:
+    return value.map(function) if isinstance(value, Ragged) else function(value)
+
+
+def _own(array: Any) -> Any:
+    return numpy.array(array, copy=True)
+
+
+class _Source:
+    """A batch in its slot: where each field lies, until it is given back."""
+
+    __slots__ = ("lease", "record", "tensors")
+
+    def __init__(self, lease: Lease, record: _library.Batch) -> None:
+        self.lease = lease
+        self.record = record
+        self.tensors: Optional[Dict[str, _library.Tensor]] = None
+
+    def fields(self) -> Dict[str, _library.Tensor]:
+        if self.tensors is None:
+            tensors = self.record.tensors
+            self.tensors = {}
+            for i in range(self.record.n_tensors):
+                tensor = tensors[i]
+                self.tensors[tensor.name.decode()] = tensor
+        return self.tensors
+
+    def array(self, name: str) -> Any:
+        """The field as NumPy has it; KeyError if there is none of this name."""
+        tensor = self.fields()[name]
+        if tensor.places:
+            return self._ragged(name, tensor)
+        n = tensor.n_dims
+        array = view(self.lease, name, tensor.data, tensor.dtype, tuple(tensor.shape[:n]), tuple(tensor.strides[:n]))
+        return _convert.bfloat16(array) if tensor.dtype == BFLOAT16 else array
+
+    def _ragged(self, name: str, tensor: _library.Tensor) -> Ragged:
+        size = ITEM_BYTES[tensor.dtype]
+        places = tensor.places[:self.record.n_samples]
+        arrays = [view(self.lease, name, tensor.data + place.offset, tensor.dtype, (place.n_bytes // size,))
+                  for place in places]
+        return Ragged([_convert.bfloat16(array) for array in arrays] if tensor.dtype == BFLOAT16 else arrays)
+
+    def errors(self) -> Dict[int, str]:
+        library, found = self.lease.handle.library, {}
+        if self.record.n_substituted:
+            for i in range(self.record.n_samples):
+                text = library.quick.sample_error(self.lease.handle.pointer, self.lease.address, i)
+                if text is not None:
+                    found[i] = text.decode("utf-8", "replace")
+        return found
+
+
+class Batch(Mapping[str, Any]):
+    """One batch: a mapping of field names to arrays whose first dimension is the batch.
+
+        batch["image"]      uint8 [n, height, width, 3] with the usual pipelines; also batch.image
+        batch["label"]      int64 [n]
+        batch.indices       int64 [n]: which samples of the dataset these are, as the order says (a copy)
+        batch.substitutes   None, or int64 [n]: the sample that was served in the place of a damaged one, -1 elsewhere
+        batch.errors        {place in the batch: text} of those
+        batch.n_skipped     damaged samples that were left out (on_error="skip")
+        batch.epoch, batch.step, batch.n_samples
+
+    Arrays share the daemon's memory. As long as the batch, one of its arrays or anything made of one without a copy is
+    alive, its slot of the ring is held; nothing has to be released by hand. len(batch) is the number of fields.
+
+    `Batch({...})` makes one of arrays of your own, as libraries do that map a function over a batch's fields."""
+
+    __slots__ = ("_values", "_source", "_convert", "_gone", "_state", "_columns", "epoch", "step", "n_samples",
+                 "n_skipped", "position", "place", "__weakref__")
+
+    epoch: int
+    step: int
+    n_samples: int
+    n_skipped: int
+    position: int  # global position behind it, once all ranks have had theirs of this step
+    place: Any  # where the epoch goes on behind this batch; of the loader
+
+    def __init__(self, fields: Mapping[str, Any]) -> None:
+        self._values: Dict[str, Any] = dict(fields)
+        self._source: Optional[_Source] = None
+        self._convert: Converter = _as_it_is
+        self._gone: Optional[str] = None
+        self._state: Optional[Callable[[Any], State]] = None
+        self._columns: Optional[Tuple[Any, Any, Dict[int, str]]] = None
+        self.epoch = self.step = self.n_skipped = self.position = 0
+        self.n_samples = next((len(value) for value in self._values.values() if hasattr(value, "__len__")), 0)
+        self.place = None
+
+    @classmethod
+    def _of(cls, lease: Lease, record: _library.Batch, convert: Converter, state: Callable[[Any], State]) -> Batch:
+        batch = cls.__new__(cls)
+        batch._values = {}
+        batch._source = _Source(lease, record)
+        batch._convert = convert
+        batch._gone = None
+        batch._state = state
+        batch._columns = None
+        batch.epoch = record.epoch
+        batch.step = record.step
+        batch.n_samples = record.n_samples
+        batch.n_skipped = record.n_skipped
+        batch.position = record.position
+        batch.place = None
+        return batch
+
+    # -- a mapping
+
+    def __getitem__(self, name: str) -> Any:
+        values = self._values
+        if name in values:
+            return values[name]
+        source = self._usable()
+        if source is None or name not in source.fields():
+            raise KeyError(f"{name!r}: this batch has {', '.join(map(repr, self))}")
+        value = values[name] = _put(self._convert, source.array(name))
+        return value
+
+    def __iter__(self) -> Iterator[str]:
+        source = self._usable()
+        return iter(list(source.fields() if source else self._values))
+
+    def __len__(self) -> int:
+        source = self._usable()
+        return len(source.fields() if source else self._values)
+
+    def __contains__(self, name: object) -> bool:
+        source = self._usable()
+        return name in (source.fields() if source else self._values)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        try:
+            return self[name]
+        except KeyError as error:
+            raise AttributeError(f"a batch has no {name!r}; its fields are {', '.join(self)}") from error
+
+    def __dir__(self) -> List[str]:
+        return sorted(set(super().__dir__()) | (set() if self._gone else set(self)))
+
+    # -- what is known of its samples
+
+    def _known(self) -> Tuple[Any, Any, Dict[int, str]]:
+        if self._columns is None:
+            source = self._usable()
+            if source is None:
+                return None, None, {}
+            n, record = self.n_samples, source.record
+            substitutes = column(record.substitutes, n) if record.substitutes else None
+            self._columns = (column(record.indices, n), substitutes, source.errors())
+        return self._columns
+
+    @property
+    def indices(self) -> Any:
+        """int64 [n]: which samples of the dataset these are, as the order says. A copy, to be kept at will."""
+        return self._known()[0]
+
+    @property
+    def substitutes(self) -> Any:
+        """None if every sample is itself, else int64 [n]: the sample served in the place of a damaged one, or -1."""
+        return self._known()[1]
+
+    @property
+    def errors(self) -> Dict[int, str]:
+        """Why samples were substituted: place in the batch -> text. 16 texts are kept, a batch."""
+        return dict(self._known()[2])
+
+    # -- in other shapes
+
+    def _arrays(self) -> Dict[str, Any]:
+        source = self._usable()
+        return {name: source.array(name) for name in source.fields()} if source else dict(self._values)
+
+    def _as(self, framework: str) -> Dict[str, Any]:
+        convert = _convert.converter(framework)
+        if self._source is not None and self._convert is convert:
+            return {name: self[name] for name in self}
+        return {name: _put(convert, value) for name, value in self._arrays().items()}
+
+    def numpy(self) -> Dict[str, Any]:
+        """The fields as NumPy arrays, without a copy."""
+        return self._as("numpy")
+
+    def torch(self) -> Dict[str, Any]:
+        """The fields as torch tensors in the CPU's memory, without a copy."""
+        return self._as("torch")
+
+    def jax(self) -> Dict[str, Any]:
+        """The fields as JAX arrays on JAX's default device."""
+        return self._as("jax")
+
+    def tensorflow(self) -> Dict[str, Any]:
+        """The fields as TensorFlow tensors."""
+        return self._as("tensorflow")
+
+    def to(self, device: Any, **options: Any) -> Dict[str, Any]:
+        """The fields as torch tensors on a device, always copies: the slot goes back as soon as the batch does.
+        `options` go to Tensor.to(), but for non_blocking: the copy has ended when this returns."""
+        options["non_blocking"] = False
+        return {name: _put(lambda tensor: tensor.to(device, copy=True, **options), value)
+                for name, value in self.torch().items()}
+
+    def copy(self) -> Dict[str, Any]:
+        """The fields as NumPy arrays of their own, for keeping."""
+        return {name: _put(_own, value) for name, value in self._arrays().items()}
+
+    def state_dict(self) -> State:
+        """The state that goes on behind this batch, for those who take batches ahead of their use: save the one of the
+        batch that was used last. As Loader.state_dict()."""
+        if self._state is None:
+            raise BatchReleased("a batch that no loader handed out has no place in an epoch")
+        return self._state(self.place)
+
+    # -- giving it back
+
+    def _usable(self) -> Optional[_Source]:
+        if self._gone is not None:
+            raise BatchReleased(self._gone)
+        if self._source is not None:
+            self._source.lease.handle.check()
+        return self._source
+
+    def _leave(self) -> Optional[Lease]:
+        lease = self._source.lease if self._source is not None else None
+        self._gone = f"batch {self.step} of epoch {self.epoch} was released: use its fields before that, or batch.copy()"
+        self._source = None
+        self._values = {}
+        return lease
+
+    def release(self) -> None:
+        """Gives the slot back now; the fields are gone. If arrays of the batch are still alive that cannot be: it raises
+        StillInUse, and the slot goes back when the last of them dies. Releasing again is nothing."""
+        lease = self._leave()
+        if lease is not None and lease.views:
+            raise StillInUse(f"{len(lease.views)} arrays of {lease.label} are still alive ("
+                             f"{', '.join(sorted(set(lease.views.values())))}): del them first, or take batch.copy(). "
+                             f"The slot goes back with the last of them")
+        if lease is not None:
+            lease.release()
+
+    def _detach_from_slot(self) -> None:
+        """Makes all fields copies and gives the slot back: what copy=True does before a batch is handed out."""
+        source = self._source
+        if source is not None:
+            self._known()
+            self._values = {name: _put(self._convert, _put(_own, source.array(name))) for name in source.fields()}
+            self._source = None
+            source.lease.release()
+
+    def __enter__(self) -> Batch:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._leave()  # arrays that are still alive keep the slot until they die
+
+    # A batch is the one that it is: comparing arrays field by field would say nothing useful.
+    __eq__ = object.__eq__
+    __hash__ = object.__hash__
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a batch lies in memory shared with the daemon and cannot be pickled: send batch.copy(), or open "
+                        "a loader in the other process")
+
+    def __repr__(self) -> str:
+        if self._gone is not None:
+            return f"<Batch {self.step} of epoch {self.epoch}, released>"
+        try:
+            fields = ", ".join(f"{name}: {_describe(self[name])}" for name in self)
+        except Exception as error:  # pylint: disable=broad-except
+            fields = str(error)
+        return f"<Batch {self.step} of epoch {self.epoch}, {self.n_samples} samples; {fields}>"
+
+
+def _describe(value: Any) -> str:
+    if isinstance(value, Ragged):
+        return repr(value)
+    return f"{getattr(value, 'dtype', type(value).__name__)} {list(getattr(value, 'shape', ()))}"

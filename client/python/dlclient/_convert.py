@@ -1,0 +1,77 @@
+"""Arrays as other frameworks have them. Each is imported only when it is asked for; whatever shares memory with an
+array keeps the array, and so the batch's slot, alive."""
+from __future__ import annotations
+
+import importlib
+from typing import Any, Callable, Dict
+
+import numpy
+
+from ._errors import FrameworkMissing, OptionError
+
+_NAMES = {"torch": "torch", "jax": "jax.numpy", "tensorflow": "tensorflow"}
+
+
+def module(framework: str) -> Any:
+    """Imports a framework's module."""
+    try:
+        return importlib.import_module(_NAMES[framework])
+    except ImportError as error:
+        raise FrameworkMissing(f"framework: {framework!r} is asked for and cannot be imported ({error}); install it, or "
+                               f"take NumPy arrays (framework=\"numpy\")") from error
+
+
+def bfloat16(array: Any) -> Any:
+    """uint16 bits as ml_dtypes' bfloat16 if that is installed; else the bits themselves."""
+    try:
+        return array.view(importlib.import_module("ml_dtypes").bfloat16)
+    except ImportError:
+        return array
+
+
+def _is_bfloat16(array: Any) -> bool:
+    return bool(array.dtype.name == "bfloat16" or array.dtype == numpy.uint16)
+
+
+def _same(array: Any) -> Any:
+    return array
+
+
+def _torch(array: Any) -> Any:
+    """No copy. The one 16-bit unsigned type that the daemon sends is bfloat16."""
+    torch = module("torch")
+    if _is_bfloat16(array):
+        return torch.from_numpy(array.view(numpy.int16)).view(torch.bfloat16)
+    return torch.from_numpy(array)
+
+
+def _jax(array: Any) -> Any:
+    """On a CPU JAX may share the memory; elsewhere it copies, and holds the array until that is done."""
+    jnp = module("jax")
+    if _is_bfloat16(array):
+        return jnp.asarray(array.view(jnp.bfloat16.dtype))
+    return jnp.asarray(array)
+
+
+def _tensorflow(array: Any) -> Any:
+    tensorflow = module("tensorflow")
+    if _is_bfloat16(array):
+        return tensorflow.bitcast(tensorflow.convert_to_tensor(array.view(numpy.uint16)), tensorflow.bfloat16)
+    return tensorflow.convert_to_tensor(array)
+
+
+CONVERTERS: Dict[str, Callable[[Any], Any]] = {
+    "numpy": _same,
+    "torch": _torch,
+    "jax": _jax,
+    "tensorflow": _tensorflow,
+}
+
+
+def converter(framework: str) -> Callable[[Any], Any]:
+    """From a NumPy array to the framework's; imports it now, so that a missing one is told at once."""
+    if framework not in CONVERTERS:
+        raise OptionError(f"framework: {framework!r}; {', '.join(map(repr, CONVERTERS))} are allowed")
+    if framework != "numpy":
+        module(framework)
+    return CONVERTERS[framework]

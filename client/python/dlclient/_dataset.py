@@ -1,0 +1,62 @@
+"""What is known of the dataset: what other libraries look for in `loader.dataset` and `loader.sampler`."""
+from __future__ import annotations
+
+import threading
+from typing import Callable, Dict, List, Optional
+
+from . import _library
+from ._errors import error_of
+from ._lease import Handle
+
+
+class Dataset:
+    """The dataset as the daemon serves it. len() is its number of samples; they come through the loader alone."""
+
+    def __init__(self, name: str, handle: Callable[[], Handle], lock: threading.RLock) -> None:
+        info = handle().info
+        self.name = name
+        self.digest = _library.text_of(info.dataset_digest)
+        self._n_samples = int(info.dataset_samples)
+        self._handle = handle
+        self._lock = lock
+        self._classes: Optional[List[str]] = None
+
+    def __len__(self) -> int:
+        return self._n_samples
+
+    @property
+    def classes(self) -> List[str]:
+        """Names of the classes; that of label i is classes[i]. Asked of the daemon once."""
+        if self._classes is None:
+            with self._lock:
+                handle = self._handle()
+                n = handle.library.n_classes(handle.pointer)
+                if n < 0:
+                    raise error_of(int(n), handle.library.error_text())
+                self._classes = [_library.text_of(handle.library.class_name(handle.pointer, label)) for label in range(n)]
+        return list(self._classes)
+
+    @property
+    def class_to_idx(self) -> Dict[str, int]:
+        """Label of each class."""
+        return {name: label for label, name in enumerate(self.classes)}
+
+    def __repr__(self) -> str:
+        return f"<Dataset {self.name!r}, {len(self)} samples, digest {self.digest[:12]}>"
+
+
+class Sampler:
+    """What stands where torch has a DistributedSampler: len() is the number of samples that the rank gets in an epoch."""
+
+    def __init__(self, n_samples: int, rank: int, world_size: int, set_epoch: Callable[[int], None]) -> None:
+        self.rank = rank
+        self.num_replicas = world_size
+        self._n_samples = n_samples
+        self._set_epoch = set_epoch
+
+    def set_epoch(self, epoch: int) -> None:
+        """As Loader.set_epoch()."""
+        self._set_epoch(epoch)
+
+    def __len__(self) -> int:
+        return self._n_samples

@@ -1,0 +1,104 @@
+"""What one `for` covers: an epoch, several, all that follow, or a virtual one of so many batches."""
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Dict, Iterator, Optional
+
+from ._errors import Error
+from ._state import Place
+
+if TYPE_CHECKING:
+    from ._loader import Loader
+
+
+class Span:
+    """How long a `for` is. `epochs`: real epochs, None for no end; `steps`: batches of a virtual epoch."""
+
+    def __init__(self, epochs: Optional[int], steps: Optional[int]) -> None:
+        self.epochs = epochs
+        self.steps = steps
+
+    def over(self, place: Place) -> bool:
+        """Is the loop complete at this place?"""
+        if self.steps is not None:
+            return place.done >= self.steps
+        return self.epochs is not None and place.done >= self.epochs
+
+    def behind_batch(self, place: Place, epoch: int, position: int) -> Place:
+        done = place.done + 1 if self.steps is not None else place.done
+        return Place(epoch, position, place.lap, done)
+
+    def behind_epoch(self, place: Place) -> Place:
+        done = place.done if self.steps is not None else place.done + 1
+        return Place(place.epoch + 1, 0, place.lap, done)
+
+    def following(self, place: Place) -> Place:
+        """Where the next loop begins if nobody says otherwise: behind a loop that ended, or with the next epoch if one
+        was left in its midst. A virtual epoch that was left goes on where the stream stands."""
+        if self.steps is not None:
+            return Place(place.epoch, place.position, place.lap + 1, 0)
+        if self.over(place) or place.position == 0:
+            return place._replace(done=0)
+        return Place(place.epoch + 1, 0)
+
+    def beginning(self, number: int, current: Place, epoch_batches: int, step_samples: int) -> Place:
+        """Where epoch `number` begins: of the real ones, or of the virtual ones. The virtual epoch that comes next begins
+        where the stream stands; another one where it would in a run that never changed its sizes."""
+        if self.steps is None:
+            return Place(number, 0)
+        if number == current.lap + 1 and self.over(current):
+            return self.following(current)
+        epoch, step = divmod(number * self.steps, max(1, epoch_batches))
+        return Place(epoch, step * step_samples, number, 0)
+
+    def told(self, place: Place) -> Optional[Dict[str, int]]:
+        """What a state says about the loop."""
+        if self.steps is not None:
+            return {"steps_per_epoch": self.steps, "epoch": place.lap, "step": place.done}
+        if self.epochs is not None and self.epochs > 1:
+            return {"epochs": self.epochs, "done": place.done}
+        return None
+
+    def restored(self, state: Dict[str, Any]) -> Place:
+        """The place of a verified state. What it says about a loop of another length is left aside: the data go on
+        where they stood, the loop begins."""
+        place = Place(state["epoch"], state["position"])
+        loop = state["virtual"] or {}
+        if self.steps is not None:
+            if loop.get("steps_per_epoch") == self.steps:
+                return place._replace(lap=loop["epoch"], done=min(loop["step"], self.steps))
+            return place
+        if self.epochs is not None and loop.get("epochs") == self.epochs:
+            return place._replace(done=min(loop["done"], self.epochs))
+        return place
+
+
+class EpochIterator(Iterator[Any]):
+    """One `for`. A newer iter() of the loader, or a state that is loaded, ends it."""
+
+    def __init__(self, loader: Loader) -> None:
+        self._loader = loader
+        self._done = False
+        self._ended_by: Optional[str] = None
+
+    def __iter__(self) -> EpochIterator:
+        return self
+
+    def __next__(self) -> Any:
+        if self._done:
+            raise StopIteration
+        if self._ended_by is not None:
+            raise Error(self._ended_by)
+        batch = self._loader._next(self)
+        if batch is None:
+            self._done = True
+            raise StopIteration
+        return batch
+
+    def end(self, why: str) -> None:
+        """Somebody else moved the loader."""
+        if self._ended_by is None:
+            self._ended_by = why
+
+    @property
+    def live(self) -> bool:
+        return not self._done and self._ended_by is None

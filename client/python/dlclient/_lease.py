@@ -1,0 +1,145 @@
+"""Who owns what, until when.
+
+    array -> Memory -> Lease -> Handle
+
+A Handle is the library's loader. A Lease is one batch's slot. A Memory is a piece of a slot that an array was made of;
+the array has it as its base, and so has whatever is made of the array: slices, torch.from_numpy(), DLPack capsules. Each
+keeps the next one alive and nothing points back, so that counting references is all it takes: when the last array of a
+batch and the batch itself are gone the slot goes back, when the last lease of a closed loader is gone its memory does.
+
+A batch is *delivered* by one store (`handle.out.value = None`): before it the slot belongs to the handle, which offers
+it again if a signal's exception came in between, and a lease that dies gives nothing back."""
+from __future__ import annotations
+
+import ctypes
+import os
+import weakref
+from typing import Any, Dict, List, Optional, Tuple
+
+import numpy
+
+from ._errors import ForkedLoader, LoaderClosed
+from ._library import Info, Library
+
+# dlc_dtype -> NumPy's spelling. Encoded bytes are uint8; bfloat16 has no dtype there and goes as its 16 bits.
+TYPES = ("|u1", "|u1", "<i4", "<i8", "<f2", "<u2", "<f4", "<f8")
+ITEM_BYTES = (1, 1, 4, 8, 2, 2, 4, 8)
+BFLOAT16 = 5
+
+
+class _Forks:
+    """How many forks lie between this process and the one that imported the package."""
+
+    n = 0
+
+    @classmethod
+    def count(cls) -> None:
+        cls.n += 1
+
+
+os.register_at_fork(after_in_child=_Forks.count)
+
+
+class Handle:
+    """The library's loader of one rank. It is closed when nobody refers to it any more."""
+
+    __slots__ = ("library", "pointer", "out", "out_reference", "info", "refusal", "detached", "leases", "forks", "__weakref__")
+
+    def __init__(self, library: Library, pointer: int) -> None:
+        self.library = library
+        self.pointer = pointer
+        self.out = ctypes.c_void_p()  # the batch that dlc_next() gave and that is not delivered yet
+        self.out_reference = ctypes.byref(self.out)
+        self.info: Info = library.get_info(pointer).contents  # lives as long as the pointer; some of it changes
+        self.refusal: Optional[str] = None  # why it cannot be used any more
+        self.detached = False
+        self.leases: weakref.WeakSet[Lease] = weakref.WeakSet()
+        self.forks = _Forks.n
+
+    @property
+    def is_here(self) -> bool:
+        """Was it opened in this process, and not before a fork()?"""
+        return self.forks == _Forks.n
+
+    def check(self) -> None:
+        """Raises if the handle cannot be used here and now."""
+        if self.forks != _Forks.n:
+            raise ForkedLoader("this loader was opened before a fork(): only the parent can use it. Open one in the "
+                               "child instead")
+        if self.refusal is not None:
+            raise LoaderClosed(self.refusal)
+
+    def refuse(self, why: str) -> None:
+        """From now on check() raises; a thread that waits for a batch notices within its slice."""
+        if self.refusal is None:
+            self.refusal = why
+
+    def detach(self) -> None:
+        """Gives the rank back; nobody is using the handle. Arrays that are alive stay as they are."""
+        if not self.detached:
+            self.detached = True
+            if self.forks == _Forks.n:
+                self.library.detach(self.pointer)
+
+    def __del__(self) -> None:
+        if self.pointer:
+            self.library.quick.close(self.pointer)  # in a child this gives up the copy alone
+
+
+class Lease:
+    """The hold on one slot. `views` names the arrays that look into it: id of the Memory -> field."""
+
+    __slots__ = ("handle", "address", "label", "views", "released", "__weakref__")
+
+    def __init__(self, handle: Handle, address: int, label: str) -> None:
+        self.handle = handle
+        self.address = address
+        self.label = label
+        self.views: Dict[int, str] = {}
+        self.released = False
+
+    def release(self) -> None:
+        if not self.released:
+            self.released = True
+            self.handle.library.quick.release(self.handle.pointer, self.address)
+
+    def __del__(self) -> None:
+        if self.handle.out.value != self.address:
+            self.release()
+
+
+class Memory:
+    """A piece of a slot for NumPy, which keeps this object alive as long as the memory is looked at."""
+
+    __slots__ = ("lease", "__array_interface__")
+
+    def __init__(self, lease: Lease, field: str, data: int, kind: str, shape: Tuple[int, ...],
+                 strides: Optional[Tuple[int, ...]]) -> None:
+        self.lease = lease
+        self.__array_interface__ = {"version": 3, "data": (data, False), "typestr": kind, "shape": shape,
+                                    "strides": strides}
+        lease.views[id(self)] = field
+
+    def __del__(self) -> None:
+        self.lease.views.pop(id(self), None)
+
+
+def view(lease: Lease, field: str, data: int, dtype: int, shape: Tuple[int, ...],
+         strides: Optional[Tuple[int, ...]] = None) -> Any:
+    """An array over the slot's own memory, writable; the slot stays held while it lives."""
+    return numpy.asarray(Memory(lease, field, data, TYPES[dtype], shape, strides))
+
+
+def column(address: int, n: int) -> Any:
+    """An array of its own with the n int64 that lie there."""
+    return numpy.frombuffer(ctypes.string_at(address, 8 * n), dtype=numpy.int64).copy()
+
+
+def held_by(leases: List[Lease]) -> str:
+    """For people: which batches hold slots, and by how many arrays each."""
+    parts = []
+    for lease in sorted(leases, key=lambda lease: lease.address):
+        fields = sorted(set(lease.views.values()))
+        parts.append(f"{lease.label} ({len(lease.views)} arrays: {', '.join(fields)})" if fields else
+                     f"{lease.label} (the batch itself)")
+    return "; ".join(parts)

@@ -1,0 +1,265 @@
+"""libdlclient.so.0 through ctypes: its structs, its functions, and where it is found.
+
+The structs mirror dlclient.h field by field; tests/integration/test_python.py compares every offset with the header.
+Functions come twice: those of `quick` keep the interpreter's lock, for calls that never wait; the others drop it."""
+from __future__ import annotations
+
+import ctypes
+import os
+import sys
+import threading
+from typing import Any, List, Optional, Tuple
+
+from ._errors import LibraryNotFound, VersionMismatch
+from ._version import __version__
+
+SONAME = "libdlclient.so.0"
+VARIABLE = "DATALOADERD_LIBRARY"
+END_OF_EPOCH = 1
+
+ProgressFunction = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_char_p)
+
+
+class Options(ctypes.Structure):
+    """struct dlc_options"""
+
+    _fields_ = [
+        ("size", ctypes.c_size_t),
+        ("dataset", ctypes.c_char_p),
+        ("pipeline", ctypes.c_char_p),
+        ("batch_size", ctypes.c_int),
+        ("seed", ctypes.c_uint64),
+        ("socket", ctypes.c_char_p),
+        ("job", ctypes.c_char_p),
+        ("rank", ctypes.c_int),
+        ("world_size", ctypes.c_int),
+        ("shuffle", ctypes.c_bool),
+        ("drop_last", ctypes.c_bool),
+        ("partition", ctypes.c_char_p),
+        ("order", ctypes.c_char_p),
+        ("on_error", ctypes.c_char_p),
+        ("first_epoch", ctypes.c_uint64),
+        ("n_epochs", ctypes.c_uint64),
+        ("n_slots", ctypes.c_int),
+        ("open_timeout_ms", ctypes.c_int),
+        ("on_progress", ProgressFunction),
+        ("userdata", ctypes.c_void_p),
+        ("first_position", ctypes.c_uint64),
+        ("on_restart", ctypes.c_char_p),
+        ("restart_timeout_ms", ctypes.c_int),
+        ("max_errors", ctypes.c_double),
+    ]
+
+
+class Place(ctypes.Structure):
+    """struct dlc_place"""
+
+    _fields_ = [("offset", ctypes.c_uint64), ("n_bytes", ctypes.c_uint64)]
+
+
+class Tensor(ctypes.Structure):
+    """struct dlc_tensor"""
+
+    _fields_ = [
+        ("name", ctypes.c_char_p),
+        ("dtype", ctypes.c_uint32),
+        ("n_dims", ctypes.c_uint32),
+        ("shape", ctypes.POINTER(ctypes.c_int64)),
+        ("strides", ctypes.POINTER(ctypes.c_int64)),
+        ("data", ctypes.c_void_p),
+        ("places", ctypes.POINTER(Place)),
+        ("reserved", ctypes.c_uint64 * 2),
+    ]
+
+
+class Batch(ctypes.Structure):
+    """struct dlc_batch"""
+
+    _fields_ = [
+        ("epoch", ctypes.c_uint64),
+        ("step", ctypes.c_uint64),
+        ("n_samples", ctypes.c_uint32),
+        ("n_tensors", ctypes.c_uint32),
+        ("tensors", ctypes.POINTER(Tensor)),
+        ("indices", ctypes.c_void_p),
+        ("substitutes", ctypes.c_void_p),
+        ("n_substituted", ctypes.c_uint32),
+        ("idx_slot", ctypes.c_uint32),
+        ("sequence", ctypes.c_uint64),
+        ("planned_ns", ctypes.c_uint64),
+        ("ready_ns", ctypes.c_uint64),
+        ("n_skipped", ctypes.c_uint32),
+        ("reserved", ctypes.c_uint32),
+        ("position", ctypes.c_uint64),
+    ]
+
+
+class Info(ctypes.Structure):
+    """struct dlc_info"""
+
+    _fields_ = [
+        ("dataset_samples", ctypes.c_uint64),
+        ("epoch_samples", ctypes.c_uint64),
+        ("epoch_batches", ctypes.c_uint64),
+        ("dataset_digest", ctypes.c_char_p),
+        ("pipeline", ctypes.c_char_p),
+        ("job", ctypes.c_char_p),
+        ("memory", ctypes.c_char_p),
+        ("rank", ctypes.c_uint32),
+        ("world_size", ctypes.c_uint32),
+        ("batch_size", ctypes.c_uint32),
+        ("n_slots", ctypes.c_uint32),
+        ("memory_base", ctypes.c_void_p),
+        ("memory_bytes", ctypes.c_uint64),
+        ("n_restarts", ctypes.c_uint32),
+        ("is_waiting", ctypes.c_uint32),
+    ]
+
+
+class Stats(ctypes.Structure):
+    """struct dlc_stats"""
+
+    _fields_ = [
+        ("n_batches", ctypes.c_uint64),
+        ("n_samples", ctypes.c_uint64),
+        ("n_substituted", ctypes.c_uint64),
+        ("n_skipped", ctypes.c_uint64),
+        ("n_waits", ctypes.c_uint64),
+        ("waited_ns", ctypes.c_uint64),
+        ("restart_ns", ctypes.c_uint64),
+        ("opened_ns", ctypes.c_uint64),
+        ("read_ns", ctypes.c_uint64),
+        ("queued_ns", ctypes.c_uint64),
+        ("decode_ns", ctypes.c_uint64),
+        ("n_ready", ctypes.c_uint32),
+        ("n_held", ctypes.c_uint32),
+        ("n_slots", ctypes.c_uint32),
+        ("n_restarts", ctypes.c_uint32),
+    ]
+
+
+_LOADER = ctypes.c_void_p
+_OUT = ctypes.POINTER(ctypes.c_void_p)
+
+# name, result, arguments
+_FUNCTIONS: List[Tuple[str, Any, List[Any]]] = [
+    ("dlc_open", ctypes.c_int, [ctypes.POINTER(Options), _OUT]),
+    ("dlc_close", None, [_LOADER]),
+    ("dlc_detach", None, [_LOADER]),
+    ("dlc_next", ctypes.c_int, [_LOADER, ctypes.c_int, _OUT]),
+    ("dlc_release", ctypes.c_int, [_LOADER, ctypes.c_void_p]),
+    ("dlc_sample_error", ctypes.c_char_p, [_LOADER, ctypes.c_void_p, ctypes.c_uint32]),
+    ("dlc_set_epoch", ctypes.c_int, [_LOADER, ctypes.c_uint64]),
+    ("dlc_seek", ctypes.c_int, [_LOADER, ctypes.c_uint64, ctypes.c_uint64]),
+    ("dlc_fd", ctypes.c_int, [_LOADER]),
+    ("dlc_get_info", ctypes.POINTER(Info), [_LOADER]),
+    ("dlc_get_stats", ctypes.c_int, [_LOADER, ctypes.POINTER(Stats), ctypes.c_size_t]),
+    ("dlc_n_classes", ctypes.c_int64, [_LOADER]),
+    ("dlc_class_name", ctypes.c_char_p, [_LOADER, ctypes.c_uint64]),
+    ("dlc_last_error", ctypes.c_char_p, []),
+    ("dlc_version", ctypes.c_char_p, []),
+]
+
+
+class Functions:
+    """The library's functions under their names without dlc_, from one way of calling them."""
+
+    open: Any
+    close: Any
+    detach: Any
+    next: Any
+    release: Any
+    sample_error: Any
+    set_epoch: Any
+    seek: Any
+    fd: Any
+    get_info: Any
+    get_stats: Any
+    n_classes: Any
+    class_name: Any
+    last_error: Any
+    version: Any
+
+    def __init__(self, library: ctypes.CDLL, path: str) -> None:
+        for name, result, arguments in _FUNCTIONS:
+            try:
+                function = library[name]
+            except AttributeError:
+                raise VersionMismatch(f"{path} has no {name}(): it is older than this package, dlclient {__version__}. "
+                                      f"Install the library of the same version") from None
+            function.restype = result
+            function.argtypes = arguments
+            setattr(self, name[len("dlc_"):], function)
+
+
+class Library(Functions):
+    """The loaded library. Its calls drop the interpreter's lock; those of `quick` keep it."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        super().__init__(ctypes.CDLL(path), path)
+        self.quick = Functions(ctypes.PyDLL(path), path)
+        check_versions(self.version_text, path)
+
+    @property
+    def version_text(self) -> str:
+        return text_of(self.version())
+
+    def error_text(self) -> str:
+        """What went wrong in this thread's last call."""
+        return text_of(self.quick.last_error())
+
+
+def text_of(value: Optional[bytes]) -> str:
+    return value.decode("utf-8", "replace") if value else ""
+
+
+def check_versions(library: str, path: str) -> None:
+    """A newer library serves an older package (its structs grow at their ends); the other way round it cannot."""
+    try:
+        theirs = tuple(int(number) for number in library.split("."))
+    except ValueError:
+        theirs = ()
+    ours = tuple(int(number) for number in __version__.split("."))
+    if theirs[:1] != ours[:1] or theirs < ours:
+        raise VersionMismatch(f"{path} is libdlclient {library or 'of no version'}, this package is dlclient "
+                              f"{__version__} and needs that version or a newer {ours[0]}.x: install them together")
+
+
+def candidates() -> List[str]:
+    """Where the library may be: what the environment says and nothing else, or beside the package (a wheel), below
+    the same prefix (make install), where the system looks."""
+    named = os.environ.get(VARIABLE)
+    if named:
+        return [named]
+    here = os.path.dirname(os.path.abspath(__file__))
+    places = [os.path.join(here, SONAME)]
+    prefix = os.path.dirname(os.path.dirname(os.path.dirname(here)))
+    multiarch = getattr(sys.implementation, "_multiarch", "")
+    if os.path.basename(prefix) == "lib":
+        places += [os.path.join(prefix, multiarch, SONAME), os.path.join(prefix, SONAME)]
+    return [place for place in places if os.path.exists(place)] + [SONAME]
+
+
+_lock = threading.Lock()
+_loaded: Optional[Library] = None
+
+
+def load() -> Library:
+    """The library, loaded once a process. LibraryNotFound or VersionMismatch if that cannot be."""
+    global _loaded
+    with _lock:
+        if _loaded is None:
+            _loaded = _find()
+        return _loaded
+
+
+def _find() -> Library:
+    refusals = []
+    for path in candidates():
+        try:
+            return Library(path)
+        except OSError as error:
+            refusals.append(f"{path} ({error})")
+    raise LibraryNotFound(f"libdlclient cannot be loaded; tried {', '.join(refusals)}. Install dataloaderd's wheel, or "
+                          f"say where the library is with {VARIABLE}")

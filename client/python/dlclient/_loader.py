@@ -1,0 +1,355 @@
+"""The Loader: one rank's share of one dataset, batch after batch."""
+from __future__ import annotations
+
+import atexit
+import threading
+import weakref
+from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Union
+
+from . import _convert, _library, _opening, _options, _state
+from ._dataset import Dataset, Sampler
+from ._epochs import EpochIterator, Span
+from ._errors import Error, LoaderClosed, OptionError
+from ._rank import Rank
+from ._ranks import Team
+from ._state import Identity, Place
+from ._stats import Stats, StatsTaker
+
+_open: weakref.WeakSet[Loader] = weakref.WeakSet()
+
+
+class Loader:
+    """Batches of a dataset that dataloaderd serves.
+
+        with dlclient.Loader("photos", batch_size=64, pipeline="random_resized_crop(224) hflip(0.5)") as loader:
+            for epoch in range(2):
+                loader.set_epoch(epoch)
+                for batch in loader:            # batch["image"] uint8 [64, 224, 224, 3], batch["label"] int64 [64]
+                    ...
+
+    Data
+        dataset         name of a dataset of the daemon's configuration
+        batch_size      samples a batch
+        pipeline        what is done to a sample, see dataloaderd(8); None: "raw", the bytes as stored
+        framework       what the fields are: "numpy", "torch", "jax" or "tensorflow"
+        copy            True: arrays of their own instead of the daemon's memory
+
+    Order
+        seed, shuffle   of order and augmentation; the order is that of torch's samplers
+        order           "torch", or "tdperm" for datasets of 10^8 samples and more
+        drop_last       leave out a rank's last incomplete batch
+        partition       "pad" (all ranks get as many, as DistributedSampler does it), "drop" or "exact" (each sample once)
+
+    Ranks
+        rank, world_size    None: from the environment (torchrun, MPI, Slurm), else 0 of 1
+        ranks           several ranks in this one process: a `for` gives tuples, a batch a rank, None where one has none
+        job             the name under which the ranks of a run find each other; None: the run's id
+
+    Loops
+        epochs          real epochs that one `for` covers; None: without end
+        steps_per_epoch cuts an endless stream into virtual epochs of so many batches
+        state           what state_dict() gave: attaches right where it goes on
+        timeout         seconds that the next batch is waited for at most: DaemonTimeout
+        persistent      False: the rank and its memory are given back between loops
+
+    Trouble
+        on_error        a damaged sample: "fail", "substitute" (the next of the order) or "skip"
+        max_errors      how many are borne: a number, or a share of the dataset below 1; None: any number
+        on_restart      the daemon goes away: "wait" up to restart_timeout seconds and go on, or "raise" DaemonGone
+        open_timeout    seconds that an index being built is waited for; None: as long as it takes
+        progress        a function that is told meanwhile, a sentence a second at most; None: logged at INFO
+
+    Memory
+        slots           batches that are prepared ahead or held; None: the daemon's setting
+        socket          None: DATALOADERD_SOCKET, else /run/dataloaderd/dataloaderd.sock
+
+    A loader may be used by several threads; they take turns."""
+
+    @_options.names_wrong_keywords
+    def __init__(self, dataset: str, *, batch_size: int = 1, pipeline: Optional[str] = None, seed: int = 0,
+                 shuffle: bool = True, drop_last: bool = False, partition: str = "pad", order: str = "torch",
+                 rank: Optional[int] = None, world_size: Optional[int] = None, ranks: Optional[Sequence[int]] = None,
+                 job: Optional[str] = None, socket: Optional[str] = None, epochs: Optional[int] = 1,
+                 steps_per_epoch: Optional[int] = None, state: Optional[Dict[str, Any]] = None, on_error: str = "fail",
+                 max_errors: Union[int, float, None] = None, on_restart: str = "wait",
+                 restart_timeout: Optional[float] = 300.0, slots: Optional[int] = None, framework: str = "numpy",
+                 copy: bool = False, timeout: Optional[float] = None, open_timeout: Optional[float] = None,
+                 persistent: bool = True, progress: Optional[Callable[[str], None]] = None) -> None:
+        self._closed = "the loader was never opened"
+        self._wish = _options.Wish(dataset=dataset, batch_size=batch_size, pipeline=pipeline, seed=seed, shuffle=shuffle,
+                                   drop_last=drop_last, partition=partition, order=order, rank=rank,
+                                   world_size=world_size, ranks=ranks, job=job, socket=socket, on_error=on_error,
+                                   max_errors=max_errors, on_restart=on_restart, restart_timeout=restart_timeout,
+                                   slots=slots, open_timeout=open_timeout)
+        self._span = Span(None if epochs is None else _options.integer("epochs", epochs, 1, 2**32 - 1),
+                          None if steps_per_epoch is None else _options.integer("steps_per_epoch", steps_per_epoch, 1,
+                                                                                2**40))
+        if steps_per_epoch is not None and epochs not in (1, None):
+            raise OptionError("epochs and steps_per_epoch exclude each other: virtual epochs are cut from an endless stream")
+        self._convert = _convert.converter(_options.text("framework", framework))
+        self._copy = _options.flag("copy", copy)
+        self._timeout = _options.seconds("timeout", timeout)
+        self._persistent = _options.flag("persistent", persistent)
+        if progress is not None and not callable(progress):
+            raise OptionError(f"progress: {progress!r} is no function")
+        self._progress = progress
+        self._lock = threading.RLock()
+        self._library = _library.load()
+        self._iterator: Optional[weakref.ref[EpochIterator]] = None
+        self._team: Optional[Team] = None
+        self._begin_at(state)
+
+    # -- opening
+
+    def _begin_at(self, state: Optional[Dict[str, Any]]) -> None:
+        """Attaches; with a state right at its place, before it is known to fit: then it is verified."""
+        epoch, position = _state.peek(state) if state is not None else (0, 0)
+        self._closed = ""
+        self._job = self._wish.job
+        self._attach(epoch, position)
+        ranks = self._ranks()
+        info = ranks[0].handle.info
+        self._job = _library.text_of(info.job)
+        self.pipeline = _library.text_of(info.pipeline)
+        self.world_size = int(info.world_size)
+        self.rank = ranks[0].number
+        self.batch_size = self._wish.batch_size
+        self.seed = self._wish.seed
+        self.shuffle = self._wish.shuffle
+        self.drop_last = self._wish.drop_last
+        self.partition = self._wish.partition
+        self.order = self._wish.order
+        self.num_workers = 0
+        self.pin_memory = False
+        self.dataset = Dataset(self._wish.dataset, lambda: self._ranks()[0].handle, self._lock)
+        self.sampler = Sampler(ranks[0].epoch_samples, self.rank, self.world_size, self.set_epoch)
+        self._epoch_batches = max(rank.epoch_batches for rank in ranks)
+        self._identity = Identity(self._wish.dataset, self.dataset.digest, len(self.dataset), self.pipeline, self.order,
+                                  self.shuffle, self.seed)
+        if self._span.steps is not None and self.partition == "exact" and self.world_size > 1:
+            self.close()
+            raise OptionError("steps_per_epoch: with partition=\"exact\" ranks have epochs of different lengths; take "
+                              "\"pad\" or \"drop\"")
+        self._stats = StatsTaker()
+        self._place = Place(0, 0)
+        self._next_place: Optional[Place] = Place(0, 0)
+        self._resumed = False
+        if state is not None:
+            try:
+                self.load_state_dict(state)
+            except BaseException:
+                self.close()
+                raise
+        _open.add(self)
+
+    def _attach(self, epoch: int, position: int) -> None:
+        handles = _opening.open_all(self, self._library, self._wish, self._job, epoch, position, self._progress)
+        self._team = Team([Rank(handle, epoch, position, self._convert, self._copy, self._state_at) for handle in handles])
+
+    def _ranks(self) -> List[Rank]:
+        """The attached ranks; those of a loader that gave them back between loops are attached again."""
+        if self._closed:
+            raise LoaderClosed(self._closed)
+        if self._team is None:
+            place = self._next_place or self._span.following(self._place)
+            self._attach(place.epoch, place.position)
+        assert self._team is not None
+        return self._team.ranks
+
+    # -- iterating
+
+    def __iter__(self) -> Iterator[Any]:
+        """Begins the next epoch (or what `epochs` and steps_per_epoch make of it), or what set_epoch() or
+        load_state_dict() chose. The iterator before this one is over."""
+        with self._guard():
+            place = self._next_place if self._next_place is not None else self._span.following(self._place)
+            self._end_iterator("a newer iter() of this loader has begun: use that iterator")
+            self._ranks()
+            assert self._team is not None
+            if self._span.over(place):  # a state that was saved in the body of the last batch
+                self._place, self._next_place, self._resumed = place, None, False
+            else:
+                self._team.go_to(place.epoch, place.position)
+                self._place, self._next_place, self._resumed = place, None, False
+            iterator = EpochIterator(self)
+            self._iterator = weakref.ref(iterator)
+            return iterator
+
+    def _next(self, iterator: EpochIterator) -> Any:
+        """The next batch of the loop, or None at its end."""
+        with self._guard():
+            if not iterator.live:
+                return next(iterator)  # says why
+            n_ends = 0
+            while not self._span.over(self._place):
+                batches = self._take()
+                if batches is not None:
+                    return batches
+                self._place = self._span.behind_epoch(self._place)
+                n_ends += 1
+                if n_ends > 2 and self._span.epochs != n_ends:
+                    self._no_batches(n_ends)
+            self._leave_loop()
+            return None
+
+    def _take(self) -> Any:
+        """One step, its place noted."""
+        assert self._team is not None
+        if self._wish.ranks is None:
+            batch = self._team.ranks[0].take(self._timeout)
+            if batch is None:
+                return None
+            self._place = batch.place = self._span.behind_batch(self._place, batch.epoch, batch.position)
+            return batch
+        batches = self._team.take(self._timeout)
+        if batches is None:
+            return None
+        there = [batch for batch in batches if batch is not None]
+        self._place = self._span.behind_batch(self._place, there[0].epoch, min(batch.position for batch in there))
+        for batch in there:
+            batch.place = self._place
+        return batches
+
+    def _no_batches(self, n_ends: int) -> None:
+        if self._span.epochs is None or self._span.steps is not None:
+            raise Error(f"{n_ends} epochs on end had no batch: {self.dataset.name} has {len(self.dataset)} samples, "
+                        f"{len(self.sampler)} of them for this rank, with batch_size={self.batch_size}, "
+                        f"drop_last={self.drop_last}")
+
+    def _leave_loop(self) -> None:
+        self._iterator = None
+        if not self._persistent and self._team is not None:
+            for rank in self._team.ranks:
+                rank.handle.refuse("the rank was given back at the end of the loop (persistent=False)")
+                rank.handle.detach()
+            self._team = None
+
+    def _end_iterator(self, why: str) -> None:
+        iterator = self._iterator() if self._iterator is not None else None
+        if iterator is not None:
+            iterator.end(why)
+        self._iterator = None
+
+    def _is_iterating(self) -> bool:
+        iterator = self._iterator() if self._iterator is not None else None
+        return iterator is not None and iterator.live
+
+    def __len__(self) -> int:
+        """Batches that a whole loop gives this rank; TypeError if it has no end."""
+        if self._span.steps is not None:
+            return self._span.steps
+        if self._span.epochs is None:
+            raise TypeError("a Loader with epochs=None has no end and so no len()")
+        return self._epoch_batches * self._span.epochs
+
+    # -- where it stands
+
+    @property
+    def epoch(self) -> int:
+        """The epoch of the loop that runs, else the one that the next iter() begins; virtual with steps_per_epoch."""
+        place = self._current()
+        return place.lap if self._span.steps is not None else place.epoch
+
+    def _current(self) -> Place:
+        if self._next_place is not None and not self._is_iterating():
+            return self._next_place
+        if self._is_iterating() or not self._span.over(self._place):
+            return self._place
+        return self._span.following(self._place)
+
+    def set_epoch(self, epoch: int) -> None:
+        """Chooses the epoch that the next iter() begins; a loop that runs goes on as it is. After load_state_dict() of
+        this very epoch it keeps the place in its midst."""
+        epoch = _options.integer("epoch", epoch, 0, 2**32 - 1)
+        with self._guard():
+            place = self._next_place
+            if self._resumed and place is not None and epoch == (place.epoch if self._span.steps is None else place.lap):
+                return
+            step_samples = self.batch_size * self.world_size
+            self._next_place = self._span.beginning(epoch, self._place, self._epoch_batches, step_samples)
+            self._resumed = False
+
+    def state_dict(self) -> Dict[str, Any]:
+        """Where a run that loads it goes on: behind the batches that the loop was given. Small, plain (JSON takes it) and
+        free of cost; it can be loaded at another world size and batch size. In the body of an epoch's last batch it says
+        that nothing of this epoch is left; once the loop has ended, that the next one begins."""
+        return self._state_at(self._current())
+
+    def _state_at(self, place: Any) -> Dict[str, Any]:
+        return _state.make(self._identity, place, self._span.told(place))
+
+    def load_state_dict(self, state: Dict[str, Any]) -> None:
+        """Goes on where state_dict() was called, with the next iter(). StateError, with the field and both values, for a
+        state of other data, another order or pipeline, or one that was edited; the loader is left as it is then."""
+        known = _state.verify(state, self._identity)
+        with self._guard():
+            self._end_iterator("a state was loaded: begin a new loop to go on there")
+            self._next_place = self._span.restored(known)
+            self._resumed = True
+
+    # -- looking at it
+
+    @property
+    def job(self) -> str:
+        """The job's name."""
+        return self._job or ""
+
+    def stats(self) -> Stats:
+        """What was counted since the loader was opened, and what the loop waits for; see Stats."""
+        with self._guard():
+            return self._stats.take([rank.handle for rank in self._ranks()])
+
+    def __repr__(self) -> str:
+        if self._closed:
+            return f"<Loader {self._wish.dataset!r}, closed>"
+        ranks = f"ranks {self._wish.ranks}" if self._wish.ranks is not None else f"rank {self.rank}"
+        return (f"<Loader {self.dataset.name!r}: {ranks} of {self.world_size}, batches of {self.batch_size}, "
+                f"{self.pipeline!r}, epoch {self.epoch}>")
+
+    # -- closing
+
+    def _guard(self) -> Any:
+        """The lock, for a loader that can be used here. A lock that another thread held at a fork stays held in the
+        child, so it is looked at first."""
+        if self._closed:
+            raise LoaderClosed(self._closed)
+        team = self._team
+        if team is not None:
+            team.ranks[0].handle.check()
+        return self._lock
+
+    @property
+    def closed(self) -> bool:
+        """Was it closed, or replaced by a newer one?"""
+        return bool(self._closed)
+
+    def close(self) -> None:
+        """Gives the rank back. Arrays that are alive can be read on. Closing again is nothing."""
+        self.close_for("the loader was closed: open a new one")
+
+    def close_for(self, why: str) -> None:
+        """close(), with what using the loader says from then on."""
+        team, closed = self._team, self._closed
+        if closed or team is None:
+            self._closed = closed or why
+            return
+        self._closed = why
+        for rank in team.ranks:
+            rank.handle.refuse(why)  # who waits for a batch hears of it
+        if all(rank.handle.is_here for rank in team.ranks):
+            with self._lock:
+                for rank in team.ranks:
+                    rank.handle.detach()
+        self._team = None
+
+    def __enter__(self) -> Loader:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+@atexit.register
+def _close_all() -> None:
+    for loader in list(_open):
+        loader.close()

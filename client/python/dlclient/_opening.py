@@ -1,0 +1,128 @@
+"""From a wish to an attached rank. The library is asked in slices, between which signals are heard; an older loader of
+this process that stands in the way of its own successor (a notebook's cell that runs again) is closed."""
+from __future__ import annotations
+
+import ctypes
+import errno
+import logging
+import time
+import uuid
+import weakref
+from typing import Any, Callable, Dict, List, Optional, Tuple
+
+from . import _library
+from ._errors import DaemonTimeout, JobMismatch, RankTaken, error_of
+from ._lease import Handle
+from ._options import Wish
+
+log = logging.getLogger("dlclient")
+
+Progress = Callable[[str], None]
+
+SLICE_MS = 500
+ANSWER_SECONDS = 30.0  # a call that took that much longer than its slice waited for a daemon that does not answer
+PROGRESS_SECONDS = 1.0
+
+Key = Tuple[Optional[str], Optional[str], int]
+_opened: Dict[Key, weakref.ref[Any]] = {}  # loaders of this process that named their job
+
+
+class _Teller:
+    """Hands the daemon's sentences on, once a second at most. An exception of the user's function ends the opening."""
+
+    def __init__(self, progress: Optional[Progress]) -> None:
+        self.progress = progress
+        self.told = 0.0
+        self.trouble: Optional[BaseException] = None
+
+    def __call__(self, _: Optional[int], text: bytes) -> None:
+        now = time.monotonic()
+        if self.trouble is not None or (self.told and now - self.told < PROGRESS_SECONDS):
+            return
+        self.told = now
+        try:
+            if self.progress is not None:
+                self.progress(_library.text_of(text))
+            else:
+                log.info("%s", _library.text_of(text))
+        except BaseException as error:  # pylint: disable=broad-except
+            self.trouble = error  # nothing may be raised through the library
+
+
+def _open_once(library: _library.Library, options: _library.Options) -> Tuple[int, Optional[Handle]]:
+    out = ctypes.c_void_p()
+    handle = None
+    try:
+        result = library.open(ctypes.byref(options), ctypes.byref(out))
+        if result == 0 and out.value:
+            handle = Handle(library, out.value)
+        return result, handle
+    except BaseException:
+        if handle is None and out.value:  # a signal's exception came first
+            library.quick.close(out.value)
+        raise
+
+
+def open_rank(library: _library.Library, wish: Wish, rank: int, job: Optional[str], epoch: int, position: int,
+              progress: Optional[Progress]) -> Handle:
+    """Attaches one rank; waits for the dataset's index as long as open_timeout says."""
+    teller = _Teller(progress)
+    options = wish.options(rank, job, epoch, position, teller)
+    begin = time.monotonic()
+    while True:
+        now = time.monotonic()
+        left = None if wish.open_timeout is None else max(wish.open_timeout - (now - begin), 0.0)
+        options.open_timeout_ms = SLICE_MS if left is None else min(int(left * 1000), SLICE_MS)
+        result, handle = _open_once(library, options)
+        text = library.error_text() if result < 0 else ""
+        if teller.trouble is not None:
+            raise teller.trouble
+        if handle is not None:
+            return handle
+        if result == -errno.EINTR:
+            continue
+        if result != -errno.ETIMEDOUT or time.monotonic() - now > ANSWER_SECONDS:
+            raise error_of(result, text)
+        if left is not None and left * 1000 <= SLICE_MS:
+            waited_for = text.partition(": ")[2] or text
+            raise DaemonTimeout(f"gave up after open_timeout={wish.open_timeout:g} s: {waited_for}", errno.ETIMEDOUT)
+
+
+def _older(key: Key) -> Any:
+    reference = _opened.get(key)
+    return reference() if reference is not None else None
+
+
+def _open_in_place(library: _library.Library, wish: Wish, rank: int, job: Optional[str], epoch: int, position: int,
+                   progress: Optional[Progress]) -> Handle:
+    """Opens; if the job's refusal may be about an older loader of this process, that one is closed first."""
+    try:
+        return open_rank(library, wish, rank, job, epoch, position, progress)
+    except (RankTaken, JobMismatch):
+        older = _older((wish.socket, job, rank)) if job is not None else None
+        if older is None or older.closed:
+            raise
+        older.close_for("a newer Loader of the same job and rank was opened in this process: use that one")
+    return open_rank(library, wish, rank, job, epoch, position, progress)
+
+
+def open_all(loader: Any, library: _library.Library, wish: Wish, job: Optional[str], epoch: int, position: int,
+             progress: Optional[Progress]) -> List[Handle]:
+    """Attaches every rank that the wish names, under one job."""
+    ranks = [wish.rank] if wish.ranks is None else wish.ranks
+    if job is None and len(ranks) > 1 and len(ranks) == wish.world:
+        job = f"ranks-{uuid.uuid4().hex[:16]}"  # the whole world is here: nobody else has to find it
+    handles: List[Handle] = []
+    try:
+        for rank in ranks:
+            handles.append(_open_in_place(library, wish, rank, job, epoch, position, progress))
+            job = job if job is not None else _library.text_of(handles[0].info.job)
+    except BaseException:
+        for handle in handles:
+            handle.refuse("another rank of this loader could not be opened")
+            handle.detach()
+        raise
+    if wish.job is not None:
+        for rank in ranks:
+            _opened[(wish.socket, wish.job, rank)] = weakref.ref(loader)
+    return handles

@@ -1,0 +1,173 @@
+"""What a Loader was asked for: types and ranges are checked here, where the option's name is known; what is a valid
+dataset, pipeline or policy the daemon knows."""
+from __future__ import annotations
+
+import ctypes
+import difflib
+import functools
+import inspect
+import math
+import operator
+import os
+import re
+from typing import Any, Callable, List, Optional, TypeVar, cast
+
+from . import _library
+from ._errors import OptionError
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+MS_MAX = 2**31 - 1
+
+
+def names_wrong_keywords(function: F) -> F:
+    """A keyword that does not exist is answered with the one that was probably meant."""
+    known = [name for name in inspect.signature(function).parameters if name != "self"]
+
+    @functools.wraps(function)
+    def checked(*arguments: Any, **keywords: Any) -> Any:
+        for name in keywords:
+            if name not in known:
+                near = difflib.get_close_matches(name, known, 1)
+                meant = f"; did you mean {near[0]}?" if near else f"; there are {', '.join(known)}"
+                raise TypeError(f"Loader() has no keyword {name!r}{meant}")
+        return function(*arguments, **keywords)
+    return cast(F, checked)
+
+
+def integer(name: str, value: object, least: int, most: int) -> int:
+    """A whole number of any kind that Python takes as an index (NumPy's too), but no bool."""
+    if isinstance(value, bool) or not hasattr(value, "__index__"):
+        raise OptionError(f"{name}: {value!r} is no whole number")
+    number = operator.index(cast(Any, value))
+    if not least <= number <= most:
+        raise OptionError(f"{name}: {number}; {least} to {most} are allowed")
+    return number
+
+
+def flag(name: str, value: object) -> bool:
+    if value not in (True, False):
+        raise OptionError(f"{name}: {value!r}; True or False is wanted")
+    return bool(value)
+
+
+def text(name: str, value: object) -> str:
+    if not isinstance(value, (str, os.PathLike)):
+        raise OptionError(f"{name}: {value!r} is no text")
+    string = os.fspath(value)
+    if not isinstance(string, str) or "\0" in string:
+        raise OptionError(f"{name}: {value!r} has a zero byte, or is bytes and no text")
+    return string
+
+
+def optional_text(name: str, value: object) -> Optional[str]:
+    return None if value is None else text(name, value)
+
+
+def seconds(name: str, value: object) -> Optional[float]:
+    """None, or a time that is not negative."""
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not value >= 0:
+        raise OptionError(f"{name}: {value!r}; seconds (0 or more) or None for no limit are allowed")
+    return None if math.isinf(value) else float(value)
+
+
+def milliseconds(value: Optional[float]) -> int:
+    """For the library: -1 is no limit."""
+    return -1 if value is None else min(int(math.ceil(value * 1000)), MS_MAX)
+
+
+def errors_allowed(value: object) -> float:
+    if value is None:
+        return 0.0
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < math.inf:
+        raise OptionError(f"max_errors: {value!r}; a number of samples (1 or more), a share of them (below 1), or None for "
+                          f"any number is allowed")
+    if value >= 1 and value != int(value):
+        raise OptionError(f"max_errors: {value!r} is neither a whole number nor a share below 1")
+    return float(value)
+
+
+def environment_world() -> Optional[int]:
+    value = os.environ.get("WORLD_SIZE", "")
+    return int(value) if re.fullmatch(r"[0-9]{1,9}", value) else None
+
+
+def rank_list(ranks: object, rank: object, world: Optional[int]) -> Optional[List[int]]:
+    """The ranks that one process serves, or None for a single one."""
+    if ranks is None:
+        return None
+    if rank is not None:
+        raise OptionError("rank and ranks exclude each other: rank is the one that this process is, ranks are several")
+    if isinstance(ranks, (str, bytes)) or not hasattr(ranks, "__iter__"):
+        raise OptionError(f"ranks: {ranks!r}; a sequence of whole numbers is wanted, such as [0, 1]")
+    listed = [integer("ranks", number, 0, 2**31 - 1) for number in cast(Any, ranks)]
+    if not listed or len(set(listed)) != len(listed):
+        raise OptionError(f"ranks: {listed}; each rank once, and one at least")
+    if world is not None and max(listed) >= world:
+        raise OptionError(f"ranks: {max(listed)}; 0 to {world - 1} are allowed in a world of {world}")
+    return listed
+
+
+def encoded(value: Optional[str]) -> Optional[bytes]:
+    return None if value is None else value.encode("utf-8", "surrogateescape")
+
+
+class Wish:
+    """The options of a loader that the daemon has to know, checked. rank and world are -1 for "from the environment"."""
+
+    def __init__(self, *, dataset: object, batch_size: object, pipeline: object, seed: object, shuffle: object,
+                 drop_last: object, partition: object, order: object, rank: object, world_size: object, ranks: object,
+                 job: object, socket: object, on_error: object, max_errors: object, on_restart: object,
+                 restart_timeout: object, slots: object, open_timeout: object) -> None:
+        self.dataset = text("dataset", dataset)
+        self.batch_size = integer("batch_size", batch_size, 1, 65536)
+        self.pipeline = optional_text("pipeline", pipeline)
+        self.seed = integer("seed", seed, -2**63, 2**64 - 1) % 2**64  # as torch takes negative ones
+        self.shuffle = flag("shuffle", shuffle)
+        self.drop_last = flag("drop_last", drop_last)
+        self.partition = text("partition", partition)
+        self.order = text("order", order)
+        self.world = -1 if world_size is None else integer("world_size", world_size, 1, 2**31 - 1)
+        self.rank = -1 if rank is None else integer("rank", rank, 0, 2**31 - 1)
+        if ranks is not None and self.world < 0:
+            self.world = environment_world() or len(list(cast(Any, ranks)) if hasattr(ranks, "__iter__") else [])
+        self.ranks = rank_list(ranks, rank, self.world if self.world > 0 else None)
+        self.job = optional_text("job", job)
+        self.socket = optional_text("socket", socket)
+        self.on_error = text("on_error", on_error)
+        self.max_errors = errors_allowed(max_errors)
+        self.on_restart = text("on_restart", on_restart)
+        self.restart_timeout = seconds("restart_timeout", restart_timeout)
+        self.slots = 0 if slots is None else integer("slots", slots, 2, 64)
+        self.open_timeout = seconds("open_timeout", open_timeout)
+
+    def options(self, rank: int, job: Optional[str], epoch: int, position: int,
+                progress: Optional[Callable[[Optional[int], bytes], None]]) -> _library.Options:
+        """The library's struct for one rank."""
+        options = _library.Options()
+        options.size = ctypes.sizeof(options)
+        options.dataset = encoded(self.dataset)
+        options.pipeline = encoded(self.pipeline)
+        options.batch_size = self.batch_size
+        options.seed = self.seed
+        options.socket = encoded(self.socket)
+        options.job = encoded(job)
+        options.rank = rank
+        options.world_size = self.world
+        options.shuffle = self.shuffle
+        options.drop_last = self.drop_last
+        options.partition = encoded(self.partition)
+        options.order = encoded(self.order)
+        options.on_error = encoded(self.on_error)
+        options.first_epoch = epoch
+        options.n_slots = self.slots
+        options.open_timeout_ms = -1
+        if progress is not None:
+            options.on_progress = _library.ProgressFunction(progress)
+        options.first_position = position
+        options.on_restart = encoded(self.on_restart)
+        options.restart_timeout_ms = milliseconds(self.restart_timeout)
+        options.max_errors = self.max_errors
+        return options

@@ -1,0 +1,129 @@
+"""One attached rank: takes its batches, one after the other.
+
+A batch that is ready is taken by a call that keeps the interpreter's lock: dropping and taking it again costs more than
+the call. Only if none is ready is the lock dropped, for slices of a fifth of a second, between which Python runs signal
+handlers (Ctrl-C), the loader may be closed by another thread, and the daemon's going and coming are told."""
+from __future__ import annotations
+
+import errno
+import gc
+import logging
+import time
+from typing import Callable, Optional, Tuple
+
+from . import _library
+from ._batch import Batch, Converter, State
+from ._errors import DaemonTimeout, RingFull, error_of
+from ._lease import Handle, Lease, held_by
+
+log = logging.getLogger("dlclient")
+
+SLICE_MS = 200
+_AGAIN = (-errno.EAGAIN, -errno.ETIMEDOUT, -errno.EINTR)
+
+
+class Rank:
+    """A handle and where it stands. `at` is the place (epoch, position) whose batch dlc_next() would give."""
+
+    def __init__(self, handle: Handle, epoch: int, position: int, convert: Converter, copy: bool,
+                 state: Callable[[object], State]) -> None:
+        self.handle = handle
+        self.library = handle.library
+        self.at: Tuple[int, int] = (epoch, position)
+        self.number = int(handle.info.rank)
+        self.samples = int(handle.info.dataset_samples)
+        self.epoch_samples = int(handle.info.epoch_samples)
+        self.epoch_batches = int(handle.info.epoch_batches)
+        self.batch_size = int(handle.info.batch_size)
+        self.slots = int(handle.info.n_slots)
+        self.name = f"rank {self.number} of job {_library.text_of(handle.info.job)}"
+        self._convert = convert
+        self._copy = copy
+        self._state = state
+        self._restarts = 0
+        self._gone_since: Optional[float] = None
+
+    def go_to(self, epoch: int, position: int) -> None:
+        """Stands at the place; the daemon is asked only if it would not come there by itself."""
+        handle = self.handle
+        handle.check()
+        if self.at == (epoch, position):
+            return
+        if position == 0 and epoch != self.at[0]:
+            result = self.library.set_epoch(handle.pointer, epoch)
+        else:
+            result = self.library.seek(handle.pointer, epoch, position)
+        if result < 0:
+            raise error_of(result, self.library.error_text())
+        self.at = (epoch, position)
+
+    def take(self, timeout: Optional[float]) -> Optional[Batch]:
+        """The next batch, or None at the end of the epoch."""
+        handle = self.handle
+        handle.check()
+        if handle.out.value is None:  # else one is left that an exception kept from being delivered
+            result = handle.library.quick.next(handle.pointer, 0, handle.out_reference)
+            if result < 0:
+                result = self._wait(result, timeout)
+            if result == _library.END_OF_EPOCH:
+                self.at = (self.at[0] + 1, 0)
+                return None
+            if self._gone_since is not None:
+                self._tell_return()
+        address = handle.out.value
+        record = _library.Batch.from_address(address)
+        lease = Lease(handle, address, f"batch {record.step} of epoch {record.epoch}")
+        batch = Batch._of(lease, record, self._convert, self._state)
+        self.at = (record.epoch, record.position)
+        handle.leases.add(lease)
+        handle.out.value = None  # delivered
+        if self._copy:
+            batch._detach_from_slot()
+        return batch
+
+    # -- waiting
+
+    def _wait(self, result: int, timeout: Optional[float]) -> int:
+        handle = self.handle
+        deadline = None if timeout is None else time.monotonic() + timeout
+        collected = False
+        while True:
+            if result == -errno.ENOBUFS:
+                if collected:
+                    raise self._ring_full()
+                collected = True
+                gc.collect()  # arrays may be alive only in a cycle, such as an exception's traceback
+            elif result not in _AGAIN:
+                raise error_of(result, handle.library.error_text())
+            slice_ms = SLICE_MS
+            if deadline is not None:
+                left = deadline - time.monotonic()
+                if left <= 0:
+                    raise DaemonTimeout(f"no batch within timeout={timeout:g} s", errno.ETIMEDOUT)
+                slice_ms = max(1, min(SLICE_MS, int(left * 1000)))
+            result = handle.library.next(handle.pointer, slice_ms, handle.out_reference)
+            handle.check()
+            self._look_for_daemon()
+            if result >= 0:
+                return int(result)
+
+    def _ring_full(self) -> RingFull:
+        held = [lease for lease in list(self.handle.leases) if not lease.released]
+        return RingFull(f"{len(held)} of {self.slots} slots are held by batches and arrays that are alive: "
+                        f"{held_by(held)}. del them, keep copies (batch.copy(), copy=True), or open the loader with "
+                        f"slots={min(64, 2 * self.slots)}", errno.ENOBUFS)
+
+    def _look_for_daemon(self) -> None:
+        """Says once that the daemon is gone, and once that it is back."""
+        info = self.handle.info
+        if info.is_waiting and self._gone_since is None:
+            self._gone_since = time.monotonic()
+            log.warning("the daemon is gone; waiting for its return (%s)", self.name)
+
+    def _tell_return(self) -> None:
+        since, self._gone_since = self._gone_since, None
+        if since is not None and not self.handle.info.is_waiting:
+            log.info("the daemon is back after %.1f s; going on behind the last batch (%s)", time.monotonic() - since,
+                     self.name)
+        else:
+            self._gone_since = since

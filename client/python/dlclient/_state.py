@@ -1,0 +1,127 @@
+"""Where a run stands, as a small plain dict that JSON and torch.save take as it is.
+
+    version    1
+    dataset, digest, samples         which data: the name, the daemon's digest of it, how many samples
+    pipeline, order, shuffle, seed   what makes the sequence of samples and what is done to them
+    epoch, position                  global positions below it were consumed by all ranks together
+    virtual    where the loop stands, if one `for` is not one epoch: None, or
+               {"steps_per_epoch": N, "epoch": v, "step": i} or {"epochs": N, "done": k}
+    check      short checksum over all that, so that a state that was cut or edited is noticed
+
+World size, batch size, partition and rank are not in it: positions are global, and the ranks that load it deal out what is
+left among themselves."""
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Any, Dict, Mapping, NamedTuple, Optional, Tuple
+
+from ._errors import StateError
+
+VERSION = 1
+
+_KINDS: Dict[str, Any] = {
+    "version": int, "dataset": str, "digest": str, "samples": int, "pipeline": str, "order": str, "shuffle": bool,
+    "seed": int, "epoch": int, "position": int, "virtual": (dict, type(None)), "check": str,
+}
+_LOOPS = ({"steps_per_epoch", "epoch", "step"}, {"epochs", "done"})
+
+
+class Place(NamedTuple):
+    """A place between two batches. `lap` and `done` say where in which loop it lies: with steps_per_epoch the virtual
+    epoch and its batches so far, else 0 and the real epochs that the loop has behind it."""
+
+    epoch: int
+    position: int
+    lap: int = 0
+    done: int = 0
+
+
+class Identity(NamedTuple):
+    """What a state must agree with."""
+
+    dataset: str
+    digest: str
+    samples: int
+    pipeline: str
+    order: str
+    shuffle: bool
+    seed: int
+
+
+def _checksum(state: Mapping[str, Any]) -> str:
+    plain = {name: value for name, value in state.items() if name != "check"}
+    text = json.dumps(plain, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+def make(identity: Identity, place: Place, loop: Optional[Dict[str, int]]) -> Dict[str, Any]:
+    state: Dict[str, Any] = {"version": VERSION}
+    state.update(identity._asdict())
+    state.update(epoch=place.epoch, position=place.position, virtual=loop)
+    state["check"] = _checksum(state)
+    return state
+
+
+def _is_kind(value: object, kind: Any) -> bool:
+    return isinstance(value, kind) and (kind is bool or not isinstance(value, bool))
+
+
+def _check_shape(state: object) -> Dict[str, Any]:
+    """Version first, since a newer one may look otherwise."""
+    if not isinstance(state, Mapping):
+        raise StateError(f"state: {type(state).__name__} is no dict; load what state_dict() gave")
+    version = state.get("version")
+    if not _is_kind(version, int):
+        raise StateError(f"state: version: {version!r}; this is not what state_dict() gave")
+    if version != VERSION:
+        raise StateError(f"state: version: the state has {version}, this dlclient understands {VERSION}: "
+                         f"{'install the version that saved it' if version > VERSION else 'it cannot be used'}")
+    for name, kind in _KINDS.items():
+        if name not in state:
+            raise StateError(f"state: {name}: is missing; the state was cut")
+        if not _is_kind(state[name], kind):
+            raise StateError(f"state: {name}: {state[name]!r} is of the wrong type")
+    return {name: state[name] for name in state}
+
+
+def _check_loop(state: Dict[str, Any]) -> None:
+    loop = state["virtual"]
+    if loop is not None and (set(loop) not in _LOOPS or
+                             not all(_is_kind(number, int) and number >= 0 for number in loop.values())):
+        raise StateError(f"state: virtual: {loop!r} is none that state_dict() makes")
+
+
+def peek(state: object) -> Tuple[int, int]:
+    """Epoch and position of a state that is not verified yet, for attaching there; (0, 0) if they cannot be it."""
+    known = _check_shape(state)
+    return known["epoch"], known["position"]
+
+
+def verify(state: object, identity: Identity) -> Dict[str, Any]:
+    """The state, if it is whole and of these data; StateError with the field and both values if not."""
+    known = _check_shape(state)
+    try:
+        check = _checksum(known)
+    except (TypeError, ValueError) as error:
+        raise StateError(f"state: is not plain: {error}") from None
+    if check != known["check"]:
+        raise StateError(f"state: check: the state says {known['check']!r}, its fields give {check!r}: it was cut or edited")
+    for name, mine in identity._asdict().items():
+        if known[name] != mine:
+            raise StateError(f"state: {name}: the state was saved with {known[name]!r}, this loader has {mine!r}"
+                             f"{_advice(name)}")
+    _check_loop(known)
+    if not 0 <= known["epoch"] < 2**32:
+        raise StateError(f"state: epoch: {known['epoch']}; 0 to {2**32 - 1} are allowed")
+    if not 0 <= known["position"] <= identity.samples:
+        raise StateError(f"state: position: {known['position']}; 0 to {identity.samples} are allowed")
+    return known
+
+
+def _advice(name: str) -> str:
+    if name in ("digest", "samples"):
+        return ": the dataset's files are others now, so its order is another; begin anew, or restore the files"
+    if name == "dataset":
+        return ": open the loader with that dataset"
+    return f": open the loader with the {name} that it was saved with"
