@@ -251,12 +251,10 @@ class Batch(Mapping[str, Any]):
         """The fields as TensorFlow tensors."""
         return self._as("tensorflow")
 
-    def to(self, device: Any, **options: Any) -> Dict[str, Any]:
-        """The fields as torch tensors on a device, always copies: the slot goes back as soon as the batch does.
-        `options` go to Tensor.to(), but for non_blocking: the copy has ended when this returns."""
-        options["non_blocking"] = False
-        return {name: _put(lambda tensor: tensor.to(device, copy=True, **options), value)
-                for name, value in self.torch().items()}
+    def to(self, device: Any, non_blocking: bool = False) -> Dict[str, Any]:
+        """The fields as torch tensors on a device, always copies, so that the slot goes back as soon as the batch does.
+        non_blocking is taken because libraries pass it; the copies are complete when this returns."""
+        return {name: _put(lambda tensor: tensor.to(device, copy=True), value) for name, value in self.torch().items()}
 
     def copy(self) -> Dict[str, Any]:
         """The fields as NumPy arrays of their own, for keeping."""

@@ -17,6 +17,10 @@ class Span:
         self.epochs = epochs
         self.steps = steps
 
+    def number(self, place: Place) -> int:
+        """What set_epoch() calls the epoch of this place."""
+        return place.lap if self.steps is not None else place.epoch
+
     def over(self, place: Place) -> bool:
         """Is the loop complete at this place?"""
         if self.steps is not None:
@@ -45,6 +49,8 @@ class Span:
         where the stream stands; another one where it would in a run that never changed its sizes."""
         if self.steps is None:
             return Place(number, 0)
+        if number == current.lap and current.done == 0:
+            return current
         if number == current.lap + 1 and self.over(current):
             return self.following(current)
         epoch, step = divmod(number * self.steps, max(1, epoch_batches))
@@ -77,6 +83,7 @@ class EpochIterator(Iterator[Any]):
 
     def __init__(self, loader: Loader) -> None:
         self._loader = loader
+        self.begun = False  # has it taken a batch, or tried to?
         self._done = False
         self._ended_by: Optional[str] = None
 

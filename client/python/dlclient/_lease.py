@@ -53,7 +53,7 @@ class Handle:
         self.info: Info = library.get_info(pointer).contents  # lives as long as the pointer; some of it changes
         self.refusal: Optional[str] = None  # why it cannot be used any more
         self.detached = False
-        self.leases: weakref.WeakSet[Lease] = weakref.WeakSet()
+        self.leases: Dict[int, weakref.ref[Lease]] = {}  # by address: the last one of each slot
         self.forks = _Forks.n
 
     @property

@@ -106,7 +106,12 @@ class Loader:
         epoch, position = _state.peek(state) if state is not None else (0, 0)
         self._closed = ""
         self._job = self._wish.job
-        self._attach(epoch, position)
+        try:
+            self._attach(epoch, position)
+        except OptionError:
+            if state is None:
+                raise
+            self._attach(0, 0)  # the place is none of these data: the state is refused below, in better words
         ranks = self._ranks()
         info = ranks[0].handle.info
         self._job = _library.text_of(info.job)
@@ -151,8 +156,7 @@ class Loader:
         if self._closed:
             raise LoaderClosed(self._closed)
         if self._team is None:
-            place = self._next_place or self._span.following(self._place)
-            self._attach(place.epoch, place.position)
+            self._attach(self._place.epoch, self._place.position)
         assert self._team is not None
         return self._team.ranks
 
@@ -160,17 +164,12 @@ class Loader:
 
     def __iter__(self) -> Iterator[Any]:
         """Begins the next epoch (or what `epochs` and steps_per_epoch make of it), or what set_epoch() or
-        load_state_dict() chose. The iterator before this one is over."""
+        load_state_dict() chose. The iterator before this one is over. Until the first batch is taken set_epoch() still
+        counts for this loop."""
         with self._guard():
-            place = self._next_place if self._next_place is not None else self._span.following(self._place)
             self._end_iterator("a newer iter() of this loader has begun: use that iterator")
-            self._ranks()
-            assert self._team is not None
-            if self._span.over(place):  # a state that was saved in the body of the last batch
-                self._place, self._next_place, self._resumed = place, None, False
-            else:
-                self._team.go_to(place.epoch, place.position)
-                self._place, self._next_place, self._resumed = place, None, False
+            self._place = self._next_place if self._next_place is not None else self._span.following(self._place)
+            self._next_place = None
             iterator = EpochIterator(self)
             self._iterator = weakref.ref(iterator)
             return iterator
@@ -178,8 +177,8 @@ class Loader:
     def _next(self, iterator: EpochIterator) -> Any:
         """The next batch of the loop, or None at its end."""
         with self._guard():
-            if not iterator.live:
-                return next(iterator)  # says why
+            if not iterator.begun:
+                self._begin_loop(iterator)
             n_ends = 0
             while not self._span.over(self._place):
                 batches = self._take()
@@ -187,10 +186,18 @@ class Loader:
                     return batches
                 self._place = self._span.behind_epoch(self._place)
                 n_ends += 1
-                if n_ends > 2 and self._span.epochs != n_ends:
-                    self._no_batches(n_ends)
+                if n_ends > 2:
+                    self._check_not_empty(n_ends)
             self._leave_loop()
             return None
+
+    def _begin_loop(self, iterator: EpochIterator) -> None:
+        self._ranks()
+        assert self._team is not None
+        if not self._span.over(self._place):  # as a state is that was saved in a virtual epoch's last batch
+            self._team.go_to(self._place.epoch, self._place.position)
+        self._resumed = False
+        iterator.begun = True
 
     def _take(self) -> Any:
         """One step, its place noted."""
@@ -210,7 +217,8 @@ class Loader:
             batch.place = self._place
         return batches
 
-    def _no_batches(self, n_ends: int) -> None:
+    def _check_not_empty(self, n_ends: int) -> None:
+        """A loop without end must not look for its first batch for ever."""
         if self._span.epochs is None or self._span.steps is not None:
             raise Error(f"{n_ends} epochs on end had no batch: {self.dataset.name} has {len(self.dataset)} samples, "
                         f"{len(self.sampler)} of them for this rank, with batch_size={self.batch_size}, "
@@ -230,9 +238,10 @@ class Loader:
             iterator.end(why)
         self._iterator = None
 
-    def _is_iterating(self) -> bool:
+    def _running(self) -> Optional[EpochIterator]:
+        """The iterator whose loop goes on, if anybody still has it."""
         iterator = self._iterator() if self._iterator is not None else None
-        return iterator is not None and iterator.live
+        return iterator if iterator is not None and iterator.live else None
 
     def __len__(self) -> int:
         """Batches that a whole loop gives this rank; TypeError if it has no end."""
@@ -247,27 +256,32 @@ class Loader:
     @property
     def epoch(self) -> int:
         """The epoch of the loop that runs, else the one that the next iter() begins; virtual with steps_per_epoch."""
-        place = self._current()
-        return place.lap if self._span.steps is not None else place.epoch
+        return self._span.number(self._current())
 
     def _current(self) -> Place:
-        if self._next_place is not None and not self._is_iterating():
-            return self._next_place
-        if self._is_iterating() or not self._span.over(self._place):
+        """Where a state would go on."""
+        if self._running() is not None:
             return self._place
-        return self._span.following(self._place)
+        if self._next_place is not None:
+            return self._next_place
+        return self._span.following(self._place) if self._span.over(self._place) else self._place
 
     def set_epoch(self, epoch: int) -> None:
-        """Chooses the epoch that the next iter() begins; a loop that runs goes on as it is. After load_state_dict() of
-        this very epoch it keeps the place in its midst."""
+        """Chooses the epoch of the loop that begins next, or of one that has taken no batch yet; a loop in its midst goes
+        on as it is. After load_state_dict() of this very epoch the place in its midst is kept."""
         epoch = _options.integer("epoch", epoch, 0, 2**32 - 1)
         with self._guard():
-            place = self._next_place
-            if self._resumed and place is not None and epoch == (place.epoch if self._span.steps is None else place.lap):
+            running = self._running()
+            waits = running is not None and not running.begun
+            place = self._place if waits else self._next_place
+            if self._resumed and place is not None and epoch == self._span.number(place):
                 return
-            step_samples = self.batch_size * self.world_size
-            self._next_place = self._span.beginning(epoch, self._place, self._epoch_batches, step_samples)
             self._resumed = False
+            place = self._span.beginning(epoch, self._place, self._epoch_batches, self.batch_size * self.world_size)
+            if waits:
+                self._place = place
+            else:
+                self._next_place = place
 
     def state_dict(self) -> Dict[str, Any]:
         """Where a run that loads it goes on: behind the batches that the loop was given. Small, plain (JSON takes it) and

@@ -9,6 +9,7 @@ import errno
 import gc
 import logging
 import time
+import weakref
 from typing import Callable, Optional, Tuple
 
 from . import _library
@@ -70,12 +71,12 @@ class Rank:
                 return None
             if self._gone_since is not None:
                 self._tell_return()
-        address = handle.out.value
+        address = int(handle.out.value or 0)
         record = _library.Batch.from_address(address)
         lease = Lease(handle, address, f"batch {record.step} of epoch {record.epoch}")
         batch = Batch._of(lease, record, self._convert, self._state)
         self.at = (record.epoch, record.position)
-        handle.leases.add(lease)
+        handle.leases[address] = weakref.ref(lease)
         handle.out.value = None  # delivered
         if self._copy:
             batch._detach_from_slot()
@@ -108,7 +109,8 @@ class Rank:
                 return int(result)
 
     def _ring_full(self) -> RingFull:
-        held = [lease for lease in list(self.handle.leases) if not lease.released]
+        leases = [reference() for reference in list(self.handle.leases.values())]
+        held = [lease for lease in leases if lease is not None and not lease.released]
         return RingFull(f"{len(held)} of {self.slots} slots are held by batches and arrays that are alive: "
                         f"{held_by(held)}. del them, keep copies (batch.copy(), copy=True), or open the loader with "
                         f"slots={min(64, 2 * self.slots)}", errno.ENOBUFS)

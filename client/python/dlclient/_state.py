@@ -71,7 +71,7 @@ def _check_shape(state: object) -> Dict[str, Any]:
     """Version first, since a newer one may look otherwise."""
     if not isinstance(state, Mapping):
         raise StateError(f"state: {type(state).__name__} is no dict; load what state_dict() gave")
-    version = state.get("version")
+    version: Any = state.get("version")
     if not _is_kind(version, int):
         raise StateError(f"state: version: {version!r}; this is not what state_dict() gave")
     if version != VERSION:
