@@ -150,6 +150,7 @@ bench-programs: $(BENCH_PROGRAMS)
 # ---- what people type ----------------------------------------------------------------------------------------------
 
 include tests/tests.mk
+include client/python/python.mk
 include systemd/packaging.mk
 
 SOURCES := $(shell find proto daemon client tests -name '*.[ch]' 2>/dev/null)

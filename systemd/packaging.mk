@@ -26,6 +26,7 @@ INSTALLED = \
 	0644:systemd/dataloaderd.sysusers:$(SYSUSERSDIR)/dataloaderd.conf \
 	0644:systemd/dataloaderd.tmpfiles:$(TMPFILESDIR)/dataloaderd.conf \
 	$(foreach page,$(MAN_PAGES),0644:$(page):$(MANDIR)/man$(subst .,,$(suffix $(page)))/$(notdir $(page))) \
+	$(foreach source,$(PYTHON_SOURCES),0644:$(source):$(PYTHONDIR)/dlclient/$(notdir $(source))) \
 	$(foreach document,$(DOCUMENTS),0644:$(document):$(DOCDIR)/$(document)) \
 	$(foreach example,$(EXAMPLE_SOURCES),0644:$(example):$(DOCDIR)/examples/$(notdir $(example)))
 
@@ -60,7 +61,8 @@ uninstall: ## remove what install brought; a configuration that was edited stays
 	@rm -f $(foreach entry,$(INSTALLED),"$(DESTDIR)$(call part,$(entry),3)") "$(DESTDIR)$(LIBDIR)/libdlclient.so" \
 		"$(UNIT_TARGET)" "$(PC_TARGET)" "$(CONFIG_TARGET).new"
 	@if cmp -s config/dataloaderd.conf "$(CONFIG_TARGET)"; then rm -f "$(CONFIG_TARGET)"; fi
-	@rmdir --ignore-fail-on-non-empty "$(DESTDIR)$(DOCDIR)/examples" "$(DESTDIR)$(DOCDIR)" \
+	@rm -rf "$(DESTDIR)$(PYTHONDIR)/dlclient/__pycache__"
+	@rmdir --ignore-fail-on-non-empty "$(DESTDIR)$(PYTHONDIR)/dlclient" "$(DESTDIR)$(DOCDIR)/examples" "$(DESTDIR)$(DOCDIR)" \
 		"$(DESTDIR)$(SYSCONFDIR)/dataloaderd" 2>/dev/null || true
 	@if [ -z "$(DESTDIR)" ]; then ldconfig; fi
 
