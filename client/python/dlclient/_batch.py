@@ -288,9 +288,9 @@ class Batch(Mapping[str, Any]):
         StillInUse, and the slot goes back when the last of them dies. Releasing again is nothing."""
         lease = self._leave()
         if lease is not None and lease.views:
-            raise StillInUse(f"{len(lease.views)} arrays of {lease.label} are still alive ("
-                             f"{', '.join(sorted(set(lease.views.values())))}): del them first, or take batch.copy(). "
-                             f"The slot goes back with the last of them")
+            raise StillInUse(f"{lease.label} cannot be given back while arrays of it are alive: "
+                             f"{', '.join(sorted(set(lease.views.values())))}. del them first, or take batch.copy(); the "
+                             f"slot goes back with the last of them")
         if lease is not None:
             lease.release()
 

@@ -138,8 +138,9 @@ def column(address: int, n: int) -> Any:
 def held_by(leases: List[Lease]) -> str:
     """For people: which batches hold slots, and by how many arrays each."""
     parts = []
-    for lease in sorted(leases, key=lambda lease: lease.address):
+    for lease in sorted(leases, key=lambda lease: lease.label):
         fields = sorted(set(lease.views.values()))
-        parts.append(f"{lease.label} ({len(lease.views)} arrays: {', '.join(fields)})" if fields else
+        n = len(lease.views)
+        parts.append(f"{lease.label} ({n} array{'s' if n > 1 else ''}: {', '.join(fields)})" if fields else
                      f"{lease.label} (the batch itself)")
     return "; ".join(parts)

@@ -295,8 +295,8 @@ class Loader:
     def load_state_dict(self, state: Dict[str, Any]) -> None:
         """Goes on where state_dict() was called, with the next iter(). StateError, with the field and both values, for a
         state of other data, another order or pipeline, or one that was edited; the loader is left as it is then."""
-        known = _state.verify(state, self._identity)
         with self._guard():
+            known = _state.verify(state, self._identity)
             self._end_iterator("a state was loaded: begin a new loop to go on there")
             self._next_place = self._span.restored(known)
             self._resumed = True
@@ -333,6 +333,11 @@ class Loader:
         return self._lock
 
     @property
+    def is_here(self) -> bool:
+        """Was it opened in this process, and not before a fork()?"""
+        return self._team is None or all(rank.handle.is_here for rank in self._team.ranks)
+
+    @property
     def closed(self) -> bool:
         """Was it closed, or replaced by a newer one?"""
         return bool(self._closed)
@@ -350,7 +355,7 @@ class Loader:
         self._closed = why
         for rank in team.ranks:
             rank.handle.refuse(why)  # who waits for a batch hears of it
-        if all(rank.handle.is_here for rank in team.ranks):
+        if self.is_here:
             with self._lock:
                 for rank in team.ranks:
                     rank.handle.detach()

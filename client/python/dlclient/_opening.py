@@ -100,7 +100,7 @@ def _open_in_place(library: _library.Library, wish: Wish, rank: int, job: Option
         return open_rank(library, wish, rank, job, epoch, position, progress)
     except (RankTaken, JobMismatch):
         older = _older((wish.socket, job, rank)) if job is not None else None
-        if older is None or older.closed:
+        if older is None or older.closed or not older.is_here:
             raise
         older.close_for("a newer Loader of the same job and rank was opened in this process: use that one")
     return open_rank(library, wish, rank, job, epoch, position, progress)
