@@ -116,7 +116,7 @@ class Batch(Mapping[str, Any]):
         batch.substitutes   None, or int64 [n]: the sample that was served in the place of a damaged one, -1 elsewhere
         batch.errors        {place in the batch: text} of those
         batch.n_skipped     damaged samples that were left out (on_error="skip")
-        batch.epoch, batch.step, batch.n_samples
+        batch.epoch, batch.n_samples; batch.step counts from where the epoch was begun (or resumed)
 
     Arrays share the daemon's memory. As long as the batch, one of its arrays or anything made of one without a copy is
     alive, its slot of the ring is held; nothing has to be released by hand. len(batch) is the number of fields.
