@@ -287,9 +287,10 @@ class Batch(Mapping[str, Any]):
         """Gives the slot back now; the fields are gone. If arrays of the batch are still alive that cannot be: it raises
         StillInUse, and the slot goes back when the last of them dies. Releasing again is nothing."""
         lease = self._leave()
-        if lease is not None and lease.views:
+        fields = lease.fields() if lease is not None else []
+        if lease is not None and fields:
             raise StillInUse(f"{lease.label} cannot be given back while arrays of it are alive: "
-                             f"{', '.join(sorted(set(lease.views.values())))}. del them first, or take batch.copy(); the "
+                             f"{', '.join(sorted(set(fields)))}. del them first, or take batch.copy(); the "
                              f"slot goes back with the last of them")
         if lease is not None:
             lease.release()

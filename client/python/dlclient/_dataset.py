@@ -1,19 +1,26 @@
 """What is known of the dataset: what other libraries look for in `loader.dataset` and `loader.sampler`."""
 from __future__ import annotations
 
-import threading
-from typing import Callable, Dict, List, Optional
+import weakref
+from typing import Any, Dict, List, Optional
 
 from . import _library
-from ._errors import error_of
-from ._lease import Handle
+from ._errors import LoaderClosed, error_of
+
+
+def _call(method: weakref.WeakMethod[Any], *arguments: object) -> Any:
+    """A method of the loader: what hangs on the loader does not keep it alive."""
+    function = method()
+    if function is None:
+        raise LoaderClosed("the loader that this belonged to is gone")
+    return function(*arguments)
 
 
 class Dataset:
     """The dataset as the daemon serves it. len() is its number of samples; they come through the loader alone."""
 
-    def __init__(self, name: str, handle: Callable[[], Handle], lock: threading.RLock) -> None:
-        info = handle().info
+    def __init__(self, name: str, handle: weakref.WeakMethod[Any], lock: Any) -> None:
+        info = _call(handle).info
         self.name = name
         self.digest = _library.text_of(info.dataset_digest)
         self._n_samples = int(info.dataset_samples)
@@ -29,7 +36,7 @@ class Dataset:
         """Names of the classes; that of label i is classes[i]. Asked of the daemon once."""
         if self._classes is None:
             with self._lock:
-                handle = self._handle()
+                handle = _call(self._handle)
                 n = handle.library.n_classes(handle.pointer)
                 if n < 0:
                     raise error_of(int(n), handle.library.error_text())
@@ -48,7 +55,7 @@ class Dataset:
 class Sampler:
     """What stands where torch has a DistributedSampler: len() is the number of samples that the rank gets in an epoch."""
 
-    def __init__(self, n_samples: int, rank: int, world_size: int, set_epoch: Callable[[int], None]) -> None:
+    def __init__(self, n_samples: int, rank: int, world_size: int, set_epoch: weakref.WeakMethod[Any]) -> None:
         self.rank = rank
         self.num_replicas = world_size
         self._n_samples = n_samples
@@ -56,7 +63,7 @@ class Sampler:
 
     def set_epoch(self, epoch: int) -> None:
         """As Loader.set_epoch()."""
-        self._set_epoch(epoch)
+        _call(self._set_epoch, epoch)
 
     def __len__(self) -> int:
         return self._n_samples

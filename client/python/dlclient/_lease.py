@@ -8,10 +8,15 @@ keeps the next one alive and nothing points back, so that counting references is
 batch and the batch itself are gone the slot goes back, when the last lease of a closed loader is gone its memory does.
 
 A batch is *delivered* by one store (`handle.out.value = None`): before it the slot belongs to the handle, which offers
-it again if a signal's exception came in between, and a lease that dies gives nothing back."""
+it again if a signal's exception came in between, and a lease that dies gives nothing back.
+
+Python may run a signal handler at the beginning of a destructor, and its exception then ends the destructor. So what was
+delivered is written down in `handle.leases`, and sweep() gives back what has no lease any more."""
 from __future__ import annotations
 
 import ctypes
+import functools
+import operator
 import os
 import weakref
 from typing import Any, Dict, List, Optional, Tuple
@@ -25,6 +30,8 @@ from ._library import Info, Library
 TYPES = ("|u1", "|u1", "<i4", "<i8", "<f2", "<u2", "<f4", "<f8")
 ITEM_BYTES = (1, 1, 4, 8, 2, 2, 4, 8)
 BFLOAT16 = 5
+
+_call = operator.methodcaller("__call__")
 
 
 class _Forks:
@@ -53,7 +60,7 @@ class Handle:
         self.info: Info = library.get_info(pointer).contents  # lives as long as the pointer; some of it changes
         self.refusal: Optional[str] = None  # why it cannot be used any more
         self.detached = False
-        self.leases: Dict[int, weakref.ref[Lease]] = {}  # by address: the last one of each slot
+        self.leases: Dict[int, weakref.ref[Lease]] = {}  # what was delivered and not given back, by address
         self.forks = _Forks.n
 
     @property
@@ -87,41 +94,68 @@ class Handle:
 
 
 class Lease:
-    """The hold on one slot. `views` names the arrays that look into it: id of the Memory -> field."""
+    """The hold on one slot. `views` are the arrays that look into it, each with its field."""
 
-    __slots__ = ("handle", "address", "label", "views", "released", "__weakref__")
+    __slots__ = ("handle", "address", "label", "views", "ending", "__weakref__")
 
     def __init__(self, handle: Handle, address: int, label: str) -> None:
         self.handle = handle
         self.address = address
         self.label = label
-        self.views: Dict[int, str] = {}
-        self.released = False
+        self.views: List[Tuple[weakref.ref[Memory], str]] = []
+        self.ending = _ending(handle, address)
+
+    def fields(self) -> List[str]:
+        """The field of each array that is alive."""
+        return [field for memory, field in self.views if memory() is not None]
+
+    @property
+    def released(self) -> bool:
+        reference = self.handle.leases.get(self.address)
+        return reference is None or reference() is not self
 
     def release(self) -> None:
+        """Gives the slot back, once. Before it was delivered it is not ours to give."""
         if not self.released:
-            self.released = True
-            self.handle.library.quick.release(self.handle.pointer, self.address)
+            list(map(_call, self.ending))
 
     def __del__(self) -> None:
-        if self.handle.out.value != self.address:
+        try:
             self.release()
+        except AttributeError:  # a signal's exception kept it from being made
+            pass
+
+
+def _ending(handle: Handle, address: int) -> Tuple[Any, Any]:
+    """What gives a slot back. Both steps are C functions that map() calls, so that nothing comes between them."""
+    return (functools.partial(handle.library.quick.release, handle.pointer, address),
+            functools.partial(handle.leases.pop, address, None))
+
+
+def deliver(lease: Lease) -> None:
+    """From here on the slot is the lease's."""
+    lease.handle.leases[lease.address] = weakref.ref(lease)
+    lease.handle.out.value = None
+
+
+def sweep(handle: Handle) -> None:
+    """Gives back slots whose lease died without doing so."""
+    for address, reference in list(handle.leases.items()):
+        if reference() is None and handle.leases.get(address) is reference:
+            list(map(_call, _ending(handle, address)))
 
 
 class Memory:
     """A piece of a slot for NumPy, which keeps this object alive as long as the memory is looked at."""
 
-    __slots__ = ("lease", "__array_interface__")
+    __slots__ = ("lease", "__array_interface__", "__weakref__")
 
     def __init__(self, lease: Lease, field: str, data: int, kind: str, shape: Tuple[int, ...],
                  strides: Optional[Tuple[int, ...]]) -> None:
         self.lease = lease
         self.__array_interface__ = {"version": 3, "data": (data, False), "typestr": kind, "shape": shape,
                                     "strides": strides}
-        lease.views[id(self)] = field
-
-    def __del__(self) -> None:
-        self.lease.views.pop(id(self), None)
+        lease.views.append((weakref.ref(self), field))
 
 
 def view(lease: Lease, field: str, data: int, dtype: int, shape: Tuple[int, ...],
@@ -139,8 +173,7 @@ def held_by(leases: List[Lease]) -> str:
     """For people: which batches hold slots, and by how many arrays each."""
     parts = []
     for lease in sorted(leases, key=lambda lease: lease.label):
-        fields = sorted(set(lease.views.values()))
-        n = len(lease.views)
-        parts.append(f"{lease.label} ({n} array{'s' if n > 1 else ''}: {', '.join(fields)})" if fields else
-                     f"{lease.label} (the batch itself)")
+        fields = lease.fields()
+        parts.append(f"{lease.label} ({len(fields)} array{'s' if len(fields) > 1 else ''}: "
+                     f"{', '.join(sorted(set(fields)))})" if fields else f"{lease.label} (the batch itself)")
     return "; ".join(parts)

@@ -10,12 +10,25 @@ from . import _convert, _library, _opening, _options, _state
 from ._dataset import Dataset, Sampler
 from ._epochs import EpochIterator, Span
 from ._errors import Error, LoaderClosed, OptionError
+from ._lease import Handle
 from ._rank import Rank
 from ._ranks import Team
 from ._state import Identity, Place
 from ._stats import Stats, StatsTaker
 
 _open: weakref.WeakSet[Loader] = weakref.WeakSet()
+
+
+class _Saver:
+    """Makes states, for the loader and its batches; the latter must not keep the former alive."""
+
+    def __init__(self, span: Span) -> None:
+        self.span = span
+        self.identity: Optional[Identity] = None
+
+    def __call__(self, place: Any) -> Dict[str, Any]:
+        assert self.identity is not None
+        return _state.make(self.identity, place, self.span.told(place))
 
 
 class Loader:
@@ -93,6 +106,7 @@ class Loader:
         if progress is not None and not callable(progress):
             raise OptionError(f"progress: {progress!r} is no function")
         self._progress = progress
+        self._saver = _Saver(self._span)
         self._lock = threading.RLock()
         self._library = _library.load()
         self._iterator: Optional[weakref.ref[EpochIterator]] = None
@@ -126,11 +140,11 @@ class Loader:
         self.order = self._wish.order
         self.num_workers = 0
         self.pin_memory = False
-        self.dataset = Dataset(self._wish.dataset, lambda: self._ranks()[0].handle, self._lock)
-        self.sampler = Sampler(ranks[0].epoch_samples, self.rank, self.world_size, self.set_epoch)
+        self.dataset = Dataset(self._wish.dataset, weakref.WeakMethod(self._first_handle), self._lock)
+        self.sampler = Sampler(ranks[0].epoch_samples, self.rank, self.world_size, weakref.WeakMethod(self.set_epoch))
         self._epoch_batches = max(rank.epoch_batches for rank in ranks)
-        self._identity = Identity(self._wish.dataset, self.dataset.digest, len(self.dataset), self.pipeline, self.order,
-                                  self.shuffle, self.seed)
+        self._saver.identity = self._identity = Identity(self._wish.dataset, self.dataset.digest, len(self.dataset),
+                                                         self.pipeline, self.order, self.shuffle, self.seed)
         if self._span.steps is not None and self.partition == "exact" and self.world_size > 1:
             self.close()
             raise OptionError("steps_per_epoch: with partition=\"exact\" ranks have epochs of different lengths; take "
@@ -149,7 +163,7 @@ class Loader:
 
     def _attach(self, epoch: int, position: int) -> None:
         handles = _opening.open_all(self, self._library, self._wish, self._job, epoch, position, self._progress)
-        self._team = Team([Rank(handle, epoch, position, self._convert, self._copy, self._state_at) for handle in handles])
+        self._team = Team([Rank(handle, epoch, position, self._convert, self._copy, self._saver) for handle in handles])
 
     def _ranks(self) -> List[Rank]:
         """The attached ranks; those of a loader that gave them back between loops are attached again."""
@@ -159,6 +173,9 @@ class Loader:
             self._attach(self._place.epoch, self._place.position)
         assert self._team is not None
         return self._team.ranks
+
+    def _first_handle(self) -> Handle:
+        return self._ranks()[0].handle
 
     # -- iterating
 
@@ -287,10 +304,7 @@ class Loader:
         """Where a run that loads it goes on: behind the batches that the loop was given. Small, plain (JSON takes it) and
         free of cost; it can be loaded at another world size and batch size. In the body of an epoch's last batch it says
         that nothing of this epoch is left; once the loop has ended, that the next one begins."""
-        return self._state_at(self._current())
-
-    def _state_at(self, place: Any) -> Dict[str, Any]:
-        return _state.make(self._identity, place, self._span.told(place))
+        return self._saver(self._current())
 
     def load_state_dict(self, state: Dict[str, Any]) -> None:
         """Goes on where state_dict() was called, with the next iter(). StateError, with the field and both values, for a
@@ -370,5 +384,7 @@ class Loader:
 
 @atexit.register
 def _close_all() -> None:
-    for loader in list(_open):
-        loader.close()
+    """Ranks are given back in good order. A daemon thread may be using one: that ends with the process, as the thread."""
+    if threading.active_count() == 1:
+        for loader in list(_open):
+            loader.close()

@@ -9,13 +9,12 @@ import errno
 import gc
 import logging
 import time
-import weakref
 from typing import Callable, Optional, Tuple
 
 from . import _library
 from ._batch import Batch, Converter, State
 from ._errors import DaemonTimeout, RingFull, error_of
-from ._lease import Handle, Lease, held_by
+from ._lease import Handle, Lease, deliver, held_by, sweep
 
 log = logging.getLogger("dlclient")
 
@@ -76,8 +75,7 @@ class Rank:
         lease = Lease(handle, address, f"batch {record.step} of epoch {record.epoch}")
         batch = Batch._of(lease, record, self._convert, self._state)
         self.at = (record.epoch, record.position)
-        handle.leases[address] = weakref.ref(lease)
-        handle.out.value = None  # delivered
+        deliver(lease)
         if self._copy:
             batch._detach_from_slot()
         return batch
@@ -88,6 +86,7 @@ class Rank:
         handle = self.handle
         deadline = None if timeout is None else time.monotonic() + timeout
         collected = False
+        sweep(handle)
         while True:
             if result == -errno.ENOBUFS:
                 if collected:

@@ -1,0 +1,436 @@
+#!/usr/bin/env python3
+"""Lives of the Python client's objects: arrays outlive everything they came from, nothing that ends early or oddly leaks a
+slot or a rank, and signals, threads, forks, restarts and the interpreter's end find a loader that keeps its word."""
+# run: limit=300
+import os
+import signal
+import sys
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+from harness import case, contains, equal, expected_order, identity_bytes, main, within
+from pyclient import Trainer, need, trainer
+
+
+def has_left(daemon):
+    within(5, lambda: not daemon.objects("jobs"), "every rank is gone")
+
+
+# ---- arrays ---------------------------------------------------------------------------------------------------------
+
+@case("arrays outlive their batch, their loader and the daemon, and hold no more than their slot")
+def _(box):
+    daemon = box.daemon({"f": box.folder_of_files("f", 40)})
+    need("numpy")
+    run = Trainer(box, daemon, """
+        loader = dlclient.Loader("f", batch_size=2, slots=3, shuffle=False)
+        iterator = iter(loader)
+        kept = next(iterator)["image"][1][5:25]             # a slice of a view of a sample
+        also = memoryview(next(iterator)["image"][0])
+        for i in range(10): next(iterator)                  # two slots of three are held: it goes on
+        loader.close()
+        gc.collect()
+        out("closed")
+        sys.stdin.readline()
+        out([bytes(kept).decode(), bytes(also).decode()])
+        del kept
+        out(also[0])
+    """)
+    run.wait_lines(1)
+    has_left(daemon)
+    daemon.kill()
+    run.process.send_signal(signal.SIGCONT)
+    run.finish()
+    equal(run.lines[1:], [[identity_bytes(1, 200)[5:25].decode(), identity_bytes(2, 200).decode()], ord("<")], "bytes")
+
+
+@case("a slot goes back when the last array of it dies, in whichever thread, and not before")
+def _(box):
+    daemon = box.daemon({"f": box.folder_of_files("f", 200)})
+    trainer(box, daemon, """
+        import queue
+        loader = dlclient.Loader("f", batch_size=2, slots=4, epochs=None)
+        def held():
+            return loader.stats().held
+        iterator = iter(loader)
+        batch = next(iterator)
+        label, image = batch.label, batch["image"][0]
+        half = label[:1]
+        assert held() == 1
+        del batch, label; assert held() == 1
+        del image; assert held() == 1
+        del half; assert held() == 0
+        batch = next(iterator)
+        indices = batch.indices                             # a copy holds nothing
+        batch.label
+        batch.release(); assert held() == 0
+        batch = next(iterator); label = batch.label
+        refused(dlclient.StillInUse, batch.release, "label"); assert held() == 1
+        del label; assert held() == 0
+        with next(iterator) as batch:
+            label = batch.label
+        assert held() == 1
+        del label; assert held() == 0
+        work = queue.Queue(2)
+        def consume():
+            while True:
+                item = work.get()
+                if item is None: return
+                item["label"].sum()
+        threads = [threading.Thread(target=consume) for _ in range(1)]
+        for thread in threads: thread.start()
+        for i in range(300):
+            while True:
+                try:
+                    work.put(next(iterator)); break
+                except dlclient.RingFull:
+                    time.sleep(0.001)
+        for thread in threads: work.put(None)
+        for thread in threads: thread.join()
+        del batch
+        gc.collect()
+        assert held() == 0, held()
+        for i in range(20):                                 # garbage in cycles is found before a ring is called full
+            batch = next(iterator)
+            knot = [batch["image"][0]]; knot.append(knot)
+            del knot
+        del batch
+        assert len([1 for _, batch in zip(range(50), dlclient.Loader("f", copy=True, slots=2))]) == 50
+    """)
+
+
+@case("a loader that nobody refers to any more gives its rank back")
+def _(box):
+    daemon = box.daemon({"f": box.folder_of_files("f", 20)})
+    run = Trainer(box, daemon, """
+        def loop():
+            for batch in dlclient.Loader("f", job="here", batch_size=3):
+                if batch.step == 2: return batch["label"]
+        label = loop()
+        out("left")
+        sys.stdin.readline()
+    """)
+    run.wait_lines(1)
+    run.finish()
+    trainer(box, daemon, """
+        import weakref
+        loader = dlclient.Loader("f", job="there")
+        next(iter(loader))
+        seen = weakref.ref(loader)
+        del loader
+        assert seen() is None                               # without the garbage collector's help
+        again = dlclient.Loader("f", job="there")
+    """)
+    has_left(daemon)
+
+
+@case("persistent=False gives the rank back between loops, and goes on in the same job and sequence")
+def _(box):
+    daemon = box.daemon({"f": box.folder_of_files("f", 20)})
+    run = Trainer(box, daemon, """
+        loader = dlclient.Loader("f", batch_size=4, persistent=False, job="val")
+        def pause():
+            out(0)
+            try: sys.stdin.readline(); signal.pause()
+            except KeyboardInterrupt: pass
+        for epoch in range(2):
+            out([batch.indices.tolist() for batch in loader])
+            pause()
+        assert len(loader) == 5 and loader.job == "val" and len(loader.dataset.classes) == 2
+        loader.set_epoch(7)
+        out([batch.indices.tolist() for batch in loader])
+        loader.close()
+    """)
+    for n_lines in (2, 4):
+        run.wait_lines(n_lines)
+        has_left(daemon)
+        run.process.send_signal(signal.SIGINT)
+    run.finish()
+    for line, epoch in ((0, 0), (2, 1), (4, 7)):
+        equal(sum(run.lines[line], []), expected_order(20, epoch=epoch), f"epoch {epoch}")
+
+
+# ---- ends -----------------------------------------------------------------------------------------------------------
+
+ENDS = {
+    "os._exit()": "os._exit(0)",
+    "an exception in the loop": "try:\n        raise ValueError('in the loop')\n    finally:\n        atexit.register(os._exit, 0)",
+    "sys.exit()": "sys.exit(0)",
+    "the end with live arrays": "",
+    "a cycle at the end": "knot = [batch, loader]; knot.append(knot); sys.modules['knot'] = knot",
+    "a daemon thread in next()": "threading.Thread(target=lambda: [None for _ in endless], daemon=True).start(); "
+                                 "time.sleep(0.2)",
+    "a closed loader with live arrays": "loader.close()",
+}
+
+
+@case("however the interpreter ends, it ends well and at once, and the daemon has everything back")
+def _(box):
+    daemon = box.daemon({"f": box.folder_of_files("f", 20)})
+    for what, code in ENDS.items():
+        run = Trainer(box, daemon, f"""
+import atexit
+class AtTheEnd:
+    def __init__(self, array): self.array = array
+    def __del__(self): assert int(self.array[0]) >= 0       # still readable
+loader = dlclient.Loader("f", batch_size=3, slots=8)
+endless = dlclient.Loader("f", batch_size=3, epochs=None)
+kept = []
+for batch in loader:
+    kept.append(batch["image"][0]); label = batch.label; last = AtTheEnd(label)
+    if batch.step < 2: continue
+    {code or 'break'}
+    break
+""")
+        begin = time.monotonic()
+        run.finish(20, status=0)
+        equal(time.monotonic() - begin < 10, True, f"{what}: ends soon")
+        if "exception" not in what:
+            equal(run.errors(), "", f"{what}: what it said")
+        has_left(daemon)
+
+
+@case("an exception in the loop's body leaves a loader that can be used, and no slot behind")
+def _(box):
+    daemon = box.daemon({"f": box.folder_of_files("f", 20)})
+    trainer(box, daemon, """
+        loader = dlclient.Loader("f", batch_size=2, slots=2)
+        for epoch in range(20):
+            try:
+                for batch in loader:
+                    view = batch["image"]
+                    if batch.step == epoch % 9: raise ValueError("in the loop")
+            except ValueError as error:
+                state = loader.state_dict()
+                assert (state["epoch"], state["position"]) == (epoch, 2 * (epoch % 9) + 2), (state, epoch)
+        del batch, view
+        loader.set_epoch(0)
+        assert len([None for batch in loader]) == 10
+    """)
+
+
+@case("fork: the child is told, its garbage collector harms nobody, and it can open loaders of its own")
+def _(box):
+    daemon = box.daemon({"f": box.folder_of_files("f", 60)})
+    lines = trainer(box, daemon, """
+        import multiprocessing
+        loader = dlclient.Loader("f", batch_size=2, job="parent")
+        iterator = iter(loader)
+        batch = next(iterator)
+        def child():
+            global batch, loader, iterator
+            for call in (lambda: next(iterator), lambda: next(iter(loader)), lambda: loader.set_epoch(3),
+                         lambda: loader.stats(), lambda: loader.load_state_dict({}), lambda: batch["image"]):
+                refused(dlclient.ForkedLoader, call, "fork")
+            loader.close()
+            del batch, iterator, loader
+            gc.collect()
+            mine = dlclient.Loader("f", batch_size=30, job="child")
+            assert [b.n_samples for b in mine] == [30, 30]
+        context = multiprocessing.get_context("fork")
+        lock = loader._lock
+        for i in range(3):
+            if i == 2: lock.acquire()                       # held by a thread at the fork: the child does not hang
+            process = context.Process(target=child)
+            process.start(); process.join(30)
+            assert process.exitcode == 0, process.exitcode
+            if i == 2: lock.release()
+        pid = os.fork()
+        if pid == 0:
+            sys.exit(0)                                     # through atexit and all destructors
+        assert os.waitpid(pid, 0)[1] == 0
+        assert int(batch.label[0]) >= 0
+        out([batch.step] + [b.step for b in iterator])
+    """)
+    equal(lines, [list(range(30))], "steps of the parent")
+
+
+# ---- signals and threads --------------------------------------------------------------------------------------------
+
+@case("Ctrl-C ends a next() that waits within a moment, and the next call goes on with the same batch")
+def _(box):
+    daemon = box.daemon({"f": box.folder_of_files("f", 60)})
+    need("numpy")
+    run = Trainer(box, daemon, """
+        loader = dlclient.Loader("f", batch_size=2, slots=2, job="it")
+        seen, iterator, count = [], iter(loader), 0
+        signal.signal(signal.SIGUSR1, lambda *_: out("heard"))   # a handler that raises nothing: the wait goes on
+        while True:
+            try:
+                batch = next(iterator, None)
+                if batch is None: break
+                seen.append(batch.indices.tolist())
+                if len(seen) == 2: out("begun"); time.sleep(1)
+            except KeyboardInterrupt:
+                out("interrupted")
+        out(seen)
+    """)
+    run.wait_lines(1)
+    daemon.signal(signal.SIGSTOP)
+    try:
+        time.sleep(1.5)                                     # the ring is empty by then
+        for n_lines, number in ((2, signal.SIGINT), (3, signal.SIGUSR1), (4, signal.SIGINT)):
+            begin = time.monotonic()
+            run.process.send_signal(number)
+            run.wait_lines(n_lines, 5)
+            equal(time.monotonic() - begin < 2, True, "soon")
+    finally:
+        daemon.signal(signal.SIGCONT)
+    run.finish()
+    equal(run.lines[:4], ["begun", "interrupted", "heard", "interrupted"], "what was heard")
+    equal(sum(run.lines[4], []), expected_order(60), "all batches, none twice")
+
+
+@case("exceptions of signal handlers at any moment lose no slot, and no batch but one that was on its way to the loop")
+def _(box):
+    daemon = box.daemon({"f": box.folder_of_files("f", 4000, size=20)})
+    lines = trainer(box, daemon, """
+        class Alarm(Exception): pass
+        def ring(_, frame):
+            if "dlclient" in frame.f_code.co_filename: raise Alarm
+        signal.signal(signal.SIGALRM, ring)
+        loader = dlclient.Loader("f", batch_size=2, slots=2, shuffle=False)
+        iterator, seen, alarms, batch = iter(loader), [], 0, None
+        signal.setitimer(signal.ITIMER_REAL, 0.0005, 0.0007)
+        while True:
+            try:
+                batch = None
+                batch = next(iterator, None)
+                if batch is None: break
+                seen.append(batch.indices.tolist())
+            except Alarm:
+                alarms += 1
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        flat = [i for indices in seen for i in indices]
+        assert flat == sorted(set(flat)), "in order, none twice"
+        missing = (4000 - len(flat)) // 2
+        out([alarms > 20, missing <= alarms / 4, loader.state_dict()["epoch"]])
+        print(f"{alarms} alarms, {missing} batches did not arrive", file=sys.stderr)
+        assert loader.stats().held == 0
+    """)
+    equal(lines, [[True, True, 1]], "alarms, losses, epoch")
+
+
+@case("several threads may share a loader; one that closes it wakes another one that waits")
+def _(box):
+    daemon = box.daemon({"f": box.folder_of_files("f", 200)})
+    trainer(box, daemon, """
+        loader = dlclient.Loader("f", batch_size=2, slots=16)
+        iterator, seen, lock = iter(loader), [], threading.Lock()
+        def pull():
+            for batch in iterator:
+                with lock: seen.extend(batch.indices.tolist())
+        threads = [threading.Thread(target=pull) for _ in range(4)]
+        for thread in threads: thread.start()
+        for thread in threads: thread.join()
+        assert sorted(seen) == list(range(200)), len(seen)
+        told = []
+        waiting = dlclient.Loader("f", batch_size=2, slots=2, job="w")
+        def wait():
+            try:
+                for batch in iterate: pass
+            except dlclient.LoaderClosed as error:
+                told.append(str(error))
+        iterate = iter(waiting)
+        os.kill(int(sys.argv[1]), signal.SIGSTOP)
+        try:
+            thread = threading.Thread(target=wait)
+            thread.start()
+            time.sleep(0.3)
+            begin = time.monotonic()
+            waiting.close()
+            thread.join(5)
+            assert told and time.monotonic() - begin < 2, told
+        finally:
+            os.kill(int(sys.argv[1]), signal.SIGCONT)
+    """, daemon.pid)
+
+
+@case("a notebook's cell that runs again replaces its own loader, whatever it changed; the older one says so")
+def _(box):
+    daemon = box.daemon({"f": box.folder_of_files("f", 40)})
+    trainer(box, daemon, """
+        def cell(**options):
+            return dlclient.Loader("f", job="notebook", **options)
+        older = cell(batch_size=4)
+        iterator = iter(older)
+        label = next(iterator)["label"]
+        newer = cell(batch_size=5)
+        for call in (lambda: next(iterator), lambda: iter(older), lambda: older.stats()):
+            refused(dlclient.LoaderClosed, call, "newer Loader of the same job and rank")
+        assert older.closed and label.sum() >= 0            # its arrays are alive
+        assert sum(batch.n_samples for batch in newer) == 40
+        third = cell(batch_size=5)
+        assert newer.closed and not third.closed
+        refused(dlclient.OptionError, lambda: cell(batch_size=5, pipeline="turn(3)"), "turn")
+        assert not third.closed                             # a cell that fails replaces nothing
+        for i in range(50):
+            loader = dlclient.Loader("f", batch_size=4)     # without a name of its own: by counting references
+            next(iter(loader))
+        pair = [dlclient.Loader("f", job="pair", world_size=2, rank=rank) for rank in range(2)]
+        assert not pair[0].closed
+    """)
+
+
+# ---- a daemon that goes away ----------------------------------------------------------------------------------------
+
+@case("a daemon's restart is waited for and told once; the loop goes on behind the last batch, arrays stay")
+def _(box):
+    daemon = box.daemon({"f": box.folder_of_files("f", 60)})
+    need("numpy")
+    run = Trainer(box, daemon, """
+        logging.basicConfig(format="%(levelname)s %(message)s", level=logging.INFO)
+        loader = dlclient.Loader("f", batch_size=2, slots=3)
+        seen, kept = [], None
+        for batch in loader:
+            if kept is None: kept = batch["image"][0]; text = bytes(kept)
+            seen.append(batch.indices.tolist())
+            if batch.step == 9: out("now"); time.sleep(0.5)
+        assert bytes(kept) == text
+        out(seen)
+        out(loader.stats().restarts)
+        assert loader.stats().restart_s > 0
+    """)
+    run.wait_lines(1)
+    daemon.kill()
+    time.sleep(1.5)
+    daemon.start()
+    run.finish()
+    equal(sum(run.lines[1], []), expected_order(60), "all batches, none twice")
+    equal(run.lines[2], 1, "restarts")
+    told = [line for line in run.errors().splitlines() if line.startswith(("WARNING", "INFO"))]
+    equal([line.split()[0] for line in told], ["WARNING", "INFO"], f"what was logged: {told}")
+    contains(told[0], "gone")
+    contains(told[1], "back after")
+
+
+@case("a daemon that does not come back is DaemonGone, at once with on_restart=\"raise\", and can be interrupted")
+def _(box):
+    daemon = box.daemon({"f": box.folder_of_files("f", 60)})
+    need("numpy")
+    runs = [Trainer(box, daemon, """
+        options = eval(sys.argv[1])
+        loader = dlclient.Loader("f", batch_size=2, **options)
+        iterator = iter(loader)
+        next(iterator)
+        out("now")
+        sys.stdin.readline()
+        time.sleep(0.5)
+        begin = time.monotonic()
+        def rest():
+            for batch in iterator: pass
+        kind = dlclient.DaemonTimeout if "timeout" in options else dlclient.DaemonGone
+        refused(kind, rest, "daemon" if kind is dlclient.DaemonGone else "timeout")
+        out(time.monotonic() - begin)
+        if kind is dlclient.DaemonGone: refused(kind, rest)
+        assert loader.state_dict()["position"] > 0          # can still be saved
+    """, [options]) for options in ("dict(on_restart='raise')", "dict(restart_timeout=1.5)", "dict(timeout=0.4)")]
+    for run in runs:
+        run.wait_lines(1)
+    daemon.kill()
+    for run, (least, most) in zip(runs, ((0, 1.5), (0.5, 4), (0.3, 2))):
+        run.finish()
+        equal(least <= run.lines[1] < most, True, f"{run.lines[1]} s lie between {least} and {most}")
+
+
+main()
