@@ -6,7 +6,7 @@
         loader.set_epoch(epoch)
         for batch in loader:                 # batch["image"] uint8 [64, 224, 224, 3], batch["label"] int64 [64]
             ...
-    state = loader.state_dict()              # small and plain; loader.load_state_dict(state), also at another world size
+    state = loader.state_dict()              # small and plain; load_state_dict() takes it at another world size too
 
 The daemon reads, decodes and augments; nothing is started in this process and nothing is copied."""
 from ._batch import Batch, Ragged
@@ -19,8 +19,8 @@ from ._stats import Stats
 from ._version import __version__
 
 __all__ = [
-    "Batch", "BatchReleased", "DaemonGone", "DaemonNotRunning", "DaemonTimeout", "Dataset", "DatasetNotFound", "Error",
-    "ForkedLoader", "FrameworkMissing", "JobMismatch", "LibraryNotFound", "Loader", "LoaderClosed", "OptionError",
-    "PermissionDenied", "Ragged", "RankTaken", "RingFull", "SampleDamaged", "Sampler", "StateError", "Stats", "StillInUse",
-    "VersionMismatch", "__version__",
+    "Batch", "BatchReleased", "DaemonGone", "DaemonNotRunning", "DaemonTimeout", "Dataset", "DatasetNotFound",
+    "Error", "ForkedLoader", "FrameworkMissing", "JobMismatch", "LibraryNotFound", "Loader", "LoaderClosed",
+    "OptionError", "PermissionDenied", "Ragged", "RankTaken", "RingFull", "SampleDamaged", "Sampler", "StateError",
+    "Stats", "StillInUse", "VersionMismatch", "__version__",
 ]

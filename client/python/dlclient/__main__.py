@@ -25,10 +25,10 @@ def main() -> int:
 
 def ask(library: _library.Library) -> int:
     """Asks for a dataset that no configuration names: who refuses that in the right words is a daemon."""
-    wish = _options.Wish(dataset=".", batch_size=1, pipeline=None, seed=0, shuffle=False, drop_last=False, partition="pad",
-                         order="torch", rank=0, world_size=1, ranks=None, job="python -m dlclient", socket=None,
-                         on_error="fail", max_errors=None, on_restart="raise", restart_timeout=0.0, slots=None,
-                         open_timeout=0.0)
+    wish = _options.Wish(dataset=".", batch_size=1, pipeline=None, seed=0, shuffle=False, drop_last=False,
+                         partition="pad", order="torch", rank=0, world_size=1, ranks=None, job="python -m dlclient",
+                         socket=None, on_error="fail", max_errors=None, on_restart="raise", restart_timeout=0.0,
+                         slots=None, open_timeout=0.0)
     try:
         _opening.open_rank(library, wish, 0, wish.job, 0, 0, None)
     except DatasetNotFound as error:

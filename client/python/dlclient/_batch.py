@@ -51,7 +51,8 @@ class Ragged(Sequence[Any]):
         return Ragged([function(array) for array in self._arrays])
 
     def __repr__(self) -> str:
-        return f"Ragged({len(self)} samples of {min(self.lengths, default=0)} to {max(self.lengths, default=0)} elements)"
+        lengths = self.lengths or [0]
+        return f"Ragged({len(self)} samples of {min(lengths)} to {max(lengths)} elements)"
 
 
 def _put(function: Converter, value: Any) -> Any:
@@ -278,14 +279,15 @@ class Batch(Mapping[str, Any]):
 
     def _leave(self) -> Optional[Lease]:
         lease = self._source.lease if self._source is not None else None
-        self._gone = f"batch {self.step} of epoch {self.epoch} was released: use its fields before that, or batch.copy()"
+        self._gone = (f"batch {self.step} of epoch {self.epoch} was released: use its fields before that, or take "
+                      f"batch.copy()")
         self._source = None
         self._values = {}
         return lease
 
     def release(self) -> None:
-        """Gives the slot back now; the fields are gone. If arrays of the batch are still alive that cannot be: it raises
-        StillInUse, and the slot goes back when the last of them dies. Releasing again is nothing."""
+        """Gives the slot back now; the fields are gone. If arrays of the batch are still alive that cannot be: it
+        raises StillInUse, and the slot goes back when the last of them dies. Releasing again is nothing."""
         lease = self._leave()
         fields = lease.fields() if lease is not None else []
         if lease is not None and fields:
@@ -315,8 +317,8 @@ class Batch(Mapping[str, Any]):
     __hash__ = object.__hash__
 
     def __reduce__(self) -> NoReturn:
-        raise TypeError("a batch lies in memory shared with the daemon and cannot be pickled: send batch.copy(), or open "
-                        "a loader in the other process")
+        raise TypeError("a batch lies in memory shared with the daemon and cannot be pickled: send batch.copy(), or "
+                        "open a loader in the other process")
 
     def __repr__(self) -> str:
         if self._gone is not None:

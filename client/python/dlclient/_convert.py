@@ -17,8 +17,8 @@ def module(framework: str) -> Any:
     try:
         return importlib.import_module(_NAMES[framework])
     except ImportError as error:
-        raise FrameworkMissing(f"framework: {framework!r} is asked for and cannot be imported ({error}); install it, or "
-                               f"take NumPy arrays (framework=\"numpy\")") from error
+        raise FrameworkMissing(f"framework: {framework!r} is asked for and cannot be imported ({error}); install it, "
+                               f"or take NumPy arrays (framework=\"numpy\")") from error
 
 
 def bfloat16(array: Any) -> Any:

@@ -40,7 +40,8 @@ class Dataset:
                 n = handle.library.n_classes(handle.pointer)
                 if n < 0:
                     raise error_of(int(n), handle.library.error_text())
-                self._classes = [_library.text_of(handle.library.class_name(handle.pointer, label)) for label in range(n)]
+                name_of = handle.library.class_name
+                self._classes = [_library.text_of(name_of(handle.pointer, label)) for label in range(n)]
         return list(self._classes)
 
     @property
@@ -53,7 +54,7 @@ class Dataset:
 
 
 class Sampler:
-    """What stands where torch has a DistributedSampler: len() is the number of samples that the rank gets in an epoch."""
+    """What stands where torch has a DistributedSampler: len() is the number of samples that the rank gets an epoch."""
 
     def __init__(self, n_samples: int, rank: int, world_size: int, set_epoch: weakref.WeakMethod[Any]) -> None:
         self.rank = rank

@@ -45,8 +45,8 @@ class Span:
         return Place(place.epoch + 1, 0)
 
     def beginning(self, number: int, current: Place, epoch_batches: int, step_samples: int) -> Place:
-        """Where epoch `number` begins: of the real ones, or of the virtual ones. The virtual epoch that comes next begins
-        where the stream stands; another one where it would in a run that never changed its sizes."""
+        """Where epoch `number` begins: of the real ones, or of the virtual ones. The virtual epoch that comes next
+        begins where the stream stands; another one where it would in a run that never changed its sizes."""
         if self.steps is None:
             return Place(number, 0)
         if number == current.lap and current.done == 0:

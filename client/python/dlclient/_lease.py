@@ -3,15 +3,16 @@
     array -> Memory -> Lease -> Handle
 
 A Handle is the library's loader. A Lease is one batch's slot. A Memory is a piece of a slot that an array was made of;
-the array has it as its base, and so has whatever is made of the array: slices, torch.from_numpy(), DLPack capsules. Each
-keeps the next one alive and nothing points back, so that counting references is all it takes: when the last array of a
-batch and the batch itself are gone the slot goes back, when the last lease of a closed loader is gone its memory does.
+the array has it as its base, and so has whatever is made of the array: slices, torch.from_numpy(), DLPack capsules.
+Each keeps the next one alive and nothing points back, so that counting references is all it takes: when the last array
+of a batch and the batch itself are gone the slot goes back, when the last lease of a closed loader is gone its memory
+does.
 
 A batch is *delivered* by one store (`handle.out.value = None`): before it the slot belongs to the handle, which offers
 it again if a signal's exception came in between, and a lease that dies gives nothing back.
 
-Python may run a signal handler at the beginning of a destructor, and its exception then ends the destructor. So what was
-delivered is written down in `handle.leases`, and sweep() gives back what has no lease any more."""
+Python may run a signal handler at the beginning of a destructor, and its exception then ends the destructor. So what
+was delivered is written down in `handle.leases`, and sweep() gives back what has no lease any more."""
 from __future__ import annotations
 
 import ctypes
@@ -50,7 +51,8 @@ os.register_at_fork(after_in_child=_Forks.count)
 class Handle:
     """The library's loader of one rank. It is closed when nobody refers to it any more."""
 
-    __slots__ = ("library", "pointer", "out", "out_reference", "info", "refusal", "detached", "leases", "forks", "__weakref__")
+    __slots__ = ("library", "pointer", "out", "out_reference", "info", "refusal", "detached", "leases", "forks",
+                 "__weakref__")
 
     def __init__(self, library: Library, pointer: int) -> None:
         self.library = library

@@ -51,7 +51,7 @@ class Loader:
         seed, shuffle   of order and augmentation; the order is that of torch's samplers
         order           "torch", or "tdperm" for datasets of 10^8 samples and more
         drop_last       leave out a rank's last incomplete batch
-        partition       "pad" (all ranks get as many, as DistributedSampler does it), "drop" or "exact" (each sample once)
+        partition       "pad" (all ranks get as many, as DistributedSampler does it), "drop", or "exact" (each once)
 
     Ranks
         rank, world_size    None: from the environment (torchrun, MPI, Slurm), else 0 of 1
@@ -89,8 +89,8 @@ class Loader:
                  copy: bool = False, timeout: Optional[float] = None, open_timeout: Optional[float] = None,
                  persistent: bool = True, progress: Optional[Callable[[str], None]] = None) -> None:
         self._closed = "the loader was never opened"
-        self._wish = _options.Wish(dataset=dataset, batch_size=batch_size, pipeline=pipeline, seed=seed, shuffle=shuffle,
-                                   drop_last=drop_last, partition=partition, order=order, rank=rank,
+        self._wish = _options.Wish(dataset=dataset, batch_size=batch_size, pipeline=pipeline, seed=seed,
+                                   shuffle=shuffle, drop_last=drop_last, partition=partition, order=order, rank=rank,
                                    world_size=world_size, ranks=ranks, job=job, socket=socket, on_error=on_error,
                                    max_errors=max_errors, on_restart=on_restart, restart_timeout=restart_timeout,
                                    slots=slots, open_timeout=open_timeout)
@@ -98,7 +98,8 @@ class Loader:
                           None if steps_per_epoch is None else _options.integer("steps_per_epoch", steps_per_epoch, 1,
                                                                                 2**40))
         if steps_per_epoch is not None and epochs not in (1, None):
-            raise OptionError("epochs and steps_per_epoch exclude each other: virtual epochs are cut from an endless stream")
+            raise OptionError("epochs and steps_per_epoch exclude each other: virtual epochs are cut from an endless "
+                              "stream")
         self._convert = _convert.converter(_options.text("framework", framework))
         self._copy = _options.flag("copy", copy)
         self._timeout = _options.seconds("timeout", timeout)
@@ -138,8 +139,9 @@ class Loader:
         self.drop_last = self._wish.drop_last
         self.partition = self._wish.partition
         self.order = self._wish.order
-        self.num_workers = 0
+        self.num_workers = 0        # these three as libraries look for them on torch's DataLoader
         self.pin_memory = False
+        self.batch_sampler = None
         self.dataset = Dataset(self._wish.dataset, weakref.WeakMethod(self._first_handle), self._lock)
         self.sampler = Sampler(ranks[0].epoch_samples, self.rank, self.world_size, weakref.WeakMethod(self.set_epoch))
         self._epoch_batches = max(rank.epoch_batches for rank in ranks)
@@ -284,8 +286,8 @@ class Loader:
         return self._span.following(self._place) if self._span.over(self._place) else self._place
 
     def set_epoch(self, epoch: int) -> None:
-        """Chooses the epoch of the loop that begins next, or of one that has taken no batch yet; a loop in its midst goes
-        on as it is. After load_state_dict() of this very epoch the place in its midst is kept."""
+        """Chooses the epoch of the loop that begins next, or of one that has taken no batch yet; a loop in its midst
+        goes on as it is. After load_state_dict() of this very epoch the place in its midst is kept."""
         epoch = _options.integer("epoch", epoch, 0, 2**32 - 1)
         with self._guard():
             running = self._running()
@@ -301,14 +303,14 @@ class Loader:
                 self._next_place = place
 
     def state_dict(self) -> Dict[str, Any]:
-        """Where a run that loads it goes on: behind the batches that the loop was given. Small, plain (JSON takes it) and
-        free of cost; it can be loaded at another world size and batch size. In the body of an epoch's last batch it says
-        that nothing of this epoch is left; once the loop has ended, that the next one begins."""
+        """Where a run that loads it goes on: behind the batches that the loop was given. Small, plain (JSON takes it)
+        and free of cost; it can be loaded at another world size and batch size. In the body of an epoch's last batch it
+        says that nothing of this epoch is left; once the loop has ended, that the next one begins."""
         return self._saver(self._current())
 
     def load_state_dict(self, state: Dict[str, Any]) -> None:
-        """Goes on where state_dict() was called, with the next iter(). StateError, with the field and both values, for a
-        state of other data, another order or pipeline, or one that was edited; the loader is left as it is then."""
+        """Goes on where state_dict() was called, with the next iter(). StateError, with the field and both values, for
+        a state of other data, another order or pipeline, or one that was edited; the loader is left as it is then."""
         with self._guard():
             known = _state.verify(state, self._identity)
             self._end_iterator("a state was loaded: begin a new loop to go on there")
@@ -384,7 +386,7 @@ class Loader:
 
 @atexit.register
 def _close_all() -> None:
-    """Ranks are given back in good order. A daemon thread may be using one: that ends with the process, as the thread."""
+    """Gives ranks back in good order. One that a daemon thread may be using ends with the process, as the thread."""
     if threading.active_count() == 1:
         for loader in list(_open):
             loader.close()

@@ -82,8 +82,8 @@ def errors_allowed(value: object) -> float:
     if value is None:
         return 0.0
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < math.inf:
-        raise OptionError(f"max_errors: {value!r}; a number of samples (1 or more), a share of them (below 1), or None for "
-                          f"any number is allowed")
+        raise OptionError(f"max_errors: {value!r}; a number of samples (1 or more), a share of them (below 1), or None "
+                          f"for any number is allowed")
     if value >= 1 and value != int(value):
         raise OptionError(f"max_errors: {value!r} is neither a whole number nor a share below 1")
     return float(value)
@@ -115,7 +115,7 @@ def encoded(value: Optional[str]) -> Optional[bytes]:
 
 
 class Wish:
-    """The options of a loader that the daemon has to know, checked. rank and world are -1 for "from the environment"."""
+    """The options that the daemon has to know, checked. rank and world are -1 for "from the environment"."""
 
     def __init__(self, *, dataset: object, batch_size: object, pipeline: object, seed: object, shuffle: object,
                  drop_last: object, partition: object, order: object, rank: object, world_size: object, ranks: object,

@@ -1,7 +1,8 @@
-"""Several ranks in one process, as code has them that was written for DataParallel or that drives several devices itself.
+"""Several ranks in one process, as code has them that was written for DataParallel or that drives several devices.
 
-They are taken step by step: a tuple holds one batch of each rank, all of the same step. A rank that has none of that step
-has None there: with partition="exact" a rank may have fewer, with on_error="skip" a batch may have been left out whole."""
+They are taken step by step: a tuple holds one batch of each rank, all of the same step. A rank that has none of that
+step has None there: with partition="exact" a rank may have fewer, with on_error="skip" a batch may have been left out
+whole."""
 from __future__ import annotations
 
 from typing import List, Optional, Tuple

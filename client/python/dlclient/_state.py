@@ -8,8 +8,8 @@
                {"steps_per_epoch": N, "epoch": v, "step": i} or {"epochs": N, "done": k}
     check      short checksum over all that, so that a state that was cut or edited is noticed
 
-World size, batch size, partition and rank are not in it: positions are global, and the ranks that load it deal out what is
-left among themselves."""
+World size, batch size, partition and rank are not in it: positions are global, and the ranks that load it deal out
+what is left among themselves."""
 from __future__ import annotations
 
 import hashlib
@@ -106,7 +106,8 @@ def verify(state: object, identity: Identity) -> Dict[str, Any]:
     except (TypeError, ValueError) as error:
         raise StateError(f"state: is not plain: {error}") from None
     if check != known["check"]:
-        raise StateError(f"state: check: the state says {known['check']!r}, its fields give {check!r}: it was cut or edited")
+        raise StateError(f"state: check: the state says {known['check']!r}, its fields give {check!r}: it was cut or "
+                         f"edited")
     for name, mine in identity._asdict().items():
         if known[name] != mine:
             raise StateError(f"state: {name}: the state was saved with {known[name]!r}, this loader has {mine!r}"

@@ -66,8 +66,9 @@ class StatsTaker:
         limit = _limit(sums, before, share)
         return Stats(batches=sums.n_batches, samples=sums.n_samples, substituted=sums.n_substituted,
                      skipped=sums.n_skipped, waits=sums.n_waits, waited_s=sums.waited_ns / _SECOND,
-                     restarts=sums.n_restarts, restart_s=sums.restart_ns / _SECOND, ready=sums.n_ready, held=sums.n_held,
-                     slots=sums.n_slots, wait_share=min(max(share, 0.0), 1.0), limit=limit, advice=_ADVICE[limit])
+                     restarts=sums.n_restarts, restart_s=sums.restart_ns / _SECOND, ready=sums.n_ready,
+                     held=sums.n_held, slots=sums.n_slots, wait_share=min(max(share, 0.0), 1.0), limit=limit,
+                     advice=_ADVICE[limit])
 
 
 def _limit(now: _library.Stats, before: _library.Stats, share: float) -> str:
