@@ -12,6 +12,8 @@ their speed drifts. Times here are reported, never asserted.
     daemon_vs_limit_1, _2  the ratio of the two, pair by pair
     first_batch            ms from attach to the first batch, index built
     next_ready_p50, _p99   ns of next() for a batch that is ready
+    python_next_ready, _p99   us of next() in Python for a batch that is ready; python_array: of the array's making
+    python_first_batch     ms from Loader() to its first batch, the package imported, index built
     wake                   us from publishing to the return of a next() that slept (p50), the worker idle behind it; wake_p99
     wake_busy              the same while the worker goes on decoding
     wake_floor, _busy      the same of a bare futex, measured in turns: what this machine can do
@@ -160,6 +162,35 @@ def next_ready():
     emit("next_ready_p99", median(runs, "p99"), "ns")
 
 
+def python_client(it, mode):
+    """None where there is no NumPy."""
+    env = dict(it.environment(), PYTHONPATH=os.path.join(ROOT, "client", "python"),
+               DATALOADERD_LIBRARY=os.path.join(BUILD, "libdlclient.so.0"))
+    run = subprocess.run([PYTHON, os.path.join(HERE, "python_next.py"), mode], env=env, stdout=subprocess.PIPE,
+                         stderr=subprocess.PIPE, text=True, timeout=300, check=False)
+    if run.returncode == 77:
+        print(f"python_next skipped: {run.stderr.strip()}", flush=True)
+        return None
+    if run.returncode != 0:
+        raise RuntimeError(run.stderr)
+    return json.loads(run.stdout)
+
+
+def python_next():
+    with daemon(2) as it:
+        runs = [python_client(it, "ready") for _ in range(3)]
+        if None in runs:
+            return
+        times = []
+        for _ in range(2 * REPEATS):
+            times.append(python_client(it, "first")["ms"])
+            time.sleep(0.3)  # the daemon takes the last one's ring down
+    emit("python_next_ready", median(runs, "p50"), "us", n=runs[0]["n"])
+    emit("python_next_ready_p99", median(runs, "p99"), "us")
+    emit("python_array", median(runs, "array"), "us")
+    emit("python_first_batch", statistics.median(times), "ms", repeats=len(times))
+
+
 def wake():
     # One worker, so that the client has a CPU of its own. A bare futex runs in turns with it: that is the floor.
     rows = {mode: [] for mode in ("wake", "floor", "wake_busy", "floor_busy")}
@@ -243,6 +274,7 @@ MEASUREMENTS = [
     (("decode_limit", "daemon", "daemon_vs_limit"), daemon_vs_limit),
     (("first_batch",), first_batch),
     (("next_ready",), next_ready),
+    (("python_next", "python_array", "python_first_batch"), python_next),
     (("wake",), wake),
     (("pss_per_rank", "ring_per_rank", "pss_one_rank"), pss_per_rank),
     (("resume_tdperm_1e8", "resume_torch_1e8", "resume_seek_first_batch"), resume),
