@@ -29,12 +29,11 @@ def ready():
     """A ring as trainers have it: full; all but one of its slots are taken in a row, so that the daemon is not at work
     beside us, as tests/bench/consume.c does it."""
     loader = dlclient.Loader("photos", batch_size=64, pipeline="center_crop(32)", slots=SLOTS, epochs=None, timeout=0)
-    iterator, times, arrays, clock = None, [], [], time.perf_counter_ns
+    iterator, times, arrays, clock = iter(loader), [], [], time.perf_counter_ns
     gc.disable()
     for number in range(ROUNDS):
         time.sleep(0.1 if number else 1)
-        iterator = iterator or iter(loader)
-        held = []
+        batch, image, held = None, None, []
         for _ in range(SLOTS - 1):
             begin = clock()
             try:
