@@ -1,6 +1,7 @@
 """python_next.py MODE: what the Python client costs. Prints JSON; exit 77 without NumPy.
 
-    ready   microseconds of next(iterator) for a batch that is ready, Batch object made; `array` of its first array
+    ready   microseconds of next(iterator) for a batch that is ready, its Batch made; `cold` of the first one behind a
+            pause; `array` of making batch["image"]
     first   milliseconds from Loader() to its first batch, the package imported before
 
 DATALOADERD_SOCKET says where the daemon is; the dataset is "photos"."""
@@ -16,8 +17,8 @@ except ImportError as error:
     print(error, file=sys.stderr)
     sys.exit(77)
 
-SLOTS = 4
-ROUNDS = 200
+SLOTS = 16
+ROUNDS = 30
 
 
 def quantiles(values):
@@ -28,12 +29,13 @@ def quantiles(values):
 def ready():
     """A ring as trainers have it: full; all but one of its slots are taken in a row, so that the daemon is not at work
     beside us, as tests/bench/consume.c does it."""
-    loader = dlclient.Loader("photos", batch_size=64, pipeline="center_crop(32)", slots=SLOTS, epochs=None, timeout=0)
-    iterator, times, arrays, clock = iter(loader), [], [], time.perf_counter_ns
+    loader = dlclient.Loader("photos", batch_size=8, pipeline="center_crop(32)", slots=SLOTS, epochs=None, timeout=0)
+    iterator, times, cold, arrays, clock = iter(loader), [], [], [], time.perf_counter_ns
     gc.disable()
-    for number in range(ROUNDS):
-        time.sleep(0.1 if number else 1)
+    for _ in range(ROUNDS):
         batch, image, held = None, None, []
+        while loader.stats().ready < SLOTS - 1:
+            time.sleep(0.1)
         for _ in range(SLOTS - 1):
             begin = clock()
             try:
@@ -43,13 +45,13 @@ def ready():
             between = clock()
             image = batch["image"]
             end = clock()
-            times.append((between - begin) / 1e3)
+            (times if held else cold).append((between - begin) / 1e3)
             arrays.append((end - between) / 1e3)
             image[0, 0, 0, 0] += 1
             held.append(batch)
         del batch, image, held
     row = quantiles(times)
-    row["array"] = statistics.median(arrays)
+    row.update(array=statistics.median(arrays), cold=statistics.median(cold))
     return row
 
 

@@ -12,7 +12,8 @@ their speed drifts. Times here are reported, never asserted.
     daemon_vs_limit_1, _2  the ratio of the two, pair by pair
     first_batch            ms from attach to the first batch, index built
     next_ready_p50, _p99   ns of next() for a batch that is ready
-    python_next_ready, _p99   us of next() in Python for a batch that is ready; python_array: of the array's making
+    python_next_ready, _p99   us of next() in Python for a batch that is ready; python_next_cold: behind a pause;
+                           python_array: of batch["image"]
     python_first_batch     ms from Loader() to its first batch, the package imported, index built
     wake                   us from publishing to the return of a next() that slept (p50), the worker idle behind it; wake_p99
     wake_busy              the same while the worker goes on decoding
@@ -178,7 +179,7 @@ def python_client(it, mode):
 
 def python_next():
     with daemon(2) as it:
-        runs = [python_client(it, "ready") for _ in range(3)]
+        runs = [python_client(it, "ready") for _ in range(2)]
         if None in runs:
             return
         times = []
@@ -187,6 +188,7 @@ def python_next():
             time.sleep(0.3)  # the daemon takes the last one's ring down
     emit("python_next_ready", median(runs, "p50"), "us", n=runs[0]["n"])
     emit("python_next_ready_p99", median(runs, "p99"), "us")
+    emit("python_next_cold", median(runs, "cold"), "us")
     emit("python_array", median(runs, "array"), "us")
     emit("python_first_batch", statistics.median(times), "ms", repeats=len(times))
 

@@ -154,8 +154,8 @@ class Batch(Mapping[str, Any]):
         batch._gone = None
         batch._state = state
         batch._columns = None
-        batch.epoch = record.epoch
-        batch.step = record.step
+        batch.epoch = lease.epoch
+        batch.step = lease.step
         batch.n_samples = record.n_samples
         batch.n_skipped = record.n_skipped
         batch.position = record.position

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import ctypes
 import functools
-import operator
 import os
 import weakref
 from typing import Any, Dict, List, Optional, Tuple
@@ -32,7 +31,7 @@ TYPES = ("|u1", "|u1", "<i4", "<i8", "<f2", "<u2", "<f4", "<f8")
 ITEM_BYTES = (1, 1, 4, 8, 2, 2, 4, 8)
 BFLOAT16 = 5
 
-_call = operator.methodcaller("__call__")
+_call = functools.partial.__call__
 
 
 class _Forks:
@@ -51,8 +50,8 @@ os.register_at_fork(after_in_child=_Forks.count)
 class Handle:
     """The library's loader of one rank. It is closed when nobody refers to it any more."""
 
-    __slots__ = ("library", "pointer", "out", "out_reference", "info", "refusal", "detached", "leases", "forks",
-                 "__weakref__")
+    __slots__ = ("library", "pointer", "out", "out_reference", "info", "refusal", "detached", "leases", "ending",
+                 "forks", "__weakref__")
 
     def __init__(self, library: Library, pointer: int) -> None:
         self.library = library
@@ -63,6 +62,7 @@ class Handle:
         self.refusal: Optional[str] = None  # why it cannot be used any more
         self.detached = False
         self.leases: Dict[int, weakref.ref[Lease]] = {}  # what was delivered and not given back, by address
+        self.ending = (functools.partial(library.quick.release, pointer), functools.partial(self.leases.pop))
         self.forks = _Forks.n
 
     @property
@@ -98,14 +98,18 @@ class Handle:
 class Lease:
     """The hold on one slot. `views` are the arrays that look into it, each with its field."""
 
-    __slots__ = ("handle", "address", "label", "views", "ending", "__weakref__")
+    __slots__ = ("handle", "address", "epoch", "step", "views", "__weakref__")
 
-    def __init__(self, handle: Handle, address: int, label: str) -> None:
+    def __init__(self, handle: Handle, address: int, epoch: int, step: int) -> None:
         self.handle = handle
         self.address = address
-        self.label = label
+        self.epoch = epoch
+        self.step = step
         self.views: List[Tuple[weakref.ref[Memory], str]] = []
-        self.ending = _ending(handle, address)
+
+    @property
+    def label(self) -> str:
+        return f"batch {self.step} of epoch {self.epoch}"
 
     def fields(self) -> List[str]:
         """The field of each array that is alive."""
@@ -119,7 +123,7 @@ class Lease:
     def release(self) -> None:
         """Gives the slot back, once. Before it was delivered it is not ours to give."""
         if not self.released:
-            list(map(_call, self.ending))
+            give_back(self.handle, self.address)
 
     def __del__(self) -> None:
         try:
@@ -128,10 +132,9 @@ class Lease:
             pass
 
 
-def _ending(handle: Handle, address: int) -> Tuple[Any, Any]:
-    """What gives a slot back. Both steps are C functions that map() calls, so that nothing comes between them."""
-    return (functools.partial(handle.library.quick.release, handle.pointer, address),
-            functools.partial(handle.leases.pop, address, None))
+def give_back(handle: Handle, address: int) -> None:
+    """Gives a slot back and strikes it out. Both steps are C functions that map() calls: no signal comes between."""
+    list(map(_call, handle.ending, (address, address)))
 
 
 def deliver(lease: Lease) -> None:
@@ -144,7 +147,7 @@ def sweep(handle: Handle) -> None:
     """Gives back slots whose lease died without doing so."""
     for address, reference in list(handle.leases.items()):
         if reference() is None and handle.leases.get(address) is reference:
-            list(map(_call, _ending(handle, address)))
+            give_back(handle, address)
 
 
 class Memory:

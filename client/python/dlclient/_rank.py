@@ -72,9 +72,10 @@ class Rank:
                 self._tell_return()
         address = int(handle.out.value or 0)
         record = _library.Batch.from_address(address)
-        lease = Lease(handle, address, f"batch {record.step} of epoch {record.epoch}")
+        epoch, step = record.epoch, record.step
+        lease = Lease(handle, address, epoch, step)
         batch = Batch._of(lease, record, self._convert, self._state)
-        self.at = (record.epoch, record.position)
+        self.at = (epoch, batch.position)
         deliver(lease)
         if self._copy:
             batch._detach_from_slot()
