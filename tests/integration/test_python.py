@@ -280,6 +280,29 @@ def _(box):
     equal(lines, [[[0, 1, 2, 3], [-1, -1, 3, -1], [2]], [[0], [1]]], "what was told")
 
 
+@case("skipped samples leave smaller batches, ranks= keeps its steps together, and max_errors bounds them")
+def _(box):
+    folder = box.folder_of_pictures("p", 12)
+    for number in (1, 4, 5):
+        write(os.path.join(folder, "class000", f"{number:06d}.png"), b"no picture at all")
+    daemon = box.daemon({"p": folder})
+    lines = trainer(box, daemon, """
+        options = dict(pipeline="decode", shuffle=False, on_error="skip")
+        loader = dlclient.Loader("p", batch_size=2, **options)
+        out([[batch.indices.tolist(), batch.n_samples, batch.n_skipped, len(batch.image)] for batch in loader])
+        assert loader.stats().skipped == 3, loader.stats()     # a batch that was left out whole counts too
+        pair = dlclient.Loader("p", batch_size=2, ranks=[0, 1], **dict(options, shuffle=False))
+        out([[None if batch is None else batch.indices.tolist() for batch in batches] for batches in pair])
+        steps = dlclient.Loader("p", batch_size=1, ranks=[0, 1], **options)
+        out([[None if batch is None else batch.indices.tolist() for batch in batches] for batches in steps])
+        bounded = iter(dlclient.Loader("p", batch_size=2, max_errors=2, **options))
+        refused(dlclient.SampleDamaged, lambda: list(batch.n_samples for batch in bounded), "3 damaged samples", "allows 2")
+    """)
+    equal(lines[0], [[[0], 1, 1, 1], [[2, 3], 2, 0, 2], [[6, 7], 2, 0, 2], [[8, 9], 2, 0, 2], [[10, 11], 2, 0, 2]], "skipped")
+    equal(lines[1:], [[[[0, 2], [3]], [[6], [7]], [[8, 10], [9, 11]]],
+                      [[[0], None], [[2], [3]], [[6], [7]], [[8], [9]], [[10], [11]]]], "two ranks")
+
+
 @case("the dataset says its size, digest and classes; the loader says what it is")
 def _(box):
     daemon = box.daemon({"f": box.folder_of_files("f", 12, n_classes=3)})
