@@ -1,0 +1,97 @@
+#!/usr/bin/env python3
+# run: limit=300
+"""The Python client beside the real torch and torchvision: the same samples in the same batches, the same pixels."""
+import os
+import random
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+from harness import case, equal, main, photos
+from trainers import dlclient, need
+
+N_PHOTOS, N_CLASSES = 61, 4
+ROUNDS = 200
+SIZES = (1, 2, 3, 7, 10, 37, 96)
+
+
+def random_terms(rng):
+    world = rng.choice((1, 1, 2, 3, 4, 7))
+    return {"n": rng.choice(SIZES), "world": world, "rank": rng.randrange(world), "batch": rng.choice((1, 2, 3, 5, 8, 64)),
+            "seed": rng.choice((0, 1, 42, 2**31, rng.getrandbits(32))), "epoch": rng.choice((0, 1, 2, 17, 1000)),
+            "drop_last": rng.random() < 0.5, "partition": rng.choice(("pad", "drop")), "shuffle": rng.random() < 0.8}
+
+
+def batches_of_torch(folder, terms):
+    """(indices, labels) of every batch of two epochs, as torch's DataLoader makes them."""
+    from torch.utils.data import DataLoader, DistributedSampler
+    from torchvision.datasets import ImageFolder
+
+    dataset = ImageFolder(folder, loader=lambda path: path)
+    number = {path: index for index, (path, _) in enumerate(dataset.samples)}
+    dataset.loader = number.__getitem__  # a sample is its own number
+    sampler = DistributedSampler(dataset, terms["world"], terms["rank"], terms["shuffle"], terms["seed"],
+                                 drop_last=terms["partition"] == "drop")
+    loader = DataLoader(dataset, terms["batch"], sampler=sampler, drop_last=terms["drop_last"])
+    batches = []
+    for epoch in (terms["epoch"], terms["epoch"] + 1):
+        sampler.set_epoch(epoch)
+        batches.append([(indices.tolist(), labels.tolist()) for indices, labels in loader])
+    return batches
+
+
+def batches_of_daemon(daemon, terms):
+    batches = []
+    with dlclient().Loader(f"n{terms['n']}", socket=daemon.socket, job="one", rank=terms["rank"],
+                           world_size=terms["world"], batch_size=terms["batch"], seed=terms["seed"],
+                           shuffle=terms["shuffle"], drop_last=terms["drop_last"], partition=terms["partition"],
+                           pipeline="raw") as loader:
+        for epoch in (terms["epoch"], terms["epoch"] + 1):
+            loader.set_epoch(epoch)
+            batches.append([(batch.indices.tolist(), batch["label"].tolist()) for batch in loader])
+            equal(len(loader), len(batches[-1]), "len(loader)")
+    return batches
+
+
+@case("batches hold the samples that DataLoader and DistributedSampler put there, whatever the terms")
+def _(box):
+    need("torch", "torchvision")
+    folders = {f"n{n}": box.folder_of_files(f"n{n}", n, n_classes=min(3, n), size=20) for n in SIZES}
+    daemon = box.daemon(folders)
+    rng = random.Random(4)
+    for _ in range(ROUNDS):
+        terms = random_terms(rng)
+        equal(batches_of_daemon(daemon, terms), batches_of_torch(folders[f"n{terms['n']}"], terms), f"{terms}")
+
+
+@case("resize(256) center_crop(224) gives torchvision's pixels bit for bit, and ImageFolder's labels")
+def _(box):
+    need("torch", "torchvision")
+    import numpy
+    import torch
+    import torchvision
+    from torch.utils.data import DataLoader, DistributedSampler
+
+    transform = torchvision.transforms.Compose([
+        torchvision.transforms.Resize(256), torchvision.transforms.CenterCrop(224), numpy.asarray, torch.tensor])
+    folder = photos(N_PHOTOS, N_CLASSES)
+    dataset = torchvision.datasets.ImageFolder(folder, transform)
+    sampler = DistributedSampler(dataset, 2, 1, seed=5)
+    sampler.set_epoch(3)
+    daemon = box.daemon({"photos": folder})
+    with dlclient().Loader("photos", socket=daemon.socket, job="one", rank=1, world_size=2, batch_size=8, seed=5,
+                           pipeline="resize(256) center_crop(224)", framework="torch") as loader:
+        equal(loader.dataset.classes, dataset.classes, "classes")
+        equal(loader.dataset.class_to_idx, dataset.class_to_idx, "numbers of the classes")
+        equal(len(loader.dataset), len(dataset), "samples")
+        loader.set_epoch(3)
+        n_batches = 0
+        for batch, (images, labels) in zip(loader, DataLoader(dataset, 8, sampler=sampler)):
+            equal((batch["image"].dtype, tuple(batch["image"].shape)), (torch.uint8, tuple(images.shape)), "images")
+            equal((batch["label"].dtype, batch["label"].tolist()), (torch.int64, labels.tolist()), "labels")
+            for place, index in enumerate(batch.indices):
+                equal(torch.equal(batch["image"][place], images[place]), True, f"pixels of {dataset.samples[index][0]}")
+            n_batches += 1
+        equal(n_batches, 4, "batches")
+
+
+main()

@@ -1,0 +1,63 @@
+"""Training programs that are files, such as those of docs/migration/, started beside a daemon of the harness: with the
+interpreter that runs the test, so that the same tests look at Debian's torch and at that of build/frameworks."""
+import os
+import socket
+import subprocess
+import sys
+
+import pyclient
+from harness import SLOWER
+
+
+def need(*modules):
+    """Skips the case unless all of them are installed."""
+    for module in modules:
+        pyclient.need(module)
+
+
+def environment(daemon=None):
+    """What a trainer's process needs to find the package, the library and the daemon."""
+    return pyclient.environment_of(daemon, OMP_NUM_THREADS="1")
+
+
+def dlclient():
+    """The package, imported into the test itself."""
+    need("numpy")
+    os.environ["DATALOADERD_LIBRARY"] = pyclient.LIBRARY
+    if pyclient.PACKAGE not in sys.path:
+        sys.path.insert(0, pyclient.PACKAGE)
+    import dlclient as package
+    return package
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def python_command(path, *arguments):
+    return [sys.executable, path] + [str(argument) for argument in arguments]
+
+
+def torchrun_command(box, path, *arguments, processes=2):
+    """As `torchrun` starts it. The detour of stderr over files is what keeps torch 1.13 alive under Python 3.11, whose
+    flags of value 0 cannot be iterated over any more."""
+    return [sys.executable, "-m", "torch.distributed.run", "--nproc_per_node", str(processes), "--master_port",
+            str(free_port()), "--redirects", "2", "--tee", "2", "--log_dir", box.path("torchrun")] + \
+        python_command(path, *arguments)[1:]
+
+
+def run(box, command, daemon=None, seconds=120, expected=0):
+    """Runs a trainer to its end; returns the lines of its output. Fails with both outputs unless it ends as expected."""
+    process = box.start(command, env=environment(daemon), cwd=box.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                        universal_newlines=True)
+    try:
+        out, err = process.communicate(timeout=seconds * SLOWER)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        out, err = process.communicate()
+        raise AssertionError(f"{command} hangs\n{out[-3000:]}\n{err[-3000:]}") from None
+    if process.returncode != expected:
+        raise AssertionError(f"{command} ended with {process.returncode}\n{out[-3000:]}\n{err[-5000:]}")
+    return out.splitlines()
