@@ -1,0 +1,27 @@
+"""accelerate launch accelerate_after.py"""
+import dlclient
+import torch
+from accelerate import Accelerator
+from torch.nn.functional import cross_entropy
+
+from model import Net
+
+torch.manual_seed(1)
+accelerator = Accelerator()
+loader = dlclient.Loader("photos", batch_size=16, pipeline="random_resized_crop(224) hflip(0.5)")
+model = Net(len(loader.dataset.classes))
+optimizer = torch.optim.AdamW(model.parameters(), lr=0.003)
+model, optimizer = accelerator.prepare(model, optimizer)
+accelerator.register_for_checkpointing(loader)          # save_state() and load_state() take its place in the epoch along
+
+for epoch in range(2):
+    loader.set_epoch(epoch)
+    for batch in loader:
+        batch = batch.to(accelerator.device)            # a dict of tensors
+        images = batch["image"].permute(0, 3, 1, 2).float() / 255
+        loss = cross_entropy(model(images), batch["label"])
+        optimizer.zero_grad()
+        accelerator.backward(loss)
+        optimizer.step()
+    accelerator.print(f"epoch {epoch} loss {loss.item():.6f}")
+accelerator.end_training()
