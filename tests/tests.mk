@@ -77,6 +77,12 @@ check-fallback: ## the build without io_uring
 	$(SUBMAKE) build-release build-fallback
 	@$(RUN) $(FALLBACK_TESTS)
 
+check-frameworks: build/frameworks/.installed ## Python's client under today's torch, Lightning, JAX, ... (6 GB of PyPI's packages)
+	@$(DEPS) build check
+	$(SUBMAKE) build-release
+	@build/frameworks/bin/python tests/run.py $(call scripts_in,release,test_python_torch test_python_migration) \
+		release:tests/frameworks/test_frameworks.py
+
 check-layers: ## do includes go downward only, and would it be noticed if not?
 	@$(RUN) $(LAYERS_TESTS) $(call scripts_in,release,test_layers_selftest)
 
@@ -108,7 +114,7 @@ clean: ## remove build/
 	rm -rf build
 
 .PHONY: deps check check-unit check-integration check-asan check-ubsan check-tsan check-valgrind check-fallback \
-	check-layers demo bench coverage fuzz-smoke clean
+	check-frameworks check-layers demo bench coverage fuzz-smoke clean
 
 # ---- what they need ------------------------------------------------------------------------------------------------
 
@@ -124,6 +130,15 @@ build-fallback:
 	+@$(MAKE) --no-print-directory VARIANT=fallback all unit build/fallback/demo/rank
 
 .PHONY: build-release build-asan build-tsan build-fallback
+
+# Never part of `make check`: it needs PyPI. What is installed stays until `make clean` or until the list changes.
+build/frameworks/.installed: tests/frameworks/requirements.txt
+	@$(DEPS) frameworks
+	@echo "frameworks: installing into build/frameworks"
+	@rm -rf build/frameworks
+	@$(PYTHON) -m venv build/frameworks
+	@build/frameworks/bin/python -m pip install --quiet --disable-pip-version-check -r $<
+	@touch $@
 
 # A rank of the demonstration: a user's program, so it sees the public header and the shared library alone.
 $(B)/demo/%: $(B)/obj/tests/demo/%.o $(B)/libdlclient.so
