@@ -23,6 +23,11 @@ their speed drifts. Times here are reported, never asserted.
     resume_torch_1e8       the same for torch's order; _vs_shuffle: over the time of torch's whole shuffle, in turns
     resume_seek_first_batch  ms from a seek to the middle of another epoch to its first batch, the ring full before
     torch_vs_daemon        images/s of the daemon over torch DataLoader + torchvision on Pillow at its best worker count
+    compare_*              two training programs of two ranks in turns, torch's DataLoader with two workers a rank and dlclient:
+                           first_batch of ranks that start; memory: PSS of trainers and workers, or trainers and daemon;
+                           memory_over: of that, what was not there when the trainers had imported their modules;
+                           restart_*: how long the trainer stands still when the daemon is ended (term) or killed (kill) and
+                           started again at once, and how much of it lies behind the moment when the daemon answers again
 """
 import contextlib
 import json
@@ -77,9 +82,20 @@ class Daemon:
         with open(config, "w", encoding="utf-8") as file:
             file.write(f'socket = "{self.socket}"\nindex_dir = "{self.folder}/i"\nworkers = {workers}\n'
                        f'memory_limit = "{memory}"\ndataset "photos" {{ path = "{photos()}" }}\n')
-        with open(os.path.join(self.folder, "log"), "w", encoding="utf-8") as log:
-            self.process = subprocess.Popen([os.path.join(BUILD, "dataloaderd"), "-c", config], stderr=log)
+        self.start()
         self.consume("first")  # waits for the index
+
+    def start(self):
+        with open(os.path.join(self.folder, "log"), "a", encoding="utf-8") as log:
+            self.process = subprocess.Popen([os.path.join(BUILD, "dataloaderd"), "-c", os.path.join(self.folder, "c")],
+                                            stderr=log)
+
+    def wait_ready(self):
+        """Until it answers; returns when that was."""
+        command = [os.path.join(BUILD, "dlctl"), "--socket", self.socket, "status"]
+        while subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False).returncode != 0:
+            time.sleep(0.002)
+        return time.monotonic()
 
     def environment(self, rank=0, world=1):
         return dict(os.environ, DATALOADERD_SOCKET=self.socket, RANK=str(rank), WORLD_SIZE=str(world))
@@ -272,6 +288,115 @@ def torch_vs_daemon():
     emit("torch_vs_daemon", median(ours, "images_per_s") / median(theirs[best], "images_per_s"), "ratio", workers=best)
 
 
+# ---- two training programs side by side -----------------------------------------------------------------------------
+
+class Trainer:
+    """A rank of tests/bench/compare_torch.py; `None` for its first line where torch is not installed."""
+
+    def __init__(self, kind, mode, it, rank, world):
+        env = dict(it.environment(rank, world), PYTHONPATH=os.path.join(ROOT, "client", "python"), OMP_NUM_THREADS="1",
+                   DATALOADERD_LIBRARY=os.path.join(BUILD, "libdlclient.so.0"), MASTER_ADDR="compare",
+                   MASTER_PORT=str(os.getpid()), PYTHONDONTWRITEBYTECODE="1")
+        self.process = subprocess.Popen([PYTHON, os.path.join(HERE, "compare_torch.py"), kind, photos(), mode], env=env,
+                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+    def line(self):
+        text = self.process.stdout.readline()
+        if not text and self.process.wait(20) != 77:
+            raise RuntimeError("a trainer failed")
+        return json.loads(text) if text else None
+
+    def go(self):
+        """It has imported everything and makes its loader now."""
+        self.process.stdin.write("\n")
+        self.process.stdin.flush()
+
+    def processes(self):
+        """It and the workers that it forked."""
+        with open(f"/proc/{self.process.pid}/task/{self.process.pid}/children", encoding="ascii") as children:
+            return [self.process.pid] + [int(pid) for pid in children.read().split()]
+
+    def end(self):
+        """Its last line, if it says one at its end."""
+        self.process.stdin.close()
+        rest = self.process.stdout.read()
+        try:
+            self.process.wait(20)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+        return json.loads(rest) if rest else None
+
+
+def compare_trainers(kind, it):
+    """Two ranks; the later one's first batch and the memory of all. None without torch."""
+    trainers = []
+    try:
+        for rank in range(2):
+            trainers.append(Trainer(kind, "hold", it, rank, 2))
+        if None in [trainer.line() for trainer in trainers]:
+            return None
+        imported = sum(pss(trainer.process.pid) for trainer in trainers)
+        for trainer in trainers:
+            trainer.go()
+        rows = [trainer.line() for trainer in trainers]
+        pids = [pid for trainer in trainers for pid in trainer.processes()]
+        if kind == "dlclient":
+            pids.append(it.process.pid)
+        total = sum(map(pss, pids))
+        return {"first_ms": max(row["first_ms"] for row in rows), "pss": total, "over": total - imported,
+                "processes": len(pids), "versions": rows[0]["versions"]}
+    finally:
+        for trainer in trainers:
+            trainer.end()
+
+
+def restart_stall(it, number):
+    """A trainer's longest stop around a restart, the daemon's own start, and what lies behind that; seconds."""
+    trainer = Trainer("dlclient", "loop", it, 0, 1)
+    try:
+        trainer.line()
+        trainer.go()
+        trainer.line()
+        time.sleep(1)
+        it.process.send_signal(number)
+        it.process.wait()
+        gone = time.monotonic()
+        it.start()
+        ready = it.wait_ready()
+        time.sleep(2)
+    finally:
+        last = trainer.end()
+    times = last["times"]
+    stop, begin = max((later - sooner, sooner) for sooner, later in zip(times, times[1:]) if later > gone)
+    return {"stall": stop, "start": ready - gone, "behind": max(0.0, begin + stop - ready)}
+
+
+def compare():
+    rows = {"torch": [], "dlclient": []}
+    stalls = {signal.SIGTERM: [], signal.SIGKILL: []}
+    with daemon(2) as it:
+        for _ in range(3):
+            for kind, runs in rows.items():
+                run = compare_trainers(kind, it)
+                if run is None:
+                    print("compare skipped: torch and torchvision are not installed", flush=True)
+                    return
+                runs.append(run)
+        for _ in range(3):
+            for number, runs in stalls.items():
+                runs.append(restart_stall(it, number))
+    for kind, runs in rows.items():
+        emit(f"compare_first_batch_{kind}", median(runs, "first_ms"), "ms", versions=runs[0]["versions"])
+    for kind, runs in rows.items():
+        emit(f"compare_memory_{kind}", median(runs, "pss") / 2**20, "MiB", processes=runs[0]["processes"])
+        emit(f"compare_memory_over_{kind}", median(runs, "over") / 2**20, "MiB")
+    for name, number in (("term", signal.SIGTERM), ("kill", signal.SIGKILL)):
+        emit(f"compare_restart_{name}_stall", median(stalls[number], "stall"), "s", start_s=median(stalls[number], "start"))
+        emit(f"compare_restart_{name}_behind_start", median(stalls[number], "behind"), "s",
+             worst=max(row["behind"] for row in stalls[number]))
+
+
 MEASUREMENTS = [
     (("decode_limit", "daemon", "daemon_vs_limit"), daemon_vs_limit),
     (("first_batch",), first_batch),
@@ -281,6 +406,7 @@ MEASUREMENTS = [
     (("pss_per_rank", "ring_per_rank", "pss_one_rank"), pss_per_rank),
     (("resume_tdperm_1e8", "resume_torch_1e8", "resume_seek_first_batch"), resume),
     (("torch_vs_daemon", "torch"), torch_vs_daemon),
+    (("compare",), compare),
 ]
 
 
