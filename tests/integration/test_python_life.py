@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Lives of the Python client's objects: arrays outlive everything they came from, nothing that ends early or oddly leaks a
 slot or a rank, and signals, threads, forks, restarts and the interpreter's end find a loader that keeps its word."""
-# run: limit=300
+# run: alone limit=300
 import os
 import signal
 import sys
