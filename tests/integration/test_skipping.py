@@ -12,7 +12,7 @@ N = 60
 BAD = (0, 7, 8, 9, 31, 59)
 PIPELINES = {"center_crop(8)": "dense", "decode": "of one size that the pictures decide", "raw": "ragged"}
 # (world, batch, workers)
-SHAPES = [(1, 4, 1), (1, 60, 4), (2, 5, 2), (3, 4, 3), (3, 7, 1)]
+SHAPES = [(1, 1, 2), (1, 4, 1), (1, 60, 4), (2, 5, 2), (3, 4, 3), (3, 1, 1)]
 
 
 def spoil(folder, numbers):
@@ -121,6 +121,37 @@ def _(box):
     within(5, lambda: daemon.objects("jobs")[0]["n_errors"] >= 1, "they meet some")
     for client in clients:
         client.close()
+
+
+@case("dlctl read passes over batches of which nothing is left, and its text form says how many samples a batch lacks")
+def _(box):
+    folder = box.folder_of_files("d", 12)
+    spoil(folder, (2, 4, 5, 6, 7))
+    daemon = box.daemon({"d": folder})
+    lines = daemon.read("d", on_error="skip", batch=4, shuffle=False, epochs=2)
+    left = [(0, 0), (0, 1), (0, 3), (2, 8), (2, 9), (2, 10), (2, 11)]
+    equal([(line["step"], line["index"]) for line in lines], 2 * left, "step, index")
+    text = daemon.dlctl("read", "d", "--on-error", "skip", "--batch", 4, "--no-shuffle").stdout.splitlines()
+    equal(len(text), 8, "lines of the text form")
+    equal(text[3], "epoch 0 step 0 without 1 damaged sample", "the fourth one")
+
+
+@case("dlctl read --max-errors: so many are passed over, one more ends it with exit 1, the number and the name")
+def _(box):
+    folder = box.folder_of_files("d", 40)
+    names = spoil(folder, (3, 20, 30))
+    daemon = box.daemon({"d": folder})
+    for policy in ("skip", "substitute"):
+        for enough in (3, 0.075, 0):
+            lines = daemon.read("d", on_error=policy, max_errors=enough, batch=8, epochs=3)
+            equal(len(lines), 3 * (37 if policy == "skip" else 40), f"samples with {enough}")
+        reader = daemon.reader("d", on_error=policy, max_errors=2, batch=1, shuffle=False, slots=2)
+        status, lines = reader.finish()
+        equal((status, len(lines) < 40), (1, True), "ends early")
+        contains(reader.errors(), "3 damaged samples, max_errors allows 2", names[2], "dlctl errors d lists them")
+    for wrong in ("-1", "1.5", "nan", "inf"):
+        daemon.refused("d", "max_errors", on_error="skip", max_errors=wrong)
+    daemon.refused("d", "max_errors", max_errors=5)
 
 
 main()
