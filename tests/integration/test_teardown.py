@@ -150,6 +150,21 @@ def _(box):
     other.close()
 
 
+@case("a run that resumes elsewhere waits for ranks of its old self that are being torn down")
+def _(box):
+    daemon = box.daemon({"d": box.folder_of_files("d", 50)})
+    trainer, _ = start_trainer(box, daemon, world=3)
+    terms = {"job": "run", "world": 3, "rank": 1, "first_position": 10}
+    code, text, retry = attach_once(daemon, **terms)
+    equal((code, retry), (EINVAL, False), text)
+    contains(text, "position", "same state")
+    dying = Dying(trainer)
+    code, text, retry = attach_once(daemon, **terms)
+    equal((code, retry), (EAGAIN, True), text)
+    dying.finish()
+    within(2, lambda: attach_once(daemon, **terms) is None, "it gets in")
+
+
 @case("a run that is killed and started again at once gets in by itself, ranks in any order")
 def _(box):
     daemon = box.daemon({"d": box.folder_of_files("d", 60)})
