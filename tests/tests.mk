@@ -121,9 +121,9 @@ clean: ## remove build/
 CFLAGS_coverage := -O0 -g --coverage
 
 build-release:
-	+@$(MAKE) --no-print-directory VARIANT=release all unit tools build/release/demo/rank
+	+@$(MAKE) --no-print-directory VARIANT=release all unit tools build/release/demo/rank build/release/bench/kill_rank
 build-asan:
-	+@$(MAKE) --no-print-directory VARIANT=asan all unit build/asan/demo/rank
+	+@$(MAKE) --no-print-directory VARIANT=asan all unit build/asan/demo/rank build/asan/bench/kill_rank
 build-tsan:
 	+@$(MAKE) --no-print-directory VARIANT=tsan all unit build/tsan/demo/rank
 build-fallback:

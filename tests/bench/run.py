@@ -23,6 +23,8 @@ their speed drifts. Times here are reported, never asserted.
     resume_torch_1e8       the same for torch's order; _vs_shuffle: over the time of torch's whole shuffle, in turns
     resume_seek_first_batch  ms from a seek to the middle of another epoch to its first batch, the ring full before
     torch_vs_daemon        images/s of the daemon over torch DataLoader + torchvision on Pillow at its best worker count
+    kills                  kill -9 of a daemon and its trainers at random moments (KILLS=10000; only if asked for by name: it
+                           takes six minutes): kills_lost_or_twice, kills_wrong samples, of kills_samples
     compare_*              two training programs of two ranks in turns, torch's DataLoader with two workers a rank and dlclient:
                            first_batch of ranks that start; memory: PSS of trainers and workers, or trainers and daemon;
                            memory_over: of that, what was not there when the trainers had imported their modules;
@@ -397,6 +399,33 @@ def compare():
              worst=max(row["behind"] for row in stalls[number]))
 
 
+def kills():
+    """Two trainers in C, then one of them in Python."""
+    sys.path.insert(0, os.path.join(ROOT, "tests", "support"))
+    from harness import Box
+    from kills import Campaign, c_rank, python_rank
+    total = int(os.environ.get("KILLS", "10000"))
+    sums = {"samples": 0, "out_of_order": 0, "wrong": 0, "daemon": 0, "trainer": 0}
+    for commands, share, mean_seconds in (([c_rank(), c_rank()], 0.95, 0.03), ([python_rank(), c_rank()], 0.05, 0.25)):
+        seed = time.time_ns()
+        box = Box()
+        try:
+            campaign = Campaign(box, commands, mean_seconds=mean_seconds)
+            campaign.run(round(total * share), seed)
+            counts, sentences = campaign.faults()
+        finally:
+            box.close()
+        for sentence in sentences:
+            print(f"# {sentence} (moments from seed {seed})", flush=True)
+        for name, value in {**counts, **campaign.kills}.items():
+            if name in sums:
+                sums[name] += value
+    emit("kills", sums["daemon"] + sums["trainer"], "kills", daemon=sums["daemon"], trainer=sums["trainer"])
+    emit("kills_samples", sums["samples"], "samples")
+    emit("kills_lost_or_twice", sums["out_of_order"], "samples")
+    emit("kills_wrong", sums["wrong"], "samples")
+
+
 MEASUREMENTS = [
     (("decode_limit", "daemon", "daemon_vs_limit"), daemon_vs_limit),
     (("first_batch",), first_batch),
@@ -407,13 +436,15 @@ MEASUREMENTS = [
     (("resume_tdperm_1e8", "resume_torch_1e8", "resume_seek_first_batch"), resume),
     (("torch_vs_daemon", "torch"), torch_vs_daemon),
     (("compare",), compare),
+    (("kills",), kills),
 ]
+NAMED_ONLY = (kills,)
 
 
 def main():
     wanted = sys.argv[1] if len(sys.argv) > 1 else ""
     chosen = [run for names, run in MEASUREMENTS if any(name.startswith(wanted) or (wanted and wanted.startswith(name))
-                                                        for name in names)]
+                                                        for name in names) and (wanted or run not in NAMED_ONLY)]
     if not chosen:
         sys.exit(f"bench: nothing begins with {wanted!r}; there are: {', '.join(names[0] for names, _ in MEASUREMENTS)}")
     try:

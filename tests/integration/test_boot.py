@@ -95,6 +95,9 @@ class Machine:
     def inside(self, *command, check=True):
         return run("nsenter", "-a", "-t", self.init, *command, check=check)
 
+    def start_inside(self, *command):
+        return self.box.start(["nsenter", "-a", "-t", self.init, *command], stdout=subprocess.PIPE, text=True)
+
     def systemctl(self, *arguments, check=True):
         return self.inside("systemctl", *arguments, check=check)
 
@@ -169,6 +172,18 @@ def _(box):
 
     made.systemctl("reload", "dataloaderd")
     check_sequence(read(made), N)
+
+    # A live upgrade: for a trainer it is a pause. None lost, none twice.
+    reader = made.start_inside("dlctl", "--format", "json", "read", "d", "--epochs", "60", "--batch", "4", "--delay-ms",
+                               "5", "--on-restart", "wait")
+    for _ in range(3):
+        time.sleep(0.4)
+        pid = made.show("MainPID")
+        made.systemctl("restart", "dataloaderd.service")
+        equal(made.show("MainPID") != pid, True, "it is another process")
+    output, _ = reader.communicate(timeout=60)
+    check_sequence([json.loads(line) for line in output.splitlines()], N, batch=4, epochs=60)
+    equal(reader.returncode, 0, "exit status of the reader")
 
     pid = made.show("MainPID")
     made.systemctl("kill", "-s", "KILL", "dataloaderd.service")

@@ -88,6 +88,7 @@ class Campaign:
     """A daemon with `world` trainers over a folder of `n` small files."""
 
     def __init__(self, box, commands, n=397, batch=5, seed=0, pause_us=500, mean_seconds=0.03):
+        """`mean_seconds` lie between two kills on average."""
         self.n, self.batch, self.seed, self.world = n, batch, seed, len(commands)
         self.pause_us, self.mean_seconds = pause_us, mean_seconds
         self.dataset = "d"
