@@ -175,7 +175,7 @@ static int take(struct dlc_loader *loader, const struct dlc_batch **ret_batch) {
                 return damaged(loader, "the description");
 
         dlp_ring_take(ring->page, ring->sequence);
-        lease->sequence = ring->sequence++;
+        atomic_store_explicit(&lease->sequence, ring->sequence++, memory_order_relaxed);
         lease->turn = loader->turn;
         loader->step++;
         loader->counts.n_batches++;

@@ -29,7 +29,8 @@ int dlc_release(struct dlc_loader *loader, const struct dlc_batch *batch) {
         if (!atomic_exchange_explicit(&lease->held, 0, memory_order_acq_rel))
                 return dli_report(&reason,
                                   dli_reason_set(&reason, -EINVAL, "dlc_release: this batch was released before"));
-        dli_ring_give_back(ring, lease->sequence, lease->batch.idx_slot);
+        dli_ring_give_back(ring, atomic_load_explicit(&lease->sequence, memory_order_relaxed),
+                           (uint32_t)(lease - ring->leases));
         dli_ring_leave(ring); /* last: until here the memory is there */
         return 0;
 }

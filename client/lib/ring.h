@@ -25,10 +25,10 @@ void dli_unmap(struct dli_mapping *mapping);
 /* The place of one batch. The public struct comes first: a pointer to it is a pointer to its lease. */
 struct dli_lease {
         struct dlc_batch batch;
-        uint64_t sequence;     /* in its ring */
-        uint64_t position;     /* global, at which it begins */
-        uint64_t turn;         /* of the loader, when it was handed out */
-        _Atomic uint32_t held; /* 1: the caller has it. Taken by exchange, so that it is released once only */
+        _Atomic uint64_t sequence; /* in its ring; relaxed: who releases reads it until he gives the slot back */
+        uint64_t position;         /* global, at which it begins */
+        uint64_t turn;             /* of the loader, when it was handed out */
+        _Atomic uint32_t held;     /* 1: the caller has it. Taken by exchange, so that it is released once only */
         struct dlc_tensor tensors[DLP_TENSORS_MAX];
 };
 

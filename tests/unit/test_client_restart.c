@@ -383,16 +383,18 @@ START_TEST(a_daemon_that_dies_while_it_is_asked_is_asked_again) {
         struct stand_in *stand_in = stand_in_start(&manners);
         struct dlc_options options = waiting_options(stand_in, 3);
         struct dlc_loader *loader = open_loader(&options);
-        struct later later = { .stand_in = stand_in, .kill_us = 50000, .revive_us = 50000 };
+        const struct dlc_batch *batch;
 
+        usleep(30000);
+        stand_in_kill(stand_in);
         manners.silent = true;
-        restart(stand_in);
-        later_begin(&later);
+        stand_in_revive(stand_in);
         check_steps(loader, 0, 0, 2);
-        usleep(70000);
+        ck_assert_int_eq(dlc_next(loader, 100, &batch), -ETIMEDOUT);
+        stand_in_kill(stand_in);
         manners.silent = false;
+        stand_in_revive(stand_in);
         check_steps(loader, 0, 2, 20);
-        pthread_join(later.thread, NULL);
         dlc_close(loader);
         stand_in_stop(stand_in);
 }
