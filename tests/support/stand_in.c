@@ -152,11 +152,17 @@ static bool is_skipped(const struct session *session, uint32_t n) {
         return each && index_of(session, n) % each == 0;
 }
 
-static void wake(struct session *session) {
+/* As it was asked for: one that blocks sleeps on the futex, one that polls on the socket. */
+static void wake(struct session *session, enum dlp_wake how) {
         const uint8_t byte = DLP_WAKE_BYTE;
 
+        if (how == DLP_WAKE_NOBODY)
+                return;
         atomic_fetch_add(&session->stand_in->manners->n_wakes, 1);
-        dlp_frame_send(session->socket, &byte, 1, NULL, 0, MSG_DONTWAIT);
+        if (how == DLP_WAKE_FUTEX)
+                dlp_ring_wake(session->control);
+        else
+                dlp_frame_send(session->socket, &byte, 1, NULL, 0, MSG_DONTWAIT);
 }
 
 /* The current epoch's batches, which begins at `base`. */
@@ -203,9 +209,8 @@ static void publish(struct session *session, uint32_t idx_slot) {
 
         session->word_before[idx_slot] = session->slot_sequence[idx_slot];
         session->slot_sequence[idx_slot] = session->sequence + 1;
-        if (dlp_ring_publish(session->control, session->page, session->sequence,
-                             manners->false_slot ? manners->false_slot : idx_slot))
-                wake(session);
+        wake(session, dlp_ring_publish(session->control, session->page, session->sequence,
+                                       manners->false_slot ? manners->false_slot : idx_slot));
         session->sequence++;
         session->step++;
         pass_end(session);
