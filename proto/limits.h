@@ -3,7 +3,7 @@
  * A limit that a user can meet is refused with its number in the message, so the numbers live here and nowhere else. */
 #pragma once
 
-#define DLP_PROTOCOL_VERSION 1u /* raised when an old peer would misread a message */
+#define DLP_PROTOCOL_VERSION 2u /* raised when an old peer would misread a message */
 #define DLP_LAYOUT_VERSION   2u /* raised when an old peer would misread the shared memory */
 
 /* Bytes, one control message: below the default socket buffer (212,992); protobuf-c amplifies packed integers

@@ -135,6 +135,7 @@ def _(box):
     folder = box.folder_of_files("d", N)
     spoil(folder, BAD)
     daemon = box.daemon({"d": folder})
+    within(5, lambda: daemon.objects("datasets")[0]["state"] == "ready", "the ledger was looked for")
     os.symlink("/dev/full", ledger_path(daemon, "d"))
     for number in range(3):
         equal(len(read_all(daemon, job=str(number))), N - len(BAD), "samples")

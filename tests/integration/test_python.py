@@ -387,6 +387,28 @@ OPTIONS = [
 ]
 
 
+@case("tqdm knows how long a loop is, also one that a state continues")
+def _(box):
+    need("tqdm")
+    lines = trainer(box, box.daemon({"d": box.folder_of_files("d", 41)}), """
+        import io, tqdm
+        loader = dlclient.Loader("d", batch_size=4)
+        def count(loop):
+            bar = tqdm.tqdm(loop, file=io.StringIO())
+            return [sum(1 for _ in bar), bar.n, bar.total]
+        out(count(loader))
+        out(count(dlclient.Loader("d", batch_size=4, epochs=2)))
+        out(count(dlclient.Loader("d", batch_size=4, steps_per_epoch=5)))
+        for batch in loader:
+            if batch.step == 2:
+                state = loader.state_dict()
+                break
+        bar = tqdm.tqdm(dlclient.Loader("d", batch_size=4, state=state), initial=3, file=io.StringIO())
+        out([sum(1 for _ in bar), bar.n, bar.total])
+    """)
+    equal(lines, [[11, 11, 11], [22, 22, 22], [5, 5, 5], [8, 11, 11]], "batches, those shown, and those announced")
+
+
 @case("every option that is wrong is refused with its name and what is allowed, and nothing stays behind")
 def _(box):
     daemon = box.daemon({"f": box.folder_of_files("f", 12)})
