@@ -205,6 +205,8 @@ static int take_over(struct dlc_loader *loader, const Dlp__Attached *attached, s
         /* A seek that was broken off would leave us without the new stream's number. */
         loader->connection.interruptible = false;
         loader->state = DLI_ATTACHED;
+        loader->n_samples = info->dataset_samples;
+        loader->step_samples = (uint64_t)info->batch_size * info->world_size;
         info->epoch_samples = dlp_order_rank_samples(info->dataset_samples, info->world_size, info->rank,
                                                      loader->partition);
         info->epoch_batches = dlp_order_rank_batches(info->epoch_samples, info->batch_size, options->drop_last);

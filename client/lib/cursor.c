@@ -29,12 +29,11 @@ void dli_cursor_set(struct dlc_loader *loader, uint64_t epoch, uint64_t position
 /* Behind the last step of all ranks nothing is left, whatever drop_last or the partition left out. A rank that has one
  * batch less than another is not there yet: its position is the others'. Sums stay below 2^63 (proto/limits.h). */
 uint64_t dli_cursor_position(const struct dlc_loader *loader, uint64_t step) {
-        const struct dlc_info *info = &loader->info;
-        uint64_t position = loader->base + step * info->batch_size * info->world_size;
+        uint64_t position = loader->base + step * loader->step_samples;
 
         if (step > 0 && step >= loader->most_steps)
-                return info->dataset_samples;
-        return position < info->dataset_samples ? position : info->dataset_samples;
+                return loader->n_samples;
+        return position < loader->n_samples ? position : loader->n_samples;
 }
 
 /* ---- asking -------------------------------------------------------------------------------------------------- */

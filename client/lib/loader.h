@@ -51,13 +51,16 @@ struct dlc_loader {
                 *_Atomic ring;               /* changed by a restart; read by any thread: dlc_release() */
         const _Atomic uint32_t *opened_here; /* in a page of its own that a fork() clears; NULL: see pid */
         uint64_t epoch;
-        uint64_t step;        /* batch of this epoch that is taken next */
-        uint64_t n_batches;   /* of this rank, in this epoch from `base` on */
-        uint64_t most_steps;  /* of any rank, likewise */
-        uint64_t base;        /* global position at which this epoch begins for us; 0 but for a seek */
-        enum dli_state state; /* of the connection */
-        bool ended;           /* the end of `epoch` has been told */
-        int failed;           /* negative errno once nothing can follow; its text is `failure` */
+        uint64_t step;         /* batch of this epoch that is taken next */
+        uint64_t n_batches;    /* of this rank, in this epoch from `base` on */
+        uint64_t base;         /* global position at which this epoch begins for us; 0 but for a seek */
+        enum dli_state state;  /* of the connection */
+        bool ended;            /* the end of `epoch` has been told */
+        int failed;            /* negative errno once nothing can follow; its text is `failure` */
+        uint64_t most_steps;   /* of any rank, as n_batches */
+        uint64_t n_samples;    /* info's dataset_samples, and */
+        uint64_t step_samples; /* its batch_size * world_size: here, so that a batch touches no more lines than it needs
+                                */
 
         struct dli_counts counts;
         uint64_t turn;           /* seeks so far: batches of an earlier turn are not before the cursor */
