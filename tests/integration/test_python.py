@@ -564,7 +564,7 @@ def _(box):
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=30)
     done = run()
     equal(done.returncode, 0, done.stdout)
-    contains(done.stdout, LIBRARY, daemon.socket, "answers")
+    contains(done.stdout, LIBRARY, daemon.socket, "answers; the configuration has: f")
     done = run(DATALOADERD_SOCKET="/nobody/is/here")
     equal(done.returncode, 3, done.stdout)
     contains(done.stdout, "/nobody/is/here")

@@ -32,7 +32,7 @@ def ask(library: _library.Library) -> int:
     try:
         _opening.open_rank(library, wish, 0, wish.job, 0, 0, None)
     except DatasetNotFound as error:
-        print(f"daemon:  answers ({error})")
+        print(f"daemon:  answers; {str(error).rpartition('; ')[2]}")  # the end says which datasets there are
         return 0
     except Error as error:
         print(f"daemon:  {error}")
