@@ -8,7 +8,7 @@ import sys
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-from harness import case, contains, equal, expected_order, identity_bytes, main, within
+from harness import case, contains, equal, expected_order, identity_bytes, main, within, write
 from pyclient import Trainer, need, trainer
 
 
@@ -431,6 +431,31 @@ def _(box):
     for run, (least, most) in zip(runs, ((0, 1.5), (0.5, 4), (0.3, 2))):
         run.finish()
         equal(least <= run.lines[1] < most, True, f"{run.lines[1]} s lie between {least} and {most}")
+
+
+@case("a daemon that comes back with other files is DatasetChanged, with both digests")
+def _(box):
+    folder = box.folder_of_files("f", 60)
+    daemon = box.daemon({"f": folder})
+    need("numpy")
+    run = Trainer(box, daemon, """
+        loader = dlclient.Loader("f", batch_size=2)
+        iterator = iter(loader)
+        next(iterator)
+        out("now")
+        sys.stdin.readline()
+        digest = loader.dataset.digest
+        time.sleep(0.5)
+        def rest():
+            for batch in iterator: pass
+        refused(dlclient.DatasetChanged, rest, digest)
+        out(loader.state_dict()["digest"] == digest)        # of the files that it was trained on
+    """)
+    run.wait_lines(1)
+    daemon.kill()
+    write(os.path.join(folder, "class000", "another.jpg"), b"another")
+    daemon.start()
+    equal(run.finish()[1], True, "the state is that of the old files")
 
 
 main()

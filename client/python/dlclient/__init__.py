@@ -11,16 +11,16 @@
 The daemon reads, decodes and augments; nothing is started in this process and nothing is copied."""
 from ._batch import Batch, Ragged
 from ._dataset import Dataset, Sampler
-from ._errors import (BatchReleased, DaemonGone, DaemonNotRunning, DaemonTimeout, DatasetNotFound, Error, ForkedLoader,
-                      FrameworkMissing, JobMismatch, LibraryNotFound, LoaderClosed, OptionError, PermissionDenied,
-                      RankTaken, RingFull, SampleDamaged, StateError, StillInUse, VersionMismatch)
+from ._errors import (BatchReleased, DaemonGone, DaemonNotRunning, DaemonTimeout, DatasetChanged, DatasetNotFound,
+                      Error, ForkedLoader, FrameworkMissing, JobMismatch, LibraryNotFound, LoaderClosed, OptionError,
+                      PermissionDenied, RankTaken, RingFull, SampleDamaged, StateError, StillInUse, VersionMismatch)
 from ._loader import Loader
 from ._stats import Stats
 from ._version import __version__
 
 __all__ = [
-    "Batch", "BatchReleased", "DaemonGone", "DaemonNotRunning", "DaemonTimeout", "Dataset", "DatasetNotFound",
-    "Error", "ForkedLoader", "FrameworkMissing", "JobMismatch", "LibraryNotFound", "Loader", "LoaderClosed",
-    "OptionError", "PermissionDenied", "Ragged", "RankTaken", "RingFull", "SampleDamaged", "Sampler", "StateError",
-    "Stats", "StillInUse", "VersionMismatch", "__version__",
+    "Batch", "BatchReleased", "DaemonGone", "DaemonNotRunning", "DaemonTimeout", "Dataset", "DatasetChanged",
+    "DatasetNotFound", "Error", "ForkedLoader", "FrameworkMissing", "JobMismatch", "LibraryNotFound", "Loader",
+    "LoaderClosed", "OptionError", "PermissionDenied", "Ragged", "RankTaken", "RingFull", "SampleDamaged", "Sampler",
+    "StateError", "Stats", "StillInUse", "VersionMismatch", "__version__",
 ]

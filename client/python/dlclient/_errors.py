@@ -47,6 +47,10 @@ class DatasetNotFound(Error, LookupError):
     """The daemon's configuration has no dataset of this name; the text says which it has."""
 
 
+class DatasetChanged(Error):
+    """The daemon came back with other files under the dataset's name, so the order is another; the text names both."""
+
+
 class RankTaken(Error):
     """Another process is this rank of this job."""
 
@@ -101,6 +105,7 @@ _CLASSES: Dict[int, Type[Error]] = {
     codes.ETIMEDOUT: DaemonTimeout,
     codes.EPROTONOSUPPORT: VersionMismatch,
     codes.ENOENT: DatasetNotFound,
+    codes.ESTALE: DatasetChanged,
     codes.EADDRINUSE: RankTaken,
     codes.EBUSY: RankTaken,
     codes.EUSERS: RankTaken,
