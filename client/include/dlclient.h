@@ -95,7 +95,8 @@ struct dlc_options {
         const char *order;     /* "torch" (default): the order of torch's samplers. "tdperm": an order of our own that
                                 * takes no memory and resumes at once, for datasets of 10^8 samples and more */
         const char *on_error;  /* a damaged sample: "fail" (default) ends the job; "substitute" serves the next one of
-                                * the order in its place; "skip" leaves it out, so that batches may be smaller */
+                                * the order in its place; "skip" leaves it out, so that batches may be smaller
+                                * and a rank may get one fewer: not for ranks that must step together */
 
         uint64_t first_epoch; /* the daemon begins to prepare this one at once. Default 0 */
         uint64_t n_epochs;    /* and none past so many. Default 0: no end. A seek elsewhere is always possible */

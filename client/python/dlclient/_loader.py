@@ -66,7 +66,8 @@ class Loader:
         persistent      False: the rank and its memory are given back between loops
 
     Trouble
-        on_error        a damaged sample: "fail", "substitute" (the next of the order) or "skip"
+        on_error        a damaged sample: "fail", "substitute" (the next of the order) or "skip" (batches get
+                        smaller, and a rank may get one fewer: not for ranks that must step together)
         max_errors      how many are borne: a number, or a share of the dataset below 1; None: any number
         on_restart      the daemon goes away: "wait" up to restart_timeout seconds and go on, or "raise" DaemonGone
         open_timeout    seconds that an index being built is waited for; None: as long as it takes
