@@ -59,6 +59,16 @@ void resizer_freep(struct resizer **resizer);
 int resizer_run(struct resizer *resizer, const struct view *source, const struct resize_job *job, uint8_t *out,
                 size_t stride, struct why *why);
 
+/* The same, fed row by row. Begins a source of source_width x source_height pixels, of which nothing is there yet;
+ * forgets one that was not fed to its end. -ENOMEM; else 0. */
+int resizer_begin(struct resizer *resizer, uint32_t source_width, uint32_t source_height, const struct resize_job *job,
+                  uint8_t *out, size_t stride, struct why *why);
+
+/* The next rows of the source, in any portions; they need to live only as long as the call. Output rows are written as
+ * soon as what they need has come: with the source's last row the window is complete. More rows than the source has
+ * are a bug (asserted). */
+void resizer_feed(struct resizer *resizer, const struct view *rows);
+
 /* What it holds at present, for accounting. */
 size_t resizer_bytes(const struct resizer *resizer);
 

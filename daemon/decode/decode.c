@@ -20,6 +20,8 @@ static const struct format *const FORMATS[] = { &format_jpeg, &format_png, &form
 
 struct decoder {
         struct decode_limits limits;
+        enum decode_jpeg jpeg;
+        enum decoded_by decoded_by;
         void *states[N_FORMATS]; /* NULL until the first picture of the format */
         size_t idx_format;       /* of the open picture */
         bool is_open;            /* between a successful open and its read */
@@ -151,12 +153,14 @@ int scratch_reserve(struct scratch *scratch, uint64_t n_bytes, const struct deco
 
 /* ---- the decoder --------------------------------------------------------------------------------------------- */
 
-int decoder_new(const struct decode_limits *limits, struct decoder **ret_decoder, struct why *why) {
+int decoder_new(const struct decode_limits *limits, enum decode_jpeg jpeg, struct decoder **ret_decoder,
+                struct why *why) {
         struct decoder *decoder = calloc(1, sizeof(*decoder));
 
         if (!decoder)
                 return why_set(why, -ENOMEM, "no memory for a decoder");
         decoder->limits = *limits;
+        decoder->jpeg = jpeg;
         *ret_decoder = decoder;
         return 0;
 }
@@ -222,6 +226,7 @@ int decoder_read_into(struct decoder *decoder, uint8_t *out, size_t stride, stru
         assert(stride >= (size_t)decoder->info.width * PIXEL_BYTES);
 
         decoder->is_open = false;
+        decoder->decoded_by = FORMATS[i] == &format_jpeg ? DECODED_BY_LIBJPEG : DECODED_BY_OTHERS;
         return FORMATS[i]->read(decoder->states[i], out, stride, &decoder->work, why);
 }
 
@@ -248,6 +253,22 @@ int decoder_read(struct decoder *decoder, const struct box *box, struct view *re
                 .height = box->height,
         };
         return 0;
+}
+
+int decoder_read_rows(struct decoder *decoder, const struct box *box, const struct row_sink *sink, struct why *why) {
+        struct view view;
+        int r = decoder_read(decoder, box, &view, why);
+
+        if (r < 0)
+                return r;
+        r = sink->begin(sink->userdata, why);
+        if (r < 0)
+                return r;
+        return sink->take(sink->userdata, &view, why);
+}
+
+enum decoded_by decoder_decoded_by(const struct decoder *decoder) {
+        return decoder->decoded_by;
 }
 
 size_t decoder_scratch_bytes(const struct decoder *decoder) {

@@ -19,6 +19,7 @@
 #pragma once
 
 #include "daemon/base/box.h"
+#include "daemon/base/rows.h"
 #include "daemon/base/why.h"
 
 #include <stddef.h>
@@ -34,6 +35,20 @@ struct decode_limits {
 #define DECODE_LIMITS_DEFAULT                                                                                          \
         ((struct decode_limits){ .max_pixels = 256ull << 20, .max_scans = 500, .max_scratch_bytes = 1ull << 30 })
 
+/* Who decodes JPEG. Both give the same bits. */
+enum decode_jpeg {
+        DECODE_JPEG_AUTO,    /* our own decoder what it handles, libjpeg-turbo the rest */
+        DECODE_JPEG_LIBJPEG, /* libjpeg-turbo everything */
+};
+
+/* Who decoded the last picture. */
+enum decoded_by {
+        DECODED_BY_BASELINE, /* decode/jpeg/baseline.h */
+        DECODED_BY_LIBJPEG,
+        DECODED_BY_OTHERS, /* PNG, WebP */
+        N_DECODED_BY,
+};
+
 /* What the header says. */
 struct image_info {
         uint32_t width, height; /* pixels, at least 1 */
@@ -42,7 +57,8 @@ struct image_info {
 
 struct decoder;
 
-int decoder_new(const struct decode_limits *limits, struct decoder **ret_decoder, struct why *why);
+int decoder_new(const struct decode_limits *limits, enum decode_jpeg jpeg, struct decoder **ret_decoder,
+                struct why *why);
 
 /* Takes NULL. Views are gone afterwards. */
 void decoder_free(struct decoder *decoder);
@@ -58,6 +74,11 @@ int decoder_open(struct decoder *decoder, const uint8_t *bytes, size_t n_bytes, 
  * decoder_open(). Once a picture: after an error or a success the picture has to be opened again. */
 int decoder_read(struct decoder *decoder, const struct box *box, struct view *ret_view, struct why *why);
 
+/* Decodes the pixels of `box` (as above) and hands them over in bands of whole rows, from the top down, while they are
+ * still in the cache (base/rows.h). Nothing of the size of the box is kept if the format can do without. Also returns
+ * what the sink returned. Once a picture, as above. */
+int decoder_read_rows(struct decoder *decoder, const struct box *box, const struct row_sink *sink, struct why *why);
+
 /* Decodes the whole picture straight to `out`: info.height rows of info.width pixels, `stride` bytes apart. Nothing
  * else is touched; after an error the rows hold rubbish. Once a picture, as above. */
 int decoder_read_into(struct decoder *decoder, uint8_t *out, size_t stride, struct why *why);
@@ -67,6 +88,9 @@ int decoder_read_into(struct decoder *decoder, uint8_t *out, size_t stride, stru
 void decoder_close(struct decoder *decoder);
 
 #define DECODE_SCRATCH_KEEP (64u << 20) /* bytes */
+
+/* Of the last successful read. */
+enum decoded_by decoder_decoded_by(const struct decoder *decoder);
 
 /* What the decoder holds at present, for accounting. The libraries' own few hundred KiB are not in it. */
 size_t decoder_scratch_bytes(const struct decoder *decoder);

@@ -193,7 +193,7 @@ int worker_start(struct worker *worker, const struct worker_options *options, ui
         if (r < 0)
                 return r;
         worker->charged_bytes = worker->kept_bytes = options->scratch_bytes;
-        r = decoder_new(&options->limits, &worker->decoder, why);
+        r = decoder_new(&options->limits, DECODE_JPEG_AUTO, &worker->decoder, why);
         if (r == 0)
                 r = workspace_new(RESIZE_CODE_BEST, &worker->workspace, why);
         if (r == 0) {

@@ -61,7 +61,7 @@ static void *loop(void *userdata) {
         struct why why;
         uint32_t i;
 
-        if (!buffer || !out || decoder_new(&DECODE_LIMITS_DEFAULT, &decoder, &why) < 0 ||
+        if (!buffer || !out || decoder_new(&DECODE_LIMITS_DEFAULT, DECODE_JPEG_AUTO, &decoder, &why) < 0 ||
             workspace_new(RESIZE_CODE_BEST, &workspace, &why) < 0)
                 exit(1);
         while ((i = atomic_fetch_add(&next_image, 1)) < n_images) {

@@ -103,7 +103,7 @@ static int load_source(struct cutter *cutter, struct source *source) {
         bytes = read_file(source->path, &n_bytes);
         if (!bytes)
                 return complain(cutter, source->path, strerror(errno));
-        if (decoder_new(&DECODE_LIMITS_DEFAULT, &decoder, &why) < 0 ||
+        if (decoder_new(&DECODE_LIMITS_DEFAULT, DECODE_JPEG_AUTO, &decoder, &why) < 0 ||
             decoder_open(decoder, bytes, n_bytes, &info, &why) < 0)
                 return complain(cutter, source->path, why.text);
         if (info.width < LONG_SIDE || info.height < LONG_SIDE)

@@ -35,7 +35,7 @@ static struct file read_file(const char *name) {
 static struct decoder *new_decoder(struct decode_limits limits) {
         struct decoder *decoder = NULL;
 
-        ck_assert_int_eq(decoder_new(&limits, &decoder, NULL), 0);
+        ck_assert_int_eq(decoder_new(&limits, DECODE_JPEG_AUTO, &decoder, NULL), 0);
         return decoder;
 }
 

@@ -1,5 +1,5 @@
-/* decode/jpeg.c: JPEG through libjpeg-turbo, with the library's defaults (accurate integer DCT, smooth upsampling),
- * which are Pillow's.
+/* decode/jpeg/libjpeg.c: JPEG through libjpeg-turbo, with the library's defaults (accurate integer DCT, smooth
+ * upsampling), which are Pillow's.
  *
  * Where the two could differ: Pillow refuses data that end before the last row, so the source manager below fails where
  * libjpeg's own would invent an end; behind the last row an end is accepted, but not a wrong marker. Damage inside the
