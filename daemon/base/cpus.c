@@ -203,3 +203,28 @@ const char *cpus_text(const struct cpus *cpus, char text[CPUS_TEXT_MAX]) {
                          (double)cpus->quota_milli / CPU_MILLI, cpus->group);
         return text;
 }
+
+/* ---- a share of them ----------------------------------------------------------------------------------------- */
+
+int cpu_share_parse(const char *text, struct cpu_share *ret_share) {
+        unsigned long long percent;
+        bool of_all;
+        char *end;
+
+        if (text[0] < '0' || text[0] > '9')
+                return -EINVAL;
+        errno = 0;
+        percent = strtoull(text, &end, 10);
+        of_all = *end == '%';
+        if (errno || end[of_all] || percent > (of_all ? 100 : CPU_SHARE_PERCENT_MAX) || (of_all && percent == 0))
+                return -EINVAL;
+        *ret_share = (struct cpu_share){ .percent = (uint32_t)percent, .of_all = of_all };
+        return 0;
+}
+
+uint64_t cpu_share_milli(const struct cpu_share *share, const struct cpus *cpus) {
+        uint64_t milli = share->of_all ? cpus_milli(cpus) * share->percent / 100
+                                       : (uint64_t)share->percent * CPU_MILLI / 100;
+
+        return share->percent > 0 && milli == 0 ? 1 : milli;
+}

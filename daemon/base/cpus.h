@@ -32,10 +32,26 @@ uint64_t cpus_milli(const struct cpus *cpus);
 /* "affinity 8 CPUs, cgroup quota 3.5 (/trainers.slice)" */
 const char *cpus_text(const struct cpus *cpus, char text[CPUS_TEXT_MAX]);
 
+/* ---- a share of them ----------------------------------------------------------------------------------------- */
+
+/* A ceiling as people write it: "0" none, "350" percent of one CPU, "60%" of all that are to be had. */
+struct cpu_share {
+        uint32_t percent; /* 0 = no ceiling */
+        bool of_all;
+};
+
+#define CPU_SHARE_PERCENT_MAX 1000000u
+
+/* Returns 0, or -EINVAL for what is none of those. */
+int cpu_share_parse(const char *text, struct cpu_share *ret_share);
+
+/* In thousandths of a CPU, at least 1; 0 = no ceiling. */
+uint64_t cpu_share_milli(const struct cpu_share *share, const struct cpus *cpus);
+
+/* ---- parts, for tests ---------------------------------------------------------------------------------------- */
+
 /* The quota alone, as seen by the process whose /proc folder this is: `proc_dir` is "/proc/self" but for tests. */
 void cpus_find_quota(const char *proc_dir, struct cpus *cpus);
-
-/* ---- what the kernel writes ---------------------------------------------------------------------------------- */
 
 /* cpu.max: "max 100000" or "350000 100000" (microseconds). Returns the quota in thousandths of a CPU, at least 1; 0 for
  * "max" and for what is neither. */

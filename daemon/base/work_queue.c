@@ -59,16 +59,29 @@ static void *take_locked(struct work_queue *queue) {
         return item;
 }
 
+/* Is the caller to leave? A wake-up for an item may have been meant for him: then it is passed on. */
+static bool leave_locked(struct work_queue *queue) {
+        if (queue->is_stopped)
+                return true;
+        if (queue->n_dismissed == 0)
+                return false;
+        queue->n_dismissed--;
+        if (queue->n_items > 0 && queue->n_waiting > 0)
+                pthread_cond_signal(&queue->filled);
+        return true;
+}
+
 void *work_queue_pop(struct work_queue *queue) {
-        void *item;
+        void *item = NULL;
 
         pthread_mutex_lock(&queue->lock);
-        while (queue->n_items == 0 && !queue->is_stopped) {
+        while (queue->n_items == 0 && queue->n_dismissed == 0 && !queue->is_stopped) {
                 queue->n_waiting++;
                 pthread_cond_wait(&queue->filled, &queue->lock);
                 queue->n_waiting--;
         }
-        item = queue->is_stopped ? NULL : take_locked(queue);
+        if (!leave_locked(queue))
+                item = take_locked(queue);
         pthread_mutex_unlock(&queue->lock);
         return item;
 }
@@ -80,6 +93,22 @@ void *work_queue_pop_nowait(struct work_queue *queue) {
         item = take_locked(queue);
         pthread_mutex_unlock(&queue->lock);
         return item;
+}
+
+void work_queue_dismiss(struct work_queue *queue, uint32_t n) {
+        pthread_mutex_lock(&queue->lock);
+        queue->n_dismissed += n;
+        pthread_mutex_unlock(&queue->lock);
+        pthread_cond_broadcast(&queue->filled);
+}
+
+uint32_t work_queue_retain(struct work_queue *queue, uint32_t n) {
+        pthread_mutex_lock(&queue->lock);
+        if (n > queue->n_dismissed)
+                n = queue->n_dismissed;
+        queue->n_dismissed -= n;
+        pthread_mutex_unlock(&queue->lock);
+        return n;
 }
 
 void work_queue_stop(struct work_queue *queue) {

@@ -1,5 +1,6 @@
 /* How many CPUs we may use: what the kernel's files say, in systemd's tree, in containers, and where nothing is said.
  */
+#include <errno.h>
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
@@ -198,6 +199,37 @@ START_TEST(the_smaller_one_counts_rounded_up) {
 }
 END_TEST
 
+static const struct {
+        const char *text;
+        struct cpus cpus;
+        uint64_t milli;
+} SHARES[] = {
+        { "0", { 8, 0, "" }, 0 },          { "350", { 8, 0, "" }, 3500 },
+        { "350", { 1, 0, "" }, 3500 }, /* more than there is: no ceiling in effect */
+        { "1", { 8, 0, "" }, 10 },         { "60%", { 8, 0, "" }, 4800 },
+        { "60%", { 8, 2500, "/" }, 1500 }, { "100%", { 3, 0, "" }, 3000 },
+        { "1%", { 8, 1, "/" }, 1 },        { "1000000", { 8, 0, "" }, 10000000 },
+};
+
+START_TEST(a_share_is_of_one_cpu_or_of_all_that_are_to_be_had) {
+        struct cpu_share share;
+
+        ck_assert_int_eq(cpu_share_parse(SHARES[_i].text, &share), 0);
+        ck_assert_uint_eq(cpu_share_milli(&share, &SHARES[_i].cpus), SHARES[_i].milli);
+}
+END_TEST
+
+START_TEST(what_is_no_share_is_refused) {
+        static const char *const texts[] = { "",   "%",    "x",   "-1",      "+1",  " 5",  "5 ",
+                                             "0%", "101%", "5%%", "1000001", "5.5", "0x5", "99999999999999999999999" };
+        struct cpu_share share = { .percent = 7 };
+
+        for (size_t i = 0; i < ARRAY_LENGTH(texts); i++)
+                ck_assert_msg(cpu_share_parse(texts[i], &share) == -EINVAL, "\"%s\" was taken", texts[i]);
+        ck_assert_uint_eq(share.percent, 7);
+}
+END_TEST
+
 START_TEST(a_narrower_mask_is_seen_the_next_time) {
         cpu_set_t before, one;
         struct cpus cpus;
@@ -228,6 +260,8 @@ int main(void) {
                 { "tree", the_smallest_quota_of_our_group_and_those_above_it_counts, ARRAY_LENGTH(TREES) },
                 { "tree", without_its_files_there_is_no_quota, 0 },
                 { "answer", the_smaller_one_counts_rounded_up, ARRAY_LENGTH(ANSWERS) },
+                { "answer", a_share_is_of_one_cpu_or_of_all_that_are_to_be_had, ARRAY_LENGTH(SHARES) },
+                { "answer", what_is_no_share_is_refused, 0 },
                 { "answer", a_narrower_mask_is_seen_the_next_time, 0 },
         };
 

@@ -1,0 +1,79 @@
+#include "daemon/base/pace.h"
+
+#include <time.h>
+
+#include "daemon/base/clock.h"
+
+#define NS 1000000000ull
+
+void pace_init(struct pace *pace) {
+        pthread_condattr_t attributes;
+
+        *pace = (struct pace){ 0 };
+        pthread_mutex_init(&pace->lock, NULL);
+        pthread_condattr_init(&attributes);
+        pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+        pthread_cond_init(&pace->changed, &attributes);
+        pthread_condattr_destroy(&attributes);
+}
+
+void pace_fini(struct pace *pace) {
+        pthread_cond_destroy(&pace->changed);
+        pthread_mutex_destroy(&pace->lock);
+}
+
+void pace_set(struct pace *pace, uint64_t milli) {
+        pthread_mutex_lock(&pace->lock);
+        atomic_store_explicit(&pace->milli, milli, memory_order_relaxed);
+        pace->paid_at_ns = 0;
+        pace->n_set++;
+        pthread_mutex_unlock(&pace->lock);
+        pthread_cond_broadcast(&pace->changed);
+}
+
+void pace_stop(struct pace *pace) {
+        pthread_mutex_lock(&pace->lock);
+        pace->is_stopped = true;
+        pthread_mutex_unlock(&pace->lock);
+        pthread_cond_broadcast(&pace->changed);
+}
+
+uint64_t pace_charge(struct pace *pace, uint64_t now_ns, uint64_t spent_ns) {
+        uint64_t milli = atomic_load_explicit(&pace->milli, memory_order_relaxed);
+
+        if (milli == 0)
+                return now_ns;
+        if (pace->paid_at_ns + PACE_CREDIT_NS < now_ns)
+                pace->paid_at_ns = now_ns - PACE_CREDIT_NS;
+        pace->paid_at_ns += spent_ns * 1000 / milli;
+        return pace->paid_at_ns;
+}
+
+/* Returns what the thread's clock went on since the last call; 0 at the first. */
+static uint64_t clock_advance(uint64_t *clock_ns) {
+        struct timespec now;
+        uint64_t before = *clock_ns;
+
+        clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+        *clock_ns = (uint64_t)now.tv_sec * NS + (uint64_t)now.tv_nsec;
+        return before ? *clock_ns - before : 0;
+}
+
+void pace_rest(struct pace *pace, uint64_t *clock_ns) {
+        uint64_t spent_ns, until_ns;
+        struct timespec until;
+        uint32_t n_set;
+
+        if (atomic_load_explicit(&pace->milli, memory_order_relaxed) == 0) {
+                *clock_ns = 0; /* what is taken without a ceiling is nobody's debt */
+                return;
+        }
+        spent_ns = clock_advance(clock_ns);
+        pthread_mutex_lock(&pace->lock);
+        n_set = pace->n_set;
+        until_ns = pace_charge(pace, clock_now_ns(), spent_ns);
+        until = (struct timespec){ .tv_sec = (time_t)(until_ns / NS), .tv_nsec = (long)(until_ns % NS) };
+        while (!pace->is_stopped && pace->n_set == n_set && clock_now_ns() < until_ns)
+                pthread_cond_timedwait(&pace->changed, &pace->lock, &until);
+        pthread_mutex_unlock(&pace->lock);
+}
