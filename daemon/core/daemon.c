@@ -205,7 +205,7 @@ static int start_events(struct daemon *daemon, struct why *why) {
 static int start_pipeline(struct daemon *daemon, struct why *why) {
         const struct settings *settings = daemon->settings;
         struct pipeline_options options = {
-                .n_workers = (uint32_t)settings->workers,
+                .workers = { .n_workers = (uint32_t)settings->workers },
                 .n_tasks = (uint32_t)settings->read_depth,
                 .reader = settings->reader,
                 .limits = {

@@ -22,6 +22,13 @@ struct counters {
 #undef ROW
 };
 
-/* Counters order nothing: relaxed. */
+/* Counters order nothing: relaxed. Each thread that counts has a set of its own, so that no cache line goes from worker
+ * to worker for a number that people look at now and then. */
 #define counter_add(counter, n) atomic_fetch_add_explicit((counter), (n), memory_order_relaxed)
 #define counter_get(counter)    atomic_load_explicit((counter), memory_order_relaxed)
+
+static inline void counters_add(struct counters *sum, struct counters *more) {
+#define ROW(name, unit, prose) counter_add(&sum->name, counter_get(&more->name));
+        PIPELINE_COUNTERS(ROW)
+#undef ROW
+}

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stddef.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <time.h>
@@ -12,7 +13,7 @@
 #include "daemon/base/log.h"
 #include "daemon/base/work_queue.h"
 #include "daemon/pipeline/planner.h"
-#include "daemon/pipeline/worker.h"
+#include "daemon/pipeline/pool.h"
 
 #define STOP_NAPS_MAX  10000u /* milliseconds, about */
 #define TASKS_MIN      2u
@@ -21,19 +22,18 @@
 
 struct pipeline {
         struct pipeline_options options;
-        struct counters counters;
+        struct counters counters; /* the planner's */
+        struct counters sum;      /* main thread: with the workers' */
         struct order_tables *tables;
         struct reader *reader;
-        struct work_queue ready;
-        bool ready_made;
-        struct planner planner;
-        bool planner_started;
+        bool ready_made, planner_started;
+        _Alignas(64) struct work_queue ready; /* written by all threads, for each sample */
+        _Alignas(64) struct planner planner;
+        _Alignas(64) struct pool pool;
         struct task *tasks;
         uint8_t *buffers;
         uint64_t buffers_bytes, charged_bytes;
-        uint64_t scratch_bytes; /* of each worker */
-        struct worker *workers;
-        uint32_t n_workers_started;
+        uint64_t scratch_bytes;      /* of all workers together */
         _Atomic uint32_t n_removing; /* removed streams whose memory is not back yet */
         _Atomic uint32_t n_streams;
 };
@@ -143,26 +143,18 @@ static int start_planner(struct pipeline *pipeline, struct why *why) {
 }
 
 static int start_workers(struct pipeline *pipeline, struct why *why) {
-        struct worker_options options = {
+        struct pool_options options = {
                 .ready = &pipeline->ready,
                 .planner = &pipeline->planner,
                 .budget = pipeline->options.budget,
-                .counters = &pipeline->counters,
                 .limits = pipeline->options.limits,
                 .scratch_bytes = pipeline->scratch_bytes,
         };
         int r;
 
-        pipeline->workers = calloc(pipeline->options.n_workers, sizeof(struct worker));
-        if (!pipeline->workers)
-                return why_errno(why, -ENOMEM, "workers");
-        for (uint32_t i = 0; i < pipeline->options.n_workers; i++) {
-                r = worker_start(&pipeline->workers[i], &options, i, why);
-                if (r < 0)
-                        return r;
-                pipeline->n_workers_started++;
-        }
-        return 0;
+        pool_init(&pipeline->pool, &options);
+        r = pool_configure(&pipeline->pool, &pipeline->options.workers, why);
+        return r < 0 ? r : 0; /* those that begin may be as nice as they like */
 }
 
 /* Bottom-up: whatever a thread hands work to is there before the thread. pipeline_stop() is this list read backwards.
@@ -203,17 +195,16 @@ static void fit_into_budget(struct pipeline *pipeline) {
 
         if (n_tasks < options->n_tasks)
                 options->n_tasks = n_tasks < TASKS_MIN ? TASKS_MIN : (uint32_t)n_tasks;
-        pipeline->scratch_bytes = limit / 8 / options->n_workers;
-        if (pipeline->scratch_bytes > WORKER_SCRATCH_BYTES)
-                pipeline->scratch_bytes = WORKER_SCRATCH_BYTES;
+        pipeline->scratch_bytes = limit / 8;
 }
 
 int pipeline_start(const struct pipeline_options *options, struct pipeline **ret_pipeline, struct why *why) {
-        struct pipeline *pipeline = calloc(1, sizeof(*pipeline));
+        struct pipeline *pipeline = aligned_alloc(_Alignof(struct pipeline), sizeof(*pipeline));
         int r;
 
         if (!pipeline)
                 return why_errno(why, -ENOMEM, "pipeline");
+        memset(pipeline, 0, sizeof(*pipeline));
         pipeline->options = *options;
         fit_into_budget(pipeline);
         r = pipeline_start_floors(pipeline, why);
@@ -239,11 +230,7 @@ int pipeline_stop(struct pipeline *pipeline) {
                 nap();
         }
 
-        if (pipeline->ready_made)
-                work_queue_stop(&pipeline->ready);
-        for (uint32_t i = 0; i < pipeline->n_workers_started; i++)
-                worker_stop(&pipeline->workers[i]);
-        free(pipeline->workers);
+        pool_stop(&pipeline->pool);
         if (pipeline->tables) /* before the planner, whom its thread wakes */
                 order_tables_free(pipeline->tables);
         if (pipeline->planner_started)
@@ -267,7 +254,7 @@ int pipeline_make_stream(struct pipeline *pipeline, const struct stream_options 
                 .tables = pipeline->tables,
                 .huge_pages = pipeline->options.huge_pages,
                 .lock = pipeline->options.lock,
-                .n_threads = pipeline->options.n_workers,
+                .n_threads = pipeline_n_workers(pipeline),
                 .max_pixels = pipeline->options.limits.max_pixels,
         };
         int r;
@@ -313,8 +300,15 @@ void pipeline_remove(struct pipeline *pipeline, struct stream *stream) {
         planner_command(&pipeline->planner, stream, STREAM_REMOVE);
 }
 
+struct pool *pipeline_pool(struct pipeline *pipeline) {
+        return &pipeline->pool;
+}
+
 struct counters *pipeline_counters(struct pipeline *pipeline) {
-        return &pipeline->counters;
+        pipeline->sum = (struct counters){ 0 };
+        counters_add(&pipeline->sum, &pipeline->counters);
+        pool_count(&pipeline->pool, &pipeline->sum);
+        return &pipeline->sum;
 }
 
 const struct reader_report *pipeline_reader_report(const struct pipeline *pipeline) {
@@ -326,5 +320,5 @@ uint32_t pipeline_n_tasks(const struct pipeline *pipeline) {
 }
 
 uint32_t pipeline_n_workers(const struct pipeline *pipeline) {
-        return pipeline->n_workers_started;
+        return pool_n_workers(&pipeline->pool);
 }

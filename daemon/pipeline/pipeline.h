@@ -5,7 +5,8 @@
  *   reader        bytes of samples into buffers           io/reader.h
  *   workers       bytes into pixels in their place        worker.h; the last of a batch publishes it
  *
- * Everything is made at the start and bounded: as many samples are under way as there are tasks. */
+ * Everything is made at the start and bounded: as many samples are under way as there are tasks. The number of workers
+ * alone follows what is asked for (pool.h). */
 #pragma once
 
 #include <stdbool.h>
@@ -14,13 +15,14 @@
 #include "daemon/base/budget.h"
 #include "daemon/decode/decode.h"
 #include "daemon/pipeline/counters.h"
+#include "daemon/pipeline/pool.h"
 #include "daemon/pipeline/stream.h"
 
 struct pipeline;
 struct reader_report;
 
 struct pipeline_options {
-        uint32_t n_workers;
+        struct pool_wish workers;
         uint32_t n_tasks;   /* samples under way: the reader's depth */
         const char *reader; /* "auto", "io_uring", "threads" */
         struct decode_limits limits;
@@ -56,7 +58,11 @@ uint64_t pipeline_seek(struct pipeline *pipeline, struct stream *stream, const s
 void pipeline_drain(struct pipeline *pipeline, struct stream *stream); /* completes what is begun, begins no more */
 void pipeline_remove(struct pipeline *pipeline, struct stream *stream);
 
+/* The workers, for pool_configure() and the like. Main thread. */
+struct pool *pipeline_pool(struct pipeline *pipeline);
+
+/* All that was counted until now, summed up for this call: valid until the next one. Main thread. */
 struct counters *pipeline_counters(struct pipeline *pipeline);
 const struct reader_report *pipeline_reader_report(const struct pipeline *pipeline);
-uint32_t pipeline_n_tasks(const struct pipeline *pipeline); /* fewer than asked for if memory_limit is small */
-uint32_t pipeline_n_workers(const struct pipeline *pipeline);
+uint32_t pipeline_n_tasks(const struct pipeline *pipeline);   /* fewer than asked for if memory_limit is small */
+uint32_t pipeline_n_workers(const struct pipeline *pipeline); /* those that are there now */

@@ -2,7 +2,10 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include "daemon/base/clock.h"
 #include "daemon/base/thread.h"
@@ -170,48 +173,104 @@ static void worker_do(struct worker *worker, struct task *task) {
         planner_return(worker->planner, task);
 }
 
+/* ---- its life ------------------------------------------------------------------------------------------------ */
+
+static int worker_equip(struct worker *worker) {
+        int r;
+
+        worker->tid = gettid();
+        if (worker->nice > 0)
+                worker_set_nice(worker, worker->nice); /* giving way is always allowed */
+        r = decoder_new(&worker->limits, DECODE_JPEG_AUTO, &worker->decoder, &worker->why);
+        if (r == 0)
+                r = workspace_new(RESIZE_CODE_BEST, &worker->workspace, &worker->why);
+        return r;
+}
+
+static void worker_strip(struct worker *worker) {
+        decoder_free(worker->decoder);
+        workspace_free(worker->workspace);
+        budget_release(worker->budget, worker->charged_bytes);
+}
+
 static void *worker_main(void *userdata) {
         struct worker *worker = userdata;
         struct task *task;
 
-        while ((task = work_queue_pop(worker->ready)))
+        worker->result = worker_equip(worker);
+        sem_post(&worker->began);
+        while (worker->result == 0 && (task = work_queue_pop(worker->ready))) {
                 worker_do(worker, task);
+                pace_rest(worker->pace, &worker->clock_ns); /* with nothing in hand */
+        }
+        worker_strip(worker);
+        atomic_store_explicit(&worker->has_left, true, memory_order_release);
         return NULL;
 }
 
-int worker_start(struct worker *worker, const struct worker_options *options, uint32_t idx, struct why *why) {
-        char name[16];
-        int r;
+static struct worker *worker_new(const struct worker_options *options, uint32_t idx) {
+        struct worker *worker = aligned_alloc(_Alignof(struct worker), sizeof(*worker));
 
+        if (!worker)
+                return NULL;
         *worker = (struct worker){
+                .idx = idx,
                 .ready = options->ready,
                 .planner = options->planner,
                 .budget = options->budget,
-                .counters = options->counters,
+                .pace = options->pace,
+                .limits = options->limits,
+                .nice = options->nice,
+                .counters = &worker->counted,
+                .charged_bytes = options->scratch_bytes,
+                .kept_bytes = options->scratch_bytes,
         };
+        sem_init(&worker->began, 0, 0);
+        return worker;
+}
+
+static void worker_free(struct worker *worker) {
+        sem_destroy(&worker->began);
+        free(worker);
+}
+
+static void wait_until_begun(struct worker *worker) {
+        while (sem_wait(&worker->began) < 0) /* EINTR: a debugger, nothing else */
+                continue;
+}
+
+int worker_start(const struct worker_options *options, uint32_t idx, struct worker **ret_worker, struct why *why) {
+        struct worker *worker;
+        char name[16];
+        int r;
+
         r = budget_reserve(options->budget, options->scratch_bytes, "a worker's scratch", why);
         if (r < 0)
                 return r;
-        worker->charged_bytes = worker->kept_bytes = options->scratch_bytes;
-        r = decoder_new(&options->limits, DECODE_JPEG_AUTO, &worker->decoder, why);
-        if (r == 0)
-                r = workspace_new(RESIZE_CODE_BEST, &worker->workspace, why);
-        if (r == 0) {
-                snprintf(name, sizeof(name), "worker-%u", idx % 1000000);
-                r = thread_start(&worker->thread, name, worker_main, worker);
-        }
+        worker = worker_new(options, idx);
+        snprintf(name, sizeof(name), "worker-%u", idx % 1000000);
+        r = worker ? thread_start(&worker->thread, name, worker_main, worker) : -ENOMEM;
         if (r < 0) {
-                decoder_free(worker->decoder);
-                workspace_free(worker->workspace);
-                budget_release(options->budget, worker->charged_bytes);
+                if (worker)
+                        worker_free(worker);
+                budget_release(options->budget, options->scratch_bytes);
                 return why_errno(why, r, "worker %u", idx);
         }
+        wait_until_begun(worker);
+        if (worker->result < 0) {
+                r = why_set(why, worker->result, "%s", worker->why.text);
+                worker_join(worker);
+                return r;
+        }
+        *ret_worker = worker;
         return 0;
 }
 
-void worker_stop(struct worker *worker) {
+void worker_join(struct worker *worker) {
         thread_join(worker->thread);
-        decoder_free(worker->decoder);
-        workspace_free(worker->workspace);
-        budget_release(worker->budget, worker->charged_bytes);
+        worker_free(worker);
+}
+
+int worker_set_nice(struct worker *worker, int nice) {
+        return setpriority(PRIO_PROCESS, (id_t)worker->tid, nice) < 0 ? -errno : 0; /* a thread's own on Linux */
 }

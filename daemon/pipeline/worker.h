@@ -2,13 +2,18 @@
  *
  * Workers take samples from one queue, whoever's they are, so that a batch is spread over all of them and an idle one
  * never waits beside a busy one. Each owns a decoder and a workspace and keeps them warm; in the steady state a sample
- * allocates nothing. */
+ * allocates nothing. A worker makes what it works with itself, on its own thread: so the memory is near to the CPUs
+ * that it runs on, and what it writes for each sample lies in no cache line that another worker writes. */
 #pragma once
 
 #include <pthread.h>
+#include <semaphore.h>
+#include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "daemon/base/budget.h"
+#include "daemon/base/pace.h"
 #include "daemon/base/work_queue.h"
 #include "daemon/decode/decode.h"
 #include "daemon/pipeline/counters.h"
@@ -18,28 +23,46 @@
 
 struct worker {
         pthread_t thread;
+        pid_t tid;
+        uint32_t idx;             /* in its name */
         struct work_queue *ready; /* tasks whose bytes have come, or could not */
         struct planner *planner;  /* where tasks go back to */
         struct budget *budget;
-        struct counters *counters;
+        struct pace *pace;
+        struct decode_limits limits;
+        int nice; /* that it begins with */
+
+        sem_t began; /* posted when `result` is there */
+        int result;  /* of making what it works with */
+        struct why why;
+
+        _Alignas(64) struct counters *counters; /* what it counts into: its own, added up when somebody asks */
         struct decoder *decoder;
         struct workspace *workspace;
         uint64_t charged_bytes; /* own thread: paid for scratch */
         uint64_t kept_bytes;    /* paid for all the time */
-        uint64_t max_scratch_bytes;
+        uint64_t clock_ns;      /* own thread: base/pace.h */
+        struct counters counted;
+        _Atomic bool has_left; /* its last word: only the join is left */
 };
 
 struct worker_options {
         struct work_queue *ready;
         struct planner *planner;
         struct budget *budget;
-        struct counters *counters;
+        struct pace *pace;
         struct decode_limits limits;
+        int nice;
         uint64_t scratch_bytes; /* to pay for from the start; WORKER_SCRATCH_BYTES unless memory is short */
 };
 
-/* -ENOMEM with the numbers if the scratch does not fit the budget. */
-int worker_start(struct worker *worker, const struct worker_options *options, uint32_t idx, struct why *why);
+/* Waits until it has what it works with. -ENOMEM with the numbers if the scratch does not fit the budget; then nothing
+ * is left behind. */
+int worker_start(const struct worker_options *options, uint32_t idx, struct worker **ret_worker, struct why *why);
 
-/* The queue must have been stopped. Joins. */
-void worker_stop(struct worker *worker);
+/* Joins, and frees it. The queue must have been stopped, or have dismissed it: it then ends its sample and leaves. What
+ * it needed goes when it leaves, not only here. */
+void worker_join(struct worker *worker);
+
+/* Lets it run behind others, 0 to 19. Lowering the number takes a privilege (-EACCES). Any thread. */
+int worker_set_nice(struct worker *worker, int nice);

@@ -131,7 +131,7 @@ static void open_dataset(struct serving *serving) {
 
 void serving_start(struct serving *serving, const struct serving_options *options) {
         struct pipeline_options pipeline_options = {
-                .n_workers = options->n_workers ? options->n_workers : 2,
+                .workers = { .n_workers = options->n_workers ? options->n_workers : 2 },
                 .n_tasks = options->n_tasks ? options->n_tasks : 16,
                 .reader = options->reader ? options->reader : "auto",
                 .limits = DECODE_LIMITS_DEFAULT,

@@ -1,0 +1,166 @@
+#include "daemon/pipeline/pool.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+
+void pool_init(struct pool *pool, const struct pool_options *options) {
+        pool->options = (struct worker_options){
+                .ready = options->ready,
+                .planner = options->planner,
+                .budget = options->budget,
+                .pace = &pool->pace,
+                .limits = options->limits,
+        };
+        pool->scratch_bytes = options->scratch_bytes;
+        pace_init(&pool->pace);
+}
+
+/* ---- who has left -------------------------------------------------------------------------------------------- */
+
+static void pool_bury(struct pool *pool, struct worker **place) {
+        struct worker *worker = *place;
+
+        *place = NULL;
+        counters_add(&pool->left, worker->counters);
+        worker_join(worker);
+}
+
+/* Joining who says that he has left blocks for no longer than a thread takes to end. */
+static void pool_reap(struct pool *pool) {
+        for (uint32_t i = 0; i < WORKERS_MAX; i++)
+                if (pool->workers[i] && atomic_load_explicit(&pool->workers[i]->has_left, memory_order_acquire))
+                        pool_bury(pool, &pool->workers[i]);
+}
+
+void pool_stop(struct pool *pool) {
+        if (!pool->options.ready)
+                return;
+        work_queue_stop(pool->options.ready);
+        pace_stop(&pool->pace);
+        for (uint32_t i = 0; i < WORKERS_MAX; i++)
+                if (pool->workers[i])
+                        pool_bury(pool, &pool->workers[i]);
+        pace_fini(&pool->pace);
+}
+
+/* ---- how many ------------------------------------------------------------------------------------------------ */
+
+/* One that is still to leave has its place until then, so there may be more workers than places for a moment. */
+static int pool_start_one(struct pool *pool, struct why *why) {
+        for (uint32_t i = 0; i < WORKERS_MAX; i++)
+                if (!pool->workers[i])
+                        return worker_start(&pool->options, i, &pool->workers[i], why);
+        return why_set(why, -EAGAIN, "workers: %u are ending their last samples; try again in a moment", WORKERS_MAX);
+}
+
+static int pool_grow(struct pool *pool, uint32_t n_more, struct why *why) {
+        uint32_t n_retained = work_queue_retain(pool->options.ready, n_more);
+        int r = 0;
+
+        for (uint32_t n = n_retained; n < n_more; n++) {
+                r = pool_start_one(pool, why);
+                if (r < 0) {
+                        work_queue_dismiss(pool->options.ready, n);
+                        break;
+                }
+        }
+        return r;
+}
+
+static int pool_resize(struct pool *pool, uint32_t n_workers, struct why *why) {
+        uint32_t n_before = pool_n_workers(pool);
+        int r = 0;
+
+        assert(n_workers >= 1 && n_workers <= WORKERS_MAX);
+
+        pool_reap(pool);
+        pool->options.scratch_bytes = pool->scratch_bytes / n_workers;
+        if (pool->options.scratch_bytes > WORKER_SCRATCH_BYTES)
+                pool->options.scratch_bytes = WORKER_SCRATCH_BYTES;
+        if (n_workers > n_before)
+                r = pool_grow(pool, n_workers - n_before, why);
+        else if (n_workers < n_before)
+                work_queue_dismiss(pool->options.ready, n_before - n_workers);
+        if (r == 0)
+                atomic_store_explicit(&pool->n_workers, n_workers, memory_order_relaxed);
+        return r;
+}
+
+uint32_t pool_n_workers(const struct pool *pool) {
+        return atomic_load_explicit(&pool->n_workers, memory_order_relaxed);
+}
+
+/* ---- what is asked for --------------------------------------------------------------------------------------- */
+
+static int pool_set_nice(struct pool *pool, int nice) {
+        int result = 0;
+
+        pool->options.nice = nice;
+        for (uint32_t i = 0; i < WORKERS_MAX; i++) {
+                int r = pool->workers[i] ? worker_set_nice(pool->workers[i], nice) : 0;
+
+                if (r < 0 && r != -ESRCH) /* ESRCH: it has just left */
+                        result = POOL_NICE_STAYS;
+        }
+        return result;
+}
+
+static int pool_follow(struct pool *pool, uint32_t n_workers, struct why *why) {
+        uint32_t n = n_workers;
+
+        cpus_find(&pool->cpus);
+        if (n == 0)
+                n = cpus_n_threads(&pool->cpus);
+        if (n > WORKERS_MAX && n_workers > 0)
+                return why_set(why, -EINVAL, "workers: %u is not allowed; write a number from 0 to %u", n, WORKERS_MAX);
+        return pool_resize(pool, n > WORKERS_MAX ? WORKERS_MAX : n, why);
+}
+
+int pool_configure(struct pool *pool, const struct pool_wish *wish, struct why *why) {
+        int nice_result, r;
+
+        nice_result = wish->nice == pool->wish.nice ? 0 : pool_set_nice(pool, wish->nice);
+        r = pool_follow(pool, wish->n_workers, why);
+        pace_set(&pool->pace, cpu_share_milli(&wish->ceiling, &pool->cpus));
+        pool->wish.nice = wish->nice;
+        pool->wish.ceiling = wish->ceiling;
+        if (r < 0)
+                return r;
+        pool->wish.n_workers = wish->n_workers;
+        pool->is_by_hand = false;
+        return nice_result;
+}
+
+int pool_set_workers(struct pool *pool, uint32_t n_workers, struct why *why) {
+        int r = pool_follow(pool, n_workers, why);
+
+        if (r < 0)
+                return r;
+        pool->wish.n_workers = n_workers;
+        pool->is_by_hand = true;
+        return 0;
+}
+
+const char *pool_text(const struct pool *pool, char text[POOL_TEXT_MAX]) {
+        char cpus[CPUS_TEXT_MAX], ceiling[48] = "", nice[24] = "";
+        uint64_t milli = cpu_share_milli(&pool->wish.ceiling, &pool->cpus);
+
+        if (milli > 0)
+                snprintf(ceiling, sizeof(ceiling), "; ceiling %g CPUs", (double)milli / CPU_MILLI);
+        if (pool->wish.nice > 0)
+                snprintf(nice, sizeof(nice), "; nice %d", pool->wish.nice);
+        snprintf(text, POOL_TEXT_MAX, "%s%s: %s%s%s", pool->wish.n_workers > 0 ? "a fixed number" : "as many as CPUs",
+                 pool->is_by_hand ? ", asked for at run time" : "", cpus_text(&pool->cpus, cpus), ceiling, nice);
+        return text;
+}
+
+/* ---- what they have done ------------------------------------------------------------------------------------- */
+
+void pool_count(struct pool *pool, struct counters *sum) {
+        pool_reap(pool);
+        counters_add(sum, &pool->left);
+        for (uint32_t i = 0; i < WORKERS_MAX; i++)
+                if (pool->workers[i])
+                        counters_add(sum, pool->workers[i]->counters);
+}

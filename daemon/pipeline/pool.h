@@ -1,0 +1,74 @@
+/* pipeline/pool.h: the set of workers: how many there are, and what they may take.
+ *
+ * The number follows what is asked for while work goes on. One more is a thread that begins to take from the queue; one
+ * less is a word in the queue: whoever comes next leaves with empty hands. So no sample is ever taken from a worker,
+ * and which of them leaves does not matter.
+ *
+ * Threads: the main thread alone, but for pool_n_workers(). */
+#pragma once
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+#include "daemon/base/cpus.h"
+#include "daemon/base/pace.h"
+#include "daemon/pipeline/counters.h"
+#include "daemon/pipeline/worker.h"
+
+#define WORKERS_MAX   4096u
+#define POOL_TEXT_MAX 320u
+
+enum {
+        POOL_NICE_STAYS = 1
+};
+
+/* What is asked for. */
+struct pool_wish {
+        uint32_t n_workers; /* 0: as many as there are CPUs for us */
+        int nice;           /* 0 to 19 */
+        struct cpu_share ceiling;
+};
+
+struct pool_options {
+        struct work_queue *ready;
+        struct planner *planner;
+        struct budget *budget;
+        struct decode_limits limits;
+        uint64_t scratch_bytes; /* of all workers together, at most */
+};
+
+struct pool {
+        struct worker_options options; /* of the workers that begin */
+        uint64_t scratch_bytes;        /* of all together, at most */
+        struct pool_wish wish;
+        bool is_by_hand;  /* wish.n_workers is not the configuration's */
+        struct cpus cpus; /* as found when the wish was made */
+        struct pace pace;
+        _Atomic uint32_t n_workers;          /* without those that are to leave */
+        struct counters left;                /* what those counted that have left */
+        struct worker *workers[WORKERS_MAX]; /* by the number in their names; NULL = free */
+};
+
+/* No worker yet. Takes a zeroed pool. */
+void pool_init(struct pool *pool, const struct pool_options *options);
+
+/* Stops the queue, waits for the workers' samples, joins. Once; takes a zeroed pool. */
+void pool_stop(struct pool *pool);
+
+/* The configuration's wish, at the start and whenever it is read again; looks anew how many CPUs there are. Does not
+ * wait for workers that are to leave: their samples may take a while. Returns 0; POOL_NICE_STAYS if workers that run
+ * may not come forward again (those that begin do); -ENOMEM with the numbers or -EAGAIN (too many threads): then there
+ * are as many as before. */
+int pool_configure(struct pool *pool, const struct pool_wish *wish, struct why *why);
+
+/* Another number by hand, until the configuration is read again. -EINVAL above WORKERS_MAX; errors as above. */
+int pool_set_workers(struct pool *pool, uint32_t n_workers, struct why *why);
+
+/* Any thread. */
+uint32_t pool_n_workers(const struct pool *pool);
+
+/* Why so many, and what they may take, for people. */
+const char *pool_text(const struct pool *pool, char text[POOL_TEXT_MAX]);
+
+/* Adds what all workers have counted since the start. */
+void pool_count(struct pool *pool, struct counters *sum);
