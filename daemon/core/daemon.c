@@ -145,6 +145,34 @@ static void keep_fixed_settings(struct daemon *daemon, struct settings *next) {
         }
 }
 
+/* ---- what follows a reload --------------------------------------------------------------------------------- */
+
+static struct pool_wish workers_wish(const struct settings *settings) {
+        struct pool_wish wish = { .n_workers = (uint32_t)settings->workers, .nice = (int)settings->nice };
+
+        cpu_share_parse(settings->cpu_ceiling, &wish.ceiling); /* settings hold nothing that it would refuse */
+        return wish;
+}
+
+static void configure_workers(struct daemon *daemon) {
+        struct pool *pool = pipeline_pool(daemon->pipeline);
+        struct pool_wish wish = workers_wish(daemon->settings);
+        uint32_t n_before = pool_n_workers(pool);
+        char text[POOL_TEXT_MAX];
+        struct why why;
+        int r = pool_configure(pool, &wish, &why);
+
+        if (r < 0)
+                log_error("workers", "%s; %u go on", why.text, pool_n_workers(pool));
+        else if (r == POOL_NICE_STAYS)
+                log_warning("workers",
+                            "nice: it takes a privilege (RLIMIT_NICE) or a restart to let workers that run come "
+                            "forward again; they stay as they are, new ones get nice %d",
+                            wish.nice);
+        if (pool_n_workers(pool) != n_before)
+                log_info("workers", "%u -> %u: %s", n_before, pool_n_workers(pool), pool_text(pool, text));
+}
+
 static void on_reload(evutil_socket_t number, short what, void *userdata) {
         struct daemon *daemon = userdata;
         struct settings next;
@@ -159,6 +187,7 @@ static void on_reload(evutil_socket_t number, short what, void *userdata) {
                 *daemon->settings = next;
                 log_set_level(log_level_of(next.log_level));
                 daemon->server.options.default_slots = (uint32_t)next.slots;
+                configure_workers(daemon);
                 if (configure_catalog(daemon, &why) < 0)
                         log_error("core", "%s", why.text);
                 log_info("core", "configuration read again file=%s", daemon->config_path);
@@ -205,7 +234,7 @@ static int start_events(struct daemon *daemon, struct why *why) {
 static int start_pipeline(struct daemon *daemon, struct why *why) {
         const struct settings *settings = daemon->settings;
         struct pipeline_options options = {
-                .workers = { .n_workers = (uint32_t)settings->workers },
+                .workers = workers_wish(settings),
                 .n_tasks = (uint32_t)settings->read_depth,
                 .reader = settings->reader,
                 .limits = {
@@ -220,11 +249,14 @@ static int start_pipeline(struct daemon *daemon, struct why *why) {
                 .userdata = daemon,
         };
         const struct reader_report *report;
+        char text[POOL_TEXT_MAX];
         int r;
 
         r = pipeline_start(&options, &daemon->pipeline, why);
         if (r < 0)
                 return r;
+        log_info("workers", "%u: %s", pipeline_n_workers(daemon->pipeline),
+                 pool_text(pipeline_pool(daemon->pipeline), text));
         report = pipeline_reader_report(daemon->pipeline);
         if (report->backend_why.text[0] && strcmp(settings->reader, "threads") != 0)
                 log_warning("reader", "%s; reading with %u threads instead", report->backend_why.text,

@@ -2,14 +2,14 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "daemon/base/bytes.h"
 #include "daemon/base/cleanup.h"
+#include "daemon/base/cpus.h"
+#include "daemon/pipeline/pool.h"
 
 #define AT(field) offsetof(struct settings, field)
 
@@ -18,8 +18,13 @@ const struct setting SETTINGS[] = {
           false, "where clients find the daemon; not used when systemd passes a socket" },
         { "socket_mode", SETTING_OCTAL, AT(socket_mode), "0660", 0, 4, NULL, "octal", false,
           "permissions of the socket: who may write to it may be served" },
-        { "workers", SETTING_NUMBER, AT(workers), "0", 0, 4096, NULL, "threads", false,
-          "decode threads; 0 = the CPUs that this process may use" },
+        { "workers", SETTING_NUMBER, AT(workers), "0", 0, WORKERS_MAX, NULL, "threads", true,
+          "decode threads; 0 = the CPUs that this process may use, by affinity and by cgroup quota" },
+        { "nice", SETTING_NUMBER, AT(nice), "0", 0, 19, NULL, "", true,
+          "how far the decode threads stand back when others want the same CPU" },
+        { "cpu_ceiling", SETTING_SHARE, AT(cpu_ceiling), "0", 0, 16, NULL, "percent", true,
+          "the most CPU time that the decode threads take together: percent of one CPU, or \"60%\" of all; 0 = no "
+          "limit" },
         { "memory_limit", SETTING_SIZE, AT(memory_limit), "8GiB", 1 << 20, UINT64_MAX, NULL, "bytes", false,
           "rings, buffers and tables together; what does not fit is refused" },
         { "index_dir", SETTING_TEXT, AT(index_dir), NULL, 0, 3072, NULL, "path", false,
@@ -60,12 +65,19 @@ static bool is_choice(const char *choices, const char *text) {
 }
 
 static bool is_text(const struct setting *setting) {
-        return setting->kind == SETTING_TEXT || setting->kind == SETTING_OCTAL || setting->kind == SETTING_CHOICE;
+        return setting->kind == SETTING_TEXT || setting->kind == SETTING_OCTAL || setting->kind == SETTING_CHOICE ||
+               setting->kind == SETTING_SHARE;
 }
 
 static int parse_text(const struct setting *setting, char **value, const char *text, struct why *why) {
+        struct cpu_share share;
         char *copy;
 
+        if (setting->kind == SETTING_SHARE && cpu_share_parse(text, &share) < 0)
+                return why_set(why, -EINVAL,
+                               "%s: \"%.60s\" is not allowed; write percent of one CPU (350), 1%% to 100%% of all CPUs "
+                               "(60%%), or 0 for no ceiling",
+                               setting->name, text);
         if (setting->kind == SETTING_CHOICE && !is_choice(setting->choices, text))
                 return why_set(why, -EINVAL, "%s: \"%.60s\" is not allowed; choose one of: %s", setting->name, text,
                                setting->choices);
@@ -107,6 +119,7 @@ int setting_parse(const struct setting *setting, struct settings *settings, cons
         case SETTING_TEXT:
         case SETTING_OCTAL:
         case SETTING_CHOICE:
+        case SETTING_SHARE:
                 return parse_text(setting, value, text, why);
         case SETTING_NUMBER:
         case SETTING_COUNT:
@@ -134,20 +147,12 @@ const char *setting_value(const struct setting *setting, const struct settings *
         case SETTING_TEXT:
         case SETTING_OCTAL:
         case SETTING_CHOICE:
+        case SETTING_SHARE:
                 return *(char *const *)value ? *(char *const *)value : "";
         default:
                 snprintf(buffer, 32, "%" PRIu64, *(const uint64_t *)value);
                 return buffer;
         }
-}
-
-/* The CPUs of this process's affinity mask: what a container or taskset left it. */
-static int64_t count_cpus(void) {
-        cpu_set_t cpus;
-
-        if (sched_getaffinity(0, sizeof(cpus), &cpus) == 0)
-                return CPU_COUNT(&cpus);
-        return sysconf(_SC_NPROCESSORS_ONLN) > 0 ? sysconf(_SC_NPROCESSORS_ONLN) : 1;
 }
 
 static char *find_index_dir(void) {
@@ -177,8 +182,6 @@ int settings_complete(struct settings *settings, struct why *why) {
                 if (r < 0)
                         return r;
         }
-        if (settings->workers == 0)
-                settings->workers = count_cpus();
         if (!settings->index_dir)
                 settings->index_dir = find_index_dir();
         return settings->index_dir ? 0 : why_errno(why, -ENOMEM, "index_dir");

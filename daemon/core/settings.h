@@ -18,7 +18,9 @@ struct dataset_setting {
 struct settings {
         char *socket;
         char *socket_mode;
-        int64_t workers;
+        int64_t workers; /* 0: as many as there are CPUs for us */
+        int64_t nice;
+        char *cpu_ceiling;
         uint64_t memory_limit;
         char *index_dir;
         int64_t slots;
@@ -38,6 +40,7 @@ enum setting_kind {
         SETTING_TEXT,   /* char *, not empty, at most `max` bytes */
         SETTING_OCTAL,  /* char *, permissions */
         SETTING_CHOICE, /* char *, one of `choices` */
+        SETTING_SHARE,  /* char *, a share of the CPUs (base/cpus.h) */
         SETTING_NUMBER, /* int64_t within min..max */
         SETTING_COUNT,  /* uint64_t written as a plain number, within min..max */
         SETTING_SIZE,   /* uint64_t bytes, written with KiB, MiB, GiB */
@@ -58,7 +61,7 @@ struct setting {
 extern const struct setting SETTINGS[];
 extern const size_t N_SETTINGS;
 
-/* Fills in what is worked out (index_dir, workers) or not set. */
+/* Fills in what is worked out (index_dir) or not set. */
 int settings_complete(struct settings *settings, struct why *why);
 
 /* Writes a value as text. Returns `buffer` or text of the settings. */
