@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sysexits.h>
 #include <systemd/sd-daemon.h>
 #include <unistd.h>
@@ -351,6 +352,16 @@ static int daemon_stop(struct daemon *daemon) {
         return 0;
 }
 
+/* A connection takes several descriptors, a job's ranks many connections; 1,024 is a shell's habit, for select(). */
+static void raise_descriptor_limit(void) {
+        struct rlimit limit;
+
+        if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
+                limit.rlim_cur = limit.rlim_max;
+                setrlimit(RLIMIT_NOFILE, &limit);
+        }
+}
+
 int daemon_run(struct settings *settings, const char *config_path, bool socket_is_fixed) {
         struct daemon daemon = { .settings = settings,
                                  .config_path = config_path,
@@ -365,6 +376,8 @@ int daemon_run(struct settings *settings, const char *config_path, bool socket_i
          * kernel and faulting it in again. */
         mallopt(M_MMAP_THRESHOLD, 64 << 20);
         mallopt(M_TRIM_THRESHOLD, 256 << 20);
+
+        raise_descriptor_limit();
 
         r = daemon_start(&daemon, &why);
         if (r < 0) {
