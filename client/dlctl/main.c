@@ -21,6 +21,13 @@ static const struct command COMMANDS[] = {
         { "errors", "[DATASET]", "the damaged samples that were met",
           "Shows the damaged samples of a dataset, or of all: which, why, how often and when they were met.",
           errors_run },
+        { "workers", "[N]", "how many decode threads there are, or shall be",
+          "Shows how many threads decode and why; with N, makes it so many from now on: 0 for as many as CPUs. "
+          "Nothing\n"
+          "that is under way is lost. Lasts until the daemon reads its configuration again. Changing it is for root "
+          "and\n"
+          "the daemon's own user.",
+          workers_run },
         { "order", "", "the sample indices of a rank, without a daemon",
           "Prints the sample indices that a rank gets in an epoch, one a line, as torch's DistributedSampler\n"
           "with the same seed and epoch gives them. Asks no daemon.",

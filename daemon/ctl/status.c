@@ -68,9 +68,12 @@ static void transparent_huge_pages(char *word, size_t capacity) {
 
 static void add_obtained(struct facts *facts, struct server *server) {
         const struct reader_report *report = pipeline_reader_report(server->options.pipeline);
+        static char workers[POOL_TEXT_MAX]; /* main thread only; stays until the reply is sent */
         struct rlimit limit = { 0 };
         char word[32], kib[32];
 
+        facts_add_number(facts, "workers", pipeline_n_workers(server->options.pipeline), "threads",
+                         pool_text(pipeline_pool(server->options.pipeline), workers));
         facts_add(facts, "reader", report->backend, "", report->backend_why.text);
         facts_add(facts, "registered_buffers", report->has_fixed_buffers ? "yes" : "no", "", report->buffers_why.text);
         facts_add_number(facts, "samples_under_way", pipeline_n_tasks(server->options.pipeline), "samples",

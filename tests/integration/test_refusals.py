@@ -153,19 +153,20 @@ def _(box):
     daemon = box.daemon({"d": box.folder_of_files("d", 2)})
     rows = Table()
     for arguments in (["nonsense"], ["status", "--nonsense"], ["read"], ["read", "d", "--nonsense"], [],
-                      ["--format", "xml", "status"], ["order", "--nonsense"], ["jobs", "too", "many"], ["read", "d", "--max-errors", "few"]):
+                      ["--format", "xml", "status"], ["order", "--nonsense"], ["jobs", "too", "many"], ["workers", "two"],
+                      ["workers", "-1"], ["workers", "99999999999"], ["workers", "1", "2"], ["read", "d", "--max-errors", "few"]):
         with rows.row(arguments):
             done = daemon.dlctl(*arguments)
             equal((done.returncode, done.stdout), (2, ""), done.stderr)
             equal(done.stderr != "", True, "it says what is wrong")
     rows.done()
-    for command in ("status", "datasets", "jobs", "errors", "order", "read"):
+    for command in ("status", "datasets", "jobs", "errors", "workers", "order", "read"):
         done = daemon.dlctl(command, "--help")
         equal(done.returncode, 0, f"dlctl {command} --help")
         contains(done.stdout, command)
     equal(daemon.dlctl("--help").returncode, 0, "dlctl --help")
     contains(daemon.dlctl("--version").stdout, "0.")
-    for command in (["status"], ["datasets"], ["jobs"], ["errors"], ["errors", "d"], ["read", "d"]):
+    for command in (["status"], ["datasets"], ["jobs"], ["errors"], ["errors", "d"], ["workers"], ["workers", "2"], ["read", "d"]):
         done = subprocess.run([DLCTL, "--socket", box.path("nobody")] + command, check=False, stdout=subprocess.PIPE,
                               stderr=subprocess.PIPE, universal_newlines=True, timeout=30)
         equal(done.returncode, 3, f"dlctl {command} without a daemon: {done.stderr}")

@@ -1,0 +1,54 @@
+/* How many workers there are, or shall be. */
+#include <errno.h>
+#include <unistd.h>
+
+#include "daemon/base/log.h"
+#include "daemon/ctl/handlers.h"
+
+/* A rank's user shares the node with others; how much of it the daemon takes is not his to say. */
+static int check_may_change(const struct session *session, struct why *why) {
+        if (session->peer.uid == 0 || session->peer.uid == geteuid())
+                return 0;
+        return why_set(why, -EPERM, "workers: only root and the daemon's own user may change the number, not %s",
+                       session->user);
+}
+
+static int change(struct session *session, uint32_t n_workers, struct why *why) {
+        struct pool *pool = pipeline_pool(session->server->options.pipeline);
+        uint32_t n_before = pool_n_workers(pool);
+        char text[POOL_TEXT_MAX];
+        int r;
+
+        r = check_may_change(session, why);
+        if (r < 0)
+                return r;
+        r = pool_set_workers(pool, n_workers, why);
+        if (r < 0)
+                return r;
+        log_info("workers", "%u -> %u: %s pid=%d user=%s", n_before, pool_n_workers(pool), pool_text(pool, text),
+                 session->peer.pid, session->user);
+        return 0;
+}
+
+void handle_workers(struct session *session, const Dlp__Request *request) {
+        struct pool *pool = pipeline_pool(session->server->options.pipeline);
+        Dlp__WorkersReply workers = DLP__WORKERS_REPLY__INIT;
+        Dlp__Reply reply = DLP__REPLY__INIT;
+        char text[POOL_TEXT_MAX];
+        struct why why;
+        int r;
+
+        if (request->workers->change) {
+                r = change(session, request->workers->n_workers, &why);
+                if (r < 0) {
+                        session_refuse(session, request->id, r, why.text);
+                        return;
+                }
+        }
+        workers.n_workers = pool_n_workers(pool);
+        workers.text = (char *)(uintptr_t)pool_text(pool, text);
+        reply.id = request->id;
+        reply.body_case = DLP__REPLY__BODY_WORKERS;
+        reply.workers = &workers;
+        session_reply(session, &reply, NULL, 0);
+}

@@ -1,0 +1,256 @@
+#!/usr/bin/env python3
+"""The workers and the node: how many there are and why, changing them while ranks read, what they take of the CPUs."""
+# run: alone limit=240
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+from harness import DLCTL, VARIANT, Skip, case, check_sequence, contains, equal, main, within, write
+
+TICKS_A_SECOND = os.sysconf("SC_CLK_TCK")
+
+
+def threads(daemon, name="worker-"):
+    """The daemon's threads of that name: id -> fields of its stat, from the state on (field 3 is 0 here)."""
+    found = {}
+    for thread in os.listdir(f"/proc/{daemon.pid}/task"):
+        try:
+            with open(f"/proc/{daemon.pid}/task/{thread}/stat", encoding="ascii", errors="replace") as stat:
+                comm, _, rest = stat.read().partition("(")[2].rpartition(")")
+        except (FileNotFoundError, ProcessLookupError):
+            continue  # it has just left
+        if comm.startswith(name):
+            found[int(thread)] = rest.split()
+    return found
+
+
+def cpu_seconds(daemon):
+    return sum(int(stat[11]) + int(stat[12]) for stat in threads(daemon).values()) / TICKS_A_SECOND
+
+
+def nices(daemon):
+    return sorted(int(stat[16]) for stat in threads(daemon).values())
+
+
+def expect_workers(daemon, number):
+    within(5, lambda: len(threads(daemon)) == number, f"{number} workers")
+    equal(daemon.status()["n_workers"], number, "n_workers of dlctl status")
+
+
+def obtained(daemon, name="workers"):
+    return next(fact for fact in daemon.status()["obtained"] if fact["name"] == name)
+
+
+def reload(daemon, **settings):
+    """Writes these settings and lets the daemon read them; they are in force when this returns."""
+    daemon.settings.update(settings)
+    daemon.write_config()
+    n_before = daemon.log().count("configuration read again")
+    daemon.signal(signal.SIGHUP)
+    within(5, lambda: daemon.log().count("configuration read again") > n_before, "the configuration is read again")
+
+
+def counted(daemon, name):
+    return int(next(fact["value"] for fact in daemon.status()["counters"] if fact["name"] == name))
+
+
+# ---- how many -------------------------------------------------------------------------------------------------------
+
+@case("workers = 0 are as many as the affinity mask has CPUs, and a reload looks again")
+def _(box):
+    cpus = sorted(os.sched_getaffinity(0))
+    daemon = box.daemon({"d": box.folder_of_files("d", 10)}, workers=0, program=["taskset", "-c", str(cpus[0])])
+    expect_workers(daemon, 1)
+    contains(obtained(daemon)["text"], "as many as CPUs: affinity 1 CPU")
+    contains(daemon.log(), "1: as many as CPUs: affinity 1 CPU")
+    check_sequence(daemon.read("d"), 10)
+    if len(cpus) < 2:
+        raise Skip("the second half needs two CPUs")
+    os.sched_setaffinity(daemon.pid, cpus[:2])
+    reload(daemon)
+    contains(obtained(daemon)["text"], "affinity 2 CPUs")
+    quota = "quota" in obtained(daemon)["text"]
+    expect_workers(daemon, len(threads(daemon)) if quota else 2)
+
+
+def group_with_quota(box, quota):
+    """A control group of version 2 with this cpu.max; its folder."""
+    with open("/proc/self/mountinfo", encoding="ascii") as mounts:
+        points = [line.split()[4] for line in mounts if " - cgroup2 " in line]
+    if not points:
+        raise Skip("no control groups of version 2 are mounted here")
+    with open(os.path.join(points[0], "cgroup.controllers"), encoding="ascii") as controllers:
+        if "cpu" not in controllers.read().split():
+            raise Skip("version 2 of control groups has no cpu controller here")
+    folder = os.path.join(points[0], f"dataloaderd-test-{os.getpid()}")
+    try:
+        os.mkdir(folder)
+        box.cleanups.append(lambda: os.rmdir(folder))
+        with open(os.path.join(folder, "cpu.max"), "w", encoding="ascii") as file:
+            file.write(quota)
+    except OSError as error:
+        raise Skip(f"no control group can be made here: {error}") from None
+    return folder
+
+
+@case("workers = 0 are no more than the quota of the control group, rounded up")
+def _(box):
+    folder = group_with_quota(box, "50000 100000")
+    daemon = box.daemon({"d": box.folder_of_files("d", 10)}, workers=0,
+                        program=["sh", "-c", f"echo $$ >{folder}/cgroup.procs && exec \"$@\"", "sh"])
+    expect_workers(daemon, 1)
+    contains(obtained(daemon)["text"], "cgroup quota 0.5", os.path.basename(folder))
+    check_sequence(daemon.read("d"), 10)
+    with open(os.path.join(folder, "cpu.max"), "w", encoding="ascii") as file:
+        file.write("max")
+    reload(daemon)
+    expect_workers(daemon, len(os.sched_getaffinity(daemon.pid)))
+    daemon.stop()
+
+
+# ---- more and fewer -------------------------------------------------------------------------------------------------
+
+@case("one to eight workers, by reload and by hand, while two ranks read: each sample in its place")
+def _(box):
+    draw = random.Random(20)
+    daemon = box.daemon({"d": box.folder_of_pictures("d", 97)}, workers=2)
+    epochs = 40 if VARIANT == "release" else 10
+    ranks = [daemon.reader("d", rank=rank, world=2, batch=4, epochs=epochs, job="long", seed=3,
+                           pipeline="random_resized_crop(8)") for rank in range(2)]
+    ranks[0].wait_lines(1)
+    n_changes = 0
+    while any(rank.process.poll() is None for rank in ranks):
+        number = draw.randint(1, 8)
+        if draw.random() < 0.3:
+            reload(daemon, workers=number)
+            expect_workers(daemon, number)
+        else:
+            equal(daemon.objects("workers", str(number))[0]["n_workers"], number, "answer")
+        n_changes += 1
+    for rank, reader in enumerate(ranks):
+        check_sequence(reader.good(), 97, batch=4, epochs=epochs, world=2, rank=rank, seed=3)
+    equal(n_changes > 5, True, f"changes while they read: {n_changes}")
+    within(5, lambda: counted(daemon, "n_batches") >= 2 * 13 * epochs, "what workers counted is kept when they leave")
+
+
+@case("dlctl workers shows, changes until the next reload, and refuses what cannot be")
+def _(box):
+    daemon = box.daemon({"d": box.folder_of_files("d", 10)}, workers=2)
+    shown = daemon.objects("workers")[0]
+    equal(shown["n_workers"], 2, "n_workers")
+    contains(shown["text"], "a fixed number: affinity")
+    contains(daemon.objects("workers", "5")[0]["text"], "asked for at run time")
+    expect_workers(daemon, 5)
+    contains(daemon.log(), "2 -> 5: a fixed number, asked for at run time")
+    check_sequence(daemon.read("d", epochs=3), 10, epochs=3)
+    reload(daemon)
+    expect_workers(daemon, 2)
+
+    done = daemon.dlctl("workers", "4097")
+    equal(done.returncode, 1, done.stderr)
+    contains(done.stderr, "4097", "0 to 4096")
+    done = daemon.dlctl("workers", "4000")  # their scratch memory alone does not fit 1 GiB
+    equal(done.returncode in (0, 1), True, done.stderr)
+    if done.returncode == 1:
+        expect_workers(daemon, 2)
+    check_sequence(daemon.read("d"), 10)
+
+
+@case("whoever may be served may ask how many there are, but not change it")
+def _(box):
+    if os.getuid() != 0:
+        raise Skip("only root can become somebody else to try permissions")
+    daemon = box.daemon({}, workers=2, socket_mode="0666")
+    os.chmod(box.folder, 0o755)
+    os.chmod(daemon.folder, 0o755)
+    nobody = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
+
+    def ask(*arguments):
+        return subprocess.run(nobody + [DLCTL, "--socket", daemon.socket, "workers", *arguments], check=False,
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, universal_newlines=True, timeout=30)
+    done = ask()
+    equal(done.returncode, 0, done.stderr)
+    done = ask("8")
+    equal(done.returncode, 1, done.stderr)
+    contains(done.stderr, "workers", "only root and the daemon's own user", "nobody")
+    expect_workers(daemon, 2)
+
+
+# ---- what they take of the CPUs -------------------------------------------------------------------------------------
+
+@case("nice is that of the workers alone, and follows a reload")
+def _(box):
+    daemon = box.daemon({"d": box.folder_of_files("d", 10)}, workers=3, nice=7)
+    equal(nices(daemon), [7, 7, 7], "nice values at the start")
+    equal({int(stat[16]) for stat in threads(daemon, "planner").values()}, {0}, "of the planner")
+    contains(obtained(daemon)["text"], "nice 7")
+    reload(daemon, nice=12, workers=4)
+    within(5, lambda: nices(daemon) == [12] * 4, "nice 12")
+    check_sequence(daemon.read("d"), 10)
+
+
+@case("workers that may not come forward again stay as they are, and the log says so")
+def _(box):
+    if os.getuid() != 0:
+        raise Skip("only root can become somebody without privileges")
+    os.chmod(box.folder, 0o755)
+    os.makedirs(box.path("daemon0"))
+    os.chown(box.path("daemon0"), 65534, 65534)
+    daemon = box.daemon({"d": box.folder_of_files("d", 10)}, workers=2, nice=5,
+                        program=["prlimit", "--nice=0:0", "setpriv", "--reuid=65534", "--regid=65534", "--clear-groups",
+                                 "--bounding-set=-all", "--no-new-privs"])
+    reload(daemon, nice=0)
+    contains(daemon.log(), "nice:", "RLIMIT_NICE")
+    equal(nices(daemon), [5, 5], "nice values of those that run")
+    daemon.objects("workers", "3")
+    within(5, lambda: nices(daemon) == [0, 5, 5], "the new one's is 0")
+    check_sequence(daemon.read("d"), 10)
+
+
+def share_taken(daemon, seconds):
+    """CPU time of the workers for wall time, over a while."""
+    begin, taken = time.monotonic(), cpu_seconds(daemon)
+    time.sleep(seconds)
+    return (cpu_seconds(daemon) - taken) / (time.monotonic() - begin)
+
+
+@case("under a ceiling the workers together take no more CPU time than it says, and batches go on coming")
+def _(box):
+    daemon = box.daemon({"d": box.folder_of_pictures("d", 40, width=160, height=120)}, workers=3, cpu_ceiling="30")
+    contains(obtained(daemon)["text"], "ceiling 0.3 CPUs")
+    reader = daemon.reader("d", batch=8, epochs=100000, pipeline="resize(96) center_crop(96)")
+    reader.wait_lines(8)
+    share = share_taken(daemon, 3)
+    n_before = counted(daemon, "n_samples")
+    equal(share < 0.40, True, f"share of a CPU: {share:.2f}")
+    time.sleep(0.5)
+    equal(counted(daemon, "n_samples") > n_before, True, "samples go on coming")
+
+    reload(daemon, cpu_ceiling="1%")  # of all CPUs: hardly anything
+    share = share_taken(daemon, 2)
+    equal(share < 0.01 * len(os.sched_getaffinity(daemon.pid)) + 0.1, True, f"share of a CPU: {share:.2f}")
+    reload(daemon, cpu_ceiling="0")  # who rests under the old one goes on at once
+    n_before = counted(daemon, "n_samples")
+    within(5, lambda: counted(daemon, "n_samples") > n_before + 100, "many samples without a ceiling")
+    reader.process.kill()
+    reader.finish()
+
+
+# ---- descriptors ----------------------------------------------------------------------------------------------------
+
+def limit_of_descriptors(daemon):
+    with open(f"/proc/{daemon.pid}/limits", encoding="ascii") as limits:
+        return next(line.split()[3:5] for line in limits if line.startswith("Max open files"))
+
+
+@case("it takes as many descriptors as it is allowed, not as a shell's habit says")
+def _(box):
+    daemon = box.daemon({}, program=["prlimit", "--nofile=100:5000"])
+    equal(limit_of_descriptors(daemon), ["5000", "5000"], "soft and hard limit")
+
+
+main()
