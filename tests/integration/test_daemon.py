@@ -236,27 +236,45 @@ def _(box):
     check_sequence(daemon.read("d"), 10)
 
 
-@case("an idle daemon uses no CPU: before anybody came, with a rank whose ring is full, and after it left")
+def wake_ups(daemon):
+    """Times that any of its threads went to sleep, or was made to, since the start."""
+    n = 0
+    for thread in os.listdir(f"/proc/{daemon.pid}/task"):
+        with open(f"/proc/{daemon.pid}/task/{thread}/status", encoding="ascii", errors="replace") as status:
+            n += sum(int(line.split()[1]) for line in status if "ctxt_switches" in line)
+    return n
+
+
+@case("an idle daemon uses no CPU: before anybody came, with rings that are full and leased, and after all left")
 def _(box):
-    daemon = box.daemon({"d": box.folder_of_pictures("d", 200)})
+    daemon = box.daemon({"d": box.folder_of_pictures("d", 200)}, slots=4)
     time.sleep(0.3)
 
     def idle(what):
-        ticks = daemon.cpu_ticks()
+        ticks, n_before = daemon.cpu_ticks(), wake_ups(daemon)
         time.sleep(2)
         equal(daemon.cpu_ticks() - ticks <= 1, True, f"ticks in two seconds, {what}")
+        equal(wake_ups(daemon) - n_before <= 2, True, f"wake-ups in two seconds, {what}")
+
+    def slots():
+        return [(rank["n_ready"], rank["n_filling"], rank["n_leased"]) for job in daemon.objects("jobs")
+                for rank in job["ranks"]]
 
     idle("before anybody came")
     reader = daemon.reader("d", batch=10, epochs=3, pipeline="decode")
     reader.good()
-    reader = daemon.reader("d", batch=10, delay_ms=20000, pipeline="decode")
-    reader.wait_lines(10)
-    time.sleep(0.5)
-    idle("with a full ring")
-    reader.process.kill()
-    reader.finish()
+    readers = [daemon.reader("d", batch=10, delay_ms=20000, pipeline="decode", world=2, rank=rank, job="slow")
+               for rank in range(2)]
+    for reader in readers:
+        reader.wait_lines(10)
+    within(5, lambda: slots() == [(3, 0, 1)] * 2, "three ready and one leased of each ring's four")
     time.sleep(0.3)
-    idle("after it left")
+    idle("with full rings, one batch of each leased")
+    for reader in readers:
+        reader.process.kill()
+        reader.finish()
+    time.sleep(0.3)
+    idle("after they left")
 
 
 @case("status tells version, settings and what was obtained; in text and as JSON")
