@@ -94,7 +94,7 @@ static void planner_bury(struct planner *planner) {
 static void task_retire(struct planner *planner, struct task *task) {
         struct stream *stream = task->batch->stream;
 
-        task_trim(planner, task, false);
+        task_trim(planner, task);
         task->batch = NULL;
         STAILQ_INSERT_HEAD(&planner->free_tasks, task, entry); /* its buffer is still in the caches */
         stream->n_tasks--;
@@ -291,6 +291,7 @@ int planner_start(struct planner *planner, const struct planner_options *options
 
         planner->options = *options;
         planner->making_ns = MAKING_GUESS_NS;
+        planner->large.budget = options->budget;
         STAILQ_INIT(&planner->free_tasks);
         STAILQ_INIT(&planner->retries);
         STAILQ_INIT(&planner->resting);
@@ -323,6 +324,7 @@ void planner_stop(struct planner *planner) {
         close(planner->epoll_fd);
         close(planner->wake_fd);
         for (uint32_t i = 0; i < planner->options.n_tasks; i++)
-                task_trim(planner, &planner->options.tasks[i], true);
+                task_trim(planner, &planner->options.tasks[i]);
+        large_buffers_trim(&planner->large);
         pthread_mutex_destroy(&planner->lock);
 }

@@ -37,6 +37,7 @@ struct planner {
         uint64_t making_ns;           /* planner; how long a batch takes to be made, smoothed over all streams */
         TAILQ_HEAD(, stream) streams; /* planner */
         struct tasks retries;         /* planner: waiting for a place in the order that is not final yet */
+        struct large_buffers large;   /* planner */
         struct tasks resting;         /* planner: until task->not_before_ns; the first one is due first */
 
         pthread_mutex_t lock; /* guards what follows; a leaf */

@@ -2,21 +2,9 @@
 #include "daemon/pipeline/task.h"
 
 #include <errno.h>
-#include <stdlib.h>
 
 #include "daemon/base/clock.h"
 #include "daemon/pipeline/planner.h"
-
-#define LARGE_BUFFER_KEEP (4ull << 20) /* bytes; what is above is given back when the task is free again */
-
-static void large_buffer_free(struct planner *planner, struct task *task) {
-        if (!task->large_buffer)
-                return;
-        free(task->large_buffer);
-        budget_release(planner->options.budget, task->large_bytes);
-        task->large_buffer = NULL;
-        task->large_bytes = 0;
-}
 
 /* Finds room for `n_bytes`. Most files fit the registered buffer. */
 static int task_buffer(struct planner *planner, struct task *task, uint64_t n_bytes, struct why *why) {
@@ -31,20 +19,14 @@ static int task_buffer(struct planner *planner, struct task *task, uint64_t n_by
         }
         if (n_bytes > planner->options.budget->limit_bytes)
                 return why_set(why, -EFBIG, "is %llu bytes, more than memory_limit", (unsigned long long)n_bytes);
-        if (n_bytes > task->large_bytes) {
-                large_buffer_free(planner, task);
-                r = budget_reserve(planner->options.budget, n_bytes, "a large file's buffer", why);
+        if (!task->large || task->large->n_bytes < n_bytes) {
+                task_trim(planner, task);
+                r = large_buffers_take(&planner->large, n_bytes, &task->large, why);
                 if (r < 0)
                         return r;
-                task->large_buffer = malloc(n_bytes);
-                if (!task->large_buffer) {
-                        budget_release(planner->options.budget, n_bytes);
-                        return why_errno(why, -ENOMEM, "a buffer of %llu bytes", (unsigned long long)n_bytes);
-                }
-                task->large_bytes = n_bytes;
         }
-        request->buffer = task->large_buffer;
-        request->capacity = task->large_bytes;
+        request->buffer = task->large->bytes;
+        request->capacity = task->large->n_bytes;
         request->idx_buffer = -1;
         return 0;
 }
@@ -89,7 +71,7 @@ void task_read(struct planner *planner, struct task *task) {
         }
 }
 
-void task_trim(struct planner *planner, struct task *task, bool all) {
-        if (all || task->large_bytes > LARGE_BUFFER_KEEP)
-                large_buffer_free(planner, task);
+void task_trim(struct planner *planner, struct task *task) {
+        large_buffers_put(&planner->large, task->large);
+        task->large = NULL;
 }

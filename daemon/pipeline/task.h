@@ -11,6 +11,7 @@
 #include "daemon/base/queue.h"
 #include "daemon/base/work_queue.h"
 #include "daemon/io/reader.h"
+#include "daemon/pipeline/large_buffers.h"
 #include "daemon/pipeline/stream.h"
 
 #define TASK_BUFFER_BYTES (256u << 10) /* registered with the kernel; an ImageNet photo is 110 KiB */
@@ -20,8 +21,7 @@ struct task {
         struct read_request request;
         uint8_t *own_buffer; /* TASK_BUFFER_BYTES, registered as buffer `idx` */
         uint32_t idx;
-        uint8_t *large_buffer; /* for larger files; paid for; kept while small enough to be worth it */
-        uint64_t large_bytes;
+        struct large_buffer *large; /* for a larger file; NULL: it fits */
         char path[PATH_MAX];
 
         struct batch *batch;
@@ -49,5 +49,5 @@ void task_read(struct planner *planner, struct task *task);
 /* The bytes are there, or will not be: to the workers. Any thread of the reader, or the planner. */
 void task_arrived(struct task *task, struct work_queue *ready);
 
-/* Gives back the buffer for large files, if it is too large to be kept; with `all`, whatever it is. Planner only. */
-void task_trim(struct planner *planner, struct task *task, bool all);
+/* Gives back the buffer for a large file. Planner only. */
+void task_trim(struct planner *planner, struct task *task);

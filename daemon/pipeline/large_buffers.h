@@ -1,0 +1,32 @@
+/* pipeline/large_buffers.h: memory for files that do not fit a task's own buffer.
+ *
+ * There are as many as large files were under way at once, whichever tasks had them: the one that was given back last
+ * is taken first, so its pages are there and in the caches. Paid for as long as they are kept. The planner's alone. */
+#pragma once
+
+#include <stdint.h>
+
+#include "daemon/base/budget.h"
+
+#define LARGE_BUFFER_KEEP (4ull << 20) /* bytes; a larger one is given back at once */
+
+struct large_buffer {
+        struct large_buffer *next;
+        uint64_t n_bytes; /* of `bytes` */
+        _Alignas(64) uint8_t bytes[];
+};
+
+struct large_buffers {
+        struct budget *budget;
+        struct large_buffer *spare; /* last given back first */
+};
+
+/* Room for `n_bytes`. -ENOMEM with the numbers; what is spare has been given back then. */
+int large_buffers_take(struct large_buffers *buffers, uint64_t n_bytes, struct large_buffer **ret_buffer,
+                       struct why *why);
+
+/* Takes NULL. */
+void large_buffers_put(struct large_buffers *buffers, struct large_buffer *buffer);
+
+/* Gives back all that is spare. */
+void large_buffers_trim(struct large_buffers *buffers);
