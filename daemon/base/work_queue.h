@@ -12,14 +12,15 @@
 
 struct work_queue {
         pthread_mutex_t lock; /* a leaf: nothing else is locked below it; covers all that follows */
-        pthread_cond_t filled;
-        void **items; /* a circle */
+        void **items;         /* a circle */
         uint32_t capacity;
         uint32_t idx_first;
         uint32_t n_items;
-        uint32_t n_waiting;   /* threads that sleep in pop */
+        uint32_t n_waiting; /* threads that sleep in pop; up to here what a push or a pop writes: one cache line */
+
         uint32_t n_dismissed; /* threads that are to leave, and have not yet */
         bool is_stopped;
+        pthread_cond_t filled;
 };
 
 /* `capacity` (1 or more) is the most that is ever queued. Returns 0 or -ENOMEM. */

@@ -40,7 +40,7 @@ struct planner {
         struct large_buffers large;   /* planner */
         struct tasks resting;         /* planner: until task->not_before_ns; the first one is due first */
 
-        pthread_mutex_t lock; /* guards what follows; a leaf */
+        _Alignas(64) pthread_mutex_t lock; /* guards what follows; a leaf */
         TAILQ_HEAD(, stream) commands;
         struct tasks returned; /* done with; from workers */
         struct tasks again;    /* to be read again; from workers */

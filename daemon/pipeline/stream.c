@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/eventfd.h>
 #include <sys/random.h>
 #include <sys/socket.h>
@@ -83,9 +84,10 @@ int stream_new(const struct stream_options *options, const struct stream_memory 
         struct stream *stream;
         int r;
 
-        stream = calloc(1, sizeof(*stream));
+        stream = aligned_alloc(_Alignof(struct stream), sizeof(*stream));
         if (!stream)
                 return why_errno(why, -ENOMEM, "stream");
+        memset(stream, 0, sizeof(*stream));
         stream->wake_socket = -1;
         stream->release_fd = eventfd(0, EFD_CLOEXEC);
         if (stream->release_fd < 0) {

@@ -25,7 +25,8 @@ enum stream_command {
         STREAM_DRAIN = 8,
 };
 
-/* One batch on its way: what its workers share. One for each slot of the ring. */
+/* One batch on its way: what its workers share. One for each slot of the ring. What all of them write for each sample
+ * lies in a cache line of its own, so that what they only read stays in their caches. */
 struct batch {
         struct stream *stream;
         struct slot *slot;
@@ -34,7 +35,8 @@ struct batch {
         uint64_t epoch;
         uint64_t step;
         uint32_t n_samples;
-        _Atomic uint32_t n_left; /* samples under way; who takes it to 0 completes the batch */
+
+        _Alignas(64) _Atomic uint32_t n_left; /* samples under way; who takes it to 0 completes the batch */
 
         _Atomic uint64_t shape; /* height << 32 | width of all samples, once one of them has said it; 0 = not yet */
         _Atomic uint64_t n_used_bytes; /* ragged: of the slot, handed out to samples */
@@ -96,8 +98,8 @@ struct stream {
         _Atomic uint64_t n_substituted;
         _Atomic uint64_t n_skipped;
 
-        /* The planner's own. */
-        uint64_t planned_number;
+        /* The planner's own, written for each sample. */
+        _Alignas(64) uint64_t planned_number;
         uint64_t epoch, step;      /* of the batch that is planned next, or being planned */
         uint64_t base;             /* global position at which `epoch` begins for it; 0 for those behind it */
         uint64_t epoch_samples;    /* of this rank, from there on */

@@ -367,6 +367,27 @@ START_TEST(what_a_worker_writes_for_each_sample_lies_in_lines_of_its_own) {
 }
 END_TEST
 
+/* What all workers write for each sample of a batch, and what they read of it, of its stream and of the queue. */
+START_TEST(what_workers_share_and_write_lies_apart_from_what_they_only_read) {
+        struct rank rank;
+
+        ck_assert_uint_eq(sizeof(struct batch) % 64, 0);
+        ck_assert_uint_gt(LINE_OF(batch, n_left), LINE_OF(batch, n_samples));
+        ck_assert_uint_eq(LINE_OF(batch, n_left), LINE_OF(batch, decode_ns));
+        ck_assert_uint_gt(LINE_OF(stream, planned_number), LINE_OF(stream, n_skipped));
+        ck_assert_uint_lt(LINE_OF(stream, is_ended), LINE_OF(stream, batches));
+        ck_assert_uint_eq(LINE_OF(work_queue, n_waiting), 0);
+        ck_assert_uint_gt(LINE_OF(planner, lock), LINE_OF(planner, resting));
+
+        serving_start(&serving, &(struct serving_options){ .n_samples = 4, .n_classes = 2 });
+        rank_attach(&rank, &serving, &(struct rank_options){ .world = 1, .batch_size = 2 });
+        ck_assert_uint_eq((uintptr_t)rank.stream % 64, 0);
+        rank_leave(&rank);
+        serving_settle(&serving);
+        serving_stop(&serving);
+}
+END_TEST
+
 int main(void) {
         const struct suite_row rows[] = {
                 { "queue", a_dismissal_sends_one_home_and_leaves_what_is_queued_to_the_others, 0 },
@@ -380,6 +401,7 @@ int main(void) {
                 { "resize", what_a_worker_counted_stays_when_it_leaves, 0 },
                 { "resize", workers_that_memory_limit_has_no_scratch_for_are_refused_and_those_before_stay, 0 },
                 { "resize", a_number_that_is_none_is_refused_and_0_stands_for_the_cpus, 0 },
+                { "lines", what_workers_share_and_write_lies_apart_from_what_they_only_read, 0 },
                 { "lines", what_a_worker_writes_for_each_sample_lies_in_lines_of_its_own, 0 },
         };
 
