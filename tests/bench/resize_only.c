@@ -1,0 +1,115 @@
+/* resize_only IMAGES [CODE [FILTER]]: what resizing alone costs.
+ *
+ * The boxes of random_resized_crop(224) over one made-up picture of 500 x 375 pixels, the usual size of a photograph in
+ * ImageNet, no decoding in between. CODE is best, scalar or avx2. Prints CPU microseconds a picture and a hash of all
+ * pixels: equal hashes are equal pixels. Under `valgrind --tool=callgrind` it says where the instructions go. */
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "daemon/augment/recipe.h"
+
+#define WIDTH  500u
+#define HEIGHT 375u
+#define SIDE   224u
+
+static const char *const CODE_NAMES[] = {
+        [RESIZE_CODE_BEST] = "best",
+        [RESIZE_CODE_SCALAR] = "scalar",
+        [RESIZE_CODE_AVX2] = "avx2",
+};
+
+static void fail(const char *text) {
+        fprintf(stderr, "resize_only: %s\n", text);
+        exit(1);
+}
+
+static enum resize_code find_code(const char *name) {
+        for (unsigned i = 0; i < sizeof(CODE_NAMES) / sizeof(CODE_NAMES[0]); i++)
+                if (strcmp(CODE_NAMES[i], name) == 0)
+                        return i;
+        fail("no such code");
+        return RESIZE_CODE_BEST;
+}
+
+static double cpu_us(void) {
+        struct timespec now;
+
+        clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+        return (double)now.tv_sec * 1e6 + (double)now.tv_nsec / 1e3;
+}
+
+/* Edges and slopes: the values do not matter to the time, but they do to the hash. */
+static uint8_t *make_picture(void) {
+        uint8_t *pixels = malloc(WIDTH * HEIGHT * PIXEL_BYTES);
+
+        if (!pixels)
+                fail("no memory");
+        for (uint32_t i = 0; i < WIDTH * HEIGHT * PIXEL_BYTES; i++)
+                pixels[i] = (uint8_t)(i / 7 + i * (i / 1500) + (i >> 9));
+        return pixels;
+}
+
+static uint64_t hash(uint64_t value, const uint8_t *bytes, size_t n_bytes) {
+        uint64_t word;
+
+        for (size_t i = 0; i + sizeof(word) <= n_bytes; i += sizeof(word)) {
+                memcpy(&word, bytes + i, sizeof(word));
+                value = (value ^ word) * 0x100000001b3ull;
+        }
+        return value ^ value >> 32;
+}
+
+/* Resizes box number `sample`; returns the time it took. */
+static double resize_one(struct resizer *resizer, const struct recipe *recipe, const uint8_t *pixels, uint64_t sample,
+                         uint8_t *out) {
+        struct geometry geometry;
+        struct why why = {};
+        double begin;
+
+        if (recipe_plan(recipe, WIDTH, HEIGHT, 0, 0, sample, &geometry, &why) < 0)
+                fail(why.text);
+        const struct stage *stage = &geometry.stages[0];
+        const struct box *box = &stage->source;
+        struct view view = { pixels + (box->y * WIDTH + box->x) * PIXEL_BYTES, WIDTH * PIXEL_BYTES, box->width,
+                             box->height };
+        struct resize_job job = { stage->width, stage->height, stage->window, stage->filter, stage->flip };
+
+        begin = cpu_us();
+        if (resizer_run(resizer, &view, &job, out, SIDE * PIXEL_BYTES, &why) < 0)
+                fail(why.text);
+        return cpu_us() - begin;
+}
+
+int main(int argc, char **argv) {
+        uint64_t n_images = argc > 1 ? strtoull(argv[1], NULL, 10) : 0, value = 0xcbf29ce484222325ull;
+        static uint8_t out[SIDE * SIDE * PIXEL_BYTES];
+        uint8_t *pixels = make_picture();
+        struct resizer *resizer;
+        struct recipe *recipe;
+        struct why why = {};
+        char text[100];
+        double us = 0;
+
+        if (argc > 4 || n_images == 0) {
+                fprintf(stderr, "usage: resize_only IMAGES [best|scalar|avx2 [FILTER]]\n");
+                return 2;
+        }
+        snprintf(text, sizeof(text), "random_resized_crop(224, interpolation=%s) hflip(0.5)",
+                 argc > 3 ? argv[3] : "bilinear");
+        if (recipe_parse(text, &recipe, &why) < 0 ||
+            resizer_new(find_code(argc > 2 ? argv[2] : "best"), &resizer, &why) < 0)
+                fail(why.text);
+        for (uint64_t i = 0; i < n_images; i++) {
+                us += resize_one(resizer, recipe, pixels, i, out);
+                value = hash(value, out, sizeof(out));
+        }
+        printf("{\"code\": \"%s\", \"us_per_image\": %.1f, \"hash\": \"%016llx\"}\n", resizer_code_name(resizer),
+               us / (double)n_images, (unsigned long long)value);
+        resizer_free(resizer);
+        recipe_free(recipe);
+        free(pixels);
+        return 0;
+}
