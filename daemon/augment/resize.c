@@ -1,224 +1,13 @@
 #include "daemon/augment/resize.h"
 
+#include "daemon/augment/resize_axis.h"
 #include "daemon/augment/resize_kernels.h"
 #include "daemon/base/cleanup.h"
 
 #include <assert.h>
 #include <errno.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* ---- filters ------------------------------------------------------------------------------------------------- */
-
-/* Operations and their sequence are Pillow's, the odd float constants of the Hamming window included: another sequence
- * would give other last bits. This file must not be compiled with contraction to fused operations. */
-
-static const double PI = 3.14159265358979323846;
-
-static double box_filter(double x) {
-        return x > -0.5 && x <= 0.5 ? 1.0 : 0.0;
-}
-
-static double bilinear_filter(double x) {
-        x = fabs(x);
-        return x < 1.0 ? 1.0 - x : 0.0;
-}
-
-static double hamming_filter(double x) {
-        x = fabs(x);
-        if (x == 0)
-                return 1.0;
-        if (x >= 1.0)
-                return 0.0;
-        x = x * PI;
-        return sin(x) / x * ((double)0.54f + (double)0.46f * cos(x));
-}
-
-static double bicubic_filter(double x) {
-        const double a = -0.5;
-
-        x = fabs(x);
-        if (x < 1.0)
-                return ((a + 2.0) * x - (a + 3.0)) * x * x + 1;
-        if (x < 2.0)
-                return (((x - 5) * x + 8) * x - 4) * a;
-        return 0.0;
-}
-
-static double sinc(double x) {
-        if (x == 0)
-                return 1.0;
-        x = x * PI;
-        return sin(x) / x;
-}
-
-static double lanczos_filter(double x) {
-        return -3.0 <= x && x < 3.0 ? sinc(x) * sinc(x / 3) : 0.0;
-}
-
-static const struct {
-        double (*weight)(double x);
-        double support; /* half the filter's width, in output pixels or source pixels, whichever are larger */
-} FILTERS[N_RESIZE_FILTERS] = {
-        [RESIZE_BOX] = { box_filter, 0.5 },         [RESIZE_BILINEAR] = { bilinear_filter, 1.0 },
-        [RESIZE_HAMMING] = { hamming_filter, 1.0 }, [RESIZE_BICUBIC] = { bicubic_filter, 2.0 },
-        [RESIZE_LANCZOS] = { lanczos_filter, 3.0 },
-};
-
-const char *const RESIZE_FILTER_NAMES[N_RESIZE_FILTERS] = {
-        [RESIZE_BOX] = "box",         [RESIZE_BILINEAR] = "bilinear", [RESIZE_HAMMING] = "hamming",
-        [RESIZE_BICUBIC] = "bicubic", [RESIZE_LANCZOS] = "lanczos",
-};
-
-/* ---- weights of an axis -------------------------------------------------------------------------------------- */
-
-/* What an axis was made for. Two equal ones share their weights: pictures of one size come in rows. */
-struct axis_key {
-        uint32_t n_source, n_outputs;    /* whole lengths */
-        uint32_t window_first, window_n; /* the outputs wanted */
-        enum resize_filter filter;
-        bool flip;
-};
-
-struct axis {
-        struct axis_key key;
-        struct resize_axis weights;
-        double *unscaled; /* [n_taps] of one output, before they are made to add up to 1 */
-        size_t n_outputs_max, n_weights_max, n_taps_max; /* what the arrays have room for */
-};
-
-static void axis_fini(struct axis *axis) {
-        free(axis->weights.first);
-        free(axis->weights.count);
-        free(axis->weights.whole);
-        free(axis->weights.split);
-        free(axis->unscaled);
-        *axis = (struct axis){};
-}
-
-static size_t axis_bytes(const struct axis *axis) {
-        return axis->n_outputs_max * 2 * sizeof(uint32_t) +
-               axis->n_weights_max * (sizeof(int32_t) + 2 * sizeof(int16_t)) + axis->n_taps_max * sizeof(double);
-}
-
-/* Replaces an array by one of n elements. The content is lost, also if there is no memory for the new one. */
-static int replace(void *array, size_t n, size_t size) {
-        void **pointer = array;
-
-        free(*pointer);
-        *pointer = calloc(n, size);
-        return *pointer ? 0 : -ENOMEM;
-}
-
-static int axis_reserve(struct axis *axis, size_t n_outputs, size_t n_taps) {
-        struct resize_axis *weights = &axis->weights;
-
-        if (n_outputs > axis->n_outputs_max) {
-                axis->n_outputs_max = 0;
-                if (replace(&weights->first, n_outputs, sizeof(*weights->first)) < 0 ||
-                    replace(&weights->count, n_outputs, sizeof(*weights->count)) < 0)
-                        return -ENOMEM;
-                axis->n_outputs_max = n_outputs;
-        }
-        if (n_outputs * n_taps > axis->n_weights_max) {
-                size_t n = n_outputs * n_taps +
-                           n_outputs * n_taps / 4; /* some more, or random crops would allocate often */
-
-                axis->n_weights_max = 0;
-                if (replace(&weights->whole, n, sizeof(*weights->whole)) < 0 ||
-                    replace(&weights->split, n, 2 * sizeof(*weights->split)) < 0)
-                        return -ENOMEM;
-                axis->n_weights_max = n;
-        }
-        if (n_taps > axis->n_taps_max) {
-                axis->n_taps_max = 0;
-                if (replace(&axis->unscaled, n_taps, sizeof(*axis->unscaled)) < 0)
-                        return -ENOMEM;
-                axis->n_taps_max = n_taps;
-        }
-        return 0;
-}
-
-/* Stores one output's weights as integers, padded with zeros to n_taps. */
-static void store_weights(struct axis *axis, uint32_t idx_output, uint32_t count, double sum) {
-        uint32_t n_taps = axis->weights.n_taps;
-        int32_t *whole = axis->weights.whole + (size_t)idx_output * n_taps;
-        int16_t *split = axis->weights.split + (size_t)idx_output * n_taps * 2;
-
-        for (uint32_t i = 0; i < count; i++) {
-                double weight = sum != 0.0 ? axis->unscaled[i] / sum : axis->unscaled[i];
-
-                whole[i] = (int32_t)((weight < 0 ? -0.5 : 0.5) + weight * (1 << RESIZE_PRECISION));
-        }
-        for (uint32_t i = count; i < n_taps; i++)
-                whole[i] = 0;
-        for (uint32_t i = 0; i < n_taps; i++) {
-                int16_t *high = split + (size_t)(i & ~3u) * 2 + (i & 3u);
-
-                high[0] = (int16_t)(whole[i] >> RESIZE_SPLIT);
-                high[4] = (int16_t)(whole[i] & ((1 << RESIZE_SPLIT) - 1));
-        }
-}
-
-static void compute_weights(struct axis *axis) {
-        const struct axis_key *key = &axis->key;
-        struct resize_axis *weights = &axis->weights;
-        double scale = (double)(float)key->n_source / key->n_outputs; /* Pillow's boxes are float32 */
-        double filter_scale = scale < 1.0 ? 1.0 : scale;
-        double support = FILTERS[key->filter].support * filter_scale;
-        double inverse = 1.0 / filter_scale;
-
-        weights->n_read_bytes = 0;
-        for (uint32_t x = 0; x < key->window_n; x++) {
-                uint32_t idx_output = key->flip ? key->window_n - 1 - x : x;
-                double center = (key->window_first + x + 0.5) * scale, sum = 0;
-                double begin = center - support + 0.5, end = center + support + 0.5;
-                uint32_t from = begin > 0 ? (uint32_t)begin : 0;
-                uint32_t to = end < key->n_source ? (uint32_t)end : key->n_source;
-                size_t n_read;
-
-                assert(to - from <= weights->n_taps);
-                for (uint32_t i = 0; i < to - from; i++) {
-                        double distance = i + (double)from - center + 0.5;
-
-                        axis->unscaled[i] = FILTERS[key->filter].weight(distance * inverse);
-                        sum += axis->unscaled[i];
-                }
-                store_weights(axis, idx_output, to - from, sum);
-                weights->first[idx_output] = from;
-                weights->count[idx_output] = to - from;
-
-                n_read = ((size_t)from + weights->n_taps) * PIXEL_BYTES + RESIZE_READ_SLACK;
-                if (n_read > weights->n_read_bytes)
-                        weights->n_read_bytes = n_read;
-        }
-}
-
-static bool same_key(const struct axis_key *a, const struct axis_key *b) {
-        return a->n_source == b->n_source && a->n_outputs == b->n_outputs && a->window_first == b->window_first &&
-               a->window_n == b->window_n && a->filter == b->filter && a->flip == b->flip;
-}
-
-static int axis_prepare(struct axis *axis, const struct axis_key *key) {
-        double scale = (double)(float)key->n_source / key->n_outputs;
-        double support = FILTERS[key->filter].support * (scale < 1.0 ? 1.0 : scale);
-        size_t n_taps = ((size_t)ceil(support) * 2 + 1 + RESIZE_TAPS - 1) / RESIZE_TAPS * RESIZE_TAPS;
-        int r;
-
-        if (same_key(&axis->key, key))
-                return 0;
-
-        axis->key = (struct axis_key){}; /* nothing is valid until the end */
-        r = axis_reserve(axis, key->window_n, n_taps);
-        if (r < 0)
-                return r;
-        axis->key = *key;
-        axis->weights.n_outputs = key->window_n;
-        axis->weights.n_taps = (uint32_t)n_taps;
-        compute_weights(axis);
-        return 0;
-}
 
 /* ---- the resizer --------------------------------------------------------------------------------------------- */
 
@@ -274,6 +63,15 @@ size_t resizer_bytes(const struct resizer *resizer) {
 
 const char *resizer_code_name(const struct resizer *resizer) {
         return resizer->kernels->name;
+}
+
+/* Replaces an array by one of n elements. The content is lost, also if there is no memory for the new one. */
+static int replace(void *array, size_t n, size_t size) {
+        void **pointer = array;
+
+        free(*pointer);
+        *pointer = calloc(n, size);
+        return *pointer ? 0 : -ENOMEM;
 }
 
 static int reserve_bytes(uint8_t **bytes, size_t *n_bytes, size_t n) {

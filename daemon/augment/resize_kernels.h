@@ -1,37 +1,47 @@
 /* augment/resize_kernels.h: the inner loops of resize.c, in several forms. Private to this floor.
  *
- * A coefficient k (22 binary digits, |k| < 2^24) is kept twice: whole, and split as k = high * 2^12 + low with both
- * parts in 16 bits, so that SIMD multiplies two taps with one instruction. */
+ * A coefficient k (22 binary digits, |k| < 2^24) is kept twice: whole, and split as k = high * 2^15 + low with
+ * -2^14 <= low < 2^14, so that SIMD multiplies two taps with one instruction. The split sums come together in 16 bits:
+ *
+ *      (sum(pixel * k) + 2^21) >> 22  =  ((sum(pixel * high) + (sum(pixel * low) >> 15)) + 64) >> 7
+ *
+ * to the bit, since what is rounded away first lies below what is rounded away then. The sum in the middle counts in
+ * 1/128: saturated to 16 bits it still rounds to something that is clipped alike. As |low| <= |k|, none of these sums
+ * is larger than that of the whole coefficients, which fits 32 bits. */
 #pragma once
 
 #include <stddef.h>
 #include <stdint.h>
 
 #define RESIZE_PRECISION 22 /* 32 bits less 8 of the pixel and 2 of headroom: the sums fit int32 */
-#define RESIZE_SPLIT     12
+#define RESIZE_ONE       (1 << RESIZE_PRECISION)
 #define RESIZE_HALF      (1 << (RESIZE_PRECISION - 1))
-#define RESIZE_TAPS      4u /* taps are padded with zeros to a multiple of this */
+#define RESIZE_SPLIT     15
+#define RESIZE_ROUND     256 /* pmulhrsw by it is (x + 64) >> 7 */
 
 /* The weights of one axis, for the outputs of the window, in the sequence in which they are written. */
 struct resize_axis {
-        uint32_t n_outputs;
-        uint32_t n_taps;     /* an output, multiple of RESIZE_TAPS */
-        uint32_t *first;     /* [n_outputs] first source pixel */
-        uint32_t *count;     /* [n_outputs] taps that are not padding, 1 <= count <= n_taps */
-        int32_t *whole;      /* [n_outputs][n_taps] */
-        int16_t *split;      /* [n_outputs][n_taps / 4][4 high parts, 4 low parts] */
+        uint32_t n_outputs; /* the arrays go on to a multiple of RESIZE_OUTPUTS_AT_ONCE, for rows() to write too much */
+        uint32_t n_taps;    /* an output, even: what is missing to it weighs nothing */
+        uint32_t *first;    /* [n_outputs] first source pixel; they rise, or fall where the picture is mirrored */
+        uint32_t *count;    /* [n_outputs] taps that are not padding, 1 <= count <= n_taps */
+        int32_t *whole;     /* [n_outputs][n_taps] */
+        int16_t *split;     /* [n_outputs][n_taps / 2][2 high parts, 2 low parts] */
         size_t n_read_bytes; /* of a source row that rows() may read; what is past the row's pixels has no weight */
 };
 
-#define RESIZE_ROWS_AT_ONCE 4u
-#define RESIZE_READ_SLACK   4u /* bytes: rows() reads 16 where four pixels are 12 */
-#define RESIZE_OUT_SLACK    1u /* bytes behind an output row that rows() may overwrite: it stores 4 for 3 */
+#define RESIZE_ROWS_AT_ONCE    4u
+#define RESIZE_OUTPUTS_AT_ONCE 4u
+#define RESIZE_READ_TAPS       4u /* rows() reads taps by fours ... */
+#define RESIZE_READ_SLACK      4u /* ... and bytes by 16 where four pixels are 12 */
+#define RESIZE_OUT_SLACK                                                                                               \
+        16u /* bytes behind an output row that rows() may overwrite: up to three pixels and four bytes */
 
 /* One form of the loops. */
 struct resize_kernels {
         const char *name;
 
-        /* Resamples RESIZE_ROWS_AT_ONCE rows along x. */
+        /* Resamples RESIZE_ROWS_AT_ONCE rows along x. Some may be the same, in both arrays. */
         void (*rows)(const struct resize_axis *axis, const uint8_t *const source[RESIZE_ROWS_AT_ONCE],
                      uint8_t *const out[RESIZE_ROWS_AT_ONCE]);
 
@@ -43,8 +53,10 @@ struct resize_kernels {
 
 extern const struct resize_kernels resize_kernels_scalar;
 
-/* NULL if this machine has no AVX2. */
+/* NULL if this machine has no such instructions. */
 const struct resize_kernels *resize_kernels_avx2(void);
+const struct resize_kernels *resize_kernels_avx512(void);
+const struct resize_kernels *resize_kernels_neon(void);
 
 /* The scalar form's column(), which other forms use for rows that are narrower than their registers. */
 void resize_column_scalar(const struct resize_axis *axis, uint32_t idx_output, const uint8_t *const *rows, uint8_t *out,

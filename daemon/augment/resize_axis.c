@@ -1,0 +1,309 @@
+#include "daemon/augment/resize_axis.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define ALWAYS_INLINE static inline __attribute__((always_inline))
+
+/* ---- filters ------------------------------------------------------------------------------------------------- */
+
+/* Operations and their sequence are Pillow's, the odd float constants of the Hamming window included: another sequence
+ * would give other last bits. This file must not be compiled with contraction to fused operations. */
+
+static const double PI = 3.14159265358979323846;
+
+const char *const RESIZE_FILTER_NAMES[N_RESIZE_FILTERS] = {
+        [RESIZE_BOX] = "box",         [RESIZE_BILINEAR] = "bilinear", [RESIZE_HAMMING] = "hamming",
+        [RESIZE_BICUBIC] = "bicubic", [RESIZE_LANCZOS] = "lanczos",
+};
+
+/* Half the filter's width, in output pixels or source pixels, whichever are larger. */
+static const double SUPPORT[N_RESIZE_FILTERS] = {
+        [RESIZE_BOX] = 0.5,     [RESIZE_BILINEAR] = 1.0, [RESIZE_HAMMING] = 1.0,
+        [RESIZE_BICUBIC] = 2.0, [RESIZE_LANCZOS] = 3.0,
+};
+
+ALWAYS_INLINE double bilinear(double x) {
+        x = fabs(x);
+        return x < 1.0 ? 1.0 - x : 0.0;
+}
+
+static double hamming(double x) {
+        x = fabs(x);
+        if (x == 0)
+                return 1.0;
+        if (x >= 1.0)
+                return 0.0;
+        x = x * PI;
+        return sin(x) / x * ((double)0.54f + (double)0.46f * cos(x));
+}
+
+ALWAYS_INLINE double bicubic(double x) {
+        const double a = -0.5;
+
+        x = fabs(x);
+        if (x < 1.0)
+                return ((a + 2.0) * x - (a + 3.0)) * x * x + 1;
+        if (x < 2.0)
+                return (((x - 5) * x + 8) * x - 4) * a;
+        return 0.0;
+}
+
+static double sinc(double x) {
+        if (x == 0)
+                return 1.0;
+        x = x * PI;
+        return sin(x) / x;
+}
+
+/* Inlined with a filter that is known, or choosing it would cost more than most filters do. */
+ALWAYS_INLINE double filter_weight(enum resize_filter filter, double x) {
+        switch (filter) {
+        case RESIZE_BOX:
+                return x > -0.5 && x <= 0.5 ? 1.0 : 0.0;
+        case RESIZE_BILINEAR:
+                return bilinear(x);
+        case RESIZE_HAMMING:
+                return hamming(x);
+        case RESIZE_BICUBIC:
+                return bicubic(x);
+        default:
+                return -3.0 <= x && x < 3.0 ? sinc(x) * sinc(x / 3) : 0.0;
+        }
+}
+
+/* ---- memory -------------------------------------------------------------------------------------------------- */
+
+void axis_fini(struct axis *axis) {
+        free(axis->weights.first);
+        free(axis->weights.count);
+        free(axis->weights.whole);
+        free(axis->weights.split);
+        free(axis->unscaled);
+        *axis = (struct axis){};
+}
+
+size_t axis_bytes(const struct axis *axis) {
+        return axis->n_outputs_max * 2 * sizeof(uint32_t) +
+               axis->n_weights_max * (sizeof(int32_t) + 2 * sizeof(int16_t)) + axis->n_taps_max * sizeof(double);
+}
+
+/* Replaces an array by one of n elements. The content is lost, also if there is no memory for the new one. */
+static int replace(void *array, size_t n, size_t size) {
+        void **pointer = array;
+
+        free(*pointer);
+        *pointer = calloc(n, size);
+        return *pointer ? 0 : -ENOMEM;
+}
+
+/* With the outputs that rows() writes too much. */
+static size_t padded_outputs(const struct axis_key *key) {
+        return ((size_t)key->window_n + RESIZE_OUTPUTS_AT_ONCE - 1) / RESIZE_OUTPUTS_AT_ONCE * RESIZE_OUTPUTS_AT_ONCE;
+}
+
+static int reserve_outputs(struct axis *axis, size_t n_outputs) {
+        struct resize_axis *weights = &axis->weights;
+
+        if (n_outputs <= axis->n_outputs_max)
+                return 0;
+        axis->n_outputs_max = 0;
+        if (replace(&weights->first, n_outputs, sizeof(*weights->first)) < 0 ||
+            replace(&weights->count, n_outputs, sizeof(*weights->count)) < 0)
+                return -ENOMEM;
+        axis->n_outputs_max = n_outputs;
+        return 0;
+}
+
+static int reserve_weights(struct axis *axis, size_t n_outputs, size_t n_taps) {
+        struct resize_axis *weights = &axis->weights;
+        size_t n = n_outputs * n_taps;
+
+        if (n > axis->n_weights_max) {
+                n += n / 4; /* some more, or random crops would allocate often */
+                axis->n_weights_max = 0;
+                if (replace(&weights->whole, n, sizeof(*weights->whole)) < 0 ||
+                    replace(&weights->split, n, 2 * sizeof(*weights->split)) < 0)
+                        return -ENOMEM;
+                axis->n_weights_max = n;
+        }
+        if (n_taps > axis->n_taps_max) {
+                axis->n_taps_max = 0;
+                if (replace(&axis->unscaled, n_taps, sizeof(*axis->unscaled)) < 0)
+                        return -ENOMEM;
+                axis->n_taps_max = n_taps;
+        }
+        return 0;
+}
+
+/* ---- windows: the pixels of an output ------------------------------------------------------------------------ */
+
+/* Lengths in source pixels. */
+struct scaling {
+        double scale;   /* of an output pixel */
+        double support; /* on either side of an output's centre */
+        double inverse; /* of a distance, to what filter_weight() takes */
+};
+
+static struct scaling scaling_of(const struct axis_key *key) {
+        double scale = (double)(float)key->n_source / key->n_outputs; /* Pillow's boxes are float32 */
+        double filter_scale = scale < 1.0 ? 1.0 : scale;
+
+        return (struct scaling){ scale, SUPPORT[key->filter] * filter_scale, 1.0 / filter_scale };
+}
+
+static uint32_t place_of_output(const struct axis_key *key, uint32_t x) {
+        return key->flip ? key->window_n - 1 - x : x;
+}
+
+static double center_of(const struct axis_key *key, const struct scaling *scaling, uint32_t x) {
+        return (key->window_first + x + 0.5) * scaling->scale;
+}
+
+/* Returns the largest number of pixels that an output is made of. */
+static uint32_t find_windows(struct axis *axis, const struct scaling *scaling) {
+        const struct axis_key *key = &axis->key;
+        uint32_t max = 0;
+
+        for (uint32_t x = 0; x < key->window_n; x++) {
+                uint32_t idx_output = place_of_output(key, x);
+                double center = center_of(key, scaling, x);
+                double begin = center - scaling->support + 0.5, end = center + scaling->support + 0.5;
+                uint32_t from = begin > 0 ? (uint32_t)begin : 0;
+                uint32_t to = end < key->n_source ? (uint32_t)end : key->n_source;
+
+                axis->weights.first[idx_output] = from;
+                axis->weights.count[idx_output] = to - from;
+                if (to - from > max)
+                        max = to - from;
+        }
+        return max;
+}
+
+/* ---- weights ------------------------------------------------------------------------------------------------- */
+
+ALWAYS_INLINE void split_pair(const int32_t *whole, int16_t *split) {
+        for (uint32_t i = 0; i < 2; i++) {
+                int32_t high = (whole[i] + (1 << (RESIZE_SPLIT - 1))) >> RESIZE_SPLIT;
+
+                split[i] = (int16_t)high;
+                split[i + 2] = (int16_t)(whole[i] - high * (1 << RESIZE_SPLIT));
+        }
+}
+
+/* Stores one output's weights as integers, padded with zeros to n_taps. */
+ALWAYS_INLINE void store_weights(struct axis *axis, uint32_t idx_output, uint32_t count, double sum) {
+        uint32_t n_taps = axis->weights.n_taps;
+        int32_t *whole = axis->weights.whole + (size_t)idx_output * n_taps;
+        int16_t *split = axis->weights.split + (size_t)idx_output * n_taps * 2;
+
+        if (sum == 0.0)
+                sum = 1.0; /* Pillow leaves them as they are then; so does a division by 1 */
+        for (uint32_t i = 0; i < count; i++) {
+                double weight = axis->unscaled[i] / sum;
+
+                whole[i] = (int32_t)((weight < 0 ? -0.5 : 0.5) + weight * RESIZE_ONE);
+        }
+        for (uint32_t i = count; i < n_taps; i++)
+                whole[i] = 0;
+        for (uint32_t i = 0; i < n_taps; i += 2)
+                split_pair(whole + i, split + (size_t)i * 2);
+}
+
+ALWAYS_INLINE void weigh_with(struct axis *axis, const struct scaling *scaling, enum resize_filter filter) {
+        const struct axis_key *key = &axis->key;
+
+        for (uint32_t x = 0; x < key->window_n; x++) {
+                uint32_t idx_output = place_of_output(key, x);
+                uint32_t from = axis->weights.first[idx_output], count = axis->weights.count[idx_output];
+                double center = center_of(key, scaling, x), sum = 0;
+
+                for (uint32_t i = 0; i < count; i++) {
+                        double distance = (double)(i + from) - center + 0.5;
+
+                        axis->unscaled[i] = filter_weight(filter, distance * scaling->inverse);
+                        sum += axis->unscaled[i];
+                }
+                store_weights(axis, idx_output, count, sum);
+        }
+}
+
+static void weigh(struct axis *axis, const struct scaling *scaling) {
+        switch (axis->key.filter) {
+        case RESIZE_BOX:
+                weigh_with(axis, scaling, RESIZE_BOX);
+                break;
+        case RESIZE_BILINEAR:
+                weigh_with(axis, scaling, RESIZE_BILINEAR);
+                break;
+        case RESIZE_HAMMING:
+                weigh_with(axis, scaling, RESIZE_HAMMING);
+                break;
+        case RESIZE_BICUBIC:
+                weigh_with(axis, scaling, RESIZE_BICUBIC);
+                break;
+        default:
+                weigh_with(axis, scaling, RESIZE_LANCZOS);
+        }
+}
+
+/* ---- an axis ------------------------------------------------------------------------------------------------- */
+
+/* Outputs that nobody asked for, but rows() computes: made of the pixels of the last one. */
+static void pad_outputs(struct axis *axis) {
+        struct resize_axis *weights = &axis->weights;
+        size_t n_last = weights->n_outputs - 1, n_padded = padded_outputs(&axis->key);
+
+        for (size_t i = n_last + 1; i < n_padded; i++) {
+                weights->first[i] = weights->first[n_last];
+                weights->count[i] = weights->count[n_last];
+                memset(weights->whole + i * weights->n_taps, 0, weights->n_taps * sizeof(*weights->whole));
+                memset(weights->split + i * weights->n_taps * 2, 0, weights->n_taps * 2 * sizeof(*weights->split));
+        }
+}
+
+static size_t read_bytes(const struct resize_axis *weights) {
+        uint32_t a = weights->first[0], b = weights->first[weights->n_outputs - 1];
+        size_t n_read = (weights->n_taps + RESIZE_READ_TAPS - 1) / RESIZE_READ_TAPS * RESIZE_READ_TAPS;
+
+        return ((a > b ? a : b) + n_read) * PIXEL_BYTES + RESIZE_READ_SLACK;
+}
+
+static int prepare_filter(struct axis *axis) {
+        struct scaling scaling = scaling_of(&axis->key);
+        uint32_t n_taps = (find_windows(axis, &scaling) + 1) / 2 * 2;
+        int r = reserve_weights(axis, padded_outputs(&axis->key), n_taps);
+
+        if (r < 0)
+                return r;
+        axis->weights.n_taps = n_taps;
+        weigh(axis, &scaling);
+        pad_outputs(axis);
+        axis->weights.n_read_bytes = read_bytes(&axis->weights);
+        return 0;
+}
+
+static bool same_key(const struct axis_key *a, const struct axis_key *b) {
+        return a->n_source == b->n_source && a->n_outputs == b->n_outputs && a->window_first == b->window_first &&
+               a->window_n == b->window_n && a->filter == b->filter && a->flip == b->flip;
+}
+
+int axis_prepare(struct axis *axis, const struct axis_key *key) {
+        int r;
+
+        if (same_key(&axis->key, key))
+                return 0;
+
+        r = reserve_outputs(axis, padded_outputs(key));
+        if (r == 0) {
+                axis->key = *key;
+                axis->weights.n_outputs = key->window_n;
+                r = prepare_filter(axis);
+        }
+        if (r < 0)
+                axis->key = (struct axis_key){}; /* nothing is valid */
+        return r;
+}
