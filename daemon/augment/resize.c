@@ -2,17 +2,22 @@
 
 #include "daemon/augment/resize_axis.h"
 #include "daemon/augment/resize_kernels.h"
-#include "daemon/base/cleanup.h"
 
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- the resizer --------------------------------------------------------------------------------------------- */
+/* How the rows that the vertical pass adds up come about. */
+enum row_source {
+        ROWS_IN_PLACE,  /* they are the source's own */
+        ROWS_PICKED,    /* each pixel is one of the source's row */
+        ROWS_RESAMPLED, /* the horizontal pass makes them */
+};
 
-/* Between the passes only as many rows are kept as an output row needs, so that they stay in the first cache: row y of
- * the source is in place y & ring_mask. */
+/* Row y of the source, as the vertical pass wants it, is in place y & ring_mask of the ring. The ring has as many rows
+ * as an output row needs and some more, so that they stay in the first cache. Rows in place get into it only if an
+ * output row needs them of two portions. */
 struct resizer {
         const struct resize_kernels *kernels;
         struct axis horizontal, vertical;
@@ -24,6 +29,16 @@ struct resizer {
         size_t n_padded_bytes;
         const uint8_t **rows; /* of one output row */
         size_t n_rows_max;
+
+        /* The picture that is being fed. */
+        uint32_t source_width, source_height;
+        struct resize_job job;
+        enum row_source how;
+        uint32_t n_fed;  /* rows of the source that have come */
+        uint32_t n_made; /* rows of the source that have been in the ring, or are not needed */
+        uint32_t n_done; /* rows of the window that are written */
+        uint8_t *out;
+        size_t stride;
 };
 
 int resizer_new(enum resize_code code, struct resizer **ret_resizer, struct why *why) {
@@ -65,44 +80,111 @@ const char *resizer_code_name(const struct resizer *resizer) {
         return resizer->kernels->name;
 }
 
-/* Replaces an array by one of n elements. The content is lost, also if there is no memory for the new one. */
-static int replace(void *array, size_t n, size_t size) {
-        void **pointer = array;
-
-        free(*pointer);
-        *pointer = calloc(n, size);
-        return *pointer ? 0 : -ENOMEM;
-}
+/* ---- memory -------------------------------------------------------------------------------------------------- */
 
 static int reserve_bytes(uint8_t **bytes, size_t *n_bytes, size_t n) {
         if (n <= *n_bytes)
                 return 0;
         *n_bytes = 0;
-        if (replace(bytes, n, 1) < 0)
+        free(*bytes);
+        *bytes = calloc(n, 1);
+        if (!*bytes)
                 return -ENOMEM;
         *n_bytes = n;
         return 0;
 }
 
-static int reserve_ring(struct resizer *resizer, uint32_t n_rows, uint32_t width) {
-        uint32_t n_ring = RESIZE_ROWS_AT_ONCE;
+/* Room for the rows of an output, and for those that are made beside the last of them. */
+static int reserve_ring(struct resizer *resizer) {
+        uint32_t n_needed = resizer->vertical.weights.n_taps + RESIZE_ROWS_AT_ONCE, n_ring = RESIZE_ROWS_AT_ONCE;
 
-        while (n_ring < n_rows + RESIZE_ROWS_AT_ONCE)
+        while (n_ring < n_needed)
                 n_ring *= 2;
         resizer->ring_mask = n_ring - 1;
-        resizer->ring_stride = ((size_t)width * PIXEL_BYTES + RESIZE_OUT_SLACK + 63) / 64 * 64;
+        resizer->ring_stride = ((size_t)resizer->job.window.width * PIXEL_BYTES + RESIZE_OUT_SLACK + 63) / 64 * 64;
         return reserve_bytes(&resizer->ring, &resizer->n_ring_bytes, n_ring * resizer->ring_stride);
 }
 
-static int reserve_rows(struct resizer *resizer, size_t n_rows) {
+static int reserve_rows(struct resizer *resizer) {
+        size_t n_rows = resizer->vertical.weights.n_taps;
+
         if (n_rows <= resizer->n_rows_max)
                 return 0;
         resizer->n_rows_max = 0;
-        if (replace(&resizer->rows, n_rows, sizeof(*resizer->rows)) < 0)
+        free(resizer->rows);
+        resizer->rows = calloc(n_rows, sizeof(*resizer->rows));
+        if (!resizer->rows)
                 return -ENOMEM;
         resizer->n_rows_max = n_rows;
         return 0;
 }
+
+/* ---- beginning a picture ------------------------------------------------------------------------------------- */
+
+static enum row_source choose_row_source(uint32_t source_width, const struct resize_job *job) {
+        if (job->width != source_width)
+                return ROWS_RESAMPLED;
+        return job->flip ? ROWS_PICKED : ROWS_IN_PLACE;
+}
+
+static int prepare_horizontal(struct resizer *resizer) {
+        const struct resize_job *job = &resizer->job;
+        struct axis_key key = {
+                .n_source = resizer->source_width,
+                .n_outputs = job->width,
+                .window_first = job->window.x,
+                .window_n = job->window.width,
+                .filter = job->filter,
+                .flip = job->flip,
+        };
+        int r;
+
+        if (resizer->how == ROWS_IN_PLACE)
+                return 0;
+        r = axis_prepare(&resizer->horizontal, &key);
+        if (r < 0)
+                return r;
+        return reserve_bytes(&resizer->padded, &resizer->n_padded_bytes,
+                             resizer->horizontal.weights.n_read_bytes * RESIZE_ROWS_AT_ONCE);
+}
+
+static int prepare_vertical(struct resizer *resizer) {
+        const struct resize_job *job = &resizer->job;
+        struct axis_key key = {
+                .n_source = resizer->source_height,
+                .n_outputs = job->height,
+                .window_first = job->window.y,
+                .window_n = job->window.height,
+                .filter = job->filter,
+        };
+
+        return axis_prepare(&resizer->vertical, &key);
+}
+
+int resizer_begin(struct resizer *resizer, uint32_t source_width, uint32_t source_height, const struct resize_job *job,
+                  uint8_t *out, size_t stride, struct why *why) {
+        assert(source_width > 0 && source_height > 0);
+        assert(job->window.width > 0 && job->window.width <= job->width);
+        assert(job->window.height > 0 && job->window.height <= job->height);
+        assert(job->window.x <= job->width - job->window.width && job->window.y <= job->height - job->window.height);
+
+        resizer->source_width = source_width;
+        resizer->source_height = source_height;
+        resizer->job = *job;
+        resizer->how = choose_row_source(source_width, job);
+        resizer->n_fed = resizer->n_made = resizer->n_done = 0;
+        resizer->out = out;
+        resizer->stride = stride;
+        if (prepare_horizontal(resizer) < 0 || prepare_vertical(resizer) < 0 || reserve_ring(resizer) < 0 ||
+            reserve_rows(resizer) < 0) {
+                resizer->n_done = job->window.height; /* feeding it now does nothing */
+                return why_set(why, -ENOMEM, "no memory to resize %u x %u pixels to %u x %u", source_width,
+                               source_height, job->width, job->height);
+        }
+        return 0;
+}
+
+/* ---- rows of the ring ---------------------------------------------------------------------------------------- */
 
 static uint8_t *ring_row(const struct resizer *resizer, uint32_t y) {
         return resizer->ring + (size_t)(y & resizer->ring_mask) * resizer->ring_stride;
@@ -112,167 +194,120 @@ static const uint8_t *view_row(const struct view *view, uint32_t y) {
         return view->pixels + y * view->stride;
 }
 
-static void flip_row(const uint8_t *source, uint8_t *out, uint32_t width) {
-        for (uint32_t x = 0; x < width; x++)
-                memcpy(out + (size_t)x * PIXEL_BYTES, source + (size_t)(width - 1 - x) * PIXEL_BYTES, PIXEL_BYTES);
-}
-
-/* A source row of which n_read_bytes may be read: the row itself where that ends before the view's last byte, so for
- * all but the last few rows; a copy of it where it does not. */
-static const uint8_t *readable_row(struct resizer *resizer, const struct view *source, uint32_t y, uint32_t idx_copy) {
-        size_t n_read = resizer->horizontal.weights.n_read_bytes, n_row = (size_t)source->width * PIXEL_BYTES;
-        size_t n_left = (source->height - 1 - y) * source->stride + n_row;
+/* A row of the view of which n_read_bytes may be read: the row itself where that ends before the view's last byte, so
+ * for all but the last few rows; a copy of it where it does not. */
+static const uint8_t *readable_row(struct resizer *resizer, const struct view *view, uint32_t y, uint32_t idx_copy) {
+        size_t n_read = resizer->horizontal.weights.n_read_bytes, n_row = (size_t)view->width * PIXEL_BYTES;
+        size_t n_left = (view->height - 1 - y) * view->stride + n_row;
         uint8_t *copy = resizer->padded + idx_copy * n_read;
 
         if (n_read <= n_left)
-                return view_row(source, y);
+                return view_row(view, y);
         if (n_row > n_read)
                 n_row = n_read;
-        memcpy(copy, view_row(source, y), n_row);
+        memcpy(copy, view_row(view, y), n_row);
         memset(copy + n_row, 0, n_read - n_row);
         return copy;
 }
 
-/* Resamples the rows from y on into the ring, RESIZE_ROWS_AT_ONCE of them; the last row stands in for those below it.
- */
-static void resample_rows(struct resizer *resizer, const struct view *source, uint32_t y) {
+/* Resamples the next rows of the view into the ring: RESIZE_ROWS_AT_ONCE, or those that are left. The last one then
+ * stands in for those that are missing, and is made again where it is. Returns how many. */
+static uint32_t resample_rows(struct resizer *resizer, const struct view *view) {
+        uint32_t y = resizer->n_made - resizer->n_fed, n = view->height - y;
         const uint8_t *from[RESIZE_ROWS_AT_ONCE];
         uint8_t *to[RESIZE_ROWS_AT_ONCE];
 
+        if (n > RESIZE_ROWS_AT_ONCE)
+                n = RESIZE_ROWS_AT_ONCE;
         for (uint32_t i = 0; i < RESIZE_ROWS_AT_ONCE; i++) {
-                uint32_t row = y + i < source->height ? y + i : source->height - 1;
-
-                from[i] = readable_row(resizer, source, row, i);
-                to[i] = ring_row(resizer, y + i);
+                from[i] = i < n ? readable_row(resizer, view, y + i, i) : from[n - 1];
+                to[i] = ring_row(resizer, resizer->n_made + (i < n ? i : n - 1));
         }
         resizer->kernels->rows(&resizer->horizontal.weights, from, to);
+        return n;
 }
 
-/* ---- the passes ---------------------------------------------------------------------------------------------- */
-
-/* How the rows that the vertical pass adds up come about. */
-enum row_source {
-        ROWS_IN_PLACE,
-        ROWS_FLIPPED,
-        ROWS_RESAMPLED
-};
-
-static enum row_source choose_row_source(const struct view *source, const struct resize_job *job) {
-        if (job->width != source->width)
-                return ROWS_RESAMPLED;
-        return job->flip ? ROWS_FLIPPED : ROWS_IN_PLACE;
+static void pick_row(const struct resize_axis *axis, const uint8_t *source, uint8_t *out) {
+        for (uint32_t x = 0; x < axis->n_outputs; x++)
+                memcpy(out + (size_t)x * PIXEL_BYTES, source + (size_t)axis->first[x] * PIXEL_BYTES, PIXEL_BYTES);
 }
 
-/* Makes the rows [*done, end) of the ring, and perhaps some more. */
-static void make_rows(struct resizer *resizer, const struct view *source, const struct resize_job *job,
-                      enum row_source how, uint32_t *done, uint32_t end) {
-        while (*done < end) {
-                if (how == ROWS_RESAMPLED) {
-                        resample_rows(resizer, source, *done);
-                        *done += RESIZE_ROWS_AT_ONCE;
-                } else {
-                        flip_row(view_row(source, *done) + (size_t)job->window.x * PIXEL_BYTES,
-                                 ring_row(resizer, *done), job->window.width);
-                        *done += 1;
+/* Makes the view's rows below `end`, and perhaps some more. */
+static void make_rows(struct resizer *resizer, const struct view *view, uint32_t end) {
+        while (resizer->n_made < end) {
+                uint8_t *to = ring_row(resizer, resizer->n_made);
+                const uint8_t *from = view_row(view, resizer->n_made - resizer->n_fed);
+
+                switch (resizer->how) {
+                case ROWS_RESAMPLED:
+                        resizer->n_made += resample_rows(resizer, view);
+                        break;
+                case ROWS_PICKED:
+                        pick_row(&resizer->horizontal.weights, from, to);
+                        resizer->n_made++;
+                        break;
+                case ROWS_IN_PLACE:
+                        memcpy(to, from + (size_t)resizer->job.window.x * PIXEL_BYTES,
+                               (size_t)resizer->job.window.width * PIXEL_BYTES);
+                        resizer->n_made++;
+                        break;
                 }
         }
 }
 
-static int prepare_horizontal(struct resizer *resizer, const struct view *source, const struct resize_job *job) {
-        struct axis_key key = {
-                .n_source = source->width,
-                .n_outputs = job->width,
-                .window_first = job->window.x,
-                .window_n = job->window.width,
-                .filter = job->filter,
-                .flip = job->flip,
-        };
-        int r = axis_prepare(&resizer->horizontal, &key);
+/* ---- rows of the output -------------------------------------------------------------------------------------- */
 
-        if (r < 0)
-                return r;
-        return reserve_bytes(&resizer->padded, &resizer->n_padded_bytes,
-                             resizer->horizontal.weights.n_read_bytes * RESIZE_ROWS_AT_ONCE);
+static const uint8_t *made_row(const struct resizer *resizer, const struct view *view, uint32_t y) {
+        if (resizer->how == ROWS_IN_PLACE && y >= resizer->n_fed)
+                return view_row(view, y - resizer->n_fed) + (size_t)resizer->job.window.x * PIXEL_BYTES;
+        return ring_row(resizer, y);
 }
 
-static int prepare_vertical(struct resizer *resizer, const struct view *source, const struct resize_job *job) {
-        struct axis_key key = {
-                .n_source = source->height,
-                .n_outputs = job->height,
-                .window_first = job->window.y,
-                .window_n = job->window.height,
-                .filter = job->filter,
-        };
-        int r = axis_prepare(&resizer->vertical, &key);
-
-        if (r < 0)
-                return r;
-        return reserve_rows(resizer, resizer->vertical.weights.n_taps);
-}
-
-static void run_both(struct resizer *resizer, const struct view *source, const struct resize_job *job,
-                     enum row_source how, uint8_t *out, size_t stride) {
+static void write_row(struct resizer *resizer, const struct view *view) {
         const struct resize_axis *weights = &resizer->vertical.weights;
-        uint32_t done = weights->first[0];
+        uint32_t y = resizer->n_done, first = weights->first[y], count = weights->count[y];
+        size_t n_bytes = (size_t)resizer->job.window.width * PIXEL_BYTES;
+        uint8_t *out = resizer->out + y * resizer->stride;
 
-        for (uint32_t y = 0; y < job->window.height; y++) {
-                uint32_t first = weights->first[y], count = weights->count[y];
-
-                if (how != ROWS_IN_PLACE)
-                        make_rows(resizer, source, job, how, &done, first + count);
+        if (count == 1 && weights->whole[(size_t)y * weights->n_taps] == RESIZE_ONE) {
+                memcpy(out, made_row(resizer, view, first), n_bytes);
+        } else {
                 for (uint32_t i = 0; i < count; i++)
-                        resizer->rows[i] = how == ROWS_IN_PLACE
-                                                   ? view_row(source, first + i) + (size_t)job->window.x * PIXEL_BYTES
-                                                   : ring_row(resizer, first + i);
-                resizer->kernels->column(weights, y, resizer->rows, out + y * stride,
-                                         (size_t)job->window.width * PIXEL_BYTES);
+                        resizer->rows[i] = made_row(resizer, view, first + i);
+                resizer->kernels->column(weights, y, resizer->rows, out, n_bytes);
         }
+        resizer->n_done++;
 }
 
-/* The height stays: the rows themselves are the result. */
-static void run_rows(struct resizer *resizer, const struct view *source, const struct resize_job *job,
-                     enum row_source how, uint8_t *out, size_t stride) {
-        uint32_t done = job->window.y;
+/* Rows are made as late as an output needs them, but before the view ends. */
+void resizer_feed(struct resizer *resizer, const struct view *rows) {
+        const struct resize_axis *weights = &resizer->vertical.weights;
+        uint32_t end = resizer->n_fed + rows->height;
 
-        for (uint32_t y = 0; y < job->window.height; y++, out += stride) {
-                uint32_t row = job->window.y + y;
-                const uint8_t *from = view_row(source, row) + (size_t)job->window.x * PIXEL_BYTES;
+        assert(rows->width == resizer->source_width && rows->height <= resizer->source_height - resizer->n_fed);
 
-                if (how == ROWS_RESAMPLED) {
-                        make_rows(resizer, source, job, how, &done, row + 1);
-                        memcpy(out, ring_row(resizer, row), (size_t)job->window.width * PIXEL_BYTES);
-                } else if (how == ROWS_FLIPPED) {
-                        flip_row(from, out, job->window.width);
-                } else {
-                        memcpy(out, from, (size_t)job->window.width * PIXEL_BYTES);
+        while (resizer->n_done < resizer->job.window.height) {
+                uint32_t first = weights->first[resizer->n_done], needed = first + weights->count[resizer->n_done];
+
+                if (resizer->n_made < first)
+                        resizer->n_made = first;
+                if (needed > end) {
+                        make_rows(resizer, rows, end);
+                        break;
                 }
+                if (resizer->how != ROWS_IN_PLACE)
+                        make_rows(resizer, rows, needed);
+                write_row(resizer, rows);
         }
+        resizer->n_fed = end;
 }
 
 int resizer_run(struct resizer *resizer, const struct view *source, const struct resize_job *job, uint8_t *out,
                 size_t stride, struct why *why) {
-        enum row_source how = choose_row_source(source, job);
-        bool vertical = job->height != source->height;
-        int r = 0;
+        int r = resizer_begin(resizer, source->width, source->height, job, out, stride, why);
 
-        assert(source->width > 0 && source->height > 0);
-        assert(job->window.width > 0 && job->window.width <= job->width);
-        assert(job->window.height > 0 && job->window.height <= job->height);
-        assert(job->window.x <= job->width - job->window.width && job->window.y <= job->height - job->window.height);
-
-        if (how == ROWS_RESAMPLED)
-                r = prepare_horizontal(resizer, source, job);
-        if (r == 0 && vertical)
-                r = prepare_vertical(resizer, source, job);
-        if (r == 0 && how != ROWS_IN_PLACE)
-                r = reserve_ring(resizer, vertical ? resizer->vertical.weights.n_taps : 1, job->window.width);
         if (r < 0)
-                return why_set(why, r, "no memory to resize %u x %u pixels to %u x %u", source->width, source->height,
-                               job->width, job->height);
-
-        if (vertical)
-                run_both(resizer, source, job, how, out, stride);
-        else
-                run_rows(resizer, source, job, how, out, stride);
+                return r;
+        resizer_feed(resizer, source);
         return 0;
 }

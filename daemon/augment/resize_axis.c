@@ -272,15 +272,44 @@ static size_t read_bytes(const struct resize_axis *weights) {
         return ((a > b ? a : b) + n_read) * PIXEL_BYTES + RESIZE_READ_SLACK;
 }
 
-static int prepare_filter(struct axis *axis) {
-        struct scaling scaling = scaling_of(&axis->key);
-        uint32_t n_taps = (find_windows(axis, &scaling) + 1) / 2 * 2;
-        int r = reserve_weights(axis, padded_outputs(&axis->key), n_taps);
+/* The length stays: every output is its own pixel, whatever the filter. */
+static void find_same(struct axis *axis) {
+        const struct axis_key *key = &axis->key;
 
+        for (uint32_t x = 0; x < key->window_n; x++) {
+                uint32_t idx_output = place_of_output(key, x);
+
+                axis->weights.first[idx_output] = key->window_first + x;
+                axis->weights.count[idx_output] = 1;
+        }
+}
+
+/* One tap an output, of weight 1. */
+static void weigh_same(struct axis *axis) {
+        for (uint32_t x = 0; x < axis->weights.n_outputs; x++) {
+                axis->unscaled[0] = 1.0;
+                store_weights(axis, x, 1, 1.0);
+        }
+}
+
+static int prepare(struct axis *axis) {
+        struct scaling scaling = scaling_of(&axis->key);
+        bool same = axis->key.n_source == axis->key.n_outputs;
+        uint32_t n_taps = 2;
+        int r;
+
+        if (same)
+                find_same(axis);
+        else
+                n_taps = (find_windows(axis, &scaling) + 1) / 2 * 2;
+        r = reserve_weights(axis, padded_outputs(&axis->key), n_taps);
         if (r < 0)
                 return r;
         axis->weights.n_taps = n_taps;
-        weigh(axis, &scaling);
+        if (same)
+                weigh_same(axis);
+        else
+                weigh(axis, &scaling);
         pad_outputs(axis);
         axis->weights.n_read_bytes = read_bytes(&axis->weights);
         return 0;
@@ -301,7 +330,7 @@ int axis_prepare(struct axis *axis, const struct axis_key *key) {
         if (r == 0) {
                 axis->key = *key;
                 axis->weights.n_outputs = key->window_n;
-                r = prepare_filter(axis);
+                r = prepare(axis);
         }
         if (r < 0)
                 axis->key = (struct axis_key){}; /* nothing is valid */

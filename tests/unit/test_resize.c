@@ -236,6 +236,68 @@ static uint8_t *run_guarded(struct resizer *resizer, const struct case_of *c, co
         return out;
 }
 
+/* Feeds a job in random portions, each of which is gone after the call and ends with its last byte. */
+static void feed_portions(struct resizer *resizer, const struct case_of *c, struct dlp_philox *philox, uint8_t *out,
+                          size_t stride) {
+        uint32_t y = 0, n_most = 1 + dlp_philox_below(philox, 20);
+
+        ck_assert_int_eq(resizer_begin(resizer, c->source_width, c->source_height, &c->job, out, stride, NULL), 0);
+        while (y < c->source_height) {
+                uint32_t n_left = c->source_height - y,
+                         n = 1 + dlp_philox_below(philox, n_left < n_most ? n_left : n_most);
+                size_t n_bytes = c->source_stride * (n - 1) + c->source_width * 3;
+                uint8_t *portion = malloc(n_bytes);
+                struct view view = { portion, c->source_stride, c->source_width, n };
+
+                memcpy(portion, c->source + y * c->source_stride, n_bytes);
+                resizer_feed(resizer, &view);
+                memset(portion, 0x5a, n_bytes);
+                free(portion);
+                y += n;
+        }
+}
+
+START_TEST(fed_in_portions_it_is_the_same_picture) {
+        unsigned n_same_width = 0, n_same_height = 0, n_done = 0;
+        struct dlp_philox philox;
+        struct resizer *resizer;
+
+        code_under_test = (enum resize_code)_i;
+        resizer = new_resizer();
+        if (!resizer)
+                return;
+        dlp_philox_init(&philox, 6, 0, 0, 0);
+        for (; n_done < 3000; n_done++) {
+                struct case_of c = draw_case(&philox);
+                size_t stride, n_bytes;
+                uint8_t *at_once = run_guarded(resizer, &c, &c.job, &stride), *out;
+
+                n_bytes = GUARD + stride * c.job.window.height;
+                out = malloc(n_bytes);
+                memset(out, 0xa5, n_bytes);
+                if (n_done % 4 == 0) { /* one that was given up leaves nothing behind */
+                        struct view top = { c.source, c.source_stride, c.source_width, (c.source_height + 1) / 2 };
+
+                        ck_assert_int_eq(resizer_begin(resizer, c.source_width, c.source_height, &c.job, out + GUARD,
+                                                       stride, NULL),
+                                         0);
+                        resizer_feed(resizer, &top);
+                }
+                feed_portions(resizer, &c, &philox, out + GUARD, stride);
+                if (memcmp(at_once, out, n_bytes) != 0)
+                        ck_abort_msg("job %u differs", n_done);
+                n_same_width += c.job.width == c.source_width;
+                n_same_height += c.job.height == c.source_height;
+                free(at_once);
+                free(out);
+                free(c.source);
+        }
+        printf("%s: %u jobs fed in portions, %u of the same width, %u of the same height\n", resizer_code_name(resizer),
+               n_done, n_same_width, n_same_height);
+        resizer_free(resizer);
+}
+END_TEST
+
 START_TEST(a_window_is_a_part_of_the_whole_output_mirrored_or_not) {
         struct resizer *resizer;
         struct dlp_philox philox;
@@ -337,6 +399,7 @@ int main(void) {
         tcase_add_loop_test(tcase, results_are_pillows_to_the_bit, RESIZE_CODE_SCALAR, RESIZE_CODE_AVX2 + 1);
         tcase_add_loop_test(tcase, a_window_is_a_part_of_the_whole_output_mirrored_or_not, RESIZE_CODE_SCALAR,
                             RESIZE_CODE_AVX2 + 1);
+        tcase_add_loop_test(tcase, fed_in_portions_it_is_the_same_picture, RESIZE_CODE_SCALAR, RESIZE_CODE_AVX2 + 1);
         tcase_add_test(tcase, avx2_equals_scalar_on_any_job);
         tcase_add_test(tcase, memory_stops_growing_once_the_sizes_have_been_seen);
         suite_add_tcase(suite, tcase);
