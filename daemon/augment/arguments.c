@@ -114,7 +114,7 @@ static int parse_filter(const struct argument *argument, const char *text, struc
                         value->filter = i;
                         return (int)n;
                 }
-        return refuse(argument, text, "box, bilinear, hamming, bicubic or lanczos", why);
+        return refuse(argument, text, "nearest, box, bilinear, hamming, bicubic or lanczos", why);
 }
 
 int argument_parse(const struct argument *argument, const char *text, struct value *ret_value, struct why *why) {

@@ -122,9 +122,9 @@ static int reserve_rows(struct resizer *resizer) {
 /* ---- beginning a picture ------------------------------------------------------------------------------------- */
 
 static enum row_source choose_row_source(uint32_t source_width, const struct resize_job *job) {
-        if (job->width != source_width)
-                return ROWS_RESAMPLED;
-        return job->flip ? ROWS_PICKED : ROWS_IN_PLACE;
+        if (job->width == source_width && !job->flip)
+                return ROWS_IN_PLACE;
+        return job->width == source_width || job->filter == RESIZE_NEAREST ? ROWS_PICKED : ROWS_RESAMPLED;
 }
 
 static int prepare_horizontal(struct resizer *resizer) {

@@ -3,7 +3,7 @@
  * The method (docs of Pillow, src/libImaging/Resample.c is the reference for its results): each output pixel is a
  * weighted sum of the source pixels below a filter, first along the rows, then along the columns; weights are computed
  * in float64 and kept as integers with 22 binary digits; each of the two passes rounds and clips to 8 bits. All integer
- * sums are exact, so any sequence of summation gives the same bits, which is what the SIMD form lives on.
+ * sums are exact, so any sequence of summation gives the same bits, which is what the SIMD forms live on.
  *
  * What is resampled is a view, whose edges are the picture's edges: pixels outside are never looked at. (So crop, then
  * resize, as torchvision does; not Pillow's resize(box=...).) Only a window of the output is computed, mirrored if
@@ -18,6 +18,7 @@
 #include <stdint.h>
 
 enum resize_filter {
+        RESIZE_NEAREST, /* no weights: each pixel is one of the source's */
         RESIZE_BOX,
         RESIZE_BILINEAR,
         RESIZE_HAMMING,

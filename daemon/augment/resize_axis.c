@@ -16,8 +16,8 @@
 static const double PI = 3.14159265358979323846;
 
 const char *const RESIZE_FILTER_NAMES[N_RESIZE_FILTERS] = {
-        [RESIZE_BOX] = "box",         [RESIZE_BILINEAR] = "bilinear", [RESIZE_HAMMING] = "hamming",
-        [RESIZE_BICUBIC] = "bicubic", [RESIZE_LANCZOS] = "lanczos",
+        [RESIZE_NEAREST] = "nearest", [RESIZE_BOX] = "box",         [RESIZE_BILINEAR] = "bilinear",
+        [RESIZE_HAMMING] = "hamming", [RESIZE_BICUBIC] = "bicubic", [RESIZE_LANCZOS] = "lanczos",
 };
 
 /* Half the filter's width, in output pixels or source pixels, whichever are larger. */
@@ -272,20 +272,28 @@ static size_t read_bytes(const struct resize_axis *weights) {
         return ((a > b ? a : b) + n_read) * PIXEL_BYTES + RESIZE_READ_SLACK;
 }
 
-/* The length stays: every output is its own pixel, whatever the filter. */
-static void find_same(struct axis *axis) {
+static bool is_same_length(const struct axis_key *key) {
+        return key->n_source == key->n_outputs;
+}
+
+/* Choosing pixels: each output is one. Pillow adds up the places in the source; (x + 0.5) * step would choose another
+ * pixel here and there. (The sum stays so far below the last pixel's end that it is never past it.) */
+static void choose_pixels(struct axis *axis) {
         const struct axis_key *key = &axis->key;
+        double step = (double)(float)key->n_source / key->n_outputs, place = step * 0.5;
 
-        for (uint32_t x = 0; x < key->window_n; x++) {
-                uint32_t idx_output = place_of_output(key, x);
+        for (uint32_t x = 0; x < key->window_first + key->window_n; x++, place += step) {
+                uint32_t idx_output;
 
-                axis->weights.first[idx_output] = key->window_first + x;
+                if (x < key->window_first)
+                        continue;
+                idx_output = place_of_output(key, x - key->window_first);
+                axis->weights.first[idx_output] = is_same_length(key) ? x : (uint32_t)place;
                 axis->weights.count[idx_output] = 1;
         }
 }
 
-/* One tap an output, of weight 1. */
-static void weigh_same(struct axis *axis) {
+static void weigh_pixels(struct axis *axis) {
         for (uint32_t x = 0; x < axis->weights.n_outputs; x++) {
                 axis->unscaled[0] = 1.0;
                 store_weights(axis, x, 1, 1.0);
@@ -294,20 +302,20 @@ static void weigh_same(struct axis *axis) {
 
 static int prepare(struct axis *axis) {
         struct scaling scaling = scaling_of(&axis->key);
-        bool same = axis->key.n_source == axis->key.n_outputs;
+        bool is_choice = is_same_length(&axis->key) || axis->key.filter == RESIZE_NEAREST;
         uint32_t n_taps = 2;
         int r;
 
-        if (same)
-                find_same(axis);
+        if (is_choice)
+                choose_pixels(axis);
         else
                 n_taps = (find_windows(axis, &scaling) + 1) / 2 * 2;
         r = reserve_weights(axis, padded_outputs(&axis->key), n_taps);
         if (r < 0)
                 return r;
         axis->weights.n_taps = n_taps;
-        if (same)
-                weigh_same(axis);
+        if (is_choice)
+                weigh_pixels(axis);
         else
                 weigh(axis, &scaling);
         pad_outputs(axis);

@@ -142,6 +142,31 @@ def _(box):
     rows.done()
 
 
+@case("resize gives Pillow's pixels with each of its filters, for photographs and for odd pictures")
+def _(box):
+    image = pillow()
+    odd = box.path("odd")
+    odd_pictures(odd)
+    daemon = box.daemon({"photos": photos(N_PHOTOS, N_CLASSES), "odd": odd})
+    rows = Table()
+    n_compared = 0
+    for name, path in daemon.datasets.items():
+        pictures = []
+        for sample, _ in samples_of(path):
+            with image.open(sample) as picture:
+                pictures.append(picture.convert("RGB"))
+        for interpolation in ("nearest", "box", "bilinear", "hamming", "bicubic", "lanczos"):
+            for height, width in ((224, 224), (47, 122), (94, 61), (333, 517)):
+                pipeline = f"resize({height}:{width}, interpolation={interpolation})"
+                for line in daemon.read(name, pipeline=pipeline, batch=3, shuffle=False):
+                    pixels = pictures[line["index"]].resize((width, height), getattr(image, interpolation.upper()))
+                    with rows.row((name, line["index"], pipeline)):
+                        check_pixels(line, pixels.tobytes(), [height, width, 3])
+                    n_compared += 1
+    print(f"{n_compared} pictures compared")
+    rows.done()
+
+
 @case("a random crop depends on seed, epoch and sample alone: not on world, batch, workers, slots or partition")
 def _(box):
     folder = photos(N_PHOTOS, N_CLASSES)
