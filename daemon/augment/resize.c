@@ -25,7 +25,7 @@ struct resizer {
         size_t n_ring_bytes;
         size_t ring_stride;
         uint32_t ring_mask;
-        uint8_t *padded; /* RESIZE_ROWS_AT_ONCE source rows with room behind them: see readable_row() */
+        uint8_t *padded; /* RESIZE_ROWS_AT_ONCE source rows with room behind them: see copy_row() */
         size_t n_padded_bytes;
         const uint8_t **rows; /* of one output row */
         size_t n_rows_max;
@@ -194,15 +194,15 @@ static const uint8_t *view_row(const struct view *view, uint32_t y) {
         return view->pixels + y * view->stride;
 }
 
-/* A row of the view of which n_read_bytes may be read: the row itself where that ends before the view's last byte, so
- * for all but the last few rows; a copy of it where it does not. */
-static const uint8_t *readable_row(struct resizer *resizer, const struct view *view, uint32_t y, uint32_t idx_copy) {
+static size_t bytes_from(const struct view *view, uint32_t y) {
+        return (view->height - 1 - y) * view->stride + (size_t)view->width * PIXEL_BYTES;
+}
+
+/* A copy of a row of the view, of which n_read_bytes may be read. */
+static const uint8_t *copy_row(struct resizer *resizer, const struct view *view, uint32_t y, uint32_t idx_copy) {
         size_t n_read = resizer->horizontal.weights.n_read_bytes, n_row = (size_t)view->width * PIXEL_BYTES;
-        size_t n_left = (view->height - 1 - y) * view->stride + n_row;
         uint8_t *copy = resizer->padded + idx_copy * n_read;
 
-        if (n_read <= n_left)
-                return view_row(view, y);
         if (n_row > n_read)
                 n_row = n_read;
         memcpy(copy, view_row(view, y), n_row);
@@ -211,18 +211,29 @@ static const uint8_t *readable_row(struct resizer *resizer, const struct view *v
 }
 
 /* Resamples the next rows of the view into the ring: RESIZE_ROWS_AT_ONCE, or those that are left. The last one then
- * stands in for those that are missing, and is made again where it is. Returns how many. */
+ * stands in for those that are missing, and is made again where it is. Where the loops would read past the view's last
+ * byte, which is in its last row or two, they get a copy. Returns how many. */
 static uint32_t resample_rows(struct resizer *resizer, const struct view *view) {
         uint32_t y = resizer->n_made - resizer->n_fed, n = view->height - y;
+        size_t n_read = resizer->horizontal.weights.n_read_bytes;
         const uint8_t *from[RESIZE_ROWS_AT_ONCE];
         uint8_t *to[RESIZE_ROWS_AT_ONCE];
 
         if (n > RESIZE_ROWS_AT_ONCE)
                 n = RESIZE_ROWS_AT_ONCE;
         for (uint32_t i = 0; i < RESIZE_ROWS_AT_ONCE; i++) {
-                from[i] = i < n ? readable_row(resizer, view, y + i, i) : from[n - 1];
-                to[i] = ring_row(resizer, resizer->n_made + (i < n ? i : n - 1));
+                uint32_t row = i < n ? i : n - 1;
+
+                from[i] = view_row(view, y + row);
+                to[i] = ring_row(resizer, resizer->n_made + row);
         }
+        if (n_read > bytes_from(view, y + n - 1))
+                for (uint32_t i = 0; i < RESIZE_ROWS_AT_ONCE; i++) {
+                        uint32_t row = i < n ? i : n - 1;
+
+                        if (n_read > bytes_from(view, y + row))
+                                from[i] = copy_row(resizer, view, y + row, row);
+                }
         resizer->kernels->rows(&resizer->horizontal.weights, from, to);
         return n;
 }

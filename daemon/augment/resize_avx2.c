@@ -86,25 +86,27 @@ INLINE void store_rows(__m256i words_01, __m256i words_23, uint8_t *a, uint8_t *
 
 INLINE void rows_of(const struct resize_axis *axis, const uint8_t *const source[4], uint8_t *const out[4],
                     uint32_t n_taps) {
+        /* Copies, or each store of pixels would have them loaded anew. */
+        const uint8_t *const from[4] = { source[0], source[1], source[2], source[3] };
+        uint8_t *const to[4] = { out[0], out[1], out[2], out[3] };
+        const uint32_t *first = axis->first, *end = first + axis->n_outputs;
         const size_t n_split = (size_t)n_taps * 2;
         const int16_t *split = axis->split;
 
-        for (uint32_t x = 0; x < axis->n_outputs; x += 4, split += 4 * n_split) {
-                const uint32_t *first = axis->first + x;
-                size_t to = (size_t)x * PIXEL_BYTES;
+        for (size_t x = 0; first < end; first += 4, split += 4 * n_split, x += 4 * PIXEL_BYTES) {
                 __m256i words[2][2];
 
                 for (uint32_t i = 0; i < 2; i++) {
-                        struct sums a = sum_pixel(source, (size_t)first[2 * i] * PIXEL_BYTES, split + 2 * i * n_split,
+                        struct sums a = sum_pixel(from, (size_t)first[2 * i] * PIXEL_BYTES, split + 2 * i * n_split,
                                                   n_taps);
-                        struct sums b = sum_pixel(source, (size_t)first[2 * i + 1] * PIXEL_BYTES,
+                        struct sums b = sum_pixel(from, (size_t)first[2 * i + 1] * PIXEL_BYTES,
                                                   split + (2 * i + 1) * n_split, n_taps);
 
                         words[0][i] = round_words(a.rows[0], b.rows[0]);
                         words[1][i] = round_words(a.rows[1], b.rows[1]);
                 }
-                store_rows(words[0][0], words[0][1], out[0] + to, out[1] + to);
-                store_rows(words[1][0], words[1][1], out[2] + to, out[3] + to);
+                store_rows(words[0][0], words[0][1], to[0] + x, to[1] + x);
+                store_rows(words[1][0], words[1][1], to[2] + x, to[3] + x);
         }
 }
 

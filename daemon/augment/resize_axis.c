@@ -26,6 +26,11 @@ static const double SUPPORT[N_RESIZE_FILTERS] = {
         [RESIZE_BICUBIC] = 2.0, [RESIZE_LANCZOS] = 3.0,
 };
 
+/* Weights of these two may be below zero. */
+ALWAYS_INLINE bool is_signed(enum resize_filter filter) {
+        return filter == RESIZE_BICUBIC || filter == RESIZE_LANCZOS;
+}
+
 ALWAYS_INLINE double bilinear(double x) {
         x = fabs(x);
         return x < 1.0 ? 1.0 - x : 0.0;
@@ -185,50 +190,63 @@ static uint32_t find_windows(struct axis *axis, const struct scaling *scaling) {
 
 /* ---- weights ------------------------------------------------------------------------------------------------- */
 
+/* Two coefficients, as they lie side by side in split[]. */
 ALWAYS_INLINE void split_pair(const int32_t *whole, int16_t *split) {
-        for (uint32_t i = 0; i < 2; i++) {
-                int32_t high = (whole[i] + (1 << (RESIZE_SPLIT - 1))) >> RESIZE_SPLIT;
+        int32_t high_0 = (whole[0] + (1 << (RESIZE_SPLIT - 1))) >> RESIZE_SPLIT;
+        int32_t high_1 = (whole[1] + (1 << (RESIZE_SPLIT - 1))) >> RESIZE_SPLIT;
 
-                split[i] = (int16_t)high;
-                split[i + 2] = (int16_t)(whole[i] - high * (1 << RESIZE_SPLIT));
-        }
+        split[0] = (int16_t)high_0;
+        split[1] = (int16_t)high_1;
+        split[2] = (int16_t)(whole[0] - high_0 * (1 << RESIZE_SPLIT));
+        split[3] = (int16_t)(whole[1] - high_1 * (1 << RESIZE_SPLIT));
 }
 
-/* Stores one output's weights as integers, padded with zeros to n_taps. */
-ALWAYS_INLINE void store_weights(struct axis *axis, uint32_t idx_output, uint32_t count, double sum) {
-        uint32_t n_taps = axis->weights.n_taps;
+/* Stores one output's weights as integers that add up to about RESIZE_ONE. */
+ALWAYS_INLINE void store_weights(struct axis *axis, enum resize_filter filter, uint32_t idx_output,
+                                 const double *unscaled, double sum, uint32_t n_taps) {
         int32_t *whole = axis->weights.whole + (size_t)idx_output * n_taps;
         int16_t *split = axis->weights.split + (size_t)idx_output * n_taps * 2;
 
         if (sum == 0.0)
                 sum = 1.0; /* Pillow leaves them as they are then; so does a division by 1 */
-        for (uint32_t i = 0; i < count; i++) {
-                double weight = axis->unscaled[i] / sum;
+        for (uint32_t i = 0; i < n_taps; i++) {
+                double weight = unscaled[i] / sum;
 
-                whole[i] = (int32_t)((weight < 0 ? -0.5 : 0.5) + weight * RESIZE_ONE);
+                whole[i] = (int32_t)((is_signed(filter) && weight < 0 ? -0.5 : 0.5) + weight * RESIZE_ONE);
         }
-        for (uint32_t i = count; i < n_taps; i++)
-                whole[i] = 0;
         for (uint32_t i = 0; i < n_taps; i += 2)
                 split_pair(whole + i, split + (size_t)i * 2);
 }
 
-ALWAYS_INLINE void weigh_with(struct axis *axis, const struct scaling *scaling, enum resize_filter filter) {
+/* The taps that are padding weigh nothing, and their zeros change neither the sum nor the others. */
+ALWAYS_INLINE void weigh_taps(struct axis *axis, const struct scaling *scaling, enum resize_filter filter,
+                              double *unscaled, uint32_t n_taps) {
         const struct axis_key *key = &axis->key;
 
         for (uint32_t x = 0; x < key->window_n; x++) {
-                uint32_t idx_output = place_of_output(key, x);
-                uint32_t from = axis->weights.first[idx_output], count = axis->weights.count[idx_output];
-                double center = center_of(key, scaling, x), sum = 0;
+                uint32_t idx_output = place_of_output(key, x), count = axis->weights.count[idx_output];
+                double center = center_of(key, scaling, x), from = axis->weights.first[idx_output], sum = 0;
 
-                for (uint32_t i = 0; i < count; i++) {
-                        double distance = (double)(i + from) - center + 0.5;
+                for (uint32_t i = 0; i < n_taps; i++) {
+                        double distance = from + i - center + 0.5;
 
-                        axis->unscaled[i] = filter_weight(filter, distance * scaling->inverse);
-                        sum += axis->unscaled[i];
+                        unscaled[i] = i < count ? filter_weight(filter, distance * scaling->inverse) : 0.0;
+                        sum += unscaled[i];
                 }
-                store_weights(axis, idx_output, count, sum);
+                store_weights(axis, filter, idx_output, unscaled, sum, n_taps);
         }
+}
+
+/* The usual numbers of taps are unrolled: most pictures bring two axes nobody has seen yet. */
+ALWAYS_INLINE void weigh_with(struct axis *axis, const struct scaling *scaling, enum resize_filter filter) {
+        double few[4];
+
+        if (axis->weights.n_taps == 2)
+                weigh_taps(axis, scaling, filter, few, 2);
+        else if (axis->weights.n_taps == 4)
+                weigh_taps(axis, scaling, filter, few, 4);
+        else
+                weigh_taps(axis, scaling, filter, axis->unscaled, axis->weights.n_taps);
 }
 
 static void weigh(struct axis *axis, const struct scaling *scaling) {
@@ -294,10 +312,10 @@ static void choose_pixels(struct axis *axis) {
 }
 
 static void weigh_pixels(struct axis *axis) {
-        for (uint32_t x = 0; x < axis->weights.n_outputs; x++) {
-                axis->unscaled[0] = 1.0;
-                store_weights(axis, x, 1, 1.0);
-        }
+        static const double one[2] = { 1.0, 0.0 };
+
+        for (uint32_t x = 0; x < axis->weights.n_outputs; x++)
+                store_weights(axis, RESIZE_NEAREST, x, one, 1.0, 2);
 }
 
 static int prepare(struct axis *axis) {
