@@ -21,12 +21,13 @@ static const struct format *const FORMATS[] = { &format_jpeg, &format_png, &form
 struct decoder {
         struct decode_limits limits;
         enum decode_jpeg jpeg;
-        enum decoded_by decoded_by;
+        enum decoded_by decoded_by; /* the last successful read */
+        bool handed_over;
         void *states[N_FORMATS]; /* NULL until the first picture of the format */
         size_t idx_format;       /* of the open picture */
         bool is_open;            /* between a successful open and its read */
         struct image_info info;
-        struct scratch pixels; /* a whole picture, of which the caller sees a box */
+        struct scratch pixels; /* the box that the caller sees */
         struct scratch work;   /* for the format's own use */
 };
 
@@ -202,7 +203,7 @@ int decoder_open(struct decoder *decoder, const uint8_t *bytes, size_t n_bytes, 
                 return refuse_format(bytes, n_bytes, why);
 
         if (!decoder->states[i]) {
-                r = FORMATS[i]->state_new(&decoder->limits, &decoder->states[i]);
+                r = FORMATS[i]->state_new(&decoder->limits, decoder->jpeg, &decoder->states[i]);
                 if (r < 0)
                         return why_errno(why, r, "cannot start a %s decoder", FORMATS[i]->name);
         }
@@ -219,35 +220,84 @@ int decoder_open(struct decoder *decoder, const uint8_t *bytes, size_t n_bytes, 
         return 0;
 }
 
-int decoder_read_into(struct decoder *decoder, uint8_t *out, size_t stride, struct why *why) {
-        size_t i = decoder->idx_format;
-
-        assert(decoder->is_open);
-        assert(stride >= (size_t)decoder->info.width * PIXEL_BYTES);
-
-        decoder->is_open = false;
-        decoder->decoded_by = FORMATS[i] == &format_jpeg ? DECODED_BY_LIBJPEG : DECODED_BY_OTHERS;
-        return FORMATS[i]->read(decoder->states[i], out, stride, &decoder->work, why);
-}
-
-int decoder_read(struct decoder *decoder, const struct box *box, struct view *ret_view, struct why *why) {
+static void check_box(const struct decoder *decoder, const struct box *box) {
         const struct image_info *info = &decoder->info;
-        size_t stride = (size_t)info->width * PIXEL_BYTES;
-        int r;
 
         assert(decoder->is_open);
         assert(box->width > 0 && box->width <= info->width && box->x <= info->width - box->width);
         assert(box->height > 0 && box->height <= info->height && box->y <= info->height - box->height);
+}
 
-        r = scratch_reserve(&decoder->pixels, stride * info->height, &decoder->limits, why);
+int decoder_read_rows(struct decoder *decoder, const struct box *box, const struct row_sink *sink, struct why *why) {
+        const struct format *format = FORMATS[decoder->idx_format];
+        void *state = decoder->states[decoder->idx_format];
+        int r;
+
+        check_box(decoder, box);
+        decoder->is_open = false;
+        r = format->read_rows(state, box, sink, &decoder->work, why);
         if (r < 0)
                 return r;
-        r = decoder_read_into(decoder, decoder->pixels.bytes, stride, why);
+
+        decoder->handed_over = false;
+        decoder->decoded_by = format->decoded_by ? format->decoded_by(state, &decoder->handed_over) : DECODED_BY_OTHERS;
+        return 0;
+}
+
+/* Rows that are kept: a sink that copies them to where they belong. */
+struct collector {
+        uint8_t *out;
+        size_t stride;
+        uint32_t width, height, n_rows;
+};
+
+static int collect_begin(void *userdata, struct why *why) {
+        struct collector *collector = userdata;
+
+        collector->n_rows = 0;
+        return 0;
+}
+
+static int collect_take(void *userdata, const struct view *rows, struct why *why) {
+        struct collector *collector = userdata;
+
+        assert(rows->width == collector->width && rows->height <= collector->height - collector->n_rows);
+        for (uint32_t y = 0; y < rows->height; y++)
+                memcpy(collector->out + collector->n_rows++ * collector->stride, rows->pixels + y * rows->stride,
+                       (size_t)rows->width * PIXEL_BYTES);
+        return 0;
+}
+
+static int collect(struct decoder *decoder, const struct box *box, uint8_t *out, size_t stride, struct why *why) {
+        struct collector collector = { .out = out, .stride = stride, .width = box->width, .height = box->height };
+        struct row_sink sink = { .begin = collect_begin, .take = collect_take, .userdata = &collector };
+        int r = decoder_read_rows(decoder, box, &sink, why);
+
+        assert(r < 0 || collector.n_rows == box->height);
+        return r;
+}
+
+int decoder_read_into(struct decoder *decoder, uint8_t *out, size_t stride, struct why *why) {
+        struct box whole = { 0, 0, decoder->info.width, decoder->info.height };
+
+        assert(stride >= (size_t)whole.width * PIXEL_BYTES);
+        return collect(decoder, &whole, out, stride, why);
+}
+
+int decoder_read(struct decoder *decoder, const struct box *box, struct view *ret_view, struct why *why) {
+        size_t stride = (size_t)box->width * PIXEL_BYTES;
+        int r;
+
+        check_box(decoder, box);
+        r = scratch_reserve(&decoder->pixels, stride * box->height, &decoder->limits, why);
+        if (r < 0)
+                return r;
+        r = collect(decoder, box, decoder->pixels.bytes, stride, why);
         if (r < 0)
                 return r;
 
         *ret_view = (struct view){
-                .pixels = decoder->pixels.bytes + box->y * stride + (size_t)box->x * PIXEL_BYTES,
+                .pixels = decoder->pixels.bytes,
                 .stride = stride,
                 .width = box->width,
                 .height = box->height,
@@ -255,22 +305,26 @@ int decoder_read(struct decoder *decoder, const struct box *box, struct view *re
         return 0;
 }
 
-int decoder_read_rows(struct decoder *decoder, const struct box *box, const struct row_sink *sink, struct why *why) {
-        struct view view;
-        int r = decoder_read(decoder, box, &view, why);
-
-        if (r < 0)
-                return r;
-        r = sink->begin(sink->userdata, why);
-        if (r < 0)
-                return r;
-        return sink->take(sink->userdata, &view, why);
-}
+/* ---- what became of it, what it takes ------------------------------------------------------------------------ */
 
 enum decoded_by decoder_decoded_by(const struct decoder *decoder) {
         return decoder->decoded_by;
 }
 
+bool decoder_handed_over(const struct decoder *decoder) {
+        return decoder->handed_over;
+}
+
+uint64_t decoder_need(const struct decoder *decoder, const struct box *box) {
+        check_box(decoder, box);
+        return FORMATS[decoder->idx_format]->need(decoder->states[decoder->idx_format], box);
+}
+
 size_t decoder_scratch_bytes(const struct decoder *decoder) {
-        return decoder->pixels.n_bytes + decoder->work.n_bytes;
+        size_t n_bytes = decoder->pixels.n_bytes + decoder->work.n_bytes;
+
+        for (size_t i = 0; i < N_FORMATS; i++)
+                if (decoder->states[i] && FORMATS[i]->bytes)
+                        n_bytes += FORMATS[i]->bytes(decoder->states[i]);
+        return n_bytes;
 }

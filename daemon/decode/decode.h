@@ -14,6 +14,11 @@
  * that a worker makes one decoder and feeds it a million files. All functions may compute for as long as the picture
  * is large, but never block.
  *
+ * What is not needed is not looked at: of a JPEG, the scan behind the box's last row; of a PNG, the rows below. Damage
+ * there is not seen, and the pixels are served; a box that reaches the last row is judged as the whole picture is. One
+ * kind of damage is seen wherever the box lies: a file that was cut. Where the end is missing (EOI, IEND, the size in
+ * RIFF's header), the whole picture is decoded and has the last word.
+ *
  * Errors: -EBADMSG the file is damaged or cut short, -ENOTSUP a format or variant that is not handled, -EFBIG above a
  * limit, -ENOMEM. After any of them the decoder is ready for the next picture. */
 #pragma once
@@ -22,6 +27,7 @@
 #include "daemon/base/rows.h"
 #include "daemon/base/why.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -69,7 +75,7 @@ void decoder_freep(struct decoder **decoder);
 int decoder_open(struct decoder *decoder, const uint8_t *bytes, size_t n_bytes, struct image_info *ret_info,
                  struct why *why);
 
-/* Decodes at least the pixels of `box`, which lies within the picture (asserted). The view is the box: its pixel (0, 0)
+/* Decodes the pixels of `box`, which lies within the picture (asserted). The view is the box: its pixel (0, 0)
  * is the picture's (box.x, box.y). It belongs to the decoder and is valid until decoder_close() or the next
  * decoder_open(). Once a picture: after an error or a success the picture has to be opened again. */
 int decoder_read(struct decoder *decoder, const struct box *box, struct view *ret_view, struct why *why);
@@ -89,8 +95,13 @@ void decoder_close(struct decoder *decoder);
 
 #define DECODE_SCRATCH_KEEP (64u << 20) /* bytes */
 
-/* Of the last successful read. */
+/* Of the last successful read. Handed over: our own decoder began it and gave up half-way. */
 enum decoded_by decoder_decoded_by(const struct decoder *decoder);
+bool decoder_handed_over(const struct decoder *decoder);
+
+/* The most memory that decoder_read_rows() may hold for this box of the open picture, the library's included, in bytes.
+ * decoder_read() keeps the pixels of the box besides. For whoever pays before it is used. */
+uint64_t decoder_need(const struct decoder *decoder, const struct box *box);
 
 /* What the decoder holds at present, for accounting. The libraries' own few hundred KiB are not in it. */
 size_t decoder_scratch_bytes(const struct decoder *decoder);

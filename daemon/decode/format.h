@@ -20,14 +20,23 @@ int scratch_reserve(struct scratch *scratch, uint64_t n_bytes, const struct deco
 struct format {
         const char *name;
         bool (*probe)(const uint8_t *bytes, size_t n_bytes);
-        int (*state_new)(const struct decode_limits *limits, void **ret_state);
+        int (*state_new)(const struct decode_limits *limits, enum decode_jpeg jpeg, void **ret_state);
         void (*state_free)(void *state);
 
         /* Reads the header and checks the limits on what it says. */
         int (*open)(void *state, const uint8_t *bytes, size_t n_bytes, struct image_info *ret_info, struct why *why);
 
-        /* Writes all rows. `work` is scratch for the format's own use. */
-        int (*read)(void *state, uint8_t *out, size_t stride, struct scratch *work, struct why *why);
+        /* Hands the rows of `box` to the sink. `work` is scratch for the format's own use. Once a picture. */
+        int (*read_rows)(void *state, const struct box *box, const struct row_sink *sink, struct scratch *work,
+                         struct why *why);
+
+        /* The most that read_rows() may hold for this box, `work` and the library's memory together, in bytes. Between
+         * open and read. */
+        uint64_t (*need)(const void *state, const struct box *box);
+
+        /* Both may be absent. Memory held beside `work`; who decoded the last picture, and whether he took over. */
+        size_t (*bytes)(const void *state);
+        enum decoded_by (*decoded_by)(const void *state, bool *ret_handed_over);
 };
 
 extern const struct format format_jpeg;

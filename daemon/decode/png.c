@@ -2,7 +2,10 @@
  *
  * The library undoes the compression and the filters; what a sample means is decided here, row by row, as Pillow
  * decides it: 16-bit grey is cut at 255 (Pillow keeps it as a 32-bit picture), 16-bit colour loses its low bytes, alpha
- * and tRNS are dropped. 8-bit RGB goes straight to the caller.
+ * and tRNS are dropped. 8-bit RGB is handed out as it is.
+ *
+ * Rows come from the top: those above the box are decompressed for nothing, those below are left. Where the file's end
+ * is missing all are read, since a file that was cut is refused wherever the box lies.
  *
  * Pillow ignores the checksum (CRC) of a chunk of pixels, but not the one (Adler) of the data inside it. libspng knows
  * only both or none. So a picture that fails for a CRC is read a second time, from a copy with the CRCs put right. */
@@ -18,11 +21,14 @@
 
 #define CHUNK_MAX  (8u << 20)  /* bytes of one chunk that libspng keeps: colour profiles, texts */
 #define CHUNKS_MAX (16u << 20) /* of all of them */
+#define BAND_ROWS  8u          /* handed out at once */
 
 struct png_state {
         const struct decode_limits *limits; /* the decoder's */
         const uint8_t *bytes;               /* of the open picture's file */
         size_t n_bytes;
+        bool is_whole;     /* its end is there */
+        size_t n_row;      /* bytes of a row as the file has it */
         spng_ctx *spng;    /* of the open picture */
         uint8_t *repaired; /* copy of the file with right checksums; rarely there */
         struct spng_ihdr header;
@@ -47,9 +53,10 @@ static void png_state_free(void *opaque) {
         free(opaque);
 }
 
-static int png_state_new(const struct decode_limits *limits, void **ret_state) {
+static int png_state_new(const struct decode_limits *limits, enum decode_jpeg jpeg, void **ret_state) {
         struct png_state *state = calloc(1, sizeof(*state));
 
+        (void)jpeg;
         if (!state)
                 return -ENOMEM;
         state->limits = limits;
@@ -87,6 +94,26 @@ static int read_palette(struct png_state *state) {
         return 0;
 }
 
+static uint32_t be32(const uint8_t *bytes) {
+        return (uint32_t)bytes[0] << 24 | (uint32_t)bytes[1] << 16 | (uint32_t)bytes[2] << 8 | bytes[3];
+}
+
+/* Goes from chunk to chunk. */
+static bool has_end(const uint8_t *bytes, size_t n_bytes) {
+        size_t at = 8;
+
+        while (n_bytes - at >= 12) { /* length, name, content, checksum */
+                size_t n_content = be32(bytes + at);
+
+                if (memcmp(bytes + at + 4, "IEND", 4) == 0)
+                        return true;
+                if (n_content > n_bytes - at - 12)
+                        return false;
+                at += n_content + 12;
+        }
+        return false;
+}
+
 /* Makes a libspng context and reads the header into the state. Returns 0 or libspng's error. */
 static int begin(struct png_state *state, const uint8_t *bytes, size_t n_bytes) {
         int r;
@@ -106,6 +133,7 @@ static int begin(struct png_state *state, const uint8_t *bytes, size_t n_bytes) 
 
 static int png_open(void *opaque, const uint8_t *bytes, size_t n_bytes, struct image_info *ret_info, struct why *why) {
         struct png_state *state = opaque;
+        size_t n_image;
         int r;
 
         end_picture(state);
@@ -123,6 +151,11 @@ static int png_open(void *opaque, const uint8_t *bytes, size_t n_bytes, struct i
         r = read_palette(state);
         if (r)
                 return fail(state, r, why);
+        r = spng_decoded_image_size(state->spng, SPNG_FMT_RAW, &n_image);
+        if (r)
+                return fail(state, r, why);
+        state->n_row = n_image / state->header.height;
+        state->is_whole = has_end(bytes, n_bytes);
 
         ret_info->width = state->header.width;
         ret_info->height = state->header.height;
@@ -130,10 +163,6 @@ static int png_open(void *opaque, const uint8_t *bytes, size_t n_bytes, struct i
 }
 
 /* ---- wrong checksums ----------------------------------------------------------------------------------------- */
-
-static uint32_t be32(const uint8_t *bytes) {
-        return (uint32_t)bytes[0] << 24 | (uint32_t)bytes[1] << 16 | (uint32_t)bytes[2] << 8 | bytes[3];
-}
 
 static void put_be32(uint8_t *bytes, uint32_t value) {
         for (unsigned i = 0; i < 4; i++)
@@ -242,82 +271,139 @@ static row_converter *find_converter(const struct spng_ihdr *header) {
         }
 }
 
-/* ---- pixels -------------------------------------------------------------------------------------------------- */
+/* ---- rows ---------------------------------------------------------------------------------------------------- */
 
-/* All three return 0 or libspng's error. */
+/* What a read works on. */
+struct reading {
+        const struct box *box;
+        const struct row_sink *sink;
+        struct why *why;
+        uint8_t *raw;           /* one such row, or all of an interlaced picture */
+        uint8_t *band;          /* BAND_ROWS rows of RGB */
+        row_converter *convert; /* NULL: none is needed */
+        uint32_t n_band;        /* rows that wait in the band */
+        int sink_error;         /* negative errno */
+};
 
-/* The rows of an interlaced picture are complete only at the end: all of them go to `work` first. */
-static int read_interlaced(struct png_state *state, uint8_t *out, size_t stride, size_t n_row, uint8_t *work) {
-        row_converter *convert = find_converter(&state->header);
-        uint32_t width = state->header.width, height = state->header.height;
+static bool flush_band(const struct png_state *state, struct reading *reading) {
+        struct view view = {
+                .pixels = reading->band + (size_t)reading->box->x * PIXEL_BYTES,
+                .stride = (size_t)state->header.width * PIXEL_BYTES,
+                .width = reading->box->width,
+                .height = reading->n_band,
+        };
+
+        reading->n_band = 0;
+        reading->sink_error = reading->sink->take(reading->sink->userdata, &view, reading->why);
+        return reading->sink_error == 0;
+}
+
+/* Where row y has to be decompressed to. */
+static uint8_t *place_of(const struct png_state *state, const struct reading *reading) {
+        if (reading->convert)
+                return reading->raw;
+        return reading->band + reading->n_band * ((size_t)state->header.width * PIXEL_BYTES);
+}
+
+/* Row y of the file lies at `raw`. Returns false if the sink wants no more. */
+static bool take_row(const struct png_state *state, struct reading *reading, uint32_t y, const uint8_t *raw) {
+        uint32_t end = reading->box->y + reading->box->height;
+        uint8_t *rgb = reading->band + reading->n_band * ((size_t)state->header.width * PIXEL_BYTES);
+
+        if (y < reading->box->y || y >= end)
+                return true;
+        if (reading->convert)
+                reading->convert(state, raw, rgb, state->header.width);
+        else if (raw != rgb)
+                memcpy(rgb, raw, state->n_row);
+        reading->n_band++;
+        return (reading->n_band < BAND_ROWS && y + 1 < end) || flush_band(state, reading);
+}
+
+/* Both return 0 or libspng's error, which the sink's takes precedence over. */
+
+/* The rows of an interlaced picture are complete only at the end. */
+static int read_interlaced(struct png_state *state, struct reading *reading) {
+        uint32_t end = reading->box->y + reading->box->height;
+        size_t n_bytes = state->n_row * state->header.height;
         int r;
 
         if (state->header.bit_depth < 8)
-                memset(work, 0, n_row * height); /* the library ORs samples into the bytes that they share */
-        r = spng_decode_image(state->spng, work, n_row * height, SPNG_FMT_RAW, 0);
-        if (r)
-                return r;
-
-        for (uint32_t y = 0; y < height; y++) {
-                if (convert)
-                        convert(state, work + n_row * y, out + y * stride, width);
-                else
-                        memcpy(out + y * stride, work + n_row * y, n_row);
-        }
-        return 0;
+                memset(reading->raw, 0, n_bytes); /* the library ORs samples into the bytes that they share */
+        r = spng_decode_image(state->spng, reading->raw, n_bytes, SPNG_FMT_RAW, 0);
+        for (uint32_t y = reading->box->y; r == 0 && y < end; y++)
+                if (!take_row(state, reading, y, reading->raw + state->n_row * y))
+                        break;
+        return r;
 }
 
-static int read_rows(struct png_state *state, uint8_t *out, size_t stride, size_t n_row, uint8_t *work) {
-        row_converter *convert = find_converter(&state->header);
+static int read_sequential(struct png_state *state, struct reading *reading) {
+        uint32_t end = state->is_whole ? reading->box->y + reading->box->height : state->header.height;
         int r;
 
         r = spng_decode_image(state->spng, NULL, 0, SPNG_FMT_RAW, SPNG_DECODE_PROGRESSIVE);
-        if (r)
-                return r;
+        for (uint32_t y = 0; r == 0 && y < end; y++) {
+                uint8_t *raw = place_of(state, reading);
 
-        for (uint32_t y = 0; y < state->header.height; y++) {
-                uint8_t *rgb = out + y * stride;
-
-                r = spng_decode_row(state->spng, convert ? work : rgb, n_row);
-                if (r && r != SPNG_EOI) /* EOI comes with the last row */
-                        return r;
-                if (convert)
-                        convert(state, work, rgb, state->header.width);
+                r = spng_decode_row(state->spng, raw, state->n_row);
+                if (r == SPNG_EOI) /* comes with the last row */
+                        r = 0;
+                if (r == 0 && !take_row(state, reading, y, raw))
+                        break;
         }
-        return 0;
+        return r;
 }
 
-static int read_pixels(struct png_state *state, uint8_t *out, size_t stride, size_t n_row, uint8_t *work) {
-        if (state->header.interlace_method)
-                return read_interlaced(state, out, stride, n_row, work);
-        return read_rows(state, out, stride, n_row, work);
+static int read_once(struct png_state *state, struct reading *reading) {
+        reading->n_band = 0;
+        reading->sink_error = reading->sink->begin(reading->sink->userdata, reading->why);
+        if (reading->sink_error < 0)
+                return 0;
+        return state->header.interlace_method ? read_interlaced(state, reading) : read_sequential(state, reading);
 }
 
-static int png_read(void *opaque, uint8_t *out, size_t stride, struct scratch *work, struct why *why) {
+/* What the file's samples take until they are RGB: a row, or all of an interlaced picture. */
+static uint64_t raw_bytes(const struct png_state *state) {
+        return state->header.interlace_method ? (uint64_t)state->n_row * state->header.height : state->n_row;
+}
+
+static uint64_t band_bytes(const struct png_state *state) {
+        return (uint64_t)state->header.width * PIXEL_BYTES * BAND_ROWS;
+}
+
+static int png_read_rows(void *opaque, const struct box *box, const struct row_sink *sink, struct scratch *work,
+                         struct why *why) {
         struct png_state *state = opaque;
-        size_t n_image, n_row;
+        struct reading reading = { .box = box, .sink = sink, .why = why };
         int r;
 
-        r = spng_decoded_image_size(state->spng, SPNG_FMT_RAW, &n_image);
-        if (r)
-                return fail(state, r, why);
-        n_row = n_image / state->header.height;
-        r = scratch_reserve(work, state->header.interlace_method ? n_image : n_row, state->limits, why);
+        r = scratch_reserve(work, raw_bytes(state) + band_bytes(state), state->limits, why);
         if (r < 0) {
                 end_picture(state);
                 return r;
         }
+        reading.raw = work->bytes;
+        reading.band = work->bytes + raw_bytes(state);
+        reading.convert = find_converter(&state->header);
 
-        r = read_pixels(state, out, stride, n_row, work->bytes);
+        r = read_once(state, &reading);
         if (r == SPNG_ECHUNK_CRC) {
                 r = begin_repaired(state);
                 if (r == 0)
-                        r = read_pixels(state, out, stride, n_row, work->bytes);
+                        r = read_once(state, &reading);
         }
         if (r)
                 return fail(state, r, why);
         end_picture(state);
-        return 0;
+        return reading.sink_error;
+}
+
+/* The library's own: two rows. A copy with right checksums is made of damaged files alone. */
+static uint64_t png_need(const void *opaque, const struct box *box) {
+        const struct png_state *state = opaque;
+
+        (void)box;
+        return raw_bytes(state) + band_bytes(state) + 2 * state->n_row + state->n_bytes;
 }
 
 const struct format format_png = {
@@ -326,5 +412,6 @@ const struct format format_png = {
         .state_new = png_state_new,
         .state_free = png_state_free,
         .open = png_open,
-        .read = png_read,
+        .read_rows = png_read_rows,
+        .need = png_need,
 };

@@ -2,7 +2,8 @@
  *
  * Pillow reads every WebP as an animation and takes the first frame: a canvas of transparent black, into which the
  * frame is decoded at its place; then alpha is dropped. A still picture is a frame that fills the canvas. So the
- * container is walked here as far as the first frame, and libwebp gets the rest. */
+ * container is walked here as far as the first frame, and libwebp gets the rest. It leaves out what lies outside of the
+ * box, as far as it can. */
 #include "daemon/decode/format.h"
 
 #include "daemon/base/cleanup.h"
@@ -16,6 +17,7 @@
 #define RIFF_HEADER  12u /* "RIFF", size, "WEBP" */
 #define CHUNK_HEADER 8u  /* name, size */
 #define FRAME_HEADER 16u /* x, y, width, height, duration: 3 bytes each; flags */
+#define MARGIN       2u  /* pixels around the box that are decoded too */
 
 struct webp_state {
         const struct decode_limits *limits; /* the decoder's */
@@ -37,9 +39,10 @@ static bool webp_probe(const uint8_t *bytes, size_t n_bytes) {
         return n_bytes >= 16 && memcmp(bytes, "RIFF", 4) == 0 && memcmp(bytes + 8, "WEBPVP8", 7) == 0;
 }
 
-static int webp_state_new(const struct decode_limits *limits, void **ret_state) {
+static int webp_state_new(const struct decode_limits *limits, enum decode_jpeg jpeg, void **ret_state) {
         struct webp_state *state = calloc(1, sizeof(*state));
 
+        (void)jpeg;
         if (!state)
                 return -ENOMEM;
         state->limits = limits;
@@ -111,20 +114,107 @@ static int webp_open(void *opaque, const uint8_t *bytes, size_t n_bytes, struct 
         return 0;
 }
 
-static int webp_read(void *opaque, uint8_t *out, size_t stride, struct scratch *work, struct why *why) {
-        struct webp_state *state = opaque;
-        const struct box *frame = &state->frame;
-        uint8_t *corner = out + frame->y * stride + (size_t)frame->x * PIXEL_BYTES;
-        size_t n_row = (size_t)frame->width * PIXEL_BYTES;
+/* ---- pixels -------------------------------------------------------------------------------------------------- */
 
-        (void)work;
-        if (frame->width < state->width || frame->height < state->height)
-                for (uint32_t y = 0; y < state->height; y++)
-                        memset(out + y * stride, 0, (size_t)state->width * PIXEL_BYTES);
+/* The part of the frame that has to be decoded for the box, in the frame's own coordinates; the library wants even
+ * corners, and its upsampling looks at a neighbour. False: the box lies beside the frame. */
+static bool find_part(const struct box *frame, const struct box *box, struct box *ret_part) {
+        uint32_t left = box->x > frame->x ? box->x - frame->x : 0;
+        uint32_t top = box->y > frame->y ? box->y - frame->y : 0;
+        int64_t right = (int64_t)box->x + box->width + MARGIN - frame->x;
+        int64_t bottom = (int64_t)box->y + box->height + MARGIN - frame->y;
 
-        if (!WebPDecodeRGBInto(state->bytes, state->n_bytes, corner, stride * (frame->height - 1) + n_row, (int)stride))
+        if (left >= frame->width || top >= frame->height || right <= MARGIN || bottom <= MARGIN)
+                return false;
+        left = left > MARGIN ? (left - MARGIN) & ~1u : 0;
+        top = top > MARGIN ? (top - MARGIN) & ~1u : 0;
+        *ret_part = (struct box){
+                .x = left,
+                .y = top,
+                .width = (right < frame->width ? (uint32_t)right : frame->width) - left,
+                .height = (bottom < frame->height ? (uint32_t)bottom : frame->height) - top,
+        };
+        return true;
+}
+
+static int decode_part(const struct webp_state *state, const struct box *part, uint8_t *out, struct why *why) {
+        WebPDecoderConfig config;
+        VP8StatusCode status;
+
+        if (!WebPInitDecoderConfig(&config))
+                return why_set(why, -ENOTSUP, "WebP: the library is of another version than its header");
+        config.options.use_cropping = 1;
+        config.options.crop_left = (int)part->x;
+        config.options.crop_top = (int)part->y;
+        config.options.crop_width = (int)part->width;
+        config.options.crop_height = (int)part->height;
+        config.output.colorspace = MODE_RGB;
+        config.output.is_external_memory = 1;
+        config.output.u.RGBA.rgba = out;
+        config.output.u.RGBA.stride = (int)(part->width * PIXEL_BYTES);
+        config.output.u.RGBA.size = (size_t)part->width * PIXEL_BYTES * part->height;
+
+        status = WebPDecode(state->bytes, state->n_bytes, &config);
+        WebPFreeDecBuffer(&config.output);
+        if (status == VP8_STATUS_OUT_OF_MEMORY)
+                return why_set(why, -ENOMEM, "WebP: no memory");
+        if (status != VP8_STATUS_OK)
                 return why_set(why, -EBADMSG, "WebP: the data are damaged or cut short");
         return 0;
+}
+
+/* What of the box the frame does not cover is black: copies the frame's part into it. */
+static void paint(uint8_t *out, const struct box *box, const struct box *frame, const struct box *part,
+                  const uint8_t *pixels) {
+        memset(out, 0, (size_t)box->width * PIXEL_BYTES * box->height);
+        for (uint32_t y = 0; y < part->height; y++)
+                for (uint32_t x = 0; x < part->width; x++) {
+                        uint32_t to_x = frame->x + part->x + x - box->x, to_y = frame->y + part->y + y - box->y;
+
+                        if (to_x < box->width && to_y < box->height) /* wraps around left and above of the box */
+                                memcpy(out + ((size_t)to_y * box->width + to_x) * PIXEL_BYTES,
+                                       pixels + ((size_t)y * part->width + x) * PIXEL_BYTES, PIXEL_BYTES);
+                }
+}
+
+static int webp_read_rows(void *opaque, const struct box *box, const struct row_sink *sink, struct scratch *work,
+                          struct why *why) {
+        struct webp_state *state = opaque;
+        const struct box *frame = &state->frame;
+        struct box part = {};
+        bool overlaps = find_part(frame, box, &part);
+        bool covers = frame->x <= box->x && box->x + box->width <= frame->x + frame->width && frame->y <= box->y &&
+                      box->y + box->height <= frame->y + frame->height;
+        uint64_t n_part = (uint64_t)part.width * PIXEL_BYTES * part.height;
+        uint64_t n_box = covers ? 0 : (uint64_t)box->width * PIXEL_BYTES * box->height;
+        struct view view = { .width = box->width, .height = box->height };
+        int r;
+
+        r = scratch_reserve(work, n_part + n_box, state->limits, why);
+        if (r == 0 && overlaps)
+                r = decode_part(state, &part, work->bytes, why);
+        if (r < 0)
+                return r;
+
+        if (covers) {
+                view.stride = (size_t)part.width * PIXEL_BYTES;
+                view.pixels = work->bytes + (box->y - frame->y - part.y) * view.stride +
+                              (size_t)(box->x - frame->x - part.x) * PIXEL_BYTES;
+        } else {
+                view.stride = (size_t)box->width * PIXEL_BYTES;
+                view.pixels = work->bytes + n_part;
+                paint(work->bytes + n_part, box, frame, &part, work->bytes);
+        }
+        r = sink->begin(sink->userdata, why);
+        return r == 0 ? sink->take(sink->userdata, &view, why) : r;
+}
+
+/* The library keeps the whole frame of a lossless picture, four bytes a pixel, and of an alpha plane up to five. */
+static uint64_t webp_need(const void *opaque, const struct box *box) {
+        const struct webp_state *state = opaque;
+        uint64_t n_box = (uint64_t)(box->width + 2 * MARGIN + 1) * (box->height + 2 * MARGIN + 1) * PIXEL_BYTES;
+
+        return 2 * n_box + (uint64_t)state->frame.width * state->frame.height * 5;
 }
 
 const struct format format_webp = {
@@ -133,5 +223,6 @@ const struct format format_webp = {
         .state_new = webp_state_new,
         .state_free = free,
         .open = webp_open,
-        .read = webp_read,
+        .read_rows = webp_read_rows,
+        .need = webp_need,
 };

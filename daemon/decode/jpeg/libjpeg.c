@@ -1,11 +1,15 @@
-/* decode/jpeg/libjpeg.c: JPEG through libjpeg-turbo, with the library's defaults (accurate integer DCT, smooth
- * upsampling), which are Pillow's.
+/* decode/jpeg/libjpeg.c: JPEG through libjpeg-turbo.
  *
- * Where the two could differ: Pillow refuses data that end before the last row, so the source manager below fails where
- * libjpeg's own would invent an end; behind the last row an end is accepted, but not a wrong marker. Damage inside the
- * entropy-coded data is a warning for both. CMYK and YCCK have no
- * way to RGB in libjpeg; Pillow's arithmetic for it is in cmyk_to_rgb(). */
-#include "daemon/decode/format.h"
+ * Where it and Pillow could differ: Pillow refuses data that end before the last row, so the source manager below fails
+ * where libjpeg's own would invent an end; behind the last row an end is accepted, but not a wrong marker. Damage
+ * inside the entropy-coded data is a warning for both. CMYK and YCCK have no way to RGB in libjpeg; Pillow's arithmetic
+ * for it is in cmyk_to_rgb().
+ *
+ * Rows above the box are skipped and columns beside it left out, as far as that changes no pixel: smooth upsampling
+ * looks at a neighbour on each side, which MARGIN_BLOCKS gives it. Two kinds of files are decoded whole: those without
+ * an end, since a file that was cut is refused wherever the box lies, and progressive ones that lack coefficients,
+ * which the library smooths over from far around. */
+#include "daemon/decode/jpeg/libjpeg.h"
 
 #include "daemon/base/cleanup.h"
 
@@ -19,21 +23,24 @@
 #include <jerror.h>
 #include <jpeglib.h>
 
-#define ROWS_AT_ONCE 16u /* rows offered to the library a call; it fills one or two, more costs nothing */
+#define BAND_ROWS     16u /* handed out at once: few enough to lie in the first cache, as many as an MCU has */
+#define MARGIN_BLOCKS 1u  /* MCUs beside the box that are computed too */
 
-struct jpeg_state {
+struct libjpeg {
         struct jpeg_decompress_struct jpeg; /* of one picture: a used one would lend its tables to a damaged file */
         struct jpeg_error_mgr errors;
         struct jpeg_source_mgr source;
         struct jpeg_progress_mgr progress;
         const struct decode_limits *limits; /* the decoder's */
+        uint64_t need_bytes;                /* most that reading may take */
+        bool has_end;                       /* there is an end marker behind the header */
         bool may_end;                       /* all rows were read: the data may end here */
         jmp_buf give_up;                    /* where error_exit() goes; set by each entry point */
         int error;                          /* negative errno that goes with the message */
         char message[JMSG_LENGTH_MAX];
 };
 
-static struct jpeg_state *state_of(j_common_ptr jpeg) {
+static struct libjpeg *state_of(j_common_ptr jpeg) {
         return jpeg->client_data;
 }
 
@@ -56,13 +63,13 @@ static int errno_of(int code) {
         }
 }
 
-static _Noreturn void give_up(struct jpeg_state *state, int error) {
+static _Noreturn void give_up(struct libjpeg *state, int error) {
         state->error = error;
         longjmp(state->give_up, 1);
 }
 
 static void on_error(j_common_ptr jpeg) {
-        struct jpeg_state *state = state_of(jpeg);
+        struct libjpeg *state = state_of(jpeg);
 
         jpeg->err->format_message(jpeg, state->message);
         give_up(state, errno_of(jpeg->err->msg_code));
@@ -80,7 +87,7 @@ static void on_output(j_common_ptr jpeg) {
 
 /* Called between parts of a scan while a file of several scans is absorbed. */
 static void on_progress(j_common_ptr jpeg) {
-        struct jpeg_state *state = state_of(jpeg);
+        struct libjpeg *state = state_of(jpeg);
 
         if (state->jpeg.input_scan_number > 0 && (uint32_t)state->jpeg.input_scan_number > state->limits->max_scans) {
                 snprintf(state->message, sizeof(state->message), "more than %" PRIu32 " scans, which is the limit",
@@ -95,7 +102,7 @@ static void source_begin(j_decompress_ptr jpeg) {
 
 /* All bytes were there from the start: whoever asks for more reads a file that was cut. */
 static boolean source_fill(j_decompress_ptr jpeg) {
-        struct jpeg_state *state = jpeg->client_data;
+        struct libjpeg *state = jpeg->client_data;
 
         if (state->may_end)
                 return FALSE;
@@ -119,19 +126,15 @@ static void source_end(j_decompress_ptr jpeg) {
 
 /* ---- state --------------------------------------------------------------------------------------------------- */
 
-static bool jpeg_probe(const uint8_t *bytes, size_t n_bytes) {
-        return n_bytes >= 3 && bytes[0] == 0xff && bytes[1] == 0xd8 && bytes[2] == 0xff;
-}
-
-static void jpeg_state_free(void *opaque) {
-        struct jpeg_state *state = opaque;
-
+void libjpeg_free(struct libjpeg *state) {
+        if (!state)
+                return;
         jpeg_destroy_decompress(&state->jpeg); /* takes a zeroed and a destroyed one */
         free(state);
 }
 
-static int jpeg_state_new(const struct decode_limits *limits, void **ret_state) {
-        struct jpeg_state *state = calloc(1, sizeof(*state));
+int libjpeg_new(const struct decode_limits *limits, struct libjpeg **ret_libjpeg) {
+        struct libjpeg *state = calloc(1, sizeof(*state));
 
         if (!state)
                 return -ENOMEM;
@@ -149,23 +152,21 @@ static int jpeg_state_new(const struct decode_limits *limits, void **ret_state) 
                 .term_source = source_end,
         };
         state->progress.progress_monitor = on_progress;
-        *ret_state = state;
+        *ret_libjpeg = state;
         return 0;
 }
 
 /* ---- header -------------------------------------------------------------------------------------------------- */
 
-static int fail(struct jpeg_state *state, struct why *why) {
+static int fail(struct libjpeg *state, struct why *why) {
         jpeg_destroy_decompress(&state->jpeg);
         return why_set(why, state->error, "JPEG: %s", state->message);
 }
 
 /* Files of several scans are absorbed whole before the first row: two bytes a coefficient. */
-static uint64_t coefficient_bytes(struct jpeg_decompress_struct *jpeg) {
+static uint64_t coefficient_bytes(const struct jpeg_decompress_struct *jpeg) {
         uint64_t n_bytes = 0;
 
-        if (!jpeg_has_multiple_scans(jpeg))
-                return 0;
         for (int i = 0; i < jpeg->num_components; i++) {
                 const jpeg_component_info *component = &jpeg->comp_info[i];
 
@@ -175,7 +176,20 @@ static uint64_t coefficient_bytes(struct jpeg_decompress_struct *jpeg) {
         return n_bytes;
 }
 
-static int check_header(struct jpeg_state *state, struct why *why) {
+/* Two MCU rows of samples, the rows that one of them is upsampled to, the band, and what several scans take. */
+static uint64_t count_need(const struct jpeg_decompress_struct *jpeg, uint64_t scans_bytes) {
+        uint64_t n_bytes = scans_bytes + (uint64_t)jpeg->image_width * BAND_ROWS * 4;
+
+        for (int i = 0; i < jpeg->num_components; i++) {
+                const jpeg_component_info *component = &jpeg->comp_info[i];
+
+                n_bytes += 2ull * component->width_in_blocks * (unsigned)component->v_samp_factor * DCTSIZE2;
+                n_bytes += (uint64_t)jpeg->image_width * MAX_SAMP_FACTOR;
+        }
+        return n_bytes;
+}
+
+static int check_header(struct libjpeg *state, struct why *why) {
         struct jpeg_decompress_struct *jpeg = &state->jpeg;
         uint64_t n_bytes;
         int r;
@@ -188,17 +202,32 @@ static int check_header(struct jpeg_state *state, struct why *why) {
         if (r < 0)
                 return r;
 
-        n_bytes = coefficient_bytes(jpeg);
+        n_bytes = jpeg_has_multiple_scans(jpeg) ? coefficient_bytes(jpeg) : 0;
         if (n_bytes > state->limits->max_scratch_bytes)
                 return why_set(why, -EFBIG,
                                "JPEG: a file of several scans that needs %" PRIu64
                                " bytes of scratch memory; the limit is %" PRIu64 " bytes",
                                n_bytes, state->limits->max_scratch_bytes);
+        state->need_bytes = count_need(jpeg, n_bytes);
         return 0;
 }
 
-static int jpeg_open(void *opaque, const uint8_t *bytes, size_t n_bytes, struct image_info *ret_info, struct why *why) {
-        struct jpeg_state *state = opaque;
+/* Is there an end marker anywhere in the rest of the file? Nearly always it is the last two bytes. */
+static bool has_end_marker(const uint8_t *bytes, size_t n_bytes) {
+        while (n_bytes >= 2) {
+                const uint8_t *found = memrchr(bytes + 1, JPEG_EOI, n_bytes - 1);
+
+                if (!found)
+                        return false;
+                if (found[-1] == 0xff)
+                        return true;
+                n_bytes = (size_t)(found - bytes);
+        }
+        return false;
+}
+
+int libjpeg_open(struct libjpeg *state, const uint8_t *bytes, size_t n_bytes, uint32_t *ret_width, uint32_t *ret_height,
+                 struct why *why) {
         int r;
 
         jpeg_destroy_decompress(&state->jpeg); /* the picture before may have been opened and not read */
@@ -218,9 +247,42 @@ static int jpeg_open(void *opaque, const uint8_t *bytes, size_t n_bytes, struct 
                 jpeg_destroy_decompress(&state->jpeg);
                 return r;
         }
-        ret_info->width = state->jpeg.image_width;
-        ret_info->height = state->jpeg.image_height;
+        state->has_end = has_end_marker(state->source.next_input_byte, state->source.bytes_in_buffer);
+        *ret_width = state->jpeg.image_width;
+        *ret_height = state->jpeg.image_height;
         return 0;
+}
+
+uint64_t libjpeg_need(const struct libjpeg *state) {
+        return state->need_bytes;
+}
+
+/* ---- which part of the picture ------------------------------------------------------------------------------- */
+
+/* Smoothing makes up the coefficients that a progressive file left out of those of the blocks around. It is a matter of
+ * the scans that were there, so it is known once the file was absorbed. */
+static bool smooths_blocks(const struct jpeg_decompress_struct *jpeg) {
+        if (!jpeg->coef_bits)
+                return false;
+        for (int i = 0; i < jpeg->num_components; i++)
+                for (int k = 0; k < DCTSIZE2; k++)
+                        if (jpeg->coef_bits[i][k] != 0) /* not known to the last bit */
+                                return true;
+        return false;
+}
+
+/* Leaves out what lies left, right and above of the box. Returns the column at which rows begin from now on. */
+static uint32_t crop(struct jpeg_decompress_struct *jpeg, const struct box *box) {
+        JDIMENSION margin = MARGIN_BLOCKS * DCTSIZE * (JDIMENSION)jpeg->max_h_samp_factor;
+        JDIMENSION left = box->x > margin ? box->x - margin : 0;
+        JDIMENSION right = box->x + box->width + margin;
+        JDIMENSION width = (right < jpeg->output_width ? right : jpeg->output_width) - left;
+
+        if (width < jpeg->output_width)
+                jpeg_crop_scanline(jpeg, &left, &width); /* moves left to the border of an MCU */
+        if (box->y > 0)
+                jpeg_skip_scanlines(jpeg, box->y);
+        return left;
 }
 
 /* ---- pixels -------------------------------------------------------------------------------------------------- */
@@ -243,60 +305,93 @@ static void cmyk_to_rgb(const uint8_t *cmyk, uint8_t *rgb, uint32_t width) {
         }
 }
 
-static void read_cmyk(struct jpeg_state *state, uint8_t *out, size_t stride) {
-        struct jpeg_decompress_struct *jpeg = &state->jpeg;
-        JSAMPARRAY row;
+/* The library gives one or two rows a call. */
+static void read_band(struct jpeg_decompress_struct *jpeg, JSAMPARRAY cmyk, uint8_t *band, size_t stride,
+                      uint32_t n_rows) {
+        JSAMPROW rows[BAND_ROWS];
+        JDIMENSION n = 0;
 
-        jpeg->out_color_space = JCS_CMYK;
-        jpeg_start_decompress(jpeg);
-        row = jpeg->mem->alloc_sarray((j_common_ptr)jpeg, JPOOL_IMAGE, jpeg->output_width * 4, 1);
-        while (jpeg->output_scanline < jpeg->output_height) {
-                uint8_t *to = out + jpeg->output_scanline * stride;
-
-                jpeg_read_scanlines(jpeg, row, 1);
-                cmyk_to_rgb(row[0], to, jpeg->output_width);
+        for (uint32_t i = 0; i < n_rows; i++)
+                rows[i] = band + i * stride;
+        while (n < n_rows) {
+                if (cmyk) {
+                        n += jpeg_read_scanlines(jpeg, cmyk, 1);
+                        cmyk_to_rgb(cmyk[0], rows[n - 1], jpeg->output_width);
+                } else {
+                        n += jpeg_read_scanlines(jpeg, rows + n, n_rows - n);
+                }
         }
 }
 
-static void read_rgb(struct jpeg_state *state, uint8_t *out, size_t stride) {
-        struct jpeg_decompress_struct *jpeg = &state->jpeg;
-        JSAMPROW rows[ROWS_AT_ONCE];
+/* Hands out those of a band's rows that lie in the box; the band begins at row y and column `left`. */
+static int hand_out(const struct box *box, uint32_t left, const uint8_t *band, size_t stride, uint32_t y,
+                    uint32_t n_rows, const struct row_sink *sink, struct why *why) {
+        uint32_t first = y < box->y ? box->y : y;
+        uint32_t end = y + n_rows < box->y + box->height ? y + n_rows : box->y + box->height;
+        struct view view = {
+                .pixels = band + (first - y) * stride + (size_t)(box->x - left) * PIXEL_BYTES,
+                .stride = stride,
+                .width = box->width,
+                .height = end - first,
+        };
 
-        jpeg->out_color_space = JCS_RGB;
-        jpeg_start_decompress(jpeg);
-        while (jpeg->output_scanline < jpeg->output_height) {
-                JDIMENSION n = jpeg->output_height - jpeg->output_scanline;
-
-                if (n > ROWS_AT_ONCE)
-                        n = ROWS_AT_ONCE;
-                for (JDIMENSION i = 0; i < n; i++)
-                        rows[i] = out + (jpeg->output_scanline + i) * stride;
-                jpeg_read_scanlines(jpeg, rows, n);
-        }
+        return sink->take(sink->userdata, &view, why);
 }
 
-static int jpeg_read(void *opaque, uint8_t *out, size_t stride, struct scratch *work, struct why *why) {
-        struct jpeg_state *state = opaque;
+/* Decodes up to row `end`. Rows begin at column `left`. */
+static int read_bands(struct libjpeg *state, const struct box *box, uint32_t left, uint32_t end,
+                      const struct row_sink *sink, uint8_t *band, struct why *why) {
+        struct jpeg_decompress_struct *jpeg = &state->jpeg;
+        size_t stride = (size_t)jpeg->output_width * PIXEL_BYTES;
+        JSAMPARRAY cmyk = NULL;
+        int r = 0;
 
-        (void)work;
+        if (jpeg->out_color_space == JCS_CMYK)
+                cmyk = jpeg->mem->alloc_sarray((j_common_ptr)jpeg, JPOOL_IMAGE, jpeg->output_width * 4, 1);
+
+        while (r == 0 && jpeg->output_scanline < end) {
+                uint32_t y = jpeg->output_scanline;
+                uint32_t n = end - y < BAND_ROWS ? end - y : BAND_ROWS;
+
+                read_band(jpeg, cmyk, band, stride, n);
+                if (y < box->y + box->height && y + n > box->y)
+                        r = hand_out(box, left, band, stride, y, n, sink, why);
+        }
+        return r;
+}
+
+static int read_rows(struct libjpeg *state, const struct box *box, const struct row_sink *sink, struct scratch *work,
+                     struct why *why) {
+        struct jpeg_decompress_struct *jpeg = &state->jpeg;
+        uint32_t left = 0, end = jpeg->image_height;
+        int r;
+
+        jpeg->out_color_space = jpeg->num_components == 4 ? JCS_CMYK : JCS_RGB;
+        jpeg_start_decompress(jpeg); /* absorbs a file of several scans */
+        if (state->has_end && !smooths_blocks(jpeg)) {
+                left = crop(jpeg, box);
+                end = box->y + box->height;
+        }
+
+        r = scratch_reserve(work, (uint64_t)jpeg->output_width * PIXEL_BYTES * BAND_ROWS, state->limits, why);
+        if (r == 0)
+                r = sink->begin(sink->userdata, why);
+        if (r == 0)
+                r = read_bands(state, box, left, end, sink, work->bytes, why);
+        if (r == 0 && end == jpeg->image_height) {
+                state->may_end = true;
+                jpeg_finish_decompress(jpeg);
+        }
+        return r;
+}
+
+int libjpeg_read(struct libjpeg *state, const struct box *box, const struct row_sink *sink, struct scratch *work,
+                 struct why *why) {
+        int r;
+
         if (setjmp(state->give_up))
                 return fail(state, why);
-
-        if (state->jpeg.num_components == 4)
-                read_cmyk(state, out, stride);
-        else
-                read_rgb(state, out, stride);
-        state->may_end = true;
-        jpeg_finish_decompress(&state->jpeg);
+        r = read_rows(state, box, sink, work, why);
         jpeg_destroy_decompress(&state->jpeg);
-        return 0;
+        return r;
 }
-
-const struct format format_jpeg = {
-        .name = "JPEG",
-        .probe = jpeg_probe,
-        .state_new = jpeg_state_new,
-        .state_free = jpeg_state_free,
-        .open = jpeg_open,
-        .read = jpeg_read,
-};
