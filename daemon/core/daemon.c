@@ -243,6 +243,7 @@ static int start_pipeline(struct daemon *daemon, struct why *why) {
                         .max_scans = (uint32_t)settings->max_scans,
                         .max_scratch_bytes = settings->memory_limit,
                 },
+                .decode_jpeg = strcmp(settings->decoder, "libjpeg") == 0 ? DECODE_JPEG_LIBJPEG : DECODE_JPEG_AUTO,
                 .huge_pages = strcmp(settings->huge_pages, "try") == 0 ? SEGMENT_TRY : SEGMENT_NO,
                 .lock = strcmp(settings->lock_memory, "try") == 0 ? SEGMENT_TRY : SEGMENT_NO,
                 .budget = &daemon->budget,

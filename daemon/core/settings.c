@@ -40,6 +40,8 @@ const struct setting SETTINGS[] = {
           "larger pictures are refused by their header, before memory is taken; the default is Pillow's limit" },
         { "max_scans", SETTING_NUMBER, AT(max_scans), "500", 1, 100000, NULL, "scans", false,
           "of a progressive JPEG; ordinary ones have ten, hostile ones thousands" },
+        { "decoder", SETTING_CHOICE, AT(decoder), "auto", 0, 0, "auto libjpeg", "", false,
+          "who decodes JPEG; auto takes our own decoder where it can, libjpeg is libjpeg-turbo for all: same pixels" },
         { "huge_pages", SETTING_CHOICE, AT(huge_pages), "try", 0, 0, "try no", "", false,
           "2 MiB pages for rings; dlctl jobs says what each ring got" },
         { "lock_memory", SETTING_CHOICE, AT(lock_memory), "try", 0, 0, "try no", "", false,

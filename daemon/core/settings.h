@@ -28,6 +28,7 @@ struct settings {
         char *reader;
         uint64_t max_pixels;
         int64_t max_scans;
+        char *decoder;
         char *huge_pages;
         char *lock_memory;
         char *log_level;

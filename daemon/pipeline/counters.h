@@ -14,6 +14,9 @@
         ROW(n_failed_jobs, "jobs", "ended by a damaged sample, as on_error = fail asks for")                           \
         ROW(n_dropped, "samples", "whose rank went elsewhere or away before they were decoded")                        \
         ROW(n_bytes_read, "bytes", "of encoded samples")                                                               \
+        ROW(n_jpeg_own, "pictures", "JPEG, decoded by our own decoder")                                                \
+        ROW(n_jpeg_libjpeg, "pictures", "JPEG, decoded by libjpeg-turbo")                                              \
+        ROW(n_jpeg_handed_over, "pictures", "of these, begun by our own decoder and given up half-way")                \
         ROW(decode_ns, "ns", "of worker time in decoding and augmenting")
 
 struct counters {

@@ -148,6 +148,7 @@ static int start_workers(struct pipeline *pipeline, struct why *why) {
                 .planner = &pipeline->planner,
                 .budget = pipeline->options.budget,
                 .limits = pipeline->options.limits,
+                .decode_jpeg = pipeline->options.decode_jpeg,
                 .scratch_bytes = pipeline->scratch_bytes,
         };
         int r;

@@ -26,6 +26,7 @@ struct pipeline_options {
         uint32_t n_tasks;   /* samples under way: the reader's depth */
         const char *reader; /* "auto", "io_uring", "threads" */
         struct decode_limits limits;
+        enum decode_jpeg decode_jpeg;
         enum segment_wish huge_pages, lock;
         struct budget *budget;
         void (*broken)(void *userdata, struct stream *stream); /* planner thread: the stream's client wrote rubbish */

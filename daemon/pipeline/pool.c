@@ -11,6 +11,7 @@ void pool_init(struct pool *pool, const struct pool_options *options) {
                 .budget = options->budget,
                 .pace = &pool->pace,
                 .limits = options->limits,
+                .decode_jpeg = options->decode_jpeg,
         };
         pool->scratch_bytes = options->scratch_bytes;
         pace_init(&pool->pace);

@@ -34,6 +34,7 @@ struct pool_options {
         struct planner *planner;
         struct budget *budget;
         struct decode_limits limits;
+        enum decode_jpeg decode_jpeg;
         uint64_t scratch_bytes; /* of all workers together, at most */
 };
 

@@ -12,22 +12,23 @@
 #include "daemon/pipeline/batch.h"
 #include "daemon/pipeline/failure.h"
 
-#define SCRATCH_PER_PIXEL                                                                                              \
-        9ull /* bytes a decoder may need at most: three of pixels, six of progressive coefficients                     \
-              */
-
 /* ---- scratch is paid for before it is used ------------------------------------------------------------------- */
 
-static int worker_charge(struct worker *worker, const struct image_info *info, struct why *why) {
-        uint64_t need = (uint64_t)info->width * info->height * SCRATCH_PER_PIXEL;
+/* For the part that is to be decoded, of a picture of this size. */
+static int worker_charge(struct worker *worker, const struct image_info *info, const struct geometry *geometry,
+                         struct why *why) {
+        const struct box *box = &geometry->source;
+        uint64_t need = decoder_need(worker->decoder, box);
         int r;
 
+        if (!geometry->is_copy) /* decoder_read() keeps the box */
+                need += (uint64_t)box->width * box->height * PIXEL_BYTES;
         if (need <= worker->charged_bytes)
                 return 0;
         if (need > worker->budget->limit_bytes)
                 return why_set(why, -EFBIG,
-                               "is %u x %u pixels: decoding it may take %llu bytes, more than "
-                               "memory_limit",
+                               "is %u x %u pixels: decoding what is needed of it may take %llu bytes, "
+                               "more than memory_limit",
                                info->width, info->height, (unsigned long long)need);
         r = budget_reserve(worker->budget, need - worker->charged_bytes, "decoding a large picture", why);
         if (r < 0)
@@ -88,6 +89,21 @@ static int find_place(struct task *task, uint32_t height, uint32_t width, uint8_
         return 0;
 }
 
+static void worker_count_decoded(struct worker *worker) {
+        switch (decoder_decoded_by(worker->decoder)) {
+        case DECODED_BY_BASELINE:
+                counter_add(&worker->counters->n_jpeg_own, 1);
+                break;
+        case DECODED_BY_LIBJPEG:
+                counter_add(&worker->counters->n_jpeg_libjpeg, 1);
+                if (decoder_handed_over(worker->decoder))
+                        counter_add(&worker->counters->n_jpeg_handed_over, 1);
+                break;
+        default:
+                break;
+        }
+}
+
 static int serve_pixels(struct worker *worker, struct task *task, struct why *why) {
         struct batch *batch = task->batch;
         const struct recipe *recipe = batch->stream->recipe;
@@ -101,11 +117,11 @@ static int serve_pixels(struct worker *worker, struct task *task, struct why *wh
         r = decoder_open(worker->decoder, task->request.buffer, task->request.n_bytes, &info, why);
         if (r < 0)
                 return r;
-        r = worker_charge(worker, &info, why);
-        if (r < 0)
-                return r;
         r = recipe_plan(recipe, info.width, info.height, batch->stream->job->terms.seed, (uint32_t)batch->epoch,
                         task->candidate, &geometry, why);
+        if (r < 0)
+                return r;
+        r = worker_charge(worker, &info, &geometry, why);
         if (r < 0)
                 return r;
         r = find_place(task, geometry.height, geometry.width, &out, why);
@@ -114,11 +130,13 @@ static int serve_pixels(struct worker *worker, struct task *task, struct why *wh
 
         stride = (size_t)geometry.width * PIXEL_BYTES;
         if (geometry.is_copy)
-                return decoder_read_into(worker->decoder, out, stride, why);
-        r = decoder_read(worker->decoder, &geometry.source, &view, why);
+                r = decoder_read_into(worker->decoder, out, stride, why);
+        else
+                r = decoder_read(worker->decoder, &geometry.source, &view, why);
         if (r < 0)
                 return r;
-        return recipe_apply(worker->workspace, &geometry, &view, out, stride, why);
+        worker_count_decoded(worker);
+        return geometry.is_copy ? 0 : recipe_apply(worker->workspace, &geometry, &view, out, stride, why);
 }
 
 static int serve(struct worker *worker, struct task *task, struct why *why) {
@@ -181,7 +199,7 @@ static int worker_equip(struct worker *worker) {
         worker->tid = gettid();
         if (worker->nice > 0)
                 worker_set_nice(worker, worker->nice); /* giving way is always allowed */
-        r = decoder_new(&worker->limits, DECODE_JPEG_AUTO, &worker->decoder, &worker->why);
+        r = decoder_new(&worker->limits, worker->decode_jpeg, &worker->decoder, &worker->why);
         if (r == 0)
                 r = workspace_new(RESIZE_CODE_BEST, &worker->workspace, &worker->why);
         return r;
@@ -220,6 +238,7 @@ static struct worker *worker_new(const struct worker_options *options, uint32_t 
                 .budget = options->budget,
                 .pace = options->pace,
                 .limits = options->limits,
+                .decode_jpeg = options->decode_jpeg,
                 .nice = options->nice,
                 .counters = &worker->counted,
                 .charged_bytes = options->scratch_bytes,

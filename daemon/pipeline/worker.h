@@ -30,6 +30,7 @@ struct worker {
         struct budget *budget;
         struct pace *pace;
         struct decode_limits limits;
+        enum decode_jpeg decode_jpeg;
         int nice; /* that it begins with */
 
         sem_t began; /* posted when `result` is there */
@@ -52,6 +53,7 @@ struct worker_options {
         struct budget *budget;
         struct pace *pace;
         struct decode_limits limits;
+        enum decode_jpeg decode_jpeg;
         int nice;
         uint64_t scratch_bytes; /* to pay for from the start; WORKER_SCRATCH_BYTES unless memory is short */
 };

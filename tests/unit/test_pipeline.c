@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "proto/ring.h"
+#include "tests/support/jpegs.h"
 #include "tests/support/serving.h"
 
 #define SOON_MS             30000
@@ -605,13 +606,31 @@ START_TEST(a_rank_whose_ring_is_full_is_told_when_it_gives_a_slot_back) {
 }
 END_TEST
 
-static void make_large(struct serving_options *options, const struct tree *tree) {
-        char path[64];
+/* A progressive JPEG whose header claims this size: its coefficients are kept, six bytes a pixel, however small the
+ * crop. */
+static void write_claim(struct serving_options *options, const struct tree *tree, uint32_t idx, uint16_t side) {
+        static const struct jpeg_layout layout = { .colours = JPEG_YCC, .progressive = true };
+        char path[64], *full = NULL;
+        uint8_t *bytes, *size;
+        size_t n_bytes;
+        FILE *file;
 
-        serving_path(options, 2, path);
-        write_picture(tree, path, 2, 2048, 2048); /* 36 MiB to decode */
-        serving_path(options, 7, path);
-        write_picture(tree, path, 7, 4096, 4096); /* 144 MiB: above the limit, whoever else is there */
+        bytes = jpeg_make(&layout, 16, 16, idx, &n_bytes);
+        size = memmem(bytes, n_bytes, "\xff\xc2", 2);
+        size[5] = size[7] = (uint8_t)(side >> 8);
+        size[6] = size[8] = (uint8_t)side;
+        serving_path(options, idx, path);
+        ck_assert_int_gt(asprintf(&full, "%s/%s", tree->root, path), 0);
+        file = fopen(full, "w");
+        ck_assert(file && fwrite(bytes, 1, n_bytes, file) == n_bytes);
+        fclose(file);
+        free(full);
+        free(bytes);
+}
+
+static void make_large(struct serving_options *options, const struct tree *tree) {
+        write_claim(options, tree, 2, 1600); /* 15 MiB to decode */
+        write_claim(options, tree, 7, 4400); /* 111 MiB: above the limit, whoever else is there */
 }
 
 /* A lack of memory passes; a substitute for it would differ from rank to rank and from run to run. */
