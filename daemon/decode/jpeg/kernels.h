@@ -1,0 +1,87 @@
+/* decode/jpeg/kernels.h: the arithmetic of our own JPEG decoder, in several forms. Private to this floor.
+ *
+ * Two things happen to what the entropy decoder reads: blocks of coefficients become blocks of samples (two at a time:
+ * a register of 256 bits holds a row of both), and rows of samples become rows of RGB, the coarser chroma smoothed on
+ * its way. All forms give the same bits, which are those of libjpeg-turbo's SIMD code as it comes from the box
+ * (accurate integer DCT, smooth upsampling), for coefficients that no encoder writes as well.
+ *
+ * The functions keep no state, never fail, and take any content: whatever the bytes say, they read and write no more
+ * than is said here. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* ---- blocks -------------------------------------------------------------------------------------------------- */
+
+#define BASELINE_PAIR_COEFFICIENTS 128u /* two blocks of 64 */
+#define BASELINE_PAIR_ALIGNMENT    32u  /* bytes */
+#define BASELINE_RIGHT_BLOCK       8u   /* where in a pair the right block's coefficient lies, seen from the left's */
+
+/* Where in a pair the left block's k-th coefficient lies, k counted as the file does (zigzag). Coefficient 0, the mean,
+ * lies at 0.
+ *
+ * Rows follow each other, [8 rows][left, right][8]; the columns of a row stand as the arithmetic meets them: those that
+ * are multiplied and added with each other (0 and 4, 2 and 6, 7 and 1, 3 and 5) are neighbours. */
+extern const uint8_t baseline_place[64];
+
+/* ---- rows ---------------------------------------------------------------------------------------------------- */
+
+/* How much coarser chroma is. */
+enum baseline_sampling {
+        BASELINE_GREY, /* no chroma */
+        BASELINE_444,
+        BASELINE_422, /* half as wide */
+        BASELINE_420, /* half as wide, half as high */
+        BASELINE_440, /* half as high */
+        N_BASELINE_SAMPLINGS,
+};
+
+/* Chroma that is half as wide is smoothed only if it is at least that wide; narrower pictures are not for us. */
+#define BASELINE_CHROMA_WIDTH_MIN 3u
+
+#define BASELINE_READ_SLACK 32u /* samples behind a row's last one that may be read */
+#define BASELINE_RGB_SLACK  96u /* bytes behind an output row that may be overwritten */
+
+/* The samples that one row of pixels is made of. Each pointer is column 0 of the picture, whatever part of it is
+ * wanted; what lies outside of what the wanted pixels depend on may be rubbish, but must be readable from column 0
+ * to BASELINE_READ_SLACK behind the last column.
+ *
+ * Where chroma is half as high, row y of the picture has the chroma row y / 2 near it, and far from it the one above
+ * (y even) or below (y odd), or, where there is none in the picture, the near one once more. Otherwise only the near
+ * one is looked at. */
+struct baseline_row {
+        const uint8_t *luma;
+        const uint8_t *near[2]; /* Cb, Cr; NULL for grey */
+        const uint8_t *far[2];
+        uint32_t chroma_width; /* of the picture, padding left out: half of its width, rounded up, where it is halved.
+                                * The last column is smoothed as if it were repeated. */
+        bool far_is_below;     /* y is odd; halves are rounded down in even rows and up in odd ones (4:4:0) */
+};
+
+/* ---- forms --------------------------------------------------------------------------------------------------- */
+
+struct baseline_kernels {
+        const char *name;
+
+        /* Two blocks: coefficients times their steps of quantisation -> 8 rows of 8 samples each, at `left` and
+         * `right`, both `stride` bytes a row. Exactly these 64 bytes each are written.
+         *
+         * `pair` and `steps` are laid out as baseline_place says, BASELINE_PAIR_COEFFICIENTS each, aligned to
+         * BASELINE_PAIR_ALIGNMENT. Steps are the file's 16 bits, taken as they are: products keep their low 16 bits.
+         * `last` is the largest k, in either block, whose coefficient is not zero (0 if there is none); more is
+         * allowed, but slower: fewer coefficients take less time. At most 63. The coefficients are zero afterwards. */
+        void (*idct_pair)(int16_t *pair, const int16_t *steps, int last, uint8_t *left, uint8_t *right, size_t stride);
+
+        /* Pixels x0 to x1 - 1 of a row, to rgb: pixel x0 first. x0 is even (what begins with an odd pixel takes the one
+         * before it as well and does not look at it), x0 < x1 <= the picture's width. Up to BASELINE_RGB_SLACK bytes
+         * behind pixel x1 - 1 may be overwritten with rubbish, nothing before rgb. */
+        void (*row[N_BASELINE_SAMPLINGS])(const struct baseline_row *row, uint32_t x0, uint32_t x1, uint8_t *rgb);
+};
+
+/* The definition: the other forms are tested against this one. */
+extern const struct baseline_kernels baseline_kernels_scalar;
+
+/* NULL if this machine has no AVX2. */
+const struct baseline_kernels *baseline_kernels_avx2(void);
