@@ -85,3 +85,9 @@ extern const struct baseline_kernels baseline_kernels_scalar;
 
 /* NULL if this machine has no AVX2. */
 const struct baseline_kernels *baseline_kernels_avx2(void);
+
+/* idct_pair() of either form. The scalar one is what others use for the rare pair that they do not handle. */
+void baseline_idct_pair_scalar(int16_t *pair, const int16_t *steps, int last, uint8_t *left, uint8_t *right,
+                               size_t stride);
+void baseline_idct_pair_avx2(int16_t *pair, const int16_t *steps, int last, uint8_t *left, uint8_t *right,
+                             size_t stride);
