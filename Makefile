@@ -126,6 +126,7 @@ $(B)/obj/client/examples/%.o: CPPFLAGS += -Iclient/include
 
 # What runs once for each pixel earns -O3; the numbers stay exact.
 $(B)/obj/daemon/augment/resize%.o: CFLAGS_release += -O3
+$(B)/obj/daemon/decode/jpeg/kernels%.o $(B)/obj/daemon/decode/jpeg/idct%.o: CFLAGS_release += -O3
 
 -include $(shell find $(B)/obj -name '*.d' 2>/dev/null)
 
