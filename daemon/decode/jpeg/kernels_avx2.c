@@ -4,6 +4,7 @@
 #include "daemon/decode/jpeg/kernels.h"
 
 #if defined(__x86_64__)
+#include <assert.h>
 #include <immintrin.h>
 
 #define AVX2   __attribute__((target("avx2")))
@@ -199,6 +200,7 @@ INLINE void row_halved(const struct baseline_row *row, uint32_t x0, uint32_t x1,
         const int even_half = two_rows ? HALF(8, 4) : HALF(1, 2), odd_half = two_rows ? HALF(7, 4) : HALF(2, 2);
         struct columns columns[2];
 
+        assert(x0 % 2 == 0);
         for (uint32_t from = x0; from < x1; from += STRETCH) {
                 const uint32_t n = x1 - from < STRETCH ? x1 - from : STRETCH;
 
