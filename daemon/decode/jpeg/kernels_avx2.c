@@ -199,19 +199,18 @@ INLINE void row_halved(const struct baseline_row *row, uint32_t x0, uint32_t x1,
         const int shift = two_rows ? 4 : 2;
         const int even_half = two_rows ? HALF(8, 4) : HALF(1, 2), odd_half = two_rows ? HALF(7, 4) : HALF(2, 2);
         struct columns columns[2];
+        const int16_t *cb = columns[0].words + FRONT, *cr = columns[1].words + FRONT;
 
         assert(x0 % 2 == 0);
         for (uint32_t from = x0; from < x1; from += STRETCH) {
-                const uint32_t n = x1 - from < STRETCH ? x1 - from : STRETCH;
+                const uint32_t n = ((x1 - from < STRETCH ? x1 - from : STRETCH) + 1) / 2; /* columns */
+                const uint8_t *luma = row->luma + from;
 
-                fill_columns(row, 0, from / 2, (n + 1) / 2, two_rows, &columns[0]);
-                fill_columns(row, 1, from / 2, (n + 1) / 2, two_rows, &columns[1]);
-                for (uint32_t i = 0; i < n; i += AT_ONCE, rgb += (size_t)AT_ONCE * 3) {
-                        const int16_t *cb = columns[0].words + FRONT + i / 2, *cr = columns[1].words + FRONT + i / 2;
-
-                        put_pixels(row->luma + from + i, smooth(cb, even_half, odd_half, shift),
-                                   smooth(cr, even_half, odd_half, shift), rgb);
-                }
+                fill_columns(row, 0, from / 2, n, two_rows, &columns[0]);
+                fill_columns(row, 1, from / 2, n, two_rows, &columns[1]);
+                for (uint32_t i = 0; i < n; i += AT_ONCE / 2, rgb += (size_t)AT_ONCE * 3)
+                        put_pixels(luma + 2 * i, smooth(cb + i, even_half, odd_half, shift),
+                                   smooth(cr + i, even_half, odd_half, shift), rgb);
         }
 }
 
