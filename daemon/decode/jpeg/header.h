@@ -1,0 +1,36 @@
+/* decode/jpeg/header.h: what stands before the scan of a JPEG that our own decoder handles. Private to this floor.
+ *
+ * Only the plain cases pass. Whatever is odd, damaged, or would make libjpeg-turbo say a word is not judged here. */
+#pragma once
+
+#include "daemon/decode/jpeg/huffman.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define JPEG_COMPONENTS   3u
+#define JPEG_BLOCK        8u  /* samples along a side */
+#define JPEG_COEFFICIENTS 64u /* of a block */
+
+/* Position k of the file's order -> 8 * row + column. */
+extern const uint8_t jpeg_zigzag[JPEG_COEFFICIENTS];
+
+/* Divisors as they stand in the file, in zigzag order. */
+struct jpeg_divisors {
+        const uint8_t *bytes; /* the file's; NULL: not there */
+        bool is_wide;         /* 16 bits, big-endian, instead of 8 */
+};
+
+struct jpeg_header {
+        uint32_t width, height;
+        uint32_t n_components;     /* 1 grey, 3 YCbCr */
+        uint32_t h, v;             /* luma samples for one of chroma, along either axis: 1 or 2 */
+        uint32_t restart_interval; /* MCUs; 0: no restarts */
+        struct jpeg_divisors divisors[JPEG_COMPONENTS];
+        struct huffman_definition dc[JPEG_COMPONENTS], ac[JPEG_COMPONENTS];
+        const uint8_t *scan, *end; /* the file behind the headers; an end-of-image marker is in it */
+};
+
+/* The header points into `bytes`. 0 or BASELINE_HANDS_OVER. */
+int jpeg_header_read(const uint8_t *bytes, size_t n_bytes, struct jpeg_header *ret_header);
