@@ -109,20 +109,20 @@ int huffman_dc_build(struct huffman_dc *table, const struct huffman_definition *
 static const struct huffman_ac_entry TOO_LONG = {
         .shift = 63,
         .first_at = HUFFMAN_SLOW,
-        .second_at = HUFFMAN_SLOW,
+        .step = HUFFMAN_SLOW << HUFFMAN_STEP_SHIFT,
 };
 
-static uint16_t step_of(const struct huffman_ac_entry *entry) {
-        return (uint16_t)(entry->n_bits | entry->second_at << HUFFMAN_STEP_SHIFT);
+static uint16_t step_of(unsigned n_bits, unsigned move) {
+        return (uint16_t)(n_bits | move << HUFFMAN_STEP_SHIFT);
 }
 
-static void ac_fill(struct huffman_ac *table, uint32_t at, uint32_t n, struct huffman_ac_entry entry) {
-        uint16_t step = step_of(&entry);
+/* As integers: the compiler makes wide stores of it. */
+static void ac_fill(struct huffman_ac_entry *entries, uint32_t n, struct huffman_ac_entry entry) {
+        uint64_t one;
 
-        for (uint32_t i = at; i < at + n; i++)
-                table->entries[i] = entry;
-        for (uint32_t i = at; i < at + n; i++)
-                table->steps[i] = step;
+        memcpy(&one, &entry, sizeof(one));
+        for (uint32_t i = 0; i < n; i++)
+                memcpy(&entries[i], &one, sizeof(one));
 }
 
 static unsigned move_of(const struct symbol *symbol) {
@@ -133,29 +133,28 @@ static unsigned move_of(const struct symbol *symbol) {
         return symbol->run == 15 ? 16 : HUFFMAN_SLOW; /* other runs without a value mean nothing */
 }
 
-static void ac_symbol(void *opaque, const struct symbol *symbol) {
-        struct huffman_ac *table = opaque;
-        unsigned n_free = N - symbol->length, move = move_of(symbol);
-        uint32_t at = symbol->code << n_free, n = 1u << n_free;
+static void ac_symbol(void *table, const struct symbol *symbol) {
+        unsigned n_free = N - symbol->length, move = move_of(symbol), n_first = symbol->length + symbol->size;
+        struct huffman_ac_entry *entries = (struct huffman_ac_entry *)table + (symbol->code << n_free);
         struct huffman_ac_entry entry = {
-                .n_first = (uint8_t)(symbol->length + symbol->size),
-                .n_bits = (uint8_t)(symbol->length + symbol->size),
+                .n_first = (uint8_t)n_first,
                 .first_at = (uint8_t)move,
-                .second_at = (uint8_t)move,
+                .step = step_of(n_first, move),
         };
+        uint32_t n = 1u << n_free;
 
         if (move == HUFFMAN_SLOW || (symbol->size > 0 && n_free == 0)) {
-                ac_fill(table, at, n, TOO_LONG);
+                ac_fill(entries, n, TOO_LONG);
         } else if (symbol->size == 0) { /* as for DC */
                 entry.shift = 63;
                 entry.correction = (int16_t) - (int)(symbol->code >> (symbol->length - 1));
-                ac_fill(table, at, n, entry);
+                ac_fill(entries, n, entry);
         } else {
-                entry.shift = (uint8_t)(64 - entry.n_bits);
+                entry.shift = (uint8_t)(64 - n_first);
                 entry.correction = correction_of(symbol, false);
-                ac_fill(table, at, n / 2, entry);
+                ac_fill(entries, n / 2, entry);
                 entry.correction = correction_of(symbol, true);
-                ac_fill(table, at + n / 2, n / 2, entry);
+                ac_fill(entries + n / 2, n / 2, entry);
         }
 }
 
@@ -164,10 +163,9 @@ static void ac_symbol(void *opaque, const struct symbol *symbol) {
 /* What a second symbol adds to an entry whose first one has n bits, by the N - n bits behind that, for each n: with m
  * bits behind they begin at 2^m. */
 struct seconds {
-        struct huffman_ac_entry entries[HUFFMAN_AC_ENTRIES];
-        uint16_t steps[HUFFMAN_AC_ENTRIES];
+        struct huffman_ac_entry of[HUFFMAN_AC_ENTRIES];
         bool is_found[N + 1]; /* by n */
-        struct huffman_ac *table;
+        struct huffman_ac_entry *entries;
 };
 
 static int value_of(const struct huffman_ac_entry *entry, uint32_t idx) {
@@ -182,23 +180,21 @@ static void find_seconds(struct seconds *seconds, unsigned n_first) {
 
         for (uint32_t i = 0; i < n; i++) {
                 uint32_t idx = i << n_first;
-                const struct huffman_ac_entry *single = &seconds->table->entries[idx];
+                const struct huffman_ac_entry *single = &seconds->entries[idx];
                 struct huffman_ac_entry second = { 0 };
                 int value = value_of(single, idx);
 
                 if (single->first_at != HUFFMAN_SLOW && single->n_first <= N - n_first && value >= INT8_MIN &&
                     value <= INT8_MAX) {
                         second.second = (int8_t)value;
-                        second.second_at = single->first_at;
-                        second.n_bits = single->n_first;
+                        second.step = step_of(single->n_first, single->first_at);
                 }
-                seconds->entries[n + i] = second;
-                seconds->steps[n + i] = step_of(&second);
+                seconds->of[n + i] = second;
         }
         seconds->is_found[n_first] = true;
 }
 
-/* Entries are added as integers: no field overflows into the next. */
+/* As integers: no field overflows into the next. */
 static void add_entries(struct huffman_ac_entry *entries, const struct huffman_ac_entry *more, uint32_t n) {
         _Static_assert(sizeof(*entries) == sizeof(uint64_t), "an entry is one integer");
 
@@ -214,9 +210,9 @@ static void add_entries(struct huffman_ac_entry *entries, const struct huffman_a
 
 static void add_seconds(void *opaque, const struct symbol *symbol) {
         struct seconds *seconds = opaque;
-        struct huffman_ac *table = seconds->table;
         unsigned n_first = symbol->length + symbol->size;
-        uint32_t at = symbol->code << (N - symbol->length), n;
+        struct huffman_ac_entry *at = seconds->entries + (symbol->code << (N - symbol->length));
+        uint32_t n;
 
         if (n_first >= N || move_of(symbol) >= HUFFMAN_END)
                 return;
@@ -224,11 +220,8 @@ static void add_seconds(void *opaque, const struct symbol *symbol) {
                 find_seconds(seconds, n_first);
 
         n = 1u << (N - n_first);
-        for (uint32_t end = at + (n << symbol->size); at < end; at += n) { /* each value of the first */
-                add_entries(&table->entries[at], &seconds->entries[n], n);
-                for (uint32_t i = 0; i < n; i++)
-                        table->steps[at + i] = (uint16_t)(table->steps[at + i] + seconds->steps[n + i]);
-        }
+        for (uint32_t value = 0; value < 1u << symbol->size; value++, at += n) /* each value of the first */
+                add_entries(at, seconds->of + n, n);
 }
 
 int huffman_ac_build(struct huffman_ac *table, const struct huffman_definition *definition) {
@@ -238,12 +231,14 @@ int huffman_ac_build(struct huffman_ac *table, const struct huffman_definition *
         if (codes_build(&table->codes, definition) != 0)
                 return HUFFMAN_INVALID;
 
-        n_used = each_symbol(definition, N, ac_symbol, table);
-        ac_fill(table, n_used, HUFFMAN_AC_ENTRIES - n_used, TOO_LONG);
+        n_used = each_symbol(definition, N, ac_symbol, table->entries);
+        ac_fill(table->entries + n_used, HUFFMAN_AC_ENTRIES - n_used, TOO_LONG);
 
-        seconds.table = table;
+        seconds.entries = table->entries;
         memset(seconds.is_found, 0, sizeof(seconds.is_found));
         each_symbol(definition, N, add_seconds, &seconds);
+        for (uint32_t i = 0; i < HUFFMAN_AC_ENTRIES; i++)
+                table->steps[i] = table->entries[i].step;
         return 0;
 }
 
@@ -257,17 +252,13 @@ static uint16_t join_steps(uint16_t first, uint16_t rest) {
         return move <= furthest ? (uint16_t)(first + rest) : first;
 }
 
-static uint16_t first_step(const struct huffman_ac_entry *entry) {
-        return (uint16_t)(entry->n_first | entry->first_at << HUFFMAN_STEP_SHIFT);
-}
-
 /* As many symbols as lie whole in m bits, for m from 1 to N. Those for m bits begin at 2^m. */
 static void find_skips(const struct huffman_ac *table, uint16_t *skips) {
         for (unsigned m = 1; m <= N; m++) {
                 for (uint32_t i = 0; i < 1u << m; i++) {
                         const struct huffman_ac_entry *single = &table->entries[i << (N - m)];
                         unsigned n_first = single->n_first;
-                        uint16_t first = first_step(single), rest = 0;
+                        uint16_t first = step_of(single->n_first, single->first_at), rest = 0;
 
                         if (single->first_at == HUFFMAN_SLOW || n_first > m)
                                 first = 0;
@@ -293,7 +284,7 @@ const uint16_t *huffman_ac_skips(struct huffman_ac *table) {
              i++) { /* where the first reaches further than the index, it alone */
                 uint16_t step = work[HUFFMAN_AC_ENTRIES + i];
 
-                made[i] = step != 0 ? step : first_step(&table->entries[i]);
+                made[i] = step != 0 ? step : step_of(table->entries[i].n_first, table->entries[i].first_at);
         }
         if (atomic_compare_exchange_strong_explicit(&table->skips, &none, made, memory_order_acq_rel,
                                                     memory_order_acquire))

@@ -56,6 +56,9 @@ struct huffman_dc {
 #define HUFFMAN_END  129u /* the block ends here: the last coefficient lies at the position less this */
 #define HUFFMAN_SLOW 192u /* the code is too long for the index, or none */
 
+/* What the next lookup waits for: bits to drop | how far to move << 8. */
+#define HUFFMAN_STEP_SHIFT 8u
+
 /* The first coefficient, and the second if its code and value fit into the index as well; else the second repeats the
  * first. */
 struct huffman_ac_entry {
@@ -64,15 +67,11 @@ struct huffman_ac_entry {
         uint8_t shift;      /* of the first */
         uint8_t n_first;    /* bits of its code and value */
         uint8_t first_at;   /* how far the position moves to it */
-        uint8_t second_at;  /* how far altogether */
-        uint8_t n_bits;     /* altogether */
+        uint16_t step;      /* altogether */
 };
 
-/* A step: bits to drop | how far to move << 8. */
-#define HUFFMAN_STEP_SHIFT 8u
-
 struct huffman_ac {
-        uint16_t steps[HUFFMAN_AC_ENTRIES]; /* n_bits and second_at of the entries */
+        uint16_t steps[HUFFMAN_AC_ENTRIES]; /* those of the entries */
         struct huffman_ac_entry entries[HUFFMAN_AC_ENTRIES];
         struct huffman_codes codes;
         _Atomic(uint16_t *) skips; /* steps over as many symbols as fit; made when first wanted, then never changed */
