@@ -31,6 +31,7 @@ CFLAGS_debug := -O0 -g3
 CFLAGS_asan := -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
 CFLAGS_tsan := -O1 -g -fsanitize=thread -fno-omit-frame-pointer
 CFLAGS_fallback := -O2 -g
+CFLAGS_fuzzer := -O1 -g -fsanitize=address,undefined,fuzzer-no-link -fno-sanitize-recover=undefined
 
 CPPFLAGS += -I. -I$(B)/generated -D_GNU_SOURCE -DDLP_VERSION='"$(VERSION)"'
 CFLAGS ?=
@@ -59,6 +60,7 @@ SRC_support := $(wildcard tests/support/*.c)
 SRC_unit := $(wildcard tests/unit/test_*.c)
 SRC_bench := $(wildcard tests/bench/*.c)
 SRC_tools := $(wildcard tests/tools/*.c)
+SRC_fuzz := $(wildcard tests/fuzz/fuzz_*.c)
 SRC_examples := $(wildcard client/examples/*.c)
 
 obj = $(patsubst %.c,$(B)/obj/%.o,$(1))
@@ -70,6 +72,7 @@ OBJ_support := $(call obj,$(SRC_support))
 
 UNIT := $(patsubst tests/unit/%.c,$(B)/tests/%,$(SRC_unit))
 BENCH_PROGRAMS := $(patsubst tests/bench/%.c,$(B)/bench/%,$(SRC_bench))
+FUZZ := $(patsubst tests/fuzz/%.c,$(B)/fuzz/%,$(SRC_fuzz))
 TOOLS := $(patsubst tests/tools/%.c,$(B)/tools/%,$(SRC_tools))
 EXAMPLES := $(patsubst client/examples/%.c,$(B)/examples/%,$(SRC_examples))
 
@@ -145,8 +148,18 @@ $(B)/tools/%: $(B)/obj/tests/tools/%.o $(B)/libdaemon.a $(B)/libproto.a
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $^ $(LIBS_daemon)
 
+$(B)/fuzz/%: $(B)/obj/tests/fuzz/%.o $(B)/obj/tests/fuzz/damage.o $(OBJ_support) $(B)/libdaemon.a $(B)/libdlclient.a $(B)/libproto.a
+	@mkdir -p $(@D)
+	$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $^ $(LIBS_daemon) -lcjson -lcheck -lsubunit -lrt -lm
+
+# libFuzzer's main() calls the one function of these; clang alone has it.
+$(B)/fuzz/guided_%: $(B)/obj/tests/fuzz/guided_%.o $(B)/libdaemon.a $(B)/libproto.a
+	@mkdir -p $(@D)
+	$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -fsanitize=fuzzer -o $@ $^ $(LIBS_daemon)
+
 unit: $(UNIT)
 tools: $(TOOLS)
+fuzz-programs: $(FUZZ)
 bench-programs: $(BENCH_PROGRAMS)
 
 # ---- what people type ----------------------------------------------------------------------------------------------
@@ -172,6 +185,6 @@ help: ## this list
 		awk -F'\t' '{ printf "  %-18s %s\n", $$1, $$2 }'
 	@echo "  VARIANT=release|debug|asan|tsan|fallback chooses the build below build/; CFLAGS, DESTDIR, PREFIX as usual"
 
-.PHONY: all lib unit tools bench-programs format format-check tidy help
+.PHONY: all lib unit tools fuzz-programs bench-programs format format-check tidy help
 .SECONDARY:
 .DELETE_ON_ERROR:

@@ -27,9 +27,17 @@ FALLBACK_UNIT := $(filter test_io% test_reader%,$(UNIT_NAMES))
 # has nothing to say, but then one damaged picture comes out otherwise. ASan and UBSan watch it.
 VALGRIND_UNIT := $(filter test_index% test_imagefolder% test_recipe% test_base%,$(UNIT_NAMES))
 
-RELEASE_TESTS := $(call unit_in,release,$(UNIT_NAMES)) $(call scripts_in,release,$(SCRIPTS))
+# Without arguments a fuzzer does a smoke test.
+FUZZ_NAMES := $(patsubst tests/fuzz/%.c,%,$(SRC_fuzz))
+FUZZ_TESTS := $(foreach name,$(FUZZ_NAMES),release:build/release/fuzz/$(name))
+FUZZ_SECONDS ?= 60
+FUZZ_SEED ?= $(shell date +%s)
+FUZZ_HOW = $(if $(FUZZ_ROUNDS),-n $(FUZZ_ROUNDS),-t $(FUZZ_SECONDS))
+FUZZ_GUIDED = $(if $(FUZZ_ROUNDS),-runs=$(FUZZ_ROUNDS),-max_total_time=$(FUZZ_SECONDS)) -print_final_stats=1 -verbosity=0
+
+RELEASE_TESTS := $(call unit_in,release,$(UNIT_NAMES)) $(FUZZ_TESTS) $(call scripts_in,release,$(SCRIPTS))
 LAYERS_TESTS := release:tests/support/check_layers.py
-ASAN_TESTS := $(call unit_in,asan,$(UNIT_NAMES)) $(call scripts_in,asan,$(ASAN_SCRIPTS))
+ASAN_TESTS := $(call unit_in,asan,$(UNIT_NAMES)) $(subst release,asan,$(FUZZ_TESTS)) $(call scripts_in,asan,$(ASAN_SCRIPTS))
 TSAN_TESTS := $(call unit_in,tsan,$(UNIT_NAMES)) $(call scripts_in,tsan,$(TSAN_SCRIPTS))
 FALLBACK_TESTS := $(call unit_in,fallback,$(FALLBACK_UNIT)) $(call scripts_in,fallback,$(FALLBACK_SCRIPTS))
 VALGRIND_TESTS := $(call unit_in,valgrind,$(VALGRIND_UNIT))
@@ -106,24 +114,42 @@ coverage: ## lines that the release tests reach, by floor
 	@$(RUN) $(call unit_in,coverage,$(UNIT_NAMES)) $(call scripts_in,coverage,$(ASAN_SCRIPTS)) || true
 	@$(PYTHON) tests/support/coverage.py build/coverage
 
-fuzz-smoke: ## half a minute of fuzzing each parser
-	@if [ -d tests/fuzz ]; then $(MAKE) --no-print-directory -C tests/fuzz smoke; \
-		else echo "fuzz-smoke: there are no fuzzers yet; tests/integration/test_hostile.py sends random packets"; fi
+fuzz: ## damaged pictures for FUZZ_SECONDS (60) a fuzzer, or FUZZ_ROUNDS of them; coverage-guided too where clang is there
+	@$(DEPS) build check fuzz
+	$(SUBMAKE) VARIANT=release fuzz-programs
+	$(SUBMAKE) VARIANT=asan fuzz-programs
+	build/release/fuzz/fuzz_jpeg $(FUZZ_HOW) -s $(FUZZ_SEED)
+	build/asan/fuzz/fuzz_jpeg $(FUZZ_HOW) -s $(FUZZ_SEED)
+	+@if command -v clang >/dev/null; then $(MAKE) --no-print-directory fuzz-guided; \
+		else echo "fuzz: no clang, so nothing coverage-guided"; fi
+
+fuzz-guided:
+	$(SUBMAKE) VARIANT=fuzzer CC=clang build/fuzzer/fuzz/guided_decode build/fuzzer/fuzz/guided_recipe
+	@mkdir -p build/fuzzer/corpus/decode build/fuzzer/corpus/recipe
+	build/fuzzer/fuzz/guided_decode $(FUZZ_GUIDED) -max_len=20000 -artifact_prefix=build/fuzzer/ \
+		build/fuzzer/corpus/decode tests/vectors/pictures
+	build/fuzzer/fuzz/guided_recipe $(FUZZ_GUIDED) -max_len=400 -dict=tests/fuzz/recipe.dict \
+		-artifact_prefix=build/fuzzer/ build/fuzzer/corpus/recipe
+
+fuzz-smoke: ## some thousand damaged pictures, always the same; `make check` does it too
+	@$(DEPS) build check
+	$(SUBMAKE) VARIANT=release fuzz-programs
+	@$(RUN) $(FUZZ_TESTS)
 
 clean: ## remove build/
 	rm -rf build
 
 .PHONY: deps check check-unit check-integration check-asan check-ubsan check-tsan check-valgrind check-fallback \
-	check-frameworks check-layers demo bench coverage fuzz-smoke clean
+	check-frameworks check-layers demo bench coverage fuzz fuzz-guided fuzz-smoke clean
 
 # ---- what they need ------------------------------------------------------------------------------------------------
 
 CFLAGS_coverage := -O0 -g --coverage
 
 build-release:
-	+@$(MAKE) --no-print-directory VARIANT=release all unit tools build/release/demo/rank build/release/bench/kill_rank
+	+@$(MAKE) --no-print-directory VARIANT=release all unit tools fuzz-programs build/release/demo/rank build/release/bench/kill_rank
 build-asan:
-	+@$(MAKE) --no-print-directory VARIANT=asan all unit build/asan/demo/rank build/asan/bench/kill_rank
+	+@$(MAKE) --no-print-directory VARIANT=asan all unit fuzz-programs build/asan/demo/rank build/asan/bench/kill_rank
 build-tsan:
 	+@$(MAKE) --no-print-directory VARIANT=tsan all unit build/tsan/demo/rank
 build-fallback:

@@ -1,0 +1,41 @@
+/* Coverage-guided (libFuzzer): any text as a pipeline. What is accepted must be accepted again as it is printed, and
+ * must plan every size of picture without a crop outside of it. */
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/augment/recipe.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes);
+
+static void plan(const struct recipe *recipe, uint32_t width, uint32_t height) {
+        struct geometry geometry;
+        const struct box *box = &geometry.source;
+        struct why why;
+
+        if (recipe_plan(recipe, width, height, 1, 2, 3, &geometry, &why) < 0)
+                return;
+        if (box->width == 0 || box->height == 0 || box->width > width || box->x > width - box->width ||
+            box->height > height || box->y > height - box->height || geometry.width == 0 || geometry.height == 0)
+                abort();
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes) {
+        static const uint32_t sides[] = { 1, 2, 7, 224, 500, 65535 };
+        char *text = strndup((const char *)data, n_bytes);
+        struct recipe *recipe = NULL, *again = NULL;
+        struct why why;
+
+        if (recipe_parse(text, &recipe, &why) == 0) {
+                if (recipe_parse(recipe_text(recipe), &again, &why) < 0 ||
+                    strcmp(recipe_text(recipe), recipe_text(again)) != 0)
+                        abort();
+                for (size_t i = 0; recipe_kind(recipe) == RECIPE_PIXELS && i < sizeof(sides) / sizeof(sides[0]); i++)
+                        for (size_t k = 0; k < sizeof(sides) / sizeof(sides[0]); k++)
+                                plan(recipe, sides[i], sides[k]);
+        }
+        recipe_free(recipe);
+        recipe_free(again);
+        free(text);
+        return 0;
+}
