@@ -28,8 +28,8 @@
 
 static const struct decode_limits LIMITS = { .max_pixels = 1 << 16, .max_scans = 30, .max_scratch_bytes = 4 << 20 };
 
-static struct bytes corpus[CORPUS_MAX];
-static size_t n_corpus;
+static struct bytes corpus[CORPUS_MAX]; /* first those that our own decoder handles */
+static size_t n_corpus, n_own;
 
 /* What became of the files. */
 static struct { uint64_t files, refused_open, refused_read, own, libjpeg, handed_over, whole, whole_refused; } counts;
@@ -147,6 +147,22 @@ static void reader_read(struct reader *reader, const struct box *box) {
         }
 }
 
+/* Those that our own decoder handles come first: they are drawn more often. */
+static void sort_corpus(struct reader *reader) {
+        for (size_t i = 0; i < n_corpus; i++) {
+                struct bytes file = corpus[i];
+
+                reader_open(reader, &file);
+                if (reader->result < 0)
+                        continue;
+                reader_read(reader, &(struct box){ 0, 0, reader->info.width, reader->info.height });
+                if (reader->result < 0 || decoder_decoded_by(reader->decoder) != DECODED_BY_BASELINE)
+                        continue;
+                corpus[i] = corpus[n_own];
+                corpus[n_own++] = file;
+        }
+}
+
 /* ---- one round ----------------------------------------------------------------------------------------------- */
 
 static bool differ(const char *what, const struct reader *a, const struct reader *b) {
@@ -175,10 +191,11 @@ static bool is_part(const struct reader *part, const struct reader *whole) {
         return true;
 }
 
-/* A part may be good where the whole is not, if it ends above. */
+/* A part may be good where the whole is not, if it ends before the last pixel. */
 static bool compare_with_whole(const struct reader *part, struct reader *whole, const struct bytes *file) {
         struct box box = { 0, 0, part->info.width, part->info.height };
-        bool reaches_end = part->box.y + part->box.height == part->info.height;
+        bool reaches_end = part->box.x + part->box.width == part->info.width &&
+                           part->box.y + part->box.height == part->info.height;
 
         reader_open(whole, file);
         if (whole->result == 0)
@@ -235,7 +252,7 @@ static bool compare(struct reader *own, struct reader *libjpeg, struct reader *w
 /* Each file in memory of its own, so that a sanitizer sees what reads past its end. */
 static struct bytes make_file(struct random *random) {
         static uint8_t room[2 * FILE_MAX];
-        const struct bytes *good = &corpus[draw(random, (uint32_t)n_corpus)];
+        const struct bytes *good = &corpus[draw(random, (uint32_t)(n_own && draw(random, 4) ? n_own : n_corpus))];
         const struct bytes *other = &corpus[draw(random, (uint32_t)n_corpus)];
         struct bytes file = { room, good->n, sizeof(room) };
 
@@ -311,6 +328,7 @@ int main(int argc, char **argv) {
         readers[0] = reader_make("as users do", DECODE_JPEG_AUTO);
         readers[1] = reader_make("libjpeg-turbo", DECODE_JPEG_LIBJPEG);
         readers[2] = reader_make("the whole", DECODE_JPEG_LIBJPEG);
+        sort_corpus(&readers[0]);
         for (uint64_t round = first; good && round - first < n_rounds; round++) {
                 good = run_round(seed, round, readers);
                 if (round % 256 == 0 && clock_now_ns() - begin_ns > limit_ns)

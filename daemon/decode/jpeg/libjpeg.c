@@ -363,12 +363,15 @@ static int read_bands(struct libjpeg *state, const struct box *box, uint32_t lef
 static int read_rows(struct libjpeg *state, const struct box *box, const struct row_sink *sink, struct scratch *work,
                      struct why *why) {
         struct jpeg_decompress_struct *jpeg = &state->jpeg;
+        bool has_last_pixel = box->x + box->width == jpeg->image_width && box->y + box->height == jpeg->image_height;
         uint32_t left = 0, end = jpeg->image_height;
+        bool is_whole = true; /* is it all decoded, and judged? */
         int r;
 
         jpeg->out_color_space = jpeg->num_components == 4 ? JCS_CMYK : JCS_RGB;
         jpeg_start_decompress(jpeg); /* absorbs a file of several scans */
         if (state->has_end && !smooths_blocks(jpeg)) {
+                is_whole = has_last_pixel;
                 left = crop(jpeg, box);
                 end = box->y + box->height;
         }
@@ -378,7 +381,7 @@ static int read_rows(struct libjpeg *state, const struct box *box, const struct 
                 r = sink->begin(sink->userdata, why);
         if (r == 0)
                 r = read_bands(state, box, left, end, sink, work->bytes, why);
-        if (r == 0 && end == jpeg->image_height) {
+        if (r == 0 && is_whole) {
                 state->may_end = true;
                 jpeg_finish_decompress(jpeg);
         }
