@@ -18,7 +18,7 @@
 #include "daemon/base/clock.h"
 #include "daemon/decode/decode.h"
 #include "tests/fuzz/damage.h"
-#include "tests/support/jpegs.h"
+#include "tests/support/layouts.h"
 
 #define SMOKE_ROUNDS 40000u
 #define VECTORS      "tests/vectors/pictures"

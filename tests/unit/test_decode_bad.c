@@ -3,7 +3,7 @@
 #include "daemon/augment/recipe.h"
 #include "daemon/base/cleanup.h"
 #include "daemon/decode/decode.h"
-#include "tests/support/jpegs.h"
+#include "tests/support/layouts.h"
 #include "tests/support/suite.h"
 
 #include <errno.h>

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "proto/ring.h"
-#include "tests/support/jpegs.h"
+#include "tests/support/layouts.h"
 #include "tests/support/serving.h"
 
 #define SOON_MS             30000

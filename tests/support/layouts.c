@@ -1,4 +1,4 @@
-#include "tests/support/jpegs.h"
+#include "tests/support/layouts.h"
 
 #include <math.h>
 #include <stdio.h>

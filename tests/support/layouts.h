@@ -1,4 +1,4 @@
-/* tests/support/jpegs.h: JPEG files of every layout, made as they are needed, the same ones every time.
+/* tests/support/layouts.h: JPEG files of every layout, made as they are needed, the same ones every time.
  *
  * A layout says how the samples lie in the file; the content is made from a seed: waves, which code short, or noise,
  * which fills every coefficient. */
