@@ -1,0 +1,130 @@
+#include "daemon/decode/jpeg/band.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define ALIGNMENT  64u
+#define MAX_ROWS   (1u + 2u * JPEG_BLOCK) /* of pixels that a row of MCUs completes */
+#define VIEW_SLACK 64u /* bytes behind a row of pixels, so that rows do not share a cache line's end */
+
+static size_t round_up(size_t n) {
+        return (n + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+}
+
+/* ---- memory ---------------------------------------------------------------------------------------------------- */
+
+static uint32_t rows_of(const struct geometry *geometry, uint32_t component) {
+        return JPEG_BLOCK * (component == 0 ? geometry->v : 1);
+}
+
+/* A whole number of groups, and what the kernels may read behind. */
+static size_t stride_of(const struct geometry *geometry, uint32_t component) {
+        size_t n_mcus = geometry->n_mcus_x + geometry->n_mcus_x % geometry->group_mcus;
+
+        return round_up(n_mcus * JPEG_BLOCK * (component == 0 ? geometry->h : 1) + BASELINE_READ_SLACK);
+}
+
+static int grow(struct band *band, size_t n_bytes) {
+        uint8_t *memory;
+
+        if (n_bytes <= band->n_bytes)
+                return 0;
+        memory = aligned_alloc(ALIGNMENT, n_bytes);
+        if (!memory)
+                return -ENOMEM;
+        memset(memory, 0, n_bytes); /* rubbish may be read, but let it be ours */
+        free(band->memory);
+        band->memory = memory;
+        band->n_bytes = n_bytes;
+        return 0;
+}
+
+int band_reserve(struct band *band, const struct geometry *geometry, uint32_t box_width) {
+        size_t rgb_stride = round_up((size_t)(box_width + 1) * PIXEL_BYTES + BASELINE_RGB_SLACK);
+        size_t n_bytes = rgb_stride * MAX_ROWS;
+        uint8_t *at;
+        int r;
+
+        for (uint32_t c = 0; c < geometry->n_components; c++)
+                n_bytes += stride_of(geometry, c) * (1 + rows_of(geometry, c));
+        r = grow(band, n_bytes);
+        if (r < 0)
+                return r;
+
+        at = band->memory;
+        for (uint32_t c = 0; c < geometry->n_components; c++) {
+                band->planes[c] = (struct plane){ at, stride_of(geometry, c) };
+                at += band->planes[c].stride * (1 + rows_of(geometry, c));
+        }
+        band->rgb = at;
+        band->rgb_stride = rgb_stride;
+        return 0;
+}
+
+void band_fini(struct band *band) {
+        free(band->memory);
+        memset(band, 0, sizeof(*band));
+}
+
+/* ---- pixels ---------------------------------------------------------------------------------------------------- */
+
+/* Row y of the component, which lies in this row of MCUs or just above it. */
+static const uint8_t *samples_of(const struct band *band, const struct geometry *geometry, uint32_t component,
+                                 uint32_t idx_row, uint32_t y) {
+        const struct plane *plane = &band->planes[component];
+
+        return plane->samples + (y + 1 - idx_row * rows_of(geometry, component)) * plane->stride;
+}
+
+static void row_of(const struct band *band, const struct geometry *geometry, uint32_t idx_row, uint32_t y,
+                   struct baseline_row *row) {
+        uint32_t near = y / geometry->v, far = near;
+
+        *row = (struct baseline_row){
+                .luma = samples_of(band, geometry, 0, idx_row, y),
+                .chroma_width = geometry->chroma_width,
+                .far_is_below = y % 2 == 1,
+        };
+        if (geometry->n_components == 1)
+                return;
+        if (geometry->v == 2 && y % 2 == 0 && near > 0)
+                far = near - 1;
+        if (geometry->v == 2 && y % 2 == 1 && near + 1 < geometry->chroma_height)
+                far = near + 1;
+        for (uint32_t c = 0; c < 2; c++) {
+                row->near[c] = samples_of(band, geometry, 1 + c, idx_row, near);
+                row->far[c] = samples_of(band, geometry, 1 + c, idx_row, far);
+        }
+}
+
+int band_give(struct band *band, const struct geometry *geometry, const struct baseline_kernels *kernels,
+              uint32_t idx_row, uint32_t from, uint32_t to, const struct box *box, const struct row_sink *sink,
+              struct why *why) {
+        uint32_t x0 = box->x & ~1u; /* the kernels begin with an even one */
+        struct view view = {
+                .pixels = band->rgb + (size_t)(box->x - x0) * PIXEL_BYTES,
+                .stride = band->rgb_stride,
+                .width = box->width,
+                .height = to - from,
+        };
+
+        for (uint32_t y = from; y < to; y++) {
+                struct baseline_row row;
+
+                row_of(band, geometry, idx_row, y, &row);
+                kernels->row[geometry->sampling](&row, x0, box->x + box->width,
+                                                 band->rgb + (y - from) * band->rgb_stride);
+        }
+        return sink->take(sink->userdata, &view, why);
+}
+
+void band_keep(struct band *band, const struct geometry *geometry) {
+        if (geometry->v == 1)
+                return;
+        for (uint32_t c = 0; c < geometry->n_components; c++) {
+                struct plane *plane = &band->planes[c];
+
+                memcpy(plane->samples, plane->samples + rows_of(geometry, c) * plane->stride, plane->stride);
+        }
+}

@@ -1,0 +1,44 @@
+/* decode/jpeg/band.h: the samples of the row of MCUs at hand, and the rows of pixels that they complete. Private to
+ * this floor.
+ *
+ * Above a row of MCUs one row of samples of the row before is kept: where chroma is half as high, the last row of
+ * pixels waits for the chroma below it. So memory goes with the picture's width, whatever its height. */
+#pragma once
+
+#include "daemon/base/rows.h"
+#include "daemon/decode/jpeg/geometry.h"
+
+struct band {
+        struct plane {
+                uint8_t *samples; /* the row kept from before, then those of the row of MCUs */
+                size_t stride;
+        } planes[JPEG_COMPONENTS];
+        uint8_t *rgb; /* rows of pixels of the box */
+        size_t rgb_stride;
+        uint8_t *memory; /* all of the above */
+        size_t n_bytes;
+};
+
+/* Makes room for a picture of which rows of up to `box_width` pixels are wanted. 0 or -ENOMEM. */
+int band_reserve(struct band *band, const struct geometry *geometry, uint32_t box_width);
+
+void band_fini(struct band *band);
+
+/* Where a block's samples go; x0 is the first MCU of its group. */
+static inline uint8_t *band_block(const struct band *band, const struct geometry *geometry,
+                                  const struct geometry_block *block, uint32_t x0) {
+        const struct plane *plane = &band->planes[block->component];
+        uint32_t n_blocks_mcu = block->component == 0 ? geometry->h : 1;
+
+        return plane->samples + (1 + (size_t)block->y * JPEG_BLOCK) * plane->stride +
+               ((size_t)x0 * n_blocks_mcu + block->x) * JPEG_BLOCK;
+}
+
+/* Makes pixels of rows [from, to) of the picture, columns of the box, and gives them to the sink. They depend on no
+ * samples but those of row of MCUs `idx_row` and the row kept. 0 or what the sink returned. */
+int band_give(struct band *band, const struct geometry *geometry, const struct baseline_kernels *kernels,
+              uint32_t idx_row, uint32_t from, uint32_t to, const struct box *box, const struct row_sink *sink,
+              struct why *why);
+
+/* Keeps what the next row of MCUs needs of this one. */
+void band_keep(struct band *band, const struct geometry *geometry);

@@ -1,0 +1,116 @@
+#include "daemon/decode/jpeg/geometry.h"
+
+#include <string.h>
+
+static uint32_t divide_up(uint32_t a, uint32_t b) {
+        return (a + b - 1) / b;
+}
+
+static enum baseline_sampling sampling_of(const struct jpeg_header *header) {
+        if (header->n_components == 1)
+                return BASELINE_GREY;
+        if (header->h == 1)
+                return header->v == 1 ? BASELINE_444 : BASELINE_440;
+        return header->v == 1 ? BASELINE_422 : BASELINE_420;
+}
+
+/* With one block of each component an MCU, neighbours make up pairs. */
+static void pairs_of_neighbours(struct geometry *geometry) {
+        geometry->group_mcus = 2;
+        geometry->n_pairs = geometry->n_components;
+        for (uint32_t c = 0; c < geometry->n_components; c++)
+                geometry->pairs[c] = (struct geometry_pair){ { { c, 0, 0 }, { c, 1, 0 } } };
+}
+
+/* Else luma by twos, and the two of chroma. */
+static void pairs_of_one(struct geometry *geometry) {
+        uint32_t n_luma = geometry->h * geometry->v / 2;
+
+        geometry->group_mcus = 1;
+        geometry->n_pairs = n_luma + 1;
+        for (uint32_t p = 0; p < n_luma; p++)
+                for (uint32_t i = 0; i < 2; i++)
+                        geometry->pairs[p].blocks[i] = (struct geometry_block){
+                                .x = (2 * p + i) % geometry->h,
+                                .y = (2 * p + i) / geometry->h,
+                        };
+        geometry->pairs[n_luma] = (struct geometry_pair){ { { 1, 0, 0 }, { 2, 0, 0 } } };
+}
+
+void geometry_init(struct geometry *geometry, const struct jpeg_header *header) {
+        *geometry = (struct geometry){
+                .sampling = sampling_of(header),
+                .width = header->width,
+                .height = header->height,
+                .h = header->h,
+                .v = header->v,
+                .n_components = header->n_components,
+                .n_mcus_x = divide_up(header->width, JPEG_BLOCK * header->h),
+                .n_mcus_y = divide_up(header->height, JPEG_BLOCK * header->v),
+                .chroma_width = divide_up(header->width, header->h),
+                .chroma_height = divide_up(header->height, header->v),
+        };
+        if (header->h * header->v == 1)
+                pairs_of_neighbours(geometry);
+        else
+                pairs_of_one(geometry);
+}
+
+/* ---- blocks ---------------------------------------------------------------------------------------------------- */
+
+/* The `side`-th block of a pair as the entropy decoder sees it. */
+static void add_block(struct entropy *entropy, uint32_t idx_mcu, uint32_t component, uint32_t pair, uint32_t side) {
+        entropy->blocks[idx_mcu][entropy->n_blocks++] = (struct entropy_block){
+                .component = (uint8_t)component,
+                .pair = (uint8_t)pair,
+                .at = (uint16_t)(pair * BASELINE_PAIR_COEFFICIENTS + side * BASELINE_RIGHT_BLOCK),
+        };
+}
+
+void geometry_blocks(const struct geometry *geometry, struct entropy *entropy) {
+        for (uint32_t m = 0; m < geometry->group_mcus; m++) {
+                entropy->n_blocks = 0;
+                for (uint32_t p = 0; p < geometry->n_pairs; p++) {
+                        const struct geometry_block *blocks = geometry->pairs[p].blocks;
+
+                        if (geometry->group_mcus == 2) {
+                                add_block(entropy, m, blocks[m].component, p, m);
+                                continue;
+                        }
+                        add_block(entropy, m, blocks[0].component, p, 0);
+                        add_block(entropy, m, blocks[1].component, p, 1);
+                }
+        }
+}
+
+/* ---- what a box needs ------------------------------------------------------------------------------------------ */
+
+struct span {
+        uint32_t from, to;
+};
+
+/* The MCUs that hold `n` pixels from `from` on, and what chroma needs at its ends if it is smoothed along this axis. */
+static struct span mcus_of(uint32_t from, uint32_t n, uint32_t factor, uint32_t n_chroma) {
+        uint32_t first = from / factor, last = (from + n - 1) / factor; /* samples of chroma */
+
+        if (factor > 1) {
+                first -= first > 0;
+                last += last + 1 < n_chroma;
+        }
+        return (struct span){ first / JPEG_BLOCK, last / JPEG_BLOCK + 1 };
+}
+
+struct geometry_range geometry_needed(const struct geometry *geometry, const struct box *box) {
+        struct span x = mcus_of(box->x, box->width, geometry->h, geometry->chroma_width);
+        struct span y = mcus_of(box->y, box->height, geometry->v, geometry->chroma_height);
+        uint32_t mcu_width = JPEG_BLOCK * geometry->h;
+
+        return (struct geometry_range){
+                .x0 = x.from,
+                .x1 = x.to,
+                .y0 = y.from,
+                .y1 = y.to,
+                .luma_x0 = box->x / mcu_width,
+                .luma_x1 = (box->x + box->width - 1) / mcu_width + 1,
+        };
+}
