@@ -22,6 +22,8 @@ their speed drifts. Times here are reported, never asserted.
     resume_tdperm_1e8      ms from asking for an order of 10^8 samples to its index at a random position
     resume_torch_1e8       the same for torch's order; _vs_shuffle: over the time of torch's whole shuffle, in turns
     resume_seek_first_batch  ms from a seek to the middle of another epoch to its first batch, the ring full before
+    jpeg_whole, jpeg_box   CPU us of our own JPEG decoder for a photo and for a box of random_resized_crop; _vs_libjpeg:
+                           what libjpeg-turbo takes for the same, in turns, over that
     torch_vs_daemon        images/s of the daemon over torch DataLoader + torchvision on Pillow at its best worker count
     kills                  kill -9 of a daemon and its trainers at random moments (KILLS=10000; only if asked for by name: it
                            takes six minutes): kills_lost_or_twice, kills_wrong samples, of kills_samples
@@ -426,6 +428,15 @@ def kills():
     emit("kills_wrong", sums["wrong"], "samples")
 
 
+def jpeg():
+    run = subprocess.run([os.path.join(BUILD, "bench", "jpeg_decode"), photos()], check=True, stdout=subprocess.PIPE, text=True,
+                         timeout=300)
+    us = json.loads(run.stdout)
+    for part in "whole", "box":
+        emit(f"jpeg_{part}", us[f"baseline_{part}_us"], "us", n=us["photos"])
+        emit(f"jpeg_{part}_vs_libjpeg", us[f"libjpeg_{part}_us"] / us[f"baseline_{part}_us"], "ratio")
+
+
 MEASUREMENTS = [
     (("decode_limit", "daemon", "daemon_vs_limit"), daemon_vs_limit),
     (("first_batch",), first_batch),
@@ -434,6 +445,7 @@ MEASUREMENTS = [
     (("wake",), wake),
     (("pss_per_rank", "ring_per_rank", "pss_one_rank"), pss_per_rank),
     (("resume_tdperm_1e8", "resume_torch_1e8", "resume_seek_first_batch"), resume),
+    (("jpeg_whole", "jpeg_box"), jpeg),
     (("torch_vs_daemon", "torch"), torch_vs_daemon),
     (("compare",), compare),
     (("kills",), kills),
