@@ -54,6 +54,12 @@ static int collect_begin(void *userdata, struct why *why) {
         return 0;
 }
 
+static int begin_fails(void *userdata, struct why *why) {
+        (void)userdata;
+        (void)why;
+        return -ENOMEM;
+}
+
 static int collect_take(void *userdata, const struct view *rows, struct why *why) {
         struct collected *collected = userdata;
         size_t n_row = (size_t)collected->box.width * 3;
@@ -438,8 +444,6 @@ START_TEST(damage_behind_the_box_is_not_seen_and_before_it_is) {
 }
 END_TEST
 
-/* ---- memory, sinks --------------------------------------------------------------------------------------------- */
-
 static void set_size(uint8_t *bytes, size_t n_bytes, uint32_t width, uint32_t height) {
         for (size_t i = 0; i + 9 < n_bytes; i++)
                 if (bytes[i] == 0xff && bytes[i + 1] == 0xc0) {
@@ -451,6 +455,67 @@ static void set_size(uint8_t *bytes, size_t n_bytes, uint32_t width, uint32_t he
                 }
         ck_abort_msg("no frame");
 }
+
+/* Bits behind each other, a zero stuffed behind 0xff. */
+struct writer {
+        uint8_t *bytes;
+        size_t n;
+        uint32_t bits, n_bits;
+};
+
+static void write_bits(struct writer *writer, uint32_t bits, uint32_t n_bits) {
+        writer->bits = writer->bits << n_bits | bits;
+        writer->n_bits += n_bits;
+        while (writer->n_bits >= 8) {
+                uint8_t byte = (uint8_t)(writer->bits >> (writer->n_bits -= 8));
+
+                writer->bytes[writer->n++] = byte;
+                if (byte == 0xff)
+                        writer->bytes[writer->n++] = 0;
+        }
+}
+
+/* Grey, 65,496 pixels wide, each mean 2047 above the one before: libjpeg gives up where 32 bits are full. */
+static uint8_t *make_running_off(uint32_t n_rows, size_t *ret_n_bytes) {
+        static const char head[] = "\xff\xd8"
+                                   "\xff\xc0\x00\x0b\x08\x00\x00\xff\xd8\x01\x01\x11\x00"
+                                   "\xff\xc4\x00\x14\x00\x01\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\x0b"
+                                   "\xff\xc4\x00\x14\x10\x01\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\x00"
+                                   "\xff\xda\x00\x08\x01\x01\x00\x00\x3f\x00";
+        size_t n_head = sizeof(head) - 1, n_table = 69, n_blocks = (size_t)n_rows * 8187;
+        struct writer writer = { .bytes = malloc(n_head + n_table + n_blocks * 4 + 10) };
+
+        memcpy(writer.bytes, head, 2);
+        memcpy(writer.bytes + 2, "\xff\xdb\x00\x43\x00", 5);
+        memset(writer.bytes + 7, 1, 64);
+        memcpy(writer.bytes + 2 + n_table, head + 2, n_head - 2);
+        writer.n = n_head + n_table;
+        set_size(writer.bytes, writer.n, 65496, n_rows * 8);
+        for (size_t i = 0; i < n_blocks; i++)
+                write_bits(&writer, 0xffe, 13); /* code 0, eleven ones, code 0 */
+        write_bits(&writer, 0x7f, 7);
+        writer.bytes[writer.n++] = 0xff;
+        writer.bytes[writer.n++] = 0xd9;
+        *ret_n_bytes = writer.n;
+        return writer.bytes;
+}
+
+START_TEST(a_mean_that_runs_off_is_handed_over) {
+        struct decoders decoders = decoders_new();
+        size_t n_bytes;
+        uint8_t *bytes = make_running_off(140, &n_bytes);
+
+        for (unsigned i = 0; i < 2; i++) {
+                ck_assert_int_eq(read_rows_of(decoders.of[i], bytes, n_bytes, (struct box){ 9, 300, 10, 10 }), 0);
+                ck_assert_int_eq(read_rows_of(decoders.of[i], bytes, n_bytes, (struct box){ 9, 1100, 10, 10 }),
+                                 BASELINE_HANDS_OVER);
+        }
+        free(bytes);
+        decoders_free(&decoders);
+}
+END_TEST
+
+/* ---- memory, sinks --------------------------------------------------------------------------------------------- */
 
 START_TEST(a_giant_of_few_bytes_costs_nothing) {
         struct decoders decoders = decoders_new();
@@ -497,6 +562,35 @@ START_TEST(what_the_sink_returns_ends_the_reading) {
         ck_assert_int_eq(read_rows_of(decoders.of[1], bytes, n_bytes, collected.box), 0);
         free(bytes);
         decoders_free(&decoders);
+}
+END_TEST
+
+START_TEST(a_sink_that_cannot_begin_gets_no_rows) {
+        struct decoders decoders = decoders_new();
+        struct collected collected = { .box = { 0, 0, 60, 50 } };
+        struct row_sink sink = { begin_fails, collect_take, &collected };
+        size_t n_bytes;
+        uint8_t *bytes = jpegs_make(&PLAIN, &n_bytes);
+
+        ck_assert_int_eq(open_bytes(decoders.of[1], bytes, n_bytes), 0);
+        ck_assert_int_eq(baseline_read(decoders.of[1], &collected.box, &sink, NULL), -ENOMEM);
+        ck_assert_uint_eq(collected.n_rows, 0);
+        free(bytes);
+        decoders_free(&decoders);
+}
+END_TEST
+
+START_TEST(code_is_chosen_by_name) {
+        struct baseline *baseline = NULL;
+        bool has_avx2 = false;
+
+#if defined(__x86_64__)
+        has_avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi2");
+#endif
+        ck_assert_int_eq(baseline_new(BASELINE_CODE_AVX2, &baseline), has_avx2 ? 0 : -ENOTSUP);
+        ck_assert_int_eq(baseline != NULL, has_avx2);
+        baseline_free(baseline);
+        baseline_free(NULL);
 }
 END_TEST
 
@@ -556,6 +650,7 @@ int main(void) {
                 { "qualities", large_pictures_of_every_quality_are_libjpegs_bits, N_SAMPLINGS },
                 { "damage", damage_is_handed_over_or_makes_no_difference, N_SAMPLINGS },
                 { "damage", damage_behind_the_box_is_not_seen_and_before_it_is, 0 },
+                { "damage", a_mean_that_runs_off_is_handed_over, 0 },
                 { "not ours", other_kinds_of_jpeg_are_handed_over, N_JPEGS_KINDS },
                 { "not ours", a_narrow_picture_whose_chroma_is_halved_is_handed_over, 0 },
                 { "not ours", a_file_that_was_cut_is_handed_over, 0 },
@@ -563,6 +658,8 @@ int main(void) {
                 { "memory", a_giant_of_few_bytes_costs_nothing, 0 },
                 { "memory", memory_goes_with_the_width_alone, 0 },
                 { "memory", what_the_sink_returns_ends_the_reading, 0 },
+                { "memory", a_sink_that_cannot_begin_gets_no_rows, 0 },
+                { "memory", code_is_chosen_by_name, 0 },
                 { "threads", decoders_in_threads_share_tables, 0 },
         };
 
