@@ -59,15 +59,14 @@ static void *take_locked(struct work_queue *queue) {
         return item;
 }
 
-/* Is the caller to leave? A wake-up for an item may have been meant for him: then it is passed on. */
+/* Is the caller to leave? No wake-up for an item is lost with him: a dismissal wakes all that sleep, and nobody falls
+ * asleep while one is waiting to be followed. */
 static bool leave_locked(struct work_queue *queue) {
         if (queue->is_stopped)
                 return true;
         if (queue->n_dismissed == 0)
                 return false;
         queue->n_dismissed--;
-        if (queue->n_items > 0 && queue->n_waiting > 0)
-                pthread_cond_signal(&queue->filled);
         return true;
 }
 

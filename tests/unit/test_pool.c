@@ -78,7 +78,7 @@ START_TEST(a_dismissal_that_nobody_followed_can_be_taken_back) {
 }
 END_TEST
 
-/* A wake-up for an item may reach the thread that is on its way out: the one that stays must hear of it. Pushing one
+/* A wake-up for an item may reach the thread that is on its way out: then the other one must be awake, too. Pushing one
  * item at a time, a lost one stands still for ever. */
 START_TEST(no_wake_up_is_lost_to_who_leaves) {
         pthread_t stays, leaves;
@@ -157,12 +157,14 @@ START_TEST(without_a_ceiling_nobody_rests_and_nothing_is_owed) {
 END_TEST
 
 static void *rest_for_hours(void *userdata) {
-        uint64_t clock_ns = 1; /* the whole of this thread's life is owed, and at a thousandth of a CPU */
+        struct pace *pace = userdata;
+        uint64_t clock_ns = 1; /* what this thread took in its life is owed, too: next to nothing */
 
-        for (uint64_t begin_ns = clock_now_ns(); clock_now_ns() < begin_ns + 10000000;)
-                continue;
-        pace_charge(userdata, clock_now_ns(), 3600 * SECOND_NS);
-        pace_rest(userdata, &clock_ns);
+        pthread_mutex_lock(&pace->lock);
+        pace_charge(pace, clock_now_ns(), 3600 * SECOND_NS);
+        pthread_mutex_unlock(&pace->lock);
+        atomic_fetch_add(&n_taken, 1);
+        pace_rest(pace, &clock_ns);
         atomic_fetch_add(&n_home, 1);
         return NULL;
 }
@@ -175,8 +177,10 @@ START_TEST(who_rests_goes_on_when_the_ceiling_changes_or_all_ends) {
                 pace_init(&pace);
                 pace_set(&pace, 1);
                 atomic_store(&n_home, 0);
+                atomic_store(&n_taken, 0);
                 pthread_create(&thread, NULL, rest_for_hours, &pace);
-                nap_ms(50);
+                wait_for(&n_taken, 1);
+                nap_ms(50); /* it rests, most likely */
                 ck_assert_uint_eq(atomic_load(&n_home), 0);
                 if (way == 0)
                         pace_set(&pace, 0);
