@@ -32,10 +32,16 @@ extern const char *const RESIZE_FILTER_NAMES[N_RESIZE_FILTERS];
 
 /* Which code computes. All give the same bits. */
 enum resize_code {
-        RESIZE_CODE_BEST, /* what this CPU does fastest */
+        RESIZE_CODE_BEST, /* what is known to be fastest on this CPU */
         RESIZE_CODE_SCALAR,
         RESIZE_CODE_AVX2,
+        RESIZE_CODE_AVX512,
+        RESIZE_CODE_NEON,
+        N_RESIZE_CODES,
 };
+
+/* In small letters: index = enum resize_code. */
+extern const char *const RESIZE_CODE_NAMES[N_RESIZE_CODES];
 
 struct resize_job {
         uint32_t width, height; /* of the whole output, at least 1 */
@@ -73,5 +79,5 @@ void resizer_feed(struct resizer *resizer, const struct view *rows);
 /* What it holds at present, for accounting. */
 size_t resizer_bytes(const struct resizer *resizer);
 
-/* "avx2" or "scalar", for status and logs. */
+/* Which code it chose: one of RESIZE_CODE_NAMES, for status and logs. */
 const char *resizer_code_name(const struct resizer *resizer);

@@ -185,7 +185,7 @@ AVX2 static void avx2_column(const struct resize_axis *axis, uint32_t idx_output
                 column_of(split, count, rows, out, n_bytes);
 }
 
-static const struct resize_kernels KERNELS = { .name = "avx2", .rows = avx2_rows, .column = avx2_column };
+static const struct resize_kernels KERNELS = { .rows = avx2_rows, .column = avx2_column };
 
 const struct resize_kernels *resize_kernels_avx2(void) {
         return __builtin_cpu_supports("avx2") ? &KERNELS : NULL;

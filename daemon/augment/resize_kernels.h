@@ -39,8 +39,6 @@ struct resize_axis {
 
 /* One form of the loops. */
 struct resize_kernels {
-        const char *name;
-
         /* Resamples RESIZE_ROWS_AT_ONCE rows along x. Some may be the same, in both arrays. */
         void (*rows)(const struct resize_axis *axis, const uint8_t *const source[RESIZE_ROWS_AT_ONCE],
                      uint8_t *const out[RESIZE_ROWS_AT_ONCE]);

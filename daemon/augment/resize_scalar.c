@@ -43,7 +43,6 @@ void resize_column_scalar(const struct resize_axis *axis, uint32_t idx_output, c
 }
 
 const struct resize_kernels resize_kernels_scalar = {
-        .name = "scalar",
         .rows = scalar_rows,
         .column = resize_column_scalar,
 };

@@ -1,8 +1,8 @@
 /* resize_only IMAGES [CODE [FILTER [ROWS]]]: what resizing alone costs.
  *
  * The boxes of random_resized_crop(224) over one made-up picture of 500 x 375 pixels, the usual size of a photograph in
- * ImageNet, no decoding in between. CODE is best, scalar or avx2; with ROWS a picture is fed by so many at a time, as a
- * decoder does. Prints CPU microseconds a picture and a hash of all pixels: equal hashes are equal pixels. Under
+ * ImageNet, no decoding in between. CODE is best or one of the forms; with ROWS a picture is fed by so many at a time,
+ * as a decoder does. Prints CPU microseconds a picture and a hash of all pixels: equal hashes are equal pixels. Under
  * `valgrind --tool=callgrind` it says where the instructions go. */
 #include <stdint.h>
 #include <stdio.h>
@@ -16,20 +16,14 @@
 #define HEIGHT 375u
 #define SIDE   224u
 
-static const char *const CODE_NAMES[] = {
-        [RESIZE_CODE_BEST] = "best",
-        [RESIZE_CODE_SCALAR] = "scalar",
-        [RESIZE_CODE_AVX2] = "avx2",
-};
-
 static void fail(const char *text) {
         fprintf(stderr, "resize_only: %s\n", text);
         exit(1);
 }
 
 static enum resize_code find_code(const char *name) {
-        for (unsigned i = 0; i < sizeof(CODE_NAMES) / sizeof(CODE_NAMES[0]); i++)
-                if (strcmp(CODE_NAMES[i], name) == 0)
+        for (unsigned i = 0; i < N_RESIZE_CODES; i++)
+                if (strcmp(RESIZE_CODE_NAMES[i], name) == 0)
                         return i;
         fail("no such code");
         return RESIZE_CODE_BEST;
@@ -109,7 +103,7 @@ int main(int argc, char **argv) {
         double us = 0;
 
         if (argc > 5 || n_images == 0) {
-                fprintf(stderr, "usage: resize_only IMAGES [best|scalar|avx2 [FILTER [ROWS]]]\n");
+                fprintf(stderr, "usage: resize_only IMAGES [best|scalar|avx2|avx512|neon [FILTER [ROWS]]]\n");
                 return 2;
         }
         snprintf(text, sizeof(text), "random_resized_crop(224, interpolation=%s) hflip(0.5)",
