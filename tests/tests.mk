@@ -91,6 +91,15 @@ check-frameworks: build/frameworks/.installed ## Python's client under today's t
 	@build/frameworks/bin/python tests/run.py $(call scripts_in,release,test_python_torch test_python_migration) \
 		release:tests/frameworks/test_frameworks.py
 
+NEON_SOURCES := tests/bench/resize_only.c $(wildcard daemon/augment/*.c) daemon/base/why.c daemon/base/text.c proto/philox.c
+
+check-neon: ## does resizing give the same pixels with 64-bit ARM's instructions? (a cross compiler and qemu, half a GB)
+	@$(DEPS) neon
+	@mkdir -p build/neon
+	@aarch64-linux-gnu-gcc $(CPPFLAGS) -std=c11 -O3 -ffp-contract=off $(WARNINGS) -static -o build/neon/resize_only \
+		$(NEON_SOURCES) -lm
+	@tests/support/neon.sh build/neon/resize_only
+
 check-layers: ## do includes go downward only, and would it be noticed if not?
 	@$(RUN) $(LAYERS_TESTS) $(call scripts_in,release,test_layers_selftest)
 
@@ -140,7 +149,7 @@ clean: ## remove build/
 	rm -rf build
 
 .PHONY: deps check check-unit check-integration check-asan check-ubsan check-tsan check-valgrind check-fallback \
-	check-frameworks check-layers demo bench coverage fuzz fuzz-guided fuzz-smoke clean
+	check-frameworks check-neon check-layers demo bench coverage fuzz fuzz-guided fuzz-smoke clean
 
 # ---- what they need ------------------------------------------------------------------------------------------------
 
