@@ -237,34 +237,36 @@ ALWAYS_INLINE void weigh_taps(struct axis *axis, const struct scaling *scaling, 
         }
 }
 
-/* The usual numbers of taps are unrolled: most pictures bring two axes nobody has seen yet. */
-ALWAYS_INLINE void weigh_with(struct axis *axis, const struct scaling *scaling, enum resize_filter filter) {
+/* Unrolled for the default filter and the usual numbers of taps: most pictures bring two axes nobody has seen yet. */
+static void weigh_bilinear(struct axis *axis, const struct scaling *scaling) {
         double few[4];
 
         if (axis->weights.n_taps == 2)
-                weigh_taps(axis, scaling, filter, few, 2);
+                weigh_taps(axis, scaling, RESIZE_BILINEAR, few, 2);
         else if (axis->weights.n_taps == 4)
-                weigh_taps(axis, scaling, filter, few, 4);
+                weigh_taps(axis, scaling, RESIZE_BILINEAR, few, 4);
         else
-                weigh_taps(axis, scaling, filter, axis->unscaled, axis->weights.n_taps);
+                weigh_taps(axis, scaling, RESIZE_BILINEAR, axis->unscaled, axis->weights.n_taps);
 }
 
 static void weigh(struct axis *axis, const struct scaling *scaling) {
+        uint32_t n_taps = axis->weights.n_taps;
+
         switch (axis->key.filter) {
         case RESIZE_BOX:
-                weigh_with(axis, scaling, RESIZE_BOX);
+                weigh_taps(axis, scaling, RESIZE_BOX, axis->unscaled, n_taps);
                 break;
         case RESIZE_BILINEAR:
-                weigh_with(axis, scaling, RESIZE_BILINEAR);
+                weigh_bilinear(axis, scaling);
                 break;
         case RESIZE_HAMMING:
-                weigh_with(axis, scaling, RESIZE_HAMMING);
+                weigh_taps(axis, scaling, RESIZE_HAMMING, axis->unscaled, n_taps);
                 break;
         case RESIZE_BICUBIC:
-                weigh_with(axis, scaling, RESIZE_BICUBIC);
+                weigh_taps(axis, scaling, RESIZE_BICUBIC, axis->unscaled, n_taps);
                 break;
         default:
-                weigh_with(axis, scaling, RESIZE_LANCZOS);
+                weigh_taps(axis, scaling, RESIZE_LANCZOS, axis->unscaled, n_taps);
         }
 }
 
