@@ -106,15 +106,84 @@ static int parse_number(const struct argument *argument, const char *text, struc
         return refuse(argument, text, expected, why);
 }
 
-static int parse_filter(const struct argument *argument, const char *text, struct value *value, struct why *why) {
-        size_t n = length_of(text);
+/* torchvision's ColorJitter: one number is how far to go to either side, two are from where to where. */
+static int parse_around(const struct argument *argument, const char *text, struct value *value, struct why *why) {
+        size_t n = length_of(text), n_first = strcspn(text, ":,) \t\r\n");
+        struct range *range = &value->range;
+        char expected[120];
+        double reach;
 
-        for (unsigned i = 0; i < N_RESIZE_FILTERS; i++)
-                if (strlen(RESIZE_FILTER_NAMES[i]) == n && memcmp(text, RESIZE_FILTER_NAMES[i], n) == 0) {
-                        value->filter = i;
+        if (n_first < n) {
+                if (read_number(text, n_first, &range->from) == 0 &&
+                    read_number(text + n_first + 1, n - n_first - 1, &range->to) == 0 &&
+                    is_within(argument, range->from) && is_within(argument, range->to) && range->from <= range->to)
+                        return (int)n;
+        } else if (read_number(text, n, &reach) == 0 && reach >= 0 && reach <= argument->maximum - argument->center) {
+                range->from = fmax(argument->center - reach, argument->minimum);
+                range->to = argument->center + reach;
+                return (int)n;
+        }
+
+        snprintf(expected, sizeof(expected), "a number from 0 to %g, or FROM:TO with %g <= FROM <= TO <= %g",
+                 argument->maximum - argument->center, argument->minimum, argument->maximum);
+        return refuse(argument, text, expected, why);
+}
+
+/* Reads the numbers of a list. How many; -EINVAL for too many or what is no number within bounds. */
+static int read_list(const struct argument *argument, const char *text, size_t n, double *ret_list) {
+        uint32_t n_list = 0;
+
+        for (;;) {
+                size_t n_one = strcspn(text, ":,) \t\r\n");
+                double number;
+
+                if (n_list == LIST_MAX || read_number(text, n_one, &number) < 0 || !is_within(argument, number) ||
+                    (argument->is_whole && rint(number) != number))
+                        return -EINVAL;
+                ret_list[n_list++] = number;
+                if (n_one == n)
+                        return (int)n_list;
+                text += n_one + 1;
+                n -= n_one + 1;
+        }
+}
+
+static int parse_list(const struct argument *argument, const char *text, struct value *value, struct why *why) {
+        size_t n = length_of(text);
+        int n_list = read_list(argument, text, n, value->list);
+        char expected[160];
+
+        if (n_list > 0 && argument->counts & 1u << n_list) {
+                value->n_list = (uint32_t)n_list;
+                return (int)n;
+        }
+        snprintf(expected, sizeof(expected), "%s, %s from %g to %g", argument->form,
+                 argument->is_whole ? "whole numbers" : "numbers", argument->minimum, argument->maximum);
+        return refuse(argument, text, expected, why);
+}
+
+/* "box, bilinear or lanczos" */
+static void print_choices(const struct argument *argument, char *text, size_t size) {
+        size_t n = 0;
+
+        for (uint32_t i = 0; i < argument->n_choices && n < size; i++) {
+                const char *between = i + 1 == argument->n_choices ? " or " : ", ";
+
+                n += (size_t)snprintf(text + n, size - n, "%s%s", i ? between : "", argument->choices[i]);
+        }
+}
+
+static int parse_choice(const struct argument *argument, const char *text, struct value *value, struct why *why) {
+        size_t n = length_of(text);
+        char expected[160] = "";
+
+        for (uint32_t i = 0; i < argument->n_choices; i++)
+                if (strlen(argument->choices[i]) == n && memcmp(text, argument->choices[i], n) == 0) {
+                        value->choice = i;
                         return (int)n;
                 }
-        return refuse(argument, text, "nearest, box, bilinear, hamming, bicubic or lanczos", why);
+        print_choices(argument, expected, sizeof(expected));
+        return refuse(argument, text, expected, why);
 }
 
 int argument_parse(const struct argument *argument, const char *text, struct value *ret_value, struct why *why) {
@@ -132,8 +201,14 @@ int argument_parse(const struct argument *argument, const char *text, struct val
         case ARGUMENT_NUMBER:
                 r = parse_number(argument, text, &value, why);
                 break;
-        case ARGUMENT_FILTER:
-                r = parse_filter(argument, text, &value, why);
+        case ARGUMENT_AROUND:
+                r = parse_around(argument, text, &value, why);
+                break;
+        case ARGUMENT_LIST:
+                r = parse_list(argument, text, &value, why);
+                break;
+        case ARGUMENT_CHOICE:
+                r = parse_choice(argument, text, &value, why);
                 break;
         case ARGUMENT_END:
                 break;
@@ -151,9 +226,26 @@ static void print_number(double number, char *text, size_t size) {
         }
 }
 
-void argument_print(const struct argument *argument, const struct value *value, char *text, size_t size) {
+static void print_range(const struct range *range, char *text, size_t size) {
         char from[NUMBER_TEXT_MAX], to[NUMBER_TEXT_MAX];
 
+        print_number(range->from, from, sizeof(from));
+        print_number(range->to, to, sizeof(to));
+        snprintf(text, size, "%s:%s", from, to);
+}
+
+static void print_list(const struct value *value, char *text, size_t size) {
+        size_t n = 0;
+
+        for (uint32_t i = 0; i < value->n_list && n < size; i++) {
+                char number[NUMBER_TEXT_MAX];
+
+                print_number(value->list[i], number, sizeof(number));
+                n += (size_t)snprintf(text + n, size - n, "%s%s", i ? ":" : "", number);
+        }
+}
+
+void argument_print(const struct argument *argument, const struct value *value, char *text, size_t size) {
         switch (argument->kind) {
         case ARGUMENT_SIZE:
         case ARGUMENT_SIZE_SHORT:
@@ -163,15 +255,17 @@ void argument_print(const struct argument *argument, const struct value *value, 
                         snprintf(text, size, "%u:%u", value->height, value->width);
                 break;
         case ARGUMENT_RANGE:
-                print_number(value->range.from, from, sizeof(from));
-                print_number(value->range.to, to, sizeof(to));
-                snprintf(text, size, "%s:%s", from, to);
+        case ARGUMENT_AROUND:
+                print_range(&value->range, text, size);
                 break;
         case ARGUMENT_NUMBER:
                 print_number(value->number, text, size);
                 break;
-        case ARGUMENT_FILTER:
-                snprintf(text, size, "%s", RESIZE_FILTER_NAMES[value->filter]);
+        case ARGUMENT_LIST:
+                print_list(value, text, size);
+                break;
+        case ARGUMENT_CHOICE:
+                snprintf(text, size, "%s", argument->choices[value->choice]);
                 break;
         case ARGUMENT_END:
                 *text = '\0';

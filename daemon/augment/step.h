@@ -9,29 +9,44 @@
 #include "daemon/augment/planner.h"
 #include "daemon/augment/resize.h"
 
-#define ARGUMENTS_MAX 4u
+#define ARGUMENTS_MAX 5u
+#define LIST_MAX      4u /* numbers in one argument: left:top:right:bottom */
 
 enum argument_kind {
         ARGUMENT_END,        /* behind the last argument */
         ARGUMENT_SIZE,       /* 224 = 224:224, or height:width */
         ARGUMENT_SIZE_SHORT, /* 224 = the short side, width is then 0; or height:width */
         ARGUMENT_RANGE,      /* from:to */
+        ARGUMENT_AROUND,     /* 0.4 = so far to both sides of `center`, cut at `minimum`; or from:to */
         ARGUMENT_NUMBER,
-        ARGUMENT_FILTER, /* a name out of RESIZE_FILTER_NAMES */
+        ARGUMENT_LIST,   /* numbers with ":" between them, as many as `counts` allows */
+        ARGUMENT_CHOICE, /* a name out of `choices` */
 };
 
 struct argument {
         enum argument_kind kind;
         const char *name;
-        const char *by_default;  /* as text; NULL: must be given */
-        double minimum, maximum; /* of ranges and numbers, both included */
+        const char *by_default;     /* as text; NULL: must be given */
+        double minimum, maximum;    /* of all that is a number, both included */
+        double center;              /* of ARGUMENT_AROUND */
+        const char *const *choices; /* of ARGUMENT_CHOICE */
+        uint32_t n_choices;
+        uint32_t counts;  /* of ARGUMENT_LIST: bit n is set where n numbers are allowed */
+        bool is_whole;    /* of ARGUMENT_LIST: no fractions */
+        const char *form; /* of ARGUMENT_LIST, for messages: "N or R:G:B" */
 };
+
+/* The filters of resize.h. */
+#define ARGUMENT_INTERPOLATION                                                                                         \
+        { ARGUMENT_CHOICE, "interpolation", "bilinear", .choices = RESIZE_FILTER_NAMES, .n_choices = N_RESIZE_FILTERS }
 
 struct value {
         uint32_t height, width;
         struct range range;
         double number;
-        enum resize_filter filter;
+        uint32_t choice; /* which of argument.choices */
+        double list[LIST_MAX];
+        uint32_t n_list;
 };
 
 struct step_type {

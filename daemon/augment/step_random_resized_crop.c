@@ -14,7 +14,8 @@ static int plan(const struct value *values, struct dlp_philox *philox, struct pl
         crop_random_resized(philox, planner_width(planner), planner_height(planner), values[SCALE].range,
                             values[RATIO].range, &box);
         planner_crop(planner, &box);
-        return planner_resize(planner, values[SIZE].width, values[SIZE].height, values[INTERPOLATION].filter, why);
+        return planner_resize(planner, values[SIZE].width, values[SIZE].height,
+                              (enum resize_filter)values[INTERPOLATION].choice, why);
 }
 
 static void output(const struct value *values, uint32_t *height, uint32_t *width) {
@@ -29,7 +30,7 @@ const struct step_type step_random_resized_crop = {
                 [SIZE] = { ARGUMENT_SIZE, "size", NULL },
                 [SCALE] = { ARGUMENT_RANGE, "scale", "0.08:1", 0, 100 },
                 [RATIO] = { ARGUMENT_RANGE, "ratio", "0.75:1.3333333333333333", 0.001, 1000 },
-                [INTERPOLATION] = { ARGUMENT_FILTER, "interpolation", "bilinear" },
+                [INTERPOLATION] = ARGUMENT_INTERPOLATION,
         },
         .plan = plan,
         .output = output,

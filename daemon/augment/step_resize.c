@@ -13,7 +13,7 @@ static int plan(const struct value *values, struct dlp_philox *philox, struct pl
         if (width == 0)
                 crop_resize_short(planner_width(planner), planner_height(planner), values[SIZE].height, &width,
                                   &height);
-        return planner_resize(planner, width, height, values[INTERPOLATION].filter, why);
+        return planner_resize(planner, width, height, (enum resize_filter)values[INTERPOLATION].choice, why);
 }
 
 static void output(const struct value *values, uint32_t *height, uint32_t *width) {
@@ -33,7 +33,7 @@ const struct step_type step_resize = {
         .example = "resize(256)",
         .arguments = {
                 [SIZE] = { ARGUMENT_SIZE_SHORT, "size", NULL },
-                [INTERPOLATION] = { ARGUMENT_FILTER, "interpolation", "bilinear" },
+                [INTERPOLATION] = ARGUMENT_INTERPOLATION,
         },
         .plan = plan,
         .output = output,
