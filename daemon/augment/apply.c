@@ -1,6 +1,7 @@
 /* augment/apply.c: executes what planner.c has folded. */
 #include "daemon/augment/recipe.h"
 
+#include "daemon/augment/canvas.h"
 #include "daemon/base/cleanup.h"
 
 #include <assert.h>
@@ -10,7 +11,7 @@
 
 struct workspace {
         struct resizer *resizer;
-        uint8_t *between[2]; /* canvases of odd and even stages, all but the last */
+        uint8_t *between[2]; /* canvases of even and odd stages */
         size_t n_between_bytes[2];
 };
 
@@ -56,23 +57,22 @@ static int reserve_between(struct workspace *workspace, uint32_t idx, size_t n_b
         return 0;
 }
 
-/* Blackens the canvas but for the box that will be written. */
-static void blacken_around(const struct stage *stage, const struct box *box, uint8_t *out, size_t stride) {
-        size_t n_row = (size_t)stage->canvas_width * PIXEL_BYTES;
-        size_t n_left = (size_t)box->x * PIXEL_BYTES, n_box = (size_t)box->width * PIXEL_BYTES;
+/* Where the stage's window lies on its canvas once everything is mirrored left to right: resampling does that on its
+ * way. Top and bottom change places in the end. */
+static struct box window_on_canvas(const struct stage *stage) {
+        struct box place = { .width = stage->window.width, .height = stage->window.height };
 
-        for (uint32_t y = 0; y < stage->canvas_height; y++, out += stride) {
-                if (y < box->y || y >= box->y + box->height) {
-                        memset(out, 0, n_row);
-                        continue;
-                }
-                memset(out, 0, n_left);
-                memset(out + n_left + n_box, 0, n_row - n_left - n_box);
+        if (place.width > 0) {
+                place.x = stage->flip ? stage->canvas_width - stage->paste_x - place.width : stage->paste_x;
+                place.y = stage->paste_y;
         }
+        return place;
 }
 
-static int apply_stage(struct workspace *workspace, const struct stage *stage, const struct view *source, uint8_t *out,
-                       size_t stride, struct why *why) {
+/* The stage's own pixels, from its source to their place on the canvas. The one function that looks at a source. */
+static int draw_window(struct workspace *workspace, const struct stage *stage, const struct view *source,
+                       const struct canvas *canvas, struct why *why) {
+        struct box place = window_on_canvas(stage);
         struct resize_job job = {
                 .width = stage->width,
                 .height = stage->height,
@@ -80,50 +80,94 @@ static int apply_stage(struct workspace *workspace, const struct stage *stage, c
                 .filter = stage->filter,
                 .flip = stage->flip,
         };
-        struct box place = { .width = stage->window.width, .height = stage->window.height };
 
-        if (place.width > 0) {
-                place.x = stage->flip ? stage->canvas_width - stage->paste_x - place.width : stage->paste_x;
-                place.y = stage->paste_y;
-        }
-        if (place.width < stage->canvas_width || place.height < stage->canvas_height)
-                blacken_around(stage, &place, out, stride);
         if (place.width == 0)
                 return 0;
-        return resizer_run(workspace->resizer, source, &job, out + place.y * stride + (size_t)place.x * PIXEL_BYTES,
-                           stride, why);
+        return resizer_run(workspace->resizer, source, &job, canvas_at(canvas, place.x, place.y), canvas->stride, why);
 }
 
-static struct view view_of(const struct view *view, const struct box *box) {
-        assert(box->x + box->width <= view->width && box->y + box->height <= view->height);
+static void swap_rows(uint8_t *a, uint8_t *b, size_t n_bytes) {
+        for (size_t i = 0; i < n_bytes; i++) {
+                uint8_t byte = a[i];
+
+                a[i] = b[i];
+                b[i] = byte;
+        }
+}
+
+/* Everything behind the window, in the canvas itself. */
+static void finish_canvas(const struct stage *stage, const struct canvas *canvas) {
+        struct box place = window_on_canvas(stage);
+
+        if (place.width < canvas->width || place.height < canvas->height)
+                border_draw(&stage->border, &place, canvas);
+        if (stage->vflip)
+                for (uint32_t y = 0; y < canvas->height / 2; y++)
+                        swap_rows(canvas_at(canvas, 0, y), canvas_at(canvas, 0, canvas->height - 1 - y),
+                                  (size_t)canvas->width * PIXEL_BYTES);
+}
+
+/* The source box of a stage, within what the stage before made. */
+static struct view view_of(const struct canvas *canvas, const struct box *box) {
+        assert(box->x + box->width <= canvas->width && box->y + box->height <= canvas->height);
         return (struct view){
-                .pixels = view->pixels + box->y * view->stride + (size_t)box->x * PIXEL_BYTES,
-                .stride = view->stride,
+                .pixels = canvas_at(canvas, box->x, box->y),
+                .stride = canvas->stride,
                 .width = box->width,
                 .height = box->height,
         };
 }
 
+/* The canvas of a stage: the output itself, or memory of the workspace. */
+static int find_canvas(struct workspace *workspace, const struct geometry *geometry, uint32_t idx, uint8_t *out,
+                       size_t stride, struct canvas *ret_canvas, struct why *why) {
+        const struct stage *stage = &geometry->stages[idx];
+        struct canvas canvas = {
+                .pixels = out,
+                .stride = stride,
+                .width = stage->canvas_width,
+                .height = stage->canvas_height,
+        };
+        int r;
+
+        if (idx + 1 < geometry->n_stages || !geometry->is_direct) {
+                canvas.stride = (size_t)canvas.width * PIXEL_BYTES;
+                r = reserve_between(workspace, idx % 2, canvas.stride * canvas.height, why);
+                if (r < 0)
+                        return r;
+                canvas.pixels = workspace->between[idx % 2];
+        }
+        *ret_canvas = canvas;
+        return 0;
+}
+
+static void copy_out(const struct canvas *canvas, uint8_t *out, size_t stride) {
+        for (uint32_t y = 0; y < canvas->height; y++)
+                memcpy(out + y * stride, canvas_at(canvas, 0, y), (size_t)canvas->width * PIXEL_BYTES);
+}
+
 int recipe_apply(struct workspace *workspace, const struct geometry *geometry, const struct view *source, uint8_t *out,
                  size_t stride, struct why *why) {
         struct view input = *source; /* of the first stage: its source box already */
+        struct canvas canvas;
         int r;
 
         assert(source->width == geometry->source.width && source->height == geometry->source.height);
 
-        for (uint32_t i = 0; i + 1 < geometry->n_stages; i++) {
+        for (uint32_t i = 0; i < geometry->n_stages; i++) {
                 const struct stage *stage = &geometry->stages[i];
-                size_t n_row = (size_t)stage->canvas_width * PIXEL_BYTES;
-                struct view canvas = { .stride = n_row, .width = stage->canvas_width, .height = stage->canvas_height };
 
-                r = reserve_between(workspace, i % 2, n_row * stage->canvas_height, why);
+                if (i > 0)
+                        input = view_of(&canvas, &stage->source);
+                r = find_canvas(workspace, geometry, i, out, stride, &canvas, why);
                 if (r < 0)
                         return r;
-                r = apply_stage(workspace, stage, &input, workspace->between[i % 2], n_row, why);
+                r = draw_window(workspace, stage, &input, &canvas, why);
                 if (r < 0)
                         return r;
-                canvas.pixels = workspace->between[i % 2];
-                input = view_of(&canvas, &geometry->stages[i + 1].source);
+                finish_canvas(stage, &canvas);
         }
-        return apply_stage(workspace, &geometry->stages[geometry->n_stages - 1], &input, out, stride, why);
+        if (!geometry->is_direct)
+                copy_out(&canvas, out, stride);
+        return 0;
 }

@@ -61,6 +61,9 @@ uint32_t crop_center_offset(uint32_t length, uint32_t target) {
         return (uint32_t)rint((double)(length - target) / 2.0);
 }
 
-uint32_t crop_center_padding(uint32_t length, uint32_t target) {
-        return length < target ? (target - length) / 2 : 0;
+void crop_center_padding(uint32_t length, uint32_t target, uint32_t *ret_before, uint32_t *ret_behind) {
+        uint32_t missing = length < target ? target - length : 0;
+
+        *ret_before = missing / 2;
+        *ret_behind = missing - missing / 2;
 }

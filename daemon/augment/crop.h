@@ -24,6 +24,5 @@ void crop_resize_short(uint32_t width, uint32_t height, uint32_t size, uint64_t 
 /* CenterCrop along one axis: where the crop of `target` pixels begins in `length` (>= target) pixels; half to even. */
 uint32_t crop_center_offset(uint32_t length, uint32_t target);
 
-/* CenterCrop pads with zeros first where the picture is smaller (`length` < `target`): how many on the left or on top.
- */
-uint32_t crop_center_padding(uint32_t length, uint32_t target);
+/* CenterCrop pads with zeros first where the picture is smaller (`length` < `target`): how many on either side. */
+void crop_center_padding(uint32_t length, uint32_t target, uint32_t *ret_before, uint32_t *ret_behind);

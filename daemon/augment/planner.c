@@ -11,7 +11,7 @@ static struct stage *current(const struct planner *planner) {
 static void begin_stage(struct planner *planner, uint32_t width, uint32_t height) {
         struct box whole = { .width = width, .height = height };
 
-        assert(planner->geometry->n_stages <= DLP_STEPS_MAX);
+        assert(planner->geometry->n_stages < STAGES_MAX);
         planner->geometry->stages[planner->geometry->n_stages++] = (struct stage){
                 .source = whole,
                 .width = width,
@@ -45,6 +45,45 @@ static bool is_padded(const struct stage *stage) {
         return stage->window.width != stage->canvas_width || stage->window.height != stage->canvas_height;
 }
 
+/* A border that is made of the picture's own pixels. */
+static bool has_picture_border(const struct stage *stage) {
+        return is_padded(stage) && stage->border.mode != BORDER_CONSTANT;
+}
+
+/* A window of pixels that are not resampled is a smaller source. */
+static void fold_window(struct stage *stage) {
+        if (is_resampled(stage) || stage->window.width == 0)
+                return;
+        stage->source.x += stage->window.x;
+        stage->source.y += stage->window.y;
+        stage->source.width = stage->width = stage->window.width;
+        stage->source.height = stage->height = stage->window.height;
+        stage->window.x = stage->window.y = 0;
+}
+
+/* What lies in a worker's memory, not in the output. */
+static int check_between(const struct planner *planner, struct why *why) {
+        uint32_t width = planner_width(planner), height = planner_height(planner);
+
+        if ((uint64_t)width * height > RECIPE_BETWEEN_PIXELS_MAX)
+                return why_set(why, -EFBIG,
+                               "%" PRIu32 " x %" PRIu32 " pixels between two steps of the pipeline are above the limit"
+                               " of %llu pixels",
+                               width, height, RECIPE_BETWEEN_PIXELS_MAX);
+        return 0;
+}
+
+static int begin_next(struct planner *planner, struct why *why) {
+        uint32_t width = planner_width(planner), height = planner_height(planner);
+        int r = check_between(planner, why);
+
+        if (r < 0)
+                return r;
+        fold_window(current(planner));
+        begin_stage(planner, width, height);
+        return 0;
+}
+
 /* One axis of a crop: what stays of a window of `length` pixels that begins at `window` and is pasted at `paste`, when
  * [crop, crop + n) of the canvas is kept. */
 static void crop_axis(uint32_t *window, uint32_t *length, uint32_t *paste, uint32_t crop, uint32_t n) {
@@ -61,47 +100,64 @@ static void crop_axis(uint32_t *window, uint32_t *length, uint32_t *paste, uint3
         *paste = begin - crop;
 }
 
-void planner_crop(struct planner *planner, const struct box *box) {
+int planner_crop(struct planner *planner, const struct box *box, struct why *why) {
         struct stage *stage = current(planner);
-        uint32_t x;
+        uint32_t x, y;
+        int r;
 
         assert(box->width > 0 && box->width <= stage->canvas_width && box->x <= stage->canvas_width - box->width);
         assert(box->height > 0 && box->height <= stage->canvas_height && box->y <= stage->canvas_height - box->height);
 
+        if (box->width == stage->canvas_width && box->height == stage->canvas_height)
+                return 0;
+        if (has_picture_border(stage)) { /* it may be made of pixels that are not kept */
+                r = begin_next(planner, why);
+                if (r < 0)
+                        return r;
+                stage = current(planner);
+        }
+
         x = stage->flip ? stage->canvas_width - box->x - box->width : box->x;
+        y = stage->vflip ? stage->canvas_height - box->y - box->height : box->y;
         crop_axis(&stage->window.x, &stage->window.width, &stage->paste_x, x, box->width);
-        crop_axis(&stage->window.y, &stage->window.height, &stage->paste_y, box->y, box->height);
+        crop_axis(&stage->window.y, &stage->window.height, &stage->paste_y, y, box->height);
         if (stage->window.width == 0 || stage->window.height == 0)
                 stage->window.width = stage->window.height = 0;
         stage->canvas_width = box->width;
         stage->canvas_height = box->height;
+        return 0;
 }
 
-void planner_pad(struct planner *planner, uint32_t width, uint32_t height, uint32_t x, uint32_t y) {
+int planner_pad(struct planner *planner, const struct padding *padding, const struct border *border, struct why *why) {
         struct stage *stage = current(planner);
+        int r;
 
-        assert(width >= stage->canvas_width && x <= width - stage->canvas_width);
-        assert(height >= stage->canvas_height && y <= height - stage->canvas_height);
+        assert(padding->left <= RECIPE_PADDING_MAX && padding->right <= RECIPE_PADDING_MAX);
+        assert(padding->top <= RECIPE_PADDING_MAX && padding->bottom <= RECIPE_PADDING_MAX);
 
-        stage->paste_x += stage->flip ? width - stage->canvas_width - x : x;
-        stage->paste_y += y;
-        stage->canvas_width = width;
-        stage->canvas_height = height;
+        if (padding->left + padding->right + padding->top + padding->bottom == 0)
+                return 0;
+        if (is_padded(stage) && !border_is_same_colour(&stage->border, border)) {
+                r = begin_next(planner, why);
+                if (r < 0)
+                        return r;
+                stage = current(planner);
+        }
+
+        stage->border = *border;
+        stage->paste_x += stage->flip ? padding->right : padding->left;
+        stage->paste_y += stage->vflip ? padding->bottom : padding->top;
+        stage->canvas_width += padding->left + padding->right;
+        stage->canvas_height += padding->top + padding->bottom;
+        return 0;
 }
 
 void planner_flip(struct planner *planner) {
         current(planner)->flip = !current(planner)->flip;
 }
 
-/* A window of pixels that are not resampled is a smaller source. */
-static void fold_window(struct stage *stage) {
-        if (is_resampled(stage) || stage->window.width == 0)
-                return;
-        stage->source.x += stage->window.x;
-        stage->source.y += stage->window.y;
-        stage->source.width = stage->width = stage->window.width;
-        stage->source.height = stage->height = stage->window.height;
-        stage->window.x = stage->window.y = 0;
+void planner_vflip(struct planner *planner) {
+        current(planner)->vflip = !current(planner)->vflip;
 }
 
 static int check_sides(const struct stage *stage, uint64_t width, uint64_t height, struct why *why) {
@@ -112,19 +168,6 @@ static int check_sides(const struct stage *stage, uint64_t width, uint64_t heigh
                                "resizing %" PRIu32 " x %" PRIu32 " pixels to %" PRIu64 " x %" PRIu64
                                " is above the limit of %" PRIu64 " pixels a side",
                                stage->canvas_width, stage->canvas_height, width, height, limit);
-        return 0;
-}
-
-static int begin_next(struct planner *planner, struct why *why) {
-        uint32_t width = planner_width(planner), height = planner_height(planner);
-
-        if ((uint64_t)width * height > RECIPE_BETWEEN_PIXELS_MAX)
-                return why_set(why, -EFBIG,
-                               "%" PRIu32 " x %" PRIu32 " pixels between two steps of the pipeline are above the limit"
-                               " of %llu pixels",
-                               width, height, RECIPE_BETWEEN_PIXELS_MAX);
-        fold_window(current(planner));
-        begin_stage(planner, width, height);
         return 0;
 }
 
@@ -140,7 +183,7 @@ int planner_resize(struct planner *planner, uint64_t width, uint64_t height, enu
                 return r;
 
         /* Mirroring first and resizing then is not the same to the last bit as the other way round. */
-        if (is_resampled(stage) || is_padded(stage) || stage->flip) {
+        if (is_resampled(stage) || is_padded(stage) || stage->flip || stage->vflip) {
                 r = begin_next(planner, why);
                 if (r < 0)
                         return r;
@@ -154,15 +197,30 @@ int planner_resize(struct planner *planner, uint64_t width, uint64_t height, enu
         return 0;
 }
 
-void planner_finish(struct planner *planner) {
-        struct geometry *geometry = planner->geometry;
-        const struct stage *first = &geometry->stages[0];
-        uint32_t width = first->source.width, height = first->source.height; /* of the picture, if nothing is cropped */
+/* Nothing but writing, since the output is memory that a client may write, too: what was read back there could be
+ * anything by then. */
+static bool is_direct(const struct stage *last) {
+        return !last->vflip && !has_picture_border(last);
+}
 
-        fold_window(current(planner));
-        geometry->source = first->source;
+int planner_finish(struct planner *planner, struct why *why) {
+        struct geometry *geometry = planner->geometry;
+        const struct stage *first = &geometry->stages[0], *last = current(planner);
+        uint32_t width = first->source.width, height = first->source.height; /* of the picture, if nothing is cropped */
+        int r;
+
         geometry->width = planner_width(planner);
         geometry->height = planner_height(planner);
-        geometry->is_copy = geometry->n_stages == 1 && !is_resampled(first) && !is_padded(first) && !first->flip &&
-                            first->source.width == width && first->source.height == height;
+        geometry->is_direct = is_direct(last);
+        if (!geometry->is_direct) {
+                r = check_between(planner, why);
+                if (r < 0)
+                        return r;
+        }
+        fold_window(current(planner));
+        geometry->source = first->source;
+        geometry->is_copy = geometry->n_stages == 1 && geometry->is_direct && !is_resampled(first) &&
+                            !is_padded(first) && !first->flip && first->source.width == width &&
+                            first->source.height == height;
+        return 0;
 }

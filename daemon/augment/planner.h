@@ -1,9 +1,9 @@
 /* augment/planner.h: folds what the steps do to a picture's geometry into as few stages as give the same pixels.
  * Private to this floor.
  *
- * Crops, padding and mirroring commute with each other if their numbers are adjusted, and a crop behind a resize is a
- * window of it. Two resizes do not fold (each rounds), nor does a resize behind padding or mirroring: they begin a new
- * stage. */
+ * Crops, padding with one colour and mirroring commute with each other if their numbers are adjusted, and a crop behind
+ * a resize is a window of it. Two resizes do not fold (each rounds), nor does a resize behind padding or mirroring, nor
+ * paddings of two kinds, nor a crop behind a border that is made of the picture: they begin a new stage. */
 #pragma once
 
 #include "daemon/augment/recipe.h"
@@ -19,18 +19,24 @@ void planner_init(struct planner *planner, struct geometry *geometry, uint32_t w
 uint32_t planner_width(const struct planner *planner);
 uint32_t planner_height(const struct planner *planner);
 
-/* Keeps a box of it; within it and not empty (asserted). */
-void planner_crop(struct planner *planner, const struct box *box);
+/* Keeps a box of it; within it and not empty (asserted). -EFBIG. */
+int planner_crop(struct planner *planner, const struct box *box, struct why *why);
 
-/* Makes it larger, the new pixels black; (x, y) is where the old corner then is. */
-void planner_pad(struct planner *planner, uint32_t width, uint32_t height, uint32_t x, uint32_t y);
+/* Pixels on each side, RECIPE_PADDING_MAX at most. */
+struct padding {
+        uint32_t left, top, right, bottom;
+};
+
+/* Makes it larger. -EFBIG. */
+int planner_pad(struct planner *planner, const struct padding *padding, const struct border *border, struct why *why);
 
 /* Resamples it to width x height; nothing if it has that size. -EFBIG above the limits of recipe.h. */
 int planner_resize(struct planner *planner, uint64_t width, uint64_t height, enum resize_filter filter,
                    struct why *why);
 
-/* Mirrors it left to right. */
+/* Mirrors it left to right, or top to bottom. */
 void planner_flip(struct planner *planner);
+void planner_vflip(struct planner *planner);
 
-/* Completes the geometry. */
-void planner_finish(struct planner *planner);
+/* Completes the geometry. -EFBIG. */
+int planner_finish(struct planner *planner, struct why *why);

@@ -14,11 +14,14 @@ static const struct step_type *const STEPS[] = {
         &step_random_resized_crop,
         &step_resize,
         &step_center_crop,
+        &step_random_crop,
+        &step_pad,
         &step_hflip,
+        &step_vflip,
 };
 
-#define STEP_NAMES      "random_resized_crop, resize, center_crop, hflip, decode, raw"
-#define NORMAL_TEXT_MAX (DLP_STEPS_MAX * 256u) /* bytes: a step with all its arguments has at most 180 */
+#define STEP_NAMES      "random_resized_crop, resize, center_crop, random_crop, pad, hflip, vflip, decode, raw"
+#define NORMAL_TEXT_MAX (DLP_STEPS_MAX * 384u) /* bytes: a step with all its arguments has at most 260 */
 
 struct step {
         const struct step_type *type;
@@ -349,7 +352,8 @@ int recipe_output(const struct recipe *recipe, uint32_t *ret_height, uint32_t *r
         uint32_t height = 0, width = 0;
 
         for (uint32_t i = 0; i < recipe->n_steps; i++)
-                recipe->steps[i].type->output(recipe->steps[i].values, &height, &width);
+                if (recipe->steps[i].type->output)
+                        recipe->steps[i].type->output(recipe->steps[i].values, &height, &width);
         if (height == 0)
                 return RECIPE_VARIES;
         *ret_height = height;
@@ -375,6 +379,5 @@ int recipe_plan(const struct recipe *recipe, uint32_t width, uint32_t height, ui
                 if (r < 0)
                         return r;
         }
-        planner_finish(&planner);
-        return 0;
+        return planner_finish(&planner, why);
 }

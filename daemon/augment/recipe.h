@@ -9,13 +9,14 @@
  * A sample goes through a recipe in two phases, because a crop is drawn from the size in the header, before anything is
  * decoded:
  *
- *      recipe_plan()       draws, and folds all steps into a few stages: crop, resample, window, padding, flip
+ *      recipe_plan()       draws, and folds all steps into a few stages: crop, resample, window, padding, flips
  *      (decode geometry.source, or straight to the output if geometry.is_copy)
  *      recipe_apply()      executes the stages; the last one writes the output's own memory
  *
  * A recipe does not change once it is parsed: any number of threads may use it. */
 #pragma once
 
+#include "daemon/augment/border.h"
 #include "daemon/augment/resize.h"
 #include "daemon/base/box.h"
 #include "daemon/base/why.h"
@@ -26,6 +27,7 @@
 #include <stdint.h>
 
 #define RECIPE_SIZE_MAX           16384u       /* pixels a side that may be asked for: above any network's input */
+#define RECIPE_PADDING_MAX        16384u       /* pixels on one side of a picture: sums of 32 steps stay in 32 bits */
 #define RECIPE_RESAMPLED_SIDE_MAX (1u << 20)   /* pixels a side of what a resize reads or makes: bounds its tables */
 #define RECIPE_BETWEEN_PIXELS_MAX (1ull << 26) /* pixels between two stages: 192 MiB of a worker's memory */
 
@@ -55,28 +57,34 @@ int recipe_output(const struct recipe *recipe, uint32_t *ret_height, uint32_t *r
 
 /* ---- phase one ----------------------------------------------------------------------------------------------- */
 
-/* Source box -> resampled to width x height -> window of that -> pasted onto a black canvas -> mirrored. Most stages
- * leave out most of it. */
+/* Source box -> resampled to width x height -> window of that -> pasted onto a canvas with a border -> mirrored. Most
+ * stages leave out most of it. */
 struct stage {
         struct box source;      /* within what the stage before made (the first: within the picture) */
         uint32_t width, height; /* equal to the source box's: no resampling */
         enum resize_filter filter;
-        struct box window; /* empty if all of it was cropped away: then the canvas stays black */
+        struct box window; /* empty if all of it was cropped away: then the canvas is all border */
         uint32_t canvas_width, canvas_height;
         uint32_t paste_x, paste_y; /* the window's corner on the canvas, before mirroring */
-        bool flip;
+        struct border border;
+        bool flip;  /* left to right */
+        bool vflip; /* top to bottom */
 };
+
+#define STAGES_MAX (4u * DLP_STEPS_MAX + 1u) /* the most that a step begins is four: three paddings and a crop */
 
 struct geometry {
         struct box source;      /* what the decoder has to give: the first stage's source */
         uint32_t width, height; /* of the result */
         bool is_copy;           /* the whole picture unchanged: the decoder may write the result itself */
+        bool is_direct;         /* the last stage writes the output as it goes and never reads it again */
         uint32_t n_stages;
-        struct stage stages[DLP_STEPS_MAX + 1]; /* a resizing step begins at most one */
+        struct stage stages[STAGES_MAX];
 };
 
 /* Draws and plans for a picture of this size (at least 1 x 1). What is drawn depends on seed, epoch, sample and the
- * place of the step in the text, on nothing else. -EFBIG if a resize would make or read more than the limits above. */
+ * place of the step in the text, on nothing else. -EFBIG if a resize would make or read more than the limits above;
+ * -ERANGE if the picture is smaller than what is to be cropped out of it. */
 int recipe_plan(const struct recipe *recipe, uint32_t width, uint32_t height, uint64_t seed, uint32_t epoch,
                 uint64_t sample, struct geometry *ret_geometry, struct why *why);
 

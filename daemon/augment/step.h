@@ -36,6 +36,18 @@ struct argument {
         const char *form; /* of ARGUMENT_LIST, for messages: "N or R:G:B" */
 };
 
+/* torchvision's padding and fill, read by padding_of() and border_of(). */
+#define ARGUMENT_PADDING(initial)                                                                                      \
+        {                                                                                                              \
+                ARGUMENT_LIST, "padding", initial, 0, RECIPE_PADDING_MAX, .counts = 1u << 1 | 1u << 2 | 1u << 4,       \
+                                                                          .is_whole = true,                            \
+                                                                          .form = "N, X:Y or LEFT:TOP:RIGHT:BOTTOM"    \
+        }
+#define ARGUMENT_FILL                                                                                                  \
+        { ARGUMENT_LIST, "fill", "0", 0, 255, .counts = 1u << 1 | 1u << 3, .is_whole = true, .form = "N or R:G:B" }
+#define ARGUMENT_PADDING_MODE                                                                                          \
+        { ARGUMENT_CHOICE, "padding_mode", "constant", .choices = BORDER_MODE_NAMES, .n_choices = N_BORDER_MODES }
+
 /* The filters of resize.h. */
 #define ARGUMENT_INTERPOLATION                                                                                         \
         { ARGUMENT_CHOICE, "interpolation", "bilinear", .choices = RESIZE_FILTER_NAMES, .n_choices = N_RESIZE_FILTERS }
@@ -57,14 +69,17 @@ struct step_type {
         /* Draws, and tells the planner. */
         int (*plan)(const struct value *values, struct dlp_philox *philox, struct planner *planner, struct why *why);
 
-        /* The size behind the step, given the one before; 0 x 0 is "depends on the picture". */
+        /* The size behind the step, given the one before; 0 x 0 is "depends on the picture". NULL: as it was. */
         void (*output)(const struct value *values, uint32_t *height, uint32_t *width);
 };
 
 extern const struct step_type step_random_resized_crop;
 extern const struct step_type step_resize;
 extern const struct step_type step_center_crop;
+extern const struct step_type step_random_crop;
+extern const struct step_type step_pad;
 extern const struct step_type step_hflip;
+extern const struct step_type step_vflip;
 
 /* Reads one value from `text`, which ends before any of ",) \t\n" or at the end. Returns the bytes read, at least one;
  * -EINVAL with what is allowed. */
@@ -72,3 +87,6 @@ int argument_parse(const struct argument *argument, const char *text, struct val
 
 /* Writes a value as argument_parse() reads it: the shortest text that gives the same value. */
 void argument_print(const struct argument *argument, const struct value *value, char *text, size_t size);
+
+struct padding padding_of(const struct value *value);
+struct border border_of(const struct value *fill, const struct value *mode);

@@ -5,22 +5,21 @@ enum {
         SIZE
 };
 
-static uint32_t larger(uint32_t a, uint32_t b) {
-        return a > b ? a : b;
-}
-
 static int plan(const struct value *values, struct dlp_philox *philox, struct planner *planner, struct why *why) {
+        static const struct border black = { .mode = BORDER_CONSTANT };
         struct box box = { .width = values[SIZE].width, .height = values[SIZE].height };
-        uint32_t width = planner_width(planner), height = planner_height(planner);
+        struct padding padding = {};
+        int r;
 
         (void)philox; /* draws nothing */
-        (void)why;
-        planner_pad(planner, larger(width, box.width), larger(height, box.height),
-                    crop_center_padding(width, box.width), crop_center_padding(height, box.height));
+        crop_center_padding(planner_width(planner), box.width, &padding.left, &padding.right);
+        crop_center_padding(planner_height(planner), box.height, &padding.top, &padding.bottom);
+        r = planner_pad(planner, &padding, &black, why);
+        if (r < 0)
+                return r;
         box.x = crop_center_offset(planner_width(planner), box.width);
         box.y = crop_center_offset(planner_height(planner), box.height);
-        planner_crop(planner, &box);
-        return 0;
+        return planner_crop(planner, &box, why);
 }
 
 static void output(const struct value *values, uint32_t *height, uint32_t *width) {

@@ -1,4 +1,4 @@
-/* augment/step_hflip.c: torchvision's RandomHorizontalFlip. */
+/* augment/step_hflip.c: torchvision's RandomHorizontalFlip. Draws one f32: below p means yes. */
 #include "daemon/augment/step.h"
 
 enum {
@@ -13,16 +13,9 @@ static int plan(const struct value *values, struct dlp_philox *philox, struct pl
         return 0;
 }
 
-static void output(const struct value *values, uint32_t *height, uint32_t *width) {
-        (void)values;
-        (void)height; /* as it was */
-        (void)width;
-}
-
 const struct step_type step_hflip = {
         .name = "hflip",
         .example = "hflip(0.5)",
         .arguments = { [PROBABILITY] = { ARGUMENT_NUMBER, "p", "0.5", 0, 1 } },
         .plan = plan,
-        .output = output,
 };

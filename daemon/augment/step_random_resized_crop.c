@@ -10,10 +10,13 @@ enum {
 
 static int plan(const struct value *values, struct dlp_philox *philox, struct planner *planner, struct why *why) {
         struct box box;
+        int r;
 
         crop_random_resized(philox, planner_width(planner), planner_height(planner), values[SCALE].range,
                             values[RATIO].range, &box);
-        planner_crop(planner, &box);
+        r = planner_crop(planner, &box, why);
+        if (r < 0)
+                return r;
         return planner_resize(planner, values[SIZE].width, values[SIZE].height,
                               (enum resize_filter)values[INTERPOLATION].choice, why);
 }

@@ -16,6 +16,11 @@ static int plan(const struct value *values, struct dlp_philox *philox, struct pl
         return planner_resize(planner, width, height, (enum resize_filter)values[INTERPOLATION].choice, why);
 }
 
+/* Sums and products of what is said here stay within their bits, and what is cut is refused by the plan in any case. */
+static uint32_t limited(uint64_t length) {
+        return length < 1u << 28 ? (uint32_t)length : 1u << 28;
+}
+
 static void output(const struct value *values, uint32_t *height, uint32_t *width) {
         uint64_t new_width = values[SIZE].width, new_height = values[SIZE].height;
 
@@ -24,8 +29,8 @@ static void output(const struct value *values, uint32_t *height, uint32_t *width
                         return; /* depends on the picture, and still does */
                 crop_resize_short(*width, *height, values[SIZE].height, &new_width, &new_height);
         }
-        *width = (uint32_t)new_width; /* from sizes below 16384: the long side stays below 2^28 */
-        *height = (uint32_t)new_height;
+        *width = limited(new_width);
+        *height = limited(new_height);
 }
 
 const struct step_type step_resize = {

@@ -254,7 +254,10 @@ static const struct step_type *const STEP_TYPES[] = {
         &step_random_resized_crop,
         &step_resize,
         &step_center_crop,
+        &step_random_crop,
+        &step_pad,
         &step_hflip,
+        &step_vflip,
 };
 
 /* "resize(size, interpolation=bilinear)" */

@@ -37,6 +37,12 @@ START_TEST(a_text_has_one_normal_spelling) {
                 { "center_crop(1:16384)", "center_crop(1:16384)" },
                 { "hflip()", "hflip(0.5)" },
                 { "hflip(p=1e-1) hflip(0) hflip(-0.0)", "hflip(0.1) hflip(0) hflip(0)" },
+                { "vflip", "vflip(0.5)" },
+                { "random_crop(32, 4)",
+                  "random_crop(32, padding=4, pad_if_needed=false, fill=0, padding_mode=constant)" },
+                { "random_crop(size=32:40,pad_if_needed=true , fill=1:2:3,padding=1:2:3:4,padding_mode=reflect)",
+                  "random_crop(32:40, padding=1:2:3:4, pad_if_needed=true, fill=1:2:3, padding_mode=reflect)" },
+                { "pad(4:0, 255.0, edge)", "pad(4:0, fill=255, padding_mode=edge)" },
         };
 
         for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -102,6 +108,25 @@ static const struct {
         { "random_resized_crop(8, scale=nan:1)", "column 30: scale: \"nan:1\"" },
         { "random_resized_crop(8, ratio=0:1)", "column 30: ratio: \"0:1\"" },
         { "random_resized_crop(8, ratio=1:1e308)", "column 30: ratio: \"1:1e308\"" },
+        { "resize(3, interpolation=)", "column 25: interpolation: \")\" is not what is expected: box, bilinear, " },
+        { "vflip(2)", "column 7: p: \"2\"" },
+        { "random_crop", "column 1: random_crop needs its size, as in random_crop(32, padding=4)" },
+        { "random_crop(8, padding=1:2:3)",
+          "column 24: padding: \"1:2:3\" is not what is expected: N, X:Y or LEFT:TOP" },
+        { "random_crop(8, padding=1:2:3:4:5)", "column 24: padding: \"1:2:3:4:5\"" },
+        { "random_crop(8, -1)", "column 16: padding: \"-1\"" },
+        { "random_crop(8, 16385)", "whole numbers from 0 to 16384" },
+        { "random_crop(8, 1:)", "column 16: padding: \"1:\"" },
+        { "random_crop(8, 1.5)", "column 16: padding: \"1.5\"" },
+        { "random_crop(8, pad_if_needed=yes)",
+          "column 30: pad_if_needed: \"yes\" is not what is expected: false or true" },
+        { "pad", "column 1: pad needs its padding, as in pad(4)" },
+        { "pad(1, fill=256)",
+          "column 13: fill: \"256\" is not what is expected: N or R:G:B, whole numbers from 0 to 255" },
+        { "pad(1, fill=1:2)", "column 13: fill: \"1:2\"" },
+        { "pad(1, fill=nan)", "column 13: fill: \"nan\"" },
+        { "pad(1, 0, wrap)",
+          "column 11: padding_mode: \"wrap\" is not what is expected: constant, edge, reflect or sym" },
         { "raw hflip", "column 5: \"hflip\" behind \"raw\"" },
         { "raw raw", "column 5: \"raw\" behind \"raw\"" },
         { "hflip raw", "column 7: \"raw\" hands out the encoded bytes and stands alone" },
@@ -177,6 +202,9 @@ START_TEST(the_output_size_is_known_unless_it_depends_on_the_picture) {
                 { "random_resized_crop(96:128) hflip", 96, 128 },
                 { "center_crop(100:50) resize(256)", 512, 256 },
                 { "random_resized_crop(224) resize(7) hflip", 7, 7 },
+                { "random_crop(32:40, padding=4)", 32, 40 },
+                { "pad(4)", 0, 0 },
+                { "resize(10:20) pad(1:2:3:4) vflip", 16, 24 },
         };
 
         for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -265,6 +293,12 @@ START_TEST(a_picture_taken_as_it_is_needs_no_copy_and_anything_else_does) {
                 { "center_crop(101:200)", false },
                 { "resize(101)", false },
                 { "center_crop(300) center_crop(100:200)", true },
+                { "random_crop(300, pad_if_needed=true, padding_mode=edge) center_crop(1)", false },
+                { "random_crop(100:200) pad(0)", true },
+                { "vflip(1) hflip(1) vflip(1) hflip(1)", true },
+                { "vflip(1)", false },
+                { "pad(1)", false },
+                { "pad(1) center_crop(100:200)", true },
         };
 
         for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -325,7 +359,7 @@ static void draw_text(struct dlp_philox *philox, char *text, size_t size) {
         for (unsigned i = 0; i < n_steps; i++) {
                 uint32_t a = 1 + dlp_philox_below(philox, 300), b = 1 + dlp_philox_below(philox, 300);
 
-                switch (dlp_philox_below(philox, 5)) {
+                switch (dlp_philox_below(philox, 8)) {
                 case 0:
                         n += (size_t)snprintf(text + n, size - n, "random_resized_crop(%u:%u) ", a, b);
                         break;
@@ -338,6 +372,17 @@ static void draw_text(struct dlp_philox *philox, char *text, size_t size) {
                 case 3:
                         n += (size_t)snprintf(text + n, size - n, "center_crop(%u:%u) ", a, b);
                         break;
+                case 4:
+                        n += (size_t)snprintf(text + n, size - n,
+                                              "random_crop(%u:%u, %u, pad_if_needed=true, padding_mode=%s) ", a, b,
+                                              a % 5, b % 2 ? "reflect" : "constant");
+                        break;
+                case 5:
+                        n += (size_t)snprintf(text + n, size - n, "pad(%u:%u:0:1, fill=%u) ", a, b, a % 2);
+                        break;
+                case 6:
+                        n += (size_t)snprintf(text + n, size - n, "vflip ");
+                        break;
                 default:
                         n += (size_t)snprintf(text + n, size - n, "hflip ");
                 }
@@ -346,7 +391,7 @@ static void draw_text(struct dlp_philox *philox, char *text, size_t size) {
 
 START_TEST(every_box_of_a_plan_lies_where_it_must) {
         struct dlp_philox philox;
-        char text[256];
+        char text[320];
 
         dlp_philox_init(&philox, 11, 0, 0, 0);
         for (unsigned n = 0; n < 20000; n++) {
@@ -493,18 +538,26 @@ END_TEST
 
 /* Folding steps into stages changes no pixel: each pipeline equals its steps, applied one by one. */
 START_TEST(a_pipeline_equals_its_steps_one_by_one) {
-        static const char *const steps[] = { "resize(37)",
-                                             "resize(20:50, interpolation=lanczos)",
-                                             "resize(33:21, nearest)",
-                                             "center_crop(30)",
-                                             "center_crop(60:25)",
-                                             "hflip(1)",
-                                             "resize(64:64)" };
+        static const char *const steps[] = {
+                "resize(37)",
+                "resize(20:50, interpolation=lanczos)",
+                "resize(33:21, nearest)",
+                "center_crop(30)",
+                "center_crop(60:25)",
+                "hflip(1)",
+                "resize(64:64)",
+                "vflip(1)",
+                "pad(3)",
+                "pad(1:2:0:4, fill=9:99:200)",
+                "pad(2:0:5:3, padding_mode=edge)",
+                "pad(40:1:2:3, padding_mode=reflect)",
+                "pad(2:3:40:1, padding_mode=symmetric)",
+        };
         struct workspace *workspace = new_workspace();
         struct dlp_philox philox;
 
         dlp_philox_init(&philox, 12, 0, 0, 0);
-        for (unsigned n = 0; n < 1000; n++) {
+        for (unsigned n = 0; n < 3000; n++) {
                 uint32_t width = 1 + dlp_philox_below(&philox, 90), height = 1 + dlp_philox_below(&philox, 90);
                 uint8_t *whole = make_picture(width, height), *by_steps = make_picture(width, height);
                 struct geometry geometry = { .width = width, .height = height };
@@ -513,7 +566,7 @@ START_TEST(a_pipeline_equals_its_steps_one_by_one) {
                 uint8_t *out;
 
                 for (unsigned i = 0; i < n_steps; i++) {
-                        const char *step = steps[dlp_philox_below(&philox, 7)];
+                        const char *step = steps[dlp_philox_below(&philox, sizeof(steps) / sizeof(steps[0]))];
 
                         strcat(strcat(text, step), " ");
                         out = apply(workspace, step, by_steps, geometry.width, geometry.height, &geometry);
@@ -528,6 +581,48 @@ START_TEST(a_pipeline_equals_its_steps_one_by_one) {
                 free(whole);
         }
         workspace_free(workspace);
+}
+END_TEST
+
+START_TEST(a_border_is_drawn_around_and_mirrored_with_the_picture) {
+        struct workspace *workspace = new_workspace();
+        static const uint8_t row[] = { 1, 1, 1, 2, 2, 2, 3, 3, 3 };
+        static const struct {
+                const char *text;
+                uint8_t reds[8];
+        } rows[] = {
+                { "pad(3:0:2:0, fill=7:8:9)", { 7, 7, 7, 1, 2, 3, 7, 7 } },
+                { "pad(3:0:2:0, padding_mode=edge)", { 1, 1, 1, 1, 2, 3, 3, 3 } },
+                { "pad(3:0:2:0, padding_mode=symmetric)", { 3, 2, 1, 1, 2, 3, 3, 2 } },
+                { "pad(3:0:2:0, padding_mode=reflect)", { 2, 3, 2, 1, 2, 3, 2, 1 } }, /* wider than it: back again */
+                { "hflip(1) pad(3:0:2:0, padding_mode=reflect)", { 2, 1, 2, 3, 2, 1, 2, 3 } },
+                { "pad(3:0:2:0, padding_mode=reflect) hflip(1)", { 1, 2, 3, 2, 1, 2, 3, 2 } },
+                { "pad(3:0:2:0, fill=7) pad(1:0:2:0, fill=8) center_crop(1:8)", { 7, 7, 1, 2, 3, 7, 7, 8 } },
+        };
+        struct geometry geometry;
+
+        for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+                uint8_t *out = apply(workspace, rows[i].text, row, 3, 1, &geometry);
+
+                ck_assert_uint_eq(geometry.width, 8);
+                for (uint32_t x = 0; x < 8; x++)
+                        ck_assert_msg(out[x * 3] == rows[i].reds[x], "%s: pixel %u is %u", rows[i].text, x, out[x * 3]);
+                free(out);
+        }
+        workspace_free(workspace);
+}
+END_TEST
+
+START_TEST(a_crop_that_does_not_fit_names_both_sizes) {
+        struct recipe *recipe = parse("random_crop(30:40, padding=2)");
+        struct geometry geometry;
+        struct why why = {};
+
+        ck_assert_int_eq(recipe_plan(recipe, 36, 26, 0, 0, 0, &geometry, &why), 0);
+        ck_assert_int_eq(recipe_plan(recipe, 35, 26, 0, 0, 0, &geometry, &why), -ERANGE);
+        ck_assert_ptr_nonnull(strstr(why.text, "a crop of 40 x 30 pixels does not fit into 39 x 30"));
+        ck_assert_int_eq(recipe_plan(recipe, 36, 25, 0, 0, 0, &geometry, NULL), -ERANGE);
+        recipe_free(recipe);
 }
 END_TEST
 
@@ -574,6 +669,8 @@ int main(void) {
         tcase_add_test(tcase, steps_without_resampling_move_pixels_and_nothing_else);
         tcase_add_test(tcase, a_small_picture_gets_a_black_border_also_mirrored);
         tcase_add_test(tcase, a_pipeline_equals_its_steps_one_by_one);
+        tcase_add_test(tcase, a_border_is_drawn_around_and_mirrored_with_the_picture);
+        tcase_add_test(tcase, a_crop_that_does_not_fit_names_both_sizes);
         tcase_add_test(tcase, mirroring_is_done_where_it_stands);
         suite_add_tcase(suite, tcase);
         runner = srunner_create(suite);

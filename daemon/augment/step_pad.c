@@ -1,0 +1,58 @@
+/* augment/step_pad.c: torchvision's Pad. Draws nothing. What it knows of its arguments random_crop knows from here. */
+#include "daemon/augment/step.h"
+
+enum {
+        PADDING,
+        FILL,
+        PADDING_MODE
+};
+
+struct padding padding_of(const struct value *value) {
+        const double *list = value->list;
+
+        switch (value->n_list) {
+        case 4:
+                return (struct padding){ (uint32_t)list[0], (uint32_t)list[1], (uint32_t)list[2], (uint32_t)list[3] };
+        case 2:
+                return (struct padding){ (uint32_t)list[0], (uint32_t)list[1], (uint32_t)list[0], (uint32_t)list[1] };
+        default:
+                return (struct padding){ (uint32_t)list[0], (uint32_t)list[0], (uint32_t)list[0], (uint32_t)list[0] };
+        }
+}
+
+struct border border_of(const struct value *fill, const struct value *mode) {
+        struct border border = { .mode = (enum border_mode)mode->choice };
+
+        for (uint32_t i = 0; i < PIXEL_BYTES && border.mode == BORDER_CONSTANT; i++)
+                border.fill[i] = (uint8_t)fill->list[fill->n_list == 1 ? 0 : i];
+        return border;
+}
+
+static int plan(const struct value *values, struct dlp_philox *philox, struct planner *planner, struct why *why) {
+        struct padding padding = padding_of(&values[PADDING]);
+        struct border border = border_of(&values[FILL], &values[PADDING_MODE]);
+
+        (void)philox;
+        return planner_pad(planner, &padding, &border, why);
+}
+
+static void output(const struct value *values, uint32_t *height, uint32_t *width) {
+        struct padding padding = padding_of(&values[PADDING]);
+
+        if (*width == 0)
+                return; /* depends on the picture, and still does */
+        *width += padding.left + padding.right;
+        *height += padding.top + padding.bottom;
+}
+
+const struct step_type step_pad = {
+        .name = "pad",
+        .example = "pad(4)",
+        .arguments = {
+                [PADDING] = ARGUMENT_PADDING(NULL),
+                [FILL] = ARGUMENT_FILL,
+                [PADDING_MODE] = ARGUMENT_PADDING_MODE,
+        },
+        .plan = plan,
+        .output = output,
+};

@@ -1,0 +1,71 @@
+/* augment/step_random_crop.c: torchvision's RandomCrop. Draws two words, below the number of places that there are for
+ * the top edge, then for the left one; also where there is one place only. */
+#include "daemon/augment/step.h"
+
+#include <errno.h>
+#include <inttypes.h>
+
+enum {
+        SIZE,
+        PADDING,
+        PAD_IF_NEEDED,
+        FILL,
+        PADDING_MODE
+};
+
+static const char *const SWITCH_NAMES[] = { "false", "true" };
+
+/* First what was asked for, then on both sides of what is too small: first the width, then the height. */
+static int pad(const struct value *values, struct planner *planner, struct why *why) {
+        struct border border = border_of(&values[FILL], &values[PADDING_MODE]);
+        struct padding padding = padding_of(&values[PADDING]);
+        uint32_t width = values[SIZE].width, height = values[SIZE].height;
+        int r = planner_pad(planner, &padding, &border, why);
+
+        if (r == 0 && values[PAD_IF_NEEDED].choice && planner_width(planner) < width) {
+                padding = (struct padding){ .left = width - planner_width(planner) };
+                padding.right = padding.left;
+                r = planner_pad(planner, &padding, &border, why);
+        }
+        if (r == 0 && values[PAD_IF_NEEDED].choice && planner_height(planner) < height) {
+                padding = (struct padding){ .top = height - planner_height(planner) };
+                padding.bottom = padding.top;
+                r = planner_pad(planner, &padding, &border, why);
+        }
+        return r;
+}
+
+static int plan(const struct value *values, struct dlp_philox *philox, struct planner *planner, struct why *why) {
+        struct box box = { .width = values[SIZE].width, .height = values[SIZE].height };
+        int r = pad(values, planner, why);
+
+        if (r < 0)
+                return r;
+        if (planner_width(planner) < box.width || planner_height(planner) < box.height)
+                return why_set(why, -ERANGE,
+                               "random_crop: a crop of %" PRIu32 " x %" PRIu32 " pixels does not fit into %" PRIu32
+                               " x %" PRIu32 "; pad_if_needed=true would pad it, a resize before it enlarge it",
+                               box.width, box.height, planner_width(planner), planner_height(planner));
+        box.y = dlp_philox_below(philox, planner_height(planner) - box.height + 1);
+        box.x = dlp_philox_below(philox, planner_width(planner) - box.width + 1);
+        return planner_crop(planner, &box, why);
+}
+
+static void output(const struct value *values, uint32_t *height, uint32_t *width) {
+        *height = values[SIZE].height;
+        *width = values[SIZE].width;
+}
+
+const struct step_type step_random_crop = {
+        .name = "random_crop",
+        .example = "random_crop(32, padding=4)",
+        .arguments = {
+                [SIZE] = { ARGUMENT_SIZE, "size", NULL },
+                [PADDING] = ARGUMENT_PADDING("0"),
+                [PAD_IF_NEEDED] = { ARGUMENT_CHOICE, "pad_if_needed", "false", .choices = SWITCH_NAMES, .n_choices = 2 },
+                [FILL] = ARGUMENT_FILL,
+                [PADDING_MODE] = ARGUMENT_PADDING_MODE,
+        },
+        .plan = plan,
+        .output = output,
+};

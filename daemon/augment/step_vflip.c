@@ -1,0 +1,21 @@
+/* augment/step_vflip.c: torchvision's RandomVerticalFlip. Draws one f32: below p means yes. */
+#include "daemon/augment/step.h"
+
+enum {
+        PROBABILITY
+};
+
+static int plan(const struct value *values, struct dlp_philox *philox, struct planner *planner, struct why *why) {
+        (void)why;
+        if (dlp_philox_f32(philox) <
+            (float)values[PROBABILITY].number) /* drawn for 0 and 1, too, as torchvision does */
+                planner_vflip(planner);
+        return 0;
+}
+
+const struct step_type step_vflip = {
+        .name = "vflip",
+        .example = "vflip(0.5)",
+        .arguments = { [PROBABILITY] = { ARGUMENT_NUMBER, "p", "0.5", 0, 1 } },
+        .plan = plan,
+};
