@@ -96,7 +96,7 @@ static void swap_rows(uint8_t *a, uint8_t *b, size_t n_bytes) {
 }
 
 /* Everything behind the window, in the canvas itself. */
-static void finish_canvas(const struct stage *stage, const struct canvas *canvas) {
+static void finish_canvas(const struct geometry *geometry, const struct stage *stage, const struct canvas *canvas) {
         struct box place = window_on_canvas(stage);
 
         if (place.width < canvas->width || place.height < canvas->height)
@@ -105,6 +105,11 @@ static void finish_canvas(const struct stage *stage, const struct canvas *canvas
                 for (uint32_t y = 0; y < canvas->height / 2; y++)
                         swap_rows(canvas_at(canvas, 0, y), canvas_at(canvas, 0, canvas->height - 1 - y),
                                   (size_t)canvas->width * PIXEL_BYTES);
+        for (uint32_t i = 0; i < stage->n_operations; i++) {
+                const struct operation *operation = &geometry->operations[stage->first_operation + i];
+
+                operation->type->run(operation, canvas);
+        }
 }
 
 /* The source box of a stage, within what the stage before made. */
@@ -165,7 +170,7 @@ int recipe_apply(struct workspace *workspace, const struct geometry *geometry, c
                 r = draw_window(workspace, stage, &input, &canvas, why);
                 if (r < 0)
                         return r;
-                finish_canvas(stage, &canvas);
+                finish_canvas(geometry, stage, &canvas);
         }
         if (!geometry->is_direct)
                 copy_out(&canvas, out, stride);

@@ -20,12 +20,13 @@ static void begin_stage(struct planner *planner, uint32_t width, uint32_t height
                 .window = whole,
                 .canvas_width = width,
                 .canvas_height = height,
+                .first_operation = planner->geometry->n_operations,
         };
 }
 
 void planner_init(struct planner *planner, struct geometry *geometry, uint32_t width, uint32_t height) {
         planner->geometry = geometry;
-        geometry->n_stages = 0;
+        geometry->n_stages = geometry->n_operations = 0;
         begin_stage(planner, width, height);
 }
 
@@ -48,6 +49,19 @@ static bool is_padded(const struct stage *stage) {
 /* A border that is made of the picture's own pixels. */
 static bool has_picture_border(const struct stage *stage) {
         return is_padded(stage) && stage->border.mode != BORDER_CONSTANT;
+}
+
+/* May a crop, or a flip, be done before the stage's operations instead of behind them? */
+static bool operations_allow(const struct planner *planner, bool crop) {
+        const struct stage *stage = current(planner);
+
+        for (uint32_t i = 0; i < stage->n_operations; i++) {
+                const struct operation_type *type = planner->geometry->operations[stage->first_operation + i].type;
+
+                if (crop ? !type->moves_with_crop : !type->moves_with_flip)
+                        return false;
+        }
+        return true;
 }
 
 /* A window of pixels that are not resampled is a smaller source. */
@@ -110,7 +124,7 @@ int planner_crop(struct planner *planner, const struct box *box, struct why *why
 
         if (box->width == stage->canvas_width && box->height == stage->canvas_height)
                 return 0;
-        if (has_picture_border(stage)) { /* it may be made of pixels that are not kept */
+        if (has_picture_border(stage) || !operations_allow(planner, true)) { /* made of pixels that are not kept */
                 r = begin_next(planner, why);
                 if (r < 0)
                         return r;
@@ -137,7 +151,7 @@ int planner_pad(struct planner *planner, const struct padding *padding, const st
 
         if (padding->left + padding->right + padding->top + padding->bottom == 0)
                 return 0;
-        if (is_padded(stage) && !border_is_same_colour(&stage->border, border)) {
+        if (stage->n_operations > 0 || (is_padded(stage) && !border_is_same_colour(&stage->border, border))) {
                 r = begin_next(planner, why);
                 if (r < 0)
                         return r;
@@ -152,12 +166,34 @@ int planner_pad(struct planner *planner, const struct padding *padding, const st
         return 0;
 }
 
-void planner_flip(struct planner *planner) {
-        current(planner)->flip = !current(planner)->flip;
+static int prepare_flip(struct planner *planner, struct why *why) {
+        return operations_allow(planner, false) ? 0 : begin_next(planner, why);
 }
 
-void planner_vflip(struct planner *planner) {
+int planner_flip(struct planner *planner, struct why *why) {
+        int r = prepare_flip(planner, why);
+
+        if (r < 0)
+                return r;
+        current(planner)->flip = !current(planner)->flip;
+        return 0;
+}
+
+int planner_vflip(struct planner *planner, struct why *why) {
+        int r = prepare_flip(planner, why);
+
+        if (r < 0)
+                return r;
         current(planner)->vflip = !current(planner)->vflip;
+        return 0;
+}
+
+void planner_operate(struct planner *planner, const struct operation *operation) {
+        struct geometry *geometry = planner->geometry;
+
+        assert(geometry->n_operations < DLP_STEPS_MAX * STEP_OPERATIONS_MAX);
+        geometry->operations[geometry->n_operations++] = *operation;
+        current(planner)->n_operations++;
 }
 
 static int check_sides(const struct stage *stage, uint64_t width, uint64_t height, struct why *why) {
@@ -183,7 +219,7 @@ int planner_resize(struct planner *planner, uint64_t width, uint64_t height, enu
                 return r;
 
         /* Mirroring first and resizing then is not the same to the last bit as the other way round. */
-        if (is_resampled(stage) || is_padded(stage) || stage->flip || stage->vflip) {
+        if (is_resampled(stage) || is_padded(stage) || stage->flip || stage->vflip || stage->n_operations > 0) {
                 r = begin_next(planner, why);
                 if (r < 0)
                         return r;
@@ -200,7 +236,7 @@ int planner_resize(struct planner *planner, uint64_t width, uint64_t height, enu
 /* Nothing but writing, since the output is memory that a client may write, too: what was read back there could be
  * anything by then. */
 static bool is_direct(const struct stage *last) {
-        return !last->vflip && !has_picture_border(last);
+        return !last->vflip && !has_picture_border(last) && last->n_operations == 0;
 }
 
 int planner_finish(struct planner *planner, struct why *why) {

@@ -3,7 +3,8 @@
  *
  * Crops, padding with one colour and mirroring commute with each other if their numbers are adjusted, and a crop behind
  * a resize is a window of it. Two resizes do not fold (each rounds), nor does a resize behind padding or mirroring, nor
- * paddings of two kinds, nor a crop behind a border that is made of the picture: they begin a new stage. */
+ * paddings of two kinds, nor a crop behind a border that is made of the picture: they begin a new stage. Operations
+ * come last in a stage; what is told behind them is folded into it only if it would do the same before them. */
 #pragma once
 
 #include "daemon/augment/recipe.h"
@@ -34,9 +35,12 @@ int planner_pad(struct planner *planner, const struct padding *padding, const st
 int planner_resize(struct planner *planner, uint64_t width, uint64_t height, enum resize_filter filter,
                    struct why *why);
 
-/* Mirrors it left to right, or top to bottom. */
-void planner_flip(struct planner *planner);
-void planner_vflip(struct planner *planner);
+/* Mirrors it left to right, or top to bottom. -EFBIG. */
+int planner_flip(struct planner *planner, struct why *why);
+int planner_vflip(struct planner *planner, struct why *why);
+
+/* Changes the pixels where they are. STEP_OPERATIONS_MAX times a step at most (asserted). */
+void planner_operate(struct planner *planner, const struct operation *operation);
 
 /* Completes the geometry. -EFBIG. */
 int planner_finish(struct planner *planner, struct why *why);

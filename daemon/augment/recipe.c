@@ -18,9 +18,10 @@ static const struct step_type *const STEPS[] = {
         &step_pad,
         &step_hflip,
         &step_vflip,
+        &step_color_jitter,
+        &step_random_grayscale,
 };
 
-#define STEP_NAMES      "random_resized_crop, resize, center_crop, random_crop, pad, hflip, vflip, decode, raw"
 #define NORMAL_TEXT_MAX (DLP_STEPS_MAX * 384u) /* bytes: a step with all its arguments has at most 260 */
 
 struct step {
@@ -73,6 +74,26 @@ static int refuse_here(const struct reader *reader, const char *expected) {
                 return why_set(reader->why, -EINVAL, "pipeline, column %zu: byte 0x%02x; expected %s", at,
                                (unsigned char)*reader->at, expected);
         return why_set(reader->why, -EINVAL, "pipeline, column %zu: \"%c\"; expected %s", at, *reader->at, expected);
+}
+
+/* For messages: "random_resized_crop, ..., decode, raw". */
+static void list_steps(char *text, size_t size) {
+        size_t n = 0;
+
+        for (size_t i = 0; i < ARRAY_SIZE(STEPS); i++)
+                n += (size_t)snprintf(text + n, size - n, "%s, ", STEPS[i]->name);
+        snprintf(text + n, size - n, "decode, raw");
+}
+
+static int refuse_step(const struct reader *reader, const char *word, size_t n_word) {
+        char names[32 * ARRAY_SIZE(STEPS) + 32], expected[sizeof(names) + 32];
+
+        list_steps(names, sizeof(names));
+        if (n_word > 0)
+                return why_set(reader->why, -EINVAL, "pipeline, column %zu: \"%.*s\" is no step; the steps are %s",
+                               column(reader, word), shown(n_word), word, names);
+        snprintf(expected, sizeof(expected), "the name of a step: %s", names);
+        return refuse_here(reader, expected);
 }
 
 static const struct step_type *find_step(const char *word, size_t n) {
@@ -244,7 +265,7 @@ static int read_one(struct reader *reader, unsigned place, struct recipe *recipe
         const struct step_type *type = find_step(word, n_word);
 
         if (n_word == 0)
-                return refuse_here(reader, "the name of a step: " STEP_NAMES);
+                return refuse_step(reader, word, 0);
         if (recipe->kind == RECIPE_RAW)
                 return why_set(reader->why, -EINVAL,
                                "pipeline, column %zu: \"%.*s\" behind \"raw\", which hands out the encoded bytes and"
@@ -255,8 +276,7 @@ static int read_one(struct reader *reader, unsigned place, struct recipe *recipe
                 return read_step(reader, type, word, recipe);
         if (word_is(word, n_word, "raw") || word_is(word, n_word, "decode"))
                 return read_mode(reader, word, n_word, place, recipe);
-        return why_set(reader->why, -EINVAL, "pipeline, column %zu: \"%.*s\" is no step; the steps are " STEP_NAMES,
-                       column(reader, word), shown(n_word), word);
+        return refuse_step(reader, word, n_word);
 }
 
 static int read_all(struct reader *reader, struct recipe *recipe) {

@@ -9,7 +9,8 @@
  * A sample goes through a recipe in two phases, because a crop is drawn from the size in the header, before anything is
  * decoded:
  *
- *      recipe_plan()       draws, and folds all steps into a few stages: crop, resample, window, padding, flips
+ *      recipe_plan()       draws, and folds all steps into a few stages: crop, resample, window, padding, flips,
+ *                          and what is then done to the pixels where they are
  *      (decode geometry.source, or straight to the output if geometry.is_copy)
  *      recipe_apply()      executes the stages; the last one writes the output's own memory
  *
@@ -17,6 +18,7 @@
 #pragma once
 
 #include "daemon/augment/border.h"
+#include "daemon/augment/operation.h"
 #include "daemon/augment/resize.h"
 #include "daemon/base/box.h"
 #include "daemon/base/why.h"
@@ -57,8 +59,8 @@ int recipe_output(const struct recipe *recipe, uint32_t *ret_height, uint32_t *r
 
 /* ---- phase one ----------------------------------------------------------------------------------------------- */
 
-/* Source box -> resampled to width x height -> window of that -> pasted onto a canvas with a border -> mirrored. Most
- * stages leave out most of it. */
+/* Source box -> resampled to width x height -> window of that -> pasted onto a canvas with a border -> mirrored ->
+ * operations on the canvas. Most stages leave out most of it. */
 struct stage {
         struct box source;      /* within what the stage before made (the first: within the picture) */
         uint32_t width, height; /* equal to the source box's: no resampling */
@@ -67,8 +69,9 @@ struct stage {
         uint32_t canvas_width, canvas_height;
         uint32_t paste_x, paste_y; /* the window's corner on the canvas, before mirroring */
         struct border border;
-        bool flip;  /* left to right */
-        bool vflip; /* top to bottom */
+        bool flip;                              /* left to right */
+        bool vflip;                             /* top to bottom */
+        uint32_t first_operation, n_operations; /* of the geometry's */
 };
 
 #define STAGES_MAX (4u * DLP_STEPS_MAX + 1u) /* the most that a step begins is four: three paddings and a crop */
@@ -80,6 +83,8 @@ struct geometry {
         bool is_direct;         /* the last stage writes the output as it goes and never reads it again */
         uint32_t n_stages;
         struct stage stages[STAGES_MAX];
+        uint32_t n_operations;
+        struct operation operations[DLP_STEPS_MAX * STEP_OPERATIONS_MAX];
 };
 
 /* Draws and plans for a picture of this size (at least 1 x 1). What is drawn depends on seed, epoch, sample and the

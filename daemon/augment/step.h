@@ -2,7 +2,11 @@
  *
  * A step is a file step_NAME.c with one struct step_type, and a row of the table in recipe.c. It declares its
  * arguments; reading, checking and printing them is done for all steps alike in arguments.c. A step that moves pixels
- * about says so to the planner (planner.h) and never touches one. */
+ * about says so to the planner (planner.h) and never touches one; what is done to pixels where they are is an operation
+ * (operation.h), in a file of its own.
+ *
+ * Each step's file says what it draws and in which sequence, so that a test can draw the same and ask torchvision. What
+ * is drawn depends on the arguments and the picture's size at most, never on pixels. */
 #pragma once
 
 #include "daemon/augment/crop.h"
@@ -80,6 +84,8 @@ extern const struct step_type step_random_crop;
 extern const struct step_type step_pad;
 extern const struct step_type step_hflip;
 extern const struct step_type step_vflip;
+extern const struct step_type step_color_jitter;
+extern const struct step_type step_random_grayscale;
 
 /* Reads one value from `text`, which ends before any of ",) \t\n" or at the end. Returns the bytes read, at least one;
  * -EINVAL with what is allowed. */

@@ -6,10 +6,9 @@ enum {
 };
 
 static int plan(const struct value *values, struct dlp_philox *philox, struct planner *planner, struct why *why) {
-        (void)why;
         if (dlp_philox_f32(philox) <
             (float)values[PROBABILITY].number) /* drawn for 0 and 1, too, as torchvision does */
-                planner_vflip(planner);
+                return planner_vflip(planner, why);
         return 0;
 }
 

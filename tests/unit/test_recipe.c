@@ -42,6 +42,10 @@ START_TEST(a_text_has_one_normal_spelling) {
                   "random_crop(32, padding=4, pad_if_needed=false, fill=0, padding_mode=constant)" },
                 { "random_crop(size=32:40,pad_if_needed=true , fill=1:2:3,padding=1:2:3:4,padding_mode=reflect)",
                   "random_crop(32:40, padding=1:2:3:4, pad_if_needed=true, fill=1:2:3, padding_mode=reflect)" },
+                { "color_jitter", "color_jitter(1:1, contrast=1:1, saturation=1:1, hue=0:0)" },
+                { "color_jitter(0.4, 2, .5:1.5, hue=0.1)",
+                  "color_jitter(0.6:1.4, contrast=0:3, saturation=0.5:1.5, hue=-0.1:0.1)" },
+                { "random_grayscale random_grayscale(1)", "random_grayscale(0.1) random_grayscale(1)" },
                 { "pad(4:0, 255.0, edge)", "pad(4:0, fill=255, padding_mode=edge)" },
         };
 
@@ -127,6 +131,17 @@ static const struct {
         { "pad(1, fill=nan)", "column 13: fill: \"nan\"" },
         { "pad(1, 0, wrap)",
           "column 11: padding_mode: \"wrap\" is not what is expected: constant, edge, reflect or sym" },
+        { "color_jitter(-0.1)",
+          "column 14: brightness: \"-0.1\" is not what is expected: a number from 0 to 999, or FROM" },
+        { "color_jitter(-0.1:1)", "column 14: brightness: \"-0.1:1\"" },
+        { "color_jitter(1001)", "column 14: brightness: \"1001\"" },
+        { "color_jitter(1:1001)", "column 14: brightness: \"1:1001\"" },
+        { "color_jitter(contrast=2:1)", "column 23: contrast: \"2:1\"" },
+        { "color_jitter(hue=0.6)", "column 18: hue: \"0.6\" is not what is expected: a number from 0 to 0.5, or FROM" },
+        { "color_jitter(hue=-0.6:0)", "column 18: hue: \"-0.6:0\"" },
+        { "color_jitter(hue=-0.6:)", "column 18: hue: \"-0.6:\"" },
+        { "color_jitter(0,0,0,0,0)", "column 22: \"0\"; expected \")\": the step has no more arguments" },
+        { "random_grayscale(nan)", "column 18: p: \"nan\"" },
         { "raw hflip", "column 5: \"hflip\" behind \"raw\"" },
         { "raw raw", "column 5: \"raw\" behind \"raw\"" },
         { "hflip raw", "column 7: \"raw\" hands out the encoded bytes and stands alone" },
@@ -295,6 +310,8 @@ START_TEST(a_picture_taken_as_it_is_needs_no_copy_and_anything_else_does) {
                 { "center_crop(300) center_crop(100:200)", true },
                 { "random_crop(300, pad_if_needed=true, padding_mode=edge) center_crop(1)", false },
                 { "random_crop(100:200) pad(0)", true },
+                { "color_jitter random_grayscale(0)", true },
+                { "random_grayscale(1)", false },
                 { "vflip(1) hflip(1) vflip(1) hflip(1)", true },
                 { "vflip(1)", false },
                 { "pad(1)", false },
@@ -335,6 +352,40 @@ START_TEST(a_resize_beyond_the_limits_is_refused_with_the_numbers) {
 }
 END_TEST
 
+START_TEST(only_what_must_begins_a_stage) {
+        static const struct {
+                const char *text;
+                uint32_t n_stages, n_operations;
+        } rows[] = {
+                { "random_resized_crop(50) hflip(1) vflip(1) color_jitter(0.4, 0.4, 0.4, 0.1) random_grayscale(1)", 1,
+                  5 },
+                { "random_crop(50, padding=4) hflip(1) color_jitter(0.4)", 1, 1 },
+                { "color_jitter(0.4, 0, 0.4, 0.1) hflip(1) center_crop(50)", 1, 3 },
+                { "color_jitter(contrast=0.4) hflip(1) center_crop(100:200)", 1, 1 },
+                { "color_jitter(contrast=0.4) center_crop(50)", 2, 1 }, /* the mean is that of more than is kept */
+                { "color_jitter(0.4) pad(4)", 2, 1 },                   /* the border keeps its colour */
+                { "color_jitter(0.4) resize(50)", 2, 1 },
+                { "color_jitter(0.4) resize(100)", 1, 1 },
+                { "pad(1) pad(2)", 1, 0 },
+                { "pad(1) pad(2, fill=3)", 2, 0 },
+                { "pad(1, padding_mode=edge) hflip(1) color_jitter(0.4)", 1, 1 },
+                { "pad(1, padding_mode=edge) center_crop(50)", 2, 0 },
+                { "random_crop(300, padding=2, pad_if_needed=true, padding_mode=edge)", 4, 0 },
+        };
+
+        for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+                struct recipe *recipe = parse(rows[i].text);
+                struct geometry geometry;
+
+                ck_assert_int_eq(recipe_plan(recipe, 200, 100, 0, 0, 0, &geometry, NULL), 0);
+                ck_assert_msg(geometry.n_stages == rows[i].n_stages, "%s: %u stages", rows[i].text, geometry.n_stages);
+                ck_assert_msg(geometry.n_operations == rows[i].n_operations, "%s: %u operations", rows[i].text,
+                              geometry.n_operations);
+                recipe_free(recipe);
+        }
+}
+END_TEST
+
 static void check_box(const struct box *box, uint32_t width, uint32_t height) {
         if (box->width < 1 || box->width > width || box->x > width - box->width || box->height < 1 ||
             box->height > height || box->y > height - box->height)
@@ -359,7 +410,7 @@ static void draw_text(struct dlp_philox *philox, char *text, size_t size) {
         for (unsigned i = 0; i < n_steps; i++) {
                 uint32_t a = 1 + dlp_philox_below(philox, 300), b = 1 + dlp_philox_below(philox, 300);
 
-                switch (dlp_philox_below(philox, 8)) {
+                switch (dlp_philox_below(philox, 9)) {
                 case 0:
                         n += (size_t)snprintf(text + n, size - n, "random_resized_crop(%u:%u) ", a, b);
                         break;
@@ -382,6 +433,9 @@ static void draw_text(struct dlp_philox *philox, char *text, size_t size) {
                         break;
                 case 6:
                         n += (size_t)snprintf(text + n, size - n, "vflip ");
+                        break;
+                case 7:
+                        n += (size_t)snprintf(text + n, size - n, "color_jitter(1, %u, hue=0.5) ", a % 2);
                         break;
                 default:
                         n += (size_t)snprintf(text + n, size - n, "hflip ");
@@ -552,12 +606,17 @@ START_TEST(a_pipeline_equals_its_steps_one_by_one) {
                 "pad(2:0:5:3, padding_mode=edge)",
                 "pad(40:1:2:3, padding_mode=reflect)",
                 "pad(2:3:40:1, padding_mode=symmetric)",
+                "color_jitter(brightness=1.5:1.5)",
+                "color_jitter(contrast=0.5:0.5)",
+                "color_jitter(saturation=2:2)",
+                "color_jitter(hue=0.2:0.2)",
+                "random_grayscale(1)",
         };
         struct workspace *workspace = new_workspace();
         struct dlp_philox philox;
 
         dlp_philox_init(&philox, 12, 0, 0, 0);
-        for (unsigned n = 0; n < 3000; n++) {
+        for (unsigned n = 0; n < 5000; n++) {
                 uint32_t width = 1 + dlp_philox_below(&philox, 90), height = 1 + dlp_philox_below(&philox, 90);
                 uint8_t *whole = make_picture(width, height), *by_steps = make_picture(width, height);
                 struct geometry geometry = { .width = width, .height = height };
@@ -665,6 +724,7 @@ int main(void) {
         tcase_add_test(tcase, a_step_draws_from_the_stream_of_its_place);
         tcase_add_test(tcase, a_picture_taken_as_it_is_needs_no_copy_and_anything_else_does);
         tcase_add_test(tcase, a_resize_beyond_the_limits_is_refused_with_the_numbers);
+        tcase_add_test(tcase, only_what_must_begins_a_stage);
         tcase_add_test(tcase, every_box_of_a_plan_lies_where_it_must);
         tcase_add_test(tcase, steps_without_resampling_move_pixels_and_nothing_else);
         tcase_add_test(tcase, a_small_picture_gets_a_black_border_also_mirrored);

@@ -1,0 +1,33 @@
+/* augment/operation.h: what is done to pixels where they stand, on the canvas of a stage. Private to this floor.
+ *
+ * A step that does not move pixels tells the planner of operations; they are run one after the other behind the
+ * geometry of their stage. What a type says about itself decides whether a flip or a crop that is written behind it may
+ * be folded into that geometry, so before it, or begins a new stage. */
+#pragma once
+
+#include "daemon/augment/canvas.h"
+
+#include <stdbool.h>
+
+/* The most that one step adds. */
+#define STEP_OPERATIONS_MAX 4u
+
+struct operation;
+
+struct operation_type {
+        const char *name;
+        bool moves_with_flip; /* the result on a mirrored picture is the mirrored result */
+        bool moves_with_crop; /* a pixel's result depends on that pixel alone */
+        void (*run)(const struct operation *operation, const struct canvas *canvas);
+};
+
+struct operation {
+        const struct operation_type *type;
+        float amount; /* 1 is the picture itself for what blends; of the hue, turns of the colour wheel */
+};
+
+extern const struct operation_type operation_brightness;
+extern const struct operation_type operation_contrast;
+extern const struct operation_type operation_saturation;
+extern const struct operation_type operation_hue;
+extern const struct operation_type operation_grayscale; /* has no amount */

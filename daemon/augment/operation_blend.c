@@ -1,0 +1,89 @@
+/* augment/operation_blend.c: brightness, contrast and saturation, which Pillow's ImageEnhance blends from black, from
+ * the mean grey, and from the picture's own grey. */
+#include "daemon/augment/color.h"
+#include "daemon/augment/operation.h"
+
+/* Blends all samples from one level: 256 answers. */
+static void blend_from_level(const struct canvas *canvas, int level, float amount) {
+        uint8_t table[256];
+
+        for (int i = 0; i < 256; i++)
+                table[i] = color_blend(level, i, amount);
+        for (uint32_t y = 0; y < canvas->height; y++) {
+                uint8_t *row = canvas_at(canvas, 0, y);
+
+                for (size_t i = 0; i < (size_t)canvas->width * PIXEL_BYTES; i++)
+                        row[i] = table[row[i]];
+        }
+}
+
+static void run_brightness(const struct operation *operation, const struct canvas *canvas) {
+        blend_from_level(canvas, 0, operation->amount);
+}
+
+/* ---- contrast ------------------------------------------------------------------------------------------------ */
+
+static uint32_t row_luma(const uint8_t *row, uint32_t width) {
+        uint32_t sum = 0; /* 2^24 pixels fit; rows are shorter */
+
+        for (uint32_t x = 0; x < width; x++)
+                sum += color_luma(row + (size_t)x * PIXEL_BYTES);
+        return sum;
+}
+
+/* Of the whole picture as it is now: what was before in the pipeline counts. */
+static int mean_luma(const struct canvas *canvas) {
+        uint64_t sum = 0;
+
+        for (uint32_t y = 0; y < canvas->height; y++)
+                sum += row_luma(canvas_at(canvas, 0, y), canvas->width);
+        return (int)((double)sum / (double)((uint64_t)canvas->width * canvas->height) + 0.5);
+}
+
+static void run_contrast(const struct operation *operation, const struct canvas *canvas) {
+        blend_from_level(canvas, mean_luma(canvas), operation->amount);
+}
+
+/* ---- saturation ---------------------------------------------------------------------------------------------- */
+
+#define AT_ONCE 128u /* pixels: their greys stay in the first cache */
+
+/* Greys first, then one loop over bytes that all are treated alike: the form that vectorises. */
+static void saturate(uint8_t *pixels, uint32_t n, float amount) {
+        uint8_t grey[AT_ONCE * PIXEL_BYTES];
+
+        for (uint32_t x = 0; x < n; x++)
+                grey[x * 3] = grey[x * 3 + 1] = grey[x * 3 + 2] = (uint8_t)color_luma(pixels + x * 3);
+        for (uint32_t i = 0; i < n * PIXEL_BYTES; i++)
+                pixels[i] = color_blend(grey[i], pixels[i], amount);
+}
+
+static void run_saturation(const struct operation *operation, const struct canvas *canvas) {
+        for (uint32_t y = 0; y < canvas->height; y++)
+                for (uint32_t x = 0; x < canvas->width; x += AT_ONCE) {
+                        uint32_t n = canvas->width - x < AT_ONCE ? canvas->width - x : AT_ONCE;
+
+                        saturate(canvas_at(canvas, x, y), n, operation->amount);
+                }
+}
+
+const struct operation_type operation_brightness = {
+        .name = "brightness",
+        .moves_with_flip = true,
+        .moves_with_crop = true,
+        .run = run_brightness,
+};
+
+const struct operation_type operation_contrast = {
+        .name = "contrast",
+        .moves_with_flip = true,
+        .moves_with_crop = false, /* the mean is the whole picture's */
+        .run = run_contrast,
+};
+
+const struct operation_type operation_saturation = {
+        .name = "saturation",
+        .moves_with_flip = true,
+        .moves_with_crop = true,
+        .run = run_saturation,
+};

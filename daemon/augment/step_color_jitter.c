@@ -1,0 +1,73 @@
+/* augment/step_color_jitter.c: torchvision's ColorJitter.
+ *
+ * Draws seven words, whatever the arguments. The first three are the sequence in which the four adjustments are made,
+ * shuffled from brightness, contrast, saturation, hue: for i = 0, 1, 2 the one in place i changes places with the one
+ * in place i + below(4 - i). The next four are f32 u, one for each adjustment in the sequence of the arguments: its
+ * factor is from + (to - from) * u, in float64, rounded to float32. An adjustment that may only leave things as they
+ * are is left out, as torchvision does. */
+#include "daemon/augment/step.h"
+
+enum {
+        BRIGHTNESS,
+        CONTRAST,
+        SATURATION,
+        HUE,
+        N_ADJUSTMENTS
+};
+
+static const struct operation_type *const ADJUSTMENTS[N_ADJUSTMENTS] = {
+        [BRIGHTNESS] = &operation_brightness,
+        [CONTRAST] = &operation_contrast,
+        [SATURATION] = &operation_saturation,
+        [HUE] = &operation_hue,
+};
+
+static void draw_sequence(struct dlp_philox *philox, uint32_t *ret_sequence) {
+        for (uint32_t i = 0; i < N_ADJUSTMENTS; i++)
+                ret_sequence[i] = i;
+        for (uint32_t i = 0; i + 1 < N_ADJUSTMENTS; i++) {
+                uint32_t other = i + dlp_philox_below(philox, N_ADJUSTMENTS - i), kept = ret_sequence[i];
+
+                ret_sequence[i] = ret_sequence[other];
+                ret_sequence[other] = kept;
+        }
+}
+
+static float draw_factor(struct dlp_philox *philox, const struct range *range) {
+        return (float)(range->from + (range->to - range->from) * (double)dlp_philox_f32(philox));
+}
+
+static bool leaves_as_is(const struct range *range, uint32_t adjustment) {
+        double neutral = adjustment == HUE ? 0 : 1;
+
+        return range->from == neutral && range->to == neutral;
+}
+
+static int plan(const struct value *values, struct dlp_philox *philox, struct planner *planner, struct why *why) {
+        uint32_t sequence[N_ADJUSTMENTS];
+        float factors[N_ADJUSTMENTS];
+
+        (void)why;
+        draw_sequence(philox, sequence);
+        for (uint32_t i = 0; i < N_ADJUSTMENTS; i++)
+                factors[i] = draw_factor(philox, &values[i].range);
+        for (uint32_t i = 0; i < N_ADJUSTMENTS; i++) {
+                uint32_t which = sequence[i];
+
+                if (!leaves_as_is(&values[which].range, which))
+                        planner_operate(planner, &(struct operation){ ADJUSTMENTS[which], factors[which] });
+        }
+        return 0;
+}
+
+const struct step_type step_color_jitter = {
+        .name = "color_jitter",
+        .example = "color_jitter(0.4, 0.4, 0.4)",
+        .arguments = {
+                [BRIGHTNESS] = { ARGUMENT_AROUND, "brightness", "0", 0, 1000, .center = 1 },
+                [CONTRAST] = { ARGUMENT_AROUND, "contrast", "0", 0, 1000, .center = 1 },
+                [SATURATION] = { ARGUMENT_AROUND, "saturation", "0", 0, 1000, .center = 1 },
+                [HUE] = { ARGUMENT_AROUND, "hue", "0", -0.5, 0.5, .center = 0 },
+        },
+        .plan = plan,
+};

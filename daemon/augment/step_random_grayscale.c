@@ -1,0 +1,20 @@
+/* augment/step_random_grayscale.c: torchvision's RandomGrayscale. Draws one f32: below p means yes. */
+#include "daemon/augment/step.h"
+
+enum {
+        PROBABILITY
+};
+
+static int plan(const struct value *values, struct dlp_philox *philox, struct planner *planner, struct why *why) {
+        (void)why;
+        if (dlp_philox_f32(philox) < (float)values[PROBABILITY].number)
+                planner_operate(planner, &(struct operation){ &operation_grayscale, 0 });
+        return 0;
+}
+
+const struct step_type step_random_grayscale = {
+        .name = "random_grayscale",
+        .example = "random_grayscale(0.1)",
+        .arguments = { [PROBABILITY] = { ARGUMENT_NUMBER, "p", "0.1", 0, 1 } },
+        .plan = plan,
+};
