@@ -130,6 +130,7 @@ $(B)/obj/client/examples/%.o: CPPFLAGS += -Iclient/include
 # What runs once for each pixel earns -O3; the numbers stay exact.
 $(B)/obj/daemon/augment/resize%.o: CFLAGS_release += -O3
 $(B)/obj/daemon/augment/operation%.o: CFLAGS_release += -O3
+$(B)/obj/daemon/augment/conversion.o: CFLAGS_release += -O3
 # The decoder's state stays in scalar registers: GCC would else pack it into vectors.
 $(B)/obj/daemon/decode/jpeg/%.o: CFLAGS_release += -O3 -fno-tree-slp-vectorize
 # Emulated registers as arguments of static functions: how they are passed is nobody's business.

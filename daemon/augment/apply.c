@@ -146,11 +146,6 @@ static int find_canvas(struct workspace *workspace, const struct geometry *geome
         return 0;
 }
 
-static void copy_out(const struct canvas *canvas, uint8_t *out, size_t stride) {
-        for (uint32_t y = 0; y < canvas->height; y++)
-                memcpy(out + y * stride, canvas_at(canvas, 0, y), (size_t)canvas->width * PIXEL_BYTES);
-}
-
 int recipe_apply(struct workspace *workspace, const struct geometry *geometry, const struct view *source, uint8_t *out,
                  size_t stride, struct why *why) {
         struct view input = *source; /* of the first stage: its source box already */
@@ -173,6 +168,6 @@ int recipe_apply(struct workspace *workspace, const struct geometry *geometry, c
                 finish_canvas(geometry, stage, &canvas);
         }
         if (!geometry->is_direct)
-                copy_out(&canvas, out, stride);
+                conversion_run(geometry->conversion, &canvas, out, stride);
         return 0;
 }

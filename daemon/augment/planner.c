@@ -24,8 +24,10 @@ static void begin_stage(struct planner *planner, uint32_t width, uint32_t height
         };
 }
 
-void planner_init(struct planner *planner, struct geometry *geometry, uint32_t width, uint32_t height) {
+void planner_init(struct planner *planner, struct geometry *geometry, uint32_t width, uint32_t height,
+                  const struct conversion *conversion) {
         planner->geometry = geometry;
+        geometry->conversion = conversion;
         geometry->n_stages = geometry->n_operations = 0;
         begin_stage(planner, width, height);
 }
@@ -235,8 +237,9 @@ int planner_resize(struct planner *planner, uint64_t width, uint64_t height, enu
 
 /* Nothing but writing, since the output is memory that a client may write, too: what was read back there could be
  * anything by then. */
-static bool is_direct(const struct stage *last) {
-        return !last->vflip && !has_picture_border(last) && last->n_operations == 0;
+static bool is_direct(const struct geometry *geometry, const struct stage *last) {
+        return !last->vflip && !has_picture_border(last) && last->n_operations == 0 &&
+               conversion_is_none(geometry->conversion);
 }
 
 int planner_finish(struct planner *planner, struct why *why) {
@@ -247,7 +250,7 @@ int planner_finish(struct planner *planner, struct why *why) {
 
         geometry->width = planner_width(planner);
         geometry->height = planner_height(planner);
-        geometry->is_direct = is_direct(last);
+        geometry->is_direct = is_direct(geometry, last);
         if (!geometry->is_direct) {
                 r = check_between(planner, why);
                 if (r < 0)

@@ -14,7 +14,8 @@ struct planner {
 };
 
 /* Begins with the picture as it is. */
-void planner_init(struct planner *planner, struct geometry *geometry, uint32_t width, uint32_t height);
+void planner_init(struct planner *planner, struct geometry *geometry, uint32_t width, uint32_t height,
+                  const struct conversion *conversion);
 
 /* Size of the picture as the next step sees it. */
 uint32_t planner_width(const struct planner *planner);

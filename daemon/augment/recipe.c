@@ -19,7 +19,11 @@ static const struct step_type *const STEPS[] = {
         &step_hflip,
         &step_vflip,
         &step_color_jitter,
+        &step_grayscale,
         &step_random_grayscale,
+        &step_to,
+        &step_normalize,
+        &step_layout,
 };
 
 #define NORMAL_TEXT_MAX (DLP_STEPS_MAX * 384u) /* bytes: a step with all its arguments has at most 260 */
@@ -33,6 +37,7 @@ struct recipe {
         enum recipe_kind kind;
         uint32_t n_steps;
         struct step steps[DLP_STEPS_MAX]; /* without `decode`, which does nothing */
+        struct conversion conversion;
         char text[NORMAL_TEXT_MAX];
 };
 
@@ -217,6 +222,32 @@ static int fill_defaults(const struct reader *reader, const char *word, struct s
 
 /* ---- steps --------------------------------------------------------------------------------------------------- */
 
+/* Steps that say in what form the result leaves stand behind all that touch pixels. */
+static int check_place(const struct reader *reader, const struct step_type *type, const char *word,
+                       const struct recipe *recipe) {
+        const struct step_type *before = recipe->n_steps ? recipe->steps[recipe->n_steps - 1].type : NULL;
+
+        if (!before || before->plan || !type->plan)
+                return 0;
+        return why_set(reader->why, -EINVAL,
+                       "pipeline, column %zu: \"%s\" behind \"%s\", which says in what form pixels leave; expected to,"
+                       " normalize, layout or the end",
+                       column(reader, word), type->name, before->name);
+}
+
+static int convert(const struct reader *reader, const struct step *step, const char *word, struct recipe *recipe) {
+        struct why detail = {};
+        int r;
+
+        if (!step->type->convert)
+                return 0;
+        r = step->type->convert(step->values, &recipe->conversion, &detail);
+        if (r < 0)
+                return why_set(reader->why, r, "pipeline, column %zu: %s: %s", column(reader, word), step->type->name,
+                               detail.text);
+        return 0;
+}
+
 static int read_step(struct reader *reader, const struct step_type *type, const char *word, struct recipe *recipe) {
         struct step *step = &recipe->steps[recipe->n_steps];
         unsigned given = 0;
@@ -225,11 +256,17 @@ static int read_step(struct reader *reader, const struct step_type *type, const 
         if (recipe->n_steps == DLP_STEPS_MAX)
                 return why_set(reader->why, -EINVAL, "pipeline, column %zu: more than %u steps, which is the limit",
                                column(reader, word), DLP_STEPS_MAX);
+        r = check_place(reader, type, word, recipe);
+        if (r < 0)
+                return r;
         step->type = type;
         r = read_arguments(reader, type, step, &given);
         if (r < 0)
                 return r;
         r = fill_defaults(reader, word, step, given);
+        if (r < 0)
+                return r;
+        r = convert(reader, step, word, recipe);
         if (r < 0)
                 return r;
         recipe->n_steps++;
@@ -329,6 +366,20 @@ static void print_recipe(struct recipe *recipe) {
         }
 }
 
+/* A conversion has its pixels in a worker's memory first. What depends on the picture is checked when it is planned. */
+static int check_output(const struct recipe *recipe, struct why *why) {
+        uint32_t height, width;
+
+        if (recipe->kind == RECIPE_RAW || conversion_is_none(&recipe->conversion) ||
+            recipe_output(recipe, &height, &width) == RECIPE_VARIES ||
+            (uint64_t)height * width <= RECIPE_BETWEEN_PIXELS_MAX)
+                return 0;
+        return why_set(why, -EINVAL,
+                       "pipeline: %u x %u pixels are above the limit of %llu for what is converted; make it smaller, or"
+                       " leave out to, normalize, layout and grayscale(1)",
+                       width, height, RECIPE_BETWEEN_PIXELS_MAX);
+}
+
 /* ---- outside ------------------------------------------------------------------------------------------------- */
 
 int recipe_parse(const char *text, struct recipe **ret_recipe, struct why *why) {
@@ -344,7 +395,12 @@ int recipe_parse(const char *text, struct recipe **ret_recipe, struct why *why) 
                 return why_set(why, -ENOMEM, "no memory for a pipeline");
 
         recipe->kind = RECIPE_PIXELS;
+        conversion_init(&recipe->conversion);
         r = read_all(&reader, recipe);
+        if (r < 0)
+                return r;
+        conversion_finish(&recipe->conversion);
+        r = check_output(recipe, why);
         if (r < 0)
                 return r;
         print_recipe(recipe);
@@ -381,18 +437,24 @@ int recipe_output(const struct recipe *recipe, uint32_t *ret_height, uint32_t *r
         return 0;
 }
 
+const struct pixel_format *recipe_format(const struct recipe *recipe) {
+        return &recipe->conversion.format;
+}
+
 int recipe_plan(const struct recipe *recipe, uint32_t width, uint32_t height, uint64_t seed, uint32_t epoch,
                 uint64_t sample, struct geometry *ret_geometry, struct why *why) {
         struct planner planner;
 
         assert(recipe->kind == RECIPE_PIXELS && width > 0 && height > 0);
 
-        planner_init(&planner, ret_geometry, width, height);
+        planner_init(&planner, ret_geometry, width, height, &recipe->conversion);
         for (uint32_t i = 0; i < recipe->n_steps; i++) {
                 const struct step *step = &recipe->steps[i];
                 struct dlp_philox philox;
                 int r;
 
+                if (!step->type->plan)
+                        continue;
                 dlp_philox_init(&philox, seed, epoch, sample,
                                 (uint16_t)(i + 1)); /* `decode` is number 0, written or not */
                 r = step->type->plan(step->values, &philox, &planner, why);

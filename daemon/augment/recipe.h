@@ -1,6 +1,6 @@
 /* augment/recipe.h: the text of a pipeline, and what it does to a picture.
  *
- *      random_resized_crop(224, scale=0.08:1) hflip(0.5)
+ *      random_resized_crop(224, scale=0.08:1) hflip(0.5) to(float16) layout(nchw)
  *
  * Steps stand one behind the other, separated by blanks; each is name(argument, key=value), with torchvision's meaning
  * and defaults. Lone `raw` hands out the encoded bytes, lone `decode` the pixels as they are; `decode` may also be
@@ -12,12 +12,13 @@
  *      recipe_plan()       draws, and folds all steps into a few stages: crop, resample, window, padding, flips,
  *                          and what is then done to the pixels where they are
  *      (decode geometry.source, or straight to the output if geometry.is_copy)
- *      recipe_apply()      executes the stages; the last one writes the output's own memory
+ *      recipe_apply()      executes the stages; the last one writes the output's own memory, or is converted to it
  *
  * A recipe does not change once it is parsed: any number of threads may use it. */
 #pragma once
 
 #include "daemon/augment/border.h"
+#include "daemon/augment/conversion.h"
 #include "daemon/augment/operation.h"
 #include "daemon/augment/resize.h"
 #include "daemon/base/box.h"
@@ -57,6 +58,9 @@ const char *recipe_text(const struct recipe *recipe);
 #define RECIPE_VARIES 1
 int recipe_output(const struct recipe *recipe, uint32_t *ret_height, uint32_t *ret_width);
 
+/* What its samples are made of. Owned by the recipe; for RECIPE_PIXELS. */
+const struct pixel_format *recipe_format(const struct recipe *recipe);
+
 /* ---- phase one ----------------------------------------------------------------------------------------------- */
 
 /* Source box -> resampled to width x height -> window of that -> pasted onto a canvas with a border -> mirrored ->
@@ -85,6 +89,7 @@ struct geometry {
         struct stage stages[STAGES_MAX];
         uint32_t n_operations;
         struct operation operations[DLP_STEPS_MAX * STEP_OPERATIONS_MAX];
+        const struct conversion *conversion; /* the recipe's */
 };
 
 /* Draws and plans for a picture of this size (at least 1 x 1). What is drawn depends on seed, epoch, sample and the
@@ -108,7 +113,9 @@ void workspace_freep(struct workspace **workspace);
 /* What it holds at present, for accounting. */
 size_t workspace_bytes(const struct workspace *workspace);
 
-/* Executes a plan. `source` shows the pixels of geometry->source. Writes geometry->height rows of geometry->width
- * pixels, `stride` bytes apart, and not a byte between or beside them. -ENOMEM; else 0. */
+/* Executes a plan; its recipe is still needed. `source` shows the pixels of geometry->source. Writes geometry->height
+ * rows of geometry->width pixels (with channels first: that for each channel, one behind the other), `stride` bytes
+ * apart, and not a byte between or beside them. `out` and `stride` are aligned for the format's type. -ENOMEM; else 0.
+ */
 int recipe_apply(struct workspace *workspace, const struct geometry *geometry, const struct view *source, uint8_t *out,
                  size_t stride, struct why *why);

@@ -70,11 +70,15 @@ struct step_type {
         const char *example;                          /* for messages: "random_resized_crop(224)" */
         struct argument arguments[ARGUMENTS_MAX + 1]; /* positional ones in this sequence */
 
-        /* Draws, and tells the planner. */
+        /* Draws, and tells the planner. NULL: it does not touch pixels, and only such steps may follow. */
         int (*plan)(const struct value *values, struct dlp_philox *philox, struct planner *planner, struct why *why);
 
         /* The size behind the step, given the one before; 0 x 0 is "depends on the picture". NULL: as it was. */
         void (*output)(const struct value *values, uint32_t *height, uint32_t *width);
+
+        /* Once, when the text is read: what it means for the form in which all samples leave. -EINVAL if that cannot
+         * be, with what is expected. NULL: nothing. */
+        int (*convert)(const struct value *values, struct conversion *conversion, struct why *why);
 };
 
 extern const struct step_type step_random_resized_crop;
@@ -85,7 +89,11 @@ extern const struct step_type step_pad;
 extern const struct step_type step_hflip;
 extern const struct step_type step_vflip;
 extern const struct step_type step_color_jitter;
+extern const struct step_type step_grayscale;
 extern const struct step_type step_random_grayscale;
+extern const struct step_type step_to;
+extern const struct step_type step_normalize;
+extern const struct step_type step_layout;
 
 /* Reads one value from `text`, which ends before any of ",) \t\n" or at the end. Returns the bytes read, at least one;
  * -EINVAL with what is allowed. */
@@ -96,3 +104,6 @@ void argument_print(const struct argument *argument, const struct value *value, 
 
 struct padding padding_of(const struct value *value);
 struct border border_of(const struct value *fill, const struct value *mode);
+
+/* A colour for a picture of one channel: -EINVAL. */
+int fill_check(const struct value *fill, const struct conversion *conversion, struct why *why);

@@ -1,6 +1,8 @@
 /* augment/step_pad.c: torchvision's Pad. Draws nothing. What it knows of its arguments random_crop knows from here. */
 #include "daemon/augment/step.h"
 
+#include <errno.h>
+
 enum {
         PADDING,
         FILL,
@@ -28,6 +30,13 @@ struct border border_of(const struct value *fill, const struct value *mode) {
         return border;
 }
 
+int fill_check(const struct value *fill, const struct conversion *conversion, struct why *why) {
+        if (fill->n_list > 1 && conversion->format.n_channels == 1)
+                return why_set(why, -EINVAL,
+                               "fill is a colour, but grayscale(1) leaves one channel; expected one number");
+        return 0;
+}
+
 static int plan(const struct value *values, struct dlp_philox *philox, struct planner *planner, struct why *why) {
         struct padding padding = padding_of(&values[PADDING]);
         struct border border = border_of(&values[FILL], &values[PADDING_MODE]);
@@ -45,6 +54,10 @@ static void output(const struct value *values, uint32_t *height, uint32_t *width
         *height += padding.top + padding.bottom;
 }
 
+static int convert(const struct value *values, struct conversion *conversion, struct why *why) {
+        return fill_check(&values[FILL], conversion, why);
+}
+
 const struct step_type step_pad = {
         .name = "pad",
         .example = "pad(4)",
@@ -55,4 +68,5 @@ const struct step_type step_pad = {
         },
         .plan = plan,
         .output = output,
+        .convert = convert,
 };

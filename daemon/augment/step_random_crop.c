@@ -56,6 +56,10 @@ static void output(const struct value *values, uint32_t *height, uint32_t *width
         *width = values[SIZE].width;
 }
 
+static int convert(const struct value *values, struct conversion *conversion, struct why *why) {
+        return fill_check(&values[FILL], conversion, why);
+}
+
 const struct step_type step_random_crop = {
         .name = "random_crop",
         .example = "random_crop(32, padding=4)",
@@ -68,4 +72,5 @@ const struct step_type step_random_crop = {
         },
         .plan = plan,
         .output = output,
+        .convert = convert,
 };

@@ -22,16 +22,18 @@ static struct dlp_tensor_record *tensor_init(struct dlp_slot_record *record, con
         return tensor;
 }
 
-/* NHWC without gaps: what the trainer's frameworks call contiguous. */
-static void tensor_set_picture(struct dlp_tensor_record *tensor, uint32_t height, uint32_t width) {
+/* Without gaps, in the sequence of its dimensions: what the trainer's frameworks call contiguous. */
+static void tensor_set_picture(struct dlp_tensor_record *tensor, const struct pixel_format *format, uint32_t height,
+                               uint32_t width) {
+        bool channels_first = format->channels_first;
+
         tensor->n_dims = 4;
-        tensor->shape[1] = height;
-        tensor->shape[2] = width;
-        tensor->shape[3] = PIXEL_BYTES;
-        tensor->strides[3] = 1;
-        tensor->strides[2] = PIXEL_BYTES;
-        tensor->strides[1] = tensor->strides[2] * width;
-        tensor->strides[0] = tensor->strides[1] * height;
+        tensor->shape[1] = channels_first ? format->n_channels : height;
+        tensor->shape[2] = channels_first ? height : width;
+        tensor->shape[3] = channels_first ? width : format->n_channels;
+        tensor->strides[3] = (int64_t)dlp_dtype_bytes(format->dtype);
+        for (uint32_t i = 3; i > 0; i--)
+                tensor->strides[i - 1] = tensor->strides[i] * tensor->shape[i];
 }
 
 static void record_begin(struct batch *batch, const struct collation *collation) {
@@ -48,7 +50,7 @@ static void record_begin(struct batch *batch, const struct collation *collation)
         record->n_skipped = 0;
         record->n_planned = batch->n_samples;
 
-        image = tensor_init(record, "image", collation->ragged ? DLP_DTYPE_BYTES : DLP_DTYPE_UINT8,
+        image = tensor_init(record, "image", collation->ragged ? DLP_DTYPE_BYTES : collation->format.dtype,
                             collation->images_offset, batch->n_samples);
         if (collation->ragged) {
                 image->layout = DLP_RAGGED;
@@ -57,7 +59,7 @@ static void record_begin(struct batch *batch, const struct collation *collation)
                 image->strides[0] = 0;
                 image->strides[1] = 1;
         } else {
-                tensor_set_picture(image, collation->height, collation->width);
+                tensor_set_picture(image, &collation->format, collation->height, collation->width);
         }
         tensor_init(record, "label", DLP_DTYPE_INT64, collation->labels_offset, batch->n_samples);
 }
@@ -90,7 +92,8 @@ static void batch_publish(struct batch *batch, struct counters *counters) {
         uint64_t shape = atomic_load_explicit(&batch->shape, memory_order_relaxed);
 
         if (stream->collation.varies)
-                tensor_set_picture(&record->tensors[0], (uint32_t)(shape >> 32), (uint32_t)shape);
+                tensor_set_picture(&record->tensors[0], &stream->collation.format, (uint32_t)(shape >> 32),
+                                   (uint32_t)shape);
         record->n_errors = batch->n_errors;
         record->read_ns = atomic_load_explicit(&batch->read_ns, memory_order_relaxed);
         record->queued_ns = atomic_load_explicit(&batch->queued_ns, memory_order_relaxed);

@@ -18,19 +18,20 @@ static uint64_t align_tensor(uint64_t offset) {
 /* Labels first: their size is known whatever the pictures turn out to be. */
 static int collation_plan(struct collation *collation, const struct recipe *recipe, uint32_t batch_size,
                           uint64_t max_sample_bytes, uint64_t max_pixels, struct why *why) {
-        uint64_t image_bytes;
+        uint64_t image_bytes, pixel_bytes = pixel_format_bytes(recipe_format(recipe));
 
         *collation = (struct collation){
                 .ragged = recipe_kind(recipe) == RECIPE_RAW,
+                .format = *recipe_format(recipe),
                 .images_offset = align_tensor((uint64_t)batch_size * sizeof(int64_t)),
         };
         if (collation->ragged) {
                 image_bytes = align_tensor(max_sample_bytes + 1);
         } else if (recipe_output(recipe, &collation->height, &collation->width) == RECIPE_VARIES) {
                 collation->varies = true;
-                image_bytes = max_pixels * PIXEL_BYTES;
+                image_bytes = max_pixels * pixel_bytes;
         } else {
-                image_bytes = (uint64_t)collation->height * collation->width * PIXEL_BYTES;
+                image_bytes = (uint64_t)collation->height * collation->width * pixel_bytes;
         }
         if (image_bytes > DLP_PAYLOAD_MAX / batch_size)
                 return why_set(why, -EOVERFLOW,

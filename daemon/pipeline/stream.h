@@ -56,6 +56,7 @@ struct collation {
         bool ragged;            /* encoded bytes of any length */
         bool varies;            /* dense, but each batch has its own picture size */
         uint32_t height, width; /* unless it varies or is ragged */
+        struct pixel_format format;
         uint64_t labels_offset; /* int64 [n] */
         uint64_t images_offset;
         uint64_t slot_bytes;

@@ -70,7 +70,7 @@ static int serve_raw(struct task *task, struct why *why) {
 static int find_place(struct task *task, uint32_t height, uint32_t width, uint8_t **ret_out, struct why *why) {
         struct batch *batch = task->batch;
         const struct collation *collation = &batch->stream->collation;
-        uint64_t bytes = (uint64_t)height * width * PIXEL_BYTES;
+        uint64_t bytes = (uint64_t)height * width * pixel_format_bytes(&collation->format);
         int r;
 
         if (collation->varies) {
@@ -128,7 +128,7 @@ static int serve_pixels(struct worker *worker, struct task *task, struct why *wh
         if (r < 0)
                 return r;
 
-        stride = (size_t)geometry.width * PIXEL_BYTES;
+        stride = pixel_format_row_bytes(recipe_format(recipe), geometry.width);
         if (geometry.is_copy)
                 r = decoder_read_into(worker->decoder, out, stride, why);
         else

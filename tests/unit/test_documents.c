@@ -259,7 +259,11 @@ static const struct step_type *const STEP_TYPES[] = {
         &step_hflip,
         &step_vflip,
         &step_color_jitter,
+        &step_grayscale,
         &step_random_grayscale,
+        &step_to,
+        &step_normalize,
+        &step_layout,
 };
 
 /* "resize(size, interpolation=bilinear)" */

@@ -1,5 +1,6 @@
 /* unit/test_recipe.c: what a pipeline's text may say, what it is told where it is wrong, and what it does to pixels. */
 #include "daemon/augment/crop.h"
+#include "daemon/augment/half.h"
 #include "daemon/augment/recipe.h"
 #include "proto/philox.h"
 #include "tests/support/vectors.h"
@@ -46,6 +47,9 @@ START_TEST(a_text_has_one_normal_spelling) {
                 { "color_jitter(0.4, 2, .5:1.5, hue=0.1)",
                   "color_jitter(0.6:1.4, contrast=0:3, saturation=0.5:1.5, hue=-0.1:0.1)" },
                 { "random_grayscale random_grayscale(1)", "random_grayscale(0.1) random_grayscale(1)" },
+                { "grayscale grayscale(3)", "grayscale(1) grayscale(3)" },
+                { "to(float16) layout(nchw)", "to(float16) layout(nchw)" },
+                { "hflip normalize(0.5, std=.25:1:2e0)", "hflip(0.5) normalize(0.5, std=0.25:1:2)" },
                 { "pad(4:0, 255.0, edge)", "pad(4:0, fill=255, padding_mode=edge)" },
         };
 
@@ -142,6 +146,28 @@ static const struct {
         { "color_jitter(hue=-0.6:)", "column 18: hue: \"-0.6:\"" },
         { "color_jitter(0,0,0,0,0)", "column 22: \"0\"; expected \")\": the step has no more arguments" },
         { "random_grayscale(nan)", "column 18: p: \"nan\"" },
+        { "grayscale(2)", "column 11: num_output_channels: \"2\" is not what is expected: 1 or 3" },
+        { "to", "column 1: to needs its dtype, as in to(float32)" },
+        { "to(float64)", "column 4: dtype: \"float64\" is not what is expected: uint8, float16, bfloat16 or float32" },
+        { "layout(hwc)", "column 8: order: \"hwc\" is not what is expected: nhwc or nchw" },
+        { "normalize(0.5)", "column 1: normalize needs its std, as in normalize(mean=" },
+        { "normalize(0.5, 0)",
+          "column 16: std: \"0\" is not what is expected: N or R:G:B, numbers from 1e-06 to 1e+06" },
+        { "normalize(0.5, 1:1)", "column 16: std: \"1:1\"" },
+        { "normalize(1:2:1e7, 1)", "column 11: mean: \"1:2:1e7\"" },
+        { "to(float32) hflip",
+          "column 13: \"hflip\" behind \"to\", which says in what form pixels leave; expected to, nor" },
+        { "layout(nchw) grayscale(1)", "column 14: \"grayscale\" behind \"layout\"" },
+        { "to(float32) layout(nchw) to(float16)", "column 26: to: the type of the numbers is said twice" },
+        { "layout(nchw) layout(nchw)", "column 14: layout: the layout is said twice" },
+        { "normalize(0, 1) normalize(0, 1)", "column 17: normalize: numbers are normalized twice" },
+        { "to(uint8) normalize(0, 1)", "column 11: normalize: normalized numbers are no uint8" },
+        { "normalize(0, 1) to(uint8)", "column 17: to: normalized numbers are no uint8" },
+        { "grayscale normalize(0:0:0, 1)", "column 11: normalize: three means or deviations, but grayscale(1)" },
+        { "grayscale pad(1, fill=1:2:3)", "column 11: pad: fill is a colour, but grayscale(1) leaves one channel" },
+        { "grayscale random_crop(1, fill=1:2:3)", "column 11: random_crop: fill is a colour" },
+        { "resize(16384) center_crop(16384) to(float32)", "16384 x 16384 pixels are above the limit of 67108864 for" },
+        { "raw to(float32)", "column 5: \"to\" behind \"raw\"" },
         { "raw hflip", "column 5: \"hflip\" behind \"raw\"" },
         { "raw raw", "column 5: \"raw\" behind \"raw\"" },
         { "hflip raw", "column 7: \"raw\" hands out the encoded bytes and stands alone" },
@@ -312,6 +338,10 @@ START_TEST(a_picture_taken_as_it_is_needs_no_copy_and_anything_else_does) {
                 { "random_crop(100:200) pad(0)", true },
                 { "color_jitter random_grayscale(0)", true },
                 { "random_grayscale(1)", false },
+                { "to(uint8) layout(nhwc)", true },
+                { "grayscale(1)", false },
+                { "layout(nchw)", false },
+                { "to(float32)", false },
                 { "vflip(1) hflip(1) vflip(1) hflip(1)", true },
                 { "vflip(1)", false },
                 { "pad(1)", false },
@@ -672,6 +702,87 @@ START_TEST(a_border_is_drawn_around_and_mirrored_with_the_picture) {
 }
 END_TEST
 
+/* What leaves, tried on a picture of one row, whose bytes are given back. */
+static uint8_t *convert(struct workspace *workspace, const char *text, const uint8_t *pixels, uint32_t width,
+                        size_t *ret_n_bytes) {
+        struct recipe *recipe = parse(text);
+        const struct pixel_format *format = recipe_format(recipe);
+        struct view view = { .pixels = pixels, .stride = (size_t)width * 3, .width = width, .height = 1 };
+        struct geometry geometry;
+        uint8_t *out;
+
+        *ret_n_bytes = width * pixel_format_bytes(format);
+        out = malloc(*ret_n_bytes);
+        ck_assert_int_eq(recipe_plan(recipe, width, 1, 1, 2, 3, &geometry, NULL), 0);
+        ck_assert_int_eq(recipe_apply(workspace, &geometry, &view, out, pixel_format_row_bytes(format, width), NULL),
+                         0);
+        recipe_free(recipe);
+        return out;
+}
+
+START_TEST(numbers_leave_in_the_type_and_layout_that_were_asked_for) {
+        static const uint8_t pixels[] = { 0, 51, 102, 255, 254, 1 };
+        static const struct {
+                const char *text;
+                size_t n_bytes;
+                const char *hex; /* of the elements, little-endian */
+        } rows[] = {
+                { "decode", 6, "003366fffe01" },
+                { "to(uint8)", 6, "003366fffe01" },
+                { "layout(nchw)", 6, "00ff33fe6601" },
+                { "to(float32)", 24, "00000000cdcc4c3ecdcccc3e0000803ffffe7e3f8180803b" },
+                { "to(float32) layout(nchw)", 24, "000000000000803fcdcc4c3efffe7e3fcdcccc3e8180803b" },
+                { "layout(nchw) to(bfloat16)", 12, "0000803f4d3e7f3fcd3e813b" },
+                { "to(float16)", 12, "000066326636003cf83b041c" },
+                { "normalize(0.2:0.2:0.4, 0.5)", 24, "cdccccbe0000000000000000cdcccc3fcccbcb3fcbca4abf" },
+                { "grayscale", 2, "2ae1" },
+                { "grayscale layout(nchw) to(float16)", 4, "45310f3b" },
+        };
+        struct workspace *workspace = new_workspace();
+
+        for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+                size_t n_bytes;
+                uint8_t *out = convert(workspace, rows[i].text, pixels, 2, &n_bytes);
+                char hex[64] = ""; /* room for 24 bytes and more */
+
+                for (size_t at = 0; at < n_bytes; at++)
+                        sprintf(hex + 2 * at, "%02x", out[at]);
+                ck_assert_uint_eq(n_bytes, rows[i].n_bytes);
+                ck_assert_msg(strcmp(hex, rows[i].hex) == 0, "%s: %s", rows[i].text, hex);
+                free(out);
+        }
+        workspace_free(workspace);
+}
+END_TEST
+
+START_TEST(halves_are_rounded_to_the_nearest_ties_to_even) {
+        static const struct {
+                uint32_t bits;
+                uint16_t half, bfloat;
+        } rows[] = {
+                { 0x00000000, 0x0000, 0x0000 }, { 0x80000000, 0x8000, 0x8000 }, { 0x3f800000, 0x3c00, 0x3f80 },
+                { 0x3f801000, 0x3c00, 0x3f80 },                                 /* 1 + 2^-11: a tie for float16 */
+                { 0x3f801001, 0x3c01, 0x3f80 }, { 0x3f803000, 0x3c02, 0x3f80 }, /* a tie, odd below */
+                { 0x3f808000, 0x3c04, 0x3f80 }, { 0x3f818000, 0x3c0c, 0x3f82 }, /* ties for bfloat16 */
+                { 0x3fffffff, 0x4000, 0x4000 },                                 /* carries into the exponent */
+                { 0x477fe000, 0x7bff, 0x4780 },                                 /* 65504, the largest float16 */
+                { 0x477fefff, 0x7bff, 0x4780 }, { 0x477ff000, 0x7c00, 0x4780 }, /* half a step above: infinite */
+                { 0xc7800000, 0xfc00, 0xc780 }, { 0x7f7fffff, 0x7c00, 0x7f80 }, { 0x7f800000, 0x7c00, 0x7f80 },
+                { 0x38800000, 0x0400, 0x3880 },                                 /* 2^-14, the smallest that is normal */
+                { 0x387fffff, 0x0400, 0x3880 }, { 0x33800000, 0x0001, 0x3380 }, /* 2^-24, the smallest */
+                { 0x33000000, 0x0000, 0x3300 }, { 0x33000001, 0x0001, 0x3300 }, /* half of it: a tie; and more */
+                { 0x33c00000, 0x0002, 0x33c0 }, { 0x00000001, 0x0000, 0x0000 }, { 0x7f800001, 0x7e00, 0x7fc0 },
+        };
+
+        for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+                ck_assert_msg(half_from_float32(rows[i].bits) == rows[i].half, "%08x: float16 %04x", rows[i].bits,
+                              half_from_float32(rows[i].bits));
+                ck_assert_msg(bfloat16_from_float32(rows[i].bits) == rows[i].bfloat, "%08x: bfloat16 %04x",
+                              rows[i].bits, bfloat16_from_float32(rows[i].bits));
+        }
+}
+END_TEST
+
 START_TEST(a_crop_that_does_not_fit_names_both_sizes) {
         struct recipe *recipe = parse("random_crop(30:40, padding=2)");
         struct geometry geometry;
@@ -730,6 +841,8 @@ int main(void) {
         tcase_add_test(tcase, a_small_picture_gets_a_black_border_also_mirrored);
         tcase_add_test(tcase, a_pipeline_equals_its_steps_one_by_one);
         tcase_add_test(tcase, a_border_is_drawn_around_and_mirrored_with_the_picture);
+        tcase_add_test(tcase, numbers_leave_in_the_type_and_layout_that_were_asked_for);
+        tcase_add_test(tcase, halves_are_rounded_to_the_nearest_ties_to_even);
         tcase_add_test(tcase, a_crop_that_does_not_fit_names_both_sizes);
         tcase_add_test(tcase, mirroring_is_done_where_it_stands);
         suite_add_tcase(suite, tcase);

@@ -1,0 +1,104 @@
+#include "daemon/augment/conversion.h"
+
+#include "daemon/augment/half.h"
+
+#include <string.h>
+
+void conversion_init(struct conversion *conversion) {
+        memset(conversion, 0, sizeof(*conversion));
+        conversion->format = (struct pixel_format){ .dtype = DLP_DTYPE_UINT8, .n_channels = PIXEL_BYTES };
+}
+
+bool conversion_is_none(const struct conversion *conversion) {
+        const struct pixel_format *format = &conversion->format;
+
+        return format->dtype == DLP_DTYPE_UINT8 && format->n_channels == PIXEL_BYTES && !format->channels_first;
+}
+
+size_t pixel_format_bytes(const struct pixel_format *format) {
+        return format->n_channels * dlp_dtype_bytes(format->dtype);
+}
+
+size_t pixel_format_row_bytes(const struct pixel_format *format, uint32_t width) {
+        return width * (format->channels_first ? dlp_dtype_bytes(format->dtype) : pixel_format_bytes(format));
+}
+
+/* ---- the table ----------------------------------------------------------------------------------------------- */
+
+static uint32_t number_of(const struct conversion *conversion, uint32_t channel, uint32_t level) {
+        float number = (float)level / 255.0f;
+        uint32_t bits;
+
+        if (conversion->is_normalized)
+                number = (number - conversion->mean[channel]) / conversion->deviation[channel];
+        memcpy(&bits, &number, sizeof(bits));
+        return bits;
+}
+
+void conversion_finish(struct conversion *conversion) {
+        if (!conversion->has_dtype && conversion->is_normalized)
+                conversion->format.dtype = DLP_DTYPE_FLOAT32;
+
+        for (uint32_t channel = 0; channel < PIXEL_BYTES; channel++)
+                for (uint32_t level = 0; level < 256; level++) {
+                        uint32_t bits = number_of(conversion, channel, level);
+
+                        if (conversion->format.dtype == DLP_DTYPE_FLOAT32)
+                                conversion->wide[channel][level] = bits;
+                        else if (conversion->format.dtype == DLP_DTYPE_FLOAT16)
+                                conversion->narrow[channel][level] = half_from_float32(bits);
+                        else
+                                conversion->narrow[channel][level] = bfloat16_from_float32(bits);
+                }
+}
+
+/* ---- pixels -------------------------------------------------------------------------------------------------- */
+
+/* One row of one channel. `step` is how far apart its elements are in the output: 1, or the channels of a pixel. */
+static void row_of_8(const uint8_t *row, uint32_t width, uint8_t *out, uint32_t step) {
+        for (size_t x = 0; x < width; x++)
+                out[x * step] = row[x * PIXEL_BYTES];
+}
+
+static void row_of_16(const uint16_t *table, const uint8_t *row, uint32_t width, uint16_t *out, uint32_t step) {
+        for (size_t x = 0; x < width; x++)
+                out[x * step] = table[row[x * PIXEL_BYTES]];
+}
+
+static void row_of_32(const uint32_t *table, const uint8_t *row, uint32_t width, uint32_t *out, uint32_t step) {
+        for (size_t x = 0; x < width; x++)
+                out[x * step] = table[row[x * PIXEL_BYTES]];
+}
+
+static void convert_row(const struct conversion *conversion, uint32_t channel, const uint8_t *row, uint32_t width,
+                        void *out, uint32_t step) {
+        switch (dlp_dtype_bytes(conversion->format.dtype)) {
+        case 4:
+                row_of_32(conversion->wide[channel], row, width, out, step);
+                break;
+        case 2:
+                row_of_16(conversion->narrow[channel], row, width, out, step);
+                break;
+        default:
+                row_of_8(row, width, out, step);
+                break;
+        }
+}
+
+void conversion_run(const struct conversion *conversion, const struct canvas *canvas, uint8_t *out, size_t stride) {
+        const struct pixel_format *format = &conversion->format;
+        size_t n_plane = format->channels_first ? stride * canvas->height : dlp_dtype_bytes(format->dtype);
+        uint32_t step = format->channels_first ? 1 : format->n_channels;
+
+        for (uint32_t y = 0; y < canvas->height; y++) {
+                const uint8_t *row = canvas_at(canvas, 0, y);
+
+                if (conversion_is_none(conversion)) {
+                        memcpy(out + y * stride, row, (size_t)canvas->width * PIXEL_BYTES);
+                        continue;
+                }
+                for (uint32_t channel = 0; channel < format->n_channels; channel++)
+                        convert_row(conversion, channel, row + channel, canvas->width,
+                                    out + channel * n_plane + y * stride, step);
+        }
+}

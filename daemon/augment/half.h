@@ -1,0 +1,9 @@
+/* augment/half.h: float32 to the 16-bit types, rounded to the nearest, ties to even, as torch and every GPU do. Private
+ * to this floor. */
+#pragma once
+
+#include <stdint.h>
+
+/* Bits in, bits out. Too large becomes infinite, NaN stays NaN. */
+uint16_t half_from_float32(uint32_t bits);
+uint16_t bfloat16_from_float32(uint32_t bits);

@@ -1,0 +1,38 @@
+/* augment/step_grayscale.c: torchvision's Grayscale. Draws nothing.
+ *
+ * Stages always hold three channels; one channel leaves as the first of three that are the same, which all steps behind
+ * it keep the same: what torchvision does to a picture of one channel gives that channel. */
+#include "daemon/augment/step.h"
+
+#include <errno.h>
+
+enum {
+        N_OUTPUT_CHANNELS
+};
+
+static const char *const N_CHANNELS_NAMES[] = { "1", "3" };
+
+static int plan(const struct value *values, struct dlp_philox *philox, struct planner *planner, struct why *why) {
+        (void)values;
+        (void)philox;
+        (void)why;
+        planner_operate(planner, &(struct operation){ &operation_grayscale, 0 });
+        return 0;
+}
+
+static int convert(const struct value *values, struct conversion *conversion, struct why *why) {
+        (void)why;
+        conversion->format.n_channels = values[N_OUTPUT_CHANNELS].choice == 0 ? 1 : PIXEL_BYTES;
+        return 0;
+}
+
+const struct step_type step_grayscale = {
+        .name = "grayscale",
+        .example = "grayscale(3)",
+        .arguments = {
+                [N_OUTPUT_CHANNELS] = { ARGUMENT_CHOICE, "num_output_channels", "1", .choices = N_CHANNELS_NAMES,
+                                        .n_choices = 2 },
+        },
+        .plan = plan,
+        .convert = convert,
+};

@@ -1,0 +1,30 @@
+/* augment/step_layout.c: how the numbers of a batch lie: pixel behind pixel, or channel behind channel. */
+#include "daemon/augment/step.h"
+
+#include <errno.h>
+
+enum {
+        ORDER
+};
+
+enum {
+        NHWC,
+        NCHW
+};
+
+static const char *const ORDER_NAMES[] = { [NHWC] = "nhwc", [NCHW] = "nchw" };
+
+static int convert(const struct value *values, struct conversion *conversion, struct why *why) {
+        if (conversion->has_layout)
+                return why_set(why, -EINVAL, "the layout is said twice; expected one \"layout\"");
+        conversion->has_layout = true;
+        conversion->format.channels_first = values[ORDER].choice == NCHW;
+        return 0;
+}
+
+const struct step_type step_layout = {
+        .name = "layout",
+        .example = "layout(nchw)",
+        .arguments = { [ORDER] = { ARGUMENT_CHOICE, "order", NULL, .choices = ORDER_NAMES, .n_choices = 2 } },
+        .convert = convert,
+};

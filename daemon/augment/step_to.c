@@ -1,0 +1,30 @@
+/* augment/step_to.c: the type of the numbers that leave. Of a float they are torchvision's ToTensor: level / 255. */
+#include "daemon/augment/step.h"
+
+#include <errno.h>
+
+enum {
+        DTYPE
+};
+
+static const char *const DTYPE_NAMES[] = { "uint8", "float16", "bfloat16", "float32" };
+static const enum dlp_dtype DTYPES[] = { DLP_DTYPE_UINT8, DLP_DTYPE_FLOAT16, DLP_DTYPE_BFLOAT16, DLP_DTYPE_FLOAT32 };
+
+static int convert(const struct value *values, struct conversion *conversion, struct why *why) {
+        enum dlp_dtype dtype = DTYPES[values[DTYPE].choice];
+
+        if (conversion->has_dtype)
+                return why_set(why, -EINVAL, "the type of the numbers is said twice; expected one \"to\"");
+        if (dtype == DLP_DTYPE_UINT8 && conversion->is_normalized)
+                return why_set(why, -EINVAL, "normalized numbers are no uint8; expected float16, bfloat16 or float32");
+        conversion->has_dtype = true;
+        conversion->format.dtype = dtype;
+        return 0;
+}
+
+const struct step_type step_to = {
+        .name = "to",
+        .example = "to(float32)",
+        .arguments = { [DTYPE] = { ARGUMENT_CHOICE, "dtype", NULL, .choices = DTYPE_NAMES, .n_choices = 4 } },
+        .convert = convert,
+};
