@@ -158,7 +158,7 @@ CFLAGS_coverage := -O0 -g --coverage
 build-release:
 	+@$(MAKE) --no-print-directory VARIANT=release all unit tools fuzz-programs build/release/demo/rank build/release/bench/kill_rank
 build-asan:
-	+@$(MAKE) --no-print-directory VARIANT=asan all unit fuzz-programs build/asan/demo/rank build/asan/bench/kill_rank
+	+@$(MAKE) --no-print-directory VARIANT=asan all unit tools fuzz-programs build/asan/demo/rank build/asan/bench/kill_rank
 build-tsan:
 	+@$(MAKE) --no-print-directory VARIANT=tsan all unit build/tsan/demo/rank
 build-fallback:

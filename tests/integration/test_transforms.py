@@ -1,0 +1,292 @@
+#!/usr/bin/env python3
+"""Every step of a pipeline against torchvision on Pillow's pictures, with the same draws, to the bit: thousands of
+pictures through the daemon's code alone, and some through a daemon."""
+# run: limit=300
+import hashlib
+import os
+import random
+import struct
+import subprocess
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+from harness import BUILD, SLOWER, Skip, case, equal, main, photos, png, samples_of, write
+
+FILTERS = ("box", "bilinear", "hamming", "bicubic", "lanczos")
+
+
+def torchvision():
+    """The support module that needs it, and Pillow's Image."""
+    try:
+        import replay
+    except ImportError as error:
+        raise Skip(f"torch, torchvision, Pillow or NumPy is not installed for this python3: {error}") from error
+    return replay
+
+
+class Tool:
+    """build/.../tools/apply_recipe: recipes without a daemon."""
+    def __init__(self):
+        path = os.path.join(BUILD, "tools/apply_recipe")
+        if not os.path.exists(path):
+            raise Skip(f"{path} was not built")
+        self.process = subprocess.Popen([path], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.stdin.close()
+        self.process.stdout.close()
+        equal(self.process.wait(20), 0, "how the tool ended")
+
+    def __call__(self, text, picture, seed, epoch, sample):
+        """(height, width, bytes), or (None, None, the error's sentence)."""
+        text = text.encode()
+        self.process.stdin.write(struct.pack("<IIIIQQ", len(text), *picture.size, epoch, seed, sample) + text +
+                                 picture.tobytes())
+        self.process.stdin.flush()
+        error, height, width, n_bytes = struct.unpack("<iIII", self.process.stdout.read(16))
+        result = self.process.stdout.read(n_bytes)
+        return (None, None, result.decode()) if error else (height, width, result)
+
+
+# ---- random pictures and steps ---------------------------------------------------------------------------------------
+
+def draw_picture(rng, replay):
+    """Noise, or soft colours with greys and full ones among them, of any shape."""
+    width, height = rng.choice(((rng.randint(1, 12), rng.randint(1, 12)), (rng.randint(1, 90), rng.randint(1, 90)),
+                                (32, 32), (rng.randint(100, 300), rng.randint(100, 300))))
+    numpy = replay.numpy
+    noise = numpy.random.default_rng(rng.getrandbits(32))
+    if rng.random() < 0.5:
+        pixels = noise.integers(0, 256, (height, width, 3), dtype=numpy.uint8)
+    else:
+        small = noise.integers(0, 256, (3, 4, 3), dtype=numpy.uint8)
+        pixels = numpy.array(replay.Image.fromarray(small).resize((width, height), replay.Image.BICUBIC))
+        pixels[noise.random((height, width)) < 0.1] = noise.integers(0, 256)
+    return replay.Image.fromarray(pixels)
+
+
+def draw_size(rng):
+    return (rng.randint(1, 60), rng.randint(1, 60))
+
+
+def draw_padding(rng, largest):
+    count = rng.choice((1, 2, 4))
+    return rng.randint(0, largest) if count == 1 else tuple(rng.randint(0, largest) for _ in range(count))
+
+
+def draw_border(rng):
+    mode = rng.choice(("constant", "constant", "edge", "reflect", "symmetric"))
+    fill = rng.choice((0, rng.randint(0, 255), tuple(rng.randint(0, 255) for _ in range(3))))
+    return {"fill": fill, "padding_mode": mode}
+
+
+def draw_around(rng, reach):
+    """As one number, or from where to where."""
+    if rng.random() < 0.5:
+        return round(rng.random() * reach, 3)
+    center = 0 if reach <= 0.5 else 1
+    return tuple(sorted(round(max(rng.uniform(center - reach, center + reach), center - 1), 3) for _ in range(2)))
+
+
+# Mirrored borders are no wider than the picture less one: beyond, NumPy's releases differ among each other.
+def draw_step(rng, width, height):
+    name = rng.choice(("random_resized_crop", "resize", "resize", "center_crop", "random_crop", "random_crop", "pad",
+                       "hflip", "vflip", "color_jitter", "color_jitter", "color_jitter", "grayscale", "random_grayscale"))
+    widest = max(0, min(width, height) - 1)
+    if name == "random_resized_crop":
+        low = rng.uniform(0.05, 1)
+        return name, {"size": draw_size(rng), "scale": (low, rng.uniform(low, 1.2)), "interpolation": rng.choice(FILTERS)}
+    if name == "resize":
+        return name, {"size": rng.choice((rng.randint(1, 60), draw_size(rng))), "interpolation": rng.choice(FILTERS)}
+    if name == "center_crop":
+        return name, {"size": draw_size(rng)}
+    if name == "random_crop":
+        arguments = {"size": draw_size(rng), "padding": draw_padding(rng, min(widest, 9)), **draw_border(rng)}
+        if arguments["padding_mode"] == "constant" or rng.random() < 0.2:
+            arguments["pad_if_needed"] = rng.random() < 0.7
+        if arguments.get("pad_if_needed") and arguments["padding_mode"] != "constant":
+            arguments["size"] = (min(arguments["size"][0], 2 * height - 1), min(arguments["size"][1], 2 * width - 1))
+        return name, arguments
+    if name == "pad":
+        return name, {"padding": draw_padding(rng, min(widest, 9)), **draw_border(rng)}
+    if name == "color_jitter":
+        reaches = {"brightness": 1.5, "contrast": 1.5, "saturation": 1.5, "hue": 0.5}
+        return name, {key: draw_around(rng, reach) for key, reach in reaches.items() if rng.random() < 0.6}
+    if name == "grayscale":
+        return name, {"num_output_channels": 3}
+    return name, {"p": rng.choice((0, 0.5, 1))}
+
+
+def draw_form(rng, n_channels):
+    """to, normalize and layout, or some of them, in any sequence."""
+    steps = []
+    if rng.random() < 0.5:
+        steps.append(("to", {"dtype": rng.choice(("float32", "float16", "bfloat16"))}))
+    if rng.random() < 0.5:
+        count = rng.choice((1, n_channels))
+        mean, std = ([rng.uniform(low, 1) for _ in range(count)] for low in (-0.5, 0.01))
+        steps.append(("normalize", {"mean": mean[0] if count == 1 else mean, "std": std[0] if count == 1 else std}))
+    if rng.random() < 0.5:
+        steps.append(("layout", {"order": rng.choice(("nchw", "nhwc"))}))
+    rng.shuffle(steps)
+    return steps
+
+
+def compare(tool, replay, steps, picture, place):
+    """One picture both ways. Returns whether it was refused, by both."""
+    text = replay.text(steps)
+    what = f"{text} on {picture.size[0]} x {picture.size[1]}, (seed, epoch, sample) = {place}"
+    height, width, got = tool(text, picture, *place)
+    try:
+        expected = replay.replay(steps, picture, *place)
+    except ValueError as error:
+        assert height is None and ("does not fit" in got), f"{what}: torchvision says {error}, the tool {got[:200]!r}"
+        return True
+    assert height is not None, f"{what}: {got}"
+    shape = tuple(expected.shape)
+    nchw = any(name == "layout" and arguments["order"] == "nchw" for name, arguments in steps)
+    equal((height, width), shape[1:] if nchw else shape[:2], f"size of {what}")
+    expected = replay.tensor_bytes(expected)
+    if got != expected:
+        at = next(i for i in range(min(len(got), len(expected))) if got[i] != expected[i]) if len(got) == len(expected) else -1
+        raise AssertionError(f"{what}: {len(got)} bytes, {len(expected)} expected; they differ at {at}")
+    return False
+
+
+# ---- cases -----------------------------------------------------------------------------------------------------------
+
+@case("each step and each sequence of steps gives torchvision's pixels on random pictures")
+def _(box):
+    replay = torchvision()
+    rng = random.Random(20)
+    n_pictures, n_refused = 4000 // SLOWER, 0
+    with Tool() as tool:
+        for _ in range(n_pictures):
+            picture = draw_picture(rng, replay)
+            steps = [draw_step(rng, *picture.size)]
+            while rng.random() < 0.5:     # sizes behind the first step are not known here: no mirrored border there
+                step = draw_step(rng, 1, 1)
+                step[1].pop("padding_mode", None)
+                steps.append(step)
+            place = (rng.getrandbits(64), rng.getrandbits(32), rng.getrandbits(40))
+            n_refused += compare(tool, replay, steps + draw_form(rng, 3), picture, place)
+    print(f"    {n_pictures} pictures, {n_refused} of them refused by both")
+    assert n_refused < n_pictures / 4, "most were refused: nothing was compared"
+
+
+@case("all 256 levels leave as torch's numbers, whatever type, mean and deviation")
+def _(box):
+    replay = torchvision()
+    rng = random.Random(21)
+    levels = replay.Image.fromarray(replay.numpy.arange(256, dtype=replay.numpy.uint8).repeat(3).reshape(16, 16, 3))
+    n = 300 // SLOWER
+    with Tool() as tool:
+        for _ in range(n):
+            compare(tool, replay, draw_form(rng, 3), levels, (0, 0, 0))
+    print(f"    {n} forms of 256 levels")
+
+
+@case("pictures of one channel are those of torchvision's Grayscale()")
+def _(box):
+    replay = torchvision()
+    rng = random.Random(22)
+    n = 500 // SLOWER
+    with Tool() as tool:
+        for _ in range(n):
+            picture = draw_picture(rng, replay)
+            steps = [("grayscale", {})] + [draw_step(rng, *picture.size) for _ in range(rng.randint(0, 2))]
+            for _, arguments in steps:
+                if isinstance(arguments.get("fill"), tuple):     # refused: a test of its own
+                    arguments["fill"] = arguments["fill"][0]
+                if len(steps) > 2:
+                    arguments.pop("padding_mode", None)
+            steps = [step for step in steps if step != ("grayscale", {"num_output_channels": 3})]
+            place = (rng.getrandbits(64), rng.getrandbits(32), rng.getrandbits(40))
+            compare(tool, replay, steps + draw_form(rng, 1), picture, place)
+    print(f"    {n} pictures")
+
+
+@case("colours from everywhere have torchvision's brightness, contrast, saturation, hue and grey")
+def _(box):
+    replay = torchvision()
+    numpy = replay.numpy
+    number = numpy.arange(0, 2**24, 7 * SLOWER, dtype=numpy.uint32)
+    colours = numpy.stack((number >> 16, number >> 8 & 255, number & 255), -1).astype(numpy.uint8)
+    picture = replay.Image.fromarray(colours[:len(colours) // 64 * 64].reshape(64, -1, 3))
+    rng = random.Random(23)
+    with Tool() as tool:
+        for key, value in (("hue", rng.uniform(-0.5, 0.5)), ("saturation", rng.uniform(0, 1)), ("brightness", 1.37),
+                           ("saturation", rng.uniform(1, 2)), ("contrast", rng.uniform(1, 2)), ("hue", 1e-9)):
+            compare(tool, replay, [("color_jitter", {key: (value, value)})], picture, (0, 0, 0))
+        compare(tool, replay, [("grayscale", {"num_output_channels": 3})], picture, (0, 0, 0))
+    print(f"    {picture.size[0] * picture.size[1]} colours, 7 ways")
+
+
+def tensors_of(lines):
+    return [(line["index"], line["fields"]["image"]) for line in lines]
+
+
+@case("a daemon serves floats, channels first, as torch computes them; also where samples are left out")
+def _(box):
+    replay = torchvision()
+    folder = photos(24, 3)
+    broken = box.path("broken")
+    os.makedirs(broken)
+    for name in sorted(os.listdir(folder)):
+        os.symlink(os.path.join(folder, name), os.path.join(broken, name))
+    write(os.path.join(broken, "a class of its own", "x.jpg"), b"no picture")
+    daemon = box.daemon({"photos": folder, "broken": broken})
+    usual = [("random_resized_crop", {"size": (96, 80)}), ("hflip", {"p": 0.5}),
+             ("color_jitter", {"brightness": 0.4, "contrast": 0.4, "saturation": 0.4, "hue": 0.1}),
+             ("random_grayscale", {"p": 0.2})]
+    mean, std = [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]
+    forms = {
+        "uint8": [],
+        "float16": [("normalize", {"mean": mean, "std": std}), ("to", {"dtype": "float16"}), ("layout", {"order": "nchw"})],
+        "bfloat16": [("to", {"dtype": "bfloat16"})],
+        "float32": [("layout", {"order": "nchw"}), ("normalize", {"mean": mean, "std": std})],
+    }
+    for dataset, root in (("photos", folder), ("broken", broken)):
+        samples = samples_of(root)
+        for dtype, form in forms.items():
+            steps = usual + form
+            lines = daemon.read(dataset, pipeline=replay.text(steps), seed=9, batch=5, on_error="skip")
+            equal(len(lines), 24, f"samples of {dataset}")
+            for index, field in tensors_of(lines):
+                with replay.Image.open(samples[index][0]) as picture:
+                    expected = replay.replay(steps, picture.convert("RGB"), 9, 0, index)
+                equal((field["dtype"], field["shape"]), (dtype, list(expected.shape)), f"{dtype}, sample {index}")
+                equal(field["sha256"], hashlib.sha256(replay.tensor_bytes(expected)).hexdigest(), f"{dtype}, sample {index}")
+
+
+@case("pictures of varying size leave as floats too, and a batch of two sizes is still refused")
+def _(box):
+    replay = torchvision()
+    folder = box.path("varying")
+    rng = random.Random(24)
+    for number in range(6):
+        width, height = 20 + number // 3, 30
+        write(os.path.join(folder, "c", f"{number}.png"), png(width, height, rng.randbytes(width * height * 3)))
+    daemon = box.daemon({"d": folder})
+    samples = samples_of(folder)
+    steps = [("pad", {"padding": (1, 2), "fill": 7}), ("to", {"dtype": "float32"}), ("layout", {"order": "nchw"})]
+    for index, field in tensors_of(daemon.read("d", pipeline=replay.text(steps), shuffle=False, batch=3)):
+        with replay.Image.open(samples[index][0]) as picture:
+            expected = replay.replay(steps, picture.convert("RGB"), 0, 0, index)
+        equal((field["dtype"], field["shape"]), ("float32", [3, 34, 22 + index // 3]), f"sample {index}")
+        equal(field["sha256"], hashlib.sha256(replay.tensor_bytes(expected)).hexdigest(), f"sample {index}")
+    daemon.refused("d", "34", "22", "23", pipeline=replay.text(steps), shuffle=False, batch=4)
+
+
+@case("a crop that does not fit is that sample's error, with both sizes")
+def _(box):
+    folder = box.folder_of_pictures("d", 4, width=9, height=7)
+    daemon = box.daemon({"d": folder})
+    daemon.refused("d", "8 x 8", "9 x 7", "pad_if_needed", pipeline="random_crop(8)")
+    equal(len(daemon.read("d", pipeline="random_crop(8, pad_if_needed=true)")), 4, "samples that were padded")
+
+
+main()

@@ -1,0 +1,181 @@
+"""Pipelines as torchvision does them on Pillow's pictures, with the daemon's own random numbers.
+
+What each step draws, and in which sequence, is written down in its file daemon/augment/step_NAME.c. Here the same draws
+go into torchvision's functions, so whoever compares the results compares everything but the numbers' source. Steps are
+Python calls, not texts: a mistake in reading texts would show.
+
+    steps = [("random_crop", {"size": (32, 32), "padding": 4}), ("hflip", {"p": 0.5})]
+    text(steps)                                   # random_crop(32:32, padding=4) hflip(p=0.5)
+    replay(steps, picture, seed, epoch, sample)   # a tensor
+
+Needs torch, torchvision, NumPy and Pillow, which only some machines have: import it inside of a case.
+"""
+import math
+
+import numpy
+import torch
+from harness import philox
+from PIL import Image  # noqa: F401: for those who import this
+from torchvision import transforms
+from torchvision.transforms import InterpolationMode, functional
+
+DTYPES = {"float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16}
+
+
+class Draws:
+    """The random numbers of one step of one sample."""
+    def __init__(self, seed, epoch, sample, step):
+        self.seed, self.counter = seed, [step << 16, epoch, sample & 0xffffffff, sample >> 32]
+        self.words = []
+
+    def u32(self):
+        if not self.words:
+            self.words = philox(self.seed, self.counter)
+            self.counter[0] += 1
+        return self.words.pop(0)
+
+    def f32(self):
+        return (self.u32() >> 8) / 2**24
+
+    def f64(self):
+        high = self.u32()
+        return ((high << 32 | self.u32()) >> 11) / 2**53
+
+    def below(self, limit):
+        return self.u32() * limit >> 32
+
+
+# ---- steps: (picture, draws, arguments) -> picture --------------------------------------------------------------------
+
+def random_resized_crop(picture, draws, size, scale=(0.08, 1.0), ratio=(3 / 4, 4 / 3), interpolation="bilinear"):
+    width, height = picture.size
+    area, log_ratio = width * height, (math.log(ratio[0]), math.log(ratio[1]))
+    for _ in range(10):
+        target = area * (scale[0] + (scale[1] - scale[0]) * draws.f64())
+        shape = math.exp(log_ratio[0] + (log_ratio[1] - log_ratio[0]) * draws.f64())
+        w, h = int(round(math.sqrt(target * shape))), int(round(math.sqrt(target / shape)))
+        if 0 < w <= width and 0 < h <= height:
+            top = draws.below(height - h + 1)
+            left = draws.below(width - w + 1)
+            break
+    else:
+        w, h = width, height
+        if width / height < ratio[0]:
+            h = max(1, int(round(width / ratio[0])))
+        elif width / height > ratio[1]:
+            w = max(1, int(round(height * ratio[1])))
+        top, left = (height - h) // 2, (width - w) // 2
+    return functional.resized_crop(picture, top, left, h, w, list(size), InterpolationMode(interpolation))
+
+
+def resize(picture, draws, size, interpolation="bilinear"):
+    return functional.resize(picture, size, InterpolationMode(interpolation))
+
+
+def center_crop(picture, draws, size):
+    return functional.center_crop(picture, size)
+
+
+def random_crop(picture, draws, size, padding=0, pad_if_needed=False, fill=0, padding_mode="constant"):
+    """RandomCrop itself, but that its two integers come from us."""
+    crop = transforms.RandomCrop(size, padding, pad_if_needed, fill, padding_mode)
+    crop.get_params = lambda padded, wanted: random_crop_place(padded, wanted, draws)
+    return crop(picture)
+
+
+def random_crop_place(padded, wanted, draws):
+    (width, height), (h, w) = padded.size, wanted
+    if h > height or w > width:
+        raise ValueError("too small")
+    top = draws.below(height - h + 1)
+    return top, draws.below(width - w + 1), h, w
+
+
+def pad(picture, draws, padding, fill=0, padding_mode="constant"):
+    return functional.pad(picture, padding, fill, padding_mode)
+
+
+def hflip(picture, draws, p=0.5):
+    return functional.hflip(picture) if draws.f32() < numpy.float32(p) else picture
+
+
+def vflip(picture, draws, p=0.5):
+    return functional.vflip(picture) if draws.f32() < numpy.float32(p) else picture
+
+
+def color_jitter(picture, draws, **ranges):
+    """ColorJitter itself, but that its permutation and factors come from us."""
+    jitter = transforms.ColorJitter(**ranges)
+    sequence = [0, 1, 2, 3]
+    for i in range(3):
+        other = i + draws.below(4 - i)
+        sequence[i], sequence[other] = sequence[other], sequence[i]
+    factors = []
+    for wanted in (jitter.brightness, jitter.contrast, jitter.saturation, jitter.hue):
+        u = draws.f32()
+        factors.append(None if wanted is None else float(numpy.float32(wanted[0] + (wanted[1] - wanted[0]) * u)))
+    jitter.get_params = lambda *_: (torch.tensor(sequence), *factors)
+    return jitter(picture)
+
+
+def grayscale(picture, draws, num_output_channels=1):
+    return functional.to_grayscale(picture, num_output_channels)
+
+
+def random_grayscale(picture, draws, p=0.1):
+    if draws.f32() < numpy.float32(p):
+        return functional.rgb_to_grayscale(picture, len(picture.getbands()))
+    return picture
+
+
+STEPS = {function.__name__: function for function in (
+    random_resized_crop, resize, center_crop, random_crop, pad, hflip, vflip, color_jitter, grayscale, random_grayscale)}
+
+
+# ---- the form in which samples leave ----------------------------------------------------------------------------------
+
+def tensor(steps, picture):
+    """What to, normalize and layout at the end of a pipeline make of a picture: numbers in float32, rounded at last."""
+    forms = dict(steps)
+    normalized = forms.get("normalize")
+    dtype = forms["to"]["dtype"] if "to" in forms else "float32" if normalized else "uint8"
+    numbers = functional.pil_to_tensor(picture) if dtype == "uint8" else functional.to_tensor(picture)
+    if normalized:
+        numbers = functional.normalize(numbers, *([value] if isinstance(value, float) else list(value)
+                                                  for value in (normalized["mean"], normalized["std"])))
+    if dtype != "uint8":
+        numbers = numbers.to(DTYPES[dtype])
+    return numbers if forms.get("layout", {}).get("order") == "nchw" else numbers.permute(1, 2, 0)
+
+
+def tensor_bytes(numbers):
+    """A tensor's elements as they lie in memory, in the sequence of its dimensions."""
+    numbers = numbers.contiguous()
+    return (numbers.view(torch.int16) if numbers.element_size() == 2 else numbers).numpy().tobytes()
+
+
+# ---- pipelines --------------------------------------------------------------------------------------------------------
+
+def argument_text(name, value):
+    if isinstance(value, bool):
+        return f"{name}={str(value).lower()}"
+    if isinstance(value, (list, tuple)):
+        return f"{name}={':'.join(repr(part) for part in value)}"
+    return f"{name}={value}"
+
+
+def text(steps):
+    """The pipeline's text, each argument by its name."""
+    return " ".join(f"{name}({', '.join(argument_text(*pair) for pair in arguments.items())})"
+                    for name, arguments in steps) or "decode"
+
+
+FORMS = ("to", "normalize", "layout")
+
+
+def replay(steps, picture, seed, epoch, sample):
+    """What torchvision makes of a picture, as a tensor; ValueError where it refuses."""
+    for place, (name, arguments) in enumerate(steps, 1):
+        if name not in FORMS:
+            picture = STEPS[name](picture, Draws(seed, epoch, sample, place), **arguments)
+    return tensor([step for step in steps if step[0] in FORMS], picture)
