@@ -94,4 +94,39 @@ def _(box):
         equal(n_batches, 4, "batches")
 
 
+@case("ToTensor() and Normalize() are to, layout and normalize: the same tensors, of the same type and shape")
+def _(box):
+    need("torch", "torchvision")
+    import replay
+    import torch
+    import torchvision
+
+    mean, std = [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]
+    transform = torchvision.transforms.Compose([
+        torchvision.transforms.Resize(64), torchvision.transforms.CenterCrop(48), torchvision.transforms.ToTensor(),
+        torchvision.transforms.Normalize(mean, std)])
+    folder = photos(N_PHOTOS, N_CLASSES)
+    dataset = torchvision.datasets.ImageFolder(folder, transform)
+    daemon = box.daemon({"photos": folder})
+    steps = "resize(64) center_crop(48) normalize(mean=0.485:0.456:0.406, std=0.229:0.224:0.225)"
+    for form, dtype in (("layout(nchw)", torch.float32), ("to(float32)", torch.float32),
+                        ("to(float16) layout(nchw)", torch.float16), ("layout(nchw) to(bfloat16)", torch.bfloat16)):
+        for framework in ("torch", "numpy"):
+            with dlclient().Loader("photos", socket=daemon.socket, job=f"{form} {framework}", batch_size=8, epochs=1,
+                                   pipeline=f"{steps} {form}", framework=framework) as loader:
+                batch = next(iter(loader))
+                expected = torch.stack([dataset[index][0] for index in batch.indices]).to(dtype)
+                if "nchw" not in form:
+                    expected = expected.permute(0, 2, 3, 1).contiguous()
+                image = batch["image"]
+                name = str(dtype)[len("torch."):]
+                if framework == "torch":
+                    equal((image.dtype, image.shape), (dtype, expected.shape), f"{form} in {framework}")
+                    assert image.is_contiguous() and torch.equal(image, expected), f"{form} in {framework}"
+                else:                       # NumPy has no bfloat16: its bits, unless ml_dtypes is there
+                    assert image.dtype.name in (name, "uint16" if name == "bfloat16" else name), image.dtype
+                    equal(image.shape, tuple(expected.shape), f"{form} in {framework}")
+                    equal(image.tobytes() == replay.tensor_bytes(expected), True, f"{form} in {framework}")
+
+
 main()
