@@ -87,11 +87,14 @@ static int draw_window(struct workspace *workspace, const struct stage *stage, c
 }
 
 static void swap_rows(uint8_t *a, uint8_t *b, size_t n_bytes) {
-        for (size_t i = 0; i < n_bytes; i++) {
-                uint8_t byte = a[i];
+        uint8_t kept[1024];
 
-                a[i] = b[i];
-                b[i] = byte;
+        for (size_t at = 0; at < n_bytes; at += sizeof(kept)) {
+                size_t n = n_bytes - at < sizeof(kept) ? n_bytes - at : sizeof(kept);
+
+                memcpy(kept, a + at, n);
+                memcpy(a + at, b + at, n);
+                memcpy(b + at, kept, n);
         }
 }
 

@@ -6,6 +6,7 @@
 #include "daemon/augment/operation.h"
 
 #include <math.h>
+#include <pthread.h>
 
 struct wheel {
         uint8_t sector[256]; /* of a hue, already turned: which sixth of the wheel */
@@ -45,64 +46,125 @@ static uint8_t hue_of(int red, int green, int blue, int largest, float range) {
         return (uint8_t)((double)hue * 255.0);
 }
 
-static uint8_t rounded(double positive) {
+/* ---- hues of all colours ------------------------------------------------------------------------------------- */
+
+/* A hue depends on which sample is the largest and which the smallest (six cases), on the range between them and on how
+ * far the third is below the largest: few enough to be computed once. */
+#define N_CASES 6u
+
+static uint8_t hues[N_CASES][256][256]; /* case, range, below */
+static uint8_t saturations[256][256];   /* largest, range; 0 for a range of 0 */
+static pthread_once_t tables_once = PTHREAD_ONCE_INIT;
+
+static void fill_saturations(void) {
+        for (int largest = 1; largest < 256; largest++)
+                for (int range = 1; range <= largest; range++)
+                        saturations[largest][range] = (uint8_t)((double)((float)range / (float)largest) * 255.0);
+}
+
+static void fill_hues(void) {
+        for (int range = 1; range < 256; range++)
+                for (int below = 0; below <= range; below++) {
+                        int mid = 255 - below, low = 255 - range;
+
+                        hues[0][range][below] = hue_of(255, mid, low, 255, (float)range);
+                        hues[1][range][below] = hue_of(255, low, mid, 255, (float)range);
+                        hues[2][range][below] = hue_of(mid, 255, low, 255, (float)range);
+                        hues[3][range][below] = hue_of(low, 255, mid, 255, (float)range);
+                        hues[4][range][below] = hue_of(low, mid, 255, 255, (float)range);
+                        hues[5][range][below] = hue_of(mid, low, 255, 255, (float)range);
+                }
+}
+
+static void fill_tables(void) {
+        fill_hues();
+        fill_saturations();
+}
+
+/* ---- pixels -------------------------------------------------------------------------------------------------- */
+
+#define AT_ONCE 64u /* pixels: one pass looks up, one computes and vectorises, one puts together */
+
+/* Colours as HSV. */
+struct colours {
+        float value[AT_ONCE], share[AT_ONCE], within[AT_ONCE];
+        uint8_t sector[AT_ONCE];
+};
+
+/* What a colour's red, green and blue are, by sector. */
+enum {
+        LARGEST,
+        LOW,
+        FALLING,
+        RISING,
+        N_PARTS
+};
+
+static const uint8_t PICKS[6][PIXEL_BYTES] = {
+        { LARGEST, RISING, LOW },  { FALLING, LARGEST, LOW }, { LOW, LARGEST, RISING },
+        { LOW, FALLING, LARGEST }, { RISING, LOW, LARGEST },  { LARGEST, LOW, FALLING },
+};
+
+/* Hardly with a branch, which in a photograph would go either way. A grey has the share 0, whatever its hue. */
+static void look_up(const struct wheel *wheel, const uint8_t *pixels, uint32_t n, struct colours *colours) {
+        for (uint32_t i = 0; i < n; i++, pixels += PIXEL_BYTES) {
+                unsigned red = pixels[0], green = pixels[1], blue = pixels[2];
+                unsigned high = red > green ? red : green, low = red > green ? green : red;
+                unsigned largest = high > blue ? high : blue, smallest = low < blue ? low : blue;
+                unsigned third = red + green + blue - largest - smallest;
+                unsigned is_red = red == largest, is_green = (green == largest) & !is_red;
+                unsigned is_other = (is_red | is_green) ? blue != smallest : red != smallest;
+                uint8_t hue = hues[4 - 4 * is_red - 2 * is_green + is_other][largest - smallest][largest - third];
+
+                colours->value[i] = (float)largest;
+                colours->share[i] = wheel->share[saturations[largest][largest - smallest]];
+                colours->within[i] = wheel->within[hue];
+                colours->sector[i] = wheel->sector[hue];
+        }
+}
+
+static inline uint8_t rounded(double positive) {
         return (uint8_t)(int)(positive + 0.5);
 }
 
-static void turn(const struct wheel *wheel, uint8_t *pixel) {
-        int red = pixel[0], green = pixel[1], blue = pixel[2];
-        int largest = red > green ? red : green, smallest = red > green ? green : red;
-        uint8_t hue, low, falling, rising;
-        float range, share, within;
+static void compute_parts(const struct colours *colours, uint8_t parts[N_PARTS][AT_ONCE]) {
+        for (uint32_t i = 0; i < AT_ONCE; i++) {
+                float share = colours->share[i], within = colours->within[i];
+                double value = (double)colours->value[i];
 
-        largest = largest > blue ? largest : blue;
-        smallest = smallest < blue ? smallest : blue;
-        if (largest == smallest)
-                return; /* a grey */
-        range = (float)(largest - smallest);
-        share = wheel->share[(uint8_t)((double)(range / (float)largest) * 255.0)];
-        if (share == 0) {
-                pixel[0] = pixel[1] = pixel[2] = (uint8_t)largest;
-                return;
+                parts[LARGEST][i] = (uint8_t)(int)value;
+                parts[LOW][i] = rounded(value * (1.0 - (double)share));
+                parts[FALLING][i] = rounded(value * (1.0 - (double)(share * within)));
+                parts[RISING][i] = rounded(value * (1.0 - (double)share * (1.0 - (double)within)));
         }
-        hue = hue_of(red, green, blue, largest, range);
-        within = wheel->within[hue];
-        low = rounded((double)largest * (1.0 - (double)share));
-        falling = rounded((double)largest * (1.0 - (double)(share * within)));
-        rising = rounded((double)largest * (1.0 - (double)share * (1.0 - (double)within)));
+}
 
-        switch (wheel->sector[hue]) {
-        case 0:
-                pixel[0] = (uint8_t)largest, pixel[1] = rising, pixel[2] = low;
-                break;
-        case 1:
-                pixel[0] = falling, pixel[1] = (uint8_t)largest, pixel[2] = low;
-                break;
-        case 2:
-                pixel[0] = low, pixel[1] = (uint8_t)largest, pixel[2] = rising;
-                break;
-        case 3:
-                pixel[0] = low, pixel[1] = falling, pixel[2] = (uint8_t)largest;
-                break;
-        case 4:
-                pixel[0] = rising, pixel[1] = low, pixel[2] = (uint8_t)largest;
-                break;
-        default:
-                pixel[0] = (uint8_t)largest, pixel[1] = low, pixel[2] = falling;
-                break;
+static void put_together(const struct colours *colours, uint8_t parts[N_PARTS][AT_ONCE], uint32_t n, uint8_t *pixels) {
+        for (uint32_t i = 0; i < n; i++, pixels += PIXEL_BYTES) {
+                const uint8_t *picks = PICKS[colours->sector[i]];
+
+                pixels[0] = parts[picks[0]][i];
+                pixels[1] = parts[picks[1]][i];
+                pixels[2] = parts[picks[2]][i];
         }
 }
 
 static void run(const struct operation *operation, const struct canvas *canvas) {
+        struct colours colours = {}; /* the last ones of a row may be few, and the rest is computed with */
+        uint8_t parts[N_PARTS][AT_ONCE];
         struct wheel wheel;
 
+        pthread_once(&tables_once, fill_tables);
         wheel_init(&wheel, operation->amount);
-        for (uint32_t y = 0; y < canvas->height; y++) {
-                uint8_t *row = canvas_at(canvas, 0, y);
+        for (uint32_t y = 0; y < canvas->height; y++)
+                for (uint32_t x = 0; x < canvas->width; x += AT_ONCE) {
+                        uint32_t n = canvas->width - x < AT_ONCE ? canvas->width - x : AT_ONCE;
+                        uint8_t *pixels = canvas_at(canvas, x, y);
 
-                for (uint32_t x = 0; x < canvas->width; x++)
-                        turn(&wheel, row + (size_t)x * PIXEL_BYTES);
-        }
+                        look_up(&wheel, pixels, n, &colours);
+                        compute_parts(&colours, parts);
+                        put_together(&colours, parts, n, pixels);
+                }
 }
 
 const struct operation_type operation_hue = {
