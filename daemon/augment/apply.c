@@ -13,6 +13,12 @@ struct workspace {
         struct resizer *resizer;
         uint8_t *between[2]; /* canvases of even and odd stages */
         size_t n_between_bytes[2];
+
+        /* The sample that is being fed. */
+        const struct geometry *geometry;
+        uint8_t *out;
+        size_t stride;
+        struct canvas canvas; /* of the stage that is being drawn */
 };
 
 int workspace_new(enum resize_code code, struct workspace **ret_workspace, struct why *why) {
@@ -69,9 +75,12 @@ static struct box window_on_canvas(const struct stage *stage) {
         return place;
 }
 
-/* The stage's own pixels, from its source to their place on the canvas. The one function that looks at a source. */
-static int draw_window(struct workspace *workspace, const struct stage *stage, const struct view *source,
-                       const struct canvas *canvas, struct why *why) {
+static bool is_empty(const struct stage *stage) {
+        return stage->window.width == 0;
+}
+
+/* Begins to draw the stage's own pixels into their place on the canvas, from a source that is still to come. */
+static int begin_window(struct workspace *workspace, const struct stage *stage, struct why *why) {
         struct box place = window_on_canvas(stage);
         struct resize_job job = {
                 .width = stage->width,
@@ -81,9 +90,10 @@ static int draw_window(struct workspace *workspace, const struct stage *stage, c
                 .flip = stage->flip,
         };
 
-        if (place.width == 0)
+        if (is_empty(stage))
                 return 0;
-        return resizer_run(workspace->resizer, source, &job, canvas_at(canvas, place.x, place.y), canvas->stride, why);
+        return resizer_begin(workspace->resizer, stage->source.width, stage->source.height, &job,
+                             canvas_at(&workspace->canvas, place.x, place.y), workspace->canvas.stride, why);
 }
 
 static void swap_rows(uint8_t *a, uint8_t *b, size_t n_bytes) {
@@ -127,12 +137,12 @@ static struct view view_of(const struct canvas *canvas, const struct box *box) {
 }
 
 /* The canvas of a stage: the output itself, or memory of the workspace. */
-static int find_canvas(struct workspace *workspace, const struct geometry *geometry, uint32_t idx, uint8_t *out,
-                       size_t stride, struct canvas *ret_canvas, struct why *why) {
+static int find_canvas(struct workspace *workspace, uint32_t idx, struct why *why) {
+        const struct geometry *geometry = workspace->geometry;
         const struct stage *stage = &geometry->stages[idx];
         struct canvas canvas = {
-                .pixels = out,
-                .stride = stride,
+                .pixels = workspace->out,
+                .stride = workspace->stride,
                 .width = stage->canvas_width,
                 .height = stage->canvas_height,
         };
@@ -145,32 +155,64 @@ static int find_canvas(struct workspace *workspace, const struct geometry *geome
                         return r;
                 canvas.pixels = workspace->between[idx % 2];
         }
-        *ret_canvas = canvas;
+        workspace->canvas = canvas;
+        return 0;
+}
+
+static int begin_stage(struct workspace *workspace, uint32_t idx, struct why *why) {
+        int r = find_canvas(workspace, idx, why);
+
+        return r < 0 ? r : begin_window(workspace, &workspace->geometry->stages[idx], why);
+}
+
+int recipe_begin(struct workspace *workspace, const struct geometry *geometry, uint8_t *out, size_t stride,
+                 struct why *why) {
+        workspace->geometry = geometry;
+        workspace->out = out;
+        workspace->stride = stride;
+        return begin_stage(workspace, 0, why);
+}
+
+void recipe_feed(struct workspace *workspace, const struct view *rows) {
+        if (!is_empty(&workspace->geometry->stages[0]))
+                resizer_feed(workspace->resizer, rows);
+}
+
+/* The stages behind the first have their whole source: the canvas of the one before. */
+static int draw_next(struct workspace *workspace, uint32_t idx, struct why *why) {
+        const struct stage *stage = &workspace->geometry->stages[idx];
+        struct view source = view_of(&workspace->canvas, &stage->source);
+        int r = begin_stage(workspace, idx, why);
+
+        if (r == 0 && !is_empty(stage))
+                resizer_feed(workspace->resizer, &source);
+        return r;
+}
+
+int recipe_end(struct workspace *workspace, struct why *why) {
+        const struct geometry *geometry = workspace->geometry;
+
+        finish_canvas(geometry, &geometry->stages[0], &workspace->canvas);
+        for (uint32_t i = 1; i < geometry->n_stages; i++) {
+                int r = draw_next(workspace, i, why);
+
+                if (r < 0)
+                        return r;
+                finish_canvas(geometry, &geometry->stages[i], &workspace->canvas);
+        }
+        if (!geometry->is_direct)
+                conversion_run(geometry->conversion, &workspace->canvas, workspace->out, workspace->stride);
         return 0;
 }
 
 int recipe_apply(struct workspace *workspace, const struct geometry *geometry, const struct view *source, uint8_t *out,
                  size_t stride, struct why *why) {
-        struct view input = *source; /* of the first stage: its source box already */
-        struct canvas canvas;
-        int r;
+        int r = recipe_begin(workspace, geometry, out, stride, why);
 
         assert(source->width == geometry->source.width && source->height == geometry->source.height);
 
-        for (uint32_t i = 0; i < geometry->n_stages; i++) {
-                const struct stage *stage = &geometry->stages[i];
-
-                if (i > 0)
-                        input = view_of(&canvas, &stage->source);
-                r = find_canvas(workspace, geometry, i, out, stride, &canvas, why);
-                if (r < 0)
-                        return r;
-                r = draw_window(workspace, stage, &input, &canvas, why);
-                if (r < 0)
-                        return r;
-                finish_canvas(geometry, stage, &canvas);
-        }
-        if (!geometry->is_direct)
-                conversion_run(geometry->conversion, &canvas, out, stride);
-        return 0;
+        if (r < 0)
+                return r;
+        recipe_feed(workspace, source);
+        return recipe_end(workspace, why);
 }

@@ -12,7 +12,9 @@
  *      recipe_plan()       draws, and folds all steps into a few stages: crop, resample, window, padding, flips,
  *                          and what is then done to the pixels where they are
  *      (decode geometry.source, or straight to the output if geometry.is_copy)
- *      recipe_apply()      executes the stages; the last one writes the output's own memory, or is converted to it
+ *      recipe_begin(), recipe_feed(), recipe_end()
+ *                          execute the stages while the rows of the source come; the last one writes the output's own
+ *                          memory, or is converted to it; recipe_apply() does all three with a source that is there
  *
  * A recipe does not change once it is parsed: any number of threads may use it. */
 #pragma once
@@ -119,3 +121,14 @@ size_t workspace_bytes(const struct workspace *workspace);
  */
 int recipe_apply(struct workspace *workspace, const struct geometry *geometry, const struct view *source, uint8_t *out,
                  size_t stride, struct why *why);
+
+/* The same, fed row by row. Begins; forgets a sample that was not ended. `geometry` stays until recipe_end(). -ENOMEM;
+ * else 0. */
+int recipe_begin(struct workspace *workspace, const struct geometry *geometry, uint8_t *out, size_t stride,
+                 struct why *why);
+
+/* The next rows of geometry->source, in any portions: base/rows.h. They need to live only as long as the call. */
+void recipe_feed(struct workspace *workspace, const struct view *rows);
+
+/* All rows have come: does what needs the whole picture. -ENOMEM; else 0. */
+int recipe_end(struct workspace *workspace, struct why *why);

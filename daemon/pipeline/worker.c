@@ -11,18 +11,16 @@
 #include "daemon/base/thread.h"
 #include "daemon/pipeline/batch.h"
 #include "daemon/pipeline/failure.h"
+#include "daemon/pipeline/render.h"
 
 /* ---- scratch is paid for before it is used ------------------------------------------------------------------- */
 
 /* For the part that is to be decoded, of a picture of this size. */
 static int worker_charge(struct worker *worker, const struct image_info *info, const struct geometry *geometry,
                          struct why *why) {
-        const struct box *box = &geometry->source;
-        uint64_t need = decoder_need(worker->decoder, box);
+        uint64_t need = decoder_need(worker->decoder, &geometry->source);
         int r;
 
-        if (!geometry->is_copy) /* decoder_read() keeps the box */
-                need += (uint64_t)box->width * box->height * PIXEL_BYTES;
         if (need <= worker->charged_bytes)
                 return 0;
         if (need > worker->budget->limit_bytes)
@@ -109,7 +107,6 @@ static int serve_pixels(struct worker *worker, struct task *task, struct why *wh
         const struct recipe *recipe = batch->stream->recipe;
         struct geometry geometry;
         struct image_info info;
-        struct view view;
         size_t stride;
         uint8_t *out = NULL;
         int r;
@@ -129,14 +126,10 @@ static int serve_pixels(struct worker *worker, struct task *task, struct why *wh
                 return r;
 
         stride = pixel_format_row_bytes(recipe_format(recipe), geometry.width);
-        if (geometry.is_copy)
-                r = decoder_read_into(worker->decoder, out, stride, why);
-        else
-                r = decoder_read(worker->decoder, &geometry.source, &view, why);
-        if (r < 0)
-                return r;
-        worker_count_decoded(worker);
-        return geometry.is_copy ? 0 : recipe_apply(worker->workspace, &geometry, &view, out, stride, why);
+        r = render(worker->decoder, worker->workspace, &geometry, out, stride, why);
+        if (r == 0)
+                worker_count_decoded(worker);
+        return r;
 }
 
 static int serve(struct worker *worker, struct task *task, struct why *why) {

@@ -14,9 +14,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "daemon/augment/recipe.h"
 #include "daemon/base/clock.h"
-#include "daemon/decode/decode.h"
+#include "daemon/pipeline/render.h"
 
 #define PIPELINE     "random_resized_crop(224) hflip(0.5)"
 #define FILES_MAX    1000000u
@@ -57,7 +56,6 @@ static void *loop(void *userdata) {
         struct geometry geometry;
         struct decoder *decoder;
         struct image_info info;
-        struct view view;
         struct why why;
         uint32_t i;
 
@@ -71,8 +69,7 @@ static void *loop(void *userdata) {
 
                 if (decoder_open(decoder, buffer, n, &info, &why) < 0 ||
                     recipe_plan(recipe, info.width, info.height, 0, i / n_files, i, &geometry, &why) < 0 ||
-                    decoder_read(decoder, &geometry.source, &view, &why) < 0 ||
-                    recipe_apply(workspace, &geometry, &view, out, SIDE * PIXEL_BYTES, &why) < 0)
+                    render(decoder, workspace, &geometry, out, SIDE * PIXEL_BYTES, &why) < 0)
                         fail(path, &why);
                 decoder_close(decoder);
         }

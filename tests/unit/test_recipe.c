@@ -116,7 +116,7 @@ static const struct {
         { "random_resized_crop(8, scale=nan:1)", "column 30: scale: \"nan:1\"" },
         { "random_resized_crop(8, ratio=0:1)", "column 30: ratio: \"0:1\"" },
         { "random_resized_crop(8, ratio=1:1e308)", "column 30: ratio: \"1:1e308\"" },
-        { "resize(3, interpolation=)", "column 25: interpolation: \")\" is not what is expected: box, bilinear, " },
+        { "resize(3, interpolation=)", "column 25: interpolation: \")\" is not what is expected: nearest, box, bilinear, " },
         { "vflip(2)", "column 7: p: \"2\"" },
         { "random_crop", "column 1: random_crop needs its size, as in random_crop(32, padding=4)" },
         { "random_crop(8, padding=1:2:3)",

@@ -1,0 +1,40 @@
+#include "daemon/pipeline/render.h"
+
+/* What the decoder's rows are made into. */
+struct rendering {
+        struct workspace *workspace;
+        const struct geometry *geometry;
+        uint8_t *out;
+        size_t stride;
+};
+
+static int on_begin(void *userdata, struct why *why) {
+        struct rendering *rendering = userdata;
+
+        return recipe_begin(rendering->workspace, rendering->geometry, rendering->out, rendering->stride, why);
+}
+
+static int on_rows(void *userdata, const struct view *rows, struct why *why) {
+        struct rendering *rendering = userdata;
+
+        (void)why;
+        recipe_feed(rendering->workspace, rows);
+        return 0;
+}
+
+int render(struct decoder *decoder, struct workspace *workspace, const struct geometry *geometry, uint8_t *out,
+           size_t stride, struct why *why) {
+        struct rendering rendering = {
+                .workspace = workspace,
+                .geometry = geometry,
+                .out = out,
+                .stride = stride,
+        };
+        struct row_sink sink = { .begin = on_begin, .take = on_rows, .userdata = &rendering };
+        int r;
+
+        if (geometry->is_copy)
+                return decoder_read_into(decoder, out, stride, why);
+        r = decoder_read_rows(decoder, &geometry->source, &sink, why);
+        return r < 0 ? r : recipe_end(workspace, why);
+}
