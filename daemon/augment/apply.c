@@ -2,6 +2,7 @@
 #include "daemon/augment/recipe.h"
 
 #include "daemon/augment/canvas.h"
+#include "daemon/augment/planner.h"
 #include "daemon/base/cleanup.h"
 
 #include <assert.h>
@@ -79,20 +80,16 @@ static bool is_empty(const struct stage *stage) {
         return stage->window.width == 0;
 }
 
-/* Begins to draw the stage's own pixels into their place on the canvas, from a source that is still to come. */
-static int begin_window(struct workspace *workspace, const struct stage *stage, struct why *why) {
+/* Begins to draw the stage's own pixels into their place on the canvas, from a source that is still to come: the given
+ * part of it, or all. */
+static int begin_window(struct workspace *workspace, const struct stage *stage, const struct box *given,
+                        struct why *why) {
         struct box place = window_on_canvas(stage);
-        struct resize_job job = {
-                .width = stage->width,
-                .height = stage->height,
-                .window = stage->window,
-                .filter = stage->filter,
-                .flip = stage->flip,
-        };
+        struct resize_job job = stage_resize_job(stage);
 
         if (is_empty(stage))
                 return 0;
-        return resizer_begin(workspace->resizer, stage->source.width, stage->source.height, &job,
+        return resizer_begin(workspace->resizer, stage->source.width, stage->source.height, given, &job,
                              canvas_at(&workspace->canvas, place.x, place.y), workspace->canvas.stride, why);
 }
 
@@ -159,18 +156,23 @@ static int find_canvas(struct workspace *workspace, uint32_t idx, struct why *wh
         return 0;
 }
 
-static int begin_stage(struct workspace *workspace, uint32_t idx, struct why *why) {
+static int begin_stage(struct workspace *workspace, uint32_t idx, const struct box *given, struct why *why) {
         int r = find_canvas(workspace, idx, why);
 
-        return r < 0 ? r : begin_window(workspace, &workspace->geometry->stages[idx], why);
+        return r < 0 ? r : begin_window(workspace, &workspace->geometry->stages[idx], given, why);
 }
 
 int recipe_begin(struct workspace *workspace, const struct geometry *geometry, uint8_t *out, size_t stride,
                  struct why *why) {
+        const struct stage *first = &geometry->stages[0];
+        struct box given = geometry->source;
+
+        given.x -= first->source.x;
+        given.y -= first->source.y;
         workspace->geometry = geometry;
         workspace->out = out;
         workspace->stride = stride;
-        return begin_stage(workspace, 0, why);
+        return begin_stage(workspace, 0, &given, why);
 }
 
 void recipe_feed(struct workspace *workspace, const struct view *rows) {
@@ -182,7 +184,7 @@ void recipe_feed(struct workspace *workspace, const struct view *rows) {
 static int draw_next(struct workspace *workspace, uint32_t idx, struct why *why) {
         const struct stage *stage = &workspace->geometry->stages[idx];
         struct view source = view_of(&workspace->canvas, &stage->source);
-        int r = begin_stage(workspace, idx, why);
+        int r = begin_stage(workspace, idx, NULL, why);
 
         if (r == 0 && !is_empty(stage))
                 resizer_feed(workspace->resizer, &source);

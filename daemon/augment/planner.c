@@ -242,6 +242,29 @@ static bool is_direct(const struct geometry *geometry, const struct stage *last)
                conversion_is_none(geometry->conversion);
 }
 
+struct resize_job stage_resize_job(const struct stage *stage) {
+        return (struct resize_job){
+                .width = stage->width,
+                .height = stage->height,
+                .window = stage->window,
+                .filter = stage->filter,
+                .flip = stage->flip,
+        };
+}
+
+/* What the decoder has to give for a stage: the window's part of its source. Of a window that was all cropped away one
+ * pixel, so that the picture is opened and read like any other. */
+static struct box needed_of(const struct stage *stage) {
+        struct resize_job job = stage_resize_job(stage);
+        struct box box = { .width = 1, .height = 1 };
+
+        if (stage->window.width > 0)
+                resize_need(stage->source.width, stage->source.height, &job, &box);
+        box.x += stage->source.x;
+        box.y += stage->source.y;
+        return box;
+}
+
 int planner_finish(struct planner *planner, struct why *why) {
         struct geometry *geometry = planner->geometry;
         const struct stage *first = &geometry->stages[0], *last = current(planner);
@@ -257,7 +280,7 @@ int planner_finish(struct planner *planner, struct why *why) {
                         return r;
         }
         fold_window(current(planner));
-        geometry->source = first->source;
+        geometry->source = needed_of(first);
         geometry->is_copy = geometry->n_stages == 1 && geometry->is_direct && !is_resampled(first) &&
                             !is_padded(first) && !first->flip && first->source.width == width &&
                             first->source.height == height;

@@ -13,6 +13,9 @@ struct planner {
         struct geometry *geometry; /* being written; its last stage is the current one */
 };
 
+/* How the stage's window is resampled out of its source. */
+struct resize_job stage_resize_job(const struct stage *stage);
+
 /* Begins with the picture as it is. */
 void planner_init(struct planner *planner, struct geometry *geometry, uint32_t width, uint32_t height,
                   const struct conversion *conversion);

@@ -83,7 +83,7 @@ struct stage {
 #define STAGES_MAX (4u * DLP_STEPS_MAX + 1u) /* the most that a step begins is four: three paddings and a crop */
 
 struct geometry {
-        struct box source;      /* what the decoder has to give: the first stage's source */
+        struct box source;      /* what the decoder has to give: what is needed of the first stage's source */
         uint32_t width, height; /* of the result */
         bool is_copy;           /* the whole picture unchanged: the decoder may write the result itself */
         bool is_direct;         /* the last stage writes the output as it goes and never reads it again */

@@ -33,10 +33,11 @@ struct resizer {
 
         /* The picture that is being fed. */
         uint32_t source_width, source_height;
+        struct box given; /* of the source; rows and columns are counted from its corner */
         struct resize_job job;
         enum row_source how;
-        uint32_t n_fed;  /* rows of the source that have come */
-        uint32_t n_made; /* rows of the source that have been in the ring, or are not needed */
+        uint32_t n_fed;  /* rows that have come */
+        uint32_t n_made; /* rows that have been in the ring, or are not needed */
         uint32_t n_done; /* rows of the window that are written */
         uint8_t *out;
         size_t stride;
@@ -154,17 +155,39 @@ static enum row_source choose_row_source(uint32_t source_width, const struct res
         return job->width == source_width || job->filter == RESIZE_NEAREST ? ROWS_PICKED : ROWS_RESAMPLED;
 }
 
-static int prepare_horizontal(struct resizer *resizer) {
-        const struct resize_job *job = &resizer->job;
-        struct axis_key key = {
-                .n_source = resizer->source_width,
+static struct axis_key horizontal_key(uint32_t source_width, const struct resize_job *job) {
+        return (struct axis_key){
+                .n_source = source_width,
                 .n_outputs = job->width,
                 .window_first = job->window.x,
                 .window_n = job->window.width,
                 .filter = job->filter,
                 .flip = job->flip,
         };
+}
+
+static struct axis_key vertical_key(uint32_t source_height, const struct resize_job *job) {
+        return (struct axis_key){
+                .n_source = source_height,
+                .n_outputs = job->height,
+                .window_first = job->window.y,
+                .window_n = job->window.height,
+                .filter = job->filter,
+        };
+}
+
+void resize_need(uint32_t source_width, uint32_t source_height, const struct resize_job *job, struct box *ret_box) {
+        struct axis_key horizontal = horizontal_key(source_width, job), vertical = vertical_key(source_height, job);
+
+        axis_need(&horizontal, &ret_box->x, &ret_box->width);
+        axis_need(&vertical, &ret_box->y, &ret_box->height);
+}
+
+static int prepare_horizontal(struct resizer *resizer) {
+        struct axis_key key = horizontal_key(resizer->source_width, &resizer->job);
         int r;
+
+        key.given_first = resizer->given.x;
 
         if (resizer->how == ROWS_IN_PLACE)
                 return 0;
@@ -176,20 +199,16 @@ static int prepare_horizontal(struct resizer *resizer) {
 }
 
 static int prepare_vertical(struct resizer *resizer) {
-        const struct resize_job *job = &resizer->job;
-        struct axis_key key = {
-                .n_source = resizer->source_height,
-                .n_outputs = job->height,
-                .window_first = job->window.y,
-                .window_n = job->window.height,
-                .filter = job->filter,
-        };
+        struct axis_key key = vertical_key(resizer->source_height, &resizer->job);
 
+        key.given_first = resizer->given.y;
         return axis_prepare(&resizer->vertical, &key);
 }
 
-int resizer_begin(struct resizer *resizer, uint32_t source_width, uint32_t source_height, const struct resize_job *job,
-                  uint8_t *out, size_t stride, struct why *why) {
+int resizer_begin(struct resizer *resizer, uint32_t source_width, uint32_t source_height, const struct box *given,
+                  const struct resize_job *job, uint8_t *out, size_t stride, struct why *why) {
+        const struct box all = { .width = source_width, .height = source_height };
+
         assert(source_width > 0 && source_height > 0);
         assert(job->window.width > 0 && job->window.width <= job->width);
         assert(job->window.height > 0 && job->window.height <= job->height);
@@ -197,6 +216,7 @@ int resizer_begin(struct resizer *resizer, uint32_t source_width, uint32_t sourc
 
         resizer->source_width = source_width;
         resizer->source_height = source_height;
+        resizer->given = given ? *given : all;
         resizer->job = *job;
         resizer->how = choose_row_source(source_width, job);
         resizer->n_fed = resizer->n_made = resizer->n_done = 0;
@@ -285,7 +305,7 @@ static void make_rows(struct resizer *resizer, const struct view *view, uint32_t
                         resizer->n_made++;
                         break;
                 case ROWS_IN_PLACE:
-                        memcpy(to, from + (size_t)resizer->job.window.x * PIXEL_BYTES,
+                        memcpy(to, from + (size_t)(resizer->job.window.x - resizer->given.x) * PIXEL_BYTES,
                                (size_t)resizer->job.window.width * PIXEL_BYTES);
                         resizer->n_made++;
                         break;
@@ -297,7 +317,8 @@ static void make_rows(struct resizer *resizer, const struct view *view, uint32_t
 
 static const uint8_t *made_row(const struct resizer *resizer, const struct view *view, uint32_t y) {
         if (resizer->how == ROWS_IN_PLACE && y >= resizer->n_fed)
-                return view_row(view, y - resizer->n_fed) + (size_t)resizer->job.window.x * PIXEL_BYTES;
+                return view_row(view, y - resizer->n_fed) +
+                       (size_t)(resizer->job.window.x - resizer->given.x) * PIXEL_BYTES;
         return ring_row(resizer, y);
 }
 
@@ -322,7 +343,7 @@ void resizer_feed(struct resizer *resizer, const struct view *rows) {
         const struct resize_axis *weights = &resizer->vertical.weights;
         uint32_t end = resizer->n_fed + rows->height;
 
-        assert(rows->width == resizer->source_width && rows->height <= resizer->source_height - resizer->n_fed);
+        assert(rows->width == resizer->given.width && rows->height <= resizer->given.height - resizer->n_fed);
 
         while (resizer->n_done < resizer->job.window.height) {
                 uint32_t first = weights->first[resizer->n_done], needed = first + weights->count[resizer->n_done];
@@ -342,7 +363,7 @@ void resizer_feed(struct resizer *resizer, const struct view *rows) {
 
 int resizer_run(struct resizer *resizer, const struct view *source, const struct resize_job *job, uint8_t *out,
                 size_t stride, struct why *why) {
-        int r = resizer_begin(resizer, source->width, source->height, job, out, stride, why);
+        int r = resizer_begin(resizer, source->width, source->height, NULL, job, out, stride, why);
 
         if (r < 0)
                 return r;

@@ -50,6 +50,9 @@ struct resize_job {
         bool flip; /* mirror the window, left to right */
 };
 
+/* The part of the source that the window is made of; what lies around it is never looked at. */
+void resize_need(uint32_t source_width, uint32_t source_height, const struct resize_job *job, struct box *ret_box);
+
 /* Owns tables and rows, which grow on demand and are kept: nothing is allocated once the sizes have been seen. Of one
  * thread at a time. */
 struct resizer;
@@ -67,13 +70,14 @@ int resizer_run(struct resizer *resizer, const struct view *source, const struct
                 size_t stride, struct why *why);
 
 /* The same, fed row by row. Begins a source of source_width x source_height pixels, of which nothing is there yet;
- * forgets one that was not fed to its end. -ENOMEM; else 0. */
-int resizer_begin(struct resizer *resizer, uint32_t source_width, uint32_t source_height, const struct resize_job *job,
-                  uint8_t *out, size_t stride, struct why *why);
+ * forgets one that was not fed to its end. `given` is the part of it that will come, at least resize_need(): NULL is
+ * all of it. -ENOMEM; else 0. */
+int resizer_begin(struct resizer *resizer, uint32_t source_width, uint32_t source_height, const struct box *given,
+                  const struct resize_job *job, uint8_t *out, size_t stride, struct why *why);
 
-/* The next rows of the source, in any portions; they need to live only as long as the call. Output rows are written as
- * soon as what they need has come: with the source's last row the window is complete. More rows than the source has
- * are a bug (asserted). */
+/* The next rows of the given part, in any portions; they need to live only as long as the call. Output rows are written
+ * as soon as what they need has come: with the last row the window is complete. More rows than were to come are a bug
+ * (asserted). */
 void resizer_feed(struct resizer *resizer, const struct view *rows);
 
 /* What it holds at present, for accounting. */

@@ -168,18 +168,25 @@ static double center_of(const struct axis_key *key, const struct scaling *scalin
         return (key->window_first + x + 0.5) * scaling->scale;
 }
 
+/* The pixels from..to-1 of one output. */
+ALWAYS_INLINE void find_window(const struct axis_key *key, const struct scaling *scaling, uint32_t x,
+                               uint32_t *ret_from, uint32_t *ret_to) {
+        double center = center_of(key, scaling, x);
+        double begin = center - scaling->support + 0.5, end = center + scaling->support + 0.5;
+
+        *ret_from = begin > 0 ? (uint32_t)begin : 0;
+        *ret_to = end < key->n_source ? (uint32_t)end : key->n_source;
+}
+
 /* Returns the largest number of pixels that an output is made of. */
 static uint32_t find_windows(struct axis *axis, const struct scaling *scaling) {
         const struct axis_key *key = &axis->key;
         uint32_t max = 0;
 
         for (uint32_t x = 0; x < key->window_n; x++) {
-                uint32_t idx_output = place_of_output(key, x);
-                double center = center_of(key, scaling, x);
-                double begin = center - scaling->support + 0.5, end = center + scaling->support + 0.5;
-                uint32_t from = begin > 0 ? (uint32_t)begin : 0;
-                uint32_t to = end < key->n_source ? (uint32_t)end : key->n_source;
+                uint32_t idx_output = place_of_output(key, x), from, to;
 
+                find_window(key, scaling, x, &from, &to);
                 axis->weights.first[idx_output] = from;
                 axis->weights.count[idx_output] = to - from;
                 if (to - from > max)
@@ -320,6 +327,12 @@ static void weigh_pixels(struct axis *axis) {
                 store_weights(axis, RESIZE_NEAREST, x, one, 1.0, 2);
 }
 
+/* Source pixels are counted from where the source begins that is given. */
+static void count_from_given(struct axis *axis) {
+        for (uint32_t x = 0; x < axis->weights.n_outputs; x++)
+                axis->weights.first[x] -= axis->key.given_first;
+}
+
 static int prepare(struct axis *axis) {
         struct scaling scaling = scaling_of(&axis->key);
         bool is_choice = is_same_length(&axis->key) || axis->key.filter == RESIZE_NEAREST;
@@ -338,6 +351,8 @@ static int prepare(struct axis *axis) {
                 weigh_pixels(axis);
         else
                 weigh(axis, &scaling);
+        if (axis->key.given_first > 0)
+                count_from_given(axis);
         pad_outputs(axis);
         axis->weights.n_read_bytes = read_bytes(&axis->weights);
         return 0;
@@ -345,7 +360,23 @@ static int prepare(struct axis *axis) {
 
 static bool same_key(const struct axis_key *a, const struct axis_key *b) {
         return a->n_source == b->n_source && a->n_outputs == b->n_outputs && a->window_first == b->window_first &&
-               a->window_n == b->window_n && a->filter == b->filter && a->flip == b->flip;
+               a->window_n == b->window_n && a->given_first == b->given_first && a->filter == b->filter &&
+               a->flip == b->flip;
+}
+
+void axis_need(const struct axis_key *key, uint32_t *ret_first, uint32_t *ret_n) {
+        struct scaling scaling = scaling_of(key);
+        uint32_t first = 0, end = key->n_source, ignored;
+
+        if (is_same_length(key)) {
+                first = key->window_first;
+                end = first + key->window_n;
+        } else if (key->filter != RESIZE_NEAREST) { /* whose places are sums: not worth making them twice */
+                find_window(key, &scaling, 0, &first, &ignored);
+                find_window(key, &scaling, key->window_n - 1, &ignored, &end);
+        }
+        *ret_first = first;
+        *ret_n = end - first;
 }
 
 int axis_prepare(struct axis *axis, const struct axis_key *key) {

@@ -13,6 +13,7 @@
 struct axis_key {
         uint32_t n_source, n_outputs;    /* whole lengths */
         uint32_t window_first, window_n; /* the outputs wanted */
+        uint32_t given_first;            /* the source pixel that resize_axis.first[] counts from */
         enum resize_filter filter;
         bool flip;
 };
@@ -29,6 +30,9 @@ void axis_fini(struct axis *axis);
 
 /* What the arrays hold, for accounting. */
 size_t axis_bytes(const struct axis *axis);
+
+/* The source pixels that the outputs wanted are made of. */
+void axis_need(const struct axis_key *key, uint32_t *ret_first, uint32_t *ret_n);
 
 /* Makes the weights, unless they are there already. One that keeps its length, and every one of RESIZE_NEAREST, is a
  * choice of pixels: one tap an output, of weight RESIZE_ONE. -ENOMEM: nothing is valid; else 0. */

@@ -62,7 +62,7 @@ static void resize(struct resizer *resizer, const struct view *view, const struc
         struct view portion = *view;
         struct why why = {};
 
-        if (resizer_begin(resizer, view->width, view->height, job, out, SIDE * PIXEL_BYTES, &why) < 0)
+        if (resizer_begin(resizer, view->width, view->height, NULL, job, out, SIDE * PIXEL_BYTES, &why) < 0)
                 fail(why.text);
         for (uint32_t y = 0; y < view->height; y += portion.height) {
                 portion.pixels = view->pixels + y * view->stride;

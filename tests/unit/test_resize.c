@@ -244,20 +244,40 @@ static uint8_t *run_guarded(struct resizer *resizer, const struct case_of *c, co
         return out;
 }
 
+/* All of the source, or what is needed of it and perhaps some more. */
+static struct box draw_given(struct dlp_philox *philox, const struct case_of *c) {
+        struct box box = { .width = c->source_width, .height = c->source_height };
+        uint32_t left, top;
+
+        if (dlp_philox_below(philox, 3) == 0)
+                return box;
+        resize_need(c->source_width, c->source_height, &c->job, &box);
+        left = dlp_philox_below(philox, box.x + 1) / 2;
+        top = dlp_philox_below(philox, box.y + 1) / 2;
+        box.x -= left;
+        box.y -= top;
+        box.width += left;
+        box.height += top;
+        box.width += dlp_philox_below(philox, c->source_width - box.x - box.width + 1) / 2;
+        box.height += dlp_philox_below(philox, c->source_height - box.y - box.height + 1) / 2;
+        return box;
+}
+
 /* Feeds a job in random portions, each of which is gone after the call and ends with its last byte. */
 static void feed_portions(struct resizer *resizer, const struct case_of *c, struct dlp_philox *philox, uint8_t *out,
                           size_t stride) {
         uint32_t y = 0, n_most = 1 + dlp_philox_below(philox, 20);
+        struct box given = draw_given(philox, c);
 
-        ck_assert_int_eq(resizer_begin(resizer, c->source_width, c->source_height, &c->job, out, stride, NULL), 0);
-        while (y < c->source_height) {
-                uint32_t n_left = c->source_height - y,
-                         n = 1 + dlp_philox_below(philox, n_left < n_most ? n_left : n_most);
-                size_t n_bytes = c->source_stride * (n - 1) + c->source_width * 3;
+        ck_assert_int_eq(resizer_begin(resizer, c->source_width, c->source_height, &given, &c->job, out, stride, NULL),
+                         0);
+        while (y < given.height) {
+                uint32_t n_left = given.height - y, n = 1 + dlp_philox_below(philox, n_left < n_most ? n_left : n_most);
+                size_t n_bytes = c->source_stride * (n - 1) + given.width * 3;
                 uint8_t *portion = malloc(n_bytes);
-                struct view view = { portion, c->source_stride, c->source_width, n };
+                struct view view = { portion, c->source_stride, given.width, n };
 
-                memcpy(portion, c->source + y * c->source_stride, n_bytes);
+                memcpy(portion, c->source + (given.y + y) * c->source_stride + given.x * 3, n_bytes);
                 resizer_feed(resizer, &view);
                 memset(portion, 0x5a, n_bytes);
                 free(portion);
@@ -286,8 +306,8 @@ START_TEST(fed_in_portions_it_is_the_same_picture) {
                 if (n_done % 4 == 0) { /* one that was given up leaves nothing behind */
                         struct view top = { c.source, c.source_stride, c.source_width, (c.source_height + 1) / 2 };
 
-                        ck_assert_int_eq(resizer_begin(resizer, c.source_width, c.source_height, &c.job, out + GUARD,
-                                                       stride, NULL),
+                        ck_assert_int_eq(resizer_begin(resizer, c.source_width, c.source_height, NULL, &c.job,
+                                                       out + GUARD, stride, NULL),
                                          0);
                         resizer_feed(resizer, &top);
                 }
