@@ -61,6 +61,8 @@ WRONG_PIPELINES = [
     ("hflip(0.5, 0.5)", ("column 12", "no more arguments")),
     ("resize(256, 257, 258, 259)", ("column 13", "257")),
     ("center_crop(1000000)", ("column 13", "1000000")),
+    ("color_jitter(hue=0.7)", ("column 18", "hue", "0.7", "0 to 0.5")),
+    ("to(float32) hflip", ("column 13", "hflip", "normalize", "layout")),
     ("raw hflip(0.5)", ("raw",)),
     ("raw decode", ("raw",)),
     ("resize(10) " * 40, ("32",)),

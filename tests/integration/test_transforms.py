@@ -243,15 +243,17 @@ def _(box):
              ("color_jitter", {"brightness": 0.4, "contrast": 0.4, "saturation": 0.4, "hue": 0.1}),
              ("random_grayscale", {"p": 0.2})]
     mean, std = [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]
-    forms = {
-        "uint8": [],
-        "float16": [("normalize", {"mean": mean, "std": std}), ("to", {"dtype": "float16"}), ("layout", {"order": "nchw"})],
-        "bfloat16": [("to", {"dtype": "bfloat16"})],
-        "float32": [("layout", {"order": "nchw"}), ("normalize", {"mean": mean, "std": std})],
-    }
+    normalize, nchw = ("normalize", {"mean": mean, "std": std}), ("layout", {"order": "nchw"})
+    forms = [
+        ("uint8", []),
+        ("uint8", [("grayscale", {}), nchw]),
+        ("float16", [normalize, ("to", {"dtype": "float16"}), nchw]),
+        ("bfloat16", [("to", {"dtype": "bfloat16"})]),
+        ("float32", [nchw, normalize]),
+    ]
     for dataset, root in (("photos", folder), ("broken", broken)):
         samples = samples_of(root)
-        for dtype, form in forms.items():
+        for dtype, form in forms:
             steps = usual + form
             lines = daemon.read(dataset, pipeline=replay.text(steps), seed=9, batch=5, on_error="skip")
             equal(len(lines), 24, f"samples of {dataset}")
