@@ -703,6 +703,46 @@ START_TEST(a_border_is_drawn_around_and_mirrored_with_the_picture) {
 }
 END_TEST
 
+/* Black, white, three colours, nearly a grey. tests/integration/test_transforms.py tries them all, where torchvision is
+ * installed; here are some of Pillow's answers. */
+START_TEST(colours_change_as_pillow_changes_them) {
+        static const uint8_t pixels[18] = { 0, 0, 0, 255, 255, 255, 200, 30, 40, 30, 200, 190, 13, 7, 250, 90, 91, 92 };
+        static const struct {
+                const char *text;
+                uint8_t want[18];
+        } rows[] = {
+                { "color_jitter(brightness=1.3:1.3)",
+                  { 0, 0, 0, 255, 255, 255, 255, 39, 52, 39, 255, 246, 16, 9, 255, 116, 118, 119 } },
+                { "color_jitter(brightness=0.3:0.3)",
+                  { 0, 0, 0, 76, 76, 76, 60, 9, 12, 9, 60, 57, 3, 2, 75, 27, 27, 27 } },
+                { "color_jitter(contrast=1.7:1.7)",
+                  { 0, 0, 0, 255, 255, 255, 255, 0, 0, 0, 255, 251, 0, 0, 255, 81, 83, 85 } },
+                { "color_jitter(contrast=0.5:0.5)",
+                  { 51, 51, 51, 178, 178, 178, 151, 66, 71, 66, 151, 146, 57, 54, 176, 96, 96, 97 } },
+                { "color_jitter(saturation=1.7:1.7)",
+                  { 0, 0, 0, 255, 255, 255, 255, 0, 10, 0, 236, 219, 0, 0, 255, 89, 91, 92 } },
+                { "color_jitter(saturation=0.3:0.3)",
+                  { 0, 0, 0, 255, 255, 255, 117, 66, 69, 112, 163, 160, 29, 27, 100, 90, 91, 91 } },
+                { "color_jitter(hue=0.1:0.1)",
+                  { 0, 0, 0, 255, 255, 255, 200, 114, 31, 31, 110, 200, 156, 8, 250, 90, 90, 92 } },
+                { "color_jitter(hue=-0.3:-0.3)",
+                  { 0, 0, 0, 255, 255, 255, 55, 31, 200, 174, 200, 31, 8, 250, 65, 91, 92, 90 } },
+                { "grayscale(3)", { 0, 0, 0, 255, 255, 255, 82, 82, 82, 148, 148, 148, 36, 36, 36, 91, 91, 91 } },
+        };
+        struct workspace *workspace = new_workspace();
+        struct geometry geometry;
+
+        for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+                uint8_t *out = apply(workspace, rows[i].text, pixels, 6, 1, &geometry);
+
+                for (size_t at = 0; at < sizeof(pixels); at++)
+                        ck_assert_msg(out[at] == rows[i].want[at], "%s: byte %zu is %u", rows[i].text, at, out[at]);
+                free(out);
+        }
+        workspace_free(workspace);
+}
+END_TEST
+
 /* What leaves, tried on a picture of one row, whose bytes are given back. */
 static uint8_t *convert(struct workspace *workspace, const char *text, const uint8_t *pixels, uint32_t width,
                         size_t *ret_n_bytes) {
@@ -842,6 +882,7 @@ int main(void) {
         tcase_add_test(tcase, a_small_picture_gets_a_black_border_also_mirrored);
         tcase_add_test(tcase, a_pipeline_equals_its_steps_one_by_one);
         tcase_add_test(tcase, a_border_is_drawn_around_and_mirrored_with_the_picture);
+        tcase_add_test(tcase, colours_change_as_pillow_changes_them);
         tcase_add_test(tcase, numbers_leave_in_the_type_and_layout_that_were_asked_for);
         tcase_add_test(tcase, halves_are_rounded_to_the_nearest_ties_to_even);
         tcase_add_test(tcase, a_crop_that_does_not_fit_names_both_sizes);
