@@ -125,23 +125,24 @@ def _(box):
 def _(box):
     draw = random.Random(20)
     daemon = box.daemon({"d": box.folder_of_pictures("d", 97)}, workers=2)
-    epochs = 40 if VARIANT == "release" else 10
-    ranks = [daemon.reader("d", rank=rank, world=2, batch=4, epochs=epochs, job="long", seed=3,
+    ranks = [daemon.reader("d", rank=rank, world=2, batch=4, epochs=100000, job="long", seed=3,
                            pipeline="random_resized_crop(8)") for rank in range(2)]
-    ranks[0].wait_lines(1)
-    n_changes = 0
-    while any(rank.process.poll() is None for rank in ranks):
+    for rank in ranks:
+        rank.wait_lines(1)
+    for _ in range(20):
         number = draw.randint(1, 8)
         if draw.random() < 0.3:
             reload(daemon, workers=number)
             expect_workers(daemon, number)
         else:
             equal(daemon.objects("workers", str(number))[0]["n_workers"], number, "answer")
-        n_changes += 1
+    for rank in ranks:
+        rank.wait_lines(len(rank.lines) + 100)  # they go on
     for rank, reader in enumerate(ranks):
-        check_sequence(reader.good(), 97, batch=4, epochs=epochs, world=2, rank=rank, seed=3)
-    equal(n_changes > 5, True, f"changes while they read: {n_changes}")
-    within(5, lambda: counted(daemon, "n_batches") >= 2 * 13 * epochs, "what workers counted is kept when they leave")
+        reader.process.send_signal(signal.SIGINT)
+        equal(reader.finish()[0], 130, reader.errors())
+        n_epochs = len(reader.lines) // 49
+        check_sequence(reader.lines[:49 * n_epochs], 97, batch=4, epochs=n_epochs, world=2, rank=rank, seed=3)
 
 
 @case("dlctl workers shows, changes until the next reload, and refuses what cannot be")
@@ -160,10 +161,7 @@ def _(box):
     done = daemon.dlctl("workers", "4097")
     equal(done.returncode, 1, done.stderr)
     contains(done.stderr, "4097", "0 to 4096")
-    done = daemon.dlctl("workers", "4000")  # their scratch memory alone does not fit 1 GiB
-    equal(done.returncode in (0, 1), True, done.stderr)
-    if done.returncode == 1:
-        expect_workers(daemon, 2)
+    expect_workers(daemon, 2)
     check_sequence(daemon.read("d"), 10)
 
 
@@ -243,7 +241,7 @@ def _(box):
     reload(daemon, cpu_ceiling="0")  # who rests under the old one goes on at once
     n_before = counted(daemon, "n_samples")
     within(5, lambda: counted(daemon, "n_samples") > n_before + 100, "many samples without a ceiling")
-    reader.process.kill()
+    reader.process.send_signal(signal.SIGINT)
     reader.finish()
 
 
@@ -286,7 +284,7 @@ def _(box):
         if least <= MAY_FAULT:
             break
     equal(least <= MAY_FAULT, True, f"page faults in a thousand pictures: {least:.1f}")
-    reader.process.kill()
+    reader.process.send_signal(signal.SIGINT)
     reader.finish()
 
 
