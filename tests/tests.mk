@@ -20,7 +20,7 @@ SCRIPTS := $(patsubst tests/integration/%.py,%,$(sort $(wildcard tests/integrati
 # Not the Python client's: the sanitizers' runtime would have to be loaded before the interpreter, which has leaks of its
 # own. The library below it is watched by test_client_*, and what its daemon does for it by the other scripts.
 ASAN_SCRIPTS := $(filter-out test_boot test_install test_layers_selftest test_systemd test_order test_python%,$(SCRIPTS))
-TSAN_SCRIPTS := $(filter test_serving test_crashes test_damage test_skipping,$(SCRIPTS))
+TSAN_SCRIPTS := $(filter test_serving test_crashes test_damage test_skipping test_workers,$(SCRIPTS))
 FALLBACK_SCRIPTS := $(filter test_serving test_damage,$(SCRIPTS))
 FALLBACK_UNIT := $(filter test_io% test_reader%,$(UNIT_NAMES))
 # Not test_decode: memcheck cannot follow libjpeg-turbo's SIMD code and calls its pixels uninitialised; with JSIMD_FORCENONE=1 it
