@@ -389,8 +389,7 @@ int daemon_run(struct settings *settings, const char *config_path, bool socket_i
         log_info("core", "dataloaderd %s serves %zu datasets socket=%s workers=%u memory_limit=%s reader=%s",
                  DLP_VERSION, settings->n_datasets, settings->socket, pipeline_n_workers(daemon.pipeline),
                  format_bytes(limit, settings->memory_limit), pipeline_reader_report(daemon.pipeline)->backend);
-        sd_notifyf(0, "READY=1\nSTATUS=Serving %zu datasets with %u workers", settings->n_datasets,
-                   pipeline_n_workers(daemon.pipeline));
+        sd_notifyf(0, "READY=1\nSTATUS=Serving %zu datasets", settings->n_datasets);
 
         r = event_base_dispatch(daemon.base);
         daemon_stop(&daemon);

@@ -198,22 +198,38 @@ def _(box):
     check_sequence(daemon.read("d"), 10)
 
 
-@case("workers that may not come forward again stay as they are, and the log says so")
-def _(box):
+def daemon_of_nobody(box, nice_limit, **settings):
+    """A daemon without privileges; nice_limit as prlimit writes it: 0 allows nothing, 20 as far as nice 0."""
     if os.getuid() != 0:
         raise Skip("only root can become somebody without privileges")
+    limit = f"--nice={nice_limit}:{nice_limit}"
+    if subprocess.run(["prlimit", limit, "true"], check=False, stderr=subprocess.DEVNULL).returncode != 0:
+        raise Skip("this root may not raise RLIMIT_NICE (no CAP_SYS_RESOURCE)")
     os.chmod(box.folder, 0o755)
     os.makedirs(box.path("daemon0"))
     os.chown(box.path("daemon0"), 65534, 65534)
-    daemon = box.daemon({"d": box.folder_of_files("d", 10)}, workers=2, nice=5,
-                        program=["prlimit", "--nice=0:0", "setpriv", "--reuid=65534", "--regid=65534", "--clear-groups",
-                                 "--bounding-set=-all", "--no-new-privs"])
+    return box.daemon({"d": box.folder_of_files("d", 10)}, workers=2,
+                      program=["prlimit", limit, "setpriv", "--reuid=65534",
+                               "--regid=65534", "--clear-groups", "--bounding-set=-all", "--no-new-privs"], **settings)
+
+
+@case("workers that may not come forward again stay as they are, and the log says so")
+def _(box):
+    daemon = daemon_of_nobody(box, 0, nice=5)
     reload(daemon, nice=0)
     contains(daemon.log(), "nice:", "RLIMIT_NICE")
     equal(nices(daemon), [5, 5], "nice values of those that run")
     daemon.objects("workers", "3")
     within(5, lambda: nices(daemon) == [0, 5, 5], "the new one's is 0")
     check_sequence(daemon.read("d"), 10)
+
+
+@case("with the limit that the systemd unit sets they come forward without privileges")
+def _(box):
+    daemon = daemon_of_nobody(box, 20, nice=5)
+    reload(daemon, nice=0)
+    equal(nices(daemon), [0, 0], "nice values")
+    equal("RLIMIT_NICE" in daemon.log(), False, "nothing to complain of")
 
 
 def share_taken(daemon, seconds):
