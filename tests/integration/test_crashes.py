@@ -67,8 +67,10 @@ def _(box):
 @case("readers killed at random moments, again and again")
 def _(box):
     daemon = box.daemon({"d": box.folder_of_pictures("d", 50)})
+    fresh = daemon.memory_used()
     daemon.read("d")
-    before = (daemon.memory_used(), daemon.n_descriptors())
+    within(2, lambda: daemon.memory_used() == fresh, "the first reader's ring is gone")
+    before = (fresh, daemon.n_descriptors())
     steady = daemon.reader("d", job="steady", epochs=60, batch=5, delay_ms=5, **PICTURES)
     for number in range(25):
         readers = [daemon.reader("d", job=f"r{number}", world=2, rank=rank, epochs=100, batch=3, **PICTURES)
