@@ -266,6 +266,32 @@ START_TEST(a_small_box_of_a_large_picture_needs_little_memory) {
 }
 END_TEST
 
+START_TEST(a_wide_picture_takes_what_was_said) {
+        struct decoder *decoder = new_decoder((enum decode_jpeg)_i);
+
+        for (size_t l = 0; l < N_JPEG_LAYOUTS; l++) {
+                size_t n_bytes;
+                uint8_t *bytes = jpeg_make(&JPEG_LAYOUTS[l], 8000, 40, 0, &n_bytes), *whole;
+                struct checker checker = { .width = 8000, .box = { 0, 0, 8000, 40 }, .fails_at = UINT32_MAX };
+                struct row_sink sink = sink_of(&checker);
+                struct image_info info;
+                uint64_t need;
+
+                whole = read_whole(decoder, bytes, n_bytes, &info);
+                decoder_free(decoder); /* begin with nothing */
+                decoder = new_decoder((enum decode_jpeg)_i);
+                checker.whole = whole;
+                ck_assert_int_eq(decoder_open(decoder, bytes, n_bytes, &info, NULL), 0);
+                need = decoder_need(decoder, &checker.box);
+                ck_assert_int_eq(decoder_read_rows(decoder, &checker.box, &sink, NULL), 0);
+                ck_assert_uint_le(decoder_scratch_bytes(decoder), need);
+                free(whole);
+                free(bytes);
+        }
+        decoder_free(decoder);
+}
+END_TEST
+
 int main(void) {
         const struct suite_row rows[] = {
                 { "rows", rows_of_a_box_are_those_of_the_whole_jpeg, 2 },
@@ -273,6 +299,7 @@ int main(void) {
                 { "rows", rows_of_a_box_are_those_of_the_whole_file_of_any_format, 0 },
                 { "rows", a_sink_that_fails_ends_the_reading_with_its_own_error, 0 },
                 { "rows", a_small_box_of_a_large_picture_needs_little_memory, 0 },
+                { "rows", a_wide_picture_takes_what_was_said, 2 },
         };
 
         return suite_run("decode_rows", rows, ARRAY_SIZE(rows));

@@ -10,9 +10,10 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-/* What our own decoder keeps: rows of a few MCUs' height, and its piece of the scan. */
-#define BASELINE_BYTES_A_COLUMN 1024u
-#define BASELINE_BYTES          (1u << 20)
+/* At most: rows of our own decoder (95 bytes a column were seen) and those of libjpeg-turbo, if it takes over (124);
+ * its piece of the scan and its tables. */
+#define BASELINE_BYTES_A_COLUMN 256u
+#define BASELINE_BYTES          (128u << 10)
 
 struct jpeg_state {
         const struct decode_limits *limits; /* the decoder's */
