@@ -5,6 +5,7 @@
 #include "daemon/decode/decode.h"
 #include "tests/support/layouts.h"
 #include "tests/support/suite.h"
+#include "tests/support/vectors.h"
 
 #include <errno.h>
 #include <spng.h>
@@ -338,6 +339,45 @@ START_TEST(a_file_that_was_cut_is_an_error_wherever_the_box_lies) {
 }
 END_TEST
 
+START_TEST(a_cut_png_or_webp_is_an_error_wherever_the_box_lies) {
+        static const char *const names[] = { "rgb_8.png",  "grey_1.png",    "palette_4_interlaced.png",
+                                             "lossy.webp", "lossless.webp", "animation.webp" };
+        struct decoder *decoder = new_decoder(DECODE_JPEG_AUTO, DECODE_LIMITS_DEFAULT);
+        unsigned n_refused = 0;
+
+        for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+                char path[256];
+                size_t n_bytes;
+                uint8_t *bytes;
+
+                snprintf(path, sizeof(path), "tests/vectors/pictures/%s", names[i]);
+                bytes = read_whole_file(path, &n_bytes);
+                for (size_t n_left = n_bytes - 1; n_left > 20; n_left -= 1 + n_left / 16) {
+                        uint8_t *cut = malloc(n_left);
+                        struct image_info info;
+                        struct view view;
+                        int expected;
+
+                        memcpy(cut, bytes, n_left);
+                        expected = decoder_open(decoder, cut, n_left, &info, NULL);
+                        if (expected == 0) {
+                                struct box all = { 0, 0, info.width, info.height };
+
+                                expected = decoder_read(decoder, &all, &view, NULL);
+                                ck_assert_int_eq(
+                                        read_box(decoder, cut, n_left, (struct box){ 0, 0, 1, 1 }, &view, NULL),
+                                        expected);
+                        }
+                        n_refused += expected < 0;
+                        free(cut);
+                }
+                free(bytes);
+        }
+        ck_assert_uint_gt(n_refused, 100);
+        decoder_free(decoder);
+}
+END_TEST
+
 /* ---- crops that are no part of the picture ------------------------------------------------------------------- */
 
 /* The decoder asserts that its box lies within the picture; whoever writes the pipeline cannot make one that does not.
@@ -384,6 +424,7 @@ int main(void) {
                 { "damage", damage_below_the_box_is_not_seen, 2 },
                 { "damage", damage_above_the_box_is_the_same_for_both, 0 },
                 { "damage", a_file_that_was_cut_is_an_error_wherever_the_box_lies, 2 },
+                { "damage", a_cut_png_or_webp_is_an_error_wherever_the_box_lies, 0 },
                 { "crops", no_pipeline_asks_for_what_is_not_there, 0 },
         };
 
