@@ -19,7 +19,8 @@ scripts_in = $(foreach name,$(2),$(1):tests/integration/$(name).py)
 SCRIPTS := $(patsubst tests/integration/%.py,%,$(sort $(wildcard tests/integration/test_*.py)))
 # Not the Python client's: the sanitizers' runtime would have to be loaded before the interpreter, which has leaks of its
 # own. The library below it is watched by test_client_*, and what its daemon does for it by the other scripts.
-ASAN_SCRIPTS := $(filter-out test_boot test_install test_layers_selftest test_systemd test_order test_python%,$(SCRIPTS))
+ASAN_SCRIPTS := $(filter-out test_boot test_bench_report test_install test_layers_selftest test_systemd test_order \
+	test_python%,$(SCRIPTS))
 TSAN_SCRIPTS := $(filter test_serving test_crashes test_damage test_skipping test_workers,$(SCRIPTS))
 FALLBACK_SCRIPTS := $(filter test_serving test_damage,$(SCRIPTS))
 FALLBACK_UNIT := $(filter test_io% test_reader%,$(UNIT_NAMES))
