@@ -116,6 +116,11 @@ bench: ## the measurements, a line each: name value unit; BENCH=name for those t
 	@if [ -e tests/bench/run.py ]; then $(PYTHON) tests/bench/run.py $(BENCH); \
 		else echo "bench: no measurement is written yet (tests/bench/run.py)"; fi
 
+bench-peers: ## beside other loaders, into docs/performance.md (4 GB of PyPI's packages, once); BENCH=name, REPEATS=5
+	@$(DEPS) build bench peers
+	$(SUBMAKE) VARIANT=release all tools
+	@$(PYTHON) tests/bench/peers/run.py $(BENCH)
+
 coverage: ## lines that the release tests reach, by floor
 	@$(DEPS) build check
 	@find build/coverage -name '*.gcda' -delete 2>/dev/null || true
@@ -150,7 +155,7 @@ clean: ## remove build/
 	rm -rf build
 
 .PHONY: deps check check-unit check-integration check-asan check-ubsan check-tsan check-valgrind check-fallback \
-	check-frameworks check-neon check-layers demo bench coverage fuzz fuzz-guided fuzz-smoke clean
+	check-frameworks check-neon check-layers demo bench bench-peers coverage fuzz fuzz-guided fuzz-smoke clean
 
 # ---- what they need ------------------------------------------------------------------------------------------------
 
