@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""What `make bench-peers` makes of its figures: ratios, losses, the blocks of a document, charts. No peer is needed."""
+"""What `make bench-peers` makes of what it sees: rates, ratios, losses, a document's blocks, charts. No peer is needed."""
 import importlib
 import json
 import os
+import subprocess
 import sys
 import xml.etree.ElementTree
 
@@ -11,8 +12,8 @@ sys.path.insert(0, os.path.join(HERE, "..", "support"))
 from harness import ROOT, case, contains, equal, main, write
 
 sys.path.insert(0, os.path.join(ROOT, "tests", "bench", "peers"))
-bars, document, environment, figures, plan, report = map(
-    importlib.import_module, ("bars", "document", "environment", "figures", "plan", "report"))
+bars, document, environment, figures, plan, report, trial_of = map(
+    importlib.import_module, ("bars", "document", "environment", "figures", "plan", "report", "trial"))
 
 MACHINE = {"kind": "machine", "cpu": "a machine", "cpus": 2, "kernel": "6", "load": 0.0, "memory_gib": 8, "date": "today",
            "photos": 2000, "photo_kb": 80, "dataloaderd": "1", "python": "3", "versions": {"torch": "2"}}
@@ -53,6 +54,42 @@ def _(_box):
     equal([figures.is_loss("images_per_s", 0.99), figures.is_loss("images_per_s", 1.01)], [True, False])
     equal([figures.is_loss("images_per_cpu_s", 0.5), figures.is_loss("first_ms", 0.5)], [True, False])
     equal([figures.is_loss("pss_mib", 1.2), figures.is_loss("next_p99_ms", 0.9)], [True, False])
+
+
+@case("a rate is that between a window's first and last batch, and too few are refused")
+def _(_box):
+    ends = [0.0, 0.9, 1.1, 1.6, 2.1, 2.6, 9.0]
+    equal(round(trial_of.rate(ends, 1.0, 3.0), 6), 2.0)
+    for begin, end in ((1.0, 2.0), (3.0, 9.5)):
+        try:
+            trial_of.rate(ends, begin, end)
+            raise AssertionError("counted")
+        except trial_of.Failed:
+            pass
+
+
+@case("two trainers' images add up, their waits are one heap, and the CPU time is that of all")
+def _(_box):
+    rows = [{"first_ms": first, "begins": [n * step for n in range(100)], "ends": [n * step + wait for n in range(100)]}
+            for first, step, wait in ((50, 0.1, 0.01), (70, 0.05, 0.02))]
+    row = trial_of.figures(rows, 1.0, 3.0, 4.0, 300 << 20, 100 << 20)
+    equal([round(row[key], 6) for key in ("images_per_s", "images_per_cpu_s", "cpu_s_per_1000")],
+          [1920, 960, 1.041667])
+    equal([round(row[key], 6) for key in ("first_ms", "next_p50_ms", "next_p99_ms", "pss_mib", "pss_over_mib")],
+          [70, 20, 20, 300, 100])
+
+
+@case("the time and the memory of a process are those of all below it")
+def _(_box):
+    busy = "import os,sys,time\nif os.fork() == 0:\n    x = bytearray(64 << 20)\n    for i in range(0, len(x), 4096): x[i] = 1\n" \
+           "    while time.process_time() < 0.3: pass\n    print(flush=True)\n    sys.stdin.read()\nelse: os.wait()"
+    with subprocess.Popen([sys.executable, "-c", busy], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        process.stdout.readline()
+        pids = trial_of.tree(process.pid)
+        cpu, memory = trial_of.cpu_seconds(pids), trial_of.pss_bytes(pids)
+    equal(len(pids), 2)
+    equal([cpu >= 0.25, memory >= 64 << 20], [True, True], f"{cpu} s, {memory} bytes")
+    equal([trial_of.cpu_seconds(pids), trial_of.pss_bytes(pids)], [0, 0])
 
 
 @case("each item is first in some repeat, and none is left out")
@@ -104,8 +141,10 @@ def _(_box):
 
 @case("the document takes the blocks of a run: losses are marked, missing peers are named")
 def _(box):
-    rows = [MACHINE, {"kind": "skipped", "item": "ffcv", "why": "no compiler"}, {"kind": "psnr", "item": "dali", "db": 56.1},
+    rows = [MACHINE, {"kind": "skipped", "item": "ffcv", "why": "no compiler"},
+            {"kind": "psnr", "item": "dali", "db": 56.1},
             {"kind": "psnr", "item": "dlclient", "db": None}]
+    rows.append({"kind": "skipped", "item": "ranks_torch_pil", "why": "no memory"})
     for repeat in range(3):
         rows += [trial("dlclient", repeat, 1500, pss_over_mib=50), trial("dali", repeat, 1000), trial("opencv", repeat, 3000),
                  trial("ranks_dlclient", repeat, 1600), trial("ranks_dali", repeat, 800)]
@@ -118,7 +157,7 @@ def _(box):
     contains(text, "3 repeats", "| DALI, whole picture | 2 | 1,000 | 1,000 to 1,000 | 1.50 | 500 | 1.50 |",
              "| torch: OpenCV, linear | 2 | 3,000 | 3,000 to 3,000 | **0.50, worse** |",
              "Not measured: FFCV, jpg: no compiler", "| dataloaderd | A | equal |", "| DALI, whole picture | A | 56.1 |",
-             "Ours over one rank of ours: 1.07.")
+             "Not measured: torch: v2 on Pillow: no memory", "Ours over one rank of ours: 1.07.")
     for name in ("rate_a", "rate_b", "first_batch", "ranks"):
         contains(text, f"](d/{name}.svg)")
         xml.etree.ElementTree.parse(os.path.join(box.path("d"), name + ".svg"))

@@ -89,7 +89,8 @@ def install(name):
             if file.read() == digest:
                 return
     say(f"installing {name} into build/peers: {SIZES[name][0]} MB to fetch, {SIZES[name][1]} MB on disk, once")
-    if not os.path.exists(PYTHON):
+    if name == "torch":                 # the first of all: whatever is there is half done or of an older list
+        shutil.rmtree(VENV, ignore_errors=True)
         os.makedirs(FOLDER, exist_ok=True)
         subprocess.run([interpreter(), "-m", "venv", VENV], check=True, stdout=sys.stderr)
     more = [] if name == "torch" else ["-c", requirements("torch")]

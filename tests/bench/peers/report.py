@@ -56,9 +56,10 @@ class Report:
     def workers(self, item):
         return next((str(row["workers"]) for row in self.trials if row["item"] == item), "–")
 
-    def missing(self, names):
-        return "".join(f"\n\nNot measured: {plan.TITLES[name]}: {self.skipped[name]}" for name in names
-                       if name in self.skipped)
+    def missing(self, items):
+        """A line for each (item, peer) that was given up."""
+        return "".join(f"\n\nNot measured: {plan.TITLES[peer]}: {self.skipped[item]}" for item, peer in items
+                       if item in self.skipped)
 
     def chart(self, name, title, items, key):
         """Makes one from the fastest down; returns the line that shows it."""
@@ -79,7 +80,7 @@ class Report:
             busy = f" Something else ran beside it (load {it['load']:.1f}): do not trust these figures."
         return (f"Measured on {it['date']} with `make bench-peers`: {it['cpu']}, {it['cpus']} CPUs, "
                 f"{it['memory_gib']:.0f} GiB, Linux {it['kernel']}; {it['photos']:,} photos of {it['photo_kb']:.0f} KB; "
-                f"{repeats} repeats.{busy}\n\n"
+                f"{repeats} repeat{'s' * (repeats != 1)}.{busy}\n\n"
                 f"dataloaderd {it['dataloaderd']}; Python {it['python']}; {versions}.")
 
     def loaders(self, row):
@@ -93,7 +94,7 @@ class Report:
         head = ["", "workers", "images/s", "lowest to highest", "ours over it", "images per CPU second", "ours over it"]
         title = {"A": "Images per second, same pixels", "B": "Images per second, as usual for speed"}[row]
         chart = self.chart(f"rate_{row.lower()}", title, [(name, name) for name in names], "images_per_s")
-        return chart + document.table(head, lines) + self.missing(names)
+        return chart + document.table(head, lines) + self.missing(zip(names, names))
 
     def waiting(self):
         names = [peer.name for peer in plan.PEERS if peer.name not in self.skipped]
@@ -114,12 +115,12 @@ class Report:
                   self.over(ours, item, "images_per_s"), text(self.of(item, "images_per_cpu_s")),
                   text(self.of(item, "pss_mib")), self.over(ours, item, "pss_mib")]
                  for item, name in items if self.of(item, "images_per_s")]
-        head = ["", "workers (a rank's; the daemon's: of both)", "images/s of both", "ours over it",
+        head = ["", "workers (each; the daemon's: in all)", "images/s of both", "ours over it",
                 "images per CPU second", "memory, MiB", "ours over it (memory)"]
         title = {"ranks": "Two ranks of one run", "jobs": "Two jobs on the same data"}[kind] + ", images per second"
         one = figures.ratio(self.trials, ours, "dlclient", "images_per_s")
         tail = f"\n\nOurs over one rank of ours: {one[0]:.2f}." if one else ""
-        return self.chart(kind, title, items, "images_per_s") + document.table(head, lines) + tail
+        return self.chart(kind, title, items, "images_per_s") + document.table(head, lines) + self.missing(items) + tail
 
     def transport(self):
         names = [f"transport_{name}" for name in ("dlclient", "torch", "spdl")]
@@ -132,7 +133,7 @@ class Report:
                               self.over("transport_dlclient", name, "images_per_s"),
                               self.over("transport_dlclient", name, "images_per_cpu_s")])
         head = ["", "workers", "us a batch", "MB/s", "ours over it (batches/s)", "ours over it (batches per CPU second)"]
-        return document.table(head, lines)
+        return document.table(head, lines) + self.missing(zip(names, names))
 
     def pixels(self):
         rows = {peer.name: peer.row for peer in plan.PEERS}

@@ -41,6 +41,8 @@ REPEATS = int(os.environ.get("REPEATS", "5"))
 SECONDS = float(os.environ.get("SECONDS", "3"))
 SWEEP_SECONDS = min(2.0, SECONDS)
 LIMIT_S = float(os.environ.get("LIMIT_S", "1200"))
+SWEEP_SHARE = 0.35   # of LIMIT_S at most
+PIXELS_S = 60        # what comparing pixels takes about, behind the repeats
 
 
 class Comparison:
@@ -69,11 +71,11 @@ class Comparison:
             return None
 
     def candidates(self, item):
-        """The numbers of workers to try: one, where the sweep has used its half of the time."""
-        if len(item.workers) == 1 or time.monotonic() < self.deadline - LIMIT_S / 2:
+        """The numbers of workers to try: one, where the sweep has used its share of the time."""
+        if len(item.workers) == 1 or time.monotonic() < self.deadline - LIMIT_S * (1 - SWEEP_SHARE):
             return item.workers
         workers = min(item.workers, key=lambda n: abs(n - len(os.sched_getaffinity(0))))
-        print(f"# {item.name}: {workers} workers, untried: the sweep has used half of LIMIT_S={LIMIT_S:.0f}", flush=True)
+        print(f"# {item.name}: {workers} workers, untried: the sweep has used its share of LIMIT_S={LIMIT_S:.0f}", flush=True)
         return (workers,)
 
     def sweep(self):
@@ -117,7 +119,7 @@ class Comparison:
             begin = time.monotonic()
             self.repeat(number)
             took = time.monotonic() - begin
-            if number + 1 < REPEATS and time.monotonic() + took > self.deadline:
+            if number + 1 < REPEATS and time.monotonic() + took + PIXELS_S > self.deadline:
                 print(f"# {number + 1} repeats instead of {REPEATS}: the next would end behind LIMIT_S={LIMIT_S:.0f}",
                       flush=True)
                 break
@@ -213,6 +215,8 @@ def main():
     comparison = Comparison(items, photographs())
     try:
         installed(comparison, items)
+        if not comparison.items:
+            sys.exit("bench-peers: nothing is left to be measured")
         comparison.deadline = time.monotonic() + LIMIT_S
         if wanted:
             comparison.sweep()

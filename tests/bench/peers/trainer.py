@@ -3,6 +3,7 @@
     "imported"              every module is there; a line on stdin, and it makes its loader
     {"first_ms"}            from making the loader to the first batch, looked at
     "warm"                  WARM batches later: every queue has found its level; it goes on taking batches
+    "enough"                ENOUGH batches later: there is something to count even where a window was too short
     {"begins", "ends"}      once stdin ends: of each next(), seconds of CLOCK_MONOTONIC
 
 MODE pixels: {"pictures": FILE}: instead, one batch saved as an array [n, height, width, 3].
@@ -18,7 +19,7 @@ import time
 
 MODULES = {"torch": "peer_torch", "opencv": "peer_torch", "dali": "peer_dali", "spdl": "peer_spdl", "tfdata": "peer_tfdata",
            "ffcv": "peer_ffcv", "dlclient": "peer_dlclient", "transport": "peer_transport"}
-WARM = 16
+WARM, ENOUGH = 16, 8
 
 
 def say(value):
@@ -40,6 +41,8 @@ def consume(name, peer, task, look):
         look(batch)
         if len(ends) == WARM:
             say("warm")
+        if len(ends) == WARM + ENOUGH:
+            say("enough")
     say({"begins": begins, "ends": ends})
     if hasattr(batches, "close"):
         batches.close()  # shared memory with a name would outlive us

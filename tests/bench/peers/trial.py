@@ -194,6 +194,8 @@ def watch(trainers, seconds, daemon_pid):
     pids = [pid for one in trainers for pid in tree(one.process.pid)] + ([daemon_pid] if daemon_pid else [])
     cpu, begin = cpu_seconds(pids), time.monotonic()
     time.sleep(seconds)
+    for one in trainers:
+        one.line()                      # long said, but on a slow or busy machine
     cpu, end = cpu_seconds(pids) - cpu, time.monotonic()
     pss = pss_bytes(pids)
     for one in trainers:
