@@ -161,6 +161,9 @@ def _(box):
     for name in ("rate_a", "rate_b", "first_batch", "ranks"):
         contains(text, f"](d/{name}.svg)")
         xml.etree.ElementTree.parse(os.path.join(box.path("d"), name + ".svg"))
+    with open(os.path.join(box.path("d"), "rate_b.svg"), encoding="utf-8") as file:
+        chart = file.read()
+    equal(chart.index("OpenCV, linear") < chart.index("dataloaderd"), True, "the better one stands first")
 
 
 @case("every result names items that are measured, and a prefix takes those along that it needs")
