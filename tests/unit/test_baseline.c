@@ -16,6 +16,13 @@
 
 #define MAX_PIXELS (4u << 20)
 
+/* What one thread does is not the thread sanitizer's concern: it sees every 7th of the many pictures. */
+#if defined(__SANITIZE_THREAD__)
+#define EVERY 7u
+#else
+#define EVERY 1u
+#endif
+
 /* ---- fixture --------------------------------------------------------------------------------------------------- */
 
 /* Both forms of the code; one of them twice where the CPU has no AVX2. */
@@ -65,10 +72,9 @@ static int collect_take(void *userdata, const struct view *rows, struct why *why
         size_t n_row = (size_t)collected->box.width * 3;
 
         (void)why;
-        ck_assert_uint_eq(collected->n_begun, 1);
-        ck_assert_uint_gt(rows->height, 0);
-        ck_assert_uint_eq(rows->width, collected->box.width);
-        ck_assert_uint_le(collected->n_rows + rows->height, collected->box.height);
+        if (collected->n_begun != 1 || rows->height == 0 || rows->width != collected->box.width ||
+            collected->n_rows + rows->height > collected->box.height)
+                ck_abort_msg("rows that were not asked for");
         if (collected->fails_with != 0)
                 return collected->fails_with;
         for (uint32_t y = 0; y < rows->height; y++, collected->n_rows++)
@@ -176,7 +182,7 @@ START_TEST(small_pictures_of_every_size_are_libjpegs_bits) {
         unsigned n_pictures = 0, n_boxes = 0;
 
         for (uint32_t width = SAMPLINGS[_i].h == 2 ? 5 : 1; width <= 70; width++)
-                for (uint32_t height = 1; height <= 70; height++) {
+                for (uint32_t height = 1 + width % EVERY; height <= 70; height += EVERY) {
                         struct jpegs_spec spec = random_spec(&random, &SAMPLINGS[_i]);
 
                         spec.width = width;
@@ -206,7 +212,7 @@ START_TEST(large_pictures_of_every_quality_are_libjpegs_bits) {
                 spec.width = sizes[idx].width;
                 spec.height = sizes[idx].height;
                 spec.quality = quality;
-                n_boxes += check_picture(&decoders, &spec, 20);
+                n_boxes += check_picture(&decoders, &spec, 20 / EVERY);
         }
         decoders_free(&decoders);
         printf("sampling %dx%d: %u boxes of large pictures the same\n", SAMPLINGS[_i].h, SAMPLINGS[_i].v, n_boxes);
@@ -304,7 +310,7 @@ START_TEST(damage_is_handed_over_or_makes_no_difference) {
         uint64_t random = 4711 + (uint64_t)_i;
         struct counts counts = { 0 };
 
-        for (unsigned i = 0; i < 60; i++) {
+        for (unsigned i = 0; i < 60 / EVERY; i++) {
                 struct jpegs_spec spec = random_spec(&random, &SAMPLINGS[_i]);
 
                 spec.width = 5 + jpegs_random(&random, 90);
