@@ -131,8 +131,9 @@ $(B)/obj/client/examples/%.o: CPPFLAGS += -Iclient/include
 $(B)/obj/daemon/augment/resize%.o: CFLAGS_release += -O3
 $(B)/obj/daemon/augment/operation%.o: CFLAGS_release += -O3
 $(B)/obj/daemon/augment/conversion.o: CFLAGS_release += -O3
-# The decoder's state stays in scalar registers: GCC would else pack it into vectors.
-$(B)/obj/daemon/decode/jpeg/%.o: CFLAGS_release += -O3 -fno-tree-slp-vectorize
+$(B)/obj/daemon/decode/jpeg/%.o: CFLAGS_release += -O3
+# The bit buffer stays in scalar registers: GCC would else pack it into vectors.
+$(B)/obj/daemon/decode/jpeg/entropy.o: CFLAGS_release += -fno-tree-slp-vectorize
 # Emulated registers as arguments of static functions: how they are passed is nobody's business.
 $(B)/obj/tests/unit/test_resize_avx512.o: CFLAGS += -Wno-psabi
 

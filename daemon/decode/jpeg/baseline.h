@@ -24,7 +24,7 @@ struct baseline;
 enum baseline_code {
         BASELINE_CODE_BEST, /* what this CPU does fastest */
         BASELINE_CODE_SCALAR,
-        BASELINE_CODE_AVX2,
+        BASELINE_CODE_AVX2, /* and BMI2, which came with it */
 };
 
 /* -ENOTSUP: this CPU cannot run the code that was asked for by name. */
