@@ -1,4 +1,4 @@
-/* bare_loop DIR THREADS IMAGES: the limit that the daemon is held against.
+/* bare_loop DIR THREADS IMAGES [auto|libjpeg]: the limit that the daemon is held against.
  *
  * Each thread opens, reads, decodes and augments files of a folder, one after the other, with the very calls that a
  * worker makes and nothing around them: no ring, no planner, no client. Prints images/s and CPU seconds per 1,000. */
@@ -26,6 +26,7 @@ static char **files;
 static uint32_t n_files, n_images;
 static _Atomic uint32_t next_image;
 static struct recipe *recipe;
+static enum decode_jpeg decode_jpeg = DECODE_JPEG_AUTO;
 
 static int on_file(const char *path, const struct stat *status, int kind, struct FTW *ftw) {
         if (kind == FTW_F && path[ftw->base] != '.' && n_files < FILES_MAX && status->st_size < BUFFER_BYTES)
@@ -59,7 +60,7 @@ static void *loop(void *userdata) {
         struct why why;
         uint32_t i;
 
-        if (!buffer || !out || decoder_new(&DECODE_LIMITS_DEFAULT, DECODE_JPEG_AUTO, &decoder, &why) < 0 ||
+        if (!buffer || !out || decoder_new(&DECODE_LIMITS_DEFAULT, decode_jpeg, &decoder, &why) < 0 ||
             workspace_new(RESIZE_CODE_BEST, &workspace, &why) < 0)
                 exit(1);
         while ((i = atomic_fetch_add(&next_image, 1)) < n_images) {
@@ -89,17 +90,19 @@ static double cpu_seconds(void) {
 }
 
 int main(int argc, char **argv) {
-        uint32_t n_threads = argc == 4 ? (uint32_t)atoi(argv[2]) : 0;
+        uint32_t n_threads = argc >= 4 && argc <= 5 ? (uint32_t)atoi(argv[2]) : 0;
         pthread_t threads[64];
         double cpu, seconds;
         struct why why;
         uint64_t begin;
 
         if (n_threads < 1 || n_threads > 64 || atoi(argv[3]) < 1) {
-                fprintf(stderr, "usage: bare_loop DIR THREADS IMAGES\n");
+                fprintf(stderr, "usage: bare_loop DIR THREADS IMAGES [auto|libjpeg]\n");
                 return 2;
         }
         n_images = (uint32_t)atoi(argv[3]);
+        if (argc == 5 && strcmp(argv[4], "libjpeg") == 0)
+                decode_jpeg = DECODE_JPEG_LIBJPEG;
         files = calloc(FILES_MAX, sizeof(char *));
         if (!files || nftw(argv[1], on_file, 16, FTW_PHYS) < 0 || n_files == 0) {
                 fprintf(stderr, "bare_loop: no files in %s\n", argv[1]);

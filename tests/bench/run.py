@@ -10,6 +10,8 @@ their speed drifts. Times here are reported, never asserted.
     daemon_1, _2           images/s that one rank gets from a daemon with 1 and 2 workers
     *_cpu                  CPU seconds per 1,000 images; for the daemon its client included
     daemon_vs_limit_1, _2  the ratio of the two, pair by pair
+    own_vs_libjpeg         CPU time an image of the bare loop (one thread) with libjpeg-turbo's crop and skip, over the
+                           same loop with our own decoder; mixed_vs_baseline: what is left where 1 photo of 16 is progressive
     first_batch            ms from attach to the first batch, index built
     next_ready_p50, _p99   ns of next() for a batch that is ready
     python_next_ready, _p99   us of next() in Python for a batch that is ready; python_next_cold: behind a pause;
@@ -68,12 +70,15 @@ def emit(name, value, unit, **details):
     results.append({"name": name, "value": value, "unit": unit, **details})
 
 
+def cut(folder, *more):
+    subprocess.run(["tests/support/photos.sh", folder, str(N_PHOTOS), str(N_CLASSES),
+                    os.path.join(BUILD, "tools", "cut_photos"), *more], cwd=ROOT, check=True, stdout=sys.stderr)
+    return folder
+
+
 def photos():
-    """The photographs, cut once."""
-    if "DATA" not in os.environ:
-        subprocess.run(["tests/support/photos.sh", PHOTOS, str(N_PHOTOS), str(N_CLASSES),
-                        os.path.join(BUILD, "tools", "cut_photos")], cwd=ROOT, check=True, stdout=sys.stderr)
-    return PHOTOS
+    """The photographs, cut once. None is progressive, as good as none in training sets is: see decode_limit_mixed."""
+    return PHOTOS if "DATA" in os.environ else cut(PHOTOS, "--baseline")
 
 
 class Daemon:
@@ -136,9 +141,9 @@ def daemon(workers, **more):
         it.end()
 
 
-def bare_loop(threads):
-    run = subprocess.run([os.path.join(BUILD, "bench", "bare_loop"), photos(), str(threads), str(IMAGES)], check=True,
-                         stdout=subprocess.PIPE, text=True, timeout=300)
+def bare_loop(threads, folder=None, decoder="auto"):
+    run = subprocess.run([os.path.join(BUILD, "bench", "bare_loop"), folder or photos(), str(threads), str(IMAGES), decoder],
+                         check=True, stdout=subprocess.PIPE, text=True, timeout=300)
     return json.loads(run.stdout)
 
 
@@ -165,6 +170,23 @@ def daemon_vs_limit():
              statistics.median(a["images_per_s"] / b["images_per_s"] for a, b in zip(ours, limit)), "ratio")
         emit(f"daemon_vs_limit_{workers}_cpu",
              statistics.median(b["cpu_s_per_1000"] / a["cpu_s_per_1000"] for a, b in zip(ours, limit)), "ratio")
+
+
+def vs_libjpeg():
+    """The bare loop with our own decoder against the same loop with libjpeg-turbo's crop and skip, in turns."""
+    ours, theirs, mixed = [], [], []
+    folder = cut(PHOTOS + "-mixed")
+    for _ in range(REPEATS):
+        ours.append(bare_loop(1))
+        theirs.append(bare_loop(1, decoder="libjpeg"))
+        mixed.append(bare_loop(1, folder))
+    for name, rows in ("libjpeg", theirs), ("mixed", mixed):
+        emit(f"decode_limit_{name}", 1000 / median(rows, "cpu_s_per_1000"), "images/CPU-s", repeats=REPEATS)
+    emit("decode_limit_cpu_rate", 1000 / median(ours, "cpu_s_per_1000"), "images/CPU-s", repeats=REPEATS)
+    emit("own_vs_libjpeg", statistics.median(b["cpu_s_per_1000"] / a["cpu_s_per_1000"] for a, b in zip(ours, theirs)),
+         "ratio")
+    emit("mixed_vs_baseline", statistics.median(a["cpu_s_per_1000"] / b["cpu_s_per_1000"] for a, b in zip(ours, mixed)),
+         "ratio")
 
 
 def first_batch():
@@ -439,6 +461,7 @@ def jpeg():
 
 MEASUREMENTS = [
     (("decode_limit", "daemon", "daemon_vs_limit"), daemon_vs_limit),
+    (("own_vs_libjpeg", "decode_limit_libjpeg", "decode_limit_mixed", "mixed_vs_baseline"), vs_libjpeg),
     (("first_batch",), first_batch),
     (("next_ready",), next_ready),
     (("python_next", "python_array", "python_first_batch"), python_next),

@@ -1,19 +1,23 @@
 #!/bin/bash
-# Photographs to work on: photos.sh OUT N_PHOTOS N_CLASSES CUTTER
+# Photographs to work on: photos.sh OUT N_PHOTOS N_CLASSES CUTTER [--baseline]
 #
 # Cuts photos of the size that training sets have (about 500x375, 60-110 KB) from the photographs of a small Debian
 # package, into one folder a class below OUT. The package is unpacked below build/, not installed. What was cut once
-# stays: the same call again costs nothing. Exits 77 if the photographs are not to be had.
+# stays: the same call again costs nothing. With --baseline none of them is progressive. Exits 77 if the photographs are not to be had.
 set -euo pipefail
 
-[ $# = 4 ] || { echo "usage: photos.sh OUT N_PHOTOS N_CLASSES CUTTER" >&2; exit 64; }
+[ $# = 4 ] || [ "$#:${5-}" = 5:--baseline ] || {
+        echo "usage: photos.sh OUT N_PHOTOS N_CLASSES CUTTER [--baseline]" >&2
+        exit 64
+}
 out=$1 n_photos=$2 n_classes=$3 cutter=$4
 here=$(dirname "$0")
 list=$here/../../packages.list
 store=$here/../../build/photographs
 stamp=$out/.cut
+what="$n_photos $n_classes${5:+ $5}"
 
-[ "$(cat "$stamp" 2>/dev/null)" = "$n_photos $n_classes" ] && exit 0
+[ "$(cat "$stamp" 2>/dev/null)" = "$what" ] && exit 0
 
 find_photographs() {
         find "$store" -name '*.jpg' 2>/dev/null | sort
@@ -56,6 +60,6 @@ fi
 # Cut beside, then renamed: a folder that is there is whole.
 rm -rf "$out" "$out.new"
 mkdir -p "$(dirname "$out")"
-"$cutter" "$out.new" "$n_photos" "$n_classes" "${photographs[@]}"
-echo "$n_photos $n_classes" >"$out.new/.cut"
+"$cutter" "${@:5}" "$out.new" "$n_photos" "$n_classes" "${photographs[@]}"
+echo "$what" >"$out.new/.cut"
 mv "$out.new" "$out"

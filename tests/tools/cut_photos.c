@@ -1,10 +1,11 @@
-/* cut_photos OUT_DIR N_PHOTOS N_CLASSES SOURCE...: a training set out of a few large pictures.
+/* cut_photos [--baseline] OUT_DIR N_PHOTOS N_CLASSES SOURCE...: a training set out of a few large pictures.
  *
  * Cuts N_PHOTOS pieces of about 500 x 375 pixels (60 to 110 KB, like ImageNet's) from the SOURCE pictures and writes
  * them as OUT_DIR/class_00/class_00_00000.jpg and so on. Each class has a source, or a strip of one, for its own, so
  * that there is something to learn. Sources without detail are no photographs and left out, unless all are so; smooth
  * places of the others (skies, blurred backgrounds) get grain, as a camera would have given them at that size, or their
- * files would be far too small. Most photos are 4:2:0, some 4:4:4, grey, progressive or upright, as in real sets.
+ * files would be far too small. Most photos are 4:2:0, some 4:4:4, grey, progressive or upright, as in real sets;
+ * with --baseline none is progressive.
  * Everything is drawn from a counter: the same call gives the same files, whatever the number of threads. The folder
  * appears under its name when it is whole. */
 #include "daemon/augment/resize.h"
@@ -51,6 +52,7 @@ struct cutter {
         char folder[4096]; /* where to, until all is there */
         struct source sources[SOURCES_MAX];
         unsigned n_sources, n_photos, n_classes;
+        bool is_baseline; /* none is progressive */
         atomic_uint next_source, next_photo, n_done;
         atomic_bool failed; /* one thread has said why */
 };
@@ -144,7 +146,7 @@ static void draw_photo(const struct cutter *cutter, unsigned idx, struct photo *
         }
         photo.flip = dlp_philox_below(&philox, 2);
         photo.full_colour = dlp_philox_below(&philox, 10) == 0;
-        photo.progressive = dlp_philox_below(&philox, 16) == 0;
+        photo.progressive = dlp_philox_below(&philox, 16) == 0 && !cutter->is_baseline;
         photo.grey = dlp_philox_below(&philox, 25) == 0;
         photo.quality = 90 + (int)dlp_philox_below(&philox, 7);
 
@@ -440,7 +442,7 @@ static int read_options(int argc, char **argv, struct cutter *cutter) {
         if (argc < 5 || argc - 4 > (int)SOURCES_MAX || !read_count(argv[2], PHOTOS_MAX, &cutter->n_photos) ||
             !read_count(argv[3], CLASSES_MAX, &cutter->n_classes) || strlen(argv[1]) > sizeof(cutter->folder) - 8) {
                 fprintf(stderr,
-                        "usage: cut_photos OUT_DIR N_PHOTOS N_CLASSES SOURCE...\n"
+                        "usage: cut_photos [--baseline] OUT_DIR N_PHOTOS N_CLASSES SOURCE...\n"
                         "       1 to %u photos, 1 to %u classes, 1 to %u JPEG, PNG or WebP files\n",
                         PHOTOS_MAX, CLASSES_MAX, SOURCES_MAX);
                 return -1;
@@ -456,6 +458,11 @@ int main(int argc, char **argv) {
         unsigned n_sources;
         int r;
 
+        if (argc > 1 && strcmp(argv[1], "--baseline") == 0) {
+                cutter.is_baseline = true;
+                argc--;
+                argv++;
+        }
         if (read_options(argc, argv, &cutter) < 0)
                 return 64;
         if (access(argv[1], F_OK) == 0) {

@@ -152,7 +152,7 @@ def rates_text(rates):
 def photographs():
     """The photographs, cut once, and the pixels of 640 as files that are as large as a finished picture."""
     cutter = os.path.join(trial.BUILD, "tools", "cut_photos")
-    if subprocess.run(["tests/support/photos.sh", PHOTOS, str(N_PHOTOS), str(N_CLASSES), cutter], cwd=ROOT, check=False,
+    if subprocess.run(["tests/support/photos.sh", PHOTOS, str(N_PHOTOS), str(N_CLASSES), cutter, "--baseline"], cwd=ROOT, check=False,
                       stdout=sys.stderr).returncode != 0:
         sys.exit("bench-peers: no photographs, so nothing can be measured")
     raw = os.path.join(OUT, "raw")
