@@ -31,6 +31,9 @@ def _(box):
     for daemon in (auto, libjpeg):      # what was begun when the reader left is counted a moment later
         within(5, lambda: sum(counted(daemon)[:2]) == counted(daemon)[3], "each sample was decoded by one or the other")
         equal(counted(daemon)[2], 0, "photographs that were handed over half-way")
+    with open("/proc/cpuinfo", encoding="ascii") as cpus:
+        if " avx2 " in cpus.read():     # without it our own decoder is not used
+            equal(counted(auto)[0] > counted(auto)[1], True, f"most by our own decoder: {counted(auto)}")
     equal(counted(libjpeg)[0], 0, "decoded by our own decoder in spite of decoder = libjpeg")
 
 
