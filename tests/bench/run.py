@@ -29,6 +29,8 @@ their speed drifts. Times here are reported, never asserted.
     torch_vs_daemon        images/s of the daemon over torch DataLoader + torchvision on Pillow at its best worker count
     kills                  kill -9 of a daemon and its trainers at random moments (KILLS=10000; only if asked for by name: it
                            takes six minutes): kills_lost_or_twice, kills_wrong samples, of kills_samples
+    growth_*               what a sample costs as ranks, jobs, batches, pictures and datasets grow (only if asked for by name:
+                           ten minutes; tests/bench/growth/ says what each is; writes a part of docs/performance.md)
     compare_*              two training programs of two ranks in turns, torch's DataLoader with two workers a rank and dlclient:
                            first_batch of ranks that start; memory: PSS of trainers and workers, or trainers and daemon;
                            memory_over: of that, what was not there when the trainers had imported their modules;
@@ -459,6 +461,11 @@ def jpeg():
         emit(f"jpeg_{part}_vs_libjpeg", us[f"libjpeg_{part}_us"] / us[f"baseline_{part}_us"], "ratio")
 
 
+def growth():
+    from growth import run
+    run(BUILD, OUT, photos(), emit, sys.argv[1])
+
+
 MEASUREMENTS = [
     (("decode_limit", "daemon", "daemon_vs_limit"), daemon_vs_limit),
     (("own_vs_libjpeg", "decode_limit_libjpeg", "decode_limit_mixed", "mixed_vs_baseline"), vs_libjpeg),
@@ -472,8 +479,9 @@ MEASUREMENTS = [
     (("torch_vs_daemon", "torch"), torch_vs_daemon),
     (("compare",), compare),
     (("kills",), kills),
+    (("growth",), growth),
 ]
-NAMED_ONLY = (kills,)
+NAMED_ONLY = (kills, growth)
 
 
 def main():
