@@ -31,6 +31,8 @@ their speed drifts. Times here are reported, never asserted.
                            takes six minutes): kills_lost_or_twice, kills_wrong samples, of kills_samples
     growth_*               what a sample costs as ranks, jobs, batches, pictures and datasets grow (only if asked for by name:
                            ten minutes; tests/bench/growth/ says what each is; writes a part of docs/performance.md)
+    profile_*              where the CPU time of an image goes, by stage, in us, in the daemon and in the bare loop (only if asked
+                           for by name; writes a part of docs/performance.md)
     compare_*              two training programs of two ranks in turns, torch's DataLoader with two workers a rank and dlclient:
                            first_batch of ranks that start; memory: PSS of trainers and workers, or trainers and daemon;
                            memory_over: of that, what was not there when the trainers had imported their modules;
@@ -466,6 +468,11 @@ def growth():
     run(BUILD, OUT, photos(), emit, sys.argv[1])
 
 
+def profile():
+    import profile_image
+    profile_image.run(BUILD, OUT, photos(), emit)
+
+
 MEASUREMENTS = [
     (("decode_limit", "daemon", "daemon_vs_limit"), daemon_vs_limit),
     (("own_vs_libjpeg", "decode_limit_libjpeg", "decode_limit_mixed", "mixed_vs_baseline"), vs_libjpeg),
@@ -480,8 +487,9 @@ MEASUREMENTS = [
     (("compare",), compare),
     (("kills",), kills),
     (("growth",), growth),
+    (("profile",), profile),
 ]
-NAMED_ONLY = (kills, growth)
+NAMED_ONLY = (kills, growth, profile)
 
 
 def main():

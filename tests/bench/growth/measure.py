@@ -20,9 +20,9 @@ FIGURES = {"cpu_us": "us", "client_cpu_us": "us", "time_us": "us", "attach_ms": 
 
 
 class Daemon:
-    """Private; ended with the block."""
+    """Private; ended by end(). `program` goes in front of its command line."""
 
-    def __init__(self, build, folders, point, workers):
+    def __init__(self, build, folders, point, workers, program=(), reader="auto"):
         folder, self.dataset = folders.prepare(point)
         self.build = build
         self.place = tempfile.TemporaryDirectory(prefix="dlgrowth-")
@@ -30,9 +30,10 @@ class Daemon:
         config = os.path.join(self.place.name, "c")
         with open(config, "w", encoding="utf-8") as file:
             file.write(f'socket = "{self.socket}"\nindex_dir = "{folders.index_dir}"\nworkers = {workers}\n'
-                       f'memory_limit = "16GiB"\nlog_level = "warning"\ndataset "{self.dataset}" {{ path = "{folder}" }}\n')
+                       f'reader = "{reader}"\nmemory_limit = "16GiB"\nlog_level = "warning"\n'
+                       f'dataset "{self.dataset}" {{ path = "{folder}" }}\n')
         begin = time.monotonic()
-        self.process = subprocess.Popen([os.path.join(build, "dataloaderd"), "-c", config])
+        self.process = subprocess.Popen([*program, os.path.join(build, "dataloaderd"), "-c", config])
         try:
             self.wait_for_dataset(begin + ATTEMPTS_S)
         except BaseException:
