@@ -5,7 +5,6 @@
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -200,7 +199,11 @@ void index_locate(const struct index *index, uint64_t sample, uint32_t field, st
 
 size_t index_path(const struct index *index, uint64_t sample, uint32_t field, char *ret_path) {
         struct index_place place;
+        char *end;
 
         index_locate(index, sample, field, &place);
-        return (size_t)snprintf(ret_path, INDEX_PATH_SIZE, "%s%s%s", place.dir, place.dir[0] ? "/" : "", place.name);
+        end = stpcpy(ret_path, place.dir); /* it fits: index_validate() has looked at each file's path */
+        if (end != ret_path)
+                *end++ = '/';
+        return (size_t)(stpcpy(end, place.name) - ret_path);
 }
