@@ -172,11 +172,19 @@ static bool stream_prepare(struct planner *planner, struct stream *stream) {
 
 static struct stream *most_urgent(struct planner *planner) {
         struct stream *stream, *best = NULL;
+        uint64_t best_at_ns = 0;
 
-        TAILQ_FOREACH(stream, &planner->streams, entry)
-                if (stream_is_runnable(stream) &&
-                    (!best || stream_wanted_at_ns(planner, stream) < stream_wanted_at_ns(planner, best)))
+        TAILQ_FOREACH(stream, &planner->streams, entry) {
+                uint64_t at_ns;
+
+                if (!stream_is_runnable(stream))
+                        continue;
+                at_ns = stream_wanted_at_ns(planner, stream);
+                if (!best || at_ns < best_at_ns) {
                         best = stream;
+                        best_at_ns = at_ns;
+                }
+        }
         return best;
 }
 
