@@ -118,9 +118,8 @@ def _(box):
     flat = heights(lines.chart("t", [("p", {"a": [(1, 7.0), (16, 7.0)]})]))
     equal(flat[0], flat[1], "height")
     low, middle, high = heights(lines.chart("t", [("p", {"a": [(1, 2.0), (10, 20.0), (100, 200.0)]})]))
-    equal(round(low - middle, 3), round(middle - high, 3), "steps")
-    if not low > middle:
-        raise AssertionError("more is drawn lower")
+    if not low > middle or abs((low - middle) - (middle - high)) > 0.21:  # heights are rounded to a tenth
+        raise AssertionError(f"drawn at {low}, {middle}, {high}")
 
 
 @case("titles and names of lines may hold anything")

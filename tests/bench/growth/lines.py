@@ -4,7 +4,7 @@ import math
 from xml.sax.saxutils import escape
 
 WIDTH, PANEL_HEIGHT, TOP = 760, 230, 30
-LEFT, RIGHT, ABOVE, BELOW = 58, 14, 34, 34  # of a panel, around its plot
+LEFT, RIGHT, ABOVE, BELOW = 58, 14, 34, 38  # of a panel, around its plot
 
 STYLE = """<style>
 text { font: 12px sans-serif; fill: #24292f }
@@ -38,13 +38,14 @@ def place(value, low, high, begin, end):
     return begin + (end - begin) * (math.log10(value) - math.log10(low)) / (math.log10(high) - math.log10(low))
 
 
-def series_lines(idx, name, points, x_of, y_of):
-    """One line of a panel, a dot at each value, its name where it ends."""
+def series_lines(idx, name, points, x_of, y_of, below):
+    """One line of a panel, a dot at each value, its name above or below where it ends."""
     spots = [(x_of(x), y_of(y)) for x, y in points]
     lines = [f'<polyline class="s{idx}" points="{" ".join(f"{x:.1f},{y:.1f}" for x, y in spots)}"/>']
     lines += [f'<circle class="s{idx}" cx="{x:.1f}" cy="{y:.1f}" r="2.5"/>' for x, y in spots]
     x, y = spots[-1]
-    return lines + [f'<text class="s{idx}" x="{x:.1f}" y="{y - 7:.1f}" text-anchor="end">{escape(name)}</text>']
+    y += 16 if below else -7
+    return lines + [f'<text class="s{idx}" x="{x:.1f}" y="{y:.1f}" text-anchor="end">{escape(name)}</text>']
 
 
 def panel(title, series, left, top, width):
@@ -63,9 +64,10 @@ def panel(title, series, left, top, width):
     for mark in marks:
         lines.append(f'<line class="grid" x1="{begin}" x2="{end}" y1="{y_of(mark):.1f}" y2="{y_of(mark):.1f}"/>'
                      f'<text x="{begin - 6}" y="{y_of(mark) + 4:.1f}" text-anchor="end">{number(mark)}</text>')
-    lines += [f'<text x="{x_of(x):.1f}" y="{floor + 18}" text-anchor="middle">{number(x)}</text>' for x in xs]
+    lines += [f'<text x="{x_of(x):.1f}" y="{floor + 30}" text-anchor="middle">{number(x)}</text>' for x in xs]
+    last = {name: points[-1][1] for name, points in series.items()}
     for idx, (name, points) in enumerate(series.items()):
-        lines += series_lines(idx, name, points, x_of, y_of)
+        lines += series_lines(idx, name, points, x_of, y_of, len(last) > 1 and last[name] == min(last.values()))
     return lines
 
 
