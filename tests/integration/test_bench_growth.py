@@ -98,9 +98,10 @@ def _(box):
     rows = [dict.fromkeys(measure.FIGURES, value) for value in (9.0, 1.0, 2.0)]
     for row in rows:
         row["threads_us"] = {"worker": row["cpu_us"]}
+        row["sleeps"] = row["cpu_us"]
     row = measure.summary(rows)
-    equal((row["cpu_us"], row["first_ms"], row["threads_us"], row["cpu_low"], row["cpu_high"]),
-          (2.0, 2.0, {"worker": 2.0}, 1.0, 9.0))
+    equal((row["cpu_us"], row["first_ms"], row["threads_us"], row["sleeps"], row["cpu_low"], row["cpu_high"]),
+          (2.0, 2.0, {"worker": 2.0}, 2.0, 1.0, 9.0))
 
 
 @case("a table's cell says from what to what, and how many times")

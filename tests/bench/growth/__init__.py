@@ -53,7 +53,7 @@ def run(build, out, photos, emit, wanted=""):
     results = {point: measure.summary(rows[point]) for point in points}
     for point, figures in results.items():
         for figure, unit in measure.FIGURES.items():
-            more = {"threads_us": figures["threads_us"]} if figure == "cpu_us" else {}
+            more = {key: figures[key] for key in ("threads_us", "sleeps", "cpu_low", "cpu_high") if figure == "cpu_us"}
             emit(f"{axes.name_of(point)}_{figure}", figures[figure], unit, repeats=len(rows[point]), **more)
     if wanted == "growth":
         report.write(results)

@@ -120,6 +120,7 @@ def window(daemon, ranks):
     clients = [rank.pid for rank in ranks]
     n, begin = daemon.n_samples(), time.monotonic()
     threads, theirs = processes.threads_ns(daemon.process.pid), processes.total_ns(clients)
+    sleeps = processes.n_sleeps(daemon.process.pid)
     time.sleep(WINDOW_S)
     n, seconds = daemon.n_samples() - n, time.monotonic() - begin
     theirs = processes.total_ns(clients) - theirs
@@ -127,6 +128,7 @@ def window(daemon, ranks):
     if n <= 0:
         raise RuntimeError("nothing was decoded")
     return {"time_us": seconds * 1e6 / n, "cpu_us": (sum(ours.values()) + theirs) / 1e3 / n, "client_cpu_us": theirs / 1e3 / n,
+            "sleeps": round((processes.n_sleeps(daemon.process.pid) - sleeps) / n, 3),
             "threads_us": {name: round(ns / 1e3 / n, 2) for name, ns in ours.items() if ns}}
 
 
@@ -147,7 +149,9 @@ def measure(build, folders, point, workers):
 
 
 def summary(rows):
-    """Medians of what several repeats say; the threads of the one in the middle."""
+    """Medians of what several repeats say; the threads and their sleeps of the one in the middle."""
     rows = sorted(rows, key=lambda row: row["cpu_us"])
     figures = {figure: statistics.median(row[figure] for row in rows) for figure in FIGURES}
-    return dict(figures, threads_us=rows[len(rows) // 2]["threads_us"], cpu_low=rows[0]["cpu_us"], cpu_high=rows[-1]["cpu_us"])
+    middle = rows[len(rows) // 2]
+    return dict(figures, threads_us=middle["threads_us"], sleeps=middle["sleeps"], cpu_low=rows[0]["cpu_us"],
+                cpu_high=rows[-1]["cpu_us"])
