@@ -11,6 +11,27 @@ struct control {
         struct dli_connection connection;
 };
 
+int control_print(const struct context *context, Dlp__Request *request, Dlp__Reply__BodyCase body,
+                  cJSON *(*describe)(const Dlp__Reply *reply)) {
+        struct control *control;
+        Dlp__Reply *reply;
+        cJSON *record;
+        int r;
+
+        r = control_open(context, &control);
+        if (r != EXIT_DONE)
+                return r;
+        r = control_ask(control, request, body, &reply);
+        if (r == EXIT_DONE) {
+                record = describe(reply);
+                output_record(context->format, record);
+                cJSON_Delete(record);
+                dlp__reply__free_unpacked(reply, NULL);
+        }
+        control_close(control);
+        return r;
+}
+
 int exit_code_of(int error) {
         switch (error) {
         case -ECONNREFUSED:

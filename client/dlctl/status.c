@@ -16,7 +16,8 @@ static void add_facts(cJSON *record, const char *key, Dlp__Fact *const *facts, s
         }
 }
 
-static cJSON *describe(const Dlp__StatusReply *status) {
+static cJSON *describe(const Dlp__Reply *reply) {
+        const Dlp__StatusReply *status = reply->status;
         cJSON *record = record_new();
 
         record_text(record, "version", status->version);
@@ -38,27 +39,13 @@ static cJSON *describe(const Dlp__StatusReply *status) {
 int status_run(struct context *context, const struct command *command, int argc, char **argv) {
         Dlp__StatusRequest body = DLP__STATUS_REQUEST__INIT;
         Dlp__Request request = DLP__REQUEST__INIT;
-        struct control *control;
-        Dlp__Reply *reply;
-        cJSON *record;
         int r;
 
         r = options_parse(context, command, NULL, 0, 0, argc, argv);
         if (r >= 0)
                 return r;
-        r = control_open(context, &control);
-        if (r != EXIT_DONE)
-                return r;
 
         request.body_case = DLP__REQUEST__BODY_STATUS;
         request.status = &body;
-        r = control_ask(control, &request, DLP__REPLY__BODY_STATUS, &reply);
-        if (r == EXIT_DONE) {
-                record = describe(reply->status);
-                output_record(context->format, record);
-                cJSON_Delete(record);
-                dlp__reply__free_unpacked(reply, NULL);
-        }
-        control_close(control);
-        return r;
+        return control_print(context, &request, DLP__REPLY__BODY_STATUS, describe);
 }

@@ -22,7 +22,8 @@ static int parse_operand(const char *text, Dlp__WorkersRequest *body) {
         return -1;
 }
 
-static cJSON *describe(const Dlp__WorkersReply *workers) {
+static cJSON *describe(const Dlp__Reply *reply) {
+        const Dlp__WorkersReply *workers = reply->workers;
         cJSON *record = record_new();
 
         record_number(record, "n_workers", workers->n_workers);
@@ -33,9 +34,6 @@ static cJSON *describe(const Dlp__WorkersReply *workers) {
 int workers_run(struct context *context, const struct command *command, int argc, char **argv) {
         Dlp__WorkersRequest body = DLP__WORKERS_REQUEST__INIT;
         Dlp__Request request = DLP__REQUEST__INIT;
-        struct control *control;
-        Dlp__Reply *reply;
-        cJSON *record;
         int r;
 
         r = options_parse(context, command, NULL, 0, 0, argc, argv);
@@ -43,19 +41,8 @@ int workers_run(struct context *context, const struct command *command, int argc
                 r = parse_operand(argv[optind], &body);
         if (r >= 0)
                 return r;
-        r = control_open(context, &control);
-        if (r != EXIT_DONE)
-                return r;
 
         request.body_case = DLP__REQUEST__BODY_WORKERS;
         request.workers = &body;
-        r = control_ask(control, &request, DLP__REPLY__BODY_WORKERS, &reply);
-        if (r == EXIT_DONE) {
-                record = describe(reply->workers);
-                output_record(context->format, record);
-                cJSON_Delete(record);
-                dlp__reply__free_unpacked(reply, NULL);
-        }
-        control_close(control);
-        return r;
+        return control_print(context, &request, DLP__REPLY__BODY_WORKERS, describe);
 }
