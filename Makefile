@@ -149,6 +149,11 @@ $(B)/bench/%: $(B)/obj/tests/bench/%.o $(B)/libdaemon.a $(B)/libdlclient.a $(B)/
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $^ $(LIBS_daemon) -lcjson
 
+# Plays the daemon's part, as in the client's tests.
+$(B)/bench/ready_batches: $(B)/obj/tests/bench/ready_batches.o $(OBJ_support) $(B)/libdaemon.a $(B)/libdlclient.a $(B)/libproto.a
+	@mkdir -p $(@D)
+	$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $^ $(LIBS_daemon) -lcjson -lcheck -lsubunit -lrt -lm
+
 $(B)/tools/%: $(B)/obj/tests/tools/%.o $(B)/libdaemon.a $(B)/libproto.a
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $^ $(LIBS_daemon)

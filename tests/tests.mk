@@ -118,7 +118,7 @@ bench: ## the measurements, a line each: name value unit; BENCH=name for those t
 
 bench-peers: ## beside other loaders, into docs/performance.md (4 GB of PyPI's packages, once); BENCH=name, REPEATS=5
 	@$(DEPS) build bench peers
-	$(SUBMAKE) VARIANT=release all tools
+	$(SUBMAKE) VARIANT=release all tools build/release/bench/ready_batches
 	@$(PYTHON) tests/bench/peers/run.py $(BENCH)
 
 coverage: ## lines that the release tests reach, by floor

@@ -82,6 +82,17 @@ static void describe(struct dlp_tensor_record *tensor, const char *name, uint32_
         tensor->offset = offset;
 }
 
+/* Behind the labels. */
+static void describe_ready(struct dlp_tensor_record *tensor, uint64_t labels, uint32_t side) {
+        tensor->offset = labels * 2;
+        tensor->n_dims = 4;
+        tensor->shape[1] = tensor->shape[2] = side;
+        tensor->shape[3] = tensor->strides[2] = 3;
+        tensor->strides[3] = 1;
+        tensor->strides[1] = 3 * (int64_t)side;
+        tensor->strides[0] = tensor->strides[1] * side;
+}
+
 static void describe_batch(const struct session *session, struct dlp_slot_record *record, uint32_t n_samples) {
         uint64_t labels = ((uint64_t)session->batch_size * STAND_IN_ROW + 255) / 256 * 256;
 
@@ -106,6 +117,8 @@ static void describe_batch(const struct session *session, struct dlp_slot_record
                 record->tensors[0].strides[1] = 4;
                 record->tensors[0].strides[2] = 1;
         }
+        if (session->stand_in->manners->ready)
+                describe_ready(&record->tensors[0], labels, session->stand_in->manners->ready_side);
         record->tensors[0].shape[0] = n_samples;
         describe(&record->tensors[1], "label", DLP_DTYPE_INT64, labels);
         record->tensors[1].n_dims = 1;
@@ -204,6 +217,9 @@ static void publish(struct session *session, uint32_t idx_slot) {
         for (uint32_t n = 0, i = 0; i < record->n_samples; n++)
                 if (!is_skipped(session, n))
                         fill_sample(session, record, idx_slot, n, i++);
+        if (manners->ready)
+                memcpy(session->payload + dlp_slot_offset(session->control, idx_slot) + record->tensors[0].offset,
+                       manners->ready, (size_t)record->tensors[0].strides[0] * record->n_samples);
         if (manners->spoil)
                 manners->spoil(session->control, record, idx_slot);
 
@@ -249,7 +265,9 @@ static void make_ring(struct session *session, uint32_t n_slots) {
         struct dlp_geometry geometry = {
                 .n_slots = n_slots,
                 .batch_size = session->batch_size,
-                .slot_bytes = (uint64_t)session->batch_size * (STAND_IN_ROW + 8) + 256,
+                .slot_bytes = session->batch_size *
+                                      (STAND_IN_ROW * 2 + 8 + 3ull * manners->ready_side * manners->ready_side) +
+                              512,
                 .ragged = manners->ragged,
         };
 

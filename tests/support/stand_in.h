@@ -39,6 +39,9 @@ struct stand_in_manners {
         uint32_t substitute_each;   /* each so-many-th sample (by index) is replaced by its successor; 0: none */
         uint32_t pause_us;          /* before each batch */
         uint32_t false_slot;        /* publishes everything as lying in this slot; 0: the truth */
+        const uint8_t
+                *ready; /* pixels of a whole batch of RGB pictures, ready_side a side, that each batch is; or NULL */
+        uint32_t ready_side;
         bool ragged;
         bool bad_classes;   /* the pages do not add up */
         bool unsealed;      /* hands out memory that could shrink */

@@ -1,10 +1,7 @@
 """The way of a finished batch of 64x224x224x3 bytes from whoever made it to the trainer, and nothing else.
 
 torch: a worker returns an array that lies ready; DataLoader brings it over. spdl: a process yields it through SPDL's pool of
-shared segments. dlclient: files that hold the pixels as they are ("raw"), so the daemon still reads each picture from the
-page cache: that is work that the others do not do. The consumer looks at every byte of each."""
-import os
-
+shared segments. dlclient: ready_batches copies it into the ring's slots. The consumer looks at every byte of each."""
 import numpy
 
 from common import BATCH, PREFETCH, SIZE
@@ -50,8 +47,8 @@ def spdl_batches(_):
 
 def dlclient_batches(task):
     import dlclient
-    loader = dlclient.Loader("photos", batch_size=BATCH, pipeline="raw", seed=task.seed, epochs=None, drop_last=True,
-                             job=os.environ.get("PEER_JOB"))
+    loader = dlclient.Loader("photos", batch_size=BATCH, pipeline="decode", seed=task.seed, epochs=None, drop_last=True,
+                             shuffle=False)
     for batch in loader:
         yield batch["image"]
 

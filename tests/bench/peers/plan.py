@@ -19,7 +19,7 @@ PEERS = [
     Peer("ffcv", "B", "ffcv", "FFCV, jpg"),
 ]
 TITLES = {peer.name: peer.title for peer in PEERS}
-TITLES.update(transport_dlclient="dataloaderd, raw files", transport_torch="torch's DataLoader",
+TITLES.update(transport_dlclient="dataloaderd", transport_torch="torch's DataLoader",
               transport_spdl="SPDL's segments")
 
 # kind: see trial.run(); workers: those that are tried before, or the item whose best number is taken over.
@@ -36,7 +36,7 @@ def items():
         for name in PAIRED:
             workers = (1, 2) if kind == "ranks" else f"ranks_{name}"
             all_items.append(Item(f"{kind}_{name}", name, groups[name], kind, workers))
-    for name, group, workers in (("dlclient", "torch", (1, 2)), ("torch", "torch", (1, 2)), ("spdl", "spdl", (1,))):
+    for name, group, workers in (("dlclient", "torch", (1,)), ("torch", "torch", (1, 2)), ("spdl", "spdl", (1,))):
         all_items.append(Item(f"transport_{name}", f"transport_{name}", group, "one", workers))
     return all_items
 

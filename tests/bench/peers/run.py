@@ -48,8 +48,8 @@ PIXELS_S = 60        # what comparing pixels takes about, behind the repeats
 class Comparison:
     """What is measured, what was given up, and where the time is."""
 
-    def __init__(self, items, raw):
-        self.items, self.raw, self.workers, self.rows = items, raw, {}, []
+    def __init__(self, items):
+        self.items, self.workers, self.rows = items, {}, []
         self.index = tempfile.mkdtemp(prefix="dlpeers-index-")
         self.deadline = time.monotonic() + LIMIT_S
 
@@ -58,13 +58,10 @@ class Comparison:
         self.rows.append({"kind": "skipped", "item": item.name, "why": why})
         self.items = [other for other in self.items if other.name != item.name and other.workers != item.name]
 
-    def photos_of(self, item):
-        return self.raw if item.name.startswith("transport") else PHOTOS
-
     def trial(self, item, workers, seconds, seed):
         """None if it failed: then it is given up."""
         try:
-            return trial.run(item.peer, self.photos_of(item), workers, self.index, kind=item.kind, seconds=seconds,
+            return trial.run(item.peer, PHOTOS, workers, self.index, kind=item.kind, seconds=seconds,
                              seed=seed)
         except trial.Failed as error:
             say(f"{item.name}, {workers} workers: {error}")
@@ -150,20 +147,11 @@ def rates_text(rates):
 
 
 def photographs():
-    """The photographs, cut once, and the pixels of 640 as files that are as large as a finished picture."""
+    """The photographs, cut once. None is progressive: see decode_limit_mixed of make bench."""
     cutter = os.path.join(trial.BUILD, "tools", "cut_photos")
-    if subprocess.run(["tests/support/photos.sh", PHOTOS, str(N_PHOTOS), str(N_CLASSES), cutter, "--baseline"], cwd=ROOT, check=False,
-                      stdout=sys.stderr).returncode != 0:
+    if subprocess.run(["tests/support/photos.sh", PHOTOS, str(N_PHOTOS), str(N_CLASSES), cutter, "--baseline"], cwd=ROOT,
+                      check=False, stdout=sys.stderr).returncode != 0:
         sys.exit("bench-peers: no photographs, so nothing can be measured")
-    raw = os.path.join(OUT, "raw")
-    if not os.path.isdir(raw):
-        shutil.rmtree(raw + ".new", ignore_errors=True)
-        os.makedirs(os.path.join(raw + ".new", "all"))
-        for number in range(640):
-            with open(os.path.join(raw + ".new", "all", f"{number:03}.ppm"), "wb") as file:
-                file.write(os.urandom(224 * 224 * 3))
-        os.rename(raw + ".new", raw)
-    return raw
 
 
 def installed(comparison, items):
@@ -212,7 +200,8 @@ def main():
     if not items:
         items = [item for item in plan.items() if item.name in plan.TITLES and not item.name.startswith("transport")]
     load = os.getloadavg()[0]  # before we make our own
-    comparison = Comparison(items, photographs())
+    photographs()
+    comparison = Comparison(items)
     try:
         installed(comparison, items)
         if not comparison.items:

@@ -19,7 +19,7 @@ import time
 from environment import HERE, PYTHON, ROOT
 
 BUILD = os.path.join(ROOT, "build", "release")
-BATCH = 64
+BATCH, SIZE = 64, 224
 LINE_LIMIT_S = 90    # FFCV compiles for ten seconds before its first batch, more on a busy machine
 TICK = os.sysconf("SC_CLK_TCK")
 
@@ -68,6 +68,11 @@ dataset "photos" {{ path = "{photos}" }}
 """
 
 
+def client_environment(socket):
+    return {"DATALOADERD_SOCKET": socket, "DATALOADERD_LIBRARY": os.path.join(BUILD, "libdlclient.so.0"),
+            "PYTHONPATH": os.path.join(ROOT, "client", "python")}
+
+
 @contextlib.contextmanager
 def daemon(photos, workers, index):
     """A private daemon; gives its pid and what clients need in their environment. Below `index` each folder of photographs
@@ -86,9 +91,7 @@ def daemon(photos, workers, index):
                 with open(os.path.join(folder, "log"), encoding="utf-8") as log:
                     raise Failed("the daemon does not answer: " + log.read()[-200:])
             time.sleep(0.02)
-        yield process.pid, {"DATALOADERD_SOCKET": os.path.join(folder, "s"),
-                            "DATALOADERD_LIBRARY": os.path.join(BUILD, "libdlclient.so.0"),
-                            "PYTHONPATH": os.path.join(ROOT, "client", "python")}
+        yield process.pid, client_environment(os.path.join(folder, "s"))
     finally:
         process.send_signal(signal.SIGTERM)
         try:
@@ -97,6 +100,22 @@ def daemon(photos, workers, index):
             process.kill()
             process.wait()
         shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def producer():
+    """What gives finished batches without reading or decoding; as daemon()."""
+    process = subprocess.Popen([os.path.join(BUILD, "bench", "ready_batches"), str(BATCH), str(SIZE)], stdin=subprocess.PIPE,
+                               stdout=subprocess.PIPE, text=True)
+    try:
+        yield process.pid, client_environment(process.stdout.readline().strip())
+    finally:
+        process.stdin.close()
+        try:
+            process.wait(20)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
 
 
 # ---- a trainer ----------------------------------------------------------------------------------------------------------
@@ -210,7 +229,11 @@ def run(name, photos, workers, index, *, kind="one", seconds=4.0, seed=0):
     n = 1 if kind == "one" else 2
     trainers, ours = [], name.endswith("dlclient")
     with contextlib.ExitStack() as stack:
-        pid, env = stack.enter_context(daemon(photos, workers, index)) if ours else (None, {})
+        pid, env = None, {}
+        if name == "transport_dlclient":
+            pid, env = stack.enter_context(producer())
+        elif ours:
+            pid, env = stack.enter_context(daemon(photos, workers, index))
         try:
             for i in range(n):
                 env = dict(env, PEER_JOB=f"job{i if kind == 'jobs' else 0}")
