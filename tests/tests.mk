@@ -26,7 +26,7 @@ FALLBACK_SCRIPTS := $(filter test_serving test_damage,$(SCRIPTS))
 FALLBACK_UNIT := $(filter test_io% test_reader%,$(UNIT_NAMES))
 # Not test_decode: memcheck cannot follow libjpeg-turbo's SIMD code and calls its pixels uninitialised; with JSIMD_FORCENONE=1 it
 # has nothing to say, but then one damaged picture comes out otherwise. ASan and UBSan watch it.
-VALGRIND_UNIT := $(filter test_index% test_imagefolder% test_recipe% test_base%,$(UNIT_NAMES))
+VALGRIND_UNIT := $(filter test_index% test_imagefolder% test_recipe% test_base test_baseline_tables,$(UNIT_NAMES))
 
 # Without arguments a fuzzer does a smoke test.
 FUZZ_NAMES := $(patsubst tests/fuzz/%.c,%,$(SRC_fuzz))

@@ -61,7 +61,7 @@ static struct read read_symbol(const struct huffman_definition *definition, uint
         struct read read = { 0 };
         uint32_t code = 0;
 
-        for (unsigned length = 1; length <= n; length++, code <<= 1) {
+        for (unsigned length = 1; length <= n && length <= HUFFMAN_LENGTHS; length++, code <<= 1) {
                 uint32_t n_codes = definition->bytes[length - 1], at = bits >> (n - length);
 
                 if (at < code + n_codes) {
