@@ -17,8 +17,9 @@
 
 #define STOP_NAPS_MAX  10000u /* milliseconds, about */
 #define TASKS_MIN      2u
-#define TOUCH_NICE     10 /* of the one thread: nice(2) is a thread's own on Linux */
-#define READER_THREADS 8u /* of the fallback: a disk wants about that many waiting readers */
+#define TOUCH_NAPS_MAX 100 /* of a millisecond: how long it waits for a stream's first batch */
+#define TOUCH_NICE     10  /* of the one thread: nice(2) is a thread's own on Linux */
+#define READER_THREADS 8u  /* of the fallback: a disk wants about that many waiting readers */
 
 struct pipeline {
         struct pipeline_options options;
@@ -270,9 +271,18 @@ int pipeline_make_stream(struct pipeline *pipeline, const struct stream_options 
         }
 }
 
+/* The workers are at work on the first batch already, and clearing pages would take CPU and memory bandwidth from them:
+ * it waits for that batch, but not for one that is slow to come. */
+static void wait_for_first_batch(const struct stream *stream) {
+        for (uint32_t n = 0; n < TOUCH_NAPS_MAX && ring_n_published(stream->ring) == 0 &&
+                             !atomic_load_explicit(&stream->removed, memory_order_relaxed);
+             n++)
+                nap();
+}
+
 void pipeline_touch_stream(struct pipeline *pipeline, struct stream *stream) {
-        /* The workers are at work on the first batch already: one thread, behind them in the queue for the CPU. */
-        setpriority(PRIO_PROCESS, 0, TOUCH_NICE);
+        wait_for_first_batch(stream);
+        setpriority(PRIO_PROCESS, 0, TOUCH_NICE); /* one thread, behind the workers in the queue for the CPU */
         ring_touch_rest(stream->ring, 1);
         pipeline_skip_touching(pipeline, stream);
 }

@@ -46,8 +46,8 @@ int pipeline_stop(struct pipeline *pipeline);
 int pipeline_make_stream(struct pipeline *pipeline, const struct stream_options *options, struct stream **ret_stream,
                          struct why *why);
 
-/* Touches the pages of the ring that making it left out; blocks. Between add and remove, once, off the main thread: the
- * first batch is being decoded meanwhile. The stream is not freed before this returns. */
+/* Touches the pages of the ring that making it left out, once the first batch has been published or is late; blocks.
+ * Between add and remove, once, off the main thread. The stream is not freed before this returns. */
 void pipeline_touch_stream(struct pipeline *pipeline, struct stream *stream);
 void pipeline_skip_touching(struct pipeline *pipeline,
                             struct stream *stream); /* instead: they come when they are written */

@@ -92,6 +92,10 @@ int ring_new(const struct ring_options *options, struct ring **ret_ring, struct 
         return 0;
 }
 
+uint64_t ring_n_published(const struct ring *ring) {
+        return atomic_load_explicit(&ring->control->n_published, memory_order_relaxed);
+}
+
 void ring_touch_rest(struct ring *ring, uint32_t n_threads) {
         segment_touch_rest(&ring->payload_segment, n_threads);
 }

@@ -76,6 +76,9 @@ struct ring {
  * budget or the node has not enough, -EOVERFLOW if the sizes are beyond DLP_PAYLOAD_MAX. */
 int ring_new(const struct ring_options *options, struct ring **ret_ring, struct why *why);
 
+/* Batches published so far. Any thread. */
+uint64_t ring_n_published(const struct ring *ring);
+
 /* Touches the slots behind the first one: ring_new() leaves that, so that the first batch need not wait for it. Blocks.
  */
 void ring_touch_rest(struct ring *ring, uint32_t n_threads);
