@@ -26,6 +26,7 @@ TITLES.update(transport_dlclient="dataloaderd", transport_torch="torch's DataLoa
 Item = collections.namedtuple("Item", "name peer group kind workers")
 SWEEP = (1, 2, 3)
 PAIRED = ("torch_pil", "dali")  # the peers of two ranks and two jobs
+BARE = ("dlclient", "dali")     # loaders without torch, whose trainers need not import it
 
 
 def items():
@@ -36,6 +37,8 @@ def items():
         for name in PAIRED:
             workers = (1, 2) if kind == "ranks" else f"ranks_{name}"
             all_items.append(Item(f"{kind}_{name}", name, groups[name], kind, workers))
+    for name in BARE:
+        all_items.append(Item(f"bare_{name}", name, groups.get(name, "torch"), "bare", f"ranks_{name}"))
     for name, group, workers in (("dlclient", "torch", (1,)), ("torch", "torch", (1, 2)), ("spdl", "spdl", (1,))):
         all_items.append(Item(f"transport_{name}", f"transport_{name}", group, "one", workers))
     return all_items
@@ -53,6 +56,7 @@ def results():
             found.append(Result(f"ratio_cpu_{peer}", "dlclient", peer, "images_per_cpu_s", "ratio"))
     found += [Result("ratio_two_ranks", "ranks_dlclient", "dlclient", "images_per_s", "ratio"),
               Result("ratio_memory_two_ranks", "ranks_dlclient", "ranks_torch_pil", "pss_mib", "ratio"),
+              Result("ratio_memory_two_ranks_bare", "bare_dlclient", "ranks_torch_pil", "pss_mib", "ratio"),
               Result("ratio_transport", "transport_dlclient", "transport_torch", "images_per_s", "ratio"),
               Result("ratio_transport_spdl", "transport_dlclient", "transport_spdl", "images_per_s", "ratio")]
     for kind in ("ranks", "jobs"):

@@ -77,7 +77,8 @@ class Report:
         versions = ", ".join(f"{name} {version}" for name, version in it["versions"].items())
         busy = ""
         if it["load"] > machine.BUSY:
-            busy = f" Something else ran beside it (load {it['load']:.1f}): do not trust these figures."
+            busy = (f" The load average before it began was {it['load']:.1f}: something had run until then, or ran beside it, "
+                    "and then these figures are worth little.")
         return (f"Measured on {it['date']} with `make bench-peers`: {it['cpu']}, {it['cpus']} CPUs, "
                 f"{it['memory_gib']:.0f} GiB, Linux {it['kernel']}; {it['photos']:,} photos of {it['photo_kb']:.0f} KB; "
                 f"{repeats} repeat{'s' * (repeats != 1)}.{busy}\n\n"
@@ -122,7 +123,19 @@ class Report:
         title = {"ranks": "Two ranks of one run", "jobs": "Two jobs on the same data"}[kind] + ", images per second"
         one = figures.ratio(self.trials, ours, "dlclient", "images_per_s")
         tail = f"\n\nOurs over one rank of ours: {one[0]:.2f}." if one else ""
+        if kind == "ranks":
+            tail += self.bare()
         return self.chart(kind, title, items, "images_per_s") + document.table(head, lines) + self.missing(items) + tail
+
+    def bare(self):
+        """Memory of trainers that import nothing but their loader; torch's is torch."""
+        theirs = self.of("ranks_torch_pil", "pss_mib")
+        said = [f"{plan.TITLES[name]} {text(self.of(f'bare_{name}', 'pss_mib'))} MiB" for name in plan.BARE
+                if self.of(f"bare_{name}", "pss_mib")]
+        if not said or not theirs:
+            return ""
+        return (f"\n\nTrainers that import nothing but their loader, memory of all processes: {', '.join(said)}; "
+                f"torch {text(theirs)} MiB. Ours over torch's: {self.over('bare_dlclient', 'ranks_torch_pil', 'pss_mib')}.")
 
     def transport(self):
         names = [f"transport_{name}" for name in ("dlclient", "torch", "spdl")]

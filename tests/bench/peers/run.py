@@ -11,7 +11,8 @@ lowest and the highest. A peer that cannot be installed or fails is one line, an
     ratio_PEER, ratio_cpu_PEER       images/s and images per CPU second (all processes), ours over theirs
     ratio_two_ranks                  two ranks of ours over one, images/s of both
     ratio_ranks_PEER, ratio_jobs_PEER  two ranks of a run, two jobs that know nothing of each other: ours over theirs
-    ratio_memory_two_ranks           memory (PSS) of all processes, ours over torch's on Pillow
+    ratio_memory_two_ranks           memory (PSS) of all processes, ours over torch's on Pillow, both trainers with torch;
+    ratio_memory_two_ranks_bare      our trainers import nothing but their loader
     ratio_transport, _spdl           batches/s of finished batches of 9.6 MB, looked at byte by byte
     rate_, cpu_, first_batch_, next_p50_, next_p99_, memory_   the figures themselves
     psnr_PEER                        dB to Pillow's pixels, whole pictures made small

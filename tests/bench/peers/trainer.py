@@ -61,7 +61,7 @@ def save_pixels(name, peer, task):
 
 def main():
     name, folder, workers, seed, rank, world, mode = sys.argv[1:]
-    if not name.startswith("tfdata"):
+    if not name.startswith("tfdata") and not os.environ.get("PEER_BARE"):
         import torch  # the trainer's, whoever loads; TensorFlow's trainers have no torch
         torch.set_num_threads(1)
     peer = importlib.import_module(MODULES[name.split("_")[0]])

@@ -225,7 +225,8 @@ def watch(trainers, seconds, daemon_pid):
 
 
 def run(name, photos, workers, index, *, kind="one", seconds=4.0, seed=0):
-    """kind: "one" trainer, two "ranks" of one run, or two "jobs" that know nothing of each other."""
+    """kind: "one" trainer, two "ranks" of one run, two "bare" ranks that import nothing but their loader, or two "jobs" that
+    know nothing of each other."""
     n = 1 if kind == "one" else 2
     trainers, ours = [], name.endswith("dlclient")
     with contextlib.ExitStack() as stack:
@@ -236,9 +237,10 @@ def run(name, photos, workers, index, *, kind="one", seconds=4.0, seed=0):
             pid, env = stack.enter_context(daemon(photos, workers, index))
         try:
             for i in range(n):
-                env = dict(env, PEER_JOB=f"job{i if kind == 'jobs' else 0}")
+                env = dict(env, PEER_JOB=f"job{i if kind == 'jobs' else 0}", PEER_BARE="1" if kind == "bare" else "")
                 trainers.append(Trainer(name, photos, workers, seed=seed + (i if kind == "jobs" else 0), env=env,
-                                        rank=i if kind == "ranks" else 0, world=n if kind == "ranks" else 1))
+                                        rank=i if kind in ("ranks", "bare") else 0,
+                                        world=n if kind in ("ranks", "bare") else 1))
             return watch(trainers, seconds, pid)
         finally:
             for one in trainers:
