@@ -8,6 +8,10 @@
 #include "daemon/base/clock.h"
 #include "proto/ring.h"
 
+/* What a ring has in memory when it is made: enough to see what kind of pages there are. The workers touch the first
+ * batch's as they write them, side by side, and attaching takes as long for a large slot as for a small one. */
+#define TOUCH_FIRST_BYTES (2ull << 20)
+
 static int ring_make_segments(struct ring *ring, const struct ring_options *options, uint64_t control_bytes,
                               uint64_t payload_bytes, struct why *why) {
         struct segment_options memory = options->memory;
@@ -15,7 +19,7 @@ static int ring_make_segments(struct ring *ring, const struct ring_options *opti
 
         memory.name = "dataloaderd-payload";
         memory.n_bytes = payload_bytes;
-        memory.n_bytes_first = payload_bytes / options->geometry.n_slots + DLP_CLIENT_PAGE_BYTES;
+        memory.n_bytes_first = TOUCH_FIRST_BYTES;
         r = segment_init(&ring->payload_segment, &memory, why);
         if (r < 0)
                 return r;

@@ -79,8 +79,7 @@ int ring_new(const struct ring_options *options, struct ring **ret_ring, struct 
 /* Batches published so far. Any thread. */
 uint64_t ring_n_published(const struct ring *ring);
 
-/* Touches the slots behind the first one: ring_new() leaves that, so that the first batch need not wait for it. Blocks.
- */
+/* Touches the pages that ring_new() left untouched, so that the first batch need not wait for them. Blocks. */
 void ring_touch_rest(struct ring *ring, uint32_t n_threads);
 
 /* Unmaps and gives the budget back. The client's mapping, if it still has one, stays valid for it. */
