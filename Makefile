@@ -40,19 +40,35 @@ ALL_LDFLAGS = -pthread $(filter -fsanitize=%,$(CFLAGS_$(VARIANT))) -Wl,--as-need
 
 LIBS_proto := -lprotobuf-c
 LIBS_daemon := -levent_core -luring -lprotobuf-c -ljpeg -lspng -lwebp -lconfuse -lcrypto -lhwloc -lsystemd -lm
+LIBS_stage := -lcurl -larchive -lexpat -lxxhash
 LIBS_client := -lprotobuf-c
 LIBS_dlctl := -lprotobuf-c -lcjson -lcrypto
+
+# Without MPI everything is built, but the staging program stages for one node only. `make MPICC=` leaves it out on purpose.
+MPICC ?= mpicc
+HAS_MPI := $(if $(MPICC),$(shell command -v $(MPICC) 2>/dev/null))
+ifneq ($(HAS_MPI),)
+CPPFLAGS_mpi := $(shell $(MPICC) --showme:compile)
+LIBS_stage += $(shell $(MPICC) --showme:link)
+else
+$(info make: $(or $(MPICC),mpicc) is not to be had (Debian: libopenmpi-dev): dataloaderd-stage is built for one node alone)
+endif
 
 # ---- what is built from what ---------------------------------------------------------------------------------------
 
 GENERATED := $(B)/generated/proto/dataloader.pb-c.c
 SRC_proto := $(wildcard proto/*.c)
-SRC_daemon := $(filter-out daemon/main.c,$(wildcard daemon/*/*.c daemon/*/*/*.c))
+SRC_daemon := $(filter-out daemon/main.c daemon/stager/main.c,$(wildcard daemon/*/*.c daemon/*/*/*.c))
 # A feature that is not there is another file with the same functions, not an #ifdef.
 ifeq ($(VARIANT),fallback)
 SRC_daemon := $(filter-out daemon/io/uring.c,$(SRC_daemon))
 else
 SRC_daemon := $(filter-out daemon/io/uring_absent.c,$(SRC_daemon))
+endif
+ifneq ($(HAS_MPI),)
+SRC_daemon := $(filter-out daemon/stage/cluster_mpi_absent.c,$(SRC_daemon))
+else
+SRC_daemon := $(filter-out daemon/stage/cluster_mpi.c,$(SRC_daemon))
 endif
 SRC_client := $(wildcard client/lib/*.c)
 SRC_dlctl := $(wildcard client/dlctl/*.c)
@@ -85,6 +101,9 @@ lib: $(B)/$(SONAME) $(B)/libdlclient.so $(B)/libdlclient.a $(B)/dlclient.pc ## t
 
 $(B)/dataloaderd: $(B)/obj/daemon/main.o $(B)/libdaemon.a $(B)/libproto.a
 	$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $^ $(LIBS_daemon)
+
+$(B)/dataloaderd-stage: $(B)/obj/daemon/stager/main.o $(B)/libdaemon.a $(B)/libproto.a
+	$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $^ $(LIBS_daemon) $(LIBS_stage)
 
 $(B)/dlctl: $(OBJ_dlctl) $(B)/libdlclient.a $(B)/libproto.a
 	$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $^ $(LIBS_dlctl)
@@ -124,6 +143,9 @@ $(B)/obj/%.o: %.c Makefile | $(GENERATED)
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
 
+# Warnings about MPI's own headers are not ours to mend.
+$(B)/obj/daemon/stage/cluster_mpi.o: CPPFLAGS += $(patsubst -I%,-isystem %,$(CPPFLAGS_mpi))
+
 # Examples are written as users write them.
 $(B)/obj/client/examples/%.o: CPPFLAGS += -Iclient/include
 
@@ -143,24 +165,24 @@ $(B)/obj/tests/unit/test_resize_avx512.o: CFLAGS += -Wno-psabi
 
 $(B)/tests/%: $(B)/obj/tests/unit/%.o $(OBJ_support) $(B)/libdaemon.a $(B)/libdlclient.a $(B)/libproto.a
 	@mkdir -p $(@D)
-	$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $^ $(LIBS_daemon) -lcjson -lcheck -lsubunit -lrt -lm
+	$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $^ $(LIBS_daemon) $(LIBS_stage) -lcjson -lcheck -lsubunit -lrt -lm
 
 $(B)/bench/%: $(B)/obj/tests/bench/%.o $(B)/libdaemon.a $(B)/libdlclient.a $(B)/libproto.a
 	@mkdir -p $(@D)
-	$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $^ $(LIBS_daemon) -lcjson
+	$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $^ $(LIBS_daemon) $(LIBS_stage) -lcjson
 
 # Plays the daemon's part, as in the client's tests.
 $(B)/bench/ready_batches: $(B)/obj/tests/bench/ready_batches.o $(OBJ_support) $(B)/libdaemon.a $(B)/libdlclient.a $(B)/libproto.a
 	@mkdir -p $(@D)
-	$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $^ $(LIBS_daemon) -lcjson -lcheck -lsubunit -lrt -lm
+	$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $^ $(LIBS_daemon) $(LIBS_stage) -lcjson -lcheck -lsubunit -lrt -lm
 
 $(B)/tools/%: $(B)/obj/tests/tools/%.o $(B)/libdaemon.a $(B)/libproto.a
 	@mkdir -p $(@D)
-	$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $^ $(LIBS_daemon)
+	$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $^ $(LIBS_daemon) $(LIBS_stage)
 
 $(B)/fuzz/%: $(B)/obj/tests/fuzz/%.o $(B)/obj/tests/fuzz/damage.o $(OBJ_support) $(B)/libdaemon.a $(B)/libdlclient.a $(B)/libproto.a
 	@mkdir -p $(@D)
-	$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $^ $(LIBS_daemon) -lcjson -lcheck -lsubunit -lrt -lm
+	$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $^ $(LIBS_daemon) $(LIBS_stage) -lcjson -lcheck -lsubunit -lrt -lm
 
 # libFuzzer's main() calls the one function of these; clang alone has it.
 $(B)/fuzz/guided_%: $(B)/obj/tests/fuzz/guided_%.o $(B)/libdaemon.a $(B)/libproto.a

@@ -11,8 +11,22 @@
 
 #include "daemon/base/why.h"
 
+/* Texts are never NULL: "" is what was not set, unless a default is named. */
 struct dataset_setting {
         char *name, *path, *format;
+
+        /* Staging: nothing of it counts without an origin. */
+        char *origin;                                                 /* URL; "": the dataset lies at `path` already */
+        char *origin_kind;                                            /* stage/origin.h; "auto" */
+        char *endpoint, *region, *addressing, *credentials, *ca_file; /* stage/http.h */
+        int64_t connections;                                          /* 16 */
+        char *unpack;                                                 /* "auto", "yes", "no" */
+        uint64_t unpack_limit;                                        /* bytes; 0: a hundred times the archive */
+        char *prepare;         /* what is done to each sample, "resize(short=256) jpeg(90)" */
+        bool pack;             /* small files into shards; `prepare` implies it */
+        uint64_t shard_size;   /* bytes; 256 MiB */
+        char *sharing;         /* of `path` between nodes: "auto", "local", "shared" */
+        int64_t stall_timeout; /* seconds; 60 */
 };
 
 struct settings {
@@ -32,6 +46,8 @@ struct settings {
         char *huge_pages;
         char *lock_memory;
         char *log_level;
+        char *stage_nodes;   /* hosts, blank- or comma-separated; "": this one alone */
+        char *stage_network; /* "10.0.0.0/16": where nodes talk; "": MPI chooses */
 
         struct dataset_setting *datasets;
         size_t n_datasets;

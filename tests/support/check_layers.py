@@ -3,7 +3,7 @@
 
 The floors, from the ground up:
 
-    proto <- base <- data, io, decode, augment, ring, cache, stage <- pipeline <- ctl <- core <- main
+    proto <- base <- data, io, decode, augment, ring, cache, stage <- pipeline, prepare <- ctl <- core <- main, stager
 
 A file may include its own folder and the floors below it; the siblings of one floor never include each other. The
 client's library stands on proto and on the public header, dlctl above it (it is linked with the library's own connection,
@@ -17,7 +17,7 @@ import re
 import sys
 
 SIBLINGS = ("data", "io", "decode", "augment", "ring", "cache", "stage")
-DAEMON_FLOORS = [("base",), SIBLINGS, ("pipeline",), ("ctl",), ("core",)]
+DAEMON_FLOORS = [("base",), SIBLINGS, ("pipeline", "prepare"), ("ctl",), ("core",), ("stager",)]
 CLIENT = {
     "client/include": (),
     "client/lib": ("proto", "client/include"),
@@ -48,7 +48,7 @@ def allowed(unit):
         if unit in names:
             return tuple(below)
         below += names
-    return tuple(below) if unit == "daemon/main.c" else None
+    return tuple(name for name in below if name != "daemon/stager") if unit == "daemon/main.c" else None
 
 
 def target_of(root, name, quoted, path):

@@ -1,0 +1,85 @@
+/* stage/cluster.h: the nodes of a run and what they say to each other.
+ *
+ * Under mpirun or srun there is a process a node and this is MPI (cluster_mpi.c); alone, or built without MPI, it is
+ * one node and everything here returns at once (cluster_alone.c). Nothing here waits for ever: whoever waits looks on
+ * while the others make progress, and gives up with their names if nobody does.
+ *
+ * All calls on the thread that joined. All nodes make the same calls in the same order. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "daemon/base/why.h"
+
+#define CLUSTER_NAME_SIZE 64u
+#define CLUSTER_UNDER_WAY 1 /* positive outcome of spread_test() */
+
+struct cluster_options {
+        uint32_t stall_s;             /* no word or no progress of a node for so long ends the run; 0: 60 */
+        void (*idle)(void *userdata); /* called about every 50 ms while something is waited for; may be NULL */
+        void *userdata;
+};
+
+/* What each node tells the first about itself, twice a second. */
+struct cluster_news {
+        char node[CLUSTER_NAME_SIZE];
+        char doing[64];          /* "writing photos/a.jpg" */
+        uint64_t n_bytes_total;  /* of the dataset */
+        uint64_t n_bytes_done;   /* present here */
+        uint64_t n_bytes_origin; /* fetched from the origin by this node */
+        uint64_t n_files_total;
+        uint64_t n_files_done;
+        uint64_t n_retries;
+        uint64_t n_errors;
+        char last_error[256];
+};
+
+struct cluster;
+
+/* Is this process one of several (mpirun, srun)? From the environment; joins nothing. */
+bool cluster_is_launched(void);
+
+int cluster_join(const struct cluster_options *options, struct cluster **ret_cluster, struct why *why);
+
+/* The end of a run that went well or in which all nodes know that it did not. NULL is fine. */
+void cluster_leave(struct cluster *cluster);
+
+/* The end of a run that others wait in: takes all processes down, with this exit status. Says nothing itself. */
+void cluster_abort(struct cluster *cluster, int status) __attribute__((noreturn));
+
+uint32_t cluster_node(const struct cluster *cluster); /* 0 <= node < n_nodes */
+uint32_t cluster_n_nodes(const struct cluster *cluster);
+const char *cluster_name(const struct cluster *cluster, uint32_t node); /* its host's name */
+
+/* n_bytes of each node, one behind the other, into `all` on every node. -ETIMEDOUT with `why` naming the nodes that are
+ * late. */
+int cluster_gather(struct cluster *cluster, const void *mine, uint64_t n_bytes, void *all, struct why *why);
+
+/* n_bytes of node `from` to all others, any size. */
+int cluster_share(struct cluster *cluster, uint32_t from, void *bytes, uint64_t n_bytes, struct why *why);
+
+int cluster_barrier(struct cluster *cluster, struct why *why);
+
+/* Some of the nodes, among which chunks are spread. `members`: a bit a node; all nodes call it, those that are no
+ * member get NULL. Freed with the cluster or before. */
+struct cluster_group;
+int cluster_group_new(struct cluster *cluster, const uint8_t *members, struct cluster_group **ret_group,
+                      struct why *why);
+void cluster_group_free(struct cluster_group *group); /* NULL is fine; all members */
+
+/* One message on its way from a member to all members of the group; the memory must stay until it is through. Several
+ * may be under way: all members start them in the same order. */
+struct cluster_spread;
+int spread_start(struct cluster_group *group, uint32_t from_node, void *bytes, uint32_t n_bytes,
+                 struct cluster_spread **ret_spread, struct why *why);
+
+/* 0: it is through and freed; CLUSTER_UNDER_WAY; an errno. Never blocks. */
+int spread_test(struct cluster_spread *spread, struct why *why);
+
+/* Tells the first node (cheap; sends twice a second), and on the first node takes what the others told. -ETIMEDOUT with
+ * `why` naming the nodes that have said nothing, or have not got on, for stall_s. Call it in every loop. */
+int cluster_tell(struct cluster *cluster, const struct cluster_news *news, struct why *why);
+
+/* On the first node: what a node last told. */
+const struct cluster_news *cluster_news(const struct cluster *cluster, uint32_t node);

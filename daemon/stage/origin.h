@@ -1,0 +1,35 @@
+/* stage/origin.h: from an origin's URL to a plan. One file a kind (origin_KIND.c) and a row in the table of origin.c.
+ *
+ *   manifest  JSON Lines (*.jsonl, *.ndjson)            list     a URL a line (*.txt, *.list)
+ *   s3        everything below s3://bucket/prefix       folder   everything below file:///folder
+ *   archive   one tar or zip, to be unpacked            file     one file
+ *
+ * "auto" tells them apart by the URL: s3: with a key that is no archive, manifest or list is a prefix; a file: URL that
+ * is a folder is one. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "daemon/base/why.h"
+#include "daemon/stage/http.h"
+#include "daemon/stage/plan.h"
+
+struct origin_options {
+        const char *url;
+        const char *kind;       /* as above, or "auto" */
+        const char *unpack;     /* "auto": an origin that is an archive; "yes": archives in lists too; "no" */
+        uint32_t n_connections; /* to ask for sizes with; 0: 16 */
+        void (*progress)(void *userdata, uint64_t n_files); /* every thousand files or second; may be NULL */
+        void *userdata;
+        const _Atomic bool *cancel; /* may be NULL */
+};
+
+/* Blocks for as long as listing takes: a request a file where sizes must be asked for (lists), one a thousand objects
+ * of S3. Sizes, ETags and digests are the origin's words. Returns 0 or an errno with `why`: as http_get(), -EINVAL for
+ * what is no such listing (an HTML page, a line that is no JSON, a path that may not be). */
+int origin_survey(struct http *http, const struct origin_options *options, struct plan **ret_plan, struct why *why);
+
+/* The kind that an origin has: one of the table's names. -EINVAL with `why` for a URL of no known scheme or an unknown
+ * kind. For the configuration's check, too. */
+int origin_kind(const char *url, const char *kind, const char **ret_kind, struct why *why);
