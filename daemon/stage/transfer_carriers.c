@@ -1,0 +1,291 @@
+#include <assert.h>
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "daemon/base/thread.h"
+#include "daemon/stage/transfer_private.h"
+
+#define PAGE 4096u
+
+static void say(const struct transfer *transfer, const char *text) {
+        if (transfer->options->say)
+                transfer->options->say(transfer->options->userdata, text);
+}
+
+void transfer_failed(struct transfer *transfer, int error, bool is_hopeful, const char *text) {
+        atomic_fetch_add_explicit(&transfer->options->counts->n_errors, 1, memory_order_relaxed);
+        transfer->n_hopeful += is_hopeful;
+        if (!transfer->has_failed) {
+                transfer->has_failed = true;
+                transfer->first_error = error;
+                why_set(&transfer->first_why, error, "%s", text);
+        }
+        say(transfer, text);
+}
+
+static void parcel_set_free(struct transfer *transfer, struct parcel *parcel) {
+        TAILQ_INSERT_TAIL(parcel->is_source ? &transfer->free_source : &transfer->free_receive, parcel, entry);
+        pthread_cond_signal(&transfer->changed);
+}
+
+/* ---- what this node brings ---- */
+
+/* What no other node and no later time will change. */
+static bool is_final(int error) {
+        return error == -ENOENT || error == -EACCES || error == -EINVAL;
+}
+
+/* Answers of the origin, however bad, show that it is there. */
+static bool is_unanswered(int error) {
+        return error == -ETIMEDOUT || error == -ECONNREFUSED || error == -EIO || error == -EHOSTUNREACH ||
+               error == -ENETUNREACH;
+}
+
+static void parcel_brought(struct transfer *transfer, struct parcel *parcel, int result, const struct why *why) {
+        pthread_mutex_lock(&transfer->lock);
+        if (result == 0)
+                transfer->n_unanswered = 0;
+        else if (is_unanswered(result) && ++transfer->n_unanswered >= TRANSFER_UNANSWERED_MAX)
+                transfer->is_stopping = true;
+        if (result < 0) {
+                const struct cluster *cluster = transfer->options->cluster;
+
+                parcel->head->status = transfer->is_stopping ? PARCEL_STOP : PARCEL_FAILED;
+                parcel->head->is_hopeful = !is_final(result);
+                if (cluster_n_nodes(cluster) > 1)
+                        snprintf(parcel->head->text, sizeof(parcel->head->text), "%s: %.400s",
+                                 cluster_name(cluster, transfer->me), why->text);
+                else
+                        snprintf(parcel->head->text, sizeof(parcel->head->text), "%s", why->text);
+                if (result != -ECANCELED)
+                        transfer_failed(transfer, result, parcel->head->is_hopeful, parcel->head->text);
+        }
+        parcel->is_ready = true;
+        pthread_cond_signal(&transfer->changed);
+        pthread_mutex_unlock(&transfer->lock);
+}
+
+static void on_fetched(struct fetch_job *job) {
+        struct parcel *parcel = (struct parcel *)((uint8_t *)job - offsetof(struct parcel, job));
+
+        parcel_brought(job->userdata, parcel, job->result, &job->why);
+}
+
+static void fill_pieces(const struct transfer *transfer, struct parcel *parcel) {
+        const struct chunk *place = &parcel->place;
+        uint64_t at = 0;
+
+        parcel->job = (struct fetch_job){ .pieces = parcel->pieces,
+                                          .n_pieces = place->n_files,
+                                          .idx_mirror = transfer->round,
+                                          .userdata = (void *)transfer };
+        for (uint32_t i = 0; i < place->n_files; i++) {
+                const struct plan_file *file = plan_file(transfer->options->plan, place->first_file + i);
+                uint64_t left = file->n_bytes - place->offset;
+
+                parcel->pieces[i] = (struct fetch_piece){
+                        .file = file,
+                        .offset = place->offset,
+                        .n_bytes = (uint32_t)(left < place->n_bytes - at ? left : place->n_bytes - at),
+                        .into = parcel->bytes + at,
+                };
+                at += parcel->pieces[i].n_bytes;
+        }
+        assert(at == place->n_bytes);
+}
+
+void parcel_bring(struct transfer *transfer, struct parcel *parcel, const struct route *route) {
+        parcel->place = chunks_get(transfer->options->chunks, route->chunk);
+        parcel->is_ready = false;
+        *parcel->head = (struct parcel_head){ .status = PARCEL_WHOLE, .chunk = route->chunk };
+        if (route->is_fetched) {
+                fill_pieces(transfer, parcel);
+                fetcher_submit(transfer->fetcher, &parcel->job);
+                return;
+        }
+        TAILQ_INSERT_TAIL(&transfer->to_read, parcel, entry);
+        pthread_cond_broadcast(&transfer->work);
+}
+
+static void *reader_main(void *argument) {
+        struct transfer *transfer = argument;
+        struct parcel *parcel;
+        struct why why;
+        int r;
+
+        pthread_mutex_lock(&transfer->lock);
+        for (;;) {
+                while (!(parcel = TAILQ_FIRST(&transfer->to_read)) && !transfer->is_over)
+                        pthread_cond_wait(&transfer->work, &transfer->lock);
+                if (!parcel)
+                        break;
+                TAILQ_REMOVE(&transfer->to_read, parcel, entry);
+                pthread_mutex_unlock(&transfer->lock);
+                r = tree_read(transfer->options->tree, parcel->head->chunk, parcel->bytes, &why);
+                parcel_brought(transfer, parcel, r, &why);
+                pthread_mutex_lock(&transfer->lock);
+        }
+        pthread_mutex_unlock(&transfer->lock);
+        return NULL;
+}
+
+/* ---- what this node writes ---- */
+
+void parcel_deliver(struct transfer *transfer, struct parcel *parcel) {
+        if (parcel->head->status != PARCEL_WHOLE || !transfer->options->tree || transfer->is_disk_dead) {
+                parcel_set_free(transfer, parcel);
+                return;
+        }
+        transfer->n_writing++;
+        TAILQ_INSERT_TAIL(&transfer->to_write, parcel, entry);
+        pthread_cond_broadcast(&transfer->work);
+}
+
+static void write_parcel(struct transfer *transfer, struct parcel *parcel) {
+        const struct transfer_options *options = transfer->options;
+        struct why why;
+        int r;
+
+        if (!bit_is_set(tree_missing(options->tree), parcel->head->chunk))
+                return; /* it went to all, and this node had it */
+        r = tree_write(options->tree, parcel->head->chunk, parcel->bytes, &why);
+        if (r == 0) {
+                atomic_fetch_add_explicit(&options->counts->n_bytes_done, parcel->place.n_bytes, memory_order_relaxed);
+                atomic_fetch_add_explicit(&options->counts->n_files_done,
+                                          parcel->place.n_files -
+                                                  (parcel->place.n_files == 1 &&
+                                                   parcel->place.offset + parcel->place.n_bytes <
+                                                           plan_file(options->plan, parcel->place.first_file)->n_bytes),
+                                          memory_order_relaxed);
+                if (options->written)
+                        options->written(options->userdata, parcel->head->chunk);
+                return;
+        }
+        pthread_mutex_lock(&transfer->lock);
+        if (r == TREE_BAD_FILE) {
+                transfer_failed(transfer, -EBADMSG, true, why.text);
+        } else if (!transfer->is_disk_dead) {
+                transfer->is_disk_dead = true;
+                transfer_failed(transfer, r, false, why.text);
+        }
+        pthread_mutex_unlock(&transfer->lock);
+}
+
+static void *writer_main(void *argument) {
+        struct transfer *transfer = argument;
+        struct parcel *parcel;
+
+        pthread_mutex_lock(&transfer->lock);
+        for (;;) {
+                while (!(parcel = TAILQ_FIRST(&transfer->to_write)) && !transfer->is_over)
+                        pthread_cond_wait(&transfer->work, &transfer->lock);
+                if (!parcel)
+                        break;
+                TAILQ_REMOVE(&transfer->to_write, parcel, entry);
+                pthread_mutex_unlock(&transfer->lock);
+                write_parcel(transfer, parcel);
+                pthread_mutex_lock(&transfer->lock);
+                transfer->n_writing--;
+                parcel_set_free(transfer, parcel);
+        }
+        pthread_mutex_unlock(&transfer->lock);
+        return NULL;
+}
+
+/* ---- start and stop ---- */
+
+static int make_parcels(struct transfer *transfer, uint32_t n_source) {
+        for (uint32_t i = 0; i < TRANSFER_PARCELS; i++) {
+                struct parcel *parcel = &transfer->parcels[i];
+                void *memory = mmap(NULL, PAGE + CHUNK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+                                    0);
+
+                if (memory == MAP_FAILED)
+                        return -ENOMEM;
+                parcel->memory = memory;
+                parcel->bytes = parcel->memory + PAGE;
+                parcel->head = (struct parcel_head *)(parcel->bytes - sizeof(struct parcel_head));
+                parcel->is_source = i < n_source;
+                if (parcel->is_source) {
+                        parcel->pieces = calloc(CHUNK_FILES_MAX, sizeof(*parcel->pieces));
+                        if (!parcel->pieces)
+                                return -ENOMEM;
+                }
+                parcel_set_free(transfer, parcel);
+        }
+        return 0;
+}
+
+static void free_parcels(struct transfer *transfer) {
+        for (uint32_t i = 0; i < TRANSFER_PARCELS; i++) {
+                if (transfer->parcels[i].memory)
+                        munmap(transfer->parcels[i].memory, PAGE + CHUNK_BYTES);
+                free(transfer->parcels[i].pieces);
+        }
+}
+
+static void init_lock(struct transfer *transfer) {
+        pthread_condattr_t attributes;
+
+        pthread_condattr_init(&attributes);
+        pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+        pthread_mutex_init(&transfer->lock, NULL);
+        pthread_cond_init(&transfer->changed, &attributes);
+        pthread_cond_init(&transfer->work, NULL);
+        pthread_condattr_destroy(&attributes);
+        TAILQ_INIT(&transfer->free_source);
+        TAILQ_INIT(&transfer->free_receive);
+        TAILQ_INIT(&transfer->to_read);
+        TAILQ_INIT(&transfer->to_write);
+}
+
+static void end_threads(struct transfer *transfer) {
+        pthread_mutex_lock(&transfer->lock);
+        transfer->is_over = true;
+        pthread_cond_broadcast(&transfer->work);
+        pthread_mutex_unlock(&transfer->lock);
+        if (transfer->writer)
+                thread_join(transfer->writer);
+        if (transfer->reader)
+                thread_join(transfer->reader);
+}
+
+int transfer_start(struct transfer *transfer, uint32_t n_source, struct why *why) {
+        const struct transfer_options *options = transfer->options;
+        struct fetcher_options fetching = { .http = options->http,
+                                            .n_connections = options->n_connections,
+                                            .done = on_fetched };
+        int r;
+
+        init_lock(transfer);
+        transfer->me = cluster_node(options->cluster);
+        r = make_parcels(transfer, n_source);
+        if (r < 0) {
+                why_errno(why, r, "%u chunks of memory", TRANSFER_PARCELS);
+        } else if (options->http) {
+                r = fetcher_start(&fetching, &transfer->fetcher, why);
+        }
+        if (r == 0) {
+                r = thread_start(&transfer->writer, "writer", writer_main, transfer);
+                if (r == 0)
+                        r = thread_start(&transfer->reader, "peer-reader", reader_main, transfer);
+                if (r < 0)
+                        why_errno(why, r, "a thread");
+        }
+        if (r < 0)
+                transfer_stop(transfer);
+        return r;
+}
+
+void transfer_stop(struct transfer *transfer) {
+        fetcher_stop(transfer->fetcher); /* what is under way becomes ready, cancelled */
+        end_threads(transfer);
+        free_parcels(transfer);
+        pthread_cond_destroy(&transfer->work);
+        pthread_cond_destroy(&transfer->changed);
+        pthread_mutex_destroy(&transfer->lock);
+}
