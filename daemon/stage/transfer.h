@@ -55,7 +55,8 @@ struct transfer_options {
          * beyond help. */
         int (*look)(void *userdata, struct why *why);
         /* A chunk is on this node's disk; on the writer's thread. May be NULL. */
-        void (*written)(void *userdata, uint64_t idx_chunk);
+        void (*written)(void *written_userdata, uint64_t idx_chunk);
+        void *written_userdata;
         /* Something went wrong and was, or will be, tried again; any thread. May be NULL. */
         void (*say)(void *userdata, const char *text);
         void *userdata;

@@ -162,7 +162,7 @@ static void write_parcel(struct transfer *transfer, struct parcel *parcel) {
                                                            plan_file(options->plan, parcel->place.first_file)->n_bytes),
                                           memory_order_relaxed);
                 if (options->written)
-                        options->written(options->userdata, parcel->head->chunk);
+                        options->written(options->written_userdata, parcel->head->chunk);
                 return;
         }
         pthread_mutex_lock(&transfer->lock);
