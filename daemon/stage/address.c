@@ -1,0 +1,158 @@
+#include "daemon/stage/address.h"
+
+#include <errno.h>
+#include <string.h>
+#include <strings.h>
+
+#define SHOWN_MAX 160u /* bytes of a URL in a message */
+
+static const char *const SCHEMES[] = { "http", "https", "file", "s3" };
+
+/* ---- taking apart -------------------------------------------------------------------------------------------- */
+
+bool address_has_scheme(const struct address *address, const char *scheme) {
+        return address->n_scheme == strlen(scheme) && strncasecmp(address->scheme, scheme, address->n_scheme) == 0;
+}
+
+static bool scheme_is_known(const struct address *address) {
+        for (size_t i = 0; i < sizeof(SCHEMES) / sizeof(SCHEMES[0]); i++)
+                if (address_has_scheme(address, SCHEMES[i]))
+                        return true;
+        return false;
+}
+
+/* What may be said of a URL: no query, which may hold a signature, and no user. */
+static int refuse(struct why *why, const struct address *address, const char *what) {
+        return why_set(why, -EINVAL, "URL \"%.*s://%.*s%.*s\" %s", (int)address->n_scheme, address->scheme,
+                       (int)(address->n_host < SHOWN_MAX ? address->n_host : SHOWN_MAX), address->host,
+                       (int)(address->n_path < SHOWN_MAX ? address->n_path : SHOWN_MAX), address->path, what);
+}
+
+/* How much of a URL that is none yet may be shown: nothing that could be a query, or stand before an '@'. */
+static int n_shown(const char *url, size_t n) {
+        const char *host = strstr(url, "://");
+        size_t n_open = strchr(url, '@') ? (host ? (size_t)(host + 3 - url) : 0) : strcspn(url, "?");
+
+        n = n < n_open ? n : n_open;
+        return (int)(n < SHOWN_MAX ? n : SHOWN_MAX);
+}
+
+static int check_bytes(const char *url, struct why *why) {
+        size_t n = 0;
+
+        while ((unsigned char)url[n] > ' ' && (unsigned char)url[n] < 0x7f && url[n] != '"' && url[n] != '\\' &&
+               n < ADDRESS_MAX)
+                n++;
+        if (url[n] == '\0')
+                return 0;
+        if (n == ADDRESS_MAX)
+                return why_set(why, -EINVAL, "URL \"%.*s...\" is longer than %u bytes", n_shown(url, n), url,
+                               ADDRESS_MAX);
+        return why_set(why, -EINVAL, "URL \"%.*s...\" has a byte 0x%02x in it that must be percent-encoded (%%%02X)",
+                       n_shown(url, n), url, (unsigned char)url[n], (unsigned char)url[n]);
+}
+
+int address_parse(const char *url, struct address *ret_address, struct why *why) {
+        struct address address = { .scheme = url };
+        const char *colon, *at;
+        int r = check_bytes(url, why);
+
+        if (r < 0)
+                return r;
+        colon = strstr(url, "://");
+        if (!colon)
+                return why_set(why, -EINVAL, "\"%.*s\" is no URL; write http://, https://, s3:// or file:///",
+                               n_shown(url, SHOWN_MAX), url);
+        address.n_scheme = (size_t)(colon - url);
+        address.host = colon + 3;
+        address.n_host = strcspn(address.host, "/?#");
+        address.path = address.host + address.n_host;
+        address.n_path = strcspn(address.path, "?#");
+        address.rest = address.path + address.n_path;
+
+        at = memrchr(address.host, '@', address.n_host);
+        if (at) {
+                address.n_host -= (size_t)(at + 1 - address.host);
+                address.host = at + 1;
+                return refuse(why, &address,
+                              "has a user in it; names and passwords belong into the dataset's credentials file");
+        }
+        if (address.n_scheme > 16 || !scheme_is_known(&address))
+                return why_set(why, -EINVAL, "URL \"%.*s://...\": the scheme must be http, https, s3 or file",
+                               n_shown(url, address.n_scheme), url);
+        if (address_has_scheme(&address, "file")) {
+                if (address.n_host != 0 && !(address.n_host == 9 && strncasecmp(address.host, "localhost", 9) == 0))
+                        return refuse(why, &address, "names another host; write file:///path");
+                if (address.n_path == 0)
+                        return refuse(why, &address, "has no path; write file:///path");
+        } else if (address.n_host == 0) {
+                return refuse(why, &address,
+                              address_has_scheme(&address, "s3") ? "has no bucket; write s3://bucket/key"
+                                                                 : "has no host");
+        }
+        *ret_address = address;
+        return 0;
+}
+
+/* ---- percent-encoding ---------------------------------------------------------------------------------------- */
+
+/* RFC 3986's unreserved characters, and nothing else: what S3's signatures are made of. */
+static bool is_unreserved(unsigned char byte) {
+        return (byte >= 'a' && byte <= 'z') || (byte >= 'A' && byte <= 'Z') || (byte >= '0' && byte <= '9') ||
+               byte == '-' || byte == '.' || byte == '_' || byte == '~';
+}
+
+static size_t encode(const char *plain, bool keep_slash, char *ret_encoded) {
+        static const char DIGITS[] = "0123456789ABCDEF";
+        char *at = ret_encoded;
+
+        for (; *plain; plain++) {
+                unsigned char byte = (unsigned char)*plain;
+
+                if (is_unreserved(byte) || (byte == '/' && keep_slash)) {
+                        *at++ = (char)byte;
+                        continue;
+                }
+                *at++ = '%';
+                *at++ = DIGITS[byte >> 4];
+                *at++ = DIGITS[byte & 15];
+        }
+        *at = '\0';
+        return (size_t)(at - ret_encoded);
+}
+
+size_t address_encode_path(const char *path, char *ret_encoded) {
+        return encode(path, true, ret_encoded);
+}
+
+size_t address_encode_value(const char *value, char *ret_encoded) {
+        return encode(value, false, ret_encoded);
+}
+
+static int digit(char character) {
+        if (character >= '0' && character <= '9')
+                return character - '0';
+        if ((character | 32) >= 'a' && (character | 32) <= 'f')
+                return (character | 32) - 'a' + 10;
+        return -1;
+}
+
+int address_decode(const char *encoded, size_t n_bytes, char *ret_plain) {
+        size_t n = 0;
+
+        for (size_t i = 0; i < n_bytes; i++) {
+                int high, low;
+
+                if (encoded[i] != '%') {
+                        ret_plain[n++] = encoded[i];
+                        continue;
+                }
+                if (n_bytes - i < 3 || (high = digit(encoded[i + 1])) < 0 || (low = digit(encoded[i + 2])) < 0 ||
+                    (high | low) == 0)
+                        return -EINVAL;
+                ret_plain[n++] = (char)(high << 4 | low);
+                i += 2;
+        }
+        ret_plain[n] = '\0';
+        return (int)n;
+}
