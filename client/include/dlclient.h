@@ -305,6 +305,105 @@ DLC_API uint64_t dlc_epoch_samples(const struct dlc_loader *loader);
 DLC_API uint64_t dlc_dataset_samples(const struct dlc_loader *loader);
 DLC_API const char *dlc_dataset_digest(const struct dlc_loader *loader);
 
+/* ---- once only ----------------------------------------------------------------------------------------------- */
+
+/* Lets one process of many do a piece of work while the others wait for its end: to unpack an archive once per node,
+ * to prepare a folder once per cluster. Needs no daemon; the processes may be started by anything. What holds them
+ * apart is flock() on a small file, which the kernel lets go of whenever its holder dies: another one takes over then.
+ *
+ *         struct dlc_once_options o = DLC_ONCE_OPTIONS_INIT;
+ *         struct dlc_once *once;
+ *         o.name = "unpack"; o.key = "v3";
+ *         if (dlc_once_open(&o, &once) < 0)
+ *                 errx(1, "%s", dlc_last_error());
+ *         switch (dlc_once_wait(once, -1)) {
+ *         case DLC_ONCE_RUN:
+ *                 if (unpack() == 0)
+ *                         dlc_once_end(once, DLC_ONCE_DONE, 0, NULL, NULL);
+ *                 else
+ *                         dlc_once_end(once, DLC_ONCE_FAILED, 1, "disk full", NULL);
+ *                 break;
+ *         case DLC_ONCE_DONE: break;
+ *         case DLC_ONCE_FAILED: errx(1, "%s", dlc_once_get_info(once)->text);
+ *         default: errx(1, "%s", dlc_last_error());
+ *         }
+ *         dlc_once_close(once);
+ *
+ * An attempt that is done is remembered with its key: whoever comes later with the same key is told so at once. An
+ * attempt that failed is told to those who waited for it; who comes later makes a new one. A handle belongs to one
+ * thread at a time. A child of a fork() must dlc_once_close() its copy, which leaves the parent's as it is: until then,
+ * or until it execs, the child keeps others from taking over if the parent dies. */
+enum dlc_once_outcome {
+        DLC_ONCE_RUN = 1, /* it is the caller's: do it, then dlc_once_end() */
+        DLC_ONCE_DONE,    /* it has been done, now or earlier */
+        DLC_ONCE_FAILED,  /* the attempt that the caller waited for failed: info says how */
+};
+
+#define DLC_ONCE_NAME_MAX   65u      /* bytes with NUL, as below */
+#define DLC_ONCE_TEXT_MAX   65536u   /* longer texts lose their beginning */
+#define DLC_ONCE_RESULT_MAX 1048576u /* longer results are refused */
+
+/* Begin with DLC_ONCE_OPTIONS_INIT; texts are copied by dlc_once_open(). */
+struct dlc_once_options {
+        size_t size;      /* of this struct, as the caller was compiled; set by DLC_ONCE_OPTIONS_INIT */
+        const char *name; /* of the work: 1 .. 64 letters, digits, '.', '_', '-', none of these first. Must be set */
+
+        /* "node" (default): once per node, forgotten when it boots. "cluster": once per folder `dir`, remembered as
+         * long as the folder. */
+        const char *scope;
+        const char *key; /* what the work depends on, such as a digest: 1 .. 128 printable characters. Default "-" */
+
+        /* Where the small file lies. Default for "node": /tmp/dataloaderd-once-UID, made with mode 0700. For "cluster":
+         * DATALOADERD_ONCE_DIR of the environment; must be a folder that all nodes see and that has locks. */
+        const char *dir;
+        bool again; /* do it again, though it is remembered; done counts if it was after dlc_once_open() */
+
+        /* Called within dlc_once_wait() after 3 s of waiting and then ever more seldom, with a sentence such as
+         * "waiting for pid 123 on node1, 10 s". */
+        dlc_progress_fn on_progress; /* may be NULL */
+        void *userdata;
+};
+
+#define DLC_ONCE_OPTIONS_INIT                                                                                          \
+        { sizeof(struct dlc_once_options), NULL, NULL, NULL, NULL, false, NULL, NULL }
+
+/* What is known of the attempt that dlc_once_wait() ended with. Valid until the next call on the handle. */
+struct dlc_once_info {
+        uint64_t attempt;   /* 1, 2, ...: the caller's own if it is to run */
+        int status;         /* as the runner gave it to dlc_once_end(): an exit status, say; 0 if it is done */
+        const char *text;   /* why it failed; "" */
+        const char *result; /* what the runner left for the others; "" */
+        const char *host;   /* who ran it */
+        int64_t pid;
+        int64_t when;       /* seconds since 1970, by the runner's clock: for people */
+        const char *remark; /* a sentence for people, "" mostly: the runner before died, the file was damaged */
+};
+
+struct dlc_once;
+
+/* Finds the folder and the file. Does not wait. On success *ret_once is the caller's, to be closed.
+ * -EINVAL: an option; -EACCES: the folder or the file is another user's, or others may write to it; -ENOLCK: the file
+ * system has no locks; or what the file system says, with a text that names the file. */
+DLC_API int dlc_once_open(const struct dlc_once_options *options, struct dlc_once **ret_once);
+
+/* Waits for the work to be done or to become the caller's. timeout_ms: -1 = without end, 0 = not at all.
+ * Returns one of enum dlc_once_outcome; -ETIMEDOUT (also for 0) or -EINTR: call again to go on waiting; or another
+ * errno. Looks again after a tenth of the time waited, at most 50 ms ("node") or 2 s ("cluster"). After DONE, FAILED or
+ * RUN it returns the same at once. */
+DLC_API int dlc_once_wait(struct dlc_once *once, int timeout_ms);
+
+/* Tells how the caller's run ended and lets the others go on. `outcome`: DLC_ONCE_DONE or DLC_ONCE_FAILED; `text` and
+ * `result`: UTF-8, may be NULL. -E2BIG: the result is too long; nothing was told, call again. -ENOSPC and the like: it
+ * could not be written and is the next one's to run. -EINVAL: not the caller's to end. Blocks for the disk. */
+DLC_API int dlc_once_end(struct dlc_once *once, enum dlc_once_outcome outcome, int status, const char *text,
+                         const char *result);
+
+/* Frees the handle; NULL is nothing. Work that was the caller's and was not ended is the next one's to run, as if the
+ * caller had died. Never blocks. */
+DLC_API void dlc_once_close(struct dlc_once *once);
+
+DLC_API const struct dlc_once_info *dlc_once_get_info(const struct dlc_once *once);
+
 /* ---- texts --------------------------------------------------------------------------------------------------- */
 
 /* The text of the loader's last error, of any call on it but dlc_release(); "" if there was none. Valid until the next

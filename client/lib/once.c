@@ -1,0 +1,395 @@
+/* One of many does it, the others wait.
+ *
+ * Whoever gets the lock reads the record: is it done, or did the attempt fail that it waited for? Else it writes
+ * "running" and keeps the lock until the work has ended. The kernel lets go of a dead process's lock; a record that
+ * says "running" under a free lock is that of a dead runner, and the work is begun anew.
+ *
+ * Waiting is looking again and again: nobody can be woken through a network file system, and on one node some waiters
+ * that look 20 times a second cost nothing beside the work they wait for. */
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "client/include/dlclient.h"
+#include "client/lib/cleanup.h"
+#include "client/lib/clock.h"
+#include "client/lib/once_file.h"
+#include "client/lib/once_record.h"
+#include "client/lib/reason.h"
+
+#define PAUSE_MIN_NS      1000000ull
+#define PAUSE_NODE_NS     50000000ull
+#define PAUSE_CLUSTER_NS  2000000000ull /* a thousand nodes ask one server */
+#define FIRST_PROGRESS_NS 3000000000ull
+#define PROGRESS_STEP_NS  60000000000ull
+
+struct dlc_once {
+        struct dli_once_file file;
+        struct dli_reason reason;
+        char name[DLC_ONCE_NAME_MAX];
+        char key[DLI_ONCE_KEY_MAX];
+        bool cluster, again;
+        dlc_progress_fn on_progress;
+        void *userdata;
+
+        pid_t owner;    /* who opened it: a fork's child is another */
+        uint64_t ended; /* the last attempt that had ended when we came: a failure of a later one is ours, too */
+        int outcome;    /* enum dlc_once_outcome; 0: still waiting */
+        bool was_ended; /* by us */
+        uint64_t since_ns, next_progress_ns; /* of waiting; 0: not yet */
+        struct dli_once_record record;       /* of the outcome, or of who is waited for */
+        struct dli_reason remark;
+        struct dlc_once_info info;
+};
+
+static int check_handle(struct dlc_once *once, const char *function) {
+        struct dli_reason reason;
+
+        if (!once)
+                return dli_report(&reason, dli_reason_set(&reason, -EINVAL, "%s: once must not be NULL", function));
+        if (once->owner != getpid())
+                return dli_report(&reason,
+                                  dli_reason_set(&reason, -ECHILD,
+                                                 "%s: opened before a fork; only the parent can use it", function));
+        return 0;
+}
+
+/* ---- opening ------------------------------------------------------------------------------------------------- */
+
+static bool is_name(const char *name) {
+        static const char LETTERS[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
+        size_t n = strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-");
+
+        return name[n] == '\0' && n > 0 && n < DLC_ONCE_NAME_MAX && strchr(LETTERS, name[0]);
+}
+
+static bool is_key(const char *key) {
+        size_t n = 0;
+
+        for (; key[n] && n < DLI_ONCE_KEY_MAX; n++)
+                if (key[n] < ' ' || key[n] > '~')
+                        return false;
+        return n > 0 && n < DLI_ONCE_KEY_MAX;
+}
+
+/* Options of an older program are shorter; of a newer one, what we do not know must be zero. */
+static int copy_options(const struct dlc_once_options *options, struct dli_reason *reason,
+                        struct dlc_once_options *ret_options) {
+        struct dlc_once_options copy = DLC_ONCE_OPTIONS_INIT;
+        size_t size = options ? options->size : 0;
+
+        if (size < offsetof(struct dlc_once_options, scope) || size > 4096)
+                return dli_reason_set(reason, -EINVAL,
+                                      "options: not initialised; begin with struct dlc_once_options o = "
+                                      "DLC_ONCE_OPTIONS_INIT");
+        for (size_t i = sizeof(copy); i < size; i++)
+                if (((const uint8_t *)options)[i] != 0)
+                        return dli_reason_set(
+                                reason, -EINVAL,
+                                "options: the program sets one that libdlclient %s does not know; install a newer one",
+                                dlc_version());
+        memcpy(&copy, options, size < sizeof(copy) ? size : sizeof(copy));
+        *ret_options = copy;
+        return 0;
+}
+
+static int take_options(struct dlc_once *once, const struct dlc_once_options *options, struct dli_reason *reason) {
+        const char *scope = options->scope ? options->scope : "node", *key = options->key ? options->key : "-";
+
+        if (!options->name || !is_name(options->name))
+                return dli_reason_set(reason, -EINVAL,
+                                      "name: \"%.80s\" is not allowed; 1 to %u letters, digits, '.', '_' and '-', "
+                                      "beginning with a letter or digit",
+                                      options->name ? options->name : "", DLC_ONCE_NAME_MAX - 1);
+        if (strcmp(scope, "node") != 0 && strcmp(scope, "cluster") != 0)
+                return dli_reason_set(reason, -EINVAL, "scope: \"%.60s\" is none; \"node\" and \"cluster\" are allowed",
+                                      scope);
+        if (!is_key(key))
+                return dli_reason_set(reason, -EINVAL,
+                                      "key: must have 1 to %u printable ASCII characters; take a digest of what is "
+                                      "longer",
+                                      DLI_ONCE_KEY_MAX - 1);
+        strcpy(once->name, options->name);
+        strcpy(once->key, key);
+        once->cluster = strcmp(scope, "cluster") == 0;
+        once->again = options->again;
+        once->on_progress = options->on_progress;
+        once->userdata = options->userdata;
+        return 0;
+}
+
+/* What had ended before we came. */
+static int look_back(struct dlc_once *once, struct dli_reason *reason) {
+        struct dli_once_record record = { 0 };
+        int r = dli_once_record_read(once->file.fd, &record);
+
+        if (r < 0)
+                return dli_reason_errno(reason, r, "%s cannot be read", once->file.path);
+        if (r == 0)
+                once->ended = record.state == DLI_ONCE_RUNNING ? record.attempt - 1 : record.attempt;
+        dli_once_record_clear(&record);
+        return 0;
+}
+
+static void free_oncep(struct dlc_once **once) {
+        if (!*once)
+                return;
+        dli_once_file_close(&(*once)->file, false);
+        free(*once);
+}
+
+int dlc_once_open(const struct dlc_once_options *options, struct dlc_once **ret_once) {
+        _cleanup_(free_oncep) struct dlc_once *once = calloc(1, sizeof(*once));
+        struct dlc_once_options copy = DLC_ONCE_OPTIONS_INIT;
+        struct dli_reason reason;
+        int r;
+
+        if (!once)
+                return dli_report(&reason, dli_reason_set(&reason, -ENOMEM, "no memory"));
+        once->file.fd = once->file.folder_fd = -1;
+        once->owner = getpid();
+        if (!ret_once)
+                return dli_report(&reason, dli_reason_set(&reason, -EINVAL, "ret_once must not be NULL"));
+        r = copy_options(options, &reason, &copy);
+        if (r == 0)
+                r = take_options(once, &copy, &reason);
+        if (r == 0)
+                r = dli_once_file_open(&once->file, once->name, once->cluster, copy.dir, &reason);
+        if (r == 0)
+                r = look_back(once, &reason);
+        if (r < 0)
+                return dli_report(&reason, r);
+        *ret_once = once;
+        once = NULL;
+        return 0;
+}
+
+void dlc_once_close(struct dlc_once *once) {
+        if (!once)
+                return;
+        dli_once_file_close(&once->file, once->owner == getpid());
+        dli_once_record_clear(&once->record);
+        free(once);
+}
+
+/* ---- waiting ------------------------------------------------------------------------------------------------- */
+
+/* What a record means to us: an outcome, or 0 if the work is still to be done. */
+static int judge(const struct dlc_once *once, const struct dli_once_record *record) {
+        bool is_later = record->attempt > once->ended;
+
+        if (strcmp(record->key, once->key) != 0)
+                return 0;
+        if (record->state == DLI_ONCE_ENDED_DONE && (is_later || !once->again))
+                return DLC_ONCE_DONE;
+        return record->state == DLI_ONCE_ENDED_FAILED && is_later ? DLC_ONCE_FAILED : 0;
+}
+
+static int settle(struct dlc_once *once, int outcome) {
+        const struct dli_once_record *record = &once->record;
+
+        once->outcome = outcome;
+        once->info = (struct dlc_once_info){
+                .attempt = record->attempt,
+                .status = record->status,
+                .text = record->text ? record->text : "",
+                .result = record->result ? record->result : "",
+                .host = record->host,
+                .pid = record->pid,
+                .when = record->when,
+                .remark = once->remark.text,
+        };
+        return outcome;
+}
+
+/* Takes over the record that is there now. 0: there is one; DLI_ONCE_ABSENT, DLI_ONCE_DAMAGED, or an errno. */
+static int reread(struct dlc_once *once) {
+        struct dli_once_record record;
+        int r = dli_once_record_read(once->file.fd, &record);
+
+        if (r < 0)
+                return dli_reason_errno(&once->reason, r, "%s cannot be read", once->file.path);
+        if (r == 0) {
+                dli_once_record_clear(&once->record);
+                once->record = record;
+        }
+        return r;
+}
+
+/* The lock is ours, and the work is to be done. `found`: what the file held. */
+static int begin(struct dlc_once *once, int found) {
+        const struct dli_once_record *before = &once->record;
+        struct dli_once_record mine = { .attempt = 1, .state = DLI_ONCE_RUNNING, .pid = getpid(), .when = time(NULL) };
+        int r;
+
+        if (found == DLI_ONCE_DAMAGED)
+                dli_reason_set(&once->remark, 0, "%s was damaged and counts as nothing: doing it again",
+                               once->file.path);
+        if (found == 0 && before->state == DLI_ONCE_RUNNING)
+                dli_reason_set(&once->remark, 0, "pid %" PRId64 " on %s died at it: doing it again", before->pid,
+                               before->host);
+        if (found == 0)
+                mine.attempt = before->attempt + 1;
+        strcpy(mine.key, once->key);
+        if (gethostname(mine.host, sizeof(mine.host) - 1) < 0 || !*mine.host || strchr(mine.host, '\n'))
+                strcpy(mine.host, "localhost");
+
+        r = dli_once_record_write(once->file.fd, &mine); /* also finds a full disk now, not after the work */
+        if (r < 0)
+                return dli_reason_errno(&once->reason, r, "%s cannot be written", once->file.path);
+        dli_once_record_clear(&once->record);
+        once->record = mine;
+        return settle(once, DLC_ONCE_RUN);
+}
+
+/* An outcome, 0 (not yet), or an errno. */
+static int look(struct dlc_once *once) {
+        int found, outcome, r;
+
+        /* Without the lock, too: whoever has it must not hold up those who only want to know. */
+        found = reread(once);
+        if (found < 0)
+                return found;
+        outcome = found == 0 ? judge(once, &once->record) : 0;
+        if (outcome > 0)
+                return settle(once, outcome);
+
+        r = dli_once_file_lock(&once->file, &once->reason);
+        if (r < 0 || !once->file.is_locked)
+                return r;
+        found = reread(once);
+        outcome = found == 0 ? judge(once, &once->record) : 0;
+        if (found >= 0)
+                r = outcome > 0 ? settle(once, outcome) : begin(once, found);
+        if (r != DLC_ONCE_RUN)
+                dli_once_file_unlock(&once->file);
+        return found < 0 ? found : r;
+}
+
+static void tell_progress(struct dlc_once *once, uint64_t now_ns) {
+        uint64_t waited_ns = now_ns - once->since_ns;
+        char text[DLP_TEXT_MAX];
+
+        if (!once->on_progress || now_ns < once->next_progress_ns)
+                return;
+        if (once->record.attempt > 0)
+                snprintf(text, sizeof(text), "%s: waiting for pid %" PRId64 " on %s, %" PRIu64 " s", once->name,
+                         once->record.pid, once->record.host, waited_ns / 1000000000u);
+        else
+                snprintf(text, sizeof(text), "%s: waiting for who has locked %.300s, %" PRIu64 " s", once->name,
+                         once->file.path, waited_ns / 1000000000u);
+        once->next_progress_ns = now_ns + (waited_ns < PROGRESS_STEP_NS ? waited_ns : PROGRESS_STEP_NS);
+        once->on_progress(once->userdata, text);
+}
+
+/* Sleeps until the next look. Returns 0; -ETIMEDOUT if the deadline has come; -EINTR. */
+static int pause_until(struct dlc_once *once, uint64_t deadline_ns) {
+        uint64_t now_ns = dli_now_ns(), pause_ns, most_ns = once->cluster ? PAUSE_CLUSTER_NS : PAUSE_NODE_NS;
+        struct timespec pause;
+
+        if (now_ns >= deadline_ns)
+                return -ETIMEDOUT;
+        tell_progress(once, now_ns);
+        pause_ns = (now_ns - once->since_ns) / 10;
+        pause_ns += pause_ns * (now_ns >> 10 & 0xff) / 1024; /* so that those who began together drift apart */
+        if (pause_ns > most_ns)
+                pause_ns = most_ns;
+        if (pause_ns < PAUSE_MIN_NS)
+                pause_ns = PAUSE_MIN_NS;
+        if (pause_ns > deadline_ns - now_ns)
+                pause_ns = deadline_ns - now_ns;
+        pause.tv_sec = (time_t)(pause_ns / 1000000000u);
+        pause.tv_nsec = (long)(pause_ns % 1000000000u);
+        return nanosleep(&pause, NULL) < 0 && errno == EINTR ? -EINTR : 0;
+}
+
+int dlc_once_wait(struct dlc_once *once, int timeout_ms) {
+        uint64_t deadline_ns = dli_deadline(timeout_ms);
+        int r = check_handle(once, "dlc_once_wait");
+
+        if (r < 0 || once->outcome > 0)
+                return r < 0 ? r : once->outcome;
+        if (once->since_ns == 0) {
+                once->since_ns = dli_now_ns();
+                once->next_progress_ns = once->since_ns + FIRST_PROGRESS_NS;
+        }
+        while ((r = look(once)) == 0) {
+                r = pause_until(once, deadline_ns);
+                if (r == -EINTR)
+                        dli_reason_set(&once->reason, r, "a signal came while waiting for pid %" PRId64 " on %s",
+                                       once->record.pid, once->record.host);
+                else if (r == -ETIMEDOUT)
+                        dli_reason_set(&once->reason, r, "%s: still being done by pid %" PRId64 " on %s", once->name,
+                                       once->record.pid, once->record.host);
+                if (r < 0)
+                        break;
+        }
+        return r < 0 ? dli_report(&once->reason, r) : r;
+}
+
+/* ---- ending -------------------------------------------------------------------------------------------------- */
+
+/* The end of a text counts: that is where errors stand. Not from the middle of a character. */
+static const char *tail_of(const char *text) {
+        size_t n = strlen(text);
+
+        if (n <= DLC_ONCE_TEXT_MAX)
+                return text;
+        text += n - DLC_ONCE_TEXT_MAX;
+        while (((unsigned char)*text & 0xc0) == 0x80)
+                text++;
+        return text;
+}
+
+static int end(struct dlc_once *once, enum dlc_once_outcome outcome, int status, const char *text, const char *result) {
+        struct dli_once_record record = once->record;
+        int r;
+
+        if (once->outcome != DLC_ONCE_RUN || once->was_ended)
+                return dli_reason_set(&once->reason, -EINVAL, "dlc_once_end: the work is not the caller's to end");
+        if (outcome != DLC_ONCE_DONE && outcome != DLC_ONCE_FAILED)
+                return dli_reason_set(&once->reason, -EINVAL, "dlc_once_end: outcome %d is none that ends",
+                                      (int)outcome);
+        if (result && strlen(result) > DLC_ONCE_RESULT_MAX)
+                return dli_reason_set(&once->reason, -E2BIG,
+                                      "the result has %zu bytes, at most %u are handed on; write it to a file",
+                                      strlen(result), DLC_ONCE_RESULT_MAX);
+        record.state = outcome == DLC_ONCE_DONE ? DLI_ONCE_ENDED_DONE : DLI_ONCE_ENDED_FAILED;
+        record.status = status;
+        record.when = time(NULL);
+        record.text = text && *text ? strdup(tail_of(text)) : NULL;
+        record.result = result && *result ? strdup(result) : NULL;
+        if ((text && *text && !record.text) || (result && *result && !record.result)) {
+                dli_once_record_clear(&record);
+                return dli_reason_set(&once->reason, -ENOMEM, "no memory");
+        }
+        r = dli_once_record_write(once->file.fd, &record);
+        if (r < 0)
+                dli_reason_errno(&once->reason, r, "%s cannot be written: the others will do it again",
+                                 once->file.path);
+        once->was_ended = true;
+        dli_once_record_clear(&once->record);
+        once->record = record;
+        settle(once, once->outcome);
+        dli_once_file_unlock(&once->file);
+        return r;
+}
+
+int dlc_once_end(struct dlc_once *once, enum dlc_once_outcome outcome, int status, const char *text,
+                 const char *result) {
+        int r = check_handle(once, "dlc_once_end");
+
+        if (r == 0) {
+                r = end(once, outcome, status, text, result);
+                if (r < 0)
+                        dli_report(&once->reason, r);
+        }
+        return r;
+}
+
+const struct dlc_once_info *dlc_once_get_info(const struct dlc_once *once) {
+        return once && once->outcome > 0 ? &once->info : NULL;
+}

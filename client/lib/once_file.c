@@ -1,0 +1,193 @@
+#include "client/lib/once_file.h"
+
+/* Why /tmp, and not XDG_RUNTIME_DIR or TMPDIR: all processes of a node must come to the same folder, and those that
+ * come over ssh, from Slurm or from a service differ in their environment. What is remembered about a node is about a
+ * boot of it, too: what was made may lie in its memory. */
+
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+
+#include "client/lib/cleanup.h"
+
+#define FOLDER_VARIABLE "DATALOADERD_ONCE_DIR"
+#define NODE_SIZE       13u /* 12 characters of the boot's id, NUL */
+#define LOCK_TRIES      16  /* against somebody who replaces the file again and again */
+
+/* ---- the folder ---------------------------------------------------------------------------------------------- */
+
+/* Our own in /tmp, where strangers may have been first. */
+static int open_own_folder(struct dli_once_file *file, struct dli_reason *reason) {
+        struct stat stat;
+
+        snprintf(file->path, sizeof(file->path), "/tmp/dataloaderd-once-%u", (unsigned)geteuid());
+        if (mkdir(file->path, 0700) < 0 && errno != EEXIST)
+                return dli_reason_errno(reason, -errno, "%s cannot be made (or set dir)", file->path);
+        file->folder_fd = open(file->path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        if (file->folder_fd < 0 && (errno == ELOOP || errno == ENOTDIR))
+                return dli_reason_set(reason, -EACCES, "%s is no folder: somebody else made it; remove it, or set dir",
+                                      file->path);
+        if (file->folder_fd < 0 || fstat(file->folder_fd, &stat) < 0)
+                return dli_reason_errno(reason, -errno, "%s cannot be opened", file->path);
+        if (stat.st_uid != geteuid())
+                return dli_reason_set(reason, -EACCES,
+                                      "%s belongs to the user %u, who could forge what is in it; have it removed, or "
+                                      "set dir",
+                                      file->path, (unsigned)stat.st_uid);
+        if (stat.st_mode & 022)
+                return dli_reason_set(reason, -EACCES, "%s may be written to by others; chmod 700 it", file->path);
+        /* systemd-tmpfiles leaves folders alone that somebody has locked. */
+        flock(file->folder_fd, LOCK_SH | LOCK_NB);
+        return 0;
+}
+
+/* One that the user names is the user's own affair, but for one in which everybody may replace everything. Not made
+ * here: below the mount point of a file system that is not there it would be made on each node. */
+static int open_given_folder(struct dli_once_file *file, const char *dir, struct dli_reason *reason) {
+        struct stat stat;
+
+        if (snprintf(file->path, sizeof(file->path), "%s", dir) >= (int)sizeof(file->path) - NAME_MAX - 2)
+                return dli_reason_set(reason, -ENAMETOOLONG, "dir: too long: %.64s...", dir);
+        file->folder_fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        if (file->folder_fd < 0 || fstat(file->folder_fd, &stat) < 0)
+                return dli_reason_errno(reason, -errno, "dir: the folder %s cannot be opened", dir);
+        if ((stat.st_mode & 0002) && !(stat.st_mode & S_ISVTX))
+                return dli_reason_set(reason, -EACCES,
+                                      "dir: everybody may replace files in %s; choose another folder, or chmod o-w it",
+                                      dir);
+        return 0;
+}
+
+static int open_folder(struct dli_once_file *file, bool cluster, const char *dir, struct dli_reason *reason) {
+        if (!dir && cluster) {
+                dir = getenv(FOLDER_VARIABLE);
+                if (!dir || !*dir)
+                        return dli_reason_set(
+                                reason, -EINVAL,
+                                "scope \"cluster\" needs a folder that all nodes see: set dir, or " FOLDER_VARIABLE
+                                " in the environment");
+        }
+        return dir ? open_given_folder(file, dir, reason) : open_own_folder(file, reason);
+}
+
+/* ---- the file ------------------------------------------------------------------------------------------------ */
+
+/* What tells this node, since it booted, from all others: containers of one machine share it. */
+static void name_node(char ret_node[NODE_SIZE]) {
+        _cleanup_(closep) int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+        char text[HOST_NAME_MAX + 1] = "";
+        size_t n = 0;
+
+        if (fd < 0 || read(fd, text, sizeof(text) - 1) < (ssize_t)NODE_SIZE)
+                gethostname(text, sizeof(text) - 1);
+        for (const char *c = text; *c && n < NODE_SIZE - 1; c++)
+                if (isalnum((unsigned char)*c))
+                        ret_node[n++] = *c;
+        ret_node[n] = '\0';
+}
+
+/* Whoever may change the folder may forge the file anyway; from anybody else it is not taken. */
+static int check_file(const struct dli_once_file *file, int fd, struct dli_reason *reason) {
+        struct stat stat, folder;
+
+        if (fstat(fd, &stat) < 0 || fstat(file->folder_fd, &folder) < 0)
+                return dli_reason_errno(reason, -errno, "%s cannot be looked at", file->path);
+        if (!S_ISREG(stat.st_mode))
+                return dli_reason_set(reason, -EACCES, "%s is no file; remove it", file->path);
+        if (stat.st_uid != geteuid() && stat.st_uid != 0 && stat.st_uid != folder.st_uid)
+                return dli_reason_set(reason, -EACCES,
+                                      "%s belongs to the user %u, who could forge it; use a folder of your own, or "
+                                      "another name",
+                                      file->path, (unsigned)stat.st_uid);
+        return 0;
+}
+
+static int open_file(struct dli_once_file *file, struct dli_reason *reason) {
+        _cleanup_(closep) int fd = -1;
+        int r;
+
+        /* O_NONBLOCK: a FIFO in its place must not hold us up */
+        fd = openat(file->folder_fd, file->name, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC,
+                    0600);
+        if (fd < 0)
+                return dli_reason_errno(reason, -errno, "%s cannot be opened", file->path);
+        r = check_file(file, fd, reason);
+        if (r < 0)
+                return r;
+        closep(&file->fd);
+        file->fd = take_fd(&fd);
+        return 0;
+}
+
+int dli_once_file_open(struct dli_once_file *file, const char *name, bool cluster, const char *dir,
+                       struct dli_reason *reason) {
+        char node[NODE_SIZE];
+        size_t n;
+        int r;
+
+        *file = (struct dli_once_file){ .fd = -1, .folder_fd = -1 };
+        r = open_folder(file, cluster, dir, reason);
+        if (r == 0) {
+                name_node(node);
+                /* '@' is in no name, so that the scopes never meet in one folder. */
+                snprintf(file->name, sizeof(file->name), "%.64s%s%s.once", name, cluster ? "" : "@",
+                         cluster ? "" : node);
+                n = strlen(file->path);
+                snprintf(file->path + n, sizeof(file->path) - n, "/%s", file->name);
+                r = open_file(file, reason);
+        }
+        if (r < 0)
+                dli_once_file_close(file, false);
+        return r;
+}
+
+void dli_once_file_close(struct dli_once_file *file, bool unlock) {
+        if (unlock)
+                dli_once_file_unlock(file);
+        closep(&file->fd);
+        closep(&file->folder_fd);
+        file->fd = file->folder_fd = -1;
+}
+
+/* ---- the lock ------------------------------------------------------------------------------------------------ */
+
+/* Is the file that we have open the one that others find under its name? */
+static bool is_current(const struct dli_once_file *file) {
+        struct stat mine, theirs;
+
+        return fstat(file->fd, &mine) == 0 && fstatat(file->folder_fd, file->name, &theirs, AT_SYMLINK_NOFOLLOW) == 0 &&
+               mine.st_dev == theirs.st_dev && mine.st_ino == theirs.st_ino;
+}
+
+int dli_once_file_lock(struct dli_once_file *file, struct dli_reason *reason) {
+        int r;
+
+        for (int i = 0; i < LOCK_TRIES; i++) {
+                bool is_locked = flock(file->fd, LOCK_EX | LOCK_NB) == 0;
+
+                if (!is_locked && errno != EWOULDBLOCK && errno != EINTR)
+                        return dli_reason_errno(reason, errno == ENOSYS || errno == EOPNOTSUPP ? -ENOLCK : -errno,
+                                                "%s cannot be locked: the file system must have locks (flock)",
+                                                file->path);
+                if (is_current(file)) {
+                        file->is_locked = is_locked;
+                        return 0;
+                }
+                /* Removed or replaced: a lock on it keeps nobody away. Opening anew gives it back. */
+                r = open_file(file, reason);
+                if (r < 0)
+                        return r;
+        }
+        return dli_reason_set(reason, -EBUSY, "%s is being replaced all the time; by whom?", file->path);
+}
+
+void dli_once_file_unlock(struct dli_once_file *file) {
+        /* Explicitly: a child may hold the same open file. */
+        if (file->is_locked)
+                flock(file->fd, LOCK_UN);
+        file->is_locked = false;
+}
