@@ -11,6 +11,7 @@ enum exit_code {
         EXIT_REFUSED = 1, /* or found wrong */
         EXIT_USAGE = 2,
         EXIT_UNREACHABLE = 3, /* no daemon, or it is gone */
+        EXIT_TIMEOUT = 124,   /* as timeout(1) has it */
         EXIT_INTERRUPTED = 130,
 };
 
@@ -35,6 +36,7 @@ int errors_run(struct context *context, const struct command *command, int argc,
 int workers_run(struct context *context, const struct command *command, int argc, char **argv);
 int order_run(struct context *context, const struct command *command, int argc, char **argv);
 int read_run(struct context *context, const struct command *command, int argc, char **argv);
+int once_run(struct context *context, const struct command *command, int argc, char **argv);
 
 /* Prints "dlctl: ..." to stderr. Returns `code`, so that a command can end with it. */
 int fail(int code, const char *format, ...) __attribute__((format(printf, 2, 3)));

@@ -37,6 +37,15 @@ static const struct command COMMANDS[] = {
           "each field its type, shape and the SHA-256 of its bytes, or its value if it is a single number.\n"
           "Rank and world come from the launcher's environment (RANK, WORLD_SIZE, ...) unless they are given.",
           read_run },
+        { "once", "COMMAND...", "run a command once per node or cluster, while the others wait",
+          "Runs COMMAND in one of the processes that call this with the same name; the others wait for its end and "
+          "end\n"
+          "with its status. If it fails, they print its last words. If its runner dies, another one takes over. Once "
+          "it "
+          "is\n"
+          "done it is remembered, together with the command line, --key and the content of --input: a call with the\n"
+          "same ones ends at once. Needs no daemon. Put -- in front of COMMAND.",
+          once_run },
 };
 #define N_COMMANDS (sizeof(COMMANDS) / sizeof(COMMANDS[0]))
 

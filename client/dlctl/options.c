@@ -91,6 +91,16 @@ static int parse_real(const struct command *command, const struct option_row *ro
         return usage(command);
 }
 
+static int add(const struct command *command, const struct option_row *row, const char *text) {
+        struct option_list *list = row->target;
+
+        if (list->n == OPTION_LIST_MAX)
+                return fail(EXIT_USAGE, "%s: --%s: given more than %u times", command->name, row->name,
+                            OPTION_LIST_MAX);
+        list->values[list->n++] = text;
+        return 0;
+}
+
 /* Returns 0 or an exit code. */
 static int set(const struct command *command, const struct option_row *row, const char *text) {
         uint64_t number;
@@ -118,6 +128,8 @@ static int set(const struct command *command, const struct option_row *row, cons
                         return 0;
                 fail(EXIT_USAGE, "--format: \"%.64s\" is not allowed; choose one of: text json", text);
                 return usage(command);
+        case OPTION_LIST:
+                return add(command, row, text);
         }
         return 0;
 }
@@ -135,13 +147,15 @@ static int complain(const struct command *command, int mistake, char **argv) {
 
 int options_parse(struct context *context, const struct command *command, const struct option_row *rows, size_t n_rows,
                   int n_operands, int argc, char **argv) {
+        size_t n_letters = strlen(command->operands);
+        bool is_open = n_letters > 3 && strcmp(command->operands + n_letters - 3, "...") == 0;
         struct table table;
         int value, n_optional, r;
 
         table_make(&table, context, rows, n_rows);
         optind = 0; /* glibc: begin anew; main() has parsed what stands before the command */
         opterr = 0;
-        while ((value = getopt_long(argc, argv, ":", table.longs, NULL)) != -1) {
+        while ((value = getopt_long(argc, argv, is_open ? "+:" : ":", table.longs, NULL)) != -1) {
                 if (value < FIRST_ROW)
                         return complain(command, value, argv);
                 r = set(command, &table.rows[value - FIRST_ROW], optarg);
@@ -152,7 +166,7 @@ int options_parse(struct context *context, const struct command *command, const 
                         return EXIT_DONE;
                 }
         }
-        n_optional = command->operands[0] == '[';
+        n_optional = is_open ? argc : command->operands[0] == '[';
         if (argc - optind >= n_operands && argc - optind <= n_operands + n_optional)
                 return -1;
         if (argc - optind > n_operands)

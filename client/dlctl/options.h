@@ -11,6 +11,14 @@ enum option_kind {
         OPTION_COUNT,    /* int *: 0 .. 2^31-1 */
         OPTION_REAL,     /* double *: what the daemon makes of it is its affair */
         OPTION_FORMAT,   /* enum output_format * */
+        OPTION_LIST,     /* struct option_list *: may be given several times */
+};
+
+#define OPTION_LIST_MAX 64u
+
+struct option_list {
+        const char *values[OPTION_LIST_MAX];
+        size_t n;
 };
 
 struct option_row {
@@ -22,7 +30,8 @@ struct option_row {
 };
 
 /* Parses a command's arguments (argv[0] is the command); --help, --socket and --format are known everywhere. The number
- * of operands must be n_operands, or one more if the command's are in brackets; they are left in argv[optind] and
- * behind. Returns -1 to go on, else the exit code with which to end at once. */
+ * of operands must be n_operands, or one more if the command's are in brackets, or any more if they end in "...": then
+ * nothing behind the first of them is an option of ours. They are left in argv[optind] and behind. Returns -1 to go on,
+ * else the exit code with which to end at once. */
 int options_parse(struct context *context, const struct command *command, const struct option_row *rows, size_t n_rows,
                   int n_operands, int argc, char **argv);
