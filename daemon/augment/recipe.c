@@ -2,6 +2,7 @@
 
 #include "daemon/augment/step.h"
 #include "daemon/base/cleanup.h"
+#include "daemon/base/step_text.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -43,44 +44,6 @@ struct recipe {
 
 /* ---- reading ------------------------------------------------------------------------------------------------- */
 
-struct reader {
-        const char *text; /* from its beginning, for columns */
-        const char *at;
-        struct why *why;
-};
-
-static size_t column(const struct reader *reader, const char *at) {
-        return (size_t)(at - reader->text) + 1;
-}
-
-static void skip_blanks(struct reader *reader) {
-        reader->at += strspn(reader->at, " \t\r\n");
-}
-
-static size_t word_length(const char *text) {
-        return strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_");
-}
-
-/* Is there a word of n characters, and is it this one? */
-static bool word_is(const char *word, size_t n, const char *name) {
-        return strlen(name) == n && memcmp(word, name, n) == 0;
-}
-
-static int shown(size_t n) {
-        return n > 40 ? 40 : (int)n;
-}
-
-static int refuse_here(const struct reader *reader, const char *expected) {
-        size_t at = column(reader, reader->at);
-
-        if (*reader->at == '\0')
-                return why_set(reader->why, -EINVAL, "pipeline, column %zu: the text ends; expected %s", at, expected);
-        if (*reader->at < ' ' || *reader->at > '~')
-                return why_set(reader->why, -EINVAL, "pipeline, column %zu: byte 0x%02x; expected %s", at,
-                               (unsigned char)*reader->at, expected);
-        return why_set(reader->why, -EINVAL, "pipeline, column %zu: \"%c\"; expected %s", at, *reader->at, expected);
-}
-
 /* For messages: "random_resized_crop, ..., decode, raw". */
 static void list_steps(char *text, size_t size) {
         size_t n = 0;
@@ -90,15 +53,15 @@ static void list_steps(char *text, size_t size) {
         snprintf(text + n, size - n, "decode, raw");
 }
 
-static int refuse_step(const struct reader *reader, const char *word, size_t n_word) {
+static int refuse_step(const struct step_text *reader, const char *word, size_t n_word) {
         char names[32 * ARRAY_SIZE(STEPS) + 32], expected[sizeof(names) + 32];
 
         list_steps(names, sizeof(names));
         if (n_word > 0)
                 return why_set(reader->why, -EINVAL, "pipeline, column %zu: \"%.*s\" is no step; the steps are %s",
-                               column(reader, word), shown(n_word), word, names);
+                               step_text_column(reader, word), word_shown(n_word), word, names);
         snprintf(expected, sizeof(expected), "the name of a step: %s", names);
-        return refuse_here(reader, expected);
+        return step_text_refuse_here(reader, expected);
 }
 
 static const struct step_type *find_step(const char *word, size_t n) {
@@ -118,7 +81,7 @@ static unsigned count_arguments(const struct step_type *type) {
         return n;
 }
 
-static int refuse_key(const struct reader *reader, const struct step_type *type, size_t n_word) {
+static int refuse_key(const struct step_text *reader, const struct step_type *type, size_t n_word) {
         char names[160] = "";
 
         for (unsigned i = 0; i < count_arguments(type); i++) {
@@ -127,28 +90,29 @@ static int refuse_key(const struct reader *reader, const struct step_type *type,
                 snprintf(names + n, sizeof(names) - n, "%s%s", i ? ", " : "", type->arguments[i].name);
         }
         return why_set(reader->why, -EINVAL, "pipeline, column %zu: %s has no argument \"%.*s\"; it has %s",
-                       column(reader, reader->at), type->name, shown(n_word), reader->at, names);
+                       step_text_column(reader, reader->at), type->name, word_shown(n_word), reader->at, names);
 }
 
 /* Reads the value of one argument behind its key, if any. */
-static int read_value(struct reader *reader, const struct step_type *type, unsigned idx, struct step *step,
+static int read_value(struct step_text *reader, const struct step_type *type, unsigned idx, struct step *step,
                       unsigned *given) {
         struct why detail = {};
         int r;
 
         if (*given & 1u << idx)
                 return why_set(reader->why, -EINVAL, "pipeline, column %zu: %s of %s is given twice",
-                               column(reader, reader->at), type->arguments[idx].name, type->name);
+                               step_text_column(reader, reader->at), type->arguments[idx].name, type->name);
         r = argument_parse(&type->arguments[idx], reader->at, &step->values[idx], &detail);
         if (r < 0)
-                return why_set(reader->why, r, "pipeline, column %zu: %s", column(reader, reader->at), detail.text);
+                return why_set(reader->why, r, "pipeline, column %zu: %s", step_text_column(reader, reader->at),
+                               detail.text);
         reader->at += r;
         *given |= 1u << idx;
         return 0;
 }
 
 /* Finds which argument comes next: the named one, or the next in sequence. Leaves the reader at its value. */
-static int read_key(struct reader *reader, const struct step_type *type, unsigned *next, bool *named,
+static int read_key(struct step_text *reader, const struct step_type *type, unsigned *next, bool *named,
                     unsigned *ret_idx) {
         unsigned n_arguments = count_arguments(type);
         size_t n_word = word_length(reader->at);
@@ -158,7 +122,7 @@ static int read_key(struct reader *reader, const struct step_type *type, unsigne
                 for (unsigned i = 0; i < n_arguments; i++)
                         if (word_is(reader->at, n_word, type->arguments[i].name)) {
                                 reader->at = equals + 1;
-                                skip_blanks(reader);
+                                step_text_skip_blanks(reader);
                                 *named = true;
                                 *ret_idx = i;
                                 return 0;
@@ -166,15 +130,15 @@ static int read_key(struct reader *reader, const struct step_type *type, unsigne
                 return refuse_key(reader, type, n_word);
         }
         if (*named)
-                return refuse_here(reader, "key=value, as behind another key=value");
+                return step_text_refuse_here(reader, "key=value, as behind another key=value");
         if (*next >= n_arguments)
-                return refuse_here(reader, "\")\": the step has no more arguments");
+                return step_text_refuse_here(reader, "\")\": the step has no more arguments");
         *ret_idx = (*next)++;
         return 0;
 }
 
 /* Reads "(...)" if it is there. */
-static int read_arguments(struct reader *reader, const struct step_type *type, struct step *step, unsigned *given) {
+static int read_arguments(struct step_text *reader, const struct step_type *type, struct step *step, unsigned *given) {
         unsigned next = 0, idx = 0;
         bool named = false;
         int r;
@@ -182,7 +146,7 @@ static int read_arguments(struct reader *reader, const struct step_type *type, s
         if (*reader->at != '(')
                 return 0;
         reader->at++;
-        skip_blanks(reader);
+        step_text_skip_blanks(reader);
         if (*reader->at == ')') {
                 reader->at++;
                 return 0;
@@ -194,16 +158,16 @@ static int read_arguments(struct reader *reader, const struct step_type *type, s
                 r = read_value(reader, type, idx, step, given);
                 if (r < 0)
                         return r;
-                skip_blanks(reader);
+                step_text_skip_blanks(reader);
                 if (*reader->at != ',' && *reader->at != ')')
-                        return refuse_here(reader, "\",\" or \")\"");
+                        return step_text_refuse_here(reader, "\",\" or \")\"");
                 if (*reader->at++ == ')')
                         return 0;
-                skip_blanks(reader);
+                step_text_skip_blanks(reader);
         }
 }
 
-static int fill_defaults(const struct reader *reader, const char *word, struct step *step, unsigned given) {
+static int fill_defaults(const struct step_text *reader, const char *word, struct step *step, unsigned given) {
         const struct step_type *type = step->type;
 
         for (unsigned i = 0; i < count_arguments(type); i++) {
@@ -213,7 +177,8 @@ static int fill_defaults(const struct reader *reader, const char *word, struct s
                         continue;
                 if (!type->arguments[i].by_default)
                         return why_set(reader->why, -EINVAL, "pipeline, column %zu: %s needs its %s, as in %s",
-                                       column(reader, word), type->name, type->arguments[i].name, type->example);
+                                       step_text_column(reader, word), type->name, type->arguments[i].name,
+                                       type->example);
                 r = argument_parse(&type->arguments[i], type->arguments[i].by_default, &step->values[i], NULL);
                 assert(r > 0);
         }
@@ -223,7 +188,7 @@ static int fill_defaults(const struct reader *reader, const char *word, struct s
 /* ---- steps --------------------------------------------------------------------------------------------------- */
 
 /* Steps that say in what form the result leaves stand behind all that touch pixels. */
-static int check_place(const struct reader *reader, const struct step_type *type, const char *word,
+static int check_place(const struct step_text *reader, const struct step_type *type, const char *word,
                        const struct recipe *recipe) {
         const struct step_type *before = recipe->n_steps ? recipe->steps[recipe->n_steps - 1].type : NULL;
 
@@ -232,10 +197,10 @@ static int check_place(const struct reader *reader, const struct step_type *type
         return why_set(reader->why, -EINVAL,
                        "pipeline, column %zu: \"%s\" behind \"%s\", which says in what form pixels leave; expected to,"
                        " normalize, layout or the end",
-                       column(reader, word), type->name, before->name);
+                       step_text_column(reader, word), type->name, before->name);
 }
 
-static int convert(const struct reader *reader, const struct step *step, const char *word, struct recipe *recipe) {
+static int convert(const struct step_text *reader, const struct step *step, const char *word, struct recipe *recipe) {
         struct why detail = {};
         int r;
 
@@ -243,19 +208,19 @@ static int convert(const struct reader *reader, const struct step *step, const c
                 return 0;
         r = step->type->convert(step->values, &recipe->conversion, &detail);
         if (r < 0)
-                return why_set(reader->why, r, "pipeline, column %zu: %s: %s", column(reader, word), step->type->name,
-                               detail.text);
+                return why_set(reader->why, r, "pipeline, column %zu: %s: %s", step_text_column(reader, word),
+                               step->type->name, detail.text);
         return 0;
 }
 
-static int read_step(struct reader *reader, const struct step_type *type, const char *word, struct recipe *recipe) {
+static int read_step(struct step_text *reader, const struct step_type *type, const char *word, struct recipe *recipe) {
         struct step *step = &recipe->steps[recipe->n_steps];
         unsigned given = 0;
         int r;
 
         if (recipe->n_steps == DLP_STEPS_MAX)
                 return why_set(reader->why, -EINVAL, "pipeline, column %zu: more than %u steps, which is the limit",
-                               column(reader, word), DLP_STEPS_MAX);
+                               step_text_column(reader, word), DLP_STEPS_MAX);
         r = check_place(reader, type, word, recipe);
         if (r < 0)
                 return r;
@@ -274,29 +239,29 @@ static int read_step(struct reader *reader, const struct step_type *type, const 
 }
 
 /* `raw` and `decode` are not steps of the table: they do nothing to a pixel. `place` counts from 0. */
-static int read_mode(struct reader *reader, const char *word, size_t n_word, unsigned place, struct recipe *recipe) {
+static int read_mode(struct step_text *reader, const char *word, size_t n_word, unsigned place, struct recipe *recipe) {
         bool is_raw = word_is(word, n_word, "raw");
 
         if (is_raw && place > 0)
                 return why_set(reader->why, -EINVAL,
                                "pipeline, column %zu: \"raw\" hands out the encoded bytes and stands alone",
-                               column(reader, word));
+                               step_text_column(reader, word));
         if (!is_raw && place > 0)
                 return why_set(reader->why, -EINVAL, "pipeline, column %zu: \"decode\" can only be the first step",
-                               column(reader, word));
+                               step_text_column(reader, word));
         if (*reader->at == '(') {
                 reader->at++;
-                skip_blanks(reader);
+                step_text_skip_blanks(reader);
                 if (*reader->at != ')')
-                        return refuse_here(reader,
-                                           is_raw ? "\")\": raw has no arguments" : "\")\": decode has no arguments");
+                        return step_text_refuse_here(reader, is_raw ? "\")\": raw has no arguments"
+                                                                    : "\")\": decode has no arguments");
                 reader->at++;
         }
         recipe->kind = is_raw ? RECIPE_RAW : RECIPE_PIXELS;
         return 0;
 }
 
-static int read_one(struct reader *reader, unsigned place, struct recipe *recipe) {
+static int read_one(struct step_text *reader, unsigned place, struct recipe *recipe) {
         const char *word = reader->at;
         size_t n_word = word_length(word);
         const struct step_type *type = find_step(word, n_word);
@@ -307,7 +272,7 @@ static int read_one(struct reader *reader, unsigned place, struct recipe *recipe
                 return why_set(reader->why, -EINVAL,
                                "pipeline, column %zu: \"%.*s\" behind \"raw\", which hands out the encoded bytes and"
                                " stands alone",
-                               column(reader, word), shown(n_word), word);
+                               step_text_column(reader, word), word_shown(n_word), word);
         reader->at += n_word;
         if (type)
                 return read_step(reader, type, word, recipe);
@@ -316,8 +281,8 @@ static int read_one(struct reader *reader, unsigned place, struct recipe *recipe
         return refuse_step(reader, word, n_word);
 }
 
-static int read_all(struct reader *reader, struct recipe *recipe) {
-        skip_blanks(reader);
+static int read_all(struct step_text *reader, struct recipe *recipe) {
+        step_text_skip_blanks(reader);
         if (*reader->at == '\0')
                 return why_set(reader->why, -EINVAL,
                                "the pipeline is empty; write what is to be done with a picture, for example"
@@ -329,8 +294,8 @@ static int read_all(struct reader *reader, struct recipe *recipe) {
                 if (r < 0)
                         return r;
                 if (*reader->at && !strchr(" \t\r\n", *reader->at))
-                        return refuse_here(reader, "a blank and the next step, or the end");
-                skip_blanks(reader);
+                        return step_text_refuse_here(reader, "a blank and the next step, or the end");
+                step_text_skip_blanks(reader);
         }
         return 0;
 }
@@ -384,7 +349,7 @@ static int check_output(const struct recipe *recipe, struct why *why) {
 
 int recipe_parse(const char *text, struct recipe **ret_recipe, struct why *why) {
         _cleanup_(recipe_freep) struct recipe *recipe = NULL;
-        struct reader reader = { .text = text, .at = text, .why = why };
+        struct step_text reader = { .what = "pipeline", .text = text, .at = text, .why = why };
         int r;
 
         if (strnlen(text, DLP_PIPELINE_MAX) == DLP_PIPELINE_MAX)

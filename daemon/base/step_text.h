@@ -1,0 +1,34 @@
+/* base/step_text.h: a text of steps while it is read: name(argument, key=value) and blanks between them.
+ *
+ * Pipelines (augment/recipe.h) and what is done at staging (prepare/prepare.h) are written alike, and are refused
+ * alike: with the column, what stands there and what was expected. What the steps are is the reader's own affair. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "daemon/base/why.h"
+
+struct step_text {
+        const char *what; /* that is read, for messages: "pipeline" */
+        const char *text; /* from its beginning, for columns */
+        const char *at;
+        struct why *why; /* may be NULL */
+};
+
+/* Of a place in the text, from 1. */
+size_t step_text_column(const struct step_text *steps, const char *at);
+
+void step_text_skip_blanks(struct step_text *steps);
+
+/* -EINVAL: what stands here, or that the text ends, and what was expected. */
+int step_text_refuse_here(const struct step_text *steps, const char *expected);
+
+/* Letters, digits and underscores that the text begins with. */
+size_t word_length(const char *text);
+
+/* Is there a word of n characters, and is it this one? */
+bool word_is(const char *word, size_t n, const char *name);
+
+/* How much of a word of n characters is shown in a message, for "%.*s". */
+int word_shown(size_t n);
