@@ -20,7 +20,6 @@
 #include <string.h>
 #include <strings.h>
 #include <sys/stat.h>
-#include <time.h>
 
 #include "daemon/base/cleanup.h"
 #include "daemon/data/growing.h"
@@ -33,9 +32,7 @@ static const char *const EXTENSIONS[] = {
 #define EXTENSIONS_TEXT ".jpg, .jpeg, .png, .ppm, .bmp, .pgm, .tif, .tiff, .webp"
 
 #define NO_PARENT       UINT32_MAX
-#define LOOK_UP_ENTRIES 4096u      /* entries between two looks at the clock and at the cancel flag */
-#define SETTLE_NS       20000000   /* two ticks of the coarsest clock that stamps directories (100 Hz) */
-#define SETTLE_TOTAL_NS 1000000000 /* a folder that never rests is read nevertheless */
+#define LOOK_UP_ENTRIES 4096u /* entries between two looks at the clock and at the cancel flag */
 
 /* A directory of the class that is being walked. */
 struct walked_dir {
@@ -132,32 +129,12 @@ static int look_up(struct walk *walk) {
 
 /* ---- one directory ------------------------------------------------------------------------------------------- */
 
-/* A directory that changed a moment ago could change again without getting another time, and the index would look
- * current for ever. So its time must be a little in the past before it is read. */
-static int settle(struct walk *walk, int fd, struct stat *ret_status) {
-        for (;;) {
-                struct timespec now, pause = { 0 };
-                int64_t age;
-
-                if (fstat(fd, ret_status) < 0)
-                        return -errno;
-                clock_gettime(CLOCK_REALTIME, &now);
-                age = (int64_t)((uint64_t)now.tv_sec * 1000000000ull + (uint64_t)now.tv_nsec -
-                                (uint64_t)index_mtime_ns(ret_status));
-                if (age < 0 || age >= SETTLE_NS || walk->settled_ns >= SETTLE_TOTAL_NS)
-                        return 0;
-                pause.tv_nsec = SETTLE_NS - age;
-                walk->settled_ns += pause.tv_nsec;
-                nanosleep(&pause, NULL);
-        }
-}
-
 static int open_dir(struct walk *walk, const char *path, struct stat *ret_status, DIR **ret_dir) {
         _cleanup_(closep) int fd = -1;
         int r;
 
         fd = openat(walk->root_fd, path[0] ? path : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        r = fd < 0 ? -errno : settle(walk, fd, ret_status);
+        r = fd < 0 ? -errno : index_settle(fd, &walk->settled_ns, ret_status);
         if (r < 0)
                 return why_errno(walk->why, r, "%s%s%s: the folder cannot be read", walk->root, path[0] ? "/" : "",
                                  path);
