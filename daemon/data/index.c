@@ -21,6 +21,7 @@ struct index {
         const struct index_file *files;
         const struct index_dir *dirs;
         const uint64_t *classes;
+        const struct index_shard *shards;
         const int32_t *labels;
         const char *names;
 };
@@ -62,6 +63,7 @@ static void find_sections(struct index *index, const struct index_places *places
         index->files = (const void *)(bytes + places->files);
         index->dirs = (const void *)(bytes + places->dirs);
         index->classes = (const void *)(bytes + places->classes);
+        index->shards = (const void *)(bytes + places->shards);
         index->labels = (const void *)(bytes + places->labels);
         index->names = (const char *)bytes + places->names;
 }
@@ -118,14 +120,29 @@ static int dir_is_current(const struct index *index, const struct index_dir *dir
         return 0;
 }
 
-int index_is_current(const struct index *index, int root_fd, struct why *why) {
-        for (uint64_t i = 0; i < index->header->n_dirs; i++) {
-                int r = dir_is_current(index, &index->dirs[i], root_fd, why);
+static int shard_is_current(const struct index *index, const struct index_shard *shard, int root_fd, struct why *why) {
+        const char *name = index->names + shard->name;
+        struct stat status;
 
-                if (r != 0)
-                        return r;
+        if (fstatat(root_fd, name, &status, 0) < 0) {
+                if (errno == ENOENT || errno == ELOOP || errno == ESTALE)
+                        return why_set(why, INDEX_STALE, "%s is gone", name);
+                return why_errno(why, -errno, "%s cannot be looked at", name);
         }
+        if ((uint64_t)status.st_size != shard->n_bytes || index_mtime_ns(&status) != shard->mtime_ns)
+                return why_set(why, INDEX_STALE, "%s has changed", name);
         return 0;
+}
+
+int index_is_current(const struct index *index, int root_fd, struct why *why) {
+        int r = 0;
+
+        for (uint64_t i = 0; i < index->header->n_dirs && r == 0; i++)
+                if (index->dirs[i].inode != 0)
+                        r = dir_is_current(index, &index->dirs[i], root_fd, why);
+        for (uint64_t i = 0; i < index->header->n_shards && r == 0; i++)
+                r = shard_is_current(index, &index->shards[i], root_fd, why);
+        return r;
 }
 
 /* ---- accessors ----------------------------------------------------------------------------------------------- */
@@ -148,6 +165,10 @@ uint64_t index_n_dirs(const struct index *index) {
 
 uint32_t index_n_classes(const struct index *index) {
         return (uint32_t)index->header->n_classes;
+}
+
+uint64_t index_n_shards(const struct index *index) {
+        return index->header->n_shards;
 }
 
 uint64_t index_total_bytes(const struct index *index) {
@@ -180,6 +201,21 @@ int32_t index_label(const struct index *index, uint64_t sample) {
         return index->labels[sample];
 }
 
+/* The last shard that begins at or before this sample; a dozen steps of a table that stays in the cache. */
+static uint64_t shard_of(const struct index *index, uint64_t sample) {
+        uint64_t first = 0, end = index->header->n_shards;
+
+        while (end - first > 1) {
+                uint64_t middle = first + (end - first) / 2;
+
+                if (index->shards[middle].first_sample <= sample)
+                        first = middle;
+                else
+                        end = middle;
+        }
+        return first;
+}
+
 void index_locate(const struct index *index, uint64_t sample, uint32_t field, struct index_place *ret_place) {
         const struct index_row *row;
         const struct index_file *file;
@@ -195,6 +231,10 @@ void index_locate(const struct index *index, uint64_t sample, uint32_t field, st
                 .length = row->length,
                 .flags = file->flags,
         };
+        if (index->header->n_shards > 0) {
+                ret_place->idx_shard = (uint32_t)shard_of(index, sample);
+                ret_place->shard = index->names + index->shards[ret_place->idx_shard].name;
+        }
 }
 
 size_t index_path(const struct index *index, uint64_t sample, uint32_t field, char *ret_path) {

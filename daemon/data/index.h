@@ -7,7 +7,8 @@
  * shortened under a reader.
  *
  * The digest names the content and nothing else: format, class names, and for each sample in order its relative path,
- * length and label. It is the same on every node that has the same files, whatever their mtimes or absolute paths.
+ * length and label. It is the same on every node that has the same files, whatever their mtimes or absolute paths. Of
+ * packed samples it names the format, paths and lengths that they had before, so that packing does not change it.
  *
  * An opened index is immutable; any number of threads may use it. */
 #pragma once
@@ -38,6 +39,10 @@ struct index_place {
         uint64_t offset;  /* bytes */
         uint64_t length;  /* bytes, as found when the index was made */
         uint32_t flags;   /* INDEX_FILE_... */
+
+        const char *shard;  /* the file in the root that it is a part of; dir and name only say what it was called.
+                             * NULL: it lies in dir by itself */
+        uint32_t idx_shard; /* 0 without */
 };
 
 /* Opens and checks an index file. Returns 0; -ENOENT if there is none; -EBADMSG if it is damaged, of another version or
@@ -54,7 +59,7 @@ void index_closep(struct index **index);
 /* Does the folder still look as it did when the index was made? Looks at each directory of it (not at each file): a
  * file that was added, removed or renamed changes its directory's time. A file that was rewritten in place is not
  * noticed; its reader meets the other length. Returns 0; INDEX_STALE, `why` saying what changed; or an errno. Blocks
- * for about one stat a directory. */
+ * for about one stat a directory. Packed samples: one a shard, which may not have been rewritten in place either. */
 int index_is_current(const struct index *index, int root_fd, struct why *why);
 
 uint64_t index_n_samples(const struct index *index);
@@ -62,6 +67,7 @@ uint32_t index_n_fields(const struct index *index);
 uint64_t index_n_files(const struct index *index);
 uint64_t index_n_dirs(const struct index *index);
 uint32_t index_n_classes(const struct index *index);
+uint64_t index_n_shards(const struct index *index);     /* 0: samples are not packed */
 uint64_t index_total_bytes(const struct index *index);  /* of all samples */
 uint64_t index_max_length(const struct index *index);   /* bytes of the longest field of any sample */
 uint64_t index_memory_bytes(const struct index *index); /* mapped */
@@ -77,5 +83,6 @@ int32_t index_label(const struct index *index, uint64_t sample);
 /* Where field `field` < index_n_fields() of a sample lies. */
 void index_locate(const struct index *index, uint64_t sample, uint32_t field, struct index_place *ret_place);
 
-/* Writes the path of a sample's field, relative to the root, into INDEX_PATH_SIZE bytes. Returns its length. */
+/* Writes the path of a sample's field, relative to the root, into INDEX_PATH_SIZE bytes: of a packed one the path that
+ * it had. Returns its length. */
 size_t index_path(const struct index *index, uint64_t sample, uint32_t field, char *ret_path);

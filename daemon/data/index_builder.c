@@ -17,7 +17,7 @@
 
 struct index_builder {
         struct index_header header; /* counts and sums as they grow */
-        struct growing rows, files, dirs, classes, labels, names;
+        struct growing rows, files, dirs, classes, shards, labels, names;
 };
 
 int index_builder_new(const char *format, uint32_t n_fields, struct index_builder **ret_builder) {
@@ -31,6 +31,7 @@ int index_builder_new(const char *format, uint32_t n_fields, struct index_builde
         builder->header.header_bytes = sizeof(builder->header);
         builder->header.n_fields = n_fields;
         strcpy(builder->header.format, format);
+        strcpy(builder->header.source, format);
         *ret_builder = builder;
         return 0;
 }
@@ -42,6 +43,7 @@ void index_builder_free(struct index_builder *builder) {
         growing_fini(&builder->files);
         growing_fini(&builder->dirs);
         growing_fini(&builder->classes);
+        growing_fini(&builder->shards);
         growing_fini(&builder->labels);
         growing_fini(&builder->names);
         free(builder);
@@ -81,16 +83,17 @@ int index_builder_add_class(struct index_builder *builder, const char *name) {
 
 int index_builder_add_dir(struct index_builder *builder, const char *path, const struct stat *status,
                           uint32_t *ret_dir) {
-        struct index_dir dir = {
-                .mtime_ns = index_mtime_ns(status),
-                .device = status->st_dev,
-                .inode = status->st_ino,
-        };
+        struct index_dir dir = { 0 };
         int r;
 
         assert((path[0] == '\0') == (builder->header.n_dirs == 0));
         if (builder->header.n_dirs == INDEX_DIRS_MAX)
                 return -E2BIG;
+        if (status) {
+                dir.mtime_ns = index_mtime_ns(status);
+                dir.device = status->st_dev;
+                dir.inode = status->st_ino;
+        }
         r = add_name(builder, path, &dir.path);
         if (r >= 0)
                 r = growing_append(&builder->dirs, &dir, sizeof(dir));
@@ -114,6 +117,31 @@ int index_builder_add_file(struct index_builder *builder, uint32_t dir, const ch
         if (r < 0)
                 return r;
         *ret_file = builder->header.n_files++;
+        return 0;
+}
+
+void index_builder_set_source(struct index_builder *builder, const char *format) {
+        assert(strlen(format) < INDEX_FORMAT_NAME_MAX);
+        strcpy(builder->header.source, format);
+}
+
+int index_builder_add_shard(struct index_builder *builder, const char *name, const struct stat *status) {
+        struct index_shard shard = {
+                .first_sample = builder->header.n_samples,
+                .n_bytes = (uint64_t)status->st_size,
+                .mtime_ns = index_mtime_ns(status),
+        };
+        int r;
+
+        assert(builder->header.n_shards > 0 || builder->header.n_samples == 0);
+        if (builder->header.n_shards == INDEX_SHARDS_MAX)
+                return -E2BIG;
+        r = add_name(builder, name, &shard.name);
+        if (r >= 0)
+                r = growing_append(&builder->shards, &shard, sizeof(shard));
+        if (r < 0)
+                return r;
+        builder->header.n_shards++;
         return 0;
 }
 
@@ -177,7 +205,7 @@ static void hash_name(struct hashing *hashing, const char *name) {
 }
 
 /* The canonical content: format, number of fields, classes, then each sample's fields and label. Directories without a
- * sample, times, and where the folder lies are not in it. */
+ * sample, times, and where the folder or a packed sample lies are not in it. */
 static void hash_content(const struct index_builder *builder, struct hashing *hashing) {
         const struct index_header *header = &builder->header;
         const struct index_row *rows = (const void *)builder->rows.bytes;
@@ -188,7 +216,7 @@ static void hash_content(const struct index_builder *builder, struct hashing *ha
         const char *names = (const void *)builder->names.bytes;
 
         hash_name(hashing, "dataloaderd index 1");
-        hash_name(hashing, header->format);
+        hash_name(hashing, header->source);
         hash_u64(hashing, header->n_fields);
         hash_u64(hashing, header->n_classes);
         for (uint64_t i = 0; i < header->n_classes; i++)
@@ -203,7 +231,7 @@ static void hash_content(const struct index_builder *builder, struct hashing *ha
                         if (dir[0])
                                 hash_bytes(hashing, "/", 1);
                         hash_name(hashing, names + files[row->file].name);
-                        hash_u64(hashing, row->offset);
+                        hash_u64(hashing, header->n_shards > 0 ? 0 : row->offset); /* each was a whole file */
                         hash_u64(hashing, row->length);
                 }
                 hash_u64(hashing, (uint64_t)labels[i]);
@@ -265,7 +293,8 @@ static int write_sections(const struct index_builder *builder, int fd, const str
         } sections[] = {
                 { &builder->rows, places->rows },     { &builder->files, places->files },
                 { &builder->dirs, places->dirs },     { &builder->classes, places->classes },
-                { &builder->labels, places->labels }, { &builder->names, places->names },
+                { &builder->shards, places->shards }, { &builder->labels, places->labels },
+                { &builder->names, places->names },
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(sections); i++) {

@@ -22,13 +22,22 @@ void index_builder_freep(struct index_builder **builder);
 /* Classes get the labels 0, 1, ... Returns 0, -ENOMEM or -E2BIG. */
 int index_builder_add_class(struct index_builder *builder, const char *name);
 
-/* The root ("") comes first. `status` is the directory's, taken before it was read. Same returns. */
+/* The root ("") comes first. `status` is the directory's, taken before it was read; NULL: it is only a name, of packed
+ * files. Same returns. */
 int index_builder_add_dir(struct index_builder *builder, const char *path, const struct stat *status,
                           uint32_t *ret_dir);
 
 /* `flags`: INDEX_FILE_... Same returns. */
 int index_builder_add_file(struct index_builder *builder, uint32_t dir, const char *name, uint32_t flags,
                            uint64_t *ret_file);
+
+/* What the samples were before they were packed; the digest names it in place of the format. Shorter than
+ * INDEX_FORMAT_NAME_MAX (asserted). */
+void index_builder_set_source(struct index_builder *builder, const char *format);
+
+/* The samples that are added from now on lie in this file of the root; their files are only names. `status` from before
+ * it was read. With the first sample or never. Same returns. */
+int index_builder_add_shard(struct index_builder *builder, const char *name, const struct stat *status);
 
 /* Adds a sample with its n_fields rows. Same returns. */
 int index_builder_add_sample(struct index_builder *builder, const struct index_row *rows, int32_t label);

@@ -3,16 +3,21 @@
  * Little-endian, every section aligned to 8 bytes and in this fixed order, so the counts in the header give each
  * section's place and no offset of one is stored:
  *
- *   header | rows | files | directories | class names (offsets) | labels | names
+ *   header | rows | files | directories | class names (offsets) | shards | labels | names
  *
  * A row says where a field of a sample lies: (file, offset, length); sample i has n_fields rows from i * n_fields on. A
  * file is (directory, name), not a path: a million paths share a thousand directories. Names are NUL-terminated bytes
  * in the last section, whose last byte is NUL.
  *
+ * Where samples are packed, files and directories (but the root) are what they were called before and lie nowhere;
+ * offsets count within the shard. A shard holds the samples from its first one to the next shard's, so rows need not
+ * say which. Directories that are only names have inode 0.
+ *
  * The checksum finds accidents; the digest says what the dataset is (see index.h). Neither is trusted: everything that
  * is used as an index or as a name is checked in index_validate(). */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -20,12 +25,13 @@
 #include "daemon/data/index.h"
 
 #define INDEX_MAGIC           "DLDINDEX"
-#define INDEX_VERSION         1u
+#define INDEX_VERSION         2u
 #define INDEX_FORMAT_NAME_MAX 32u          /* bytes with NUL */
 #define INDEX_FIELDS_MAX      8u           /* as many as a batch has tensors */
 #define INDEX_FILES_MAX       (1ull << 40) /* with the other limits: no sum of section sizes overflows */
 #define INDEX_DIRS_MAX        (1ull << 24) /* also what a tree of links that multiply stops at */
 #define INDEX_CLASSES_MAX     (1ull << 24)
+#define INDEX_SHARDS_MAX      (1ull << 24)
 #define INDEX_NAMES_MAX       (1ull << 48) /* bytes */
 
 struct index_header {
@@ -39,12 +45,15 @@ struct index_header {
         uint64_t n_files;
         uint64_t n_dirs;
         uint64_t n_classes;
+        uint64_t n_shards; /* 0: each file lies in the folder by itself */
         uint64_t names_bytes;
-        uint64_t total_bytes; /* sum of all rows' lengths */
-        uint64_t max_length;  /* the longest row */
-        char format[INDEX_FORMAT_NAME_MAX];
-        char digest[INDEX_DIGEST_SIZE]; /* 64 hexadecimal digits, NUL */
-        char reserved[7];               /* zero */
+        uint64_t total_bytes;               /* sum of all rows' lengths */
+        uint64_t max_length;                /* the longest row */
+        char format[INDEX_FORMAT_NAME_MAX]; /* that made the index */
+        char source[INDEX_FORMAT_NAME_MAX]; /* that found the samples: the same, or that of the folder that was packed
+                                             */
+        char digest[INDEX_DIGEST_SIZE];     /* 64 hexadecimal digits, NUL */
+        char reserved[7];                   /* zero */
 };
 
 struct index_row {
@@ -63,18 +72,26 @@ struct index_dir {
         uint64_t path;    /* offset into names: relative to the root, "" for the root itself, which is directory 0 */
         int64_t mtime_ns; /* of the three that tell whether it is still the directory that was read */
         uint64_t device;
-        uint64_t inode;
+        uint64_t inode; /* 0: it is only a name */
 };
 
-_Static_assert(sizeof(struct index_header) == 200, "the header is part of the file format");
+struct index_shard {
+        uint64_t name;         /* offset into names: a file in the root */
+        uint64_t first_sample; /* of those that lie in it; 0 for the first shard, and never less than the one before */
+        uint64_t n_bytes;      /* of the two that tell whether it is still the shard that was read */
+        int64_t mtime_ns;
+};
+
+_Static_assert(sizeof(struct index_header) == 240, "the header is part of the file format");
 _Static_assert(sizeof(struct index_row) == 24, "rows are part of the file format");
 _Static_assert(sizeof(struct index_file) == 16, "files are part of the file format");
 _Static_assert(sizeof(struct index_dir) == 32, "directories are part of the file format");
+_Static_assert(sizeof(struct index_shard) == 32, "shards are part of the file format");
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the file is read in place");
 
 /* Where the sections begin, in bytes from the file's begin. */
 struct index_places {
-        uint64_t rows, files, dirs, classes, labels, names, end;
+        uint64_t rows, files, dirs, classes, shards, labels, names, end;
 };
 
 /* Computes the places. Returns 0, or -EBADMSG with `why` if a count is above its limit. */
@@ -87,3 +104,6 @@ uint64_t index_checksum(const void *bytes, uint64_t n_bytes);
 /* Checks a whole file in memory, so that the accessors need not: sizes, checksum, every reference, every name (no "..",
  * no path of PATH_MAX or more), every label, sums. O(size). Returns 0, or -EBADMSG with `why`. */
 int index_validate(const void *bytes, uint64_t n_bytes, struct why *why);
+
+/* A path of components that cannot leave the root: no empty part, no "." or "..". "" is the root. */
+bool index_is_inner_path(const char *path);

@@ -35,14 +35,16 @@ int index_places(const struct index_header *header, struct index_places *ret_pla
 
         if (header->n_samples > DLP_SAMPLES_MAX || header->n_fields < 1 || header->n_fields > INDEX_FIELDS_MAX ||
             header->n_files > INDEX_FILES_MAX || header->n_dirs > INDEX_DIRS_MAX ||
-            header->n_classes > INDEX_CLASSES_MAX || header->names_bytes > INDEX_NAMES_MAX)
+            header->n_classes > INDEX_CLASSES_MAX || header->n_shards > INDEX_SHARDS_MAX ||
+            header->names_bytes > INDEX_NAMES_MAX)
                 return why_set(why, -EBADMSG, "a count is above its limit");
 
         places.rows = sizeof(struct index_header);
         places.files = places.rows + header->n_samples * header->n_fields * sizeof(struct index_row);
         places.dirs = places.files + header->n_files * sizeof(struct index_file);
         places.classes = places.dirs + header->n_dirs * sizeof(struct index_dir);
-        places.labels = places.classes + header->n_classes * sizeof(uint64_t);
+        places.shards = places.classes + header->n_classes * sizeof(uint64_t);
+        places.labels = places.shards + header->n_shards * sizeof(struct index_shard);
         places.names = places.labels + align8(header->n_samples * sizeof(int32_t));
         places.end = places.names + align8(header->names_bytes);
         *ret_places = places;
@@ -62,6 +64,7 @@ static int check_header(const struct index_header *header, uint64_t n_bytes, str
             index_checksum((const uint8_t *)header + INDEX_CHECKSUM_FROM, n_bytes - INDEX_CHECKSUM_FROM))
                 return why_set(why, -EBADMSG, "its checksum is wrong");
         if (!memchr(header->format, '\0', sizeof(header->format)) ||
+            !memchr(header->source, '\0', sizeof(header->source)) ||
             strnlen(header->digest, sizeof(header->digest)) != INDEX_DIGEST_SIZE - 1 ||
             strspn(header->digest, "0123456789abcdef") != INDEX_DIGEST_SIZE - 1)
                 return why_set(why, -EBADMSG, "its format name or digest is damaged");
@@ -73,8 +76,7 @@ static bool is_component(const char *name, size_t length) {
         return length > 0 && !memchr(name, '/', length) && strcmp(name, ".") != 0 && strcmp(name, "..") != 0;
 }
 
-/* A path of components, which therefore cannot leave the root. "" is the root. */
-static bool is_inner_path(const char *path) {
+bool index_is_inner_path(const char *path) {
         if (path[0] == '\0')
                 return true;
         for (;;) {
@@ -104,7 +106,7 @@ static int check_dirs(const struct checked *checked, struct why *why) {
                 if (dirs[i].path >= checked->header->names_bytes)
                         return why_set(why, -EBADMSG, "directory %" PRIu64 " has no path", i);
                 path = checked->names + dirs[i].path;
-                if (strlen(path) >= PATH_MAX || !is_inner_path(path) || (path[0] == '\0') != (i == 0))
+                if (strlen(path) >= PATH_MAX || !index_is_inner_path(path) || (path[0] == '\0') != (i == 0))
                         return why_set(why, -EBADMSG, "directory %" PRIu64 " has an impossible path", i);
         }
         return 0;
@@ -151,6 +153,38 @@ static int check_rows(const struct checked *checked, struct why *why) {
         return 0;
 }
 
+static int check_shard(const struct checked *checked, uint64_t idx, struct why *why) {
+        const struct index_shard *shards = (const void *)(checked->bytes + checked->places.shards);
+        const struct index_row *rows = (const void *)(checked->bytes + checked->places.rows);
+        bool is_last = idx + 1 == checked->header->n_shards;
+        uint64_t end = is_last ? checked->header->n_samples : shards[idx + 1].first_sample;
+        const char *name;
+
+        if (shards[idx].name >= checked->header->names_bytes)
+                return why_set(why, -EBADMSG, "shard %" PRIu64 " has no name", idx);
+        name = checked->names + shards[idx].name;
+        if (strnlen(name, PATH_MAX) >= PATH_MAX || !is_component(name, strlen(name)))
+                return why_set(why, -EBADMSG, "shard %" PRIu64 " has an impossible name", idx);
+        if ((idx == 0 && shards[idx].first_sample != 0) || shards[idx].first_sample > end ||
+            end > checked->header->n_samples)
+                return why_set(why, -EBADMSG, "shard %" PRIu64 " has impossible samples", idx);
+        for (uint64_t i = shards[idx].first_sample * checked->header->n_fields; i < end * checked->header->n_fields;
+             i++)
+                if (rows[i].offset + rows[i].length > shards[idx].n_bytes) /* no overflow: check_rows() was here */
+                        return why_set(why, -EBADMSG, "row %" PRIu64 " lies beyond its shard's end", i);
+        return 0;
+}
+
+static int check_shards(const struct checked *checked, struct why *why) {
+        for (uint64_t i = 0; i < checked->header->n_shards; i++) {
+                int r = check_shard(checked, i, why);
+
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
 static int check_labels(const struct checked *checked, struct why *why) {
         const int32_t *labels = (const void *)(checked->bytes + checked->places.labels);
         const uint64_t *classes = (const void *)(checked->bytes + checked->places.classes);
@@ -188,6 +222,9 @@ int index_validate(const void *bytes, uint64_t n_bytes, struct why *why) {
         if (r < 0)
                 return r;
         r = check_rows(&checked, why);
+        if (r < 0)
+                return r;
+        r = check_shards(&checked, why);
         if (r < 0)
                 return r;
         return check_labels(&checked, why);
