@@ -19,7 +19,7 @@ struct dataset;
 struct dataset_spec {
         const char *name;   /* becomes part of a file name: no '/', not beginning with '.' */
         const char *path;   /* the folder */
-        const char *format; /* "imagefolder" */
+        const char *format; /* "imagefolder" or "packed" */
 };
 
 enum dataset_how {

@@ -10,6 +10,7 @@
 
 static const struct format *const FORMATS[] = {
         &FORMAT_IMAGEFOLDER,
+        &FORMAT_PACKED,
 };
 
 int format_find(const char *name, const struct format **ret_format, struct why *why) {
