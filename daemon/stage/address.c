@@ -1,10 +1,13 @@
 #include "daemon/stage/address.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
-#define SHOWN_MAX 160u /* bytes of a URL in a message */
+#include "daemon/base/text.h"
+
+#define SHOWN_MAX 140u /* bytes of a URL in a message */
 
 static const char *const SCHEMES[] = { "http", "https", "file", "s3" };
 
@@ -21,11 +24,22 @@ static bool scheme_is_known(const struct address *address) {
         return false;
 }
 
-/* What may be said of a URL: no query, which may hold a signature, and no user. */
+const char *address_show(const struct address *address, char shown[ADDRESS_SHOWN_SIZE]) {
+        size_t n_host = address->n_host < SHOWN_MAX ? address->n_host : SHOWN_MAX;
+        size_t n_path = address->n_path < SHOWN_MAX ? address->n_path : SHOWN_MAX;
+
+        snprintf(shown, ADDRESS_SHOWN_SIZE, "%.*s://%.*s%.*s%s", (int)(address->n_scheme < 16 ? address->n_scheme : 16),
+                 address->scheme, (int)n_host, address->host, (int)n_path, address->path,
+                 n_host < address->n_host || n_path < address->n_path ? "..."
+                 : address->rest[0]                                   ? "?..."
+                                                                      : "");
+        return shown;
+}
+
 static int refuse(struct why *why, const struct address *address, const char *what) {
-        return why_set(why, -EINVAL, "URL \"%.*s://%.*s%.*s\" %s", (int)address->n_scheme, address->scheme,
-                       (int)(address->n_host < SHOWN_MAX ? address->n_host : SHOWN_MAX), address->host,
-                       (int)(address->n_path < SHOWN_MAX ? address->n_path : SHOWN_MAX), address->path, what);
+        char shown[ADDRESS_SHOWN_SIZE];
+
+        return why_set(why, -EINVAL, "URL \"%s\" %s", address_show(address, shown), what);
 }
 
 /* How much of a URL that is none yet may be shown: nothing that could be a query, or stand before an '@'. */
@@ -38,18 +52,15 @@ static int n_shown(const char *url, size_t n) {
 }
 
 static int check_bytes(const char *url, struct why *why) {
-        size_t n = 0;
+        size_t n = strnlen(url, ADDRESS_MAX + 1);
 
-        while ((unsigned char)url[n] > ' ' && (unsigned char)url[n] < 0x7f && url[n] != '"' && url[n] != '\\' &&
-               n < ADDRESS_MAX)
-                n++;
-        if (url[n] == '\0')
-                return 0;
-        if (n == ADDRESS_MAX)
+        if (n > ADDRESS_MAX)
                 return why_set(why, -EINVAL, "URL \"%.*s...\" is longer than %u bytes", n_shown(url, n), url,
                                ADDRESS_MAX);
-        return why_set(why, -EINVAL, "URL \"%.*s...\" has a byte 0x%02x in it that must be percent-encoded (%%%02X)",
-                       n_shown(url, n), url, (unsigned char)url[n], (unsigned char)url[n]);
+        if (!text_is_printable(url))
+                return why_set(why, -EINVAL, "URL \"%.*s\" has control characters in it, or bytes that are no UTF-8",
+                               n_shown(url, n), url);
+        return 0;
 }
 
 int address_parse(const char *url, struct address *ret_address, struct why *why) {
@@ -67,7 +78,7 @@ int address_parse(const char *url, struct address *ret_address, struct why *why)
         address.host = colon + 3;
         address.n_host = strcspn(address.host, "/?#");
         address.path = address.host + address.n_host;
-        address.n_path = strcspn(address.path, "?#");
+        address.n_path = address_has_scheme(&address, "s3") ? strlen(address.path) : strcspn(address.path, "?#");
         address.rest = address.path + address.n_path;
 
         at = memrchr(address.host, '@', address.n_host);
@@ -121,12 +132,32 @@ static size_t encode(const char *plain, bool keep_slash, char *ret_encoded) {
         return (size_t)(at - ret_encoded);
 }
 
-size_t address_encode_path(const char *path, char *ret_encoded) {
-        return encode(path, true, ret_encoded);
-}
-
 size_t address_encode_value(const char *value, char *ret_encoded) {
         return encode(value, false, ret_encoded);
+}
+
+/* The first n bytes of the URL's path, then this one. */
+static size_t join(const struct address *address, size_t n_path, const char *path, char *ret_url) {
+        size_t n = (size_t)(address->host - address->scheme) + address->n_host;
+
+        memcpy(ret_url, address->scheme, n);
+        memcpy(ret_url + n, address->path, n_path);
+        n += n_path;
+        if (n_path == 0 || ret_url[n - 1] != '/')
+                ret_url[n++] = '/';
+        if (address_has_scheme(address, "s3"))
+                return n + (size_t)(stpcpy(ret_url + n, path) - (ret_url + n));
+        return n + encode(path, true, ret_url + n);
+}
+
+size_t address_beside(const struct address *address, const char *path, char *ret_url) {
+        const char *slash = memrchr(address->path, '/', address->n_path);
+
+        return join(address, slash ? (size_t)(slash + 1 - address->path) : 0, path, ret_url);
+}
+
+size_t address_below(const struct address *address, const char *path, char *ret_url) {
+        return join(address, address->n_path, path, ret_url);
 }
 
 static int digit(char character) {

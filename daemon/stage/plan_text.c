@@ -27,9 +27,8 @@ static const char *const KEYS[N_KEYS] = { "path", "size", "sha256", "urls", "eta
 
 struct parser {
         struct plan_builder *builder;
-        char *url; /* of an entry without `urls`: the base, and room behind it */
-        size_t n_base;
-        bool has_base;
+        struct address base; /* where entries without `urls` lie; scheme NULL: nowhere */
+        char *url;           /* room for such an entry's */
         bool unpack_archives;
 };
 
@@ -93,7 +92,7 @@ static int take_urls(const cJSON *item, struct entry *entry, struct why *why) {
 }
 
 static void make_url(struct parser *parser, struct entry *entry) {
-        address_encode_path(entry->file.path, parser->url + parser->n_base);
+        address_beside(&parser->base, entry->file.path, parser->url);
         entry->urls[0] = parser->url;
         entry->file.urls = entry->urls;
         entry->file.n_urls = 1;
@@ -141,7 +140,7 @@ static int take_entry(struct parser *parser, const cJSON *object, struct why *wh
         if (r < 0)
                 return r;
         if (!items[KEY_URLS]) {
-                if (!parser->has_base)
+                if (!parser->base.scheme)
                         return why_set(why, -EINVAL, "there are no \"urls\", and nothing says where the file lies");
                 make_url(parser, &entry);
         }
@@ -202,24 +201,13 @@ static int parse_line(struct parser *parser, const char *line, size_t n_bytes, s
 /* ---- the text ------------------------------------------------------------------------------------------------ */
 
 static int parser_init(struct parser *parser, const char *base_url, struct why *why) {
-        struct address base;
-        const char *slash;
-        int r;
+        int r = base_url ? address_parse(base_url, &parser->base, why) : 0;
 
-        if (base_url) {
-                r = address_parse(base_url, &base, why);
-                if (r < 0)
-                        return r;
-                slash = memrchr(base.path, '/', base.n_path);
-                parser->n_base = (size_t)((slash ? slash + 1 : base.path) - base_url);
-                parser->has_base = true;
-        }
-        parser->url = malloc(parser->n_base + 1 + 3 * PATH_MAX);
+        if (r < 0)
+                return r;
+        parser->url = malloc((base_url ? strlen(base_url) : 0) + 3 * PATH_MAX + 5);
         if (!parser->url)
                 return -ENOMEM;
-        memcpy(parser->url, base_url ? base_url : "", parser->n_base);
-        if (parser->has_base && parser->url[parser->n_base - 1] != '/') /* "https://host" and nothing more */
-                parser->url[parser->n_base++] = '/';
         return plan_builder_new(&parser->builder);
 }
 

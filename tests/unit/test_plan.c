@@ -158,7 +158,7 @@ static const struct {
           "list of 1 to 16 texts" },
         { "{\"path\":\"a\",\"size\":1,\"urls\":[\"gopher://h/a\"]}", "scheme must be" },
         { "{\"path\":\"a\",\"size\":1,\"urls\":[\"a.jpg\"]}", "no URL" },
-        { "{\"path\":\"a\",\"size\":1,\"urls\":[\"http://h/a b\"]}", "%20" },
+        { "{\"path\":\"a\",\"size\":1,\"urls\":[\"http://h/a\\nb\"]}", "control characters" },
         { "{\"path\":\"a\",\"size\":1,\"urls\":[\"http:///a\"]}", "no host" },
         { "{\"path\":\"a\",\"size\":1,\"urls\":[\"s3:///a\"]}", "no bucket" },
         { "{\"path\":\"a\",\"size\":1,\"urls\":[\"file://h/a\"]}", "another host" },
@@ -260,7 +260,7 @@ START_TEST(no_password_and_no_signature_gets_into_a_message_or_a_plan) {
                                             "ftp://h/a?token=s3cret",
                                             "http:///?X-Amz-Signature=s3cret",
                                             "nothing?s3cret",
-                                            "https://me:s3cret@h/a b",
+                                            "https://me:s3cret@h/a\nb",
                                             "me:x@s3cret" };
         struct address address;
 
@@ -307,6 +307,11 @@ START_TEST(without_a_base_each_line_says_where_its_file_lies) {
         plan_free(plan);
         ck_assert_int_eq(plan_parse(WITHOUT, strlen(WITHOUT), "m", "http://h/x/y?list=/1", false, &plan, &why), 0);
         ck_assert_str_eq(plan_file(plan, 0)->urls[0], "http://h/x/b");
+        plan_free(plan);
+        ck_assert_int_eq(
+                plan_parse("{\"path\":\"b +%?\",\"size\":1}", 25, "m", "s3://bucket/x?/m.jsonl", false, &plan, &why),
+                0);
+        ck_assert_str_eq(plan_file(plan, 0)->urls[0], "s3://bucket/x?/b +%?"); /* keys are as they are */
         plan_free(plan);
 }
 END_TEST
