@@ -49,7 +49,8 @@ static int check_file(const struct plan_file *file, struct why *why) {
         if (r < 0)
                 return r;
         if (file->n_bytes >= PLAN_BYTES_MAX && file->n_bytes != PLAN_SIZE_UNKNOWN)
-                return why_set(why, -EINVAL, "path \"%.*s\": a size of 8 PiB or more is not believed", n_quoted, file->path);
+                return why_set(why, -EINVAL, "path \"%.*s\": a size of 8 PiB or more is not believed", n_quoted,
+                               file->path);
         if (file->n_urls == 0 || file->n_urls > PLAN_URLS_MAX)
                 return why_set(why, -EINVAL, "path \"%.*s\" has %u URLs; 1 to %u are allowed", n_quoted, file->path,
                                file->n_urls, PLAN_URLS_MAX);
