@@ -4,7 +4,9 @@
  * one node and everything here returns at once (cluster_alone.c). Nothing here waits for ever: whoever waits looks on
  * while the others make progress, and gives up with their names if nobody does.
  *
- * All calls on the thread that joined. All nodes make the same calls in the same order. */
+ * All calls on the thread that joined, and often: a node whose thread is away for stall_s (blocked in a disk) is given
+ * up like one that is dead. All nodes make the same calls in the same order. After an error of any of them there is
+ * nothing left but cluster_abort(): messages may be under way still, on memory that then must stay. */
 #pragma once
 
 #include <stdbool.h>
@@ -24,7 +26,7 @@ struct cluster_options {
 /* What each node tells the first about itself, twice a second. */
 struct cluster_news {
         char node[CLUSTER_NAME_SIZE];
-        char doing[64];          /* "writing photos/a.jpg" */
+        char doing[64];          /* "writing photos/a.jpg"; "waiting ..." while it can do nothing before others did */
         uint64_t n_bytes_total;  /* of the dataset */
         uint64_t n_bytes_done;   /* present here */
         uint64_t n_bytes_origin; /* fetched from the origin by this node */
@@ -40,6 +42,11 @@ struct cluster;
 /* Is this process one of several (mpirun, srun)? From the environment; joins nothing. */
 bool cluster_is_launched(void);
 
+/* Meets the others. Returns 0; -EEXIST: two processes are on one host, named in `why`; -EPROTO: started as several, but
+ * they do not find each other (srun without its plugin for MPI); -ENOSYS: built without MPI; -ETIMEDOUT; -EIO; -ENOMEM.
+ * The first two are known to all; otherwise it takes leaving the process with an exit status to end the others. If the
+ * others do not come at all, the process ends here with status 71 and a line in the log: MPI's beginning cannot be
+ * called back. */
 int cluster_join(const struct cluster_options *options, struct cluster **ret_cluster, struct why *why);
 
 /* The end of a run that went well or in which all nodes know that it did not. NULL is fine. */
@@ -78,8 +85,11 @@ int spread_start(struct cluster_group *group, uint32_t from_node, void *bytes, u
 int spread_test(struct cluster_spread *spread, struct why *why);
 
 /* Tells the first node (cheap; sends twice a second), and on the first node takes what the others told. -ETIMEDOUT with
- * `why` naming the nodes that have said nothing, or have not got on, for stall_s. Call it in every loop. */
+ * `why` naming the nodes that have said nothing for stall_s; or, if no node at all got on for so long, those that do
+ * not wait for others. Any change in the news is getting on, and so is a message that came through. Call it in every
+ * loop.
+ */
 int cluster_tell(struct cluster *cluster, const struct cluster_news *news, struct why *why);
 
-/* On the first node: what a node last told. */
+/* On the first node: what a node last told; on the others they know of themselves alone. */
 const struct cluster_news *cluster_news(const struct cluster *cluster, uint32_t node);
