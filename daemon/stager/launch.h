@@ -16,6 +16,14 @@ struct launch_options {
         uint32_t timeout_s;     /* of the whole; 0: none */
 };
 
-/* Blocks until it has ended. Forwards SIGINT and SIGTERM; kills what does not end within 5 s of them. Returns the exit
- * code (sysexits: mpirun's own failures and killed processes become 71), or an errno if mpirun is not to be had. */
+/* Blocks until it has ended, and nothing of it is left on this host. stdout and stderr of all processes are ours, but
+ * for what mpirun says itself. SIGINT, SIGTERM and SIGHUP are forwarded; what does not end within 5 s of them, or 10 s
+ * after mpirun said that it ends it, is killed. Proxies and CA settings of the environment go to all nodes (by mpirun's
+ * own connections, on no command line); nothing else does, credentials in particular.
+ *
+ * Returns the exit status of the processes; 71 (EX_OSERR) with `why` naming the node, as far as mpirun knows it, if it
+ * was not a process that ended the run (a node out of reach, a link cut, a process killed, the limit of time); 128 +
+ * the number of the signal that was forwarded, if nobody else had a word; -EINVAL for hosts that cannot be such;
+ * -ENOENT if mpirun is not to be had; another errno. `why` is "" if there is nothing to say that has not been said. The
+ * process has one thread and no other children. */
 int launch(const struct launch_options *options, struct why *why);
