@@ -32,7 +32,7 @@ HOST_OF_ORIGIN = 200
 # that of a switch.
 SHAPE = ("burst", "256kb", "latency", "20ms")
 AGENT = """#!/bin/sh
-# Called as ssh would be: host, command line.
+# Called as ssh would be: host, command line. The environment does not come along, as with ssh.
 host=$1
 shift
 case $host in
@@ -43,7 +43,7 @@ if [ -e "$folder/down" ]; then
         echo "ssh: connect to host $host port 22: Connection timed out" >&2
         exit 255
 fi
-TMPDIR=$folder/tmp exec nsenter -t "$pid" -n -u -m -- sh -c "$*"
+cd "$folder" && exec env -i PATH="$PATH" HOME=/root TMPDIR="$folder/tmp" nsenter -t "$pid" -n -u -m -- sh -c "$*"
 """
 
 
