@@ -201,6 +201,17 @@ def _(box):
             raise AssertionError(f"{path}: PSNR {psnr(numpy, got, expected):.1f} dB")
 
 
+@case("thousands of small files are packed as they are, each once and in order")
+def _(box):
+    folder, out = box.folder_of_files("in", 5000, n_classes=7), box.path("out")
+    report = prepare(folder, out, "", "4MiB", 4)
+    equal((report["samples"], report["kept"]), ("5000", "0"), "samples")
+    found = samples(out)
+    equal(list(found), [f"class{number * 7 // 5000:03d}/{number:06d}.jpg" for number in range(5000)], "names, in order")
+    for number, content in enumerate(found.values()):
+        equal(content, identity_bytes(number, 200), f"bytes of file {number}")
+
+
 # ---- how it ends -----------------------------------------------------------------------------------------------------
 
 def folder_of_noise(box, n_pictures):
