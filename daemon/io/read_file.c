@@ -14,12 +14,12 @@
 #define AGAIN_TRIES_MAX 100 /* a millisecond each; a regular file has no business to say EAGAIN even once */
 
 /* O_NONBLOCK: what is a FIFO by now must not wait for a writer. O_NOCTTY: a terminal must not become ours. */
-static int open_regular(const struct read_request *request, int *ret_fd) {
+int read_file_open(const struct read_request *request, int more_flags, int *ret_fd) {
         _cleanup_(closep) int fd = -1;
         struct stat status;
 
         do {
-                fd = openat(request->dir_fd, request->path, O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
+                fd = openat(request->dir_fd, request->path, O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY | more_flags);
         } while (fd < 0 && errno == EINTR);
         if (fd < 0)
                 return -errno;
@@ -125,7 +125,7 @@ static int read_and_judge(struct read_request *request, size_t *ret_n) {
         if (r < 0)
                 return r;
 
-        r = open_regular(request, &fd);
+        r = read_file_open(request, 0, &fd);
         if (r == -EINVAL)
                 return why_set(&request->why, r, "%s: not a regular file", request->path);
         if (r < 0)

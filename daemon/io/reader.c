@@ -41,17 +41,13 @@ void reader_thread_leaves(struct reader *reader) {
         pthread_mutex_unlock(&reader->lock);
 }
 
-static void count(_Atomic uint64_t *counter, uint64_t n) {
-        atomic_fetch_add_explicit(counter, n, memory_order_relaxed);
-}
-
 void reader_finish(struct reader *reader, struct read_request *request) {
         uint32_t before;
 
         if (request->result != -ECANCELED) {
-                count(&reader->counts.n_reads, 1);
-                count(&reader->counts.n_bytes, request->n_bytes);
-                count(&reader->counts.n_errors, request->result < 0);
+                reader_count(&reader->counts.n_reads, 1);
+                reader_count(&reader->counts.n_bytes, request->n_bytes);
+                reader_count(&reader->counts.n_errors, request->result < 0);
         }
 
         /* Before done(), which may submit the next one into the room that this one leaves. */
@@ -121,6 +117,7 @@ static int choose_backend(struct reader *reader, struct why *why) {
 }
 
 static void reader_free(struct reader *reader) {
+        kept_files_fini(&reader->kept);
         pthread_cond_destroy(&reader->emptied);
         pthread_mutex_destroy(&reader->lock);
         free(reader);
@@ -145,6 +142,8 @@ int reader_start(const struct reader_options *options, struct reader **ret_reade
 
         reader->options = *options;
         r = check_options(&reader->options, why);
+        if (r == 0 && kept_files_init(&reader->kept) < 0)
+                r = why_set(why, -ENOMEM, "reader: no memory for the table of open files");
         if (r == 0)
                 r = choose_backend(reader, why);
         if (r < 0) {
@@ -164,7 +163,8 @@ static void check_request(const struct reader *reader, const struct read_request
         const uint8_t *first;
 
         assert(request->path && request->buffer);
-        assert(request->is_part || request->offset == 0);
+        assert(request->is_part || (request->offset == 0 && !request->owner));
+        assert(request->owner || !request->past_cache);
         if (request->idx_buffer < 0)
                 return;
 
@@ -187,6 +187,10 @@ void reader_submit(struct reader *reader, struct read_request *request) {
         reader->backend->submit(reader, request);
 }
 
+void reader_forget(struct reader *reader, const void *owner) {
+        kept_files_forget(&reader->kept, owner);
+}
+
 const struct reader_report *reader_report(const struct reader *reader) {
         return &reader->report;
 }
@@ -197,6 +201,7 @@ void reader_counts(const struct reader *reader, struct reader_counts *ret_counts
                 .n_bytes = atomic_load_explicit(&reader->counts.n_bytes, memory_order_relaxed),
                 .n_errors = atomic_load_explicit(&reader->counts.n_errors, memory_order_relaxed),
                 .n_slow = atomic_load_explicit(&reader->counts.n_slow, memory_order_relaxed),
+                .n_direct = atomic_load_explicit(&reader->counts.n_direct, memory_order_relaxed),
                 .n_short = atomic_load_explicit(&reader->counts.n_short, memory_order_relaxed),
         };
 }

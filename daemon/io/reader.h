@@ -10,6 +10,10 @@
  * SIGBUS. What is not a regular file (any more) is refused, and a FIFO, socket or terminal in a file's place holds up
  * nobody but its own request.
  *
+ * Of a file that has an owner many parts are read: it is opened once and kept open, within a limit (io/kept_files.h).
+ * Such parts can be read past the page cache, straight from the disk into the buffer: for what is larger than memory
+ * that saves a copy and the cache's upkeep, most of what a read costs.
+ *
  * Threads: submit from any. done() runs on a thread of the reader, possibly on several at once; it should hand over
  * and return, and may submit. Memory: nothing is allocated after the start. */
 #pragma once
@@ -21,6 +25,7 @@
 #include "daemon/base/why.h"
 
 #define READER_LENGTH_UNKNOWN UINT64_MAX
+#define READER_ALIGN          4096u /* bytes: what O_DIRECT likes on every disk */
 #define READER_DEPTH_MAX      4096u /* requests: 4 entries each stay below io_uring's 32,768 */
 
 /* The caller's, and not touched by it from submit until done(). */
@@ -30,6 +35,13 @@ struct read_request {
         uint64_t offset;  /* bytes; 0 unless is_part */
         uint64_t length;  /* bytes, as the index says; READER_LENGTH_UNKNOWN: up to the file's end, wherever that is */
         bool is_part;     /* a range of a larger file: what lies behind it is not looked at */
+
+        const void *owner; /* of a part: whose file it is, until reader_forget(); never looked at. NULL: it is opened
+                            * and closed for this request alone */
+        uint32_t idx_file; /* which of the owner's files */
+        bool past_cache; /* of an owner's file: read with O_DIRECT, if the file system does that and offset, buffer and
+                          * capacity are multiples of READER_ALIGN; bytes of the buffer behind `length`, up to such a
+                          * multiple, are overwritten */
 
         uint8_t *buffer;
         size_t capacity;    /* bytes; for a whole file of known length at least one more than that; for one of unknown
@@ -79,6 +91,7 @@ struct reader_counts {
         uint64_t n_bytes;  /* bytes delivered */
         uint64_t n_errors; /* requests done with an error, cancelled ones not */
         uint64_t n_slow;   /* requests that io_uring's chain could not serve, so that pread() decided */
+        uint64_t n_direct; /* requests that were read past the page cache */
         uint64_t n_short;  /* those of them whose chain brought fewer or more bytes than the index says */
 };
 
@@ -92,6 +105,10 @@ int reader_start(const struct reader_options *options, struct reader **ret_reade
  * just before its done(), so done() itself may submit the next. While the reader stops, what is submitted is completed
  * with -ECANCELED; nothing may be submitted after it stopped. */
 void reader_submit(struct reader *reader, struct read_request *request);
+
+/* The owner's files are needed no more: closes them, those that are read at this moment when that is done. They may be
+ * read again, and are opened again then. Any thread; closes files. */
+void reader_forget(struct reader *reader, const void *owner);
 
 /* Completes what has not begun with -ECANCELED, waits for what is under way, ends the threads and frees the reader.
  * Blocks for stop_limit_ms at most. Returns 0; or -ETIMEDOUT if a read hangs in the kernel (a dead network mount): then

@@ -1,15 +1,17 @@
 /* io/reader_private.h: what the reader's files share and nobody else sees.
  *
  * reader.c    options, report, counters, the order of stopping
- * uring.c     the chain open -> read -> close in one ring; uring_absent.c stands in for it where liburing is not to be
- * had threads.c   the pread pool: a backend of its own, and what io_uring hands its difficult cases to read_file.c one
- * file with plain system calls; the judge of what is wrong with it */
+ * uring.c       the chain open -> read -> close in one ring; uring_absent.c stands in for it without liburing
+ * threads.c     the pread pool: a backend of its own, and what io_uring hands its difficult cases to
+ * read_file.c   one file with plain system calls; the judge of what is wrong with it
+ * read_part.c   a part of a file that is kept open; kept_files.c keeps them */
 #pragma once
 
 #include <pthread.h>
 #include <stdatomic.h>
 
 #include "daemon/base/work_queue.h"
+#include "daemon/io/kept_files.h"
 #include "daemon/io/reader.h"
 
 struct reader_backend {
@@ -37,6 +39,9 @@ struct reader {
         struct reader_report report;
         const struct reader_backend *backend;
 
+        struct kept_files kept;
+        _Atomic bool has_said_refused; /* that something cannot be read past the page cache */
+
         struct work_queue pool_queue;
         pthread_t *pool_threads;
         uint32_t n_pool_threads;
@@ -50,7 +55,7 @@ struct reader {
         uint32_t n_running;     /* threads that have not left yet */
 
         struct { /* relaxed: sums that order nothing */
-                _Atomic uint64_t n_reads, n_bytes, n_errors, n_slow, n_short;
+                _Atomic uint64_t n_reads, n_bytes, n_errors, n_slow, n_direct, n_short;
         } counts;
 };
 
@@ -69,6 +74,37 @@ void reader_cancel(struct reader *reader, struct read_request *request);
 static inline uint64_t read_request_wanted(const struct read_request *request) {
         return request->is_part ? request->length : request->length + 1;
 }
+
+/* What of a known length will do for a read of one call. Offsets are bounded because -1 would mean "where the file
+ * stands". */
+#define READ_MAX 0x7ffff000u /* bytes that the kernel reads at once, at most */
+static inline bool read_request_fits(const struct read_request *request) {
+        return request->length != READER_LENGTH_UNKNOWN && request->length < READ_MAX - READER_ALIGN &&
+               request->offset <= INT64_MAX - READ_MAX && read_request_wanted(request) <= request->capacity;
+}
+
+/* The bytes of the whole blocks that hold a part. Only for a request that fits. */
+static inline uint64_t read_request_blocks(const struct read_request *request) {
+        return (request->length + READER_ALIGN - 1) / READER_ALIGN * READER_ALIGN;
+}
+
+/* Can it be read past the page cache? */
+static inline bool read_request_is_aligned(const struct read_request *request) {
+        return request->offset % READER_ALIGN == 0 && (uintptr_t)request->buffer % READER_ALIGN == 0 &&
+               read_request_blocks(request) <= request->capacity;
+}
+
+static inline void reader_count(_Atomic uint64_t *counter, uint64_t n) {
+        atomic_fetch_add_explicit(counter, n, memory_order_relaxed);
+}
+
+/* Opens the request's file for reading if it is a regular one. `more_flags`: O_DIRECT or 0. Errno; -EINVAL if it is
+ * not.
+ */
+int read_file_open(const struct read_request *request, int more_flags, int *ret_fd);
+
+/* Reads a part of an owner's file; as read_file(). */
+void read_part(struct reader *reader, struct read_request *request);
 
 /* Opens, checks, reads and closes the file with plain system calls; sets result, n_bytes and why. Blocks as the disk
  * does, but not on what is not a regular file. */

@@ -18,7 +18,10 @@ static void *pool_main(void *argument) {
                 if (atomic_load(&reader->is_stopping)) {
                         reader_cancel(reader, request);
                 } else {
-                        read_file(request);
+                        if (request->owner)
+                                read_part(reader, request);
+                        else
+                                read_file(request);
                         reader_finish(reader, request);
                 }
         }

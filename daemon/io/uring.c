@@ -5,6 +5,9 @@
  * length that the index says. Everything else it leaves to read_file() on the small pool, so the ring's thread never
  * blocks but in the ring.
  *
+ * A part of an owner's file is a chain of its read alone once the file is kept open. Its first read goes to the pool,
+ * which opens it; where no more files can be kept, parts go the way of files.
+ *
  * The links: open -> read is IOSQE_IO_LINK, so a file that cannot be opened cancels the rest. Read -> close is
  * IOSQE_IO_HARDLINK: asking for one byte more than the file has makes every good read a short one, and a plain link
  * would take that for a failure, cancel the close and leave the place occupied.
@@ -33,7 +36,6 @@
 
 #define POOL_THREADS     2u                  /* one may hang on a dead mount, the other still judges */
 #define LEAVING_STALL_NS (1000ull * 1000000) /* patience with a silent read while the reader stops */
-#define READ_MAX         0x7ffff000u         /* bytes that the kernel reads at once, at most */
 #define BUFFERS_MAX      16384u              /* that one ring takes */
 
 enum operation {
@@ -51,8 +53,10 @@ enum operation {
 /* One place of the file table and what is under way in it. */
 struct chain {
         struct read_request *request; /* NULL: free */
+        struct kept_file *kept;       /* that is read from; NULL: one of its own */
         uint64_t started_ns;          /* or last called back */
-        uint32_t n_left;              /* completions to come, of three */
+        uint32_t n_left;              /* completions to come: of three, or of the read alone */
+        bool is_direct;               /* past the page cache */
         int open_result, read_result;
 };
 
@@ -226,10 +230,9 @@ fail:
 
 /* ---- a chain's life ------------------------------------------------------------------------------------------ */
 
-/* Is this the common case? Offsets are bounded because -1 would mean "where the file stands". */
+/* Is this the common case? */
 static bool fits_chain(const struct read_request *request) {
-        return request->length != READER_LENGTH_UNKNOWN && request->length > 0 && request->length < READ_MAX &&
-               request->offset <= INT64_MAX - READ_MAX && read_request_wanted(request) <= request->capacity;
+        return request->length > 0 && read_request_fits(request);
 }
 
 static void go_slow_way(struct uring *uring, struct read_request *request) {
@@ -237,44 +240,102 @@ static void go_slow_way(struct uring *uring, struct read_request *request) {
         reader_pool_submit(uring->reader, request);
 }
 
-static void begin_chain(struct uring *uring, struct read_request *request) {
-        unsigned n_wanted = (unsigned)read_request_wanted(request);
-        struct io_uring_sqe *entry;
-        struct chain *chain;
+static uint32_t take_chain(struct uring *uring, struct read_request *request, uint32_t n_operations) {
         uint32_t idx;
 
         assert(uring->n_free > 0); /* no more than depth are outstanding */
         idx = uring->free_chains[--uring->n_free];
-        chain = &uring->chains[idx];
-        *chain = (struct chain){ .request = request, .started_ns = clock_now_ns(), .n_left = 3 };
+        uring->chains[idx] = (struct chain){ .request = request, .started_ns = clock_now_ns(), .n_left = n_operations };
+        return idx;
+}
+
+/* `file`: a descriptor, or with IOSQE_FIXED_FILE in `flags` a place of the ring's table. */
+static void add_read(struct uring *uring, uint32_t idx, int file, unsigned flags) {
+        const struct chain *chain = &uring->chains[idx];
+        const struct read_request *request = chain->request;
+        unsigned n_wanted = (unsigned)(chain->is_direct ? read_request_blocks(request) : read_request_wanted(request));
+        struct io_uring_sqe *entry = next_entry(uring);
+
+        if (request->idx_buffer >= 0 && uring->reader->report.has_fixed_buffers)
+                io_uring_prep_read_fixed(entry, file, request->buffer, n_wanted, request->offset, request->idx_buffer);
+        else
+                io_uring_prep_read(entry, file, request->buffer, n_wanted, request->offset);
+        mark(entry, USER_DATA(idx, OPERATION_READ), flags);
+}
+
+static void begin_chain(struct uring *uring, struct read_request *request) {
+        uint32_t idx = take_chain(uring, request, 3);
+        int flags = O_RDONLY | O_NONBLOCK | O_NOCTTY;
+        struct io_uring_sqe *entry;
+
+        if (request->past_cache && read_request_is_aligned(request)) {
+                uring->chains[idx].is_direct = true;
+                flags |= O_DIRECT;
+        }
 
         /* No O_CLOEXEC: refused here, and what is only in the ring's table is not inherited. */
         entry = next_entry(uring);
-        io_uring_prep_openat_direct(entry, request->dir_fd, request->path, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0, idx);
+        io_uring_prep_openat_direct(entry, request->dir_fd, request->path, flags, 0, idx);
         mark(entry, USER_DATA(idx, OPERATION_OPEN), IOSQE_IO_LINK);
 
-        entry = next_entry(uring);
-        if (request->idx_buffer >= 0 && uring->reader->report.has_fixed_buffers)
-                io_uring_prep_read_fixed(entry, (int)idx, request->buffer, n_wanted, request->offset,
-                                         request->idx_buffer);
-        else
-                io_uring_prep_read(entry, (int)idx, request->buffer, n_wanted, request->offset);
-        mark(entry, USER_DATA(idx, OPERATION_READ), IOSQE_FIXED_FILE | IOSQE_IO_HARDLINK);
+        add_read(uring, idx, (int)idx, IOSQE_FIXED_FILE | IOSQE_IO_HARDLINK);
 
         entry = next_entry(uring);
         io_uring_prep_close_direct(entry, idx);
         mark(entry, USER_DATA(idx, OPERATION_CLOSE), 0);
 }
 
-/* All three completions are in: the place is free again, and so is the kernel's hold on the request's memory. Not a
+/* The file is open: only the read is left. False if it cannot be read like this after all. */
+static bool begin_kept(struct uring *uring, struct read_request *request, struct kept_file *kept) {
+        bool is_direct = atomic_load_explicit(&kept->is_direct, memory_order_relaxed);
+        uint32_t idx;
+
+        if (is_direct && !read_request_is_aligned(request))
+                return false;
+        idx = take_chain(uring, request, 1);
+        uring->chains[idx].kept = kept;
+        uring->chains[idx].is_direct = is_direct;
+        add_read(uring, idx, kept->fd, 0);
+        return true;
+}
+
+static void begin_part(struct uring *uring, struct read_request *request) {
+        struct kept_files *files = &uring->reader->kept;
+        struct kept_file *kept = kept_files_find(files, request);
+
+        if (!kept && kept_files_have_room(files)) {
+                reader_pool_submit(uring->reader, request); /* opens it, which may block */
+        } else if (!kept) {
+                begin_chain(uring, request);
+        } else if (!begin_kept(uring, request, kept)) {
+                kept_files_put(files, kept);
+                go_slow_way(uring, request);
+        }
+}
+
+/* Did all of it come? Of a whole file not a byte more, of a part what is behind it in its last block. */
+static bool is_good(const struct chain *chain) {
+        uint64_t n = (uint64_t)chain->read_result;
+
+        if (chain->read_result < 0)
+                return false;
+        return chain->request->is_part ? n >= chain->request->length : n == chain->request->length;
+}
+
+/* All completions are in: the place is free again, and so is the kernel's hold on the request's memory. Not a
  * moment sooner: a close that is still to come would close the next chain's file. */
 static void end_chain(struct uring *uring, struct chain *chain) {
         struct read_request *request = chain->request;
 
+        bool is_read = is_good(chain);
+
+        if (chain->kept)
+                kept_files_put(&uring->reader->kept, chain->kept);
         chain->request = NULL;
         uring->free_chains[uring->n_free++] = (uint32_t)(chain - uring->chains);
 
-        if (chain->read_result >= 0 && (uint64_t)chain->read_result == request->length) {
+        if (is_read) {
+                reader_count(&uring->reader->counts.n_direct, chain->is_direct);
                 request->n_bytes = request->length;
                 reader_finish(uring->reader, request);
                 return;
@@ -319,6 +380,15 @@ static void on_completion(struct uring *uring, uint64_t user_data, int result) {
 
 /* ---- the thread ---------------------------------------------------------------------------------------------- */
 
+static void begin(struct uring *uring, struct read_request *request) {
+        if (!fits_chain(request))
+                go_slow_way(uring, request);
+        else if (request->owner)
+                begin_part(uring, request);
+        else
+                begin_chain(uring, request);
+}
+
 static void take_requests(struct uring *uring) {
         struct reader *reader = uring->reader;
         void *item;
@@ -328,10 +398,8 @@ static void take_requests(struct uring *uring) {
                         uring->is_leaving = true;
                 else if (atomic_load(&reader->is_stopping))
                         reader_cancel(reader, item);
-                else if (fits_chain(item))
-                        begin_chain(uring, item);
                 else
-                        go_slow_way(uring, item);
+                        begin(uring, item);
         }
 }
 

@@ -1,0 +1,209 @@
+#include "daemon/io/kept_files.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "daemon/base/clock.h"
+
+#define UNUSED_NS (5ull * 1000000000) /* a file that nobody read for so long may make room for another */
+
+static struct kept_file **bucket_of(const struct kept_files *files, const void *owner, uint32_t idx_file,
+                                    bool past_cache) {
+        uint64_t key = ((uint64_t)(uintptr_t)owner + idx_file) * 2 + past_cache;
+
+        key *= 0x9e3779b97f4a7c15ull;
+        return &files->buckets[key >> 32 & (files->n_buckets - 1)];
+}
+
+static struct kept_file **own_bucket(const struct kept_files *files, const struct kept_file *file) {
+        return bucket_of(files, file->owner, file->idx_file, file->past_cache);
+}
+
+/* ---- begin and end ------------------------------------------------------------------------------------------- */
+
+static uint32_t n_files_allowed(void) {
+        struct rlimit limit;
+
+        if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur / 4 > KEPT_FILES_MAX)
+                return KEPT_FILES_MAX;
+        return limit.rlim_cur < 8 ? 1 : (uint32_t)(limit.rlim_cur / 4);
+}
+
+int kept_files_init(struct kept_files *files) {
+        *files = (struct kept_files){ .n_max = n_files_allowed(), .n_buckets = 1 };
+        TAILQ_INIT(&files->by_use);
+        TAILQ_INIT(&files->free);
+        while (files->n_buckets < files->n_max)
+                files->n_buckets *= 2;
+        files->files = calloc(files->n_max, sizeof(*files->files));
+        files->buckets = calloc(files->n_buckets, sizeof(*files->buckets));
+        if (!files->files || !files->buckets) {
+                free(files->files);
+                free(files->buckets);
+                files->buckets = NULL;
+                return -ENOMEM;
+        }
+        pthread_mutex_init(&files->lock, NULL);
+        for (uint32_t i = 0; i < files->n_max; i++)
+                TAILQ_INSERT_TAIL(&files->free, &files->files[i], entry);
+        return 0;
+}
+
+void kept_files_fini(struct kept_files *files) {
+        struct kept_file *file;
+
+        if (!files->buckets)
+                return;
+        TAILQ_FOREACH(file, &files->by_use, entry) {
+                assert(file->n_users == 0);
+                close(file->fd);
+        }
+        pthread_mutex_destroy(&files->lock);
+        free(files->buckets);
+        free(files->files);
+        files->buckets = NULL;
+}
+
+/* ---- under the lock ------------------------------------------------------------------------------------------ */
+
+static struct kept_file *find_locked(struct kept_files *files, const struct read_request *request) {
+        struct kept_file *file = *bucket_of(files, request->owner, request->idx_file, request->past_cache);
+
+        while (file && (file->owner != request->owner || file->idx_file != request->idx_file ||
+                        file->past_cache != request->past_cache))
+                file = file->next;
+        if (!file)
+                return NULL;
+        file->n_users++;
+        file->used_ns = clock_now_ns();
+        TAILQ_REMOVE(&files->by_use, file, entry);
+        TAILQ_INSERT_TAIL(&files->by_use, file, entry);
+        return file;
+}
+
+/* Nobody finds it any more. Its place is free at once if it has no user. Returns the descriptor to be closed, or -1. */
+static int drop_locked(struct kept_files *files, struct kept_file *file) {
+        struct kept_file **place = own_bucket(files, file);
+
+        while (*place != file)
+                place = &(*place)->next;
+        *place = file->next;
+        TAILQ_REMOVE(&files->by_use, file, entry);
+        file->is_forgotten = true;
+        if (file->n_users > 0)
+                return -1;
+        TAILQ_INSERT_HEAD(&files->free, file, entry);
+        return file->fd;
+}
+
+/* The one that may make room, if any may. */
+static struct kept_file *unused_locked(const struct kept_files *files) {
+        struct kept_file *file = TAILQ_FIRST(&files->by_use);
+
+        return file && file->n_users == 0 && clock_now_ns() - file->used_ns >= UNUSED_NS ? file : NULL;
+}
+
+static struct kept_file *add_locked(struct kept_files *files, const struct read_request *request, int fd,
+                                    bool is_direct) {
+        struct kept_file **bucket = bucket_of(files, request->owner, request->idx_file, request->past_cache);
+        struct kept_file *file = TAILQ_FIRST(&files->free);
+
+        TAILQ_REMOVE(&files->free, file, entry);
+        file->fd = fd;
+        atomic_store_explicit(&file->is_direct, is_direct, memory_order_relaxed); /* seen through the lock */
+        file->owner = request->owner;
+        file->idx_file = request->idx_file;
+        file->past_cache = request->past_cache;
+        file->is_forgotten = false;
+        file->n_users = 1;
+        file->used_ns = clock_now_ns();
+        file->next = *bucket;
+        *bucket = file;
+        TAILQ_INSERT_TAIL(&files->by_use, file, entry);
+        return file;
+}
+
+/* ---- from outside -------------------------------------------------------------------------------------------- */
+
+struct kept_file *kept_files_find(struct kept_files *files, const struct read_request *request) {
+        struct kept_file *file;
+
+        pthread_mutex_lock(&files->lock);
+        file = find_locked(files, request);
+        pthread_mutex_unlock(&files->lock);
+        return file;
+}
+
+bool kept_files_have_room(struct kept_files *files) {
+        bool have_room;
+
+        pthread_mutex_lock(&files->lock);
+        have_room = !TAILQ_EMPTY(&files->free) || unused_locked(files);
+        pthread_mutex_unlock(&files->lock);
+        return have_room;
+}
+
+struct kept_file *kept_files_add(struct kept_files *files, const struct read_request *request, int fd, bool is_direct) {
+        struct kept_file *file, *unused;
+        int fd_to_close = -1;
+
+        pthread_mutex_lock(&files->lock);
+        file = find_locked(files, request);
+        if (file) {
+                fd_to_close = fd;
+        } else {
+                unused = TAILQ_EMPTY(&files->free) ? unused_locked(files) : NULL;
+                if (unused)
+                        fd_to_close = drop_locked(files, unused);
+                if (!TAILQ_EMPTY(&files->free))
+                        file = add_locked(files, request, fd, is_direct);
+        }
+        pthread_mutex_unlock(&files->lock);
+        if (fd_to_close >= 0)
+                close(fd_to_close);
+        return file;
+}
+
+void kept_files_put(struct kept_files *files, struct kept_file *file) {
+        int fd = -1;
+
+        pthread_mutex_lock(&files->lock);
+        assert(file->n_users > 0);
+        if (--file->n_users == 0 && file->is_forgotten) {
+                fd = file->fd;
+                TAILQ_INSERT_HEAD(&files->free, file, entry);
+        }
+        pthread_mutex_unlock(&files->lock);
+        if (fd >= 0)
+                close(fd);
+}
+
+/* One a turn, so that the lock is not held while descriptors are closed. */
+static int forget_one(struct kept_files *files, const void *owner, bool *ret_found) {
+        struct kept_file *file;
+        int fd = -1;
+
+        pthread_mutex_lock(&files->lock);
+        TAILQ_FOREACH(file, &files->by_use, entry)
+                if (file->owner == owner)
+                        break;
+        *ret_found = file != NULL;
+        if (file)
+                fd = drop_locked(files, file);
+        pthread_mutex_unlock(&files->lock);
+        return fd;
+}
+
+void kept_files_forget(struct kept_files *files, const void *owner) {
+        bool found = true;
+
+        while (found) {
+                int fd = forget_one(files, owner, &found);
+
+                if (fd >= 0)
+                        close(fd);
+        }
+}

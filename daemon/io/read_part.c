@@ -1,0 +1,94 @@
+/* io/read_part.c: a part of a file that is kept open, with plain system calls.
+ *
+ * The pool's way, and for io_uring the way of a file's first read: this opens it and finds out whether it can be read
+ * past the page cache. Whatever does not come out well goes to read_file(), which opens it anew and says what is wrong.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "daemon/base/cleanup.h"
+#include "daemon/base/log.h"
+#include "daemon/io/reader_private.h"
+
+static void say_refused(struct reader *reader, const struct read_request *request, int error) {
+        if (!atomic_exchange(&reader->has_said_refused, true))
+                log_warning("reader",
+                            "%s cannot be read past the page cache (%s); reading it and others like it through",
+                            request->path, strerrorname_np(-error));
+}
+
+/* Opens the request's file, directly if that is wanted and to be had. Blocks as opening does. */
+static struct kept_file *open_and_keep(struct reader *reader, const struct read_request *request) {
+        _cleanup_(closep) int fd = -1;
+        bool is_direct = request->past_cache;
+        struct kept_file *file;
+        int r, refused = 0;
+
+        r = read_file_open(request, is_direct ? O_DIRECT : 0, &fd);
+        if (r < 0 && is_direct) {
+                refused = r;
+                is_direct = false;
+                r = read_file_open(request, 0, &fd);
+        }
+        if (r < 0)
+                return NULL;
+        if (refused < 0)
+                say_refused(reader, request, refused);
+        fcntl(fd, F_SETFL, is_direct ? O_DIRECT : 0); /* no O_NONBLOCK: it is a regular file, and may block */
+        file = kept_files_add(&reader->kept, request, fd, is_direct);
+        if (file)
+                take_fd(&fd);
+        return file;
+}
+
+/* What the kernel brings in one call, which is all unless the file ends there. */
+static bool read_once(int fd, const struct read_request *request, uint64_t n_wanted, int *ret_error) {
+        ssize_t n;
+
+        do {
+                n = pread(fd, request->buffer, n_wanted, (off_t)request->offset);
+        } while (n < 0 && errno == EINTR);
+        *ret_error = n < 0 ? -errno : 0;
+        return n >= 0 && (uint64_t)n >= request->length;
+}
+
+static bool read_kept(struct reader *reader, struct kept_file *file, struct read_request *request) {
+        bool is_direct = atomic_load_explicit(&file->is_direct, memory_order_relaxed);
+        int error;
+
+        if (is_direct && !read_request_is_aligned(request))
+                return false;
+        if (read_once(file->fd, request, is_direct ? read_request_blocks(request) : request->length, &error)) {
+                reader_count(&reader->counts.n_direct, is_direct);
+                return true;
+        }
+        if (is_direct && error == -EINVAL) { /* opened, but not meant: blocks of another size */
+                say_refused(reader, request, error);
+                atomic_store_explicit(&file->is_direct, false, memory_order_relaxed);
+                fcntl(file->fd, F_SETFL, 0);
+        }
+        return false;
+}
+
+void read_part(struct reader *reader, struct read_request *request) {
+        struct kept_file *file;
+        bool is_read = false;
+
+        if (request->length > 0 && read_request_fits(request)) {
+                file = kept_files_find(&reader->kept, request);
+                if (!file)
+                        file = open_and_keep(reader, request);
+                if (file) {
+                        is_read = read_kept(reader, file, request);
+                        kept_files_put(&reader->kept, file);
+                }
+        }
+        if (!is_read) {
+                read_file(request);
+                return;
+        }
+        request->n_bytes = request->length;
+        request->result = 0;
+}
