@@ -238,6 +238,7 @@ static int start_pipeline(struct daemon *daemon, struct why *why) {
                 .workers = workers_wish(settings),
                 .n_tasks = (uint32_t)settings->read_depth,
                 .reader = settings->reader,
+                .page_cache = page_cache_parse(settings->page_cache),
                 .limits = {
                         .max_pixels = settings->max_pixels,
                         .max_scans = (uint32_t)settings->max_scans,

@@ -36,6 +36,10 @@ const struct setting SETTINGS[] = {
           "samples under way at once; each has a read buffer of 256 KiB" },
         { "reader", SETTING_CHOICE, AT(reader), "auto", 0, 0, "auto io_uring threads", "", false,
           "how files are read; auto takes io_uring, and threads where that is refused" },
+        { "page_cache", SETTING_CHOICE, AT(page_cache), "auto", 0, 0, "auto use bypass", "", false,
+          "for packed datasets; auto reads through it what fits into half of the memory to be had, and past it what "
+          "does "
+          "not" },
         { "max_pixels", SETTING_COUNT, AT(max_pixels), "178956970", 1, UINT64_C(1) << 36, NULL, "pixels", false,
           "larger pictures are refused by their header, before memory is taken; the default is Pillow's limit" },
         { "max_scans", SETTING_NUMBER, AT(max_scans), "500", 1, 100000, NULL, "scans", false,

@@ -40,6 +40,7 @@ struct settings {
         int64_t slots;
         int64_t read_depth;
         char *reader;
+        char *page_cache;
         uint64_t max_pixels;
         int64_t max_scans;
         char *decoder;

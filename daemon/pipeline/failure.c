@@ -89,19 +89,29 @@ static enum failure end_too_many(struct task *task, const struct why *last) {
         return end_job(task, &why);
 }
 
-/* What the reader says begins with the path, which stands beside it already. */
+/* What the reader says begins with the path of the file that it read. */
 static const char *without_path(const struct task *task, const char *text) {
-        size_t n = strlen(task->path);
+        size_t n = strlen(task->request.path);
 
-        return strncmp(text, task->path, n) == 0 && strncmp(text + n, ": ", 2) == 0 ? text + n + 2 : text;
+        return strncmp(text, task->request.path, n) == 0 && strncmp(text + n, ": ", 2) == 0 ? text + n + 2 : text;
+}
+
+/* The path stands beside it already; of a packed sample that is the one it had, and the shard is worth saying. */
+static void describe(const struct task *task, const char *text, struct why *ret_text) {
+        const char *bare = without_path(task, text);
+
+        if (task->request.is_part)
+                why_set(ret_text, 0, "%.100s: %.300s", task->request.path, bare);
+        else
+                why_set(ret_text, 0, "%s", bare);
 }
 
 enum failure failure_handle(struct task *task, int error, const struct why *why, struct counters *counters) {
-        const char *text = without_path(task, why->text);
         struct job *job = task->batch->stream->job;
-        struct why named;
+        struct why text, named;
 
-        name_sample(task, text, &named);
+        describe(task, why->text, &text);
+        name_sample(task, text.text, &named);
         counter_add(&counters->n_sample_errors, 1);
         if (is_shortage(error) && task->n_shortages < SHORTAGE_TRIES)
                 return rest(task, &named);
@@ -110,7 +120,7 @@ enum failure failure_handle(struct task *task, int error, const struct why *why,
 
         if (!is_damage(error))
                 return end_job(task, &named);
-        ledger_meet(task->batch->stream->dataset->ledger, task->candidate, text);
+        ledger_meet(task->batch->stream->dataset->ledger, task->candidate, text.text);
         if (!damage_meet(&job->damage, task->candidate))
                 return end_too_many(task, &named);
         switch (job->terms.on_error) {

@@ -8,12 +8,13 @@
 
 #include "daemon/base/budget.h"
 
-#define LARGE_BUFFER_KEEP (4ull << 20) /* bytes; a larger one is given back at once */
+#define LARGE_BUFFER_ALIGN 4096u        /* bytes: what reading past the page cache asks for */
+#define LARGE_BUFFER_KEEP  (4ull << 20) /* bytes; a larger one is given back at once */
 
 struct large_buffer {
         struct large_buffer *next;
         uint64_t n_bytes; /* of `bytes` */
-        _Alignas(64) uint8_t bytes[];
+        _Alignas(LARGE_BUFFER_ALIGN) uint8_t bytes[];
 };
 
 struct large_buffers {

@@ -128,6 +128,7 @@ static int start_planner(struct pipeline *pipeline, struct why *why) {
                 .tables = pipeline->tables,
                 .ready = &pipeline->ready,
                 .budget = pipeline->options.budget,
+                .page_cache = pipeline->options.page_cache,
                 .counters = &pipeline->counters,
                 .tasks = pipeline->tasks,
                 .n_tasks = pipeline->options.n_tasks,

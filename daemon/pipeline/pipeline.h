@@ -15,6 +15,7 @@
 #include "daemon/base/budget.h"
 #include "daemon/decode/decode.h"
 #include "daemon/pipeline/counters.h"
+#include "daemon/pipeline/page_cache.h"
 #include "daemon/pipeline/pool.h"
 #include "daemon/pipeline/stream.h"
 
@@ -25,6 +26,7 @@ struct pipeline_options {
         struct pool_wish workers;
         uint32_t n_tasks;   /* samples under way: the reader's depth */
         const char *reader; /* "auto", "io_uring", "threads" */
+        enum page_cache page_cache;
         struct decode_limits limits;
         enum decode_jpeg decode_jpeg;
         enum segment_wish huge_pages, lock;

@@ -9,6 +9,8 @@
 
 #include "daemon/base/cleanup.h"
 #include "daemon/base/clock.h"
+#include "daemon/base/log.h"
+#include "daemon/base/memory.h"
 #include "daemon/base/thread.h"
 #include "daemon/pipeline/batch.h"
 #include "daemon/pipeline/schedule.h"
@@ -77,6 +79,9 @@ void planner_retry(struct planner *planner, struct task *task) {
 
 static void stream_destroy(struct planner *planner, struct stream *stream) {
         TAILQ_REMOVE(&planner->streams, stream, entry);
+        /* Others that are served from it open them again: a few microseconds, and nobody has to count. Before the
+         * dataset goes: another one could lie at its address. */
+        reader_forget(planner->options.reader, stream->dataset->dataset);
         stream_free(stream);
         planner->options.freed(planner->options.userdata);
 }
@@ -111,11 +116,26 @@ static void task_substitute(struct planner *planner, struct task *task) {
                 task_read(planner, task);
 }
 
+/* Once a stream, which may be large or small beside what memory there is by then. */
+static void stream_choose_cache(struct planner *planner, struct stream *stream) {
+        const struct index *index = dataset_index(stream->dataset->dataset);
+        struct why why;
+
+        if (index_n_shards(index) == 0)
+                return;
+        stream->past_cache = page_cache_is_bypassed(planner->options.page_cache, index_total_bytes(index),
+                                                    memory_available(), &why);
+        if (stream->rank == 0)
+                log_info("reader", "%s is read %s the page cache: %s job=%s", stream->dataset->name,
+                         stream->past_cache ? "past" : "through", why.text, stream->job->name);
+}
+
 static void stream_apply(struct planner *planner, struct stream *stream, uint32_t commands, uint64_t number,
                          const struct cursor *sought) {
         struct epoll_event event = { .events = EPOLLIN | EPOLLET, .data.ptr = stream };
 
         if (commands & STREAM_ADD) {
+                stream_choose_cache(planner, stream);
                 TAILQ_INSERT_TAIL(&planner->streams, stream, entry);
                 /* Without it a full ring would never be looked at again: better no job than one that hangs. */
                 if (epoll_ctl(planner->epoll_fd, EPOLL_CTL_ADD, stream->release_fd, &event) < 0)

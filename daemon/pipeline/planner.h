@@ -13,6 +13,7 @@
 #include "daemon/base/budget.h"
 #include "daemon/base/work_queue.h"
 #include "daemon/pipeline/counters.h"
+#include "daemon/pipeline/page_cache.h"
 #include "daemon/pipeline/task.h"
 
 struct planner_options {
@@ -20,6 +21,7 @@ struct planner_options {
         struct order_tables *tables;
         struct work_queue *ready; /* to the workers: a sample that cannot even be read goes there at once */
         struct budget *budget;
+        enum page_cache page_cache;
         struct counters *counters;
         struct task *tasks;
         uint32_t n_tasks;

@@ -112,6 +112,7 @@ struct stream {
         uint64_t order_epoch;
         struct order_table *next_order; /* of the epoch behind it, made in the background */
         uint32_t n_tasks;               /* under way */
+        bool past_cache;                /* packed samples are read past the page cache */
         bool is_full;                   /* no free slot: wait for the release eventfd */
         bool needs_order;               /* the order's table has not come that far */
         bool is_removed;                /* the command has been obeyed: free it when its last task is back */

@@ -6,6 +6,9 @@
 #include "daemon/base/clock.h"
 #include "daemon/pipeline/planner.h"
 
+_Static_assert(TASK_BUFFER_BYTES % READER_ALIGN == 0 && LARGE_BUFFER_ALIGN % READER_ALIGN == 0,
+               "buffers are what reading past the page cache asks for");
+
 /* Finds room for `n_bytes`. Most files fit the registered buffer. */
 static int task_buffer(struct planner *planner, struct task *task, uint64_t n_bytes, struct why *why) {
         struct read_request *request = &task->request;
@@ -31,6 +34,20 @@ static int task_buffer(struct planner *planner, struct task *task, uint64_t n_by
         return 0;
 }
 
+/* A packed sample: whole blocks of its shard, which all samples of the dataset share. */
+static int task_locate_part(struct planner *planner, struct task *task, const struct index_place *place) {
+        struct read_request *request = &task->request;
+
+        request->path = place->shard;
+        request->length = place->length;
+        request->is_part = true;
+        request->owner = task->batch->stream->dataset->dataset;
+        request->idx_file = place->idx_shard;
+        request->past_cache = task->batch->stream->past_cache;
+        return task_buffer(planner, task, (place->length + READER_ALIGN - 1) / READER_ALIGN * READER_ALIGN,
+                           &request->why);
+}
+
 /* Where the bytes of the candidate lie, and room for them. */
 static int task_locate(struct planner *planner, struct task *task) {
         struct dataset *dataset = task->batch->stream->dataset->dataset;
@@ -40,8 +57,13 @@ static int task_locate(struct planner *planner, struct task *task) {
         index_path(dataset_index(dataset), task->candidate, 0, task->path);
         index_locate(dataset_index(dataset), task->candidate, 0, &place);
         request->dir_fd = dataset_root_fd(dataset);
-        request->path = task->path;
         request->offset = place.offset;
+        if (place.shard)
+                return task_locate_part(planner, task, &place);
+        request->path = task->path;
+        request->is_part = false;
+        request->owner = NULL;
+        request->past_cache = false;
         if (place.flags & INDEX_FILE_NOT_REGULAR)
                 return why_set(&request->why, -EINVAL, "is no regular file");
         if (place.flags & INDEX_FILE_UNREACHABLE) {

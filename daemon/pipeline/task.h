@@ -22,7 +22,7 @@ struct task {
         uint8_t *own_buffer; /* TASK_BUFFER_BYTES, registered as buffer `idx` */
         uint32_t idx;
         struct large_buffer *large; /* for a larger file; NULL: it fits */
-        char path[PATH_MAX];
+        char path[PATH_MAX]; /* what the sample is called: its file, or the one that it was before it was packed */
 
         struct batch *batch;
         uint32_t idx_sample;    /* in the batch */
