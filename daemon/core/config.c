@@ -1,5 +1,6 @@
 #include "daemon/core/config.h"
 
+#include <assert.h>
 #include <confuse.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -11,7 +12,6 @@
 #include <unistd.h>
 
 #include "daemon/base/cleanup.h"
-#include "daemon/data/format.h"
 
 #define OPTIONS_MAX 64u
 #define FILE_MAX    (1 << 20) /* bytes */
@@ -31,16 +31,9 @@ static void on_error(cfg_t *cfg, const char *format, va_list arguments) {
                 cfg ? cfg->line : 0, text);
 }
 
-static const struct setting *setting_find(const char *name) {
-        for (size_t i = 0; i < N_SETTINGS; i++)
-                if (strcmp(SETTINGS[i].name, name) == 0)
-                        return &SETTINGS[i];
-        return NULL;
-}
-
 /* Called while the line is being read, so that the error knows its number. */
 static int on_value(cfg_t *cfg, cfg_opt_t *option) {
-        const struct setting *setting = setting_find(cfg_opt_name(option));
+        const struct setting *setting = setting_find(SETTINGS, N_SETTINGS, cfg_opt_name(option));
         struct why why;
 
         if (setting && setting_parse(setting, parse_settings, cfg_opt_getnstr(option, 0), &why) < 0) {
@@ -50,52 +43,65 @@ static int on_value(cfg_t *cfg, cfg_opt_t *option) {
         return 0;
 }
 
-static int check_dataset(cfg_t *cfg, cfg_t *section) {
-        const char *name = cfg_title(section), *path = cfg_getstr(section, "path"),
-                   *format = cfg_getstr(section, "format");
-        const struct format *found;
+/* The same within a section: only looked at here. */
+static int on_dataset_value(cfg_t *section, cfg_opt_t *option) {
+        const struct setting *setting = setting_find(DATASET_SETTINGS, N_DATASET_SETTINGS, cfg_opt_name(option));
+        struct dataset_setting dataset = { 0 };
         struct why why;
+        int r = 0;
 
-        if (!*name || strlen(name) >= DLP_NAME_MAX || strchr(name, '/') || name[0] == '.') {
-                cfg_error(section,
-                          "dataset \"%.60s\": is no name; use 1 to %u bytes without '/', not beginning with '.'", name,
-                          DLP_NAME_MAX - 1);
-                return -1;
+        if (setting)
+                r = setting_parse(setting, &dataset, cfg_opt_getnstr(option, 0), &why);
+        dataset_setting_fini(&dataset);
+        if (r < 0)
+                cfg_error(section, "dataset \"%.60s\": %s", cfg_title(section), why.text);
+        return r < 0 ? -1 : 0;
+}
+
+static int read_dataset(cfg_t *section, struct dataset_setting *dataset, struct why *why) {
+        const char *name = cfg_title(section);
+        int r;
+
+        if (!*name || strlen(name) >= DLP_NAME_MAX || strchr(name, '/') || name[0] == '.')
+                return why_set(why, -EINVAL, "is no name; use 1 to %u bytes without '/', not beginning with '.'",
+                               DLP_NAME_MAX - 1);
+        dataset->name = strdup(name);
+        if (!dataset->name)
+                return why_errno(why, -ENOMEM, "name");
+        for (size_t i = 0; i < N_DATASET_SETTINGS; i++) {
+                const char *text = cfg_getstr(section, DATASET_SETTINGS[i].name);
+
+                r = text ? setting_parse(&DATASET_SETTINGS[i], dataset, text, why) : 0;
+                if (r < 0)
+                        return r;
         }
-        if (!path || path[0] != '/') {
-                cfg_error(section, "dataset \"%s\": path: \"%.100s\" is not allowed; write the folder's absolute path",
-                          name, path ? path : "");
-                return -1;
-        }
-        if (format_find(format, &found, &why) < 0) {
-                cfg_error(section, "dataset \"%s\": format: %s", name, why.text);
-                return -1;
-        }
-        return 0;
+        return dataset_setting_complete(dataset, why);
 }
 
 /* Called when a section ends. */
 static int on_dataset(cfg_t *cfg, cfg_opt_t *option) {
-        return check_dataset(cfg, cfg_opt_getnsec(option, cfg_opt_size(option) - 1));
+        cfg_t *section = cfg_opt_getnsec(option, cfg_opt_size(option) - 1);
+        struct dataset_setting dataset = { 0 };
+        struct why why;
+        int r = read_dataset(section, &dataset, &why);
+
+        dataset_setting_fini(&dataset);
+        if (r < 0)
+                cfg_error(section, "dataset \"%.60s\": %s", cfg_title(section), why.text);
+        return r < 0 ? -1 : 0;
 }
 
-static int take_datasets(cfg_t *cfg, struct settings *settings) {
+static int take_datasets(cfg_t *cfg, struct settings *settings, struct why *why) {
         size_t n = cfg_size(cfg, "dataset");
+        int r = 0;
 
         settings->datasets = calloc(n ? n : 1, sizeof(*settings->datasets));
         if (!settings->datasets)
-                return -ENOMEM;
-        for (size_t i = 0; i < n; i++) {
-                cfg_t *section = cfg_getnsec(cfg, "dataset", (unsigned)i);
-                struct dataset_setting *dataset = &settings->datasets[settings->n_datasets++];
-
-                dataset->name = strdup(cfg_title(section));
-                dataset->path = strdup(cfg_getstr(section, "path"));
-                dataset->format = strdup(cfg_getstr(section, "format"));
-                if (!dataset->name || !dataset->path || !dataset->format)
-                        return -ENOMEM;
-        }
-        return 0;
+                return why_errno(why, -ENOMEM, "datasets");
+        for (size_t i = 0; i < n && r == 0; i++)
+                r = read_dataset(cfg_getnsec(cfg, "dataset", (unsigned)i), &settings->datasets[settings->n_datasets++],
+                                 why);
+        return r;
 }
 
 /* Bytes of the comment that begins here, or 0. One that does not end is left for the parser to refuse. */
@@ -162,16 +168,34 @@ static int read_marked(const char *path, char **ret_text, struct why *why) {
         return 0;
 }
 
+/* An option of libconfuse for each row: texts all of them, for setting_parse() to read. Returns how many. */
+static size_t make_options(const struct setting *rows, size_t n_rows, cfg_opt_t *options) {
+        assert(n_rows <= OPTIONS_MAX);
+        for (size_t i = 0; i < n_rows; i++)
+                options[i] = (cfg_opt_t)CFG_STR(rows[i].name, NULL, CFGF_NONE);
+        options[n_rows] = (cfg_opt_t)CFG_END();
+        return n_rows;
+}
+
+static void watch_values(cfg_t *cfg) {
+        char name[64];
+
+        for (size_t i = 0; i < N_SETTINGS; i++)
+                cfg_set_validate_func(cfg, SETTINGS[i].name, on_value);
+        for (size_t i = 0; i < N_DATASET_SETTINGS; i++) {
+                snprintf(name, sizeof(name), "dataset|%s", DATASET_SETTINGS[i].name);
+                cfg_set_validate_func(cfg, name, on_dataset_value);
+        }
+        cfg_set_validate_func(cfg, "dataset", on_dataset);
+}
+
 static int parse(FILE *file, const char *path, struct settings *settings, struct why *why) {
-        cfg_opt_t dataset_options[] = { CFG_STR("path", NULL, CFGF_NONE), CFG_STR("format", "imagefolder", CFGF_NONE),
-                                        CFG_END() };
-        cfg_opt_t options[OPTIONS_MAX + 3];
-        size_t n = 0;
+        cfg_opt_t options[OPTIONS_MAX + 3], dataset_options[OPTIONS_MAX + 1];
+        size_t n = make_options(SETTINGS, N_SETTINGS, options);
         cfg_t *cfg;
         int r;
 
-        for (size_t i = 0; i < N_SETTINGS && i < OPTIONS_MAX; i++)
-                options[n++] = (cfg_opt_t)CFG_STR(SETTINGS[i].name, NULL, CFGF_NONE);
+        make_options(DATASET_SETTINGS, N_DATASET_SETTINGS, dataset_options);
         options[n++] = (cfg_opt_t)CFG_SEC("dataset", dataset_options, CFGF_TITLE | CFGF_MULTI | CFGF_NO_TITLE_DUPES);
         options[n++] = (cfg_opt_t)CFG_STR(END_MARK, NULL, CFGF_NONE);
         options[n] = (cfg_opt_t)CFG_END();
@@ -180,9 +204,7 @@ static int parse(FILE *file, const char *path, struct settings *settings, struct
         if (!cfg)
                 return why_errno(why, -ENOMEM, "%s", path);
         cfg_set_error_function(cfg, on_error);
-        for (size_t i = 0; i < N_SETTINGS; i++)
-                cfg_set_validate_func(cfg, SETTINGS[i].name, on_value);
-        cfg_set_validate_func(cfg, "dataset", on_dataset);
+        watch_values(cfg);
 
         parse_why.text[0] = '\0';
         parse_settings = settings;
@@ -191,7 +213,7 @@ static int parse(FILE *file, const char *path, struct settings *settings, struct
         if (r == CFG_SUCCESS && !cfg_getstr(cfg, END_MARK))
                 r = why_set(why, -EINVAL, "%s: ends within a comment; a '*/' is missing", path);
         else if (r == CFG_SUCCESS)
-                r = take_datasets(cfg, settings);
+                r = take_datasets(cfg, settings, why);
         else if (strstr(parse_why.text, END_MARK))
                 r = why_set(why, -EINVAL, "%s: ends within a dataset section; a '}' is missing", path);
         else

@@ -1,5 +1,6 @@
 #include "daemon/core/settings.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -12,6 +13,23 @@
 #include "daemon/pipeline/pool.h"
 
 #define AT(field) offsetof(struct settings, field)
+
+/* An address of four numbers or with colons, a slash, and bits; MPI looks closer. */
+static int check_network(const char *text, struct why *why) {
+        struct in6_addr address;
+        char host[INET6_ADDRSTRLEN] = "";
+        size_t n = strcspn(text, "/");
+        unsigned long bits;
+        char *end = NULL;
+        int family = memchr(text, ':', n) ? AF_INET6 : AF_INET;
+
+        if (n < sizeof(host))
+                memcpy(host, text, n);
+        bits = text[n] == '/' && text[n + 1] >= '0' && text[n + 1] <= '9' ? strtoul(text + n + 1, &end, 10) : 0;
+        if (inet_pton(family, host, &address) == 1 && end && !*end && bits <= (family == AF_INET ? 32 : 128))
+                return 0;
+        return why_set(why, -EINVAL, "\"%.60s\" is no network; write one such as 10.0.0.0/16", text);
+}
 
 const struct setting SETTINGS[] = {
         { "socket", SETTING_TEXT, AT(socket), "/run/dataloaderd/dataloaderd.sock", 0, DLP_SOCKET_PATH_MAX, NULL, "path",
@@ -52,11 +70,15 @@ const struct setting SETTINGS[] = {
           "lock rings into memory; needs RLIMIT_MEMLOCK or CAP_IPC_LOCK" },
         { "log_level", SETTING_CHOICE, AT(log_level), "info", 0, 0, "error warning info debug", "", true,
           "lines below this level are left out" },
+        { "stage_nodes", SETTING_OPTIONAL, AT(stage_nodes), "", 0, 65536, NULL, "hosts", true,
+          "where datasets with an origin are staged, host by host, blanks or commas between; empty: this node alone" },
+        { "stage_network", SETTING_OPTIONAL, AT(stage_network), "", 0, 64, NULL, "CIDR", true,
+          "the network in which the nodes talk while staging, such as 10.0.0.0/16; empty: MPI chooses", check_network },
 };
 const size_t N_SETTINGS = ARRAY_SIZE(SETTINGS);
 
-static void *field(const struct setting *setting, const struct settings *settings) {
-        return (uint8_t *)(uintptr_t)settings + setting->offset;
+static void *field(const struct setting *setting, const void *fields) {
+        return (uint8_t *)(uintptr_t)fields + setting->offset;
 }
 
 static bool is_choice(const char *choices, const char *text) {
@@ -71,12 +93,22 @@ static bool is_choice(const char *choices, const char *text) {
 }
 
 static bool is_text(const struct setting *setting) {
-        return setting->kind == SETTING_TEXT || setting->kind == SETTING_OCTAL || setting->kind == SETTING_CHOICE ||
-               setting->kind == SETTING_SHARE;
+        switch (setting->kind) {
+        case SETTING_TEXT:
+        case SETTING_OPTIONAL:
+        case SETTING_OCTAL:
+        case SETTING_CHOICE:
+        case SETTING_SHARE:
+                return true;
+        default:
+                return false;
+        }
 }
 
 static int parse_text(const struct setting *setting, char **value, const char *text, struct why *why) {
+        bool may_be_empty = setting->kind == SETTING_OPTIONAL;
         struct cpu_share share;
+        struct why reason;
         char *copy;
 
         if (setting->kind == SETTING_SHARE && cpu_share_parse(text, &share) < 0)
@@ -90,9 +122,11 @@ static int parse_text(const struct setting *setting, char **value, const char *t
         if (setting->kind == SETTING_OCTAL && (strspn(text, "01234567") != strlen(text) || strlen(text) < 3))
                 return why_set(why, -EINVAL, "%s: \"%.60s\" is not allowed; write permissions such as 0660",
                                setting->name, text);
-        if (setting->kind != SETTING_CHOICE && (!*text || strlen(text) > setting->max))
-                return why_set(why, -EINVAL, "%s: \"%.60s\" is %zu bytes long; 1 to %" PRIu64 " are allowed (%s)",
-                               setting->name, text, strlen(text), setting->max, setting->unit);
+        if (setting->kind != SETTING_CHOICE && ((!*text && !may_be_empty) || strlen(text) > setting->max))
+                return why_set(why, -EINVAL, "%s: \"%.60s\" is %zu bytes long; %d to %" PRIu64 " are allowed (%s)",
+                               setting->name, text, strlen(text), !may_be_empty, setting->max, setting->unit);
+        if (setting->check && *text && setting->check(text, &reason) < 0)
+                return why_set(why, -EINVAL, "%s: %s", setting->name, reason.text);
         copy = strdup(text);
         if (!copy)
                 return why_errno(why, -ENOMEM, "%s", setting->name);
@@ -116,13 +150,30 @@ static int parse_number(const struct setting *setting, const char *text, uint64_
         return 0;
 }
 
-int setting_parse(const struct setting *setting, struct settings *settings, const char *text, struct why *why) {
-        void *value = field(setting, settings);
+static int parse_size(const struct setting *setting, uint64_t *value, const char *text, struct why *why) {
         uint64_t number;
+
+        if (parse_bytes(text, &number) < 0)
+                return why_set(why, -EINVAL, "%s: \"%.60s\" is no size; write a number with KiB, MiB or GiB",
+                               setting->name, text);
+        if (number < setting->min)
+                return why_set(why, -EINVAL, "%s: \"%.60s\" is too small; %" PRIu64 " bytes are the least",
+                               setting->name, text, setting->min);
+        if (number > setting->max)
+                return why_set(why, -EINVAL, "%s: \"%.60s\" is too large; %" PRIu64 " bytes are the most",
+                               setting->name, text, setting->max);
+        *value = number;
+        return 0;
+}
+
+int setting_parse(const struct setting *setting, void *fields, const char *text, struct why *why) {
+        void *value = field(setting, fields);
+        uint64_t number = 0;
         int r;
 
         switch (setting->kind) {
         case SETTING_TEXT:
+        case SETTING_OPTIONAL:
         case SETTING_OCTAL:
         case SETTING_CHOICE:
         case SETTING_SHARE:
@@ -134,31 +185,62 @@ int setting_parse(const struct setting *setting, struct settings *settings, cons
                         *(uint64_t *)value = number;
                 return r;
         case SETTING_SIZE:
-                if (parse_bytes(text, &number) < 0)
-                        return why_set(why, -EINVAL, "%s: \"%.60s\" is no size; write a number with KiB, MiB or GiB",
+                return parse_size(setting, value, text, why);
+        case SETTING_FLAG:
+                if (strcmp(text, "yes") != 0 && strcmp(text, "no") != 0)
+                        return why_set(why, -EINVAL, "%s: \"%.60s\" is not allowed; choose one of: yes no",
                                        setting->name, text);
-                if (number < setting->min)
-                        return why_set(why, -EINVAL, "%s: \"%.60s\" is too small; %" PRIu64 " bytes are the least",
-                                       setting->name, text, setting->min);
-                *(uint64_t *)value = number;
+                *(bool *)value = text[0] == 'y';
                 return 0;
         }
         return -EINVAL;
 }
 
-const char *setting_value(const struct setting *setting, const struct settings *settings, char buffer[32]) {
-        const void *value = field(setting, settings);
+const char *setting_value(const struct setting *setting, const void *fields, char buffer[32]) {
+        const void *value = field(setting, fields);
 
-        switch (setting->kind) {
-        case SETTING_TEXT:
-        case SETTING_OCTAL:
-        case SETTING_CHOICE:
-        case SETTING_SHARE:
+        if (is_text(setting))
                 return *(char *const *)value ? *(char *const *)value : "";
-        default:
-                snprintf(buffer, 32, "%" PRIu64, *(const uint64_t *)value);
-                return buffer;
+        if (setting->kind == SETTING_FLAG)
+                return *(const bool *)value ? "yes" : "no";
+        snprintf(buffer, 32, "%" PRIu64, *(const uint64_t *)value);
+        return buffer;
+}
+
+const struct setting *setting_find(const struct setting *rows, size_t n_rows, const char *name) {
+        for (size_t i = 0; i < n_rows; i++)
+                if (strcmp(rows[i].name, name) == 0)
+                        return &rows[i];
+        return NULL;
+}
+
+static bool is_set(const struct setting *setting, const void *fields) {
+        const void *value = field(setting, fields);
+
+        if (is_text(setting))
+                return *(char *const *)value != NULL;
+        return setting->kind == SETTING_FLAG || *(const uint64_t *)value != 0; /* a flag's default is no */
+}
+
+int settings_fill(const struct setting *rows, size_t n_rows, void *fields, struct why *why) {
+        for (size_t i = 0; i < n_rows; i++) {
+                int r;
+
+                if (!rows[i].initial || is_set(&rows[i], fields))
+                        continue;
+                r = setting_parse(&rows[i], fields, rows[i].initial, why);
+                if (r < 0)
+                        return r;
         }
+        return 0;
+}
+
+void settings_free_texts(const struct setting *rows, size_t n_rows, void *fields) {
+        for (size_t i = 0; i < n_rows; i++)
+                if (is_text(&rows[i])) {
+                        free(*(char **)field(&rows[i], fields));
+                        *(char **)field(&rows[i], fields) = NULL;
+                }
 }
 
 static char *find_index_dir(void) {
@@ -176,32 +258,19 @@ static char *find_index_dir(void) {
 }
 
 int settings_complete(struct settings *settings, struct why *why) {
-        for (size_t i = 0; i < N_SETTINGS; i++) {
-                const struct setting *setting = &SETTINGS[i];
-                bool is_set = is_text(setting) ? *(char **)field(setting, settings) != NULL
-                                               : *(uint64_t *)field(setting, settings) != 0;
-                int r;
+        int r = settings_fill(SETTINGS, N_SETTINGS, settings, why);
 
-                if (is_set || !setting->initial)
-                        continue;
-                r = setting_parse(setting, settings, setting->initial, why);
-                if (r < 0)
-                        return r;
-        }
+        if (r < 0)
+                return r;
         if (!settings->index_dir)
                 settings->index_dir = find_index_dir();
         return settings->index_dir ? 0 : why_errno(why, -ENOMEM, "index_dir");
 }
 
 void settings_fini(struct settings *settings) {
-        for (size_t i = 0; i < N_SETTINGS; i++)
-                if (is_text(&SETTINGS[i]))
-                        free(*(char **)field(&SETTINGS[i], settings));
-        for (size_t i = 0; i < settings->n_datasets; i++) {
-                free(settings->datasets[i].name);
-                free(settings->datasets[i].path);
-                free(settings->datasets[i].format);
-        }
+        settings_free_texts(SETTINGS, N_SETTINGS, settings);
+        for (size_t i = 0; i < settings->n_datasets; i++)
+                dataset_setting_fini(&settings->datasets[i]);
         free(settings->datasets);
         *settings = (struct settings){ 0 };
 }

@@ -2,7 +2,8 @@
  * it.
  *
  * The configuration parser, `dlctl status`, and the check that the manual page and the commented configuration name
- * them all are made from the one table in settings.c. Adding a setting is adding a field here and a row there. */
+ * them all are made from two tables: SETTINGS in settings.c, DATASET_SETTINGS in dataset_settings.c. Adding a setting
+ * is adding a field here and a row there. */
 #pragma once
 
 #include <stdbool.h>
@@ -55,37 +56,56 @@ struct settings {
 };
 
 enum setting_kind {
-        SETTING_TEXT,   /* char *, not empty, at most `max` bytes */
-        SETTING_OCTAL,  /* char *, permissions */
-        SETTING_CHOICE, /* char *, one of `choices` */
-        SETTING_SHARE,  /* char *, a share of the CPUs (base/cpus.h) */
-        SETTING_NUMBER, /* int64_t within min..max */
-        SETTING_COUNT,  /* uint64_t written as a plain number, within min..max */
-        SETTING_SIZE,   /* uint64_t bytes, written with KiB, MiB, GiB */
+        SETTING_TEXT,     /* char *, not empty, at most `max` bytes */
+        SETTING_OPTIONAL, /* the same, but "" is allowed: not set */
+        SETTING_OCTAL,    /* char *, permissions */
+        SETTING_CHOICE,   /* char *, one of `choices` */
+        SETTING_SHARE,    /* char *, a share of the CPUs (base/cpus.h) */
+        SETTING_FLAG,     /* bool, "yes" or "no" */
+        SETTING_NUMBER,   /* int64_t within min..max */
+        SETTING_COUNT,    /* uint64_t written as a plain number, within min..max */
+        SETTING_SIZE,     /* uint64_t bytes within min..max, written with KiB, MiB, GiB */
 };
 
 struct setting {
         const char *name;
         enum setting_kind kind;
-        size_t offset;       /* in struct settings */
+        size_t offset;       /* in struct settings, or struct dataset_setting */
         const char *initial; /* as it would be written; NULL: worked out, see prose */
         uint64_t min, max;
         const char *choices; /* blank-separated */
         const char *unit;
         bool reloads; /* SIGHUP changes it; else it takes a restart, and the reload says so */
         const char *prose;
+        int (*check)(const char *text,
+                     struct why *why); /* of a text that is not empty: what else it must be; or NULL */
 };
 
 extern const struct setting SETTINGS[];
 extern const size_t N_SETTINGS;
+extern const struct setting DATASET_SETTINGS[]; /* all of them change with a reload */
+extern const size_t N_DATASET_SETTINGS;
 
 /* Fills in what is worked out (index_dir) or not set. */
 int settings_complete(struct settings *settings, struct why *why);
 
-/* Writes a value as text. Returns `buffer` or text of the settings. */
-const char *setting_value(const struct setting *setting, const struct settings *settings, char buffer[32]);
+/* The same for a dataset, whose name and path are set: and do its settings go together? -EINVAL naming the key. */
+int dataset_setting_complete(struct dataset_setting *dataset, struct why *why);
+
+/* Fills in the defaults of a table's rows that `fields` (a struct settings or dataset_setting) has not set. */
+int settings_fill(const struct setting *rows, size_t n_rows, void *fields, struct why *why);
+
+/* Frees a table's texts. */
+void settings_free_texts(const struct setting *rows, size_t n_rows, void *fields);
+
+/* A row by its name, or NULL. */
+const struct setting *setting_find(const struct setting *rows, size_t n_rows, const char *name);
+
+/* Writes a value as text. Returns `buffer` or text of the settings. `fields` is what the row's offset counts in. */
+const char *setting_value(const struct setting *setting, const void *fields, char buffer[32]);
 
 /* Takes a text for a setting. -EINVAL, saying what is allowed. */
-int setting_parse(const struct setting *setting, struct settings *settings, const char *text, struct why *why);
+int setting_parse(const struct setting *setting, void *fields, const char *text, struct why *why);
 
 void settings_fini(struct settings *settings);
+void dataset_setting_fini(struct dataset_setting *dataset);

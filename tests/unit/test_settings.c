@@ -92,6 +92,49 @@ START_TEST(what_is_written_is_what_is_in_force) {
 }
 END_TEST
 
+/* All of a dataset's keys; and that none of them has to be there. */
+START_TEST(a_dataset_with_an_origin_has_what_is_written_and_else_the_defaults) {
+        struct dataset_setting *dataset;
+        struct settings settings;
+        struct why why;
+
+        tree_make(&tree);
+        if (read_config("stage_nodes = \"n1, n2\"\nstage_network = \"fd00::/8\"\n"
+                        "dataset \"a\" {\n path = \"/no/such/a\"\n origin = \"s3://bucket/a?x\"\n pack = yes\n"
+                        " shard_size = \"64MiB\"\n unpack_limit = 1GiB\n connections = 4\n"
+                        " prepare = \"resize(short=256) jpeg(90)\"\n credentials = \"/etc/keys\"\n}\n"
+                        "dataset \"b\" { path = \"/b\" origin = \"file:///c\" }\ndataset \"c\" { path = \"/c\" }\n",
+                        &settings, &why) < 0)
+                ck_abort_msg("%s", why.text);
+        ck_assert_str_eq(settings.stage_nodes, "n1, n2");
+        ck_assert_str_eq(settings.stage_network, "fd00::/8");
+        dataset = &settings.datasets[0];
+        ck_assert_str_eq(dataset->origin, "s3://bucket/a?x");
+        ck_assert(dataset->pack);
+        ck_assert_uint_eq(dataset->shard_size, 64 << 20);
+        ck_assert_uint_eq(dataset->unpack_limit, 1 << 30);
+        ck_assert_int_eq(dataset->connections, 4);
+        ck_assert_str_eq(dataset->prepare, "resize(short=256) jpeg(90)");
+        ck_assert_str_eq(dataset->credentials, "/etc/keys");
+        ck_assert_str_eq(settings.datasets[2].origin, "");
+
+        dataset = &settings.datasets[1];
+        for (size_t i = 0; i < N_DATASET_SETTINGS; i++) {
+                struct dataset_setting written = { 0 };
+                char now[32], expected[32];
+
+                if (!DATASET_SETTINGS[i].initial || strcmp(DATASET_SETTINGS[i].name, "origin") == 0)
+                        continue;
+                ck_assert_int_eq(setting_parse(&DATASET_SETTINGS[i], &written, DATASET_SETTINGS[i].initial, &why), 0);
+                ck_assert_str_eq(setting_value(&DATASET_SETTINGS[i], dataset, now),
+                                 setting_value(&DATASET_SETTINGS[i], &written, expected));
+                dataset_setting_fini(&written);
+        }
+        settings_fini(&settings);
+        tree_remove(&tree);
+}
+END_TEST
+
 /* A reload writes the old value back where a restart is needed. */
 START_TEST(each_value_can_be_written_and_read_back) {
         struct settings settings, copy = { 0 };
@@ -158,6 +201,30 @@ static const struct {
         { "dataset \"a\" { path = \"/data\" format = \"tar\" }", { "\"a\"", "format", "imagefolder" } },
         { "dataset \"a\" { path = \"/data\" size = 3 }", { "size" } },
         { "dataset { path = \"/data\" }", { NULL } },
+        { "dataset \"a\" { path = \"/data\" origin = \"ftp://h/x\" }",
+          { "\"a\"", "origin", "https, http, s3 or file" } },
+        { "dataset \"a\" { path = \"/data\" origin = \"http://\" }", { "origin", "https, http, s3 or file" } },
+        { "dataset \"a\" { path = \"/data\" origin = \"file://data\" }", { "origin", "absolute path" } },
+        { "dataset \"a\" { path = \"/data\" origin = \"https://h/a b\" }", { "origin", "%20" } },
+        { "dataset \"a\" { path = \"/data\" origin = \"https://me:secret@h/x\" }", { "origin", "credentials" } },
+        { "dataset \"a\" { path = \"/\" origin = \"https://h/x\" }", { "\"a\"", "path" } },
+        { "dataset \"a\" { origin = \"https://h/x\" }", { "\"a\"", "path", "missing" } },
+        { "dataset \"a\" { path = \"/data\" origin_kind = \"torrent\" }",
+          { "origin_kind", "torrent", "manifest list" } },
+        { "dataset \"a\" { path = \"/data\" endpoint = \"minio:9000\" }", { "endpoint", "https://HOST" } },
+        { "dataset \"a\" { path = \"/data\" credentials = \"keys\" }", { "credentials", "absolute" } },
+        { "dataset \"a\" { path = \"/data\" ca_file = \"ca.pem\" }", { "ca_file", "absolute" } },
+        { "dataset \"a\" { path = \"/data\" connections = 0 }", { "connections", "1 to 256" } },
+        { "dataset \"a\" { path = \"/data\" unpack = \"maybe\" }", { "unpack", "auto yes no" } },
+        { "dataset \"a\" { path = \"/data\" unpack_limit = \"lots\" }", { "unpack_limit", "KiB, MiB or GiB" } },
+        { "dataset \"a\" { path = \"/data\" pack = true }", { "pack", "true", "yes no" } },
+        { "dataset \"a\" { path = \"/data\" shard_size = \"1KiB\" }", { "shard_size", "too small" } },
+        { "dataset \"a\" { path = \"/data\" shard_size = \"2TiB\" }", { "shard_size", "too large" } },
+        { "dataset \"a\" { path = \"/data\" sharing = \"nfs\" }", { "sharing", "auto local shared" } },
+        { "dataset \"a\" { path = \"/data\" stall_timeout = 1 }", { "stall_timeout", "5 to 86400" } },
+        { "dataset \"a\" { path = \"/data\" prepare = \"rotate(3)\" }", { "prepare", "rotate" } },
+        { "stage_network = \"10.0.0.0\"", { "stage_network", "10.0.0.0/16" } },
+        { "stage_network = \"10.0.0.0/33\"", { "stage_network", "10.0.0.0/16" } },
         { "dataset \"twice\" { path = \"/a\" } dataset \"twice\" { path = \"/b\" }", { "twice" } },
 };
 
@@ -310,6 +377,7 @@ int main(void) {
 
         tcase_add_test(settings, an_empty_file_gives_the_defaults);
         tcase_add_test(settings, what_is_written_is_what_is_in_force);
+        tcase_add_test(settings, a_dataset_with_an_origin_has_what_is_written_and_else_the_defaults);
         tcase_add_test(settings, each_value_can_be_written_and_read_back);
         tcase_add_loop_test(settings, each_mistake_is_refused_with_file_line_key_and_what_is_allowed, 0,
                             (int)ARRAY_LENGTH(MISTAKES));

@@ -1,0 +1,126 @@
+/* The settings of a dataset section: what they are, and what they must be. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/base/cleanup.h"
+#include "daemon/core/settings.h"
+#include "daemon/data/format.h"
+#include "daemon/prepare/prepare.h"
+#include "daemon/stage/place.h"
+
+#define AT(field) offsetof(struct dataset_setting, field)
+
+static int check_path(const char *text, struct why *why) {
+        if (text[0] == '/')
+                return 0;
+        return why_set(why, -EINVAL, "\"%.100s\" is not allowed; write the folder's absolute path", text);
+}
+
+static int check_file(const char *text, struct why *why) {
+        if (text[0] == '/')
+                return 0;
+        return why_set(why, -EINVAL, "\"%.100s\" is not allowed; write the file's absolute path", text);
+}
+
+static int check_format(const char *text, struct why *why) {
+        const struct format *found;
+
+        return format_find(text, &found, why);
+}
+
+/* By its scheme alone: the staging program asks the origin, the daemon never does. A password has no place here: this
+ * file is read by all, and what is in it is shown. */
+static int check_origin(const char *text, struct why *why) {
+        static const char *const SCHEMES[] = { "https://", "http://", "s3://" };
+        size_t n_host;
+
+        if (strpbrk(text, " \t\r\n"))
+                return why_set(why, -EINVAL, "\"%.100s\" has a blank; write it as %%20", text);
+        if (strncmp(text, "file://", 7) == 0) {
+                if (text[7] == '/')
+                        return 0;
+                return why_set(why, -EINVAL, "\"%.100s\" is not allowed; write file:// and an absolute path", text);
+        }
+        for (size_t i = 0; i < ARRAY_SIZE(SCHEMES); i++) {
+                const char *host = text + strlen(SCHEMES[i]);
+
+                if (strncmp(text, SCHEMES[i], strlen(SCHEMES[i])) != 0)
+                        continue;
+                n_host = strcspn(host, "/?#");
+                if (memchr(host, '@', n_host))
+                        return why_set(why, -EINVAL,
+                                       "has a name or password in front of the host; write them to a file of their own "
+                                       "and name that as `credentials`");
+                if (n_host > 0)
+                        return 0;
+        }
+        return why_set(why, -EINVAL, "\"%.100s\" is no origin; write a URL with https, http, s3 or file", text);
+}
+
+static int check_endpoint(const char *text, struct why *why) {
+        const char *host = strncmp(text, "https://", 8) == 0  ? text + 8
+                           : strncmp(text, "http://", 7) == 0 ? text + 7
+                                                              : "";
+
+        if (*host && !strpbrk(host, " @?#"))
+                return 0;
+        return why_set(why, -EINVAL, "\"%.100s\" is no endpoint; write https://HOST or https://HOST:PORT", text);
+}
+
+const struct setting DATASET_SETTINGS[] = {
+        { "path", SETTING_TEXT, AT(path), NULL, 0, PATH_MAX - 1, NULL, "path", true,
+          "the folder; with an origin, where it is staged to", check_path },
+        { "format", SETTING_TEXT, AT(format), "imagefolder", 0, 31, NULL, "", true, "how the folder is read",
+          check_format },
+        { "origin", SETTING_OPTIONAL, AT(origin), "", 0, 4095, NULL, "URL", true,
+          "where the dataset comes from; empty: it lies at its path already", check_origin },
+        { "origin_kind", SETTING_CHOICE, AT(origin_kind), "auto", 0, 0, "auto manifest list s3 folder archive file", "",
+          true, "what the origin is; auto tells by the URL" },
+        { "endpoint", SETTING_OPTIONAL, AT(endpoint), "", 0, 1023, NULL, "URL", true,
+          "the object store's server; empty: that of AWS", check_endpoint },
+        { "region", SETTING_TEXT, AT(region), "us-east-1", 0, 63, NULL, "", true, "of the object store" },
+        { "addressing", SETTING_CHOICE, AT(addressing), "auto", 0, 0, "auto path virtual", "", true,
+          "is the bucket in the path or in the host's name? auto: in the path if there is an endpoint" },
+        { "credentials", SETTING_OPTIONAL, AT(credentials), "", 0, PATH_MAX - 1, NULL, "path", true,
+          "a file with what the origin wants to know of us; only its owner may read it", check_file },
+        { "ca_file", SETTING_OPTIONAL, AT(ca_file), "", 0, PATH_MAX - 1, NULL, "path", true,
+          "certificates of those who vouch for the origin; empty: the system's", check_file },
+        { "connections", SETTING_NUMBER, AT(connections), "16", 1, 256, NULL, "connections", true,
+          "to the origin at once, a node" },
+        { "unpack", SETTING_CHOICE, AT(unpack), "auto", 0, 0, "auto yes no", "", true,
+          "archives: auto unpacks an origin that is one, yes also those in a list" },
+        { "unpack_limit", SETTING_SIZE, AT(unpack_limit), "0", 0, UINT64_MAX, NULL, "bytes", true,
+          "the most that comes out of archives; 0: a hundred times their size" },
+        { "prepare", SETTING_OPTIONAL, AT(prepare), "", 0, DLP_TEXT_MAX - 1, NULL, "steps", true,
+          "what is done to each picture once, at staging", prepare_check },
+        { "pack", SETTING_FLAG, AT(pack), "no", 0, 0, "yes no", "", true,
+          "small files into large shards; prepare implies it" },
+        { "shard_size", SETTING_SIZE, AT(shard_size), "256MiB", 1 << 20, 1ull << 40, NULL, "bytes", true,
+          "of a shard, about" },
+        { "sharing", SETTING_CHOICE, AT(sharing), "auto", 0, 0, "auto local shared", "", true,
+          "is the path each node's own, or one that all see?" },
+        { "stall_timeout", SETTING_NUMBER, AT(stall_timeout), "60", 5, 86400, NULL, "seconds", true,
+          "without progress that end a staging" },
+};
+const size_t N_DATASET_SETTINGS = ARRAY_SIZE(DATASET_SETTINGS);
+
+int dataset_setting_complete(struct dataset_setting *dataset, struct why *why) {
+        struct place place;
+        struct why reason;
+        int r;
+
+        if (!dataset->path)
+                return why_set(why, -EINVAL, "path: is missing; write the folder's absolute path");
+        r = settings_fill(DATASET_SETTINGS, N_DATASET_SETTINGS, dataset, why);
+        if (r < 0 || !*dataset->origin)
+                return r;
+        r = place_init(&place, dataset->path, &reason);
+        return r < 0 ? why_set(why, r, "path: %s", reason.text) : 0;
+}
+
+void dataset_setting_fini(struct dataset_setting *dataset) {
+        free(dataset->name);
+        settings_free_texts(DATASET_SETTINGS, N_DATASET_SETTINGS, dataset);
+        *dataset = (struct dataset_setting){ 0 };
+}
