@@ -24,6 +24,7 @@
 #define DRAIN_TICK_US   20000
 #define DRAIN_TICKS_MAX 250u /* five seconds for the batches that are begun */
 #define FACTS_MAX       32u
+#define LOOK_S          1 /* between two looks at the stamps of staged datasets */
 
 struct daemon {
         struct settings *settings;
@@ -33,7 +34,7 @@ struct daemon {
         struct event_base *base;
         struct event *signal_events[4];
         size_t n_signal_events;
-        struct event *background_event, *watchdog_event, *drain_event;
+        struct event *background_event, *watchdog_event, *drain_event, *look_event;
         struct background *background;
         struct budget budget;
         struct catalog catalog;
@@ -82,6 +83,12 @@ static void on_watchdog(evutil_socket_t fd, short what, void *userdata) {
         sd_notify(0, "WATCHDOG=1");
 }
 
+static void on_look(evutil_socket_t fd, short what, void *userdata) {
+        struct daemon *daemon = userdata;
+
+        catalog_look(&daemon->catalog);
+}
+
 static void on_drain_tick(evutil_socket_t fd, short what, void *userdata) {
         struct daemon *daemon = userdata;
 
@@ -124,7 +131,7 @@ static int configure_catalog(struct daemon *daemon, struct why *why) {
                 return why_errno(why, -ENOMEM, "datasets");
         for (size_t i = 0; i < settings->n_datasets; i++)
                 wishes[i] = (struct catalog_wish){ settings->datasets[i].name, settings->datasets[i].path,
-                                                   settings->datasets[i].format };
+                                                   settings->datasets[i].format, settings->datasets[i].origin };
         r = catalog_configure(&daemon->catalog, wishes, settings->n_datasets, why);
         free(wishes);
         return r;
@@ -220,7 +227,8 @@ static int start_events(struct daemon *daemon, struct why *why) {
                                              on_background, daemon);
         daemon->drain_event = event_new(daemon->base, -1, EV_PERSIST, on_drain_tick, daemon);
         daemon->watchdog_event = event_new(daemon->base, -1, EV_PERSIST, on_watchdog, daemon);
-        if (!daemon->background_event || !daemon->drain_event || !daemon->watchdog_event ||
+        daemon->look_event = event_new(daemon->base, -1, EV_PERSIST, on_look, daemon);
+        if (!daemon->background_event || !daemon->drain_event || !daemon->watchdog_event || !daemon->look_event ||
             event_add(daemon->background_event, NULL) < 0)
                 return why_set(why, -ENOMEM, "events");
         background_reap(daemon->background); /* arms it */
@@ -314,6 +322,7 @@ static int daemon_start(struct daemon *daemon, struct why *why) {
         r = start_server(daemon, why);
         if (r < 0)
                 return r;
+        event_add(daemon->look_event, &(struct timeval){ .tv_sec = LOOK_S });
         return configure_catalog(daemon, why);
 }
 
@@ -328,6 +337,8 @@ static void free_events(struct daemon *daemon) {
                 event_free(daemon->drain_event);
         if (daemon->watchdog_event)
                 event_free(daemon->watchdog_event);
+        if (daemon->look_event)
+                event_free(daemon->look_event);
         if (daemon->base)
                 event_base_free(daemon->base);
 }

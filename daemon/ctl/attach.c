@@ -191,6 +191,16 @@ static void attach_done(void *userdata) {
         attach_free(attach);
 }
 
+/* What the job that a rank belongs to is served from, if it is there already: a new version is for new jobs. */
+static const char *digest_of_job(struct server *server, const Dlp__Attach *wish) {
+        const struct job *job;
+
+        LIST_FOREACH(job, &server->jobs, entry)
+                if (strcmp(job->name, wish->job) == 0 && strcmp(job->terms.dataset, wish->dataset) == 0)
+                        return job->terms.digest;
+        return NULL;
+}
+
 /* ---- the request --------------------------------------------------------------------------------------------- */
 
 /* Everything that can be refused without waiting. What is acquired lies in attach->options and session. */
@@ -213,7 +223,8 @@ static int attach_prepare(struct attach *attach, const Dlp__Attach *wish, struct
         if (r < 0)
                 return r;
         snprintf(terms.pipeline, sizeof(terms.pipeline), "%s", recipe_text(attach->options.recipe));
-        r = catalog_get(server->options.catalog, wish->dataset, &attach->options.dataset, why);
+        r = catalog_get_again(server->options.catalog, wish->dataset, digest_of_job(server, wish),
+                              &attach->options.dataset, why);
         if (r < 0)
                 return r;
         index = dataset_index(attach->options.dataset->dataset);

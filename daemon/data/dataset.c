@@ -1,6 +1,6 @@
 #include "daemon/data/dataset.h"
 
-/* Load, else build; save by rename, else keep in memory. */
+/* Take the index that was given, else load, else build; save by rename, else keep in memory. */
 
 #include <dirent.h>
 #include <errno.h>
@@ -87,6 +87,25 @@ static int load(const struct dataset *dataset, const char *index_path, const str
         if (r != 0)
                 return DATASET_REBUILT; /* also if a directory cannot be looked at: building says which, and why */
 
+        *ret_index = TAKE_PTR(index);
+        return 0;
+}
+
+/* The index that came with the folder. `ret_why` says why it is not to be had. */
+static int take_given(const struct dataset_spec *spec, const struct format *format, struct index **ret_index,
+                      struct why *ret_why) {
+        _cleanup_(index_closep) struct index *index = NULL;
+        int r;
+
+        r = index_open(spec->given_index, &index, ret_why);
+        if (r < 0)
+                return r;
+        if (strcmp(index_digest(index), spec->given_digest) != 0)
+                return why_set(ret_why, -EBADMSG, "%s: its digest is %.12s, not %.12s", spec->given_index,
+                               index_digest(index), spec->given_digest);
+        if (strcmp(index_format(index), format->name) != 0)
+                return why_set(ret_why, -EBADMSG, "%s: it was made as %s, not as %s", spec->given_index,
+                               index_format(index), format->name);
         *ret_index = TAKE_PTR(index);
         return 0;
 }
@@ -228,7 +247,12 @@ int dataset_open(const struct dataset_spec *spec, const char *index_dir, const s
         if (r < 0)
                 return r;
 
-        r = load(dataset, index_path, format, &dataset->index, &report.reason, why);
+        if (spec->given_index && take_given(spec, format, &dataset->index, &report.not_taken) == 0) {
+                report.how = DATASET_GIVEN;
+                r = 0;
+        } else {
+                r = load(dataset, index_path, format, &dataset->index, &report.reason, why);
+        }
         if (r > 0) {
                 report.how = (enum dataset_how)r;
                 r = build(dataset, format, index_dir, index_path, watch, &report, why);

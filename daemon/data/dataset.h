@@ -20,12 +20,18 @@ struct dataset_spec {
         const char *name;   /* becomes part of a file name: no '/', not beginning with '.' */
         const char *path;   /* the folder */
         const char *format; /* "imagefolder" or "packed" */
+
+        /* An index that was made with the folder, which never changes: taken as it is if it has this digest and the
+         * format, without a look at the folder. NULL: none. */
+        const char *given_index; /* its path */
+        const char *given_digest;
 };
 
 enum dataset_how {
         DATASET_LOADED,  /* the index file was there and is current */
         DATASET_BUILT,   /* there was none */
         DATASET_REBUILT, /* it was damaged, of another version or format, or the folder has changed */
+        DATASET_GIVEN,   /* the one that came with the folder */
 };
 
 /* How an open came about; for the log and for `dlctl status`. */
@@ -35,6 +41,7 @@ struct dataset_report {
         uint64_t duration_ns; /* of the whole open */
         struct why reason;    /* rebuilt: why; "" otherwise */
         struct why not_saved; /* why it could not be saved; "" otherwise */
+        struct why not_taken; /* why the given index was not; "" otherwise */
 };
 
 /* Where the index file of a dataset is: INDEX_DIR/NAME.index. Returns 0, -EINVAL for a name that cannot be one, or

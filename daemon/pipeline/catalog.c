@@ -8,15 +8,14 @@
 #include "daemon/base/cleanup.h"
 #include "daemon/base/clock.h"
 #include "daemon/base/log.h"
+#include "daemon/pipeline/catalog_private.h"
 
 #define RETRY_AFTER_NS 1000000000ull /* a failure that is older is not told but tried again */
 
 const char *catalog_state_name(enum catalog_state state) {
         static const char *const NAMES[] = {
-                [CATALOG_CLOSED] = "not opened",
-                [CATALOG_INDEXING] = "indexing",
-                [CATALOG_READY] = "ready",
-                [CATALOG_FAILED] = "failed",
+                [CATALOG_CLOSED] = "not opened", [CATALOG_STAGING] = "staging", [CATALOG_INDEXING] = "indexing",
+                [CATALOG_READY] = "ready",       [CATALOG_FAILED] = "failed",
         };
 
         return NAMES[state];
@@ -64,6 +63,7 @@ uint64_t catalog_dataset_error(struct catalog_dataset *dataset, const char *text
 /* What the background thread works on: a copy, so that the entry may change meanwhile. */
 struct opening {
         struct catalog_entry *entry;
+        char path[PATH_MAX], index[PATH_MAX], digest[INDEX_DIGEST_SIZE], format[32];
         struct dataset *dataset;
         struct ledger *ledger;
         struct dataset_report report;
@@ -80,7 +80,11 @@ static void on_progress(void *userdata, uint64_t n_files) {
 static void opening_work(void *userdata) {
         struct opening *opening = userdata;
         struct catalog_entry *entry = opening->entry;
-        struct dataset_spec spec = { .name = entry->name, .path = entry->path, .format = entry->format };
+        struct dataset_spec spec = { .name = entry->name,
+                                     .path = opening->path,
+                                     .format = opening->format,
+                                     .given_index = opening->index[0] ? opening->index : NULL,
+                                     .given_digest = opening->digest };
         struct index_watch watch = { .progress = on_progress, .userdata = entry, .cancel = &entry->cancelled };
 
         opening->result = dataset_open(&spec, entry->catalog->index_dir, &watch, &opening->dataset, &opening->report,
@@ -93,6 +97,7 @@ static void opening_work(void *userdata) {
 
 static void entry_free(struct catalog_entry *entry) {
         catalog_dataset_unref(entry->open);
+        staged_free(entry->staged);
         free(entry->path);
         free(entry);
 }
@@ -103,71 +108,121 @@ static void log_opened(const struct catalog_entry *entry, const struct dataset_r
                 [DATASET_LOADED] = "opened",
                 [DATASET_BUILT] = "indexed",
                 [DATASET_REBUILT] = "indexed again",
+                [DATASET_GIVEN] = "opened as staged",
         };
 
         log_info("dataset", "%s: %s%s%s in %.2f s; %llu samples, %u classes, digest %.12s", entry->name,
                  HOW[report->how], report->reason.text[0] ? " because " : "", report->reason.text,
                  (double)report->duration_ns / 1e9, (unsigned long long)index_n_samples(index), index_n_classes(index),
                  index_digest(index));
+        if (report->not_taken.text[0])
+                log_warning("dataset", "%s: the index that was staged with it is no good: %s; one was made here",
+                            entry->name, report->not_taken.text);
         if (!report->saved)
                 log_warning("dataset", "%s: the index could not be saved (%s); it will be built again next time",
                             entry->name, report->not_saved.text);
 }
 
+/* What was opened takes the place of what was served until now. */
+static void entry_take(struct catalog_entry *entry, struct catalog_dataset *open, const struct opening *opening) {
+        const struct dataset_report *report = &opening->report;
+
+        if (entry->staged)
+                staged_take(entry, open);
+        entry->open = open;
+        entry->state = CATALOG_READY;
+        why_set(&entry->text, 0, "%s%s%s%s", report->reason.text, report->reason.text[0] && !report->saved ? "; " : "",
+                report->saved ? "" : "the index was not saved: ", report->not_saved.text);
+        log_opened(entry, report);
+}
+
+void entry_fail(struct catalog_entry *entry, int error, const struct why *why) {
+        bool is_news = !entry->staged || strcmp(entry->staged->told.text, why->text) != 0;
+
+        entry->text = *why;
+        if (entry->open) { /* a new version that is no good: the old one is served on */
+                if (is_news)
+                        log_error("dataset", "%s: %s; the version before is served on", entry->name, why->text);
+        } else {
+                entry->state = CATALOG_FAILED;
+                entry->failed_at_ns = clock_now_ns();
+                entry->was_told = false;
+                if (is_news && error != -ECANCELED) /* that is us, on our way out */
+                        log_error("dataset", "%s: %s; attaching to it tries again", entry->name, why->text);
+        }
+        if (entry->staged)
+                entry->staged->told = *why;
+}
+
 static void opening_done(void *userdata) {
         struct opening *opening = userdata;
         struct catalog_entry *entry = opening->entry;
+        struct catalog_dataset *open = NULL;
 
         if (opening->result == 0) {
-                entry->open = catalog_dataset_new(opening->dataset, opening->ledger, entry->name);
-                if (!entry->open) {
+                open = catalog_dataset_new(opening->dataset, opening->ledger, entry->name);
+                if (!open) {
                         ledger_unref(opening->ledger);
                         dataset_unref(opening->dataset);
                         opening->result = why_errno(&opening->why, -ENOMEM, "opening");
                 }
         }
+        entry->is_opening = false;
         if (!entry->is_wanted) {
+                catalog_dataset_unref(open);
                 entry_free(entry);
-        } else if (entry->open) {
-                entry->state = CATALOG_READY;
-                why_set(&entry->text, 0, "%s%s%s%s", opening->report.reason.text,
-                        opening->report.reason.text[0] && !opening->report.saved ? "; " : "",
-                        opening->report.saved ? "" : "the index was not saved: ", opening->report.not_saved.text);
-                log_opened(entry, &opening->report);
+        } else if (open) {
+                entry_take(entry, open, opening);
         } else {
-                entry->state = CATALOG_FAILED;
-                entry->failed_at_ns = clock_now_ns();
-                entry->text = opening->why;
-                if (opening->result != -ECANCELED) /* that is us, on our way out */
-                        log_error("dataset", "%s: %s; attaching to it tries again", entry->name, opening->why.text);
+                entry_fail(entry, opening->result, &opening->why);
         }
         free(opening);
 }
 
-static void entry_open(struct catalog_entry *entry) {
+/* Where it lies, as what, and the index that came with it. */
+static int opening_aim(struct opening *opening, const struct catalog_entry *entry) {
+        if (entry->staged)
+                return staged_aim(entry, opening->path, opening->index, opening->digest, opening->format);
+        if (snprintf(opening->path, PATH_MAX, "%s", entry->path) >= PATH_MAX)
+                return -ENAMETOOLONG;
+        snprintf(opening->format, sizeof(opening->format), "%s", entry->format);
+        return 0;
+}
+
+void entry_open(struct catalog_entry *entry) {
         struct opening *opening = calloc(1, sizeof(*opening));
         int r = -ENOMEM;
 
         if (opening) {
                 opening->entry = entry;
+                r = opening_aim(opening, entry);
+        }
+        if (r == 0) {
                 atomic_store_explicit(&entry->n_files, 0, memory_order_relaxed);
                 atomic_store_explicit(&entry->cancelled, false, memory_order_relaxed);
-                entry->state = CATALOG_INDEXING;
-                entry->was_told = false;
                 r = background_run(entry->catalog->background, opening_work, opening_done, opening);
         }
         if (r < 0) {
+                struct why why;
+
                 free(opening);
-                entry->state = CATALOG_FAILED;
-                entry->failed_at_ns = clock_now_ns();
-                why_errno(&entry->text, r, "opening");
+                why_errno(&why, r, "opening");
+                entry_fail(entry, r, &why);
+                return;
         }
+        entry->is_opening = true;
+        if (entry->open)
+                return; /* of the version before: served until this is done */
+        entry->state = CATALOG_INDEXING;
+        entry->was_told = false;
 }
 
 /* Nobody is served from it any more, and its folder looks different: let go of what is open. */
 static void entry_check(struct catalog_entry *entry) {
         struct why why;
 
+        if (entry->staged) /* a version never changes; a new one has a stamp of its own */
+                return;
         if (entry->state != CATALOG_READY || atomic_load_explicit(&entry->open->refs, memory_order_acquire) > 1)
                 return;
         if (dataset_is_current(entry->open->dataset, &why) == 0)
@@ -197,6 +252,7 @@ int catalog_init(struct catalog *catalog, struct background *background, const c
 void catalog_cancel(struct catalog *catalog) {
         struct catalog_entry *entry;
 
+        catalog->is_ending = true;
         TAILQ_FOREACH(entry, &catalog->entries, entry)
                 atomic_store_explicit(&entry->cancelled, true, memory_order_relaxed);
 }
@@ -212,7 +268,7 @@ void catalog_fini(struct catalog *catalog) {
         free(catalog->index_dir);
 }
 
-static struct catalog_entry *find(struct catalog *catalog, const char *name) {
+struct catalog_entry *entry_find(struct catalog *catalog, const char *name) {
         struct catalog_entry *entry;
 
         TAILQ_FOREACH(entry, &catalog->entries, entry)
@@ -223,13 +279,13 @@ static struct catalog_entry *find(struct catalog *catalog, const char *name) {
 
 static bool entry_matches(const struct catalog_entry *entry, const struct catalog_wish *wish) {
         return strcmp(entry->name, wish->name) == 0 && strcmp(entry->path, wish->path) == 0 &&
-               strcmp(entry->format, wish->format) == 0;
+               strcmp(entry->format, wish->format) == 0 && staged_matches(entry->staged, wish->origin);
 }
 
 static void entry_remove(struct catalog_entry *entry) {
         TAILQ_REMOVE(&entry->catalog->entries, entry, entry);
         entry->is_wanted = false;
-        if (entry->state == CATALOG_INDEXING)
+        if (entry->is_opening)
                 atomic_store_explicit(&entry->cancelled, true, memory_order_relaxed); /* opening_done() frees it */
         else
                 entry_free(entry);
@@ -237,19 +293,27 @@ static void entry_remove(struct catalog_entry *entry) {
 
 static int entry_add(struct catalog *catalog, const struct catalog_wish *wish, struct why *why) {
         struct catalog_entry *entry = calloc(1, sizeof(*entry));
+        int r = 0;
 
         if (entry)
                 entry->path = strdup(wish->path);
-        if (!entry || !entry->path) {
+        if (!entry || !entry->path)
+                r = why_errno(why, -ENOMEM, "dataset %s", wish->name);
+        else if (wish->origin && *wish->origin)
+                r = staged_new(wish, &entry->staged, why);
+        if (r < 0) {
+                if (entry)
+                        free(entry->path);
                 free(entry);
-                return why_errno(why, -ENOMEM, "dataset %s", wish->name);
+                return r;
         }
         snprintf(entry->name, sizeof(entry->name), "%s", wish->name);
         snprintf(entry->format, sizeof(entry->format), "%s", wish->format);
         entry->catalog = catalog;
         entry->is_wanted = true;
         TAILQ_INSERT_TAIL(&catalog->entries, entry, entry);
-        entry_open(entry);
+        if (!entry->staged)
+                entry_open(entry); /* the others wait for a look */
         return 0;
 }
 
@@ -268,11 +332,12 @@ int catalog_configure(struct catalog *catalog, const struct catalog_wish *wishes
                         entry_remove(entry);
         }
         for (size_t i = 0; i < n_wishes; i++)
-                if (!find(catalog, wishes[i].name)) {
+                if (!entry_find(catalog, wishes[i].name)) {
                         r = entry_add(catalog, &wishes[i], why);
                         if (r < 0)
                                 return r;
                 }
+        catalog_look(catalog);
         return 0;
 }
 
@@ -289,11 +354,21 @@ static int unknown_dataset(struct catalog *catalog, const char *name, struct why
 }
 
 struct catalog_entry *catalog_find(struct catalog *catalog, const char *name, struct why *why) {
-        struct catalog_entry *entry = find(catalog, name);
+        struct catalog_entry *entry = entry_find(catalog, name);
 
         if (!entry)
                 unknown_dataset(catalog, name, why);
         return entry;
+}
+
+int catalog_get_again(struct catalog *catalog, const char *name, const char *digest,
+                      struct catalog_dataset **ret_dataset, struct why *why) {
+        struct catalog_entry *entry = entry_find(catalog, name);
+
+        if (!entry || !digest || !entry->staged || !staged_has_previous(entry->staged, digest))
+                return catalog_get(catalog, name, ret_dataset, why);
+        *ret_dataset = catalog_dataset_ref(entry->staged->previous);
+        return 0;
 }
 
 int catalog_get(struct catalog *catalog, const char *name, struct catalog_dataset **ret_dataset, struct why *why) {
@@ -308,11 +383,21 @@ int catalog_get(struct catalog *catalog, const char *name, struct catalog_datase
                 entry->was_told = true;
                 return why_set(why, -EIO, "dataset %s: %.400s", name, entry->text.text);
         }
-        if (entry->state == CATALOG_FAILED)
-                entry_open(entry); /* an old failure, or told already: a mended folder needs no restart */
-        if (entry->state != CATALOG_READY)
-                return why_set(why, -EAGAIN, "dataset %s: its index is being built, %llu files so far", name,
-                               (unsigned long long)atomic_load_explicit(&entry->n_files, memory_order_relaxed));
-        *ret_dataset = catalog_dataset_ref(entry->open);
-        return 0;
+        if (entry->state == CATALOG_FAILED) { /* an old failure, or told already: a mended folder needs no restart */
+                if (entry->staged)
+                        staged_look_again(entry);
+                else
+                        entry_open(entry);
+        }
+        if (entry->state == CATALOG_READY) {
+                *ret_dataset = catalog_dataset_ref(entry->open);
+                return 0;
+        }
+        if (entry->state != CATALOG_INDEXING && entry->staged) {
+                char text[DLP_TEXT_MAX];
+
+                return why_set(why, -EAGAIN, "dataset %s: %s", name, catalog_staging_text(entry, text));
+        }
+        return why_set(why, -EAGAIN, "dataset %s: its index is being built, %llu files so far", name,
+                       (unsigned long long)atomic_load_explicit(&entry->n_files, memory_order_relaxed));
 }

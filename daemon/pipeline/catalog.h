@@ -1,5 +1,10 @@
 /* pipeline/catalog.h: the datasets of the configuration, opened in the background, shared by all who are served from
- * them. Main thread, but for references. */
+ * them. Main thread, but for references.
+ *
+ * A dataset with an origin is served as its stamp says (stage/stamp.h), and not before there is one. A look once a
+ * second (catalog_look()) reads stamps and progress on a thread of its own, for a shared file system may hang. A new
+ * stamp opens its version; when that is open, whoever comes is served from it, and the version before stays with the
+ * jobs that have it, ranks of theirs that come late included. */
 #pragma once
 
 #include <pthread.h>
@@ -12,9 +17,12 @@
 #include "daemon/base/why.h"
 #include "daemon/data/dataset.h"
 #include "daemon/data/ledger.h"
+#include "daemon/stage/progress.h"
+#include "daemon/stage/stamp.h"
 
 enum catalog_state {
         CATALOG_CLOSED,   /* not looked at yet */
+        CATALOG_STAGING,  /* it has an origin and no stamp: whoever attaches waits */
         CATALOG_INDEXING, /* its index is being opened or built */
         CATALOG_READY,
         CATALOG_FAILED, /* `text` says why; the next attach tries again */
@@ -45,8 +53,27 @@ struct catalog_entry {
         _Atomic bool cancelled;       /* INDEXING: stop */
         uint64_t failed_at_ns;        /* FAILED */
         bool was_told;                /* FAILED: somebody has been told; the next to ask begins a new try */
+        bool is_opening;              /* a background thread is at it */
         bool is_wanted;               /* false: gone from the configuration, freed when the index thread is back */
         struct catalog *catalog;
+
+        struct catalog_staged *staged; /* of a dataset with an origin, else NULL */
+};
+
+/* What is known of a dataset with an origin. */
+struct catalog_staged {
+        char *origin; /* as it may be shown: without query */
+        struct place place;
+        struct stamp stamp;               /* of what is open */
+        struct stamp next;                /* of what is being opened */
+        uint64_t mark;                    /* of the stamp that was looked at last; 0: none was there */
+        bool is_looked_at;                /* at least once */
+        struct catalog_dataset *previous; /* of the version before, while jobs are served from it */
+        struct why told;                  /* what the log has said of it: once is enough */
+
+        struct progress progress;     /* what the staging said last */
+        uint64_t progress_mark;       /* of the file; 0: there is none */
+        uint64_t progress_changed_ns; /* when another mark was seen: without a new one the run is dead */
 };
 
 struct catalog {
@@ -54,10 +81,13 @@ struct catalog {
         struct background *background;
         struct ledgers *ledgers;
         char *index_dir;
+        bool is_looking; /* a look is under way */
+        bool is_ending;  /* nothing is begun any more */
 };
 
 struct catalog_wish {
         const char *name, *path, *format;
+        const char *origin; /* URL; "" or NULL: it lies at its path */
 };
 
 int catalog_init(struct catalog *catalog, struct background *background, const char *index_dir);
@@ -72,10 +102,17 @@ void catalog_fini(struct catalog *catalog);
  * is served from them stays so). Also looks whether the folders of the others have changed. */
 int catalog_configure(struct catalog *catalog, const struct catalog_wish *wishes, size_t n_wishes, struct why *why);
 
+/* Looks in the background whether stamps have changed, and how far stagings are. Call it once a second. */
+void catalog_look(struct catalog *catalog);
+
 /* A reference to an open dataset. If nobody is served from it, looks first whether its folder has changed. -ENOENT no
- * such dataset (names the known ones), -EAGAIN it is being indexed (says how far), -EIO it could not be opened (says
- * why; asking begins a new try). */
+ * such dataset (names the known ones), -EAGAIN it is being staged or indexed (says how far), -EIO it could not be
+ * opened (says why; asking begins a new try). */
 int catalog_get(struct catalog *catalog, const char *name, struct catalog_dataset **ret_dataset, struct why *why);
+
+/* The same for a job that runs with the content `digest` (may be NULL): it gets the version before if that is its. */
+int catalog_get_again(struct catalog *catalog, const char *name, const char *digest,
+                      struct catalog_dataset **ret_dataset, struct why *why);
 
 struct catalog_dataset *catalog_dataset_ref(struct catalog_dataset *dataset);
 void catalog_dataset_unref(struct catalog_dataset *dataset);
@@ -87,3 +124,9 @@ uint64_t catalog_dataset_error(struct catalog_dataset *dataset, const char *text
 struct catalog_entry *catalog_find(struct catalog *catalog, const char *name, struct why *why);
 
 const char *catalog_state_name(enum catalog_state state);
+
+/* Is a staging of it at work, as far as can be seen from here? */
+bool catalog_is_being_staged(const struct catalog_entry *entry);
+
+/* What a dataset with an origin waits for, or what its staging does: a sentence. Returns `buffer`. */
+const char *catalog_staging_text(const struct catalog_entry *entry, char buffer[DLP_TEXT_MAX]);
