@@ -35,6 +35,7 @@ int jobs_run(struct context *context, const struct command *command, int argc, c
 int errors_run(struct context *context, const struct command *command, int argc, char **argv);
 int workers_run(struct context *context, const struct command *command, int argc, char **argv);
 int order_run(struct context *context, const struct command *command, int argc, char **argv);
+int stage_run(struct context *context, const struct command *command, int argc, char **argv);
 int read_run(struct context *context, const struct command *command, int argc, char **argv);
 int once_run(struct context *context, const struct command *command, int argc, char **argv);
 

@@ -5,6 +5,58 @@
 static const char *const COLUMNS[] = { "name",    "state",    "format", "n_samples", "n_classes",
                                        "n_bytes", "n_errors", "path",   NULL };
 
+static uint64_t percent(uint64_t n_done, uint64_t n_total) {
+        uint64_t whole;
+
+        if (n_done >= n_total)
+                return n_total > 0 ? 100 : 0;
+        whole = (uint64_t)((double)n_done / (double)n_total * 100);
+        return whole < 100 ? whole : 99;
+}
+
+static void add_nodes(cJSON *record, const Dlp__Staging *staging) {
+        cJSON *list = record_list(record, "staging_nodes");
+
+        for (size_t i = 0; i < staging->n_listed; i++) {
+                const Dlp__StagingNode *node = staging->listed[i];
+                cJSON *row = list_record(list);
+
+                record_text(row, "node", node->name);
+                record_number(row, "done_bytes", node->n_bytes_done);
+                record_number(row, "total_bytes", node->n_bytes_total);
+                record_number(row, "origin_bytes", node->n_bytes_origin);
+                record_number(row, "n_retries", node->n_retries);
+                record_number(row, "n_errors", node->n_errors);
+                record_text(row, "doing", node->doing);
+        }
+}
+
+/* A list of one, or of none: as text it is a table. */
+static void add_staging(cJSON *record, const Dlp__Staging *staging) {
+        cJSON *list = record_list(record, "staging"), *row;
+
+        if (!staging)
+                return;
+        row = list_record(list);
+        record_text(row, "phase", staging->phase);
+        record_bool(row, "at_work", staging->at_work);
+        record_number(row, "percent", percent(staging->n_bytes_done, staging->n_bytes_total));
+        record_number(row, "done_bytes", staging->n_bytes_done);
+        record_number(row, "total_bytes", staging->n_bytes_total);
+        record_number(row, "origin_bytes", staging->n_bytes_origin);
+        record_number(row, "rate_bytes", staging->bytes_per_second);
+        if (staging->seconds_left >= 0)
+                record_number(row, "left_seconds", (uint64_t)staging->seconds_left);
+        record_number(row, "running_seconds", staging->seconds);
+        record_number(row, "n_files", staging->n_files_total);
+        record_number(row, "n_files_done", staging->n_files_done);
+        record_number(row, "n_retries", staging->n_retries);
+        record_number(row, "n_errors", staging->n_errors);
+        record_number(row, "n_nodes", staging->n_nodes);
+        record_text(row, "error", staging->error);
+        add_nodes(record, staging);
+}
+
 static void add(cJSON *list, const Dlp__Dataset *dataset) {
         cJSON *record = list_record(list);
 
@@ -19,6 +71,13 @@ static void add(cJSON *list, const Dlp__Dataset *dataset) {
         record_text(record, "text", dataset->text);
         record_number(record, "n_errors", dataset->n_errors);
         record_text(record, "last_error", dataset->last_error);
+        if (!*dataset->origin)
+                return;
+        record_text(record, "origin", dataset->origin);
+        record_text(record, "version", dataset->version);
+        if (dataset->staged_unix > 0)
+                record_number(record, "staged_unix", (uint64_t)dataset->staged_unix);
+        add_staging(record, dataset->staging);
 }
 
 static int ask_page(struct control *control, const char *operand, uint64_t first, cJSON *list, uint64_t *ret_next) {

@@ -28,6 +28,13 @@ static const struct command COMMANDS[] = {
           "and\n"
           "the daemon's own user.",
           workers_run },
+        { "stage", "DATASET", "bring a dataset with an origin to this node, or to all",
+          "Runs dataloaderd-stage: fetches what is missing of the dataset, once for all nodes of the configuration, "
+          "checks\n"
+          "it, and puts it in place; what an interrupted run left is taken over. Its exit codes are dataloaderd's: 0 "
+          "done,\n"
+          "64 usage, 69 something needed is not to be had, 71 system error, 78 configuration.",
+          stage_run },
         { "order", "", "the sample indices of a rank, without a daemon",
           "Prints the sample indices that a rank gets in an epoch, one a line, as torch's DistributedSampler\n"
           "with the same seed and epoch gives them. Asks no daemon.",

@@ -14,6 +14,7 @@
 struct table {
         struct option_row rows[ROWS_MAX];
         struct option longs[ROWS_MAX + 1];
+        char letters[2 * ROWS_MAX + 2]; /* as getopt wants them */
         size_t n;
 };
 
@@ -27,6 +28,22 @@ static void table_add(struct table *table, const struct option_row *row) {
                 .val = FIRST_ROW + (int)table->n,
         };
         table->n++;
+        if (row->letter) {
+                size_t n = strlen(table->letters);
+
+                table->letters[n] = row->letter;
+                table->letters[n + 1] = row->argument ? ':' : '\0';
+        }
+}
+
+/* The row of what getopt returned, or NULL for a mistake. */
+static const struct option_row *table_find(const struct table *table, int value) {
+        if (value >= FIRST_ROW)
+                return &table->rows[value - FIRST_ROW];
+        for (size_t i = 0; i < table->n; i++)
+                if (table->rows[i].letter && table->rows[i].letter == value)
+                        return &table->rows[i];
+        return NULL;
 }
 
 static void table_make(struct table *table, struct context *context, const struct option_row *rows, size_t n_rows) {
@@ -37,7 +54,7 @@ static void table_make(struct table *table, struct context *context, const struc
                 { "help", OPTION_FLAG, &help_wanted, NULL, "print this and end" },
         };
 
-        *table = (struct table){ .n = 0 };
+        *table = (struct table){ .letters = ":" };
         for (size_t i = 0; i < n_rows; i++)
                 table_add(table, &rows[i]);
         for (size_t i = 0; i < sizeof(common) / sizeof(common[0]); i++)
@@ -48,11 +65,14 @@ static void print_help(const struct command *command, const struct table *table)
         printf("Usage: dlctl %s [OPTION]...%s%s\n%s\n\n", command->name, *command->operands ? " " : "",
                command->operands, command->text);
         for (size_t i = 0; i < table->n; i++) {
-                char head[48];
+                const struct option_row *row = &table->rows[i];
+                char head[48], letter[8] = "";
 
-                snprintf(head, sizeof(head), "--%s%s%s", table->rows[i].name, table->rows[i].argument ? " " : "",
-                         table->rows[i].argument ? table->rows[i].argument : "");
-                printf("  %-22s %s\n", head, table->rows[i].help);
+                if (row->letter)
+                        snprintf(letter, sizeof(letter), "-%c, ", row->letter);
+                snprintf(head, sizeof(head), "%s--%s%s%s", letter, row->name, row->argument ? " " : "",
+                         row->argument ? row->argument : "");
+                printf("  %-22s %s\n", head, row->help);
         }
 }
 
@@ -149,16 +169,19 @@ int options_parse(struct context *context, const struct command *command, const 
                   int n_operands, int argc, char **argv) {
         size_t n_letters = strlen(command->operands);
         bool is_open = n_letters > 3 && strcmp(command->operands + n_letters - 3, "...") == 0;
+        const struct option_row *row;
         struct table table;
         int value, n_optional, r;
 
         table_make(&table, context, rows, n_rows);
         optind = 0; /* glibc: begin anew; main() has parsed what stands before the command */
         opterr = 0;
-        while ((value = getopt_long(argc, argv, is_open ? "+:" : ":", table.longs, NULL)) != -1) {
-                if (value < FIRST_ROW)
+        /* What follows an open operand belongs to another command: "+" ends the options there. */
+        while ((value = getopt_long(argc, argv, is_open ? "+:" : table.letters, table.longs, NULL)) != -1) {
+                row = table_find(&table, value);
+                if (!row)
                         return complain(command, value, argv);
-                r = set(command, &table.rows[value - FIRST_ROW], optarg);
+                r = set(command, row, optarg);
                 if (r != 0)
                         return r;
                 if (help_wanted) {

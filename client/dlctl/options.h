@@ -27,6 +27,7 @@ struct option_row {
         void *target;         /* untouched unless the option is given */
         const char *argument; /* "N" for the help, NULL for flags */
         const char *help;
+        char letter; /* its short form; 0: it has none */
 };
 
 /* Parses a command's arguments (argv[0] is the command); --help, --socket and --format are known everywhere. The number

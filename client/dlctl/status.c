@@ -33,6 +33,7 @@ static cJSON *describe(const Dlp__Reply *reply) {
         add_facts(record, "settings", status->settings, status->n_settings);
         add_facts(record, "obtained", status->obtained, status->n_obtained);
         add_facts(record, "counters", status->counters, status->n_counters);
+        add_facts(record, "staging", status->staging, status->n_staging);
         return record;
 }
 

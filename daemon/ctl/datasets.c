@@ -3,12 +3,14 @@
 
 #include "daemon/ctl/handlers.h"
 
-#define PAGE_DATASETS 8u /* a row is 5.4 KB at most, most of it a path of PATH_MAX: below a packet */
+#define PAGE_DATASETS 4u /* a row is 13 KB at most, most of it a path, an origin and nodes: below a packet */
 
 /* The strings of one row: those of the entry, or made here. */
 struct row {
         Dlp__Dataset message;
         struct why text, last_error;
+        Dlp__Staging staging;
+        Dlp__StagingNode nodes[PROGRESS_NODES_MAX], *node_pointers[PROGRESS_NODES_MAX];
 };
 
 static void fill_open(struct row *row, struct catalog_dataset *open) {
@@ -24,6 +26,65 @@ static void fill_open(struct row *row, struct catalog_dataset *open) {
         pthread_mutex_unlock(&open->lock);
 }
 
+static void fill_nodes(struct row *row, const struct progress *progress) {
+        for (uint32_t i = 0; i < progress->n_listed; i++) {
+                struct cluster_news *news = &progress->nodes[i];
+                Dlp__StagingNode *node = &row->nodes[i];
+
+                dlp__staging_node__init(node);
+                node->name = news->node;
+                node->doing = news->doing;
+                node->n_bytes_total = news->n_bytes_total;
+                node->n_bytes_done = news->n_bytes_done;
+                node->n_bytes_origin = news->n_bytes_origin;
+                node->n_retries = news->n_retries;
+                node->n_errors = news->n_errors;
+                row->node_pointers[i] = node;
+        }
+        row->staging.listed = row->node_pointers;
+        row->staging.n_listed = progress->n_listed;
+}
+
+static void fill_staging(struct row *row, struct catalog_entry *entry) {
+        struct progress *progress = &entry->staged->progress;
+        Dlp__Staging *staging = &row->staging;
+
+        if (!entry->staged->progress_mark)
+                return;
+        dlp__staging__init(staging);
+        staging->phase = progress->phase;
+        staging->at_work = catalog_is_being_staged(entry);
+        staging->error = progress->text;
+        staging->n_bytes_total = progress->n_bytes_total;
+        staging->n_bytes_done = progress->n_bytes_done;
+        staging->n_bytes_origin = progress->n_bytes_origin;
+        staging->n_files_total = progress->n_files_total;
+        staging->n_files_done = progress->n_files_done;
+        staging->bytes_per_second = progress->bytes_per_second;
+        staging->seconds_left = progress->seconds_left == UINT64_MAX ? -1 : (int64_t)progress->seconds_left;
+        staging->seconds = progress->seconds;
+        staging->n_retries = progress->n_retries;
+        staging->n_errors = progress->n_errors;
+        staging->n_nodes = progress->n_nodes;
+        fill_nodes(row, progress);
+        row->message.staging = staging;
+}
+
+static void fill_staged(struct row *row, struct catalog_entry *entry) {
+        struct catalog_staged *staged = entry->staged;
+
+        row->message.origin = staged->origin;
+        if (entry->state == CATALOG_READY) {
+                row->message.version = staged->stamp.version;
+                row->message.staged_unix = staged->stamp.when;
+        }
+        if (entry->state == CATALOG_STAGING) {
+                catalog_staging_text(entry, row->text.text);
+                row->message.state = (char *)(uintptr_t)(catalog_is_being_staged(entry) ? "staging" : "not staged");
+        }
+        fill_staging(row, entry);
+}
+
 static void fill(struct row *row, struct catalog_entry *entry) {
         dlp__dataset__init(&row->message);
         row->text = entry->text;
@@ -37,6 +98,8 @@ static void fill(struct row *row, struct catalog_entry *entry) {
         if (entry->state == CATALOG_INDEXING)
                 why_set(&row->text, 0, "%llu files so far",
                         (unsigned long long)atomic_load_explicit(&entry->n_files, memory_order_relaxed));
+        if (entry->staged)
+                fill_staged(row, entry);
         row->message.text = row->text.text;
         row->message.last_error = row->last_error.text;
 }

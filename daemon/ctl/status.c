@@ -99,18 +99,47 @@ static void add_counters(struct facts *facts, struct server *server) {
 #undef ROW
 }
 
+/* As many as a packet surely has room for; dlctl datasets has them all. */
+#define STAGING_MAX 16u
+
+/* Datasets with an origin. The texts stay until the reply is sent: main thread only. */
+static void add_staging(struct facts *facts, struct server *server) {
+        static char texts[STAGING_MAX][DLP_TEXT_MAX];
+        struct catalog_entry *entry;
+
+        TAILQ_FOREACH(entry, &server->options.catalog->entries, entry) {
+                char *text = texts[facts->n];
+                const char *state = catalog_state_name(entry->state);
+
+                if (!entry->staged)
+                        continue;
+                if (facts->n == STAGING_MAX - 1)
+                        break;
+                if (catalog_is_being_staged(entry) || entry->state == CATALOG_STAGING)
+                        catalog_staging_text(entry, text);
+                else if (entry->state == CATALOG_READY)
+                        snprintf(text, DLP_TEXT_MAX, "version %s", entry->staged->stamp.version);
+                else
+                        snprintf(text, DLP_TEXT_MAX, "%s", entry->text.text);
+                if (entry->state == CATALOG_STAGING && catalog_is_being_staged(entry))
+                        state = "staging";
+                facts_add(facts, entry->name, state, "", text);
+        }
+}
+
 void handle_status(struct session *session, const Dlp__Request *request) {
-        static struct facts settings, obtained, counters; /* main thread only */
+        static struct facts settings, obtained, counters, staging; /* main thread only */
         struct server *server = session->server;
         Dlp__Reply reply = DLP__REPLY__INIT;
         Dlp__StatusReply status = DLP__STATUS_REPLY__INIT;
         struct catalog_entry *entry;
         struct job *job;
 
-        settings.n = obtained.n = counters.n = 0;
+        settings.n = obtained.n = counters.n = staging.n = 0;
         add_settings(&settings, server);
         add_obtained(&obtained, server);
         add_counters(&counters, server);
+        add_staging(&staging, server);
 
         status.version = (char *)(uintptr_t)server->options.version;
         status.pid = (uint32_t)getpid();
@@ -123,6 +152,8 @@ void handle_status(struct session *session, const Dlp__Request *request) {
         status.n_obtained = obtained.n;
         status.counters = counters.pointers;
         status.n_counters = counters.n;
+        status.staging = staging.pointers;
+        status.n_staging = staging.n;
         status.memory_limit_bytes = server->options.budget->limit_bytes;
         status.memory_used_bytes = budget_used(server->options.budget);
         status.n_workers = pipeline_n_workers(server->options.pipeline);

@@ -14,7 +14,7 @@
 
 const char *catalog_state_name(enum catalog_state state) {
         static const char *const NAMES[] = {
-                [CATALOG_CLOSED] = "not opened", [CATALOG_STAGING] = "staging", [CATALOG_INDEXING] = "indexing",
+                [CATALOG_CLOSED] = "not opened", [CATALOG_STAGING] = "not staged", [CATALOG_INDEXING] = "indexing",
                 [CATALOG_READY] = "ready",       [CATALOG_FAILED] = "failed",
         };
 

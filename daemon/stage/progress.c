@@ -176,7 +176,7 @@ static int take(const cJSON *object, struct progress *ret_progress) {
 
         for (size_t i = 0; i < ARRAY_SIZE(MEMBERS); i++)
                 take_member(object, &MEMBERS[i], &progress);
-        if (!cJSON_HasObjectItem(object, "seconds_left"))
+        if (!cJSON_IsNumber(cJSON_GetObjectItemCaseSensitive(object, "seconds_left")))
                 progress.seconds_left = UINT64_MAX;
         if (progress.n_bytes_done > progress.n_bytes_total)
                 progress.n_bytes_done = progress.n_bytes_total;

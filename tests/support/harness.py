@@ -409,8 +409,12 @@ def config_text(settings, datasets):
     for name, value in settings.items():
         if value is not None:
             lines.append(f'{name} = {value}' if isinstance(value, int) else f'{name} = "{value}"')
-    for name, path in datasets.items():
-        lines.append(f'dataset "{name}" {{\n    path = "{path}"\n    format = "imagefolder"\n}}')
+    for name, keys in datasets.items():  # a path, or all keys of the section
+        keys = {"format": "imagefolder", **(keys if isinstance(keys, dict) else {"path": keys})}
+        lines.append(f'dataset "{name}" {{')
+        lines += [f'    {key} = {value}' if isinstance(value, int) else f'    {key} = "{value}"'
+                  for key, value in keys.items()]
+        lines.append("}")
     return "\n".join(lines) + "\n"
 
 

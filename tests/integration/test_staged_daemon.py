@@ -1,0 +1,247 @@
+#!/usr/bin/env python3
+"""A dataset with an origin, from the daemon's side: nobody is served before there is a stamp, who waits reads how far it
+is, a new version is for new jobs, and a stamp that is no good stops nobody who is served. The stagings are played by
+tests/tools/stamp_folder and by files that this test writes."""
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+from harness import BUILD, Skip, case, check_bytes, check_sequence, contains, equal, main, samples_of, within, write
+
+STAMP = os.path.join(BUILD, "tools", "stamp_folder")
+N = 30
+
+
+class Place:
+    """Where a dataset is staged to, and the keys of its section."""
+
+    def __init__(self, box, name="d"):
+        if not os.path.exists(STAMP):
+            raise Skip(f"{STAMP} was not built")
+        self.box = box
+        self.path = box.path("data", name)
+        self.folder = box.path("data", f".{name}.staged")
+        self.keys = {"path": self.path, "origin": "https://example.invalid/d.jsonl?token=secret"}
+        os.makedirs(box.path("data"))
+
+    def stage(self, n_files, index="index", size=200):
+        """A whole version of so many files, stamped. Returns its folder."""
+        source = self.box.folder_of_files(f"source{n_files}", n_files, size=size)
+        digest = hashlib.sha256(f"{n_files}".encode()).hexdigest()
+        version = os.path.join(self.folder, f"v-{digest[:12]}")
+        if not os.path.exists(version):
+            shutil.copytree(source, version)
+        self.stamp(digest, index)
+        return version
+
+    def stamp(self, digest, index="index"):
+        subprocess.run([STAMP, self.path, digest, index], check=True, stdout=subprocess.DEVNULL, timeout=60)
+
+    def progress(self, **keys):
+        """As the staging program writes it."""
+        line = {"dataset": "d", "phase": "transferring", "n_bytes_total": 40 << 30, "n_bytes_done": 10 << 30,
+                "n_bytes_origin": 10 << 30, "n_files_total": 1000, "n_files_done": 250, "bytes_per_second": 100 << 20,
+                "seconds_left": 307, "n_nodes": 4,
+                "nodes": [{"node": "n1", "doing": "writing a.jpg", "n_bytes_total": 10 << 30, "n_bytes_done": 2 << 30}]}
+        line.update(keys)
+        self.progress_bytes(json.dumps(line).encode() + b"\n")
+
+    def progress_bytes(self, content):
+        write(os.path.join(self.folder, "progress.test"), content)
+        os.rename(os.path.join(self.folder, "progress.test"), os.path.join(self.folder, "progress"))
+
+
+def dataset(daemon):
+    return daemon.objects("datasets")[0]
+
+
+def wait_state(daemon, state, seconds=10):
+    within(seconds, lambda: dataset(daemon)["state"] == state, f"state {state}: {dataset(daemon)}")
+
+
+@case("who attaches before there is a stamp waits, is told what for, and is served when it is there")
+def _(box):
+    place = Place(box)
+    daemon = box.daemon({"d": place.keys})
+    wait_state(daemon, "not staged")
+    contains(dataset(daemon)["text"], "not staged yet", "dlctl stage d", "systemctl start dataloaderd-stage@d")
+    reader = daemon.reader("d")
+    within(10, lambda: "not staged yet" in reader.errors(), "the waiting rank is told")
+
+    place.progress()
+    wait_state(daemon, "staging")
+    within(10, lambda: "transferring, 10.0 GiB of 40.0 GiB (25 %), 100.0 MiB/s, 5 min left, 4 nodes" in reader.errors(),
+           f"progress: {reader.errors()}")
+    equal(reader.process.poll(), None, "it waits")
+
+    version = place.stage(N)
+    lines = reader.good()
+    check_sequence(lines, N)
+    check_bytes(lines, samples_of(version))
+    row = dataset(daemon)
+    equal((row["state"], row["version"], row["staged_unix"]), ("ready", os.path.basename(version), 1700000000), "dlctl")
+    contains(daemon.log(), "opened as staged")
+    equal(os.path.exists(os.path.join(daemon.folder, "index", "d.index")), False, "an index was made here")
+
+
+@case("dlctl shows origin without its query, progress in numbers, and each node that was heard of")
+def _(box):
+    place = Place(box)
+    place.progress(seconds_left=None)
+    daemon = box.daemon({"d": place.keys, "plain": box.folder_of_files("plain", 3)})
+    wait_state(daemon, "staging")
+    row = dataset(daemon)
+    equal(row["origin"], "https://example.invalid/d.jsonl", "origin")
+    equal("secret" in daemon.dlctl("datasets").stdout + daemon.log(), False, "the token is shown")
+    staging = row["staging"][0]
+    equal((staging["phase"], staging["at_work"], staging["percent"], staging["done_bytes"], staging["total_bytes"],
+           staging["rate_bytes"], staging["n_nodes"]), ("transferring", True, 25, 10 << 30, 40 << 30, 100 << 20, 4), "it")
+    equal("left_seconds" in staging, False, "nobody knows how long")
+    equal(row["staging_nodes"], [{"node": "n1", "done_bytes": 2 << 30, "total_bytes": 10 << 30, "origin_bytes": 0,
+                                  "n_retries": 0, "n_errors": 0, "doing": "writing a.jpg"}], "nodes")
+    text = daemon.dlctl("datasets").stdout
+    contains(text, "staging", "40.0 GiB", "100.0 MiB", "writing a.jpg")
+    status = daemon.status()["staging"]
+    equal([(fact["name"], fact["value"]) for fact in status], [("d", "staging")], "dlctl status")
+    contains(status[0]["text"], "25 %")
+    contains(daemon.dlctl("status").stdout, "being staged: transferring")
+    equal("staging" in daemon.objects("datasets")[1], False, "a dataset without an origin")
+
+    place.progress(result="failed", text="n3: disk full")
+    wait_state(daemon, "not staged")
+    contains(dataset(daemon)["text"], "its staging failed: n3: disk full", "dlctl stage d")
+    reader = daemon.reader("d")
+    within(10, lambda: "disk full" in reader.errors(), "who attaches is told")
+    place.stage(N)  # the next try
+    check_sequence(reader.good(), N)
+
+
+@case("a progress file of any content harms nobody")
+def _(box):
+    place = Place(box)
+    place.progress()
+    daemon = box.daemon({"d": place.keys})
+    wait_state(daemon, "staging")
+    nodes = [{"node": "n" * 1000, "doing": "\u001b[2J", "n_bytes_done": -1}] * 5000
+    for content in (b"[" * 50000, b"x" * 70000,  # test_progress.c has many more
+                    json.dumps({"phase": "\u001b[31m\n", "n_bytes_total": 1e300, "nodes": nodes[:20]}).encode()):
+        place.progress_bytes(content)
+        time.sleep(1.2)
+        row = dataset(daemon)
+        equal(row["state"] in ("staging", "not staged"), True, f"state after {content[:40]}: {row}")
+        equal("\u001b" in json.dumps(row, ensure_ascii=False), False, "control characters")
+    os.unlink(os.path.join(place.folder, "progress"))
+    os.mkfifo(os.path.join(place.folder, "progress"))
+    time.sleep(1.2)
+    wait_state(daemon, "not staged")
+    place.stage(N)
+    check_sequence(daemon.read("d"), N)
+
+
+@case("a new version is for new jobs; a job that runs keeps the old one, a rank that comes late included")
+def _(box):
+    place = Place(box)
+    old = place.stage(N)
+    daemon = box.daemon({"d": place.keys})
+    wait_state(daemon, "ready")
+    first = daemon.reader("d", job="long", world=2, rank=0, epochs=3, delay_ms=50, shuffle=False)
+    first.wait_lines(3)
+    place.stage(N + 10)
+    daemon.wait_log("takes the place of", 10)
+    second = daemon.reader("d", job="long", world=2, rank=1, epochs=3, shuffle=False)
+    fresh = daemon.read("d", job="new")
+    check_sequence(fresh, N + 10)
+    lines = first.good() + second.good()
+    equal(sorted({line["index"] for line in lines}), list(range(N)), "samples of the old version")
+    check_bytes(lines, samples_of(old))
+    check_sequence(daemon.read("d", job="long"), N + 10)  # the name is free again, and with it the old version
+
+
+@case("a stamp that vanishes or is damaged ends nobody's job, lets nobody in, and is said once")
+def _(box):
+    place = Place(box)
+    place.stage(N)
+    daemon = box.daemon({"d": place.keys})
+    wait_state(daemon, "ready")
+    stamp = os.path.join(place.folder, "stamp")
+    running = daemon.reader("d", job="long", epochs=4, delay_ms=50)
+    running.wait_lines(2)
+
+    whole = open(stamp, "rb").read()
+    os.unlink(stamp)
+    wait_state(daemon, "not staged")
+    write(stamp, whole[:len(whole) // 2])
+    wait_state(daemon, "failed")
+    contains(dataset(daemon)["text"], "stamp")
+    time.sleep(2.5)
+    daemon.refused("d", "stamp", job="other")
+    errors = [line for line in daemon.log().splitlines() if line.startswith("error")]
+    equal(len(errors), 2, f"each is said once: {errors}")
+    contains(errors[0], "its stamp is gone")
+    contains(errors[1], "is no stamp")
+    equal(running.process.poll(), None, "the running job goes on")
+    write(stamp, whole)
+    wait_state(daemon, "ready")
+    check_sequence(daemon.read("d", job="other"), N)
+    check_sequence(running.good(), N, epochs=4)
+
+
+@case("an index that is no good, or was not staged, is made here; and that is said")
+def _(box):
+    place = Place(box)
+    version = place.stage(N)
+    with open(version + ".index", "r+b") as index:
+        index.truncate(100)
+    daemon = box.daemon({"d": place.keys})
+    check_sequence(daemon.read("d"), N)
+    contains(daemon.log(), "the index that was staged with it is no good")
+    place.stage(N + 1, index="none")
+    daemon.wait_log("takes the place of", 10)
+    check_sequence(daemon.read("d", job="next"), N + 1)
+    shutil.copy(os.path.join(place.folder, os.path.basename(version) + ".index"), box.path("other"))
+    newest = place.stage(N + 2)
+    daemon.wait_log(f"version {os.path.basename(newest)} takes", 10)
+    check_sequence(daemon.read("d", job="last"), N + 2)
+
+
+@case("a version that cannot be opened leaves the one before in place; the daemon may start at any time")
+def _(box):
+    place = Place(box)
+    place.stage(N)
+    daemon = box.daemon({"d": place.keys})
+    wait_state(daemon, "ready")
+    digest = hashlib.sha256(b"empty").hexdigest()
+    os.makedirs(os.path.join(place.folder, f"v-{digest[:12]}"))
+    place.stamp(digest, "none")  # a folder without classes
+    daemon.wait_log("the version before is served on", 10)
+    check_sequence(daemon.read("d"), N)
+    daemon.kill()
+    daemon.start()
+    wait_state(daemon, "failed")
+    place.stage(N)
+    wait_state(daemon, "ready")
+    check_sequence(daemon.read("d"), N)
+
+
+@case("a reload gives a dataset an origin, changes it, and takes it away again")
+def _(box):
+    place = Place(box)
+    place.stage(N)
+    plain = box.folder_of_files("plain", 5)
+    daemon = box.daemon({"d": plain})
+    check_sequence(daemon.read("d", job="a"), 5)
+    for keys, n in ((place.keys, N), ({**place.keys, "origin": "file:///elsewhere"}, N), (plain, 5)):
+        daemon.datasets = {"d": keys}
+        daemon.write_config()
+        daemon.signal(1)
+        within(10, lambda n=n: dataset(daemon)["n_samples"] == n and dataset(daemon).get("origin") ==
+               (None if n == 5 else keys["origin"].partition("?")[0]), "reload")
+        check_sequence(daemon.read("d", job=f"b{n}"), n)
+
+
+main()
