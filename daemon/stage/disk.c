@@ -1,0 +1,91 @@
+#include "daemon/stage/disk.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "daemon/base/cleanup.h"
+
+int disk_write_at(int fd, const void *bytes, size_t n_bytes, uint64_t offset) {
+        const uint8_t *at = bytes;
+
+        while (n_bytes > 0) {
+                ssize_t n = pwrite(fd, at, n_bytes, (off_t)offset);
+
+                if (n < 0 && errno == EINTR)
+                        continue;
+                if (n <= 0)
+                        return n < 0 ? -errno : -EIO;
+                at += n;
+                offset += (uint64_t)n;
+                n_bytes -= (size_t)n;
+        }
+        return 0;
+}
+
+int disk_read_at(int fd, void *into, size_t n_bytes, uint64_t offset) {
+        uint8_t *at = into;
+
+        while (n_bytes > 0) {
+                ssize_t n = pread(fd, at, n_bytes, (off_t)offset);
+
+                if (n < 0 && errno == EINTR)
+                        continue;
+                if (n <= 0)
+                        return n < 0 ? -errno : -ENODATA;
+                at += n;
+                offset += (uint64_t)n;
+                n_bytes -= (size_t)n;
+        }
+        return 0;
+}
+
+int disk_sync_folder_of(const char *path, struct why *why) {
+        _cleanup_(closep) int fd = -1;
+        const char *slash = strrchr(path, '/');
+        char folder[PATH_MAX];
+
+        if (!slash || (size_t)(slash - path) >= sizeof(folder))
+                return why_errno(why, -ENAMETOOLONG, "%s", path);
+        memcpy(folder, path, (size_t)(slash - path));
+        folder[slash - path] = '\0';
+        fd = open(folder[0] ? folder : "/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        if (fd < 0 || fsync(fd) < 0)
+                return why_errno(why, -errno, "%s", folder);
+        return 0;
+}
+
+/* What was left under that name by a run that was killed is not written into: it might be anything. */
+static int make_anew(const char *path, const void *bytes, size_t n_bytes) {
+        _cleanup_(closep) int fd = -1;
+        int r;
+
+        if (unlink(path) < 0 && errno != ENOENT)
+                return -errno;
+        fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
+        if (fd < 0)
+                return -errno;
+        r = disk_write_at(fd, bytes, n_bytes, 0);
+        if (r == 0 && fsync(fd) < 0)
+                r = -errno;
+        return r;
+}
+
+int disk_replace(const char *path, const void *bytes, size_t n_bytes, struct why *why) {
+        char temporary[PATH_MAX];
+        int r;
+
+        if (snprintf(temporary, sizeof(temporary), "%s.new", path) >= (int)sizeof(temporary))
+                return why_errno(why, -ENAMETOOLONG, "%s", path);
+        r = make_anew(temporary, bytes, n_bytes);
+        if (r == 0 && rename(temporary, path) < 0)
+                r = -errno;
+        if (r < 0) {
+                unlink(temporary);
+                return why_errno(why, r, "%s", path);
+        }
+        return disk_sync_folder_of(path, why);
+}

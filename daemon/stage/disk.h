@@ -1,0 +1,20 @@
+/* stage/disk.h: the few things that are done to files again and again, whole or with an error. */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "daemon/base/why.h"
+
+/* Writes all of it at an offset. 0 or an errno; how much of it is there then is unknown. */
+int disk_write_at(int fd, const void *bytes, size_t n_bytes, uint64_t offset);
+
+/* Reads all of it. 0; -ENODATA if the file ends before; another errno. */
+int disk_read_at(int fd, void *into, size_t n_bytes, uint64_t offset);
+
+/* Makes or replaces a small file, so that at every moment the old or the new one is there in full, also after a power
+ * cut: another name (PATH.new), fsync, rename, fsync of the folder. One at a time a path. Blocks for the disk. */
+int disk_replace(const char *path, const void *bytes, size_t n_bytes, struct why *why);
+
+/* fsync of the folder that the path lies in: names that were made or renamed there are on the disk then. */
+int disk_sync_folder_of(const char *path, struct why *why);
