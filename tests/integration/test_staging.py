@@ -1,0 +1,378 @@
+#!/usr/bin/env python3
+"""One node: what is at the origin comes to the disk, once, whole, and visible only then."""
+import os
+import shutil
+import signal
+import sys
+import tarfile
+import time
+import zipfile
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+
+import faulty_server  # noqa: E402
+from harness import Skip, Table, case, contains, equal, main  # noqa: E402
+from staging import (PROTOCOL, OSERR, TEMPFAIL, UNAVAILABLE, Staging, files_of, make_files, photos_sizes,  # noqa: E402
+                     write_manifest)
+
+MIB = 1 << 20
+
+
+def source_of(box, sizes=None, name="origin", seed=1):
+    return make_files(box.path(name), sizes or photos_sizes(), seed)
+
+
+def without(files, *names):
+    return {path: digest for path, digest in files.items() if path not in names}
+
+
+def size_of(folder):
+    return sum(os.path.getsize(os.path.join(parent, name)) for parent, _, names in os.walk(folder) for name in names)
+
+
+# ---- origins --------------------------------------------------------------------------------------------------------
+
+@case("a manifest's files are staged once, verified, stamped, and served under the dataset's path")
+def _(box):
+    folder = source_of(box, dict(photos_sizes(), **{"class1/large.bin": 9 * MIB + 5, "class0/empty.txt": 0}))
+    write_manifest(folder)
+    with faulty_server.start(folder) as server:
+        staging = Staging(box, server.url("manifest.jsonl"))
+        equal(staging.stamp(), None, "a stamp before")
+        done = staging.run()
+        equal(done.result, "staged", done.text)
+        equal(files_of(staging.path), without(files_of(folder), "manifest.jsonl"), "files")
+        stamp = staging.stamp()
+        equal((stamp["dataset"], stamp["n_files"]), ("photos", 62), "the stamp")
+        n_sent = server.total()["bytes"]
+        if n_sent > 1.01 * size_of(folder):
+            raise AssertionError(f"{n_sent} bytes left the origin for {size_of(folder)}")
+
+        server.reset()
+        done = staging.run()  # nothing has changed
+        equal(done.result, "up-to-date", done.text)
+        equal(server.total()["bytes"], os.path.getsize(os.path.join(folder, "manifest.jsonl")), "bytes sent again")
+        equal(staging.stamp()["version"], stamp["version"], "version")
+
+
+@case("a folder, a list of URLs, a tar, a tar.gz, a tar.xz and a zip give the same files")
+def _(box):
+    folder = source_of(box)
+    files = files_of(folder)
+    with tarfile.open(box.path("a.tar"), "w") as tar:
+        tar.add(folder, ".")
+    for kind in ("gz", "xz", "bz2"):
+        with tarfile.open(box.path(f"a.tar.{kind}"), f"w:{kind}") as tar:
+            tar.add(folder, ".")
+    with zipfile.ZipFile(box.path("a.zip"), "w") as archive:
+        for path in files:
+            archive.write(os.path.join(folder, path), path)
+    table = Table()
+    with faulty_server.start(box.folder) as server:
+        with open(box.path("urls.txt"), "w", encoding="utf-8") as lines:
+            lines.writelines(server.url("origin/" + path) + "\n" for path in files)
+        origins = {"folder": "file://" + folder, "list": server.url("urls.txt"), "manifest by file": None}
+        write_manifest(folder)
+        origins["manifest by file"] = "file://" + os.path.join(folder, "manifest.jsonl")
+        for name in ("a.tar", "a.tar.gz", "a.tar.xz", "a.tar.bz2", "a.zip"):
+            origins[name] = server.url(name)
+            origins["file " + name] = "file://" + box.path(name)
+        for number, (what, origin) in enumerate(origins.items()):
+            with table.row(what):
+                staging = Staging(box, origin, name=f"d{number}")
+                done = staging.run()
+                equal(done.result, "staged", done.text)
+                found = without(files_of(staging.path), "manifest.jsonl")
+                equal(found, files, "files")
+    table.done()
+
+
+@case("what is unpacked leaves no archive behind, and a second run fetches nothing")
+def _(box):
+    folder = source_of(box)
+    with tarfile.open(box.path("photos.tar.gz"), "w:gz") as tar:
+        tar.add(folder, ".")
+    with faulty_server.start(box.folder) as server:
+        staging = Staging(box, server.url("photos.tar.gz"))
+        staging.run()
+        n_left = size_of(staging.state)
+        if n_left > 1.2 * size_of(folder) + MIB:
+            raise AssertionError(f"{n_left} bytes are kept for {size_of(folder)}")
+        server.reset()
+        equal(staging.run().result, "up-to-date", "the second run")
+        equal(server.total()["bytes"], 0, "bytes sent again")
+
+
+# ---- what goes wrong at the origin ----------------------------------------------------------------------------------
+
+BAD = "class1/1-0007.jpg"
+
+
+@case("whatever is wrong with a file: it is named, nothing is stamped, the rest is kept, and running again continues")
+def _(box):
+    folder = source_of(box)
+    write_manifest(folder)
+    expected = without(files_of(folder), "manifest.jsonl")
+    size = os.path.getsize(os.path.join(folder, BAD))
+    faults = [("wrong-bytes", {"at": 100}, "sha256"), ("short", {"by": 10}, ""), ("longer", {"by": 10}, ""),
+              ("cut", {"at": size // 2}, ""), ("status", {"code": 404}, "404"), ("status", {"code": 403}, "403"),
+              ("html", {}, "html"), ("status", {"code": 500}, "500"), ("gzip", {}, "")]
+    table = Table()
+    with faulty_server.start(folder) as server:
+        for number, (kind, how, word) in enumerate(faults):
+            with table.row((kind, how)):
+                server.clear()
+                server.fault("/" + BAD, kind, **how)
+                staging = Staging(box, server.url("manifest.jsonl"), name=f"d{number}", stall_timeout=10)
+                done = staging.run(status=None)
+                equal(done.returncode in (PROTOCOL, UNAVAILABLE), True, f"exit code {done.returncode}: {done}")
+                contains(done.text, os.path.basename(BAD), word)
+                equal((staging.stamp(), staging.version()), (None, None), "stamp and version after a fault")
+                server.clear()
+                server.reset()
+                equal(staging.run().result, "staged", "the second run")
+                equal(files_of(staging.path), expected, "files")
+                most = os.path.getsize(os.path.join(folder, "manifest.jsonl")) + 5 * MIB
+                if server.total()["bytes"] > most:
+                    raise AssertionError(f"{server.total()['bytes']} bytes were sent again")
+    table.done()
+
+
+@case("an origin that fails now and then costs time, not the run")
+def _(box):
+    folder = source_of(box)
+    write_manifest(folder)
+    with faulty_server.start(folder) as server:
+        server.fault("*", "status", code=500, times=5)
+        server.fault("/class0/*", "status", code=429, retry_after="1", times=3)
+        server.fault("/class1/*", "cut", at=1000, times=10)
+        server.fault("/class2/*", "reset", at=10, times=4)
+        staging = Staging(box, server.url("manifest.jsonl"))
+        equal(staging.run().result, "staged", "result")
+        equal(files_of(staging.path), without(files_of(folder), "manifest.jsonl"), "files")
+
+
+@case("a file that is bad at one mirror is taken from the next")
+def _(box):
+    folder = source_of(box)
+    mirror = box.path("mirror")
+    shutil.copytree(folder, mirror)
+    with faulty_server.start(folder) as one, faulty_server.start(mirror) as other:
+        write_manifest(folder, **{BAD: {"urls": [one.url(BAD), other.url(BAD)]}})
+        one.fault("/" + BAD, "wrong-bytes", at=5)
+        staging = Staging(box, one.url("manifest.jsonl"))
+        equal(staging.run().result, "staged", "result")
+        equal(files_of(staging.path), without(files_of(folder), "manifest.jsonl"), "files")
+
+
+@case("an origin that says nothing ends the run in bounded time, with a word about it")
+def _(box):
+    folder = source_of(box)
+    write_manifest(folder)
+    with faulty_server.start(folder) as server:
+        server.fault("/class*", "hang", seconds=600)
+        staging = Staging(box, server.url("manifest.jsonl"), stall_timeout=2)
+        done = staging.run(status=UNAVAILABLE, seconds=110)
+        contains(done.text, "class")
+        equal(staging.stamp(), None, "stamp")
+
+
+@case("a manifest that is no manifest is refused, with the line")
+def _(box):
+    folder = source_of(box, {"a/1.jpg": 10})
+    table = Table()
+    rows = [('{"path": "../x", "size": 1}', "../x"), ('{"path": "/etc/passwd", "size": 1}', "/etc/passwd"),
+            ('{"path": "a", "size": -1}', "size"), ('{"size": 1}', "path"), ("<html>no</html>", "line"),
+            ('{"path": "a/1.jpg", "size": 10}\n{"path": "a/1.jpg", "size": 10}', "a/1.jpg"),
+            ('{"path": "a/1.jpg", "size": 10}\n{"path": "a/1.JPG", "size": 10}', "1.JPG"),
+            ('{"path": "a", "size": 10}\n{"path": "a/1.jpg", "size": 10}', "a/1.jpg"),
+            ('{"path": "a/1.jpg", "size": 10, "sha256": "12"}', "sha256"), ("", "")]
+    with faulty_server.start(folder) as server:
+        for number, (text, word) in enumerate(rows):
+            with table.row(text):
+                with open(os.path.join(folder, "manifest.jsonl"), "w", encoding="utf-8") as file:
+                    file.write(text)
+                staging = Staging(box, server.url("manifest.jsonl"), name=f"d{number}")
+                done = staging.run(status=None)
+                equal(done.returncode != 0 and done.result == "failed", True, str(done))
+                contains(done.text, word)
+                equal(os.path.exists(staging.path), False, "something was made")
+    table.done()
+
+
+# ---- resume, repair, difference -------------------------------------------------------------------------------------
+
+@case("a run that is killed at any moment goes on where it was: at most 64 MiB are fetched twice")
+def _(box):
+    sizes = {f"part/{i}.bin": 37 * MIB for i in range(6)}
+    sizes.update(photos_sizes(2, 50))
+    folder = source_of(box, sizes)
+    write_manifest(folder)
+    total = size_of(folder)
+    n_kills = 0
+    with faulty_server.start(folder) as server:
+        staging = Staging(box, server.url("manifest.jsonl"))
+        for share in (0.1, 0.3, 0.45, 0.6, 0.8):
+            goal = share * total
+            already = server.total()["bytes"]
+            n_kills += staging.kill_when(lambda at=goal, b=already: server.total()["bytes"] - b >= at * 0.3)
+            equal(staging.stamp(), None, "a stamp after a kill")
+        equal(staging.run().result, "staged", "the last run")
+        equal(n_kills >= 3, True, f"{n_kills} of 5 runs were killed")
+        again = server.total()["bytes"] - total - 5 * os.path.getsize(os.path.join(folder, "manifest.jsonl"))
+        print(f"        fetched twice in {n_kills} kills: {again / MIB:.1f} MiB", flush=True)
+        equal(again <= n_kills * 64 * MIB, True, f"{again} bytes fetched twice in {n_kills} kills")
+        equal(files_of(staging.path), without(files_of(folder), "manifest.jsonl"), "files")
+
+
+@case("--verify finds what was damaged behind our back, and fetches just that")
+def _(box):
+    folder = source_of(box, dict(photos_sizes(), **{"class1/large.bin": 12 * MIB}))
+    write_manifest(folder)
+    with faulty_server.start(folder) as server:
+        staging = Staging(box, server.url("manifest.jsonl"))
+        staging.run()
+        large = os.path.join(staging.path, "class1/large.bin")
+        small = os.path.join(staging.path, BAD)
+        with open(large, "r+b") as file:
+            file.seek(5 * MIB)
+            file.write(b"damage")
+        with open(small, "r+b") as file:
+            file.truncate(100)
+        server.reset()
+        equal(staging.run().result, "up-to-date", "without --verify nothing is read again")
+        done = staging.run("--verify")
+        contains(done.text, "large.bin", "1-0007.jpg")
+        equal(files_of(staging.path), without(files_of(folder), "manifest.jsonl"), "files")
+        if server.total()["bytes"] > 17 * MIB:
+            raise AssertionError(f"{server.total()['bytes']} bytes were fetched to mend two files")
+
+
+@case("a changed manifest fetches the difference; the old version is served until the new one is whole")
+def _(box):
+    folder = source_of(box, dict(photos_sizes(), **{"class1/large.bin": 20 * MIB}))
+    write_manifest(folder)
+    before = without(files_of(folder), "manifest.jsonl")
+    with faulty_server.start(folder) as server:
+        staging = Staging(box, server.url("manifest.jsonl"))
+        staging.run()
+        old = staging.stamp()
+        make_files(folder, {"class0/new.jpg": 30000, BAD: 25000}, seed=2)
+        os.unlink(os.path.join(folder, "class2/2-0003.jpg"))
+        write_manifest(folder)
+        after = without(files_of(folder), "manifest.jsonl")
+        server.reset()
+        server.fault("/class0/new.jpg", "status", code=404)
+        staging.run(status=None)
+        equal((staging.stamp(), files_of(staging.path)), (old, before), "what is served while the new one is not whole")
+        server.clear()
+        equal(staging.run().result, "staged", "the new version")
+        equal(files_of(staging.path), after, "files of the new version")
+        if server.total()["bytes"] > MIB:
+            raise AssertionError(f"{server.total()['bytes']} bytes for a difference of 55,000")
+        equal(files_of(os.path.join(staging.state, old["version"])), before, "the version before is kept for its readers")
+
+
+# ---- the disk -------------------------------------------------------------------------------------------------------
+
+@case("two stagings of one dataset: the second is told who is at work")
+def _(box):
+    folder = source_of(box, {"a/1.bin": 8 * MIB})
+    write_manifest(folder)
+    with faulty_server.start(folder) as server:
+        server.fault("/a/*", "drip", rate=200000)
+        staging = Staging(box, server.url("manifest.jsonl"))
+        process = staging.start()
+        try:
+            while not server.count("/a/1.bin")["requests"]:
+                time.sleep(0.01)
+            done = staging.run(status=TEMPFAIL)
+            contains(done.text, str(process.pid))
+        finally:
+            process.kill()
+            process.wait()
+        server.clear()
+        equal(staging.run().result, "staged", "after the first one's end")
+
+
+@case("a path that is a folder of somebody else's is left alone")
+def _(box):
+    folder = source_of(box, {"a/1.jpg": 10})
+    staging = Staging(box, "file://" + folder)
+    make_files(staging.path, {"mine.txt": 5})
+    done = staging.run(status=OSERR)
+    contains(done.text, staging.path)
+    equal(list(files_of(staging.path)), ["mine.txt"], "files")
+
+
+@case("--dry-run says what would be moved, and makes nothing")
+def _(box):
+    folder = source_of(box)
+    staging = Staging(box, "file://" + folder)
+    done = staging.run("--dry-run")
+    equal(done.result, "planned", done.text)
+    contains(done.text, str(size_of(folder)), "60 files")
+    equal(os.listdir(os.path.dirname(staging.path)), [], "what was made")
+
+
+@case("Ctrl-C leaves what is there for the next run, and ends with 130")
+def _(box):
+    folder = source_of(box, {f"a/{i}.bin": 10 * MIB for i in range(4)})
+    write_manifest(folder)
+    with faulty_server.start(folder) as server:
+        server.fault("/a/3.bin", "drip", rate=500000)
+        staging = Staging(box, server.url("manifest.jsonl"))
+        process = staging.start()
+        while server.total()["bytes"] < 20 * MIB:
+            time.sleep(0.01)
+        process.send_signal(signal.SIGINT)
+        done = staging.finish(process, status=130, seconds=20)
+        contains(done.text, "kept")
+        server.clear()
+        equal(staging.run().result, "staged", "the next run")
+
+
+# ---- prepared -------------------------------------------------------------------------------------------------------
+
+def pictures(box, n=30):
+    try:
+        from PIL import Image
+    except ImportError:
+        raise Skip("Pillow, which makes the pictures, is not installed") from None
+    folder = box.path("pictures")
+    for number in range(n):
+        path = os.path.join(folder, f"class{number % 3}", f"{number:03d}.jpg")
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        Image.effect_noise((400 + number, 300), 50).convert("RGB").save(path, "JPEG")
+    return folder
+
+
+@case("packed: the daemon serves the shards as it served the folder: same order, labels and bytes")
+def _(box):
+    folder = pictures(box)
+    staging = Staging(box, "file://" + folder, pack=True, shard_size="256KiB")
+    staging.run()
+    equal(all(path.endswith(".shard") for path in files_of(staging.path)), True, "files")
+    plain = box.daemon({"photos": folder})
+    expected = plain.read("photos", pipeline="raw", seed=3)
+    daemon = box.daemon({"photos": staging.dataset()}, name="staged")
+    equal(daemon.read("photos", pipeline="raw", seed=3), expected, "samples")
+
+
+@case("prepared: pictures are resized once, and labels and order stay")
+def _(box):
+    folder = pictures(box)
+    staging = Staging(box, "file://" + folder, prepare="resize(short=128) jpeg(90)")
+    staging.run()
+    plain = box.daemon({"photos": folder})
+    daemon = box.daemon({"photos": staging.dataset()}, name="staged")
+    expected = plain.read("photos", pipeline="decode", batch=1, seed=3)
+    got = daemon.read("photos", pipeline="decode", batch=1, seed=3)
+    equal([(line["index"], line["fields"]["label"]) for line in got],
+          [(line["index"], line["fields"]["label"]) for line in expected], "order and labels")
+    equal({min(line["fields"]["image"]["shape"][:2]) for line in got}, {128}, "the shorter side")
+    equal(staging.run().result, "up-to-date", "the second run")
+
+
+if __name__ == "__main__":
+    main()
