@@ -189,7 +189,8 @@ static int reuse_version(struct reuse *reuse, const char *version, struct why *w
 }
 
 int reuse_versions(struct tree *tree, const struct stamp *stamp, struct why *why) {
-        const char *const versions[] = { stamp->version, stamp->source_version };
+        bool is_own_source = strcmp(stamp->version, stamp->source_version) == 0;
+        const char *const versions[] = { stamp->version, is_own_source ? "" : stamp->source_version };
         struct reuse reuse = { .tree = tree };
 
         for (size_t i = 0; i < ARRAY_SIZE(versions); i++) {
