@@ -179,14 +179,13 @@ int transfer_run(const struct transfer_options *options, struct why *why) {
         r = transfer_start(transfer, is_alone ? TRANSFER_PARCELS - TRANSFER_SPREADS : TRANSFER_AHEAD, why);
         if (r < 0)
                 return r;
-        r = run_windows(transfer, why);
-        if (r == 0)
-                r = verdict(transfer, why);
-        if (transfer->is_beyond_help) {
-                transfer =
-                        NULL; /* the process is about to be ended: nothing is waited for, or taken from under anybody */
-                return r;
+        if (run_windows(transfer, why) < 0) {
+                /* The process is about to be ended. Threads may hang in a dead disk, and MPI holds on to our memory:
+                 * nothing is waited for, or taken from under anybody. */
+                transfer = NULL;
+                return TRANSFER_LOST;
         }
+        r = verdict(transfer, why);
         transfer_stop(transfer);
         return r;
 }

@@ -51,8 +51,7 @@ struct transfer_options {
         const _Atomic bool *cancel;
         struct transfer_counts *counts;
 
-        /* Called about every 50 ms on the calling thread. A negative errno ends the transfer at once: the cluster is
-         * beyond help. */
+        /* Called about every 50 ms on the calling thread. A negative errno ends the transfer at once: it is lost. */
         int (*look)(void *userdata, struct why *why);
         /* A chunk is on this node's disk; on the writer's thread. May be NULL. */
         void (*written)(void *written_userdata, uint64_t idx_chunk);
@@ -62,7 +61,10 @@ struct transfer_options {
         void *userdata;
 };
 
+#define TRANSFER_LOST 1
+
 /* Blocks until no node lacks anything, or no further round would change it. Returns 0 if this node lacks nothing
  * (others may: the caller asks them); -EIO, -ENOSPC, -EBADMSG, ... with the first thing that went wrong here or at a
- * source; -ECANCELED; what look() returned. */
+ * source; -ECANCELED; TRANSFER_LOST with `why`: the nodes do not find together any more, and nothing is left but
+ * cluster_abort(). */
 int transfer_run(const struct transfer_options *options, struct why *why);

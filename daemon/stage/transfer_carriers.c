@@ -102,20 +102,60 @@ void parcel_bring(struct transfer *transfer, struct parcel *parcel, const struct
         parcel->place = chunks_get(transfer->options->chunks, route->chunk);
         parcel->is_ready = false;
         *parcel->head = (struct parcel_head){ .status = PARCEL_WHOLE, .chunk = route->chunk };
-        if (route->is_fetched) {
+        parcel->is_fetched = route->is_fetched;
+        if (route->is_fetched && parcel->place.n_files == 1) {
                 fill_pieces(transfer, parcel);
                 fetcher_submit(transfer->fetcher, &parcel->job);
                 return;
         }
+        /* From our own disk; or of several files some may lie there already, taken over from the version before. */
         TAILQ_INSERT_TAIL(&transfer->to_read, parcel, entry);
         pthread_cond_broadcast(&transfer->work);
+}
+
+/* Small files that are whole here need not come from the origin: what is left of the pieces does. */
+static void read_whole_files(struct transfer *transfer, struct parcel *parcel) {
+        uint32_t n_left = 0;
+        struct why why;
+
+        for (uint32_t i = 0; i < parcel->job.n_pieces; i++) {
+                struct fetch_piece piece = parcel->pieces[i];
+                uint64_t idx_file = parcel->place.first_file + i;
+
+                if (!transfer->options->tree || !tree_file_is_whole(transfer->options->tree, idx_file) ||
+                    tree_read_file(transfer->options->tree, idx_file, piece.into, &why) < 0)
+                        parcel->pieces[n_left++] = piece;
+        }
+        parcel->job.n_pieces = n_left;
+}
+
+static void read_parcel(struct transfer *transfer, struct parcel *parcel) {
+        struct why why = { "" };
+        int r;
+
+        if (!parcel->is_fetched) {
+                r = tree_read(transfer->options->tree, parcel->head->chunk, parcel->bytes, &why);
+                parcel_brought(transfer, parcel, r, &why);
+                return;
+        }
+        fill_pieces(transfer, parcel);
+        read_whole_files(transfer, parcel);
+        if (parcel->job.n_pieces == 0) {
+                parcel_brought(transfer, parcel, 0, NULL);
+                return;
+        }
+        pthread_mutex_lock(&transfer->lock);
+        if (transfer->fetcher)
+                fetcher_submit(transfer->fetcher, &parcel->job);
+        r = transfer->fetcher ? 0 : -ECANCELED; /* stopped meanwhile */
+        pthread_mutex_unlock(&transfer->lock);
+        if (r < 0)
+                parcel_brought(transfer, parcel, r, &why);
 }
 
 static void *reader_main(void *argument) {
         struct transfer *transfer = argument;
         struct parcel *parcel;
-        struct why why;
-        int r;
 
         pthread_mutex_lock(&transfer->lock);
         for (;;) {
@@ -125,8 +165,7 @@ static void *reader_main(void *argument) {
                         break;
                 TAILQ_REMOVE(&transfer->to_read, parcel, entry);
                 pthread_mutex_unlock(&transfer->lock);
-                r = tree_read(transfer->options->tree, parcel->head->chunk, parcel->bytes, &why);
-                parcel_brought(transfer, parcel, r, &why);
+                read_parcel(transfer, parcel);
                 pthread_mutex_lock(&transfer->lock);
         }
         pthread_mutex_unlock(&transfer->lock);

@@ -158,8 +158,6 @@ static int look(struct flow *flow, struct why *why) {
         pthread_mutex_unlock(&transfer->lock);
         r = transfer->options->look(transfer->options->userdata, why);
         pthread_mutex_lock(&transfer->lock);
-        if (r < 0)
-                transfer->is_beyond_help = true;
         return r;
 }
 

@@ -36,8 +36,9 @@ struct parcel {
         uint8_t *bytes;
         struct chunk place;
         uint64_t idx_route;
-        bool is_source; /* of the pool for what this node brings */
-        bool is_ready;  /* brought, or known not to come; transfer->lock */
+        bool is_source;  /* of the pool for what this node brings */
+        bool is_fetched; /* from the origin; else from our own disk */
+        bool is_ready;   /* brought, or known not to come; transfer->lock */
 
         struct fetch_job job;
         struct fetch_piece *pieces; /* CHUNK_FILES_MAX, for sources */
@@ -63,7 +64,7 @@ struct transfer {
         bool is_stopping;      /* this node cannot go on: cancelled, or the origin does not answer */
         uint32_t n_unanswered; /* fetches in a row that failed for want of an answer */
         uint64_t n_hopeful;    /* failures of this round that another round may mend */
-        bool is_beyond_help;   /* look() said so: threads may hang in a dead disk, and MPI holds on to our memory */
+
         bool has_failed;
         int first_error;
         struct why first_why;

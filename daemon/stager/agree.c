@@ -16,18 +16,36 @@ struct opinion {
         char text[DLP_TEXT_MAX];
 };
 
+void run_lost(struct run *run, const struct why *why) {
+        report_end(run->report, "failed", why->text);
+        cluster_abort(run->cluster, EX_UNAVAILABLE);
+}
+
+void run_gather(struct run *run, const void *mine, uint64_t n_bytes, void *all) {
+        struct why why;
+
+        if (cluster_gather(run->cluster, mine, n_bytes, all, &why) < 0)
+                run_lost(run, &why);
+}
+
+void run_share(struct run *run, uint32_t from, void *bytes, uint64_t n_bytes) {
+        struct why why;
+
+        if (cluster_share(run->cluster, from, bytes, n_bytes, &why) < 0)
+                run_lost(run, &why);
+}
+
 int agree(struct run *run, int r, struct why *why) {
         _cleanup_(freep) struct opinion *all = calloc(run->n_nodes, sizeof(*all));
         struct opinion mine = { .result = r };
-        int failed;
 
-        if (!all)
-                return why_errno(why, -ENOMEM, "%u nodes", run->n_nodes);
+        if (!all) {
+                why_errno(why, -ENOMEM, "%u nodes", run->n_nodes);
+                run_lost(run, why);
+        }
         if (r < 0)
                 snprintf(mine.text, sizeof(mine.text), "%s", why->text);
-        failed = cluster_gather(run->cluster, &mine, sizeof(mine), all, why);
-        if (failed < 0)
-                return failed;
+        run_gather(run, &mine, sizeof(mine), all);
         for (uint32_t node = 0; node < run->n_nodes; node++) {
                 if (all[node].result >= 0)
                         continue;
@@ -133,12 +151,8 @@ int run_aside(struct run *run, int (*step)(struct run *, void *, struct why *), 
         if (r < 0)
                 return why_errno(why, r, "a thread");
         while (!atomic_load(&aside.is_done)) {
-                r = run_look(run, why);
-                if (r < 0) {
-                        run_say(run, "error", why->text);
-                        report_end(run->report, "failed", why->text);
-                        cluster_abort(run->cluster, EX_UNAVAILABLE);
-                }
+                if (run_look(run, why) < 0)
+                        run_lost(run, why);
                 nanosleep(&PAUSE, NULL);
         }
         thread_join(thread);
@@ -147,23 +161,19 @@ int run_aside(struct run *run, int (*step)(struct run *, void *, struct why *), 
         return aside.result;
 }
 
-int share_text(struct run *run, uint32_t from, char **text, size_t *n_bytes, struct why *why) {
+void share_text(struct run *run, uint32_t from, char **text, size_t *n_bytes) {
         uint64_t n = run->node == from ? *n_bytes : 0;
-        char *copy;
-        int r = cluster_share(run->cluster, from, &n, sizeof(n), why);
+        struct why why;
 
-        if (r < 0 || run->node == from)
-                return r < 0 ? r : cluster_share(run->cluster, from, *text, n, why);
-        copy = malloc(n + 1);
-        if (!copy)
-                abort(); /* the others are in the middle of sending it */
-        r = cluster_share(run->cluster, from, copy, n, why);
-        if (r < 0) {
-                free(copy);
-                return r;
+        run_share(run, from, &n, sizeof(n));
+        if (run->node != from) {
+                *text = malloc(n + 1);
+                *n_bytes = n;
+                if (!*text) {
+                        why_errno(&why, -ENOMEM, "a text of %llu bytes", (unsigned long long)n);
+                        run_lost(run, &why);
+                }
+                (*text)[n] = '\0';
         }
-        copy[n] = '\0';
-        *text = copy;
-        *n_bytes = n;
-        return 0;
+        run_share(run, from, *text, n);
 }

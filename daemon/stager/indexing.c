@@ -93,11 +93,11 @@ static int check(struct run *run, struct indexing *indexing, struct why *why) {
 
 static int compare(struct run *run, struct why *why) {
         char first[PLAN_DIGEST_SIZE];
-        int r;
+        int r = 0;
 
         memcpy(first, run->next.index, sizeof(first));
-        r = cluster_share(run->cluster, 0, first, sizeof(first), why);
-        if (r == 0 && run->is_writer && strcmp(first, run->next.index) != 0)
+        run_share(run, 0, first, sizeof(first));
+        if (run->is_writer && strcmp(first, run->next.index) != 0)
                 r = why_set(why, -EBADMSG, "the index has digest %.12s, on %s %.12s", run->next.index,
                             cluster_name(run->cluster, 0), first);
         return agree(run, r, why);
@@ -119,7 +119,7 @@ int version_index(struct run *run, struct version *version, struct why *why) {
                 r = run_aside(run, build, &indexing, why);
         r = agree(run, r, why);
         if (r == 0)
-                r = share_text(run, 0, &indexing.bytes, &indexing.n_bytes, why);
+                share_text(run, 0, &indexing.bytes, &indexing.n_bytes);
         if (r == 0 && run->is_writer && run->node != 0)
                 r = run_aside(run, write_copy, &indexing, why);
         if (r == 0 && run->is_writer)

@@ -19,18 +19,19 @@
 #include "daemon/base/log.h"
 #include "daemon/stager/launch_said.h"
 
-#define NS_PER_S       1000000000ull
-#define ASKED_S        5u  /* from the signal to the kill: systemd's TimeoutStopSec is that, too */
-#define ENDING_S       10u /* from mpirun's word that it ends to the kill: 4 s usually, for ever over a cut link */
-#define STARTUP_S      60u /* until all nodes have answered */
-#define HOSTS_A_S      4u  /* ... and a second more for so many, since ssh comes to them one by one */
-#define DRAIN_MS       500 /* what comes on stderr after mpirun has ended */
-#define WORDS_MAX      256u
-#define HOSTS_SIZE     65536u
-#define OUR_PROBLEM    EX_OSERR
-#define SIGNAL_STATUS  128
-#define SIGNALLED_FROM 128 /* statuses from here on are mpirun's: 137 a kill, 205 a lost connection, 255 a lost node   \
-                            */
+#define NS_PER_S      1000000000ull
+#define ASKED_S       5u  /* from the signal to the kill: systemd's TimeoutStopSec is that, too */
+#define ENDING_S      10u /* from mpirun's word that it ends to the kill: 4 s usually, for ever over a cut link */
+#define STARTUP_S     60u /* until all nodes have answered */
+#define HOSTS_A_S     4u  /* ... and a second more for so many, since ssh comes to them one by one */
+#define DRAIN_MS      500 /* what comes on stderr after mpirun has ended */
+#define WORDS_MAX     256u
+#define HOSTS_SIZE    65536u
+#define OUR_PROBLEM   EX_OSERR
+#define SIGNAL_STATUS 128
+#define SIGNALLED_FROM                                                                                                 \
+        128 /* statuses from here on are mpirun's: 137 a kill, 205 a lost connection, 255 a lost node                  \
+             */
 
 /* What mpirun is told besides hosts. Measured with Open MPI 4.1.4: ARCHITECTURE, Staging. */
 static const char *const WORDS[] = {

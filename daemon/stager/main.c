@@ -34,11 +34,9 @@ static int run_or_launch(const struct stage_options *options, const struct setti
         if (cluster_is_launched() || !nodes[0])
                 return run_stage(options, settings, dataset);
         r = launch(&launching, &why);
-        if (r < 0) {
+        if (why.text[0])
                 log_error("stage", "%s", why.text);
-                return EX_UNAVAILABLE;
-        }
-        return r;
+        return r < 0 ? EX_UNAVAILABLE : r;
 }
 
 int main(int argc, char **argv) {

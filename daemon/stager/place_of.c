@@ -44,9 +44,7 @@ static int look_for_file(struct run *run, uint32_t *ret_n_seeing, struct why *wh
         if (r < 0)
                 return r;
         snprintf(name, sizeof(name), "seen-by-%ld-%lx", (long)getpid(), (unsigned long)time(NULL));
-        r = cluster_share(run->cluster, 0, name, sizeof(name), why);
-        if (r < 0)
-                return r;
+        run_share(run, 0, name, sizeof(name));
         name[sizeof(name) - 1] = '\0';
         r = place_file(&run->place, name, "", path);
         if (r == 0 && run->node == 0) {
@@ -60,7 +58,7 @@ static int look_for_file(struct run *run, uint32_t *ret_n_seeing, struct why *wh
         if (r == 0 && run->node != 0)
                 sees_it = sees(path);
         if (r == 0)
-                r = cluster_gather(run->cluster, &sees_it, 1, all, why);
+                run_gather(run, &sees_it, 1, all);
         if (run->node == 0 && fd >= 0)
                 unlink(path);
         if (r < 0)

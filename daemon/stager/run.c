@@ -108,9 +108,7 @@ static int find_derived(struct run *run, struct plan **ret_plan, struct why *why
                 return why_errno(why, -ENOMEM, "%u nodes", run->n_nodes);
         if (fits && read_kept_plan(run, &text, &n_bytes, &ignored) < 0)
                 fits = 0;
-        r = cluster_gather(run->cluster, &fits, 1, all, why);
-        if (r < 0)
-                return r;
+        run_gather(run, &fits, 1, all);
         while (holder < run->n_nodes && !all[holder])
                 holder++;
         if (holder == run->n_nodes)
@@ -119,9 +117,8 @@ static int find_derived(struct run *run, struct plan **ret_plan, struct why *why
                 free(text);
                 text = NULL;
         }
-        r = share_text(run, holder, &text, &n_bytes, why);
-        if (r == 0)
-                r = plan_parse(text, n_bytes, "the kept manifest", NULL, false, ret_plan, why);
+        share_text(run, holder, &text, &n_bytes);
+        r = plan_parse(text, n_bytes, "the kept manifest", NULL, false, ret_plan, why);
         return agree(run, r, why);
 }
 
@@ -176,7 +173,7 @@ static int show_plan(struct run *run, struct version *version, struct why *why) 
         r = version->tree ? tree_check_space(version->tree, 0, why) : 0;
         r = agree(run, r, why);
         if (r == 0)
-                r = cluster_gather(run->cluster, &missing, sizeof(missing), all, why);
+                run_gather(run, &missing, sizeof(missing), all);
         for (uint32_t node = 0; r == 0 && node < run->n_nodes; node++) {
                 most = all[node] > most ? all[node] : most;
                 snprintf(text, sizeof(text), "%s lacks %llu of %llu bytes", cluster_name(run->cluster, node),
@@ -323,8 +320,7 @@ int run_stage(const struct stage_options *options, const struct settings *settin
                 r = stage(&run, &why);
         if (r < 0)
                 report_end(run.report, "failed", why.text);
-        if (r == -ETIMEDOUT && run.n_nodes > 1)
-                cluster_abort(run.cluster, exit_code_of(r)); /* who is late will not come to a common end */
+
         end(&run);
         return exit_code_of(r);
 }

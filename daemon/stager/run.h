@@ -97,8 +97,16 @@ void run_phase(struct run *run, const char *phase);
 /* Texts from all corners, for the report. Any thread. */
 void run_say(struct run *run, const char *level, const char *text);
 
+/* For when nodes do not find together any more: says why, and takes all processes down. */
+void run_lost(struct run *run, const struct why *why) __attribute__((noreturn));
+
+/* Of all nodes to all nodes, and of one to all; as cluster_gather() and cluster_share(). They do not fail: without them
+ * there is no common end. */
+void run_gather(struct run *run, const void *mine, uint64_t n_bytes, void *all);
+void run_share(struct run *run, uint32_t from, void *bytes, uint64_t n_bytes);
+
 /* A text of the node `from` to all; the others' *text is theirs (free). */
-int share_text(struct run *run, uint32_t from, char **text, size_t *n_bytes, struct why *why);
+void share_text(struct run *run, uint32_t from, char **text, size_t *n_bytes);
 
 /* ---- the steps ---- */
 int survey(struct run *run, struct plan **ret_plan, struct why *why);

@@ -138,10 +138,9 @@ static int share_made(struct run *run, struct preparing *preparing, struct plan 
         uint64_t n = preparing->n_shards;
         uint32_t n_makers = run->is_shared ? 1 : run->n_nodes;
         const char *origin = run->dataset->origin;
-        int r = cluster_share(run->cluster, 0, &n, sizeof(n), why);
+        int r = 0;
 
-        if (r < 0)
-                return r;
+        run_share(run, 0, &n, sizeof(n));
         if (run->is_writer && n != preparing->n_shards)
                 r = why_set(why, -EBADMSG, "this node would make %llu shards, the first one %llu",
                             (unsigned long long)preparing->n_shards, (unsigned long long)n);
@@ -151,9 +150,11 @@ static int share_made(struct run *run, struct preparing *preparing, struct plan 
         if (!preparing->mine)
                 preparing->mine = calloc(n + 1, sizeof(*preparing->mine));
         preparing->all = calloc(n * run->n_nodes + 1, sizeof(*preparing->all));
-        if (!preparing->mine || !preparing->all || plan_builder_new(&builder) < 0)
-                abort(); /* the others are in the middle of it */
-        r = cluster_gather(run->cluster, preparing->mine, n * sizeof(*preparing->mine), preparing->all, why);
+        if (!preparing->mine || !preparing->all || plan_builder_new(&builder) < 0) {
+                why_errno(why, -ENOMEM, "%llu shards", (unsigned long long)n);
+                run_lost(run, why);
+        }
+        run_gather(run, preparing->mine, n * sizeof(*preparing->mine), preparing->all);
         for (uint64_t i = 0; i < n && r == 0; i++) {
                 const struct made *made = &preparing->all[(i % n_makers) * n + i];
                 char name[32];

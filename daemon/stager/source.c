@@ -81,17 +81,16 @@ static void say_warning(void *userdata, const char *text) {
 static int is_incomplete(struct run *run, const struct version *version, struct why *why) {
         _cleanup_(freep) uint8_t *all = calloc(run->n_nodes, 1);
         uint8_t lacks = 0;
-        int r;
 
         if (!all)
                 return why_errno(why, -ENOMEM, "%u nodes", run->n_nodes);
         for (uint64_t i = 0; version->tree && i < chunks_count(version->chunks) && !lacks; i += 8)
                 lacks = tree_missing(version->tree)[i / 8] != 0;
-        r = cluster_gather(run->cluster, &lacks, 1, all, why);
-        for (uint32_t node = 0; r == 0 && node < run->n_nodes; node++)
+        run_gather(run, &lacks, 1, all);
+        for (uint32_t node = 0; node < run->n_nodes; node++)
                 if (all[node])
                         return 1;
-        return r;
+        return 0;
 }
 
 int version_complete(struct run *run, struct version *version, bool has_origin, void (*written)(void *, uint64_t),
@@ -121,5 +120,7 @@ int version_complete(struct run *run, struct version *version, bool has_origin, 
                 return r;
         run_phase(run, "transferring");
         r = transfer_run(&options, why);
+        if (r == TRANSFER_LOST)
+                run_lost(run, why);
         return agree(run, r, why);
 }

@@ -23,14 +23,11 @@ static void describe_dataset(const struct run *run, char text[DLP_TEXT_MAX]) {
 static int compare_settings(struct run *run, struct why *why) {
         _cleanup_(freep) char *all = calloc(run->n_nodes, DLP_TEXT_MAX);
         char mine[DLP_TEXT_MAX] = "";
-        int r;
 
         if (!all)
                 return why_errno(why, -ENOMEM, "%u nodes", run->n_nodes);
         describe_dataset(run, mine);
-        r = cluster_gather(run->cluster, mine, sizeof(mine), all, why);
-        if (r < 0)
-                return r;
+        run_gather(run, mine, sizeof(mine), all);
         for (uint32_t node = 1; node < run->n_nodes; node++) {
                 const char *theirs = all + (size_t)node * DLP_TEXT_MAX;
 
@@ -79,8 +76,8 @@ int survey(struct run *run, struct plan **ret_plan, struct why *why) {
         r = agree(run, r, why);
         if (r < 0)
                 return r;
-        r = share_text(run, 0, &text, &n_bytes, why);
-        if (r == 0 && run->node != 0)
+        share_text(run, 0, &text, &n_bytes);
+        if (run->node != 0)
                 r = plan_parse(text, n_bytes, "the first node's plan", NULL, false, &plan, why);
         r = agree(run, r, why);
         if (r < 0)

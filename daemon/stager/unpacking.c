@@ -302,15 +302,15 @@ static int share_found(struct run *run, struct unpacking *unpacking, struct plan
         }
         r = agree(run, r, why);
         if (r == 0)
-                r = cluster_share(run->cluster, 0, digest, sizeof(digest), why);
+                run_share(run, 0, digest, sizeof(digest));
         if (r == 0 && plan && strcmp(digest, plan_digest(plan)) != 0)
                 r = why_set(why, -EBADMSG, "what came out of the archives is not the same as on %s",
                             cluster_name(run->cluster, 0));
         r = agree(run, r, why);
         if (r < 0)
                 return r;
-        r = share_text(run, 0, &text, &n_bytes, why);
-        if (r == 0 && !plan)
+        share_text(run, 0, &text, &n_bytes);
+        if (!plan)
                 r = plan_parse(text, n_bytes, "the unpacked files", NULL, false, &plan, why);
         r = agree(run, r, why);
         if (r == 0)
