@@ -105,6 +105,20 @@ char *progress_line(const struct progress *progress) {
         return line;
 }
 
+char *progress_message(const char *dataset, const char *level, const char *text) {
+        cJSON *object = cJSON_CreateObject();
+        struct why printable; /* any text from anywhere: JSON is UTF-8 */
+        char *line = NULL;
+
+        why_set(&printable, 0, "%s", text);
+        if (object && cJSON_AddStringToObject(object, "dataset", dataset) &&
+            cJSON_AddStringToObject(object, "level", level) &&
+            cJSON_AddStringToObject(object, "message", printable.text))
+                line = cJSON_PrintUnformatted(object);
+        cJSON_Delete(object);
+        return line;
+}
+
 int progress_write(const struct place *place, const struct progress *progress, struct why *why) {
         _cleanup_(freep) char *line = progress_line(progress);
         char path[PATH_MAX], temporary[PATH_MAX];

@@ -40,6 +40,9 @@ struct progress {
 /* The line, without a newline at its end; the caller's (free). NULL: no memory. */
 char *progress_line(const struct progress *progress);
 
+/* Another such line: something that a person should know. {"dataset":...,"level":...,"message":...} */
+char *progress_message(const char *dataset, const char *level, const char *text);
+
 /* Puts the file in place. An errno with `why`: the folder cannot be written to, the disk is full. */
 int progress_write(const struct place *place, const struct progress *progress, struct why *why);
 

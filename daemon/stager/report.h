@@ -35,3 +35,12 @@ void report_say(struct report *report, const char *level, const char *text);
 /* Clears the bars and prints how it ended: a sentence, or an object {"result":"staged"|"up-to-date"|"failed",...}. The
  * progress file is removed when it went well, else it keeps the error. NULL is fine. */
 void report_end(struct report *report, const char *result, const char *text);
+
+/* For whoever starts this program through a launcher, which puts a pipe between the first node and the terminal: what
+ * stderr is shown on goes into the environment (REPORT_TERMINAL_VARIABLE, to be handed on to the nodes), and the first
+ * node draws its bars into the pipe. Nothing if stderr is no terminal. */
+#define REPORT_TERMINAL_VARIABLE "DATALOADERD_STAGE_TERMINAL"
+void report_lend_terminal(void);
+
+/* When they have ended, however: the cursor is shown again. */
+void report_take_terminal_back(void);
