@@ -230,6 +230,31 @@ START_TEST(a_damaged_file_that_was_linked_is_not_served) {
 }
 END_TEST
 
+/* What is fetched anew gets a file of its own: the version before is served, and is not ours to change. */
+START_TEST(what_is_written_again_is_not_written_into_the_version_before) {
+        uint64_t large, small;
+
+        stage(FIRST, ARRAY_SIZE(FIRST));
+        staged_plan(&staged, SECOND, ARRAY_SIZE(SECOND));
+        open_it();
+        staged_fill(&staged, UINT64_MAX);
+        large = inode_of("a/large.bin");
+        small = inode_of("a/small-1.jpg");
+        staged_damage(&staged, "a/large.bin", 5);
+        staged_damage(&staged, "a/small-1.jpg", 5);
+        ck_assert_int_eq(tree_verify(staged.tree, &staged.why), 2);
+        staged_fill(&staged, UINT64_MAX);
+        staged_check_all(&staged);
+        ck_assert_uint_ne(inode_of("a/large.bin"), large);
+        ck_assert_uint_ne(inode_of("a/small-1.jpg"), small);
+        staged_plan(&staged, FIRST, ARRAY_SIZE(FIRST));
+        ck_assert_uint_eq(inode_of("a/large.bin"), large);
+        ck_assert_uint_eq(inode_of("a/small-1.jpg"), small);
+        ck_assert(!staged_is_right(&staged, (uint64_t)plan_find(staged.plan, "a/large.bin")));
+        ck_assert(!staged_is_right(&staged, (uint64_t)plan_find(staged.plan, "a/small-1.jpg")));
+}
+END_TEST
+
 START_TEST(a_run_that_was_interrupted_after_linking_links_again) {
         stage(FIRST, ARRAY_SIZE(FIRST));
         staged_plan(&staged, SECOND, ARRAY_SIZE(SECOND));
@@ -472,6 +497,7 @@ int main(void) {
         tcase_add_test(next, files_that_did_not_change_are_linked_and_the_old_version_stays_as_it_was);
         tcase_add_test(next, linked_files_are_served_to_other_nodes_and_checked);
         tcase_add_test(next, a_damaged_file_that_was_linked_is_not_served);
+        tcase_add_test(next, what_is_written_again_is_not_written_into_the_version_before);
         tcase_add_test(next, a_run_that_was_interrupted_after_linking_links_again);
         tcase_add_test(next, a_half_fetched_file_gives_way_to_a_link);
         tcase_add_test(next, a_damaged_manifest_of_the_old_version_only_costs_the_links);
