@@ -45,13 +45,15 @@ class Absent(Exception):
 
 # ---- the caller's side ----------------------------------------------------------------------------------------------
 
-def start(folder, seconds=30):
-    """Starts one below `folder` (made if it is not there). Returns a Server; raises Absent."""
+def start(folder, seconds=30, page=1000):
+    """Starts one below `folder` (made if it is not there), whose listings have `page` keys at most. Returns a Server;
+    raises Absent."""
     os.makedirs(folder, exist_ok=True)
     check_attributes(folder)
     log = os.path.join(folder, "log")
     with open(log, "wb") as errors:
-        process = subprocess.Popen([PYTHON, os.path.abspath(__file__), "--folder", folder, "--until-eof"],
+        process = subprocess.Popen([PYTHON, os.path.abspath(__file__), "--folder", folder, "--page", str(page),
+                                    "--until-eof"],
                                    stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors)
     line = read_line(process, seconds)
     if not line:
@@ -188,6 +190,7 @@ use = egg:swift#s3api
 s3_acl = false
 location = {region}
 storage_domain = localhost
+max_bucket_listing = {page}
 check_bucket_owner = false
 dns_compliant_bucket_names = true
 [filter:tempauth]
@@ -199,13 +202,13 @@ account_autocreate = true
 """
 
 
-def serve(folder, port, until_eof):
+def serve(folder, port, page, until_eof):
     if importlib.util.find_spec("swift") is None or importlib.util.find_spec("eventlet") is None:
         sys.exit("Swift is not installed (Debian: python3-swift)")
     import eventlet
     import eventlet.wsgi
     eventlet.monkey_patch()
-    build_configuration(folder)
+    build_configuration(folder, page)
     listeners = {name: listen() for name in ("account", "container", "object")}
     build_rings(folder, {name: listener.getsockname()[1] for name, listener in listeners.items()})
     proxy_listener = listen(port)
@@ -264,7 +267,7 @@ def counted(app):
     return call
 
 
-def build_configuration(folder):
+def build_configuration(folder, page):
     """Swift reads /etc/swift/swift.conf where it is imported; ours takes its place."""
     os.makedirs(os.path.join(folder, "devices", "disk"), exist_ok=True)
     path = os.path.join(folder, "swift.conf")
@@ -272,7 +275,7 @@ def build_configuration(folder):
         file.write("[swift-hash]\nswift_hash_path_suffix = tests\n[storage-policy:0]\nname = one\ndefault = yes\n")
     account, _, user = ACCESS_KEY.partition(":")
     with open(os.path.join(folder, "proxy.conf"), "w", encoding="utf-8") as file:
-        file.write(PIPELINE.format(folder=folder, region=REGION, account=account, user=user, secret=SECRET_KEY))
+        file.write(PIPELINE.format(folder=folder, page=page, region=REGION, account=account, user=user, secret=SECRET_KEY))
     import swift.common.utils as utils
     utils.SWIFT_CONF_FILE = path
     utils.validate_hash_conf()
@@ -300,10 +303,11 @@ def main():
     arguments = argparse.ArgumentParser(description="An object store with S3's interface, for tests")
     arguments.add_argument("--folder", required=True, help="where it keeps everything")
     arguments.add_argument("--port", type=int, default=0, help="0: any that is free")
+    arguments.add_argument("--page", type=int, default=1000, help="keys in a listing's page at most")
     arguments.add_argument("--until-eof", action="store_true", help="end when stdin does")
     given = arguments.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: os._exit(0))
-    serve(os.path.abspath(given.folder), given.port, given.until_eof)
+    serve(os.path.abspath(given.folder), given.port, given.page, given.until_eof)
 
 
 if __name__ == "__main__":
