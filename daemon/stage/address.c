@@ -30,9 +30,7 @@ const char *address_show(const struct address *address, char shown[ADDRESS_SHOWN
 
         snprintf(shown, ADDRESS_SHOWN_SIZE, "%.*s://%.*s%.*s%s", (int)(address->n_scheme < 16 ? address->n_scheme : 16),
                  address->scheme, (int)n_host, address->host, (int)n_path, address->path,
-                 n_host < address->n_host || n_path < address->n_path ? "..."
-                 : address->rest[0]                                   ? "?..."
-                                                                      : "");
+                 n_host < address->n_host || n_path < address->n_path ? "..." : "");
         return shown;
 }
 

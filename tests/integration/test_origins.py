@@ -1,0 +1,362 @@
+#!/usr/bin/env python3
+"""Origins: what a manifest, a list, a store's listing, a folder or a file is surveyed as, from real servers that fail."""
+# run: limit=180
+import hashlib
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+import faulty_server
+import s3_server
+from harness import BUILD, SANITIZER, SLOWER, Skip, Table, case, contains, die_with_parent, equal, main
+
+TOOL = os.path.join(BUILD, "tools", "survey_origin")
+ENVIRONMENT = ("http_proxy", "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY", "no_proxy", "NO_PROXY", "SSL_CERT_FILE",
+               "SSL_CERT_DIR", "CURL_CA_BUNDLE", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN",
+               "AWS_PROFILE")
+
+
+# ---- what the cases stand on ----------------------------------------------------------------------------------------
+
+def write(box, path, data):
+    path = box.path("origin", path) if isinstance(path, str) else os.path.join(os.fsencode(box.path("origin")), path)
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with open(path, "wb") as file:
+        file.write(data)
+    return data
+
+
+def line(path, data, **more):
+    return json.dumps({"path": path, "size": len(data), "sha256": hashlib.sha256(data).hexdigest(), **more}) + "\n"
+
+
+class Plan:
+    """What the tool printed: files by path in order, the digest, the progress told; or status, errno's name and reason."""
+
+    def __init__(self, process):
+        self.status = process.returncode
+        self.words = process.stderr.decode()
+        self.text = process.stdout.decode()
+        self.files = {entry["path"]: entry for entry in map(json.loads, self.text.splitlines())}
+        self.digest = self.words.rpartition("digest ")[2].strip()
+        self.progress = [int(word.split()[1]) for word in self.words.splitlines() if word.startswith("progress")]
+
+
+def survey(*words, seconds=60, **options):
+    environment = {name: value for name, value in os.environ.items() if name not in ENVIRONMENT}
+    options = {"stall_s": 5, "n_tries": 2, **options}
+    command = [TOOL, *(f"{name}={value}" for name, value in options.items()), *words]
+    process = subprocess.run(command, env=environment, stdin=subprocess.DEVNULL, capture_output=True, check=False,
+                             timeout=seconds * SLOWER, preexec_fn=die_with_parent)
+    if SANITIZER.search(process.stderr.decode(errors="replace")) or process.returncode not in (0, 1):
+        raise AssertionError(f"status {process.returncode}: {process.stderr.decode(errors='replace')}")
+    return Plan(process)
+
+
+def plan(*words, **options):
+    result = survey(*words, **options)
+    if result.status != 0:
+        raise AssertionError(f"no plan: {result.words}")
+    return result
+
+
+def refused(*words, says=(), **options):
+    result = survey(*words, **options)
+    equal((result.status, result.text), (1, ""), "a refusal")
+    contains(result.words, *says)
+    return result
+
+
+def store(box, page):
+    try:
+        return s3_server.start(box.path("store"), page=page)
+    except s3_server.Absent as reason:
+        raise Skip(str(reason)) from None
+
+
+# ---- manifests ------------------------------------------------------------------------------------------------------
+
+@case("a manifest is the same plan wherever it lies, and its files lie beside it")
+def _(box):
+    data = write(box, "d/train/a b%.jpg", b"12345")
+    text = line("train/a b%.jpg", data) + line("z", b"", urls=["http://mirror/z", "s3://bucket/z"], colour="red")
+    write(box, "d/m.jsonl", text.encode())
+    write(box, "plain", text.encode())
+    with faulty_server.start(box.path("origin")) as server:
+        over_http = plan(server.url("d/m.jsonl"))
+        equal(list(over_http.files), ["train/a b%.jpg", "z"], "paths")
+        equal(over_http.files["train/a b%.jpg"]["urls"], [server.url("d/train/a b%.jpg")], "URL")
+        equal(over_http.files["z"]["urls"], ["http://mirror/z", "s3://bucket/z"], "mirrors")
+        equal(server.total()["requests"], 1, "requests")
+        named = plan(server.url("plain"), "manifest")
+        equal(named.digest, over_http.digest, "digest of the same manifest elsewhere")
+        server.fault("/moved.jsonl", "redirect", to=server.url("d/m.jsonl"))
+        moved = plan(server.url("moved.jsonl"))
+        equal(moved.text, over_http.text, "behind a redirect")
+    local = plan("file://" + box.path("origin", "d/m.jsonl"))
+    equal(local.digest, over_http.digest, "digest from the disk")
+    equal(local.files["train/a b%.jpg"]["urls"], ["file://" + box.path("origin", "d/train/a%20b%25.jpg")], "URL on the disk")
+
+
+@case("what is written is read again as the same plan, archives too")
+def _(box):
+    for name in ("a.tar", "b.zip", "c"):
+        write(box, name, name.encode())
+    write(box, "m.jsonl", (line("a.tar", b"a.tar") + line("b.zip", b"b.zip", unpack=False) + line("c", b"c")).encode())
+    url = "file://" + box.path("origin", "m.jsonl")
+    first = plan(url, "manifest", "yes")
+    equal([first.files[name].get("unpack") for name in ("a.tar", "b.zip", "c")], [True, False, None], "unpack")
+    write(box, "again.jsonl", first.text.encode())
+    again = plan("file://" + box.path("origin", "again.jsonl"), "manifest", "yes")
+    equal((again.text, again.digest), (first.text, first.digest), "the second time")
+    if plan(url).digest == first.digest:
+        raise AssertionError("unpacked or not is the same digest")
+
+
+@case("a server that fails or answers something else is named, and why")
+def _(box):
+    write(box, "m.jsonl", line("a", b"a").encode())
+    write(box, "bad.jsonl", line("a", b"a").encode() + b"{\"path\": \"../../etc/passwd\", \"size\": 1}\n")
+    rows = [
+        ("m.jsonl", ("html", {}), ["EINVAL", "HTML"]),
+        ("m.jsonl", ("status", {"code": 404}), ["ENOENT"]),
+        ("m.jsonl", ("status", {"code": 403}), ["EACCES"]),
+        ("m.jsonl", ("status", {"code": 500}), ["EPROTO", "500"]),
+        ("m.jsonl", ("close", {}), []),
+        ("m.jsonl", ("cut", {"at": 10}), []),
+        ("m.jsonl", ("loop", {}), ["redirect"]),
+        ("m.jsonl", ("redirect", {"to": "file:///etc/passwd"}), []),
+        ("m.jsonl", ("gzip", {}), []),
+        ("bad.jsonl", None, ["EINVAL", "bad.jsonl:2:", "../../etc/passwd"]),
+        ("nothing.jsonl", None, ["ENOENT", "nothing.jsonl"]),
+    ]
+    table = Table()
+    with faulty_server.start(box.path("origin")) as server:
+        for name, fault, says in rows:
+            with table.row((name, fault)):
+                server.clear()
+                if fault:
+                    server.fault("*", fault[0], **fault[1])
+                refused(server.url(name) + "?token=hush", says=[server.url(name).split("/", 3)[2], *says])
+        server.clear()
+        server.fault("*", "status", code=503, times=3)
+        with table.row("503 three times"):
+            plan(server.url("m.jsonl"), n_tries=6)
+    table.done()
+
+
+@case("a server that says nothing is given up in bounded time")
+def _(box):
+    write(box, "m.jsonl", line("a", b"a").encode())
+    with faulty_server.start(box.path("origin")) as server:
+        server.fault("*", "hang")
+        begin = time.monotonic()
+        refused(server.url("m.jsonl"), says=["ETIMEDOUT"], stall_s=1, n_tries=2)
+        if time.monotonic() - begin > 30 * SLOWER:
+            raise AssertionError("it took more than half a minute")
+
+
+# ---- lists ----------------------------------------------------------------------------------------------------------
+
+@case("of a list each file is asked for its size once, and keeps the folder that is its label")
+def _(box):
+    names = [f"photos/{label}/{number:03d} %.jpg" for label in ("cat", "dog") for number in range(60)]
+    for number, name in enumerate(names):
+        write(box, name, b"x" * number)
+    with faulty_server.start(box.path("origin")) as server:
+        write(box, "l.txt", "\r\n".join(["# photographs", ""] + [server.url(name) for name in reversed(names)]).encode())
+        result = plan(server.url("l.txt"), n_connections=4)
+        equal(list(result.files), [name.partition("/")[2] for name in names], "paths")
+        equal([entry["size"] for entry in result.files.values()], list(range(len(names))), "sizes")
+        equal(server.total()["requests"], len(names) + 1, "requests")
+        for entry in result.files.values():
+            if not entry["etag"].startswith('"'):
+                raise AssertionError(f"no ETag: {entry}")
+        equal(plan(server.url("l.txt"), n_connections=1).digest, result.digest, "digest by one connection")
+        os.utime(box.path("origin", names[5]), (1, 1))
+        if plan(server.url("l.txt")).digest == result.digest:
+            raise AssertionError("a changed file is the same digest")
+
+
+@case("servers without HEAD are asked otherwise; one that has a page in place of a file is named")
+def _(box):
+    for name in ("a.bin", "b.bin"):
+        write(box, name, b"12345")
+    table = Table()
+    with faulty_server.start(box.path("origin")) as server:
+        write(box, "l.txt", f"{server.url('a.bin')}\n{server.url('b.bin')}\n".encode())
+        server.fault("*", "no-head", method="HEAD")
+        with table.row("no HEAD"):
+            equal([entry["size"] for entry in plan(server.url("l.txt")).files.values()], [5, 5], "sizes")
+        server.clear()
+        server.fault("*", "no-length")
+        with table.row("no Content-Length: a range says the size, too"):
+            equal([entry["size"] for entry in plan(server.url("l.txt")).files.values()], [5, 5], "sizes")
+        for fault, says in (("html", ["HTML"]), ("status", ["EPROTO"])):
+            server.clear()
+            server.fault("/b.bin", fault)
+            with table.row(fault):
+                refused(server.url("l.txt"), says=["b.bin", *says])
+                refused(server.url("b.bin"), says=["b.bin", *says])
+        server.clear()
+        write(box, "m.txt", (server.url("a.bin") + "\n" + server.url("gone.bin") + "\n").encode())
+        with table.row("404"):
+            refused(server.url("m.txt"), says=["ENOENT", "gone.bin"])
+    table.done()
+
+
+# ---- one file -------------------------------------------------------------------------------------------------------
+
+@case("one file or archive has its size, ETag and name")
+def _(box):
+    write(box, "x/train set.tar.gz", b"12345")
+    with faulty_server.start(box.path("origin")) as server:
+        entry = plan(server.url("x/train set.tar.gz") + "?v=1").files["train set.tar.gz"]
+        equal((entry["size"], entry["unpack"]), (5, True), "archive")
+        equal(entry["urls"], [server.url("x/train set.tar.gz") + "?v=1"], "URL")
+        equal(plan(server.url("x/train set.tar.gz"), "auto", "no").files["train set.tar.gz"]["unpack"], False, "kept whole")
+        refused(server.url("x/other.tar"), says=["ENOENT", "other.tar"])
+        refused(server.url("x/"), says=["EINVAL", "cannot be listed"])
+    local = plan("file://" + box.path("origin", "x/train%20set.tar.gz")).files["train set.tar.gz"]
+    equal((local["size"], local["unpack"]), (5, True), "on the disk")
+
+
+# ---- folders --------------------------------------------------------------------------------------------------------
+
+@case("a folder is listed with what its files are; what cannot be staged is named")
+def _(box):
+    write(box, "cat/1.jpg", b"1")
+    write(box, "dog/deep/ü %.jpg", b"22")
+    url = "file://" + box.path("origin")
+    first = plan(url)
+    equal({path: entry["size"] for path, entry in first.files.items()}, {"cat/1.jpg": 1, "dog/deep/ü %.jpg": 2}, "files")
+    equal(first.files["dog/deep/ü %.jpg"]["urls"], [url + "/dog/deep/%C3%BC%20%25.jpg"], "URL")
+    equal(plan(url + "/").digest, first.digest, "digest with a slash behind it")
+    os.symlink("cat/1.jpg", box.path("origin", "link.jpg"))
+    equal(plan(url).files["link.jpg"]["size"], 1, "a link inside")
+    rows = [
+        (lambda path: os.symlink("/etc/hostname", path), "out of the folder"),
+        (lambda path: os.symlink("../../../etc/hostname", path), "link that leads"),
+        (lambda path: os.symlink("gone", path), "nowhere"),
+        (os.mkfifo, "pipe"),
+        (lambda path: socket.socket(socket.AF_UNIX).bind(path), "socket"),
+    ]
+    table = Table()
+    for make, says in rows:
+        with table.row(says):
+            make(box.path("origin", "bad"))
+            refused(url, says=['"bad"', says])
+        os.unlink(box.path("origin", "bad"))
+    write(box, b"cat/\xe9.jpg", b"latin")
+    with table.row("Latin-1"):
+        refused(url, says=["cat/?.jpg", "UTF-8"])
+    table.done()
+
+
+# ---- object stores --------------------------------------------------------------------------------------------------
+
+@case("a store's listing is read page by page, whatever is in its keys")
+def _(box):
+    server = store(box, page=4)
+    try:
+        keys = ["a b.jpg", "c+d%41.jpg", "é/x&y<z>\"'.jpg", "deep/er/~(1)!*,;=@$.bin", "q?r#s", "back\\slash"]
+        for key in keys:
+            server.put("photos", "train/" + key, key.encode())
+        for key in ("train/folder/", "train2/other", "train"):
+            server.put("photos", key, b"")
+        for number in range(19):
+            server.put("photos", f"many/{number:04d} +&=", b"x" * (number % 7))
+        options = {"endpoint": server.endpoint, "credentials": server.credentials(box.path("credentials"))}
+        result = plan("s3://photos/train", **options)
+        equal(list(result.files), sorted(keys, key=str.encode), "paths")
+        for key in keys:
+            equal(result.files[key]["size"], len(key.encode()), f"size of {key}")
+            equal(result.files[key]["etag"], f'"{hashlib.md5(key.encode()).hexdigest()}"', f"ETag of {key}")
+            equal(result.files[key]["urls"], ["s3://photos/train/" + key], "URL")
+        requests = server.n_requests()
+        many = plan("s3://photos/many/", **options)
+        equal([entry["size"] for entry in many.files.values()], [number % 7 for number in range(19)], "sizes")
+        equal(server.n_requests() - requests, 5, "requests")
+        equal(plan("s3://photos/train/c+d%41.jpg", "file", **options).files["c+d%41.jpg"]["size"], 10, "one object")
+        server.put("photos", "l/m.jsonl", line("../x", b"").replace("../", "").encode())
+        equal(plan("s3://photos/l/m.jsonl", **options).files["x"]["urls"], ["s3://photos/l/x"], "beside the manifest")
+
+        refused("s3://photos/nothing", says=["nothing below"], **options)
+        refused("s3://nobucket/x", says=["ENOENT", "NoSuchBucket"], **options)
+        with open(box.path("credentials"), "w", encoding="utf-8") as file:
+            file.write(f"[default]\naws_access_key_id = {server.access_key}\naws_secret_access_key = wrong-hush\n")
+        wrong = refused("s3://photos/train", says=["EACCES", "SignatureDoesNotMatch"], **options)
+        if "hush" in wrong.words:
+            raise AssertionError(f"the key is told: {wrong.words}")
+        server.put("photos", "train/../x", b"")
+        server.credentials(box.path("credentials"))
+        refused("s3://photos/train", says=["EINVAL", '".."'], **options)
+    finally:
+        server.stop()
+
+
+LISTING = ('<?xml version="1.0"?><ListBucketResult><IsTruncated>{more}</IsTruncated>'
+           "<NextContinuationToken>t</NextContinuationToken>"
+           "<Contents><Key>a</Key><Size>1</Size><ETag>&quot;e&quot;</ETag></Contents></ListBucketResult>")
+BOMB = ('<?xml version="1.0"?><!DOCTYPE l [<!ENTITY a "' + "a" * 1000 + '">'
+        + "".join('<!ENTITY %s "%s">' % (b, f"&{a};" * 10) for a, b in zip("abcdef", "bcdefg"))
+        + "]><ListBucketResult><Contents><Key>&g;</Key></Contents></ListBucketResult>")
+
+
+@case("a store that answers something else is not believed")
+def _(box):
+    rows = [
+        (LISTING.format(more="true"), None, ["EPROTO", "begins again"]),
+        (BOMB, None, ["EINVAL", "document type"]),
+        ("<html></html>", None, ["EINVAL"]),
+        ("", None, ["EINVAL"]),
+        (LISTING.format(more="false")[:-30], None, ["EINVAL", "XML"]),
+        ("<Error><Code>InternalError</Code><Message>Oh</Message></Error>", None, ["EPROTO", "InternalError"]),
+        (LISTING.format(more="false"), ("html", {}), ["EINVAL"]),
+        (LISTING.format(more="false"), ("cut", {"at": 50}), []),
+        (LISTING.format(more="false"), ("status", {"code": 503}), ["503"]),
+        (LISTING.format(more="false"), ("status", {"code": 403}), ["EACCES"]),
+    ]
+    table = Table()
+    write(box, "x", b"")
+    with faulty_server.start(box.path("origin")) as server:
+        endpoint = server.url("").rstrip("/")
+        for text, fault, says in rows:
+            with table.row((text[:40], fault)):
+                server.clear()
+                if fault:
+                    server.fault("*", fault[0], **fault[1])
+                write(box, "bucket", text.encode())
+                refused("s3://bucket", says=["s3://bucket", *says], endpoint=endpoint)
+        server.clear()
+        write(box, "bucket", LISTING.format(more="false").encode())
+        server.fault("*", "status", code=503, times=2)
+        with table.row("503 twice"):
+            equal(list(plan("s3://bucket", endpoint=endpoint, n_tries=5).files), ["a"], "files")
+    table.done()
+
+
+# ---- configuration --------------------------------------------------------------------------------------------------
+
+@case("the kind of an origin is seen without asking it")
+def _(box):
+    rows = [("http://h/m.jsonl", "manifest"), ("s3://b/p", "s3"), ("file://" + box.folder, "folder"), ("http://h/x.zip", "archive")]
+    for url, kind in rows:
+        equal(plan_kind(url), (0, kind), url)
+    status, words = plan_kind("http://me:hush@h/x")
+    equal(status, 1, "status")
+    contains(words, "credentials file")
+    if "hush" in words:
+        raise AssertionError(f"the password is told: {words}")
+
+
+def plan_kind(url):
+    process = subprocess.run([TOOL, "kind", url], capture_output=True, text=True, check=False, timeout=30 * SLOWER)
+    return process.returncode, (process.stdout or process.stderr).strip()
+
+
+main()
