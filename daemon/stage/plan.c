@@ -128,6 +128,14 @@ static int by_path(const void *left, const void *right) {
         return strcmp(((const struct plan_file *)left)->path, ((const struct plan_file *)right)->path);
 }
 
+/* Gives back the room that was taken for more files. */
+static void trim(struct plan *plan) {
+        struct plan_file *files = reallocarray(plan->files, plan->n_files, sizeof(*files));
+
+        if (files)
+                plan->files = files;
+}
+
 /* Listings mostly are sorted already. */
 static void sort(struct plan *plan) {
         for (uint64_t i = 1; i < plan->n_files; i++)
@@ -190,6 +198,7 @@ int plan_builder_finish(struct plan_builder *builder, struct plan **ret_plan, st
         builder->n_room = 0;
         if (!plan || plan->n_files == 0)
                 return why_set(why, -EINVAL, "there is no file");
+        trim(plan);
         sort(plan);
         r = add_up(plan, why);
         if (r == 0)
