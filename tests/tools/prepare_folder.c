@@ -26,20 +26,6 @@ static void on_signal(int number) {
         atomic_store(&is_cancelled, true);
 }
 
-static int open_folder(const char *path, struct dataset **ret_dataset, struct why *why) {
-        struct dataset_spec spec = { .name = "prepared", .path = path, .format = "imagefolder" };
-        char index_dir[] = "/tmp/prepare_folder.XXXXXX", command[64];
-        int r;
-
-        if (!mkdtemp(index_dir))
-                return why_errno(why, -errno, "cannot make %s", index_dir);
-        r = dataset_open(&spec, index_dir, NULL, ret_dataset, NULL, why);
-        snprintf(command, sizeof(command), "%s/prepared.index", index_dir);
-        unlink(command);
-        rmdir(index_dir);
-        return r;
-}
-
 static void print_report(const struct prepare_options *options, const struct prepare_report *report) {
         printf("shards %" PRIu64 "\n", prepare_n_shards(options->index, options->shard_bytes));
         printf("samples %" PRIu64 "\n", report->n_samples);
@@ -54,12 +40,13 @@ static int run(char *const *arguments, int n, struct why *why) {
         _cleanup_(dataset_unrefp) struct dataset *dataset = NULL;
         _cleanup_(closep) int out_fd = -1;
         struct prepare_options options = { .steps = arguments[2], .shard_bytes = 256u << 20, .n_nodes = 1 };
+        struct dataset_spec spec = { .name = "prepared", .path = arguments[0], .format = "imagefolder" };
         struct prepare_report report;
         int r;
 
         r = prepare_check(options.steps, why);
-        if (r == 0)
-                r = open_folder(arguments[0], &dataset, why);
+        if (r == 0) /* an index that cannot be saved lives in memory */
+                r = dataset_open(&spec, "/proc/nowhere", NULL, &dataset, NULL, why);
         if (r < 0)
                 return r;
         if ((mkdir(arguments[1], 0755) < 0 && errno != EEXIST) ||
