@@ -1,35 +1,18 @@
 #!/usr/bin/env python3
-"""A packed folder is served as the folder that was packed: the same samples, order, labels, pixels and resume tokens,
-however its shards are read; shards that are missing, cut or damaged are named."""
+"""A packed folder is served as the folder that was packed: the same samples, order, labels and pixels, however its
+shards are read; shards that are missing, cut or damaged are named."""
 # run: limit=240
 import os
 import shutil
-import subprocess
 import sys
 import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-from harness import (ROOT, Skip, Table, case, check_bytes, check_sequence, contains, equal, expected_order, identity_bytes, indices,
+from harness import (Skip, Table, case, check_bytes, check_sequence, contains, equal, expected_order, identity_bytes, indices,
                      main, samples_of, within, write)
-from pyclient import need, trainer
+from packing import pack, packed
 
-TOOL = os.path.join(ROOT, "build", "release", "tools", "pack_folder")
 WAYS = [{"page_cache": page_cache, "reader": reader} for page_cache in ("use", "bypass") for reader in ("auto", "threads")]
-
-
-def pack(folder, out, shard_bytes=20000):
-    """Returns the number of shards and the digest of what was packed."""
-    if not os.path.exists(TOOL):
-        raise Skip("build/release/tools/pack_folder was not built")
-    done = subprocess.run([TOOL, folder, out, str(shard_bytes)], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                          universal_newlines=True, timeout=60, check=False)
-    equal(done.returncode, 0, f"pack_folder: {done.stderr}")
-    _, n_shards, digest = done.stdout.split()
-    return int(n_shards), digest
-
-
-def packed(path):
-    return {"path": path, "format": "packed"}
 
 
 def folder_of_sizes(box, name):
@@ -86,44 +69,6 @@ def _(box):
     first = daemon.read("d", batch=4, seed=9, limit=5)
     rest = daemon.read("p", batch=4, seed=9, first_position=20)
     equal(indices(first) + indices(rest), expected_order(n, seed=9), "together")
-
-
-STATE = """
-    name, path = sys.argv[1], sys.argv[2]
-    state = json.load(open(path)) if os.path.exists(path) else None
-    with dlclient.Loader(name, batch_size=4, pipeline="raw", seed=11, state=state) as loader:
-        seen = []
-        for batch in loader:
-            seen += batch.indices.tolist()
-            if state is None and len(seen) == 20:
-                break
-        out(seen)
-        out(loader.dataset.digest)
-        json.dump(loader.state_dict(), open(path, "w"))
-"""
-
-
-@case("the resume token of the folder is taken by the packed dataset of the same name, and only if it is the same content")
-def _(box):
-    need("numpy")
-    folder = box.folder_of_files("plain", 50, size=3000)
-    pack(folder, box.path("p"))
-    daemon = box.daemon({"d": folder})
-    first, digest = trainer(box, daemon, STATE, "d", box.path("state"))
-    shutil.copy(box.path("state"), box.path("kept"))
-    daemon.stop()
-    daemon.datasets = {"d": packed(box.path("p"))}
-    daemon.write_config()
-    daemon.start()
-    rest, digest_packed = trainer(box, daemon, STATE, "d", box.path("state"))
-    equal(digest_packed, digest, "digest")
-    equal(first + rest, expected_order(50, seed=11), "both parts")
-    daemon.stop()
-    write(samples_of(folder)[3][0], b"another length")
-    shutil.rmtree(box.path("p"))
-    pack(folder, box.path("p"))
-    daemon.start()
-    trainer(box, daemon, STATE, "d", box.path("kept"), status=1)
 
 
 def refused_with(daemon, *words):
