@@ -66,9 +66,12 @@ int shard_writer_new(int fd, const char *const *class_names, uint32_t n_classes,
                 .n_classes = n_classes,
                 .source = SHARD_SOURCE,
         };
-        for (uint32_t i = 0; i < n_classes; i++)
+        for (uint32_t i = 0; i < n_classes; i++) {
+                if (!shard_is_class_name(class_names[i]))
+                        return why_set(why, -EINVAL, "\"%.200s\" is no name of a class", class_names[i]);
                 if (add_class(writer, class_names[i]) < 0)
                         return why_set(why, -ENOMEM, "no memory for the class names of a shard");
+        }
         *ret_writer = TAKE_PTR(writer);
         return 0;
 }

@@ -4,12 +4,14 @@
  *
  * Little-endian. Each sample begins at a multiple of SHARD_ALIGN, and so do the table and the file's end, so that a
  * sample can be read in whole blocks wherever it lies. Entries are in the samples' order. Names are NUL-terminated
- * bytes, the last section of the table, whose last byte is NUL; offsets of names count from that section's begin.
+ * bytes one behind the other, the classes' and then the samples' paths, each once; offsets of names count from that
+ * section's begin.
  *
  * The checksum covers header and table, not the samples: those are as their source made them, and who decodes them
  * notices. It finds accidents; nothing is trusted because of it. */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -72,3 +74,6 @@ int shard_parse(const void *bytes, uint64_t n_bytes, struct shard *ret_shard, st
 
 /* What belongs into header->checksum. */
 uint64_t shard_checksum(const struct shard_header *header, const void *table);
+
+/* Could a folder have this name? 1 to NAME_MAX bytes, no slash. */
+bool shard_is_class_name(const char *name);

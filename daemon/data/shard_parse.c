@@ -40,7 +40,13 @@ int shard_check_header(const struct shard_header *header, uint64_t file_bytes, s
         return 0;
 }
 
-static int check_entry(const struct shard *shard, uint64_t idx, struct why *why) {
+bool shard_is_class_name(const char *name) {
+        size_t n = strnlen(name, NAME_MAX + 1);
+
+        return n > 0 && n <= NAME_MAX && !memchr(name, '/', n);
+}
+
+static int check_entry(const struct shard *shard, uint64_t idx, uint64_t *position, struct why *why) {
         const struct shard_entry *entry = &shard->entries[idx];
         const char *path;
 
@@ -49,9 +55,10 @@ static int check_entry(const struct shard *shard, uint64_t idx, struct why *why)
                 return why_set(why, -EBADMSG, "sample %" PRIu64 " of it lies outside", idx);
         if ((uint64_t)entry->label >= shard->header->n_classes) /* a negative one becomes huge */
                 return why_set(why, -EBADMSG, "sample %" PRIu64 " of it has a label without a class", idx);
-        if (entry->path >= shard->header->names_bytes)
+        if (entry->path != *position || entry->path >= shard->header->names_bytes)
                 return why_set(why, -EBADMSG, "sample %" PRIu64 " of it has no path", idx);
         path = shard->names + entry->path;
+        *position += strlen(path) + 1;
         if (path[0] == '\0' || strnlen(path, PATH_MAX) >= PATH_MAX || !index_is_inner_path(path))
                 return why_set(why, -EBADMSG, "sample %" PRIu64 " of it has an impossible path", idx);
         return 0;
@@ -60,7 +67,8 @@ static int check_entry(const struct shard *shard, uint64_t idx, struct why *why)
 int shard_check_table(const struct shard_header *header, const void *table, struct shard *ret_shard, struct why *why) {
         struct shard shard = { .header = header, .entries = table };
         uint64_t n_before = header->n_samples * sizeof(struct shard_entry) + header->n_classes * sizeof(uint64_t);
-        uint64_t total = 0;
+        uint64_t total = 0,
+                 position = 0; /* of the next name: none stands for two, or a small file could make a large index */
 
         if (n_before > header->table_bytes || header->table_bytes - n_before != (header->names_bytes + 7) / 8 * 8)
                 return why_set(why, -EBADMSG, "its counts do not fit its table");
@@ -72,17 +80,21 @@ int shard_check_table(const struct shard_header *header, const void *table, stru
                                      : shard.names[header->names_bytes - 1] != '\0')
                 return why_set(why, -EBADMSG, "its names have no end");
 
-        for (uint64_t i = 0; i < header->n_classes; i++)
-                if (shard.classes[i] >= header->names_bytes)
+        for (uint64_t i = 0; i < header->n_classes; i++) {
+                if (shard.classes[i] != position || position >= header->names_bytes)
                         return why_set(why, -EBADMSG, "class %" PRIu64 " has no name", i);
+                if (!shard_is_class_name(shard.names + position))
+                        return why_set(why, -EBADMSG, "class %" PRIu64 " has an impossible name", i);
+                position += strlen(shard.names + position) + 1;
+        }
         for (uint64_t i = 0; i < header->n_samples; i++) {
-                int r = check_entry(&shard, i, why);
+                int r = check_entry(&shard, i, &position, why);
 
                 if (r < 0)
                         return r;
                 total += shard.entries[i].length; /* may wrap: whoever adds them up again looks */
         }
-        if (total != header->total_bytes)
+        if (total != header->total_bytes || position != header->names_bytes)
                 return why_set(why, -EBADMSG, "its sums are wrong");
         *ret_shard = shard;
         return 0;

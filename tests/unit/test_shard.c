@@ -174,6 +174,9 @@ START_TEST(what_cannot_be_a_sample_is_not_packed) {
         struct shard_writer *writer;
         struct why why;
 
+        ck_assert_int_eq(shard_writer_new(fd, (const char *const[]){ "cat", "a/b" }, 2, &writer, &why), -EINVAL);
+        ck_assert_str_eq(why.text, "\"a/b\" is no name of a class");
+        ck_assert_int_eq(shard_writer_new(fd, (const char *const[]){ "" }, 1, &writer, NULL), -EINVAL);
         ck_assert_int_eq(shard_writer_new(fd, CLASSES, 2, &writer, NULL), 0);
         for (size_t i = 0; i < ARRAY_SIZE(PATHS); i++)
                 ck_assert_int_eq(shard_writer_add(writer, PATHS[i], 0, "x", 1, NULL), -EINVAL);
@@ -356,6 +359,29 @@ START_TEST(a_forged_shard_is_refused_or_harmless) {
 }
 END_TEST
 
+/* Else a small file could make an index that fills the memory. */
+START_TEST(no_name_stands_for_two_samples) {
+        struct shard_header *header;
+        struct shard_entry *entries;
+        struct shard shard;
+        struct why why;
+        struct tree tree;
+        size_t n_bytes;
+        uint8_t *bytes;
+
+        make_both(&tree);
+        bytes = shard_bytes(&tree, 2, &n_bytes);
+        header = (void *)bytes;
+        entries = (void *)(bytes + header->table);
+        entries[1].path = entries[0].path;
+        header->checksum = shard_checksum(header, entries);
+        ck_assert_int_eq(shard_parse(bytes, n_bytes, &shard, &why), -EBADMSG);
+        ck_assert_str_eq(why.text, "sample 1 of it has no path");
+        free(bytes);
+        tree_remove(&tree);
+}
+END_TEST
+
 START_TEST(a_shard_of_another_length_than_it_says_is_refused) {
         size_t n_bytes;
         struct tree tree;
@@ -384,6 +410,7 @@ int main(void) {
                 { "whole", a_shard_that_is_cut_or_rewritten_in_place_is_noticed },
                 { "hostile", no_single_damaged_byte_of_header_or_table_is_accepted },
                 { "hostile", a_forged_shard_is_refused_or_harmless },
+                { "hostile", no_name_stands_for_two_samples },
                 { "hostile", a_shard_of_another_length_than_it_says_is_refused },
         };
 
