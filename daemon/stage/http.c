@@ -4,6 +4,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 
 #include "daemon/base/cleanup.h"
@@ -365,13 +366,42 @@ static int look(struct http *http, const char *url, enum look how, const _Atomic
         return perform_again(http, &ask, &looking->document, ret_failure, why);
 }
 
+/* The file system knows better than libcurl, which takes a folder for a file. */
+static int look_at_file(const char *url, struct http_facts *ret_facts, struct why *why) {
+        const char *path = strchr(url + strlen("file://"), '/');
+        char *decoded = path ? curl_easy_unescape(NULL, path, 0, NULL) : NULL;
+        char shown[URL_SHOWN_SIZE];
+        struct stat stat_of;
+        int r = 0;
+
+        if (!decoded)
+                return -ENOMEM;
+        if (stat(decoded, &stat_of) < 0)
+                r = -errno;
+        else if (!S_ISREG(stat_of.st_mode))
+                r = S_ISDIR(stat_of.st_mode) ? -EISDIR : -EINVAL;
+        curl_free(decoded);
+        if (r < 0)
+                return why_errno(why, r, "%s", url_show(url, shown));
+        *ret_facts = (struct http_facts){ .n_bytes = (uint64_t)stat_of.st_size, .has_ranges = true };
+        return 0;
+}
+
 int http_look(struct http *http, const char *url, const _Atomic bool *cancel, struct http_facts *ret_facts,
               struct why *why) {
         struct looking looking = { .document = { looking_begin, looking_end } };
         struct http_failure failure;
-        int r = look(http, url, LOOK_HEAD, cancel, &looking, &failure, why);
-        bool is_refused = r < 0 && !failure.again && (r == -EPROTO || r == -EACCES); /* 405; URLs signed for GET: 403 */
+        enum url_scheme scheme;
+        bool is_refused;
+        int r = url_scheme(url, &scheme, why);
 
+        if (r < 0)
+                return r;
+        if (scheme == URL_FILE)
+                return look_at_file(url, ret_facts, why);
+
+        r = look(http, url, LOOK_HEAD, cancel, &looking, &failure, why);
+        is_refused = r < 0 && !failure.again && (r == -EPROTO || r == -EACCES); /* 405; URLs signed for GET: 403 */
         if (is_refused || (r == 0 && looking.facts.n_bytes == UINT64_MAX)) {
                 struct looking head = looking;
                 int r_head = r;

@@ -18,7 +18,6 @@ static bool is_letter_or_digit(char byte) {
 int s3_store_check(const struct s3_store *store, struct why *why) {
         char shown[URL_SHOWN_SIZE];
         enum url_scheme scheme;
-        int r;
 
         if (strcmp(store->addressing, "auto") != 0 && strcmp(store->addressing, "path") != 0 &&
             strcmp(store->addressing, "virtual") != 0)
@@ -32,10 +31,8 @@ int s3_store_check(const struct s3_store *store, struct why *why) {
         if (!store->endpoint)
                 return 0;
 
-        r = url_scheme(store->endpoint, &scheme, why);
-        if (r < 0)
-                return r;
-        if ((scheme != URL_HTTP && scheme != URL_HTTPS) || strpbrk(store->endpoint, "@?# "))
+        if (url_scheme(store->endpoint, &scheme, NULL) < 0 || (scheme != URL_HTTP && scheme != URL_HTTPS) ||
+            strpbrk(store->endpoint, "@?# "))
                 return why_set(why, -EINVAL, "endpoint \"%s\": write http://host:port or https://host",
                                url_show(store->endpoint, shown));
         return 0;

@@ -15,6 +15,8 @@ In a test (the server runs in the test's process):
         server.total()                # the same over all paths, with "connections" (accepted, a Remote's own among them)
         server.reset()                # counts from zero
 
+A proxy that counts, too: with faulty_server.Proxy(password="user:word") as proxy: proxy.url, proxy.asked["host:port"].
+
 On another machine, or in a network namespace: faulty_server.py --root DIR [--host H] [--port P] [--certificate PEM]
 [--fault 'PATTERN KIND name=value ...']... prints {"url": ..., "port": ...} and serves until stdin ends (--stay: until it is
 ended). Its control is HTTP as well, and Remote(url) has the same methods as the object above:
@@ -573,6 +575,93 @@ class Answer:
             self.talk.connection.sendall(b"%x\r\n%s\r\n" % (len(block), block))
             self.counts.body(self.request.path, len(block))
         self.talk.connection.sendall(b"0\r\n\r\n")
+
+
+class Proxy:
+    """A forward proxy: whole URLs for http, CONNECT for https. Counts requests by server; may want a password."""
+
+    def __init__(self, host="127.0.0.1", password=None):
+        self.password = password  # "user:password"
+        self.asked = collections.Counter()
+        self.listener = socket.create_server((host, 0), backlog=64)
+        self.url = f"http://{host}:{self.listener.getsockname()[1]}"
+        self.closed = False
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def close(self):
+        self.closed = True
+        for end in (lambda: self.listener.shutdown(socket.SHUT_RDWR), self.listener.close):
+            try:
+                end()
+            except OSError:
+                pass
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    def _accept(self):
+        while not self.closed:
+            try:
+                connection, _ = self.listener.accept()
+            except OSError:
+                return
+            threading.Thread(target=self._connection, args=(connection,), daemon=True).start()
+
+    def _connection(self, connection):
+        with connection:
+            try:
+                self._serve(connection)
+            except (OSError, ValueError):
+                pass
+
+    def _serve(self, connection):
+        """One request, or one tunnel, a connection."""
+        head = b""
+        while b"\r\n\r\n" not in head:
+            more = connection.recv(65536)
+            if not more:
+                return
+            head += more
+        head, _, rest = head.partition(b"\r\n\r\n")
+        first, *lines = head.decode("latin-1").split("\r\n")
+        method, target, _ = first.split(" ")
+        expected = self.password and "Basic " + base64.b64encode(self.password.encode()).decode()
+        if expected and not any(line.lower().startswith("proxy-authorization:") and line.endswith(expected)
+                                for line in lines):
+            connection.sendall(b"HTTP/1.1 407 Who are you\r\nProxy-Authenticate: Basic realm=\"p\"\r\n"
+                               b"Content-Length: 0\r\nConnection: close\r\n\r\n")
+            return
+        parts = urllib.parse.urlsplit(target if "://" in target else "//" + target)
+        self.asked[f"{parts.hostname}:{parts.port}"] += 1
+        with socket.create_connection((parts.hostname, parts.port or 80)) as server:
+            if method == "CONNECT":
+                connection.sendall(b"HTTP/1.1 200 Established\r\n\r\n")
+                server.sendall(rest)
+            else:
+                kept = [line for line in lines if not line.lower().startswith(("proxy-", "connection:"))]
+                path = urllib.parse.urlunsplit(("", "", parts.path or "/", parts.query, ""))
+                server.sendall("\r\n".join([f"{method} {path} HTTP/1.1", *kept, "Connection: close", "", ""]).encode(
+                    "latin-1") + rest)
+            back = threading.Thread(target=pump, args=(server, connection), daemon=True)
+            back.start()
+            pump(connection, server)
+            back.join()
+
+
+def pump(source, sink):
+    """Bytes from one socket to another until there are no more."""
+    try:
+        while True:
+            block = source.recv(65536)
+            if not block:
+                break
+            sink.sendall(block)
+        sink.shutdown(socket.SHUT_WR)
+    except OSError:
+        pass
 
 
 def start(root, host="127.0.0.1", port=0, certificate=None):

@@ -203,6 +203,7 @@ static int fetch(struct http *http) {
         struct fetcher *fetcher;
         struct timespec until;
         struct why why = { 0 };
+        uint32_t n_in_time;
         int r;
 
         for (uint32_t i = 0; i < n_jobs; i++) { /* memory moves while lines are read, so files are tied now */
@@ -230,6 +231,7 @@ static int fetch(struct http *http) {
         pthread_mutex_lock(&lock);
         while (n_done < n_jobs && r != ETIMEDOUT)
                 r = pthread_cond_timedwait(&changed, &lock, &until);
+        n_in_time = n_done;
         pthread_mutex_unlock(&lock);
         fetcher_counts(fetcher, &counts);
         fetcher_stop(fetcher);
@@ -240,7 +242,7 @@ static int fetch(struct http *http) {
         }
         printf("{\"n_bytes\": %" PRIu64 ", \"n_requests\": %" PRIu64 ", \"n_retries\": %" PRIu64
                ", \"n_done\": %u, \"last\": ",
-               counts.n_bytes, counts.n_requests, counts.n_retries, n_done);
+               counts.n_bytes, counts.n_requests, counts.n_retries, n_in_time);
         print_text(counts.last.text, strlen(counts.last.text));
         printf("}\n");
         return 0;
