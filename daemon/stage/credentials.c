@@ -167,7 +167,7 @@ static int parse_line(struct parser *parser, char *line) {
         if (!*line || *line == '#' || *line == ';')
                 return 0;
         if (*line == '[') {
-                end = strchr(line, ']');
+                end = strrchr(line, ']'); /* the last: a server's name may be [http://[::1]:8080] */
                 if (!end || end[1])
                         return why_set(parser->why, -EINVAL, "credentials %s:%u: a section's name ends with ]",
                                        parser->path, parser->line);

@@ -164,7 +164,7 @@ static void try_failed(struct fetcher *fetcher, struct transfer *transfer, const
 static void run_transfer(struct fetcher *fetcher, struct transfer *transfer) {
         struct http_failure failure = { .error = -ENOMEM };
         char shown[URL_SHOWN_SIZE];
-        struct why why = { 0 };
+        struct why why = { "no memory" };
         int r = -ENOMEM;
 
         transfer->state = TRANSFER_WAITING;
@@ -178,7 +178,6 @@ static void run_transfer(struct fetcher *fetcher, struct transfer *transfer) {
         if (r < 0) {
                 http_request_fini(&transfer->request);
                 failure.error = r;
-                why_set(&why, 0, "%s", why.text[0] ? why.text : "no memory");
                 memcpy(failure.text, why.text, sizeof(failure.text) - 1);
                 try_failed(fetcher, transfer, url_show(transfer_url(transfer), shown), &failure);
                 return;

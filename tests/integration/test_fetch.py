@@ -4,6 +4,8 @@
 import hashlib
 import json
 import os
+import shutil
+import socket
 import subprocess
 import sys
 import time
@@ -12,7 +14,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 import certificates
 import faulty_server
 import s3_server
-from harness import BUILD, SLOWER, Skip, Table, case, contains, die_with_parent, equal, main
+from harness import BUILD, SLOWER, Skip, Table, case, contains, die_with_parent, end, equal, main, within
 
 TOOL = os.path.join(BUILD, "tools", "fetch_url")
 MIB = 1 << 20
@@ -491,6 +493,70 @@ def _(box):
     told = run_tool("look", ["http://127.0.0.1:1/"], ca_file=box.path("none.pem"))
     equal(told[0]["result"], "ENOENT", "a ca_file that is not there")
     contains(told[0]["why"], "ca_file", "none.pem")
+
+
+NGINX = """daemon off; worker_processes 1; pid {folder}/pid; error_log {folder}/errors warn;
+events {{ worker_connections 512; }}
+http {{
+    log_format seen '$connection $server_protocol $request_uri';
+    access_log {folder}/seen seen;
+    client_body_temp_path {folder}/1; proxy_temp_path {folder}/2; fastcgi_temp_path {folder}/3;
+    uwsgi_temp_path {folder}/4; scgi_temp_path {folder}/5;
+    server {{ listen 127.0.0.1:{port} ssl http2; ssl_certificate {certificate}; ssl_certificate_key {certificate};
+             root {root}; }}
+}}
+"""
+
+
+def nginx(box, root, certificate):
+    """A server of HTTP/2. Returns (process, base URL, path of its log)."""
+    program = shutil.which("nginx", path="/usr/sbin:/usr/bin:/sbin")
+    if not program:
+        raise Skip("nginx is not installed")
+    home = box.path("nginx")
+    os.makedirs(home)
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    write(home, "conf", NGINX.format(folder=home, port=port, certificate=certificate, root=root).encode())
+    process = subprocess.Popen([program, "-p", home, "-c", os.path.join(home, "conf"), "-e", os.path.join(home, "errors")],
+                               stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                               preexec_fn=die_with_parent)
+
+    def answers():
+        if process.poll() is not None:
+            raise Skip("nginx does not start here: " + open(os.path.join(home, "errors"), encoding="utf-8").read()[-200:])
+        with socket.socket() as probe:
+            return probe.connect_ex(("127.0.0.1", port)) == 0
+    within(10, answers, "nginx listens")
+    return process, f"https://127.0.0.1:{port}/", os.path.join(home, "seen")
+
+
+@case("small files go side by side over few HTTP/2 connections, parts of large ones over connections of their own")
+def _(box):
+    size = 16 * MIB
+    root = folder(box, big=size, **{f"s{number}": 1000 + number for number in range(100)})
+    os.chmod(box.folder, 0o755)  # its worker is another user
+    authority = certificates.Authority(box.path("ca"))
+    process, base, seen = nginx(box, root, authority.certificate("localhost"))
+    try:
+        lines = [piece(f"s{number}", 1000 + number, f"{base}s{number}") for number in range(100)]
+        lines += [piece("big", size, base + "big", at, 4 * MIB, job=1 + at) for at in range(0, size, 4 * MIB)]
+        data = content("big", size)
+        expected = [content(f"s{number}", 1000 + number) for number in range(100)]
+        expected += [data[at:at + 4 * MIB] for at in range(0, size, 4 * MIB)]
+        good(lines, expected, connections=8, ca_file=authority.path)
+    finally:
+        end(process)
+    with open(seen, encoding="utf-8") as log:
+        rows = [line.split() for line in log]
+    small = [row for row in rows if row[2] != "/big"]
+    large = [row for row in rows if row[2] == "/big"]
+    equal((len(small), len(large)), (100, 4), "requests")
+    equal({row[1] for row in small}, {"HTTP/2.0"}, "how small files came")
+    equal({row[1] for row in large}, {"HTTP/1.1"}, "how parts came")
+    equal(len({row[0] for row in small}) <= 2, True, f"connections of small files: {len({row[0] for row in small})}")
+    equal(len({row[0] for row in large}) > 1, True, "connections of parts")
 
 
 # ---- credentials -------------------------------------------------------------------------------------------------------

@@ -1,0 +1,183 @@
+/* The fetcher and its callers: many threads submit, ask for counts and stop. The origin is a file, so that no server is
+ * needed. */
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "daemon/stage/fetch.h"
+#include "tests/support/suite.h"
+
+#define N_BYTES   (1u << 20)
+#define N_THREADS 3u
+#define N_JOBS    200u
+#define N_PIECES  4u
+#define PIECE     4096u
+
+struct own_job {
+        struct fetch_job job;
+        struct fetch_piece pieces[N_PIECES];
+        uint8_t into[N_PIECES][PIECE];
+        _Atomic bool is_done;
+};
+
+static char path[] = "/tmp/test_fetch_threads_XXXXXX";
+static char url[64];
+static const char *urls[] = { url };
+static struct plan_file file = { .path = "f", .n_bytes = N_BYTES, .urls = urls, .n_urls = 1 };
+static struct own_job *jobs;
+static struct http *http;
+static struct fetcher *fetcher;
+static _Atomic uint32_t n_done;
+
+/* Each 32-bit word of the file is its own number. */
+static void setup(void) {
+        uint32_t *words = malloc(N_BYTES);
+        const struct http_options options = { .n_tries = 2 };
+        int fd;
+
+        for (uint32_t i = 0; i < N_BYTES / 4; i++)
+                words[i] = i;
+        strcpy(path + strlen(path) - 6, "XXXXXX");
+        fd = mkstemp(path);
+        ck_assert_int_eq(write(fd, words, N_BYTES), N_BYTES);
+        close(fd);
+        free(words);
+        snprintf(url, sizeof(url), "file://%s", path);
+        jobs = calloc(N_THREADS * N_JOBS, sizeof(*jobs));
+        n_done = 0;
+        ck_assert_int_eq(http_new(&options, &http, NULL), 0);
+}
+
+static void teardown(void) {
+        http_free(http);
+        free(jobs);
+        unlink(path);
+}
+
+static void on_done(struct fetch_job *job) {
+        struct own_job *own = job->userdata;
+
+        ck_assert(!atomic_exchange(&own->is_done, true)); /* once each */
+        atomic_fetch_add(&n_done, 1);
+}
+
+static void begin(uint32_t n_connections) {
+        const struct fetcher_options options = { .http = http, .n_connections = n_connections, .done = on_done };
+
+        ck_assert_int_eq(fetcher_start(&options, &fetcher, NULL), 0);
+}
+
+static void submit(uint32_t number) {
+        struct own_job *own = &jobs[number];
+
+        for (uint32_t i = 0; i < N_PIECES; i++)
+                own->pieces[i] = (struct fetch_piece){
+                        .file = &file,
+                        .offset = (number * 37 + i * 11) % (N_BYTES / PIECE) * PIECE,
+                        .n_bytes = PIECE,
+                        .into = own->into[i],
+                };
+        own->job = (struct fetch_job){ .pieces = own->pieces, .n_pieces = N_PIECES, .userdata = own };
+        fetcher_submit(fetcher, &own->job);
+}
+
+static void *submit_many(void *argument) {
+        uint32_t first = (uint32_t)(uintptr_t)argument;
+        struct fetcher_counts counts;
+
+        for (uint32_t i = 0; i < N_JOBS; i++) {
+                submit(first + i);
+                fetcher_counts(fetcher, &counts);
+        }
+        return NULL;
+}
+
+static void submit_from_all_threads(void) {
+        pthread_t threads[N_THREADS];
+
+        for (uint32_t i = 0; i < N_THREADS; i++)
+                ck_assert_int_eq(pthread_create(&threads[i], NULL, submit_many, (void *)(uintptr_t)(i * N_JOBS)), 0);
+        for (uint32_t i = 0; i < N_THREADS; i++)
+                pthread_join(threads[i], NULL);
+}
+
+START_TEST(each_job_comes_back_once_with_its_own_bytes) {
+        struct fetcher_counts counts;
+
+        setup();
+        begin(5);
+        submit_from_all_threads();
+        while (atomic_load(&n_done) < N_THREADS * N_JOBS)
+                usleep(1000);
+        fetcher_counts(fetcher, &counts);
+        ck_assert_uint_eq(counts.n_bytes, (uint64_t)N_THREADS * N_JOBS * N_PIECES * PIECE);
+        ck_assert_uint_eq(counts.n_retries, 0);
+        fetcher_stop(fetcher);
+        for (uint32_t i = 0; i < N_THREADS * N_JOBS; i++) {
+                ck_assert_int_eq(jobs[i].job.result, 0);
+                for (uint32_t k = 0; k < N_PIECES; k++) {
+                        uint32_t word;
+
+                        memcpy(&word, jobs[i].into[k] + PIECE - 4, 4);
+                        ck_assert_uint_eq(word, (jobs[i].pieces[k].offset + PIECE) / 4 - 1);
+                }
+        }
+        teardown();
+}
+END_TEST
+
+START_TEST(a_stop_gives_every_job_back) {
+        setup();
+        begin(1);
+        submit_from_all_threads();
+        fetcher_stop(fetcher); /* somewhere in the middle */
+        ck_assert_uint_eq(atomic_load(&n_done), N_THREADS * N_JOBS);
+        for (uint32_t i = 0; i < N_THREADS * N_JOBS; i++)
+                ck_assert(jobs[i].job.result == 0 || jobs[i].job.result == -ECANCELED);
+        teardown();
+}
+END_TEST
+
+START_TEST(a_fetcher_without_work_stops) {
+        setup();
+        begin(0);
+        fetcher_stop(fetcher);
+        fetcher_stop(NULL);
+        begin(100000); /* more than there may be: bounded */
+        fetcher_stop(fetcher);
+        teardown();
+}
+END_TEST
+
+START_TEST(a_job_of_nothing_and_one_of_empty_pieces_are_done) {
+        struct fetch_piece piece = { .file = &file };
+
+        setup();
+        begin(2);
+        jobs[0].job = (struct fetch_job){ .userdata = &jobs[0], .result = 1 };
+        jobs[1].job = (struct fetch_job){ .userdata = &jobs[1], .result = 1, .pieces = &piece, .n_pieces = 1 };
+        fetcher_submit(fetcher, &jobs[0].job);
+        fetcher_submit(fetcher, &jobs[1].job);
+        while (atomic_load(&n_done) < 2)
+                usleep(1000);
+        fetcher_stop(fetcher);
+        ck_assert_int_eq(jobs[0].job.result, 0);
+        ck_assert_int_eq(jobs[1].job.result, 0);
+        teardown();
+}
+END_TEST
+
+int main(void) {
+        const struct suite_row rows[] = {
+                { "threads", each_job_comes_back_once_with_its_own_bytes },
+                { "threads", a_stop_gives_every_job_back },
+                { "ends", a_fetcher_without_work_stops },
+                { "ends", a_job_of_nothing_and_one_of_empty_pieces_are_done },
+        };
+
+        return suite_run("fetch_threads", rows, sizeof(rows) / sizeof(rows[0]));
+}
