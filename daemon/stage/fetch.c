@@ -145,7 +145,7 @@ static bool plan_another_try(struct fetcher *fetcher, struct transfer *transfer,
                 return false;
         pause_ns = retry_pause_ns(failure->pause_ns ? 1 : transfer->n_failed, retry_random(&fetcher->random));
         if (failure->pause_ns)
-                pauses_set(&fetcher->pauses, transfer_url(transfer), now_ns + failure->pause_ns);
+                pauses_set(&fetcher->pauses, transfer_url(transfer), now_ns + failure->pause_ns + pause_ns);
         transfer_turn(transfer);
         transfer->due_ns = now_ns + pause_ns;
         return true;

@@ -1,5 +1,6 @@
 #include "daemon/stage/fetch_transfer.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdarg.h>
@@ -11,6 +12,7 @@
 
 void transfer_init(struct transfer *transfer, struct fetch_work *work, struct fetch_piece *piece, uint32_t idx_url,
                    _Atomic uint64_t *n_bytes) {
+        assert(piece->file->n_urls > 0 && piece->offset + piece->n_bytes <= piece->file->n_bytes);
         *transfer = (struct transfer){
                 .easy = transfer->easy,
                 .work = work,
@@ -183,6 +185,7 @@ static void fail(struct http_failure *failure, bool again, const struct transfer
 int transfer_end(struct transfer *transfer, CURLcode result, struct http_failure *ret_failure) {
         struct http_request *request = &transfer->request;
 
+        atomic_fetch_add_explicit(transfer->n_bytes, request->n_discarded, memory_order_relaxed);
         if (!transfer->is_refused && !transfer->is_checked && result == CURLE_OK && request->head.status < 300)
                 check_head(transfer); /* nothing came: the head may tell why */
         if (transfer->is_refused) {

@@ -1,9 +1,12 @@
 /* stage/http.h: how an origin is spoken to: addresses, signatures, credentials; and short answers.
  *
  * libcurl speaks http, https and file; `s3://bucket/key` becomes a signed https request to the endpoint (libcurl's own
- * signatures), in path or virtual-host style. Proxies and CA settings are those of the environment (http_proxy,
+ * signatures), in path or virtual-host style. What stands behind the bucket's slash is the key as it is, nothing of it
+ * percent-encoded: '?', '#' and '%' are a part of it. Redirects lead to http and https alone, at most ten; those of an
+ * object store are not followed. Proxies and CA settings are those of the environment (http_proxy, https_proxy,
  * no_proxy, SSL_CERT_FILE, SSL_CERT_DIR, CURL_CA_BUNDLE) unless the configuration names a file. Credentials come from a
- * file that only its owner may read; they are in no log, no message and on no command line.
+ * file that only its owner may read (its format: stage/credentials.h); they are in no log, no message and on no command
+ * line, and URLs are told without user, password and query. The program ignores SIGPIPE.
  *
  * Made before threads start; any number of threads may use it from then on. */
 #pragma once
@@ -20,7 +23,7 @@ struct http_options {
         const char *addressing;  /* "auto" (path style if there is an endpoint), "path", "virtual"; NULL: "auto" */
         const char *credentials; /* a file; NULL: AWS_ACCESS_KEY_ID ... of the environment, else unsigned */
         const char *ca_file;     /* NULL: the environment's, else the system's */
-        uint32_t stall_s;        /* a transfer without progress for so long has failed; 0: 30 */
+        uint32_t stall_s;        /* a transfer below 1 KiB/s for so long has failed; 0: 30 */
         uint32_t n_tries;        /* of each request, with backoff between them; 0: 8 */
 };
 
@@ -51,6 +54,7 @@ struct http_facts {
         bool is_html;     /* Content-Type text/html: an error page, more often than not */
 };
 
-/* What is known of a document without reading it (HEAD; if that is refused, a GET of one byte). As http_get(). */
+/* What is known of a document without reading it (HEAD; if that is refused or says no length, a GET of one byte). Of
+ * file: size alone, -EISDIR for a folder. As http_get(). */
 int http_look(struct http *http, const char *url, const _Atomic bool *cancel, struct http_facts *ret_facts,
               struct why *why);

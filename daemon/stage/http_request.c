@@ -142,7 +142,7 @@ static int set_version(struct http_request *request) {
         if (request->ask.is_large) {
                 SET(easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
                 SET(easy, CURLOPT_SSLVERSION, (long)(CURL_SSLVERSION_TLSv1_2 | CURL_SSLVERSION_MAX_TLSv1_3));
-                /* Refused now and then, while a handle still holds the buffer of an HTTP/2 transfer: it does without. */
+                /* Refused while a handle still holds the buffer of an HTTP/2 transfer: it does without. */
                 curl_easy_setopt(easy, CURLOPT_BUFFERSIZE, LARGE_BUFFER_BYTES);
         } else {
                 SET(easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_2TLS);

@@ -47,6 +47,7 @@ method="GET" for those only; ranged=True only for requests with a Range (False: 
     no-ranges    Range is not understood: 200 and the whole file
     no-length    chunked; close=True: as in HTTP/1.0, ended by closing
     wrong-range  shift=N: Content-Range and bytes of a range that was not asked for; total=N: another size in it
+    less         n=N: of the range that is asked for, N bytes at most; headers agree
     gzip         compressed, whether one can read it or not
     no-head      405 for HEAD
     auth         user=, password= or token=: 401 without them
@@ -151,7 +152,7 @@ class Fault:
 
 
 KINDS = {"status", "answer", "html", "redirect", "loop", "cut", "reset", "close", "hang", "stall", "drip", "short", "longer",
-         "wrong-bytes", "etag", "no-ranges", "no-length", "wrong-range", "gzip", "no-head", "auth", "header", "last"}
+         "wrong-bytes", "etag", "less", "no-ranges", "no-length", "wrong-range", "gzip", "no-head", "auth", "header", "last"}
 
 
 class Request:
@@ -453,6 +454,8 @@ class Answer:
             if self.kind == "wrong-range":
                 shift = int(self.how.get("shift", 0))
                 begin, end = begin + shift, min(end + shift, self.size)
+            elif self.kind == "less":
+                end = min(end, begin + int(self.how.get("n", 1)))
             headers["Content-Range"] = f"bytes {begin}-{end - 1}/{self.how.get('total', self.size)}"
         self.counts.request(self.request.method, self.request.path, self.range, status)
         self.body(file, status, headers, begin, end)

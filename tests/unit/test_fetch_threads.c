@@ -1,5 +1,5 @@
-/* The fetcher and its callers: many threads submit, ask for counts and stop. The origin is a file, so that no server is
- * needed. */
+/* The fetcher, http and their callers: many threads submit, ask for counts and documents, and stop. The origin is a
+ * file, so that no server is needed. */
 #include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -142,6 +142,33 @@ START_TEST(a_stop_gives_every_job_back) {
 }
 END_TEST
 
+static void *get_many(void *argument) {
+        for (uint32_t i = 0; i < 50; i++) {
+                struct http_answer answer;
+                struct http_facts facts;
+
+                ck_assert_int_eq(http_get(http, url, NULL, N_BYTES, NULL, &answer, NULL), 0);
+                ck_assert_uint_eq(answer.n_bytes, N_BYTES);
+                free(answer.body);
+                free(answer.url);
+                ck_assert_int_eq(http_look(http, url, NULL, &facts, NULL), 0);
+                ck_assert_uint_eq(facts.n_bytes, N_BYTES);
+        }
+        return NULL;
+}
+
+START_TEST(many_threads_ask_for_documents) {
+        pthread_t threads[N_THREADS];
+
+        setup();
+        for (uint32_t i = 0; i < N_THREADS; i++)
+                ck_assert_int_eq(pthread_create(&threads[i], NULL, get_many, NULL), 0);
+        for (uint32_t i = 0; i < N_THREADS; i++)
+                pthread_join(threads[i], NULL);
+        teardown();
+}
+END_TEST
+
 START_TEST(a_fetcher_without_work_stops) {
         setup();
         begin(0);
@@ -175,6 +202,7 @@ int main(void) {
         const struct suite_row rows[] = {
                 { "threads", each_job_comes_back_once_with_its_own_bytes },
                 { "threads", a_stop_gives_every_job_back },
+                { "threads", many_threads_ask_for_documents },
                 { "ends", a_fetcher_without_work_stops },
                 { "ends", a_job_of_nothing_and_one_of_empty_pieces_are_done },
         };
