@@ -234,6 +234,27 @@ static int perform_again(struct http *http, const struct http_ask *ask, struct d
         return r;
 }
 
+/* The file system knows better than libcurl, which takes a folder for an empty file. */
+static int look_at_file(const char *url, struct http_facts *ret_facts, struct why *why) {
+        const char *path = strchr(url + strlen("file://"), '/');
+        char *decoded = path ? curl_easy_unescape(NULL, path, 0, NULL) : NULL;
+        char shown[URL_SHOWN_SIZE];
+        struct stat stat_of;
+        int r = 0;
+
+        if (!decoded)
+                return -ENOMEM;
+        if (stat(decoded, &stat_of) < 0)
+                r = -errno;
+        else if (!S_ISREG(stat_of.st_mode))
+                r = S_ISDIR(stat_of.st_mode) ? -EISDIR : -EINVAL;
+        curl_free(decoded);
+        if (r < 0)
+                return why_errno(why, r, "%s", url_show(url, shown));
+        *ret_facts = (struct http_facts){ .n_bytes = (uint64_t)stat_of.st_size, .has_ranges = true };
+        return 0;
+}
+
 /* ---- a whole document ----------------------------------------------------------------------------------------- */
 
 struct reading {
@@ -298,8 +319,14 @@ int http_get(struct http *http, const char *url, const char *query, size_t limit
                 .cancel = cancel,
         };
         struct http_failure failure;
-        int r = perform_again(http, &ask, &reading.document, &failure, why);
+        struct http_facts facts;
+        enum url_scheme scheme;
+        int r = url_scheme(url, &scheme, why);
 
+        if (r >= 0 && scheme == URL_FILE)
+                r = look_at_file(url, &facts, why);
+        if (r >= 0)
+                r = perform_again(http, &ask, &reading.document, &failure, why);
         if (r < 0) {
                 free(reading.answer.body);
                 free(reading.answer.url);
@@ -364,27 +391,6 @@ static int look(struct http *http, const char *url, enum look how, const _Atomic
         };
 
         return perform_again(http, &ask, &looking->document, ret_failure, why);
-}
-
-/* The file system knows better than libcurl, which takes a folder for a file. */
-static int look_at_file(const char *url, struct http_facts *ret_facts, struct why *why) {
-        const char *path = strchr(url + strlen("file://"), '/');
-        char *decoded = path ? curl_easy_unescape(NULL, path, 0, NULL) : NULL;
-        char shown[URL_SHOWN_SIZE];
-        struct stat stat_of;
-        int r = 0;
-
-        if (!decoded)
-                return -ENOMEM;
-        if (stat(decoded, &stat_of) < 0)
-                r = -errno;
-        else if (!S_ISREG(stat_of.st_mode))
-                r = S_ISDIR(stat_of.st_mode) ? -EISDIR : -EINVAL;
-        curl_free(decoded);
-        if (r < 0)
-                return why_errno(why, r, "%s", url_show(url, shown));
-        *ret_facts = (struct http_facts){ .n_bytes = (uint64_t)stat_of.st_size, .has_ranges = true };
-        return 0;
 }
 
 int http_look(struct http *http, const char *url, const _Atomic bool *cancel, struct http_facts *ret_facts,

@@ -162,6 +162,8 @@ static void judge_code(struct http_request *request, CURLcode code, struct http_
         default: /* resets, closed connections, streams that end early */
                 break;
         }
+        if (request->scheme == URL_FILE) /* nobody is busy there */
+                failure->again = false;
         append(failure, "%s%s", text, more);
 }
 

@@ -39,6 +39,7 @@ struct http_request {
         char curl_text[CURL_ERROR_SIZE];
         int sink_error;       /* what the sink returned; 0 */
         uint64_t n_discarded; /* bytes of error pages */
+        size_t n_head_bytes;  /* of all answers, redirects too */
 };
 
 /* What became of a request that did not work. */

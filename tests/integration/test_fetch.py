@@ -140,6 +140,11 @@ def _(box):
                 server.fault("/a", kind, **how)
                 good([piece("a", len(data), server.url("a"))], [data])
                 good([piece("a", len(data), server.url("a"), 1000, 50000)], [data[1000:51000]])
+        with table.row("a .gz that is labelled as such is the file itself"):
+            server.clear()
+            server.fault("/a", "header", headers={"Content-Encoding": "gzip", "Content-Type": "text/html"})
+            good([piece("a", len(data), server.url("a")), piece("a", len(data), server.url("a"), 7, 9)],
+                 [data, data[7:16]])
     table.done()
 
 
@@ -178,6 +183,8 @@ def _(box):
     equal([look.get("n_bytes") for look in looks[:2]], [100000, 0], "sizes")
     equal(looks[2]["result"], "EISDIR", looks[2]["why"])
     equal(run_tool("look", [url + "b"])[0]["result"], "ENOENT", "a file that is not there")
+    equal(run_tool("get", ["file://" + root])[0]["result"], "EISDIR", "a folder is no document")
+    bad([piece("a", 4096, "file://" + root)], "EBADMSG", "a: ", "it ended")
 
 
 # ---- faults that pass ------------------------------------------------------------------------------------------------
@@ -283,7 +290,9 @@ STAY = [
     ("status", {"code": 418}, "EPROTO", "status 418", 1), ("status", {"code": 304}, "EPROTO", "status 304", 1),
     ("short", {"by": 10}, "EBADMSG", "199990 bytes at the origin", 1),
     ("longer", {"by": 10}, "EBADMSG", "200010 bytes at the origin", 1),
-    ("etag", {"value": '"other"'}, "EBADMSG", "changed", 1), ("wrong-range", {"shift": 5}, "EBADMSG", "asked for", 1),
+    ("etag", {"value": '"other"'}, "EBADMSG", "changed", 1),
+    ("etag", {"value": '"other"', "blind": True}, "EBADMSG", 'ETag is "other" and was', 1),
+    ("wrong-range", {"shift": 5}, "EBADMSG", "asked for", 1), ("wrong-range", {"shift": -5}, "EBADMSG", "asked for", 1),
     ("wrong-range", {"total": 7777}, "EBADMSG", "7777 bytes", 1), ("gzip", {}, "EBADMSG", "compressed", 1),
     ("html", {}, "EBADMSG", "HTML page", 3), ("loop", {}, "EPROTO", "redirects", 1),
     ("redirect", {"to": "file:///etc/passwd"}, "EPROTO", "redirect may lead to http", 1),
@@ -320,6 +329,9 @@ def _(box):
         server.fault("/a", "longer", by=MIB, lie=True)
         good([piece("a", size, server.url("a"))], [content("a", size)])
         server.clear()
+        server.fault("/a", "headers")
+        bad([piece("a", size, server.url("a"))], "EIO", "a: ", tries=2)
+        server.clear()
         server.fault("/a", "no-length")
         bad([piece("a", size - 7, server.url("a"))], "EBADMSG", "more than the 99993 bytes")
         server.clear()
@@ -341,6 +353,10 @@ def _(box):
         server.fault("/a", "etag", value='"new"')
         server.fault("/a", "cut", at=MIB, times=1)
         bad([piece("a", size, server.url("a"))], "EBADMSG", "changed")  # the plan says nothing, the first try did
+        server.clear()
+        server.fault("/a", "etag", value='"new"', blind=True)
+        server.fault("/a", "cut", at=MIB, times=1)
+        bad([piece("a", size, server.url("a"))], "EBADMSG", 'ETag is "new" and was ' + etag)
         server.clear()
         good([piece("a", size, server.url("a"), etag="W/" + etag)], [content("a", size)])  # weak: the same, but encoded
 
@@ -411,11 +427,10 @@ def _(box):
         equal({job["result"] for job in jobs}, {"ECANCELED"}, "results")
         equal(counts["n_done"], 0, "jobs that were done before")
         equal(time.monotonic() - begin < 5 * SLOWER, True, "it is quick")
-        server.clear()
-        server.fault("/b", "status", code=503, retry_after=60)
-        for name in ("get", "look"):
-            told = run_tool(name, [server.url("b")], stop_after=300)
-            equal(told[0]["result"], "ECANCELED", name)
+        for path in ("a", "b"):
+            for name in ("get", "look"):
+                told = run_tool(name, [server.url(path)], stop_after=300)
+                equal(told[0]["result"], "ECANCELED", f"{name} {path}: {told[0]['why']}")
 
 
 # ---- short answers and facts -------------------------------------------------------------------------------------------
@@ -549,10 +564,15 @@ def _(box):
         expected = [content(f"s{number}", 1000 + number) for number in range(100)]
         expected += [data[at:at + 4 * MIB] for at in range(0, size, 4 * MIB)]
         good(lines, expected, connections=8, ca_file=authority.path)
+        with open(seen, encoding="utf-8") as log:
+            rows = [line.split() for line in log]
+        # An HTTP/2 connection that is idle is no place for a part, either.
+        good(lines[-5:] + lines[:1], expected[-5:] + expected[:1], connections=1, ca_file=authority.path)
+        with open(seen, encoding="utf-8") as log:
+            last = [line.split()[1:] for line in log][len(rows):]
+        equal(last, [["HTTP/2.0", "/s99"]] + [["HTTP/1.1", "/big"]] * 4 + [["HTTP/2.0", "/s0"]], "one after the other")
     finally:
         end(process)
-    with open(seen, encoding="utf-8") as log:
-        rows = [line.split() for line in log]
     small = [row for row in rows if row[2] != "/big"]
     large = [row for row in rows if row[2] == "/big"]
     equal((len(small), len(large)), (100, 4), "requests")

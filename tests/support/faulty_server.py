@@ -43,7 +43,7 @@ method="GET" for those only; ranged=True only for requests with a Range (False: 
     longer       by=N: N zero bytes more behind it; headers agree unless lie=True (then the lengths are the right ones and
                  the bytes come nevertheless, with the connection closed at the end)
     wrong-bytes  at=N, n=1: flips n bytes from this offset of the file on
-    etag         value='"other"' (None: none at all)
+    etag         value='"other"' (None: none at all); blind=True: If-Match is not understood
     no-ranges    Range is not understood: 200 and the whole file
     no-length    chunked; close=True: as in HTTP/1.0, ended by closing
     wrong-range  shift=N: Content-Range and bytes of a range that was not asked for; total=N: another size in it
@@ -52,6 +52,7 @@ method="GET" for those only; ranged=True only for requests with a Range (False: 
     no-head      405 for HEAD
     auth         user=, password= or token=: 401 without them
     header       headers={...}: added to the right answer
+    headers      sends header lines without end
     last         answers rightly and closes the connection (no keep-alive)
 """
 import argparse
@@ -152,7 +153,7 @@ class Fault:
 
 
 KINDS = {"status", "answer", "html", "redirect", "loop", "cut", "reset", "close", "hang", "stall", "drip", "short", "longer",
-         "wrong-bytes", "etag", "less", "no-ranges", "no-length", "wrong-range", "gzip", "no-head", "auth", "header", "last"}
+         "wrong-bytes", "etag", "less", "no-ranges", "no-length", "wrong-range", "gzip", "headers", "no-head", "auth", "header", "last"}
 
 
 class Request:
@@ -361,7 +362,7 @@ class Answer:
 
     def give(self):
         early = {"status": self.plain, "answer": self.plain, "html": self.html, "redirect": self.redirect,
-                 "loop": self.redirect, "close": self.close, "hang": self.hang}.get(self.kind)
+                 "loop": self.redirect, "close": self.close, "hang": self.hang, "headers": self.headers_without_end}.get(self.kind)
         if early:
             early()
         elif self.kind == "no-head" and self.request.method == "HEAD":
@@ -402,6 +403,12 @@ class Answer:
     def close(self):
         self.counts.request(self.request.method, self.request.path, self.range, 0)
         raise Closing
+
+    def headers_without_end(self):
+        self.counts.request(self.request.method, self.request.path, self.range, 200)
+        self.talk.connection.sendall(b"HTTP/1.1 200 OK\r\n")
+        while not self.talk.server.closed.is_set():
+            self.talk.connection.sendall(b"X-Header: " + b"h" * 1000 + b"\r\n")
 
     def hang(self):
         self.counts.request(self.request.method, self.request.path, self.range, 0)
@@ -473,6 +480,8 @@ class Answer:
 
     def precondition(self):
         wanted = self.request.headers.get("if-match")
+        if self.how.get("blind"):
+            return True
         return wanted in (None, "*") or (self.etag is not None and self.etag in [one.strip() for one in wanted.split(",")])
 
     def asked_range(self):
