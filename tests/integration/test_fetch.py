@@ -211,7 +211,7 @@ def _(box):
                 server.reset()
                 server.fault("/a", kind, **how)
                 lines = [piece("a", size, server.url("a"), 0, MIB), piece("a", size, server.url("a"), MIB, MIB)]
-                counts = good(lines, [data[:MIB], data[MIB:]], stall=2)
+                counts = good(lines, [data[:MIB], data[MIB:]], **({"stall": 2} if kind in ("stall", "hang") else {}))
                 equal(counts["n_retries"], how.get("times", 0), "tries after the first")
                 equal(bool(counts["last"]), counts["n_retries"] > 0, "the last is told")
                 # What was there is not fetched again; what was on its way when a connection broke is lost.
@@ -426,7 +426,7 @@ def _(box):
         jobs, counts = fetch(lines, connections=3, stop_after=500)
         equal({job["result"] for job in jobs}, {"ECANCELED"}, "results")
         equal(counts["n_done"], 0, "jobs that were done before")
-        equal(time.monotonic() - begin < 5 * SLOWER, True, "it is quick")
+        equal(time.monotonic() - begin < 20 * SLOWER, True, "it does not wait for anybody")
         for path in ("a", "b"):
             for name in ("get", "look"):
                 told = run_tool(name, [server.url(path)], stop_after=300)
