@@ -5,6 +5,10 @@
  * second, that it is there and how far it is, and the first answers (cluster_watch.h judges what comes of it). The few
  * calls that have no nonblocking form run under a guard.
  *
+ * Bytes are spread along a chain in the order of the members' numbers, round from the source: each line carries each
+ * byte once each way, whoever it is from. MPI_Ibcast() has such a chain too, but exchanges the source with the first
+ * member instead of turning the ring, so that with many sources the same few nodes pass on everything.
+ *
  * After a failure requests may be under way that cannot be called back, on memory that then must stay: what is left to
  * do is cluster_abort(). */
 #include "daemon/stage/cluster_private.h"
@@ -25,25 +29,29 @@
 #include "daemon/stage/cluster_guard.h"
 #include "daemon/stage/cluster_watch.h"
 
-#define PIECE_BYTES      (4u << 20)    /* measured: the chain is at 95 % of the line with these ... */
-#define PIECES_UNDER_WAY 4u            /* ... and so many */
-#define GATHER_BYTES     (16u << 20)   /* what gathering takes in memory besides */
-#define BEAT_NS          500000000ull  /* between two words of a node */
-#define IDLE_NS          50000000ull   /* between two calls of options.idle() */
-#define POLL_US          200u          /* measured: 5-8 % of a CPU while bytes move */
-#define PATIENCE_NS      1000000000ull /* a wait that took so long is no matter of microseconds: */
-#define PATIENT_POLL_US  2000u
-#define BEATS_A_LOOK     64u /* news taken a call: bounds it */
-#define ABORT_S          5u  /* for MPI_Abort(), which asks mpirun */
-#define TAG_BEAT         1
-#define TAG_ANSWER       2
+#define PIECE_BYTES      (4u << 20) /* measured: the chain is at 95 % of the line with these ... */
+#define PIECES_UNDER_WAY 4u         /* ... and so many */
+#define SEGMENT_BYTES                                                                                                  \
+        (256u << 10)                /* passed on when it is there; above 64 KiB nobody sends what is not asked for yet \
+                                     */
+#define ADVANCE_NS      20000ull    /* between two looks at what is to be passed on */
+#define TAGS            32768u      /* as many as MPI promises */
+#define GATHER_BYTES    (16u << 20) /* what gathering takes in memory besides */
+#define BEAT_NS         500000000ull  /* between two words of a node */
+#define IDLE_NS         50000000ull   /* between two calls of options.idle() */
+#define POLL_US         200u          /* measured: 5-8 % of a CPU while bytes move */
+#define PATIENCE_NS     1000000000ull /* a wait that took so long is no matter of microseconds: */
+#define PATIENT_POLL_US 2000u
+#define BEATS_A_LOOK    64u /* news taken a call: bounds it */
+#define ABORT_S         5u  /* for MPI_Abort(), which asks mpirun */
+#define TAG_BEAT        1
+#define TAG_ANSWER      2
 
 /* Open MPI's settings that a run by hand needs as well, unless somebody chose otherwise. What only mpirun itself reads
  * is in stager/launch.c. */
 static const struct {
         const char *name, *value;
 } SETTINGS[] = {
-        { "OMPI_MCA_coll_libnbc_ibcast_algorithm", "3" }, /* the chain: each line carries each byte once */
         { "OMPI_MCA_mpi_yield_when_idle", "1" },
         { "OMPI_MCA_pml", "ob1" }, /* what the deadlines were measured with */
         { "OMPI_MCA_btl", "tcp,self" },
@@ -61,28 +69,41 @@ struct mpi {
         MPI_Comm world;   /* of our own, so that nothing that strays in is taken for ours */
         MPI_Comm beats;
         struct watch *watch;
-        struct beat told;      /* last given to cluster_tell() */
-        struct beat sent;      /* on its way; others than the first */
-        struct beat heard;     /* the first: being received into */
-        char answer;           /* its bytes say nothing */
-        MPI_Request sending;   /* of `sent` */
-        MPI_Request receiving; /* of `heard`, or of the answer */
-        bool is_answered;      /* the first has answered what was sent last */
-        uint64_t beaten_ns;    /* when it was sent */
-        uint64_t idled_ns;     /* when options.idle() was called last */
-        uint64_t n_steps;      /* messages that came through: progress, too */
-        uint32_t n_waiting;    /* > 0: in a call that needs the others */
+        struct beat told;           /* last given to cluster_tell() */
+        struct beat sent;           /* on its way; others than the first */
+        struct beat heard;          /* the first: being received into */
+        char answer;                /* its bytes say nothing */
+        MPI_Request sending;        /* of `sent` */
+        MPI_Request receiving;      /* of `heard`, or of the answer */
+        bool is_answered;           /* the first has answered what was sent last */
+        uint64_t beaten_ns;         /* when it was sent */
+        uint64_t idled_ns;          /* when options.idle() was called last */
+        uint64_t n_steps;           /* messages that came through: progress, too */
+        struct mpi_group *everyone; /* on `world` */
+        struct mpi_spread *active;  /* what is under way, in the order in which it was started */
+        uint64_t advanced_ns;
+        uint32_t n_waiting; /* > 0: in a call that needs the others */
 };
 
 struct mpi_group {
         struct cluster_group base;
         MPI_Comm comm;
         int *ranks; /* in comm, of each node; MPI_UNDEFINED for those that are no members */
+        int rank, n_members;
+        uint32_t n_spreads; /* started: their tags */
 };
 
 struct mpi_spread {
         struct cluster_spread base;
-        MPI_Request request;
+        struct mpi_spread *next; /* in mpi.active */
+        uint8_t *bytes;
+        uint32_t n_bytes;
+        int to; /* MPI_PROC_NULL: the chain ends here */
+        int tag;
+        uint32_t n_segments;
+        uint32_t n_there;       /* received and on their way to the next */
+        uint32_t n_passed_on;   /* and away */
+        MPI_Request requests[]; /* a receive for each segment, then a send for each */
 };
 
 static struct mpi *of(const struct cluster *cluster) {
@@ -101,6 +122,8 @@ static int failed(int code, const char *what, struct why *why) {
         return why_set(why, class == MPI_ERR_NO_MEM ? -ENOMEM : -EIO, "%s with the other nodes: MPI says: %s", what,
                        text);
 }
+
+static int advance_all(struct mpi *mpi, uint64_t now_ns, struct why *why);
 
 /* ---- words ------------------------------------------------------------------------------------------------------- */
 
@@ -155,6 +178,9 @@ static int look(struct mpi *mpi, struct why *why) {
         uint64_t now_ns = clock_now_ns();
         int r;
 
+        r = advance_all(mpi, now_ns, why);
+        if (r < 0)
+                return r;
         if (mpi->base.node == 0) {
                 watch_hear(mpi->watch, 0, &mpi->told.news, mpi->n_steps, mpi->n_waiting > 0, now_ns);
                 r = listen_to_all(mpi, now_ns);
@@ -182,31 +208,36 @@ static const struct cluster_news *mpi_news(const struct cluster *cluster, uint32
 
 /* ---- waiting ----------------------------------------------------------------------------------------------------- */
 
+/* Between two looks at what is waited for: words, the caller's idle(), a short sleep. */
+static int pass_time(struct mpi *mpi, uint64_t begin_ns, struct why *why) {
+        uint64_t now_ns;
+        int r;
+
+        r = look(mpi, why);
+        if (r < 0)
+                return r;
+        now_ns = clock_now_ns();
+        if (mpi->base.options.idle && now_ns - mpi->idled_ns >= IDLE_NS) {
+                mpi->idled_ns = now_ns;
+                mpi->base.options.idle(mpi->base.options.userdata);
+        }
+        usleep(now_ns - begin_ns < PATIENCE_NS ? POLL_US : PATIENT_POLL_US);
+        return 0;
+}
+
 static int wait_for(struct mpi *mpi, MPI_Request *request, const char *what, struct why *why) {
         uint64_t begin_ns = clock_now_ns();
-        int r = 0;
+        int is_through = 0, r = 0;
 
         mpi->n_waiting++;
-        for (;;) {
-                uint64_t now_ns;
-                int is_through = 0;
-
+        while (r == 0) {
                 r = MPI_Test(request, &is_through, MPI_STATUS_IGNORE);
-                if (r != MPI_SUCCESS) {
+                if (r != MPI_SUCCESS)
                         r = failed(r, what, why);
+                else if (is_through)
                         break;
-                }
-                if (is_through)
-                        break;
-                r = look(mpi, why);
-                if (r < 0)
-                        break;
-                now_ns = clock_now_ns();
-                if (mpi->base.options.idle && now_ns - mpi->idled_ns >= IDLE_NS) {
-                        mpi->idled_ns = now_ns;
-                        mpi->base.options.idle(mpi->base.options.userdata);
-                }
-                usleep(now_ns - begin_ns < PATIENCE_NS ? POLL_US : PATIENT_POLL_US);
+                else
+                        r = pass_time(mpi, begin_ns, why);
         }
         mpi->n_waiting--;
         mpi->n_steps += r == 0;
@@ -260,38 +291,12 @@ static int mpi_gather(struct cluster *cluster, const void *mine, uint64_t n_byte
         return 0;
 }
 
-static int mpi_share(struct cluster *cluster, uint32_t from, void *bytes, uint64_t n_bytes, struct why *why) {
-        struct mpi *mpi = of(cluster);
-        MPI_Request requests[PIECES_UNDER_WAY];
-        uint64_t n_pieces = (n_bytes + PIECE_BYTES - 1) / PIECE_BYTES;
-        int r;
-
-        for (uint64_t i = 0; i < n_pieces + PIECES_UNDER_WAY; i++) {
-                MPI_Request *request = &requests[i % PIECES_UNDER_WAY];
-                uint64_t offset = i * PIECE_BYTES;
-
-                if (i >= PIECES_UNDER_WAY && i - PIECES_UNDER_WAY < n_pieces) {
-                        r = wait_for(mpi, request, "sharing", why);
-                        if (r < 0)
-                                return r;
-                }
-                if (i >= n_pieces)
-                        continue;
-                r = MPI_Ibcast((uint8_t *)bytes + offset,
-                               n_bytes - offset < PIECE_BYTES ? (int)(n_bytes - offset) : (int)PIECE_BYTES, MPI_BYTE,
-                               (int)from, mpi->world, request);
-                if (r != MPI_SUCCESS)
-                        return failed(r, "sharing", why);
-        }
-        return 0;
-}
-
-/* ---- groups and spreading ---------------------------------------------------------------------------------------- */
+/* ---- groups ------------------------------------------------------------------------------------------------------ */
 
 static void mpi_group_free(struct cluster_group *base) {
         struct mpi_group *group = (struct mpi_group *)base;
 
-        if (group->comm != MPI_COMM_NULL)
+        if (group->comm != MPI_COMM_NULL && group->comm != ((struct mpi *)base->cluster)->world)
                 MPI_Comm_free(&group->comm);
         free(group->ranks);
         free(group);
@@ -330,6 +335,8 @@ static int make_group(struct mpi *mpi, const uint8_t *members, struct mpi_group 
                 guard_begin(&guard, mpi->base.options.stall_s, EX_OSERR, "making a group of nodes");
                 r = MPI_Comm_create_group(mpi->world, some, 0, &group->comm);
                 guard_end(&guard);
+                group->n_members = n_members;
+                group->rank = group->ranks[mpi->base.node];
         }
         if (some != MPI_GROUP_NULL)
                 MPI_Group_free(&some);
@@ -365,37 +372,182 @@ static int mpi_group_new(struct cluster *cluster, const uint8_t *members, struct
         return mpi_barrier(cluster, why);
 }
 
+/* All nodes, without another communicator. */
+static int make_everyone(struct mpi *mpi) {
+        struct mpi_group *group = calloc(1, sizeof(*group));
+        uint32_t n_nodes = mpi->base.n_nodes;
+
+        if (!group)
+                return -ENOMEM;
+        group->base.cluster = &mpi->base;
+        group->comm = mpi->world;
+        group->ranks = calloc(n_nodes, sizeof(*group->ranks));
+        group->rank = (int)mpi->base.node;
+        group->n_members = (int)n_nodes;
+        mpi->everyone = group;
+        for (uint32_t i = 0; group->ranks && i < n_nodes; i++)
+                group->ranks[i] = (int)i;
+        return group->ranks ? 0 : -ENOMEM;
+}
+
+/* ---- spreading --------------------------------------------------------------------------------------------------- */
+
+static uint32_t segment_bytes(const struct mpi_spread *spread, uint32_t idx) {
+        uint32_t left = spread->n_bytes - idx * SEGMENT_BYTES;
+
+        return left < SEGMENT_BYTES ? left : SEGMENT_BYTES;
+}
+
+static MPI_Comm comm_of(const struct mpi_spread *spread) {
+        return ((const struct mpi_group *)spread->base.group)->comm;
+}
+
+static int send_segment(struct mpi_spread *spread, uint32_t idx) {
+        return MPI_Isend(spread->bytes + (size_t)idx * SEGMENT_BYTES, (int)segment_bytes(spread, idx), MPI_BYTE,
+                         spread->to, spread->tag, comm_of(spread), &spread->requests[spread->n_segments + idx]);
+}
+
+static int receive_segment(struct mpi_spread *spread, uint32_t idx, int from) {
+        return MPI_Irecv(spread->bytes + (size_t)idx * SEGMENT_BYTES, (int)segment_bytes(spread, idx), MPI_BYTE, from,
+                         spread->tag, comm_of(spread), &spread->requests[idx]);
+}
+
+static bool has_come_through(const struct mpi_spread *spread) {
+        return spread->n_passed_on == spread->n_segments;
+}
+
+/* Passes on what has come. Segments come in their order, since they were sent so. */
+static int advance(struct mpi_spread *spread) {
+        int is_there = 1, r = MPI_SUCCESS;
+
+        while (r == MPI_SUCCESS && spread->n_there < spread->n_segments) {
+                r = MPI_Test(&spread->requests[spread->n_there], &is_there, MPI_STATUS_IGNORE);
+                if (r != MPI_SUCCESS || !is_there)
+                        break;
+                r = send_segment(spread, spread->n_there++);
+        }
+        while (r == MPI_SUCCESS && spread->n_passed_on < spread->n_there) {
+                r = MPI_Test(&spread->requests[spread->n_segments + spread->n_passed_on], &is_there, MPI_STATUS_IGNORE);
+                if (r != MPI_SUCCESS || !is_there)
+                        break;
+                spread->n_passed_on++;
+        }
+        return r;
+}
+
+/* All that is under way, whichever of it the caller asks for: others down the chain wait for it. */
+static int advance_all(struct mpi *mpi, uint64_t now_ns, struct why *why) {
+        struct mpi_spread **place = &mpi->active;
+
+        if (now_ns - mpi->advanced_ns < ADVANCE_NS)
+                return 0;
+        while (*place) {
+                int r = advance(*place);
+
+                if (r != MPI_SUCCESS)
+                        return failed(r, "spreading", why);
+                if (has_come_through(*place))
+                        *place = (*place)->next;
+                else
+                        place = &(*place)->next;
+        }
+        mpi->advanced_ns = clock_now_ns();
+        return 0;
+}
+
+/* The source sends all, the others ask for all. */
+static int begin_spread(struct mpi_spread *spread, const struct mpi_group *group, int source) {
+        int from = (group->rank + group->n_members - 1) % group->n_members, r = MPI_SUCCESS;
+
+        spread->to = (group->rank + 1) % group->n_members;
+        if (spread->to == source)
+                spread->to = MPI_PROC_NULL;
+        for (uint32_t i = 0; r == MPI_SUCCESS && i < spread->n_segments; i++)
+                r = group->rank == source ? send_segment(spread, i) : receive_segment(spread, i, from);
+        if (group->rank == source)
+                spread->n_there = spread->n_segments;
+        return r;
+}
+
 static int mpi_spread_start(struct cluster_group *base, uint32_t from_node, void *bytes, uint32_t n_bytes,
                             struct cluster_spread **ret_spread, struct why *why) {
         struct mpi_group *group = (struct mpi_group *)base;
-        _cleanup_(freep) struct mpi_spread *spread = calloc(1, sizeof(*spread));
+        struct mpi *mpi = of(base->cluster);
+        uint32_t n_segments = n_bytes / SEGMENT_BYTES + (n_bytes % SEGMENT_BYTES > 0);
+        struct mpi_spread *spread, **place = &mpi->active;
         int r;
 
-        of(base->cluster);
-        assert(from_node < base->cluster->n_nodes && group->ranks[from_node] != MPI_UNDEFINED && n_bytes <= INT32_MAX);
+        assert(from_node < base->cluster->n_nodes && group->ranks[from_node] != MPI_UNDEFINED);
+        spread = calloc(1, sizeof(*spread) + 2 * (size_t)n_segments * sizeof(spread->requests[0]));
         if (!spread)
                 return why_set(why, -ENOMEM, "no memory for a message to the other nodes");
         spread->base.group = base;
-        r = MPI_Ibcast(bytes, (int)n_bytes, MPI_BYTE, group->ranks[from_node], group->comm, &spread->request);
+        spread->bytes = bytes;
+        spread->n_bytes = n_bytes;
+        spread->n_segments = n_segments;
+        spread->tag = (int)(group->n_spreads++ % TAGS);
+        r = begin_spread(spread, group, group->ranks[from_node]);
         if (r != MPI_SUCCESS)
-                return failed(r, "spreading", why);
-        *ret_spread = &TAKE_PTR(spread)->base;
+                return failed(r, "spreading", why); /* what was begun of it stays, as after any failure */
+        while (*place)
+                place = &(*place)->next;
+        if (n_segments > 0)
+                *place = spread;
+        *ret_spread = &spread->base;
         return 0;
 }
 
 static int mpi_spread_test(struct cluster_spread *base, struct why *why) {
         struct mpi_spread *spread = (struct mpi_spread *)base;
         struct mpi *mpi = of(base->group->cluster);
-        int is_through = 0, r;
+        int r;
 
-        r = MPI_Test(&spread->request, &is_through, MPI_STATUS_IGNORE);
-        if (r != MPI_SUCCESS)
-                return failed(r, "spreading", why);
-        if (!is_through)
+        r = advance_all(mpi, clock_now_ns(), why);
+        if (r < 0)
+                return r;
+        if (!has_come_through(spread))
                 return CLUSTER_UNDER_WAY;
         mpi->n_steps++;
-        free(spread);
+        free(spread); /* no longer active */
         return 0;
+}
+
+static int wait_for_spread(struct mpi *mpi, struct cluster_spread *spread, struct why *why) {
+        uint64_t begin_ns = clock_now_ns();
+        int r;
+
+        mpi->n_waiting++;
+        do {
+                r = spread_test(spread, why);
+                if (r == CLUSTER_UNDER_WAY) {
+                        int passed = pass_time(mpi, begin_ns, why);
+
+                        r = passed < 0 ? passed : r;
+                }
+        } while (r == CLUSTER_UNDER_WAY);
+        mpi->n_waiting--;
+        return r;
+}
+
+static int mpi_share(struct cluster *cluster, uint32_t from, void *bytes, uint64_t n_bytes, struct why *why) {
+        struct mpi *mpi = of(cluster);
+        struct cluster_spread *spreads[PIECES_UNDER_WAY];
+        uint64_t n_pieces = n_bytes / PIECE_BYTES + (n_bytes % PIECE_BYTES > 0);
+        int r = 0;
+
+        for (uint64_t i = 0; r == 0 && i < n_pieces + PIECES_UNDER_WAY; i++) {
+                struct cluster_spread **spread = &spreads[i % PIECES_UNDER_WAY];
+                uint64_t offset = i * PIECE_BYTES;
+
+                if (i >= PIECES_UNDER_WAY && i - PIECES_UNDER_WAY < n_pieces)
+                        r = wait_for_spread(mpi, *spread, why);
+                if (r == 0 && i < n_pieces)
+                        r = mpi_spread_start(&mpi->everyone->base, from, (uint8_t *)bytes + offset,
+                                             n_bytes - offset < PIECE_BYTES ? (uint32_t)(n_bytes - offset)
+                                                                            : PIECE_BYTES,
+                                             spread, why);
+        }
+        return r;
 }
 
 /* ---- begin and end ----------------------------------------------------------------------------------------------- */
@@ -417,6 +569,8 @@ static void finalize(struct mpi *mpi) {
         }
         if (mpi->sending != MPI_REQUEST_NULL)
                 MPI_Wait(&mpi->sending, MPI_STATUS_IGNORE);
+        if (mpi->everyone)
+                mpi_group_free(&mpi->everyone->base);
         if (mpi->beats != MPI_COMM_NULL)
                 MPI_Comm_free(&mpi->beats);
         if (mpi->world != MPI_COMM_NULL)
@@ -490,7 +644,7 @@ static int begin(struct mpi *mpi, struct why *why) {
                                n_launched, n_nodes);
         mpi->base.node = (uint32_t)node;
         mpi->base.n_nodes = (uint32_t)n_nodes;
-        return 0;
+        return make_everyone(mpi) < 0 ? why_set(why, -ENOMEM, "no memory for %d nodes", n_nodes) : 0;
 }
 
 static int begin_listening(struct mpi *mpi, struct why *why) {

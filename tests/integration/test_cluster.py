@@ -96,6 +96,9 @@ def _(box):
         for what in ("gathered", "shared", "all"):
             equal(len({line[what] for line in lines}), 1, f"digests of what was {what}")
         equal({line["odd"] for line in lines if "odd" in line}, {lines[0]["all"]}, "digests in the group")
+        alone = json.loads(nodes[0].run([TOOL, "check"]).stdout.splitlines()[1])
+        equal([lines[0][what] for what in ("shared", "all")], [alone[what] for what in ("shared", "all")],
+              "digests of what one node has by itself")
         run.nothing_left()
 
 

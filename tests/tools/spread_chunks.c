@@ -1,5 +1,5 @@
-/* spread_chunks [OPTION...] check|rate|beat|late|freeze: a program on several nodes, for tests of stage/cluster.h and
- * of stager/launch.h, and for measuring a line.
+/* spread_chunks [OPTION...] check|rate|rates|beat|late|freeze: a program on several nodes, for tests of stage/cluster.h
+ * and of stager/launch.h, and for measuring a line.
  *
  *   --launch HOSTS [--agent PROGRAM] [--network CIDR] [--timeout S]  starts itself there with the other arguments
  *   --stall S       no progress for so long ends it (60)
@@ -7,6 +7,7 @@
  *
  *   check   every call with data that can be told apart; a line of JSON a node with digests of what it saw
  *   rate    node 0 spreads the chunks; MB/s and CPU time on each node
+ *   rates   each node in turn spreads a chunk: a node then gets all but its own
  *   beat    does nothing but tell that it gets on, until it is ended
  *   late    tells, gets on for a second, then stops getting on at "writing slowly" on the last node; the others wait
  *   freeze  all but node 0 wait at a barrier that it never comes to
@@ -30,6 +31,8 @@
 #include "daemon/base/log.h"
 #include "daemon/stage/cluster.h"
 #include "daemon/stager/launch.h"
+
+#define NODES_MAX 256u
 
 struct run {
         struct cluster *cluster;
@@ -141,8 +144,8 @@ static void check(struct run *run) {
         uint64_t n_mine = (16u << 20) / n_nodes + (64u << 10), n_shared = (9u << 20) + 4321;
         _cleanup_(freep) uint8_t *mine = allocate(n_mine), *all = allocate(n_mine * n_nodes);
         _cleanup_(freep) uint8_t *shared = allocate(n_shared);
-        uint8_t members[32] = { 0 };
-        uint32_t number = node * node + 5, numbers[256] = { 0 };
+        uint8_t members[NODES_MAX / 8] = { 0 };
+        uint32_t number = node * node + 5, numbers[NODES_MAX] = { 0 };
         struct why why;
         char text[65];
 
@@ -172,26 +175,36 @@ static void check(struct run *run) {
         printf("}\n");
 }
 
-static void rate(struct run *run) {
+static void measure(struct run *run, uint32_t n_sources) {
         uint64_t n_bytes = (uint64_t)run->n_chunks * run->chunk_bytes, begin_ns;
         _cleanup_(freep) uint8_t *all = allocate(n_bytes);
         struct cluster_group *group = NULL;
-        uint8_t members[256];
-        uint32_t source = 0;
+        uint8_t members[NODES_MAX / 8];
+        uint32_t sources[NODES_MAX];
         double cpu, seconds;
         struct why why;
 
         memset(members, 0xff, sizeof(members));
+        for (uint32_t i = 0; i < n_sources; i++)
+                sources[i] = i;
         must(run, cluster_group_new(run->cluster, members, &group, &why), &why);
         memset(all, 1, n_bytes);
         must(run, cluster_barrier(run->cluster, &why), &why);
         begin_ns = clock_now_ns();
         cpu = cpu_seconds();
-        spread_all(run, group, &source, 1, all);
+        spread_all(run, group, sources, n_sources, all);
         seconds = (double)(clock_now_ns() - begin_ns) / 1e9;
         printf("%s: %.1f MB/s, %.1f %% of a CPU\n", cluster_name(run->cluster, cluster_node(run->cluster)),
                (double)n_bytes / seconds / 1e6, (cpu_seconds() - cpu) / seconds * 100);
         cluster_group_free(group);
+}
+
+static void rate(struct run *run) {
+        measure(run, 1);
+}
+
+static void rates(struct run *run) {
+        measure(run, cluster_n_nodes(run->cluster));
 }
 
 static void beat(struct run *run) {
@@ -238,7 +251,8 @@ static const struct {
         const char *name;
         void (*go)(struct run *run);
 } MODES[] = {
-        { "check", check }, { "rate", rate }, { "beat", beat }, { "late", late }, { "freeze", freeze },
+        { "check", check }, { "rate", rate }, { "rates", rates },
+        { "beat", beat },   { "late", late }, { "freeze", freeze },
 };
 
 static int start(struct launch_options *options, int argc, char **argv, int first) {
@@ -302,6 +316,8 @@ int main(int argc, char **argv) {
         }
         setvbuf(stdout, NULL, _IOLBF, 0);
         must(&run, cluster_join(&options, &run.cluster, &why), &why);
+        if (cluster_n_nodes(run.cluster) > NODES_MAX)
+                cluster_abort(run.cluster, EX_USAGE);
         printf("ready %s %d\n", cluster_name(run.cluster, cluster_node(run.cluster)), (int)getpid());
         for (size_t i = 0; i < ARRAY_SIZE(MODES); i++)
                 if (optind < argc && strcmp(argv[optind], MODES[i].name) == 0) {
