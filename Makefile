@@ -68,7 +68,7 @@ endif
 ifneq ($(HAS_MPI),)
 SRC_daemon := $(filter-out daemon/stage/cluster_mpi_absent.c,$(SRC_daemon))
 else
-SRC_daemon := $(filter-out daemon/stage/cluster_mpi.c,$(SRC_daemon))
+SRC_daemon := $(filter-out daemon/stage/cluster_mpi.c daemon/stage/cluster_mpi_words.c daemon/stage/cluster_mpi_spread.c,$(SRC_daemon))
 endif
 SRC_client := $(wildcard client/lib/*.c)
 SRC_dlctl := $(wildcard client/dlctl/*.c)
@@ -144,7 +144,7 @@ $(B)/obj/%.o: %.c Makefile | $(GENERATED)
 	$(CC) $(CPPFLAGS) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
 
 # Warnings about MPI's own headers are not ours to mend.
-$(B)/obj/daemon/stage/cluster_mpi.o: CPPFLAGS += $(patsubst -I%,-isystem %,$(CPPFLAGS_mpi))
+$(B)/obj/daemon/stage/cluster_mpi%o: CPPFLAGS += $(patsubst -I%,-isystem %,$(CPPFLAGS_mpi))
 
 # Examples are written as users write them.
 $(B)/obj/client/examples/%.o: CPPFLAGS += -Iclient/include

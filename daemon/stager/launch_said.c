@@ -219,12 +219,19 @@ static void take_line(struct said *said) {
         }
 }
 
-/* Could what is held be the beginning of a line of mpirun's, "-----" or "[host:1234] "? Else it goes on at once: bars
- * have no line's end. */
+/* Could what is held be the beginning of a line of mpirun's: "-----", "[host:1234] ", "4 total processes"? Else it goes
+ * on at once: bars have no line's end. */
 static bool may_be_mpiruns(const struct said *said) {
-        if (said->in_paragraph || said->line[0] == '-')
+        static const char TOTAL[] = " total processes ";
+        const char *line = said->line;
+        size_t n = said->n_line, n_name = strspn(line + 1, HOST_CHARACTERS) + 1, n_digits = strspn(line, "0123456789");
+
+        if (said->in_paragraph || line[0] == '-')
                 return true;
-        return said->line[0] == '[' && strspn(said->line + 1, HOST_CHARACTERS) + 1 == said->n_line;
+        if (line[0] == '[')
+                return n_name == n || line[n_name] == ']';
+        return n_digits > 0 &&
+               strncmp(line + n_digits, TOTAL, n - n_digits < strlen(TOTAL) ? n - n_digits : strlen(TOTAL)) == 0;
 }
 
 static bool begins_with_dashes(const char *bytes, size_t n_bytes) {
