@@ -17,14 +17,16 @@
 #include "daemon/base/cleanup.h"
 #include "daemon/base/clock.h"
 #include "daemon/base/log.h"
+#include "daemon/stager/launch_late.h"
 #include "daemon/stager/launch_said.h"
 
 #define NS_PER_S      1000000000ull
-#define ASKED_S       5u  /* from the signal to the kill: systemd's TimeoutStopSec is that, too */
-#define ENDING_S      10u /* from mpirun's word that it ends to the kill: 4 s usually, for ever over a cut link */
-#define STARTUP_S     60u /* until all nodes have answered */
-#define HOSTS_A_S     4u  /* ... and a second more for so many, since ssh comes to them one by one */
-#define DRAIN_MS      500 /* what comes on stderr after mpirun has ended */
+#define ASKED_S       5u   /* from the signal to the kill: systemd's TimeoutStopSec is that, too */
+#define ENDING_S      10u  /* from mpirun's word that it ends to the kill: 4 s usually, for ever over a cut link */
+#define STARTUP_S     60u  /* until all nodes have answered */
+#define HOSTS_A_S     4u   /* ... and a second more for so many, since ssh comes to them one by one */
+#define LATE_SIZE     300u /* of their names */
+#define DRAIN_MS      500  /* what comes on stderr after mpirun has ended */
 #define WORDS_MAX     256u
 #define HOSTS_SIZE    65536u
 #define OUR_PROBLEM   EX_OSERR
@@ -59,16 +61,19 @@ struct command {
         uint32_t n_words;
         char hosts[HOSTS_SIZE];
         uint32_t n_hosts;
-        char timeout[16], startup[16];
+        char timeout[16];
 };
 
 struct run {
         struct said *said;
         pid_t pid;
-        int signals_fd;   /* SIGINT, SIGTERM, SIGHUP; SIGCHLD: mpirun has ended */
-        int stderr_fd;    /* -1 after its end */
-        uint64_t kill_ns; /* when patience ends; UINT64_MAX: it does not */
-        int forwarded;    /* the first signal that we were asked to end by; 0: none */
+        int signals_fd; /* SIGINT, SIGTERM, SIGHUP; SIGCHLD: mpirun has ended */
+        int stderr_fd;  /* -1 after its end */
+        const char *hosts;
+        uint64_t up_ns;       /* all nodes must have come up by then; UINT64_MAX: they have */
+        char late[LATE_SIZE]; /* which have not */
+        uint64_t kill_ns;     /* when patience ends; UINT64_MAX: it does not */
+        int forwarded;        /* the first signal that we were asked to end by; 0: none */
         bool is_killed;
         bool has_ended;
         int wait_status;
@@ -133,8 +138,6 @@ static int compose(struct command *command, const struct launch_options *options
         add(command, "--host");
         add(command, command->hosts);
         add_setting(command, "plm_rsh_agent", options->agent[0] ? options->agent : SSH);
-        snprintf(command->startup, sizeof(command->startup), "%u", STARTUP_S + command->n_hosts / HOSTS_A_S);
-        add_setting(command, "orte_startup_timeout", command->startup);
         if (options->network[0]) {
                 add_setting(command, "btl_tcp_if_include", options->network);
                 add_setting(command, "oob_tcp_if_include", options->network);
@@ -247,12 +250,24 @@ static void take_words(struct run *run) {
                 be_patient(run, ENDING_S);
 }
 
-static int ms_left(const struct run *run) {
-        uint64_t now_ns = clock_now_ns(), left_ns;
+/* Ends it if there are nodes that were called and do not come up. */
+static void check_late(struct run *run) {
+        if (clock_now_ns() < run->up_ns)
+                return;
+        run->up_ns = UINT64_MAX;
+        if (run->forwarded != 0 || said_is_ending(run->said) ||
+            late_hosts(run->pid, run->hosts, run->late, sizeof(run->late)) == 0)
+                return;
+        kill(run->pid, SIGTERM);
+        be_patient(run, ASKED_S);
+}
 
-        if (run->kill_ns == UINT64_MAX)
+static int ms_left(const struct run *run) {
+        uint64_t now_ns = clock_now_ns(), left_ns = run->up_ns < run->kill_ns ? run->up_ns : run->kill_ns;
+
+        if (left_ns == UINT64_MAX)
                 return -1;
-        left_ns = run->kill_ns > now_ns ? run->kill_ns - now_ns : 0;
+        left_ns = left_ns > now_ns ? left_ns - now_ns : 0;
         return left_ns > 60 * NS_PER_S ? 60000 : (int)(left_ns / 1000000 + 1);
 }
 
@@ -268,6 +283,7 @@ static void watch_it(struct run *run) {
                 if (fds[0].revents)
                         take_signals(run);
                 reap(run);
+                check_late(run);
                 if (!run->has_ended && !run->is_killed && clock_now_ns() >= run->kill_ns) {
                         log_warning("launch", "mpirun does not end: killing it");
                         run->is_killed = true;
@@ -317,6 +333,11 @@ static int conclude(const struct run *run, struct why *why) {
                 return 0;
         if (run->forwarded != 0)
                 return SIGNAL_STATUS + run->forwarded;
+        if (run->late[0]) {
+                why_set(why, 0, "%s did not come up: reached, but Open MPI's orted was not started there in time",
+                        run->late);
+                return OUR_PROBLEM;
+        }
         if (said_sentence(run->said)[0]) {
                 why_set(why, 0, "%s", said_sentence(run->said));
                 return OUR_PROBLEM;
@@ -343,7 +364,11 @@ static void pass_on(void *userdata, const char *bytes, size_t n_bytes) {
 static int see_to_it(const struct command *command, const struct launch_options *options, const sigset_t *mask,
                      const sigset_t *watched, struct why *why) {
         struct run run = { .signals_fd = -1, .stderr_fd = -1, .kill_ns = UINT64_MAX };
+        uint32_t startup_s = options->startup_s > 0 ? options->startup_s : STARTUP_S + command->n_hosts / HOSTS_A_S;
         int r;
+
+        run.hosts = command->hosts;
+        run.up_ns = clock_now_ns() + startup_s * NS_PER_S;
 
         if (said_new(command->hosts, pass_on, NULL, &run.said) < 0)
                 return why_set(why, -ENOMEM, "no memory");

@@ -14,6 +14,7 @@ struct launch_options {
         const char *agent;      /* how a node is reached: "" = ssh; else a command that gets host and command line */
         char *const *arguments; /* what each process is called with, from the program's path on; NULL behind the last */
         uint32_t timeout_s;     /* of the whole; 0: none */
+        uint32_t startup_s;     /* until all nodes have come up; 0: 60, and a second more for each 4 */
 };
 
 /* Blocks until it has ended, and nothing of it is left on this host. stdout and stderr of all processes are ours, but

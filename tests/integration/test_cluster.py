@@ -197,6 +197,15 @@ def _(box):
         run.failed(20, "cannot be reached", "node2")
 
 
+@case("a node that can be called but says nothing is named, though mpirun would wait for ever")
+def _(box):
+    with nodes_of(box) as nodes:
+        for node in (nodes[1], nodes[3]):
+            open(node.path("mute"), "wb").close()
+        run = Run(box, nodes, "beat", launcher=("--startup", "2"))
+        run.failed(20, "node1, node3 did not come up")
+
+
 @case("a host that does not exist is named")
 def _(box):
     with nodes_of(box) as nodes:

@@ -43,6 +43,9 @@ if [ -e "$folder/down" ]; then
         echo "ssh: connect to host $host port 22: Connection timed out" >&2
         exit 255
 fi
+if [ -e "$folder/mute" ]; then
+        exec nsenter -t "$pid" -n -u -m -- sh -c 'sleep infinity; :' "$host" "$*"
+fi
 cd "$folder" && exec env -i PATH="$PATH" HOME=/root TMPDIR="$folder/tmp" nsenter -t "$pid" -n -u -m -- sh -c "$*"
 """
 
@@ -181,7 +184,7 @@ class Node:
 
 class Nodes:
     """Machines node0 ... and one named origin. `agent` is a program that mpirun can reach them with in place of ssh; a
-    file named "down" in a node's folder makes it unreachable for that."""
+    file named "down" in a node's folder makes it unreachable for that, one named "mute" makes it accept and say nothing."""
 
     def __init__(self, box, n_nodes, rate=None):
         self.box = box

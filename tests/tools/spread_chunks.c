@@ -1,7 +1,8 @@
 /* spread_chunks [OPTION...] check|rate|rates|beat|late|freeze: a program on several nodes, for tests of stage/cluster.h
  * and of stager/launch.h, and for measuring a line.
  *
- *   --launch HOSTS [--agent PROGRAM] [--network CIDR] [--timeout S]  starts itself there with the other arguments
+ *   --launch HOSTS [--agent PROGRAM] [--network CIDR] [--timeout S] [--startup S]  starts itself there with the other
+ * arguments
  *   --stall S       no progress for so long ends it (60)
  *   --chunks N      of 4 MiB (16)      --chunk-bytes N      --window N  under way at once (4)
  *
@@ -278,11 +279,17 @@ static int start(struct launch_options *options, int argc, char **argv, int firs
 
 int main(int argc, char **argv) {
         static const struct option OPTIONS[] = {
-                { "launch", required_argument, NULL, 'l' },  { "agent", required_argument, NULL, 'a' },
-                { "network", required_argument, NULL, 'n' }, { "timeout", required_argument, NULL, 't' },
-                { "stall", required_argument, NULL, 's' },   { "chunks", required_argument, NULL, 'c' },
-                { "window", required_argument, NULL, 'w' },  { "chunk-bytes", required_argument, NULL, 'b' },
-                { "debug", no_argument, NULL, 'd' },         { NULL, 0, NULL, 0 },
+                { "launch", required_argument, NULL, 'l' },
+                { "agent", required_argument, NULL, 'a' },
+                { "network", required_argument, NULL, 'n' },
+                { "timeout", required_argument, NULL, 't' },
+                { "stall", required_argument, NULL, 's' },
+                { "chunks", required_argument, NULL, 'c' },
+                { "window", required_argument, NULL, 'w' },
+                { "chunk-bytes", required_argument, NULL, 'b' },
+                { "startup", required_argument, NULL, 'u' },
+                { "debug", no_argument, NULL, 'd' },
+                { NULL, 0, NULL, 0 },
         };
         struct run run = { .n_chunks = 16, .chunk_bytes = 4u << 20, .window = 4 };
         struct cluster_options options = { .idle = note_idle, .userdata = &run };
@@ -307,6 +314,8 @@ int main(int argc, char **argv) {
                         run.chunk_bytes = (uint32_t)atoi(optarg);
                 else if (option == 'w')
                         run.window = (uint32_t)atoi(optarg) % 65;
+                else if (option == 'u')
+                        launched.startup_s = (uint32_t)atoi(optarg);
                 else if (option == 'd')
                         log_set_level(LOG_LEVEL_DEBUG);
                 else

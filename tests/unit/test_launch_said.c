@@ -50,6 +50,7 @@ static const struct {
         { "before\n" LOST "behind\n" AGGREGATED, "before\nbehind\n", "lost node2:", true, false },
         { "error: no word from node2\n" ABORTED, "error: no word from node2\n", "", true, true },
         { KILLED, "", "the process on node2 was ended by signal 9", true, true },
+        { LOST KILLED, "", "lost node2:", true, true }, /* the first word is the cause */
         { ABORTED LOST, "", "lost node2:", true, true },
         { "ssh: connect to host node3 port 22: No route to host\n" UNREACHED,
           "ssh: connect to host node3 port 22: No route to host\n",
