@@ -76,7 +76,9 @@ int cluster_group_new(struct cluster *cluster, const uint8_t *members, struct cl
 void cluster_group_free(struct cluster_group *group); /* NULL is fine; all members */
 
 /* One message on its way from a member to all members of the group; the memory must stay until it is through. Several
- * may be under way: all members start them in the same order. */
+ * may be under way: all members start them in the same order. They go from member to member, and move on here only
+ * while this thread calls something of this file: so it does not block in a disk meanwhile. With each member a source
+ * in turn more of them under way than members keep all lines busy. */
 struct cluster_spread;
 int spread_start(struct cluster_group *group, uint32_t from_node, void *bytes, uint32_t n_bytes,
                  struct cluster_spread **ret_spread, struct why *why);

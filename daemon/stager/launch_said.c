@@ -184,11 +184,13 @@ static bool is_noise(const char *line) {
 static void remember_before(struct said *said, const char *line, size_t n) {
         size_t used = strlen(said->before);
 
-        if (said->meaning != 0 || n < 2)
+        while (n > 0 && (line[n - 1] == '\n' || line[n - 1] == '\r')) /* ssh ends its lines with both */
+                n--;
+        if (said->meaning != 0 || n == 0)
                 return;
         if (used + n + 3 > sizeof(said->before))
                 used = 0;
-        snprintf(said->before + used, sizeof(said->before) - used, "%s%.*s", used > 0 ? "; " : "", (int)(n - 1), line);
+        snprintf(said->before + used, sizeof(said->before) - used, "%s%.*s", used > 0 ? "; " : "", (int)n, line);
 }
 
 static void take_line(struct said *said) {

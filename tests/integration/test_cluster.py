@@ -179,10 +179,10 @@ def _(box):
         run.failed(30, "lost node2")
 
 
-@case("a cable that is pulled in the middle of 2 GB ends the run, too, though mpirun itself would hang")
+@case("a cable that is pulled in the middle of 400 MB ends the run, too, though mpirun itself would hang")
 def _(box):
-    with nodes_of(box, rate="1gbit") as nodes:
-        run = Run(box, nodes, "--stall", "2", "--chunks", "500", "rate")
+    with nodes_of(box, rate="200mbit") as nodes:
+        run = Run(box, nodes, "--stall", "2", "--chunks", "100", "rate")
         run.wait_ready()
         time.sleep(1)
         nodes[3].cut()
@@ -195,6 +195,15 @@ def _(box):
         open(nodes[2].path("down"), "wb").close()
         run = Run(box, nodes, "beat")
         run.failed(20, "cannot be reached", "node2")
+
+
+@case("ssh is what nodes are called with if nothing else is said, and what it says is passed on")
+def _(box):
+    if not shutil.which("ssh"):
+        raise Skip("ssh is not installed (package openssh-client)")
+    with nodes_of(box) as nodes:
+        run = Run(box, nodes, command=[TOOL, "--launch", "node0 node1", "--", "beat"])
+        run.failed(20, "cannot be reached: ssh: connect to host node1 port 22: Connection refused")
 
 
 @case("a node that can be called but says nothing is named, though mpirun would wait for ever")

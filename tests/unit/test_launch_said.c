@@ -55,6 +55,8 @@ static const struct {
         { "ssh: connect to host node3 port 22: No route to host\n" UNREACHED,
           "ssh: connect to host node3 port 22: No route to host\n",
           "a node cannot be reached: ssh: connect to host node3 port 22: No route to host", true, false },
+        { "ssh: connect to host node3 port 22: Connection refused\r\n" UNREACHED,
+          "ssh: connect to host node3 port 22: Connection refused\r\n", "refused", true, false },
         { "Host key verification failed.\n" UNREACHED, "Host key verification failed.\n",
           "Host key verification failed.: one of node0,node1,node2,node3", true, false },
         { DASHES "mpirun was unable to launch the specified application as it could not access\n"
@@ -101,6 +103,7 @@ START_TEST(of_what_mpirun_says_a_sentence_is_kept_and_the_rest_passes) {
         ck_assert_str_eq(end(said), TEXTS[_i].passed);
         ck_assert_ptr_nonnull(strstr(said_sentence(said), TEXTS[_i].sentence));
         ck_assert_int_eq(said_sentence(said)[0] == '\0', TEXTS[_i].sentence[0] == '\0');
+        ck_assert_ptr_null(strchr(said_sentence(said), '?')); /* nothing missing, nothing unprintable */
         ck_assert_int_eq(said_is_ending(said), TEXTS[_i].is_ending);
         ck_assert_int_eq(said_program_ended_it(said), TEXTS[_i].program_ended_it);
         said_free(said);
