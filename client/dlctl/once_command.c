@@ -138,13 +138,13 @@ static void kill_all(const struct keeper *keeper) {
         bool is_complete = true;
         pid_t pid;
 
-        kill(keeper->command, SIGKILL);
+        if (!keeper->has_ended)
+                kill(keeper->command, SIGKILL);
         for (;;) {
                 is_complete = kill_children();
                 while ((pid = waitpid(-1, NULL, WNOHANG)) > 0)
-                        if (pid == keeper->command && !is_complete)
-                                return;
-                if (pid < 0 && errno == ECHILD)
+                        ;
+                if ((pid < 0 && errno == ECHILD) || !is_complete)
                         return;
                 poll(NULL, 0, KILL_PAUSE_MS);
         }
@@ -187,6 +187,8 @@ static void keep(struct keeper *keeper) {
                         _exit(1);
                 }
         }
+        if (keeper->report.status != 0)
+                kill_all(keeper); /* what is left of it must not meet the next attempt */
         tell(keeper);
         _exit(0);
 }

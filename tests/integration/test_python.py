@@ -17,7 +17,8 @@ from pyclient import LIBRARY, PACKAGE, environment_of, need, trainer
 # ---- the contract ---------------------------------------------------------------------------------------------------
 
 STRUCTS = {"dlc_options": "Options", "dlc_place": "Place", "dlc_tensor": "Tensor", "dlc_batch": "Batch",
-           "dlc_info": "Info", "dlc_stats": "Stats"}
+           "dlc_info": "Info", "dlc_stats": "Stats", "dlc_once_options": "OnceOptions",
+           "dlc_once_info": "OnceInfo"}
 
 
 @case("every field of the ctypes structs lies where the header puts it, and none is missing")

@@ -28,6 +28,18 @@ def train(state: Dict[str, Any]) -> List[int]:
         reveal_type(loader.state_dict())
         reveal_type(len(loader))
     return [loader.epoch]
+
+@dlclient.once
+def unpack(archive: str) -> str:
+    return archive
+
+@dlclient.once(name="other", scope="cluster", inputs=["a"])
+def other() -> Dict[str, int]:
+    return {}
+
+reveal_type(unpack("a"))
+reveal_type(other())
+reveal_type(dlclient.once(len, "abc", name="len", timeout=3.5))
 """
 
 
@@ -52,7 +64,8 @@ def _(box):
     done = mypy(box, program)
     equal(done.returncode, 0, done.stdout)
     equal(re.findall(r'Revealed type is "([^"]*)"', done.stdout),
-          ["Any", "builtins.float", "builtins.dict[builtins.str, Any]", "builtins.int"], done.stdout)
+          ["Any", "builtins.float", "builtins.dict[builtins.str, Any]", "builtins.int", "builtins.str",
+           "builtins.dict[builtins.str, builtins.int]", "builtins.int"], done.stdout)
     with open(program, "w", encoding="utf-8") as file:
         file.write('import dlclient\ndlclient.Loader("d", batch_size="4")\ndlclient.Loader("d", bach_size=4)\n')
     done = mypy(box, program)

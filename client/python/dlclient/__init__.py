@@ -15,12 +15,14 @@ from ._errors import (BatchReleased, DaemonGone, DaemonNotRunning, DaemonTimeout
                       Error, ForkedLoader, FrameworkMissing, JobMismatch, LibraryNotFound, LoaderClosed, OptionError,
                       PermissionDenied, RankTaken, RingFull, SampleDamaged, StateError, StillInUse, VersionMismatch)
 from ._loader import Loader
+from ._once import OnceError, OnceTimeout, once
 from ._stats import Stats
 from ._version import __version__
 
 __all__ = [
     "Batch", "BatchReleased", "DaemonGone", "DaemonNotRunning", "DaemonTimeout", "Dataset", "DatasetChanged",
     "DatasetNotFound", "Error", "ForkedLoader", "FrameworkMissing", "JobMismatch", "LibraryNotFound", "Loader",
-    "LoaderClosed", "OptionError", "PermissionDenied", "Ragged", "RankTaken", "RingFull", "SampleDamaged", "Sampler",
-    "StateError", "Stats", "StillInUse", "VersionMismatch", "__version__",
+    "LoaderClosed", "OnceError", "OnceTimeout", "OptionError", "PermissionDenied", "Ragged", "RankTaken",
+    "RingFull", "SampleDamaged", "Sampler", "StateError", "Stats", "StillInUse", "VersionMismatch", "__version__",
+    "once",
 ]

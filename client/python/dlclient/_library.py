@@ -138,7 +138,41 @@ class Stats(ctypes.Structure):
     ]
 
 
+ONCE_RESULT_MAX = 1048576
+
+
+class OnceOptions(ctypes.Structure):
+    """struct dlc_once_options"""
+
+    _fields_ = [
+        ("size", ctypes.c_size_t),
+        ("name", ctypes.c_char_p),
+        ("scope", ctypes.c_char_p),
+        ("key", ctypes.c_char_p),
+        ("dir", ctypes.c_char_p),
+        ("again", ctypes.c_bool),
+        ("on_progress", ProgressFunction),
+        ("userdata", ctypes.c_void_p),
+    ]
+
+
+class OnceInfo(ctypes.Structure):
+    """struct dlc_once_info"""
+
+    _fields_ = [
+        ("attempt", ctypes.c_uint64),
+        ("status", ctypes.c_int),
+        ("text", ctypes.c_char_p),
+        ("result", ctypes.c_char_p),
+        ("host", ctypes.c_char_p),
+        ("pid", ctypes.c_int64),
+        ("when", ctypes.c_int64),
+        ("remark", ctypes.c_char_p),
+    ]
+
+
 _LOADER = ctypes.c_void_p
+_ONCE = ctypes.c_void_p
 _OUT = ctypes.POINTER(ctypes.c_void_p)
 
 # name, result, arguments
@@ -156,6 +190,11 @@ _FUNCTIONS: List[Tuple[str, Any, List[Any]]] = [
     ("dlc_get_stats", ctypes.c_int, [_LOADER, ctypes.POINTER(Stats), ctypes.c_size_t]),
     ("dlc_n_classes", ctypes.c_int64, [_LOADER]),
     ("dlc_class_name", ctypes.c_char_p, [_LOADER, ctypes.c_uint64]),
+    ("dlc_once_open", ctypes.c_int, [ctypes.POINTER(OnceOptions), _OUT]),
+    ("dlc_once_wait", ctypes.c_int, [_ONCE, ctypes.c_int]),
+    ("dlc_once_end", ctypes.c_int, [_ONCE, ctypes.c_int, ctypes.c_int, ctypes.c_char_p, ctypes.c_char_p]),
+    ("dlc_once_close", None, [_ONCE]),
+    ("dlc_once_get_info", ctypes.POINTER(OnceInfo), [_ONCE]),
     ("dlc_last_error", ctypes.c_char_p, []),
     ("dlc_version", ctypes.c_char_p, []),
 ]
@@ -177,6 +216,11 @@ class Functions:
     get_stats: Any
     n_classes: Any
     class_name: Any
+    once_open: Any
+    once_wait: Any
+    once_end: Any
+    once_close: Any
+    once_get_info: Any
     last_error: Any
     version: Any
 
