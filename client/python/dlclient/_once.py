@@ -279,9 +279,9 @@ def once(function: Optional[Callable[..., Any]] = None, *arguments: Any, name: O
 
     Needs no daemon and no launcher: processes of one user that use the same name are held apart by a locked file. What
     is done is remembered, for each list of arguments: later calls return what was returned then, unless `key` or the
-    content of `inputs` has changed since. An exception is raised as it is where the function ran; those who waited get an OnceError
-    with its traceback, and who calls later tries anew. If the process that runs it dies, or is stopped with Ctrl-C,
-    another one takes over. The result must be something that JSON can hold, and comes back as JSON has it.
+    content of `inputs` has changed since. An exception is raised as it is where the function ran; those who waited get
+    an OnceError with its traceback, and who calls later tries anew. If the process that runs it dies, or is stopped
+    with Ctrl-C, another one takes over. The result must be something that JSON can hold, and comes back as JSON has it.
 
     name:     of the work, up to 64 letters, digits, ".", "_", "-". Default for the decorator: module and function
     scope:    "node" (default): once per node, forgotten when it boots. "cluster": once per folder `dir`
