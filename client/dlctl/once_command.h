@@ -13,6 +13,6 @@ struct command_end {
 
 /* Runs it to its end: stdin and stdout are ours, stderr is passed on as it comes. SIGINT, SIGTERM and SIGHUP are passed
  * on to it. If we are killed, it and all that it started is killed, too, and until that has happened locks that we hold
- * on files stay held. What it left running goes on if it ended with 0, and is killed if it failed. Returns 0 or an errno:
- * it did not run, or it is not known how it ended. */
+ * on files stay held. What it left running goes on if it ended with 0, and is killed if it failed. Returns 0 or an
+ * errno: it did not run, or it is not known how it ended. */
 int command_run(char *const *arguments, struct command_end *ret_end);
