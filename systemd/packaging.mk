@@ -15,10 +15,15 @@ MAN_PAGES := $(wildcard client/man/*.[1-8])
 DOCUMENTS := $(wildcard README.md ARCHITECTURE.md LICENSE)
 EXAMPLE_SOURCES := $(wildcard client/examples/*.c client/examples/*.cpp)
 
+# With paths to be written into them.
+UNITS := dataloaderd.service dataloaderd-stage@.service
+STAGER := $(if $(wildcard daemon/stager/main.c),$(RELEASE)/dataloaderd-stage)
+
 # mode:source:target. What has paths written into it, and the configuration, are handled by themselves below.
 INSTALLED = \
 	0755:$(RELEASE)/dataloaderd:$(SBINDIR)/dataloaderd \
 	0755:$(RELEASE)/dlctl:$(BINDIR)/dlctl \
+	$(foreach program,$(STAGER),0755:$(program):$(SBINDIR)/dataloaderd-stage) \
 	0644:$(RELEASE)/$(SONAME):$(LIBDIR)/$(SONAME) \
 	0644:$(RELEASE)/libdlclient.a:$(LIBDIR)/libdlclient.a \
 	0644:client/include/dlclient.h:$(INCLUDEDIR)/dlclient.h \
@@ -33,18 +38,20 @@ INSTALLED = \
 part = $(word $(2),$(subst :, ,$(1)))
 install_one = install -D -m $(call part,$(1),1) $(call part,$(1),2) "$(DESTDIR)$(call part,$(1),3)"
 CONFIG_TARGET = $(DESTDIR)$(SYSCONFDIR)/dataloaderd/dataloaderd.conf
-UNIT_TARGET = $(DESTDIR)$(UNITDIR)/dataloaderd.service
+UNIT_TARGETS = $(foreach unit,$(UNITS),$(DESTDIR)$(UNITDIR)/$(unit))
 PC_TARGET = $(DESTDIR)$(LIBDIR)/pkgconfig/dlclient.pc
 
 
-install: all ## put everything in its place (DESTDIR, PREFIX, SYSCONFDIR, UNITDIR, LIBDIR)
+install: all $(STAGER) ## put everything in its place (DESTDIR, PREFIX, SYSCONFDIR, UNITDIR, LIBDIR)
 	@$(foreach entry,$(INSTALLED),$(call install_one,$(entry)) && ) true
 	@ln -sf $(SONAME) "$(DESTDIR)$(LIBDIR)/libdlclient.so"
-	@mkdir -p "$(dir $(UNIT_TARGET))" "$(dir $(PC_TARGET))"
+	@mkdir -p "$(DESTDIR)$(UNITDIR)" "$(dir $(PC_TARGET))"
 	@sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@LIBDIR@|$(LIBDIR)|' -e 's|@VERSION@|$(VERSION)|' \
 		client/lib/dlclient.pc.in >"$(PC_TARGET)" && chmod 0644 "$(PC_TARGET)"
-	@sed -e 's|/usr/sbin/dataloaderd|$(SBINDIR)/dataloaderd|' -e 's|/etc/dataloaderd/|$(SYSCONFDIR)/dataloaderd/|' \
-		systemd/dataloaderd.service >"$(UNIT_TARGET)" && chmod 0644 "$(UNIT_TARGET)"
+	@for unit in $(UNITS); do \
+		sed -e 's|/usr/sbin/dataloaderd|$(SBINDIR)/dataloaderd|' -e 's|/etc/dataloaderd/|$(SYSCONFDIR)/dataloaderd/|' \
+			"systemd/$$unit" >"$(DESTDIR)$(UNITDIR)/$$unit" && chmod 0644 "$(DESTDIR)$(UNITDIR)/$$unit" || exit 1; \
+	done
 	@if [ -e "$(CONFIG_TARGET)" ]; then \
 		install -m 0644 config/dataloaderd.conf "$(CONFIG_TARGET).new"; \
 		echo "kept $(CONFIG_TARGET); the new one lies beside it as .new"; \
@@ -59,7 +66,7 @@ install: all ## put everything in its place (DESTDIR, PREFIX, SYSCONFDIR, UNITDI
 
 uninstall: ## remove what install brought; a configuration that was edited stays
 	@rm -f $(foreach entry,$(INSTALLED),"$(DESTDIR)$(call part,$(entry),3)") "$(DESTDIR)$(LIBDIR)/libdlclient.so" \
-		"$(UNIT_TARGET)" "$(PC_TARGET)" "$(CONFIG_TARGET).new"
+		$(foreach target,$(UNIT_TARGETS),"$(target)") "$(PC_TARGET)" "$(CONFIG_TARGET).new"
 	@if cmp -s config/dataloaderd.conf "$(CONFIG_TARGET)"; then rm -f "$(CONFIG_TARGET)"; fi
 	@rm -rf "$(DESTDIR)$(PYTHONDIR)/dlclient/__pycache__"
 	@rmdir --ignore-fail-on-non-empty "$(DESTDIR)$(PYTHONDIR)/dlclient" "$(DESTDIR)$(DOCDIR)/examples" "$(DESTDIR)$(DOCDIR)" \

@@ -13,6 +13,7 @@ from harness import ROOT, VARIANT, Skip, case, check_sequence, contains, equal, 
 PLACES = """
 usr/sbin/dataloaderd 755
 usr/bin/dlctl 755
+STAGER
 usr/lib/MULTIARCH/libdlclient.so.0 644
 usr/lib/MULTIARCH/libdlclient.a 644
 usr/lib/MULTIARCH/pkgconfig/dlclient.pc 644
@@ -20,10 +21,12 @@ usr/include/dlclient.h 644
 etc/dataloaderd/dataloaderd.conf 644
 lib/systemd/system/dataloaderd.service 644
 lib/systemd/system/dataloaderd.socket 644
+lib/systemd/system/dataloaderd-stage@.service 644
 usr/lib/sysusers.d/dataloaderd.conf 644
 usr/lib/tmpfiles.d/dataloaderd.conf 644
 usr/share/man/man1/dlctl.1 644
 usr/share/man/man8/dataloaderd.8 644
+usr/share/man/man8/dataloaderd-stage.8 644
 usr/share/man/man5/dataloaderd.conf.5 644
 usr/share/doc/dataloaderd/README.md 644
 usr/share/doc/dataloaderd/examples/trainer.c 644
@@ -61,7 +64,8 @@ def _(box):
     release_only()
     root = box.path("root")
     make("install", f"DESTDIR={root}")
-    for line in PLACES.replace("MULTIARCH", multiarch()).split("\n"):
+    stager = "usr/sbin/dataloaderd-stage 755" if os.path.exists(os.path.join(ROOT, "daemon/stager/main.c")) else ""
+    for line in PLACES.replace("MULTIARCH", multiarch()).replace("STAGER", stager).split("\n"):
         if line:
             path, mode = line.split()
             equal(os.path.isfile(os.path.join(root, path)), True, f"{path} is installed")

@@ -10,7 +10,8 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 from harness import ROOT, Skip, case, contains, equal, main
 
 UNITS = os.path.join(ROOT, "systemd")
-THRESHOLD = 30  # of 100, as systemd-analyze counts exposure
+SERVICE, SOCKET, STAGE = NAMES = "dataloaderd.service", "dataloaderd.socket", "dataloaderd-stage@.service"
+THRESHOLDS = {SERVICE: 30, STAGE: 30}  # of 100, as systemd-analyze counts exposure
 
 
 def copy_units(box):
@@ -19,9 +20,9 @@ def copy_units(box):
         raise Skip("systemd-analyze is not installed")
     folder = box.path("units")
     os.makedirs(folder)
-    for name in ("dataloaderd.service", "dataloaderd.socket"):
+    for name in NAMES:
         with open(os.path.join(UNITS, name), encoding="utf-8") as unit:
-            text = unit.read().replace("/usr/sbin/dataloaderd", "/bin/true")
+            text = re.sub("/usr/sbin/dataloaderd(-stage)?", "/bin/true", unit.read())
         if not os.path.exists("/bin/kill"):  # of procps, which a container may lack
             text = text.replace("/bin/kill", "/bin/true")
         with open(os.path.join(folder, name), "w", encoding="utf-8") as unit:
@@ -36,7 +37,7 @@ def run(*command):
 
 def verify(folder):
     return run("systemd-analyze", "verify", "--recursive-errors=yes", "--man=no",
-               os.path.join(folder, "dataloaderd.service"), os.path.join(folder, "dataloaderd.socket"))
+               *(os.path.join(folder, name) for name in NAMES))
 
 
 @case("systemd-analyze verify finds nothing to remark, and would find a wrong key")
@@ -44,9 +45,11 @@ def _(box):
     folder = copy_units(box)
     done = verify(folder)
     equal((done.returncode, ours(done.stdout)), (0, ""), f"verify: {done.stdout}")
-    with open(os.path.join(folder, "dataloaderd.service"), "a", encoding="utf-8") as unit:
-        unit.write("[Service]\nProtectSistem=strict\n")
-    contains(verify(folder).stdout, "ProtectSistem")
+    for name in (SERVICE, STAGE):
+        with open(os.path.join(folder, name), "a", encoding="utf-8") as unit:
+            unit.write(f"[Service]\nProtectSistem={name}\n")
+    found = verify(folder).stdout
+    equal([line.count("ProtectSistem") for line in found.splitlines() if "ProtectSistem" in line], [1, 1], found)
 
 
 def ours(output):
@@ -54,13 +57,14 @@ def ours(output):
     return "\n".join(line for line in output.splitlines() if "dataloaderd" in line)
 
 
-@case("systemd-analyze security finds the service hardened")
+@case("systemd-analyze security finds the services hardened")
 def _(box):
     folder = copy_units(box)
-    done = run("systemd-analyze", "security", "--offline=true", f"--threshold={THRESHOLD}",
-               os.path.join(folder, "dataloaderd.service"))
-    equal(done.returncode, 0, done.stdout[-300:])
-    contains(done.stdout, "Overall exposure level")
+    for name, threshold in THRESHOLDS.items():
+        done = run("systemd-analyze", "security", "--offline=true", f"--threshold={threshold}",
+                   os.path.join(folder, name))
+        equal(done.returncode, 0, done.stdout[-300:])
+        contains(done.stdout, "Overall exposure level")
 
 
 @case("unit, socket, users and folders name the same user, paths and files")
@@ -84,8 +88,22 @@ def _(box):
 
 @case("the unit's status codes are the daemon's own")
 def _(box):
-    with open(os.path.join(UNITS, "dataloaderd.service"), encoding="utf-8") as unit:
-        contains(unit.read(), "RestartPreventExitStatus=64 78")
+    for name in (SERVICE, STAGE):
+        with open(os.path.join(UNITS, name), encoding="utf-8") as unit:
+            contains(unit.read(), "RestartPreventExitStatus=64 78")
+
+
+@case("a staging can hang for so long and no longer, may take any time while it is at work, and runs as the daemon's user")
+def _(_box):
+    with open(os.path.join(UNITS, STAGE), encoding="utf-8") as unit:
+        text = unit.read()
+    for key, value in (("Type", "oneshot"), ("NotifyAccess", "all"), ("User", "dataloaderd"), ("KillMode", "mixed"),
+                       ("TimeoutStopSec", "5"), ("Restart", "on-failure"), ("ProtectSystem", "full")):
+        equal(re.findall(rf"^{key}=(.*)$", text, re.M), [value], key)
+    seconds = int(re.search(r"^TimeoutStartSec=(\d+)$", text, re.M).group(1))
+    with open(os.path.join(ROOT, "daemon", "stager", "report.c"), encoding="utf-8") as source:
+        extension = int(re.search(r"#define EXTEND_US +(\d+)", source.read()).group(1))
+    equal(1000000 < extension < seconds * 1000000, True, "each second's word gives more than a second")
 
 
 main()
