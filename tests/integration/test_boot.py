@@ -127,7 +127,7 @@ class Machine:
                         time.sleep(0.05)
 
 
-def machine(box):
+def machine(box, prepare=None):
     if os.getuid() != 0:
         raise Skip("only root can boot a container")
     if not shutil.which("systemd-nspawn"):
@@ -146,6 +146,8 @@ def machine(box):
     folder = os.path.join(made.root, "srv", "d")
     source = box.folder_of_files("d", N)
     shutil.copytree(source, folder)
+    if prepare:
+        prepare(made)
     made.boot()
     return made, source
 
@@ -204,6 +206,56 @@ def _(box):
     made.systemctl("restart", "dataloaderd.service", check=False)
     within(5, lambda: made.show("ActiveState") == "failed", "a wrong configuration fails")
     equal(made.show("ExecMainStatus"), "78", "exit status of a wrong configuration")
+
+
+# ---- staging --------------------------------------------------------------------------------------------------------
+
+STAGED = CONFIG + 'dataset "staged" {\n    path = "/data/staged"\n    origin = "file:///srv/d"\n}\n'
+
+
+def prepare_staging(made):
+    """A dataset whose origin is the folder of the other one, and a place that the daemon's user may write to."""
+    write(os.path.join(made.root, "etc/dataloaderd/dataloaderd.conf"), STAGED.encode())
+    os.makedirs(os.path.join(made.root, "data"))
+    uid, gid = next((int(fields[2]), int(fields[3])) for fields in
+                    (line.split(":") for line in open(os.path.join(made.root, "etc/passwd"), encoding="utf-8"))
+                    if fields[0] == "dataloaderd")
+    os.chown(os.path.join(made.root, "data"), uid, gid)
+
+
+def datasets(made):
+    lines = made.inside("dlctl", "--format", "json", "datasets").splitlines()
+    return {row["name"]: row for row in (json.loads(line) for line in lines)}
+
+
+@case("booted: the daemon waits for the stamp, the staging unit brings the dataset, and a waiting reader gets its samples")
+def _(box):
+    if not os.path.exists(os.path.join(BUILD, "dataloaderd-stage")):
+        raise Skip("build/release/dataloaderd-stage was not built")
+    made, source = machine(box, prepare_staging)
+    made.systemctl("start", "dataloaderd.service")
+    within(10, lambda: datasets(made)["staged"]["state"] == "not staged", "the daemon waits")
+    contains(datasets(made)["staged"]["text"], "dlctl stage staged")
+    reader = made.start_inside("dlctl", "--format", "json", "read", "staged", "--epochs", "2")
+    time.sleep(1)
+    equal(reader.poll(), None, "a reader waits, too")
+
+    made.systemctl("start", "dataloaderd-stage@staged.service")
+    equal((made.show("Result", "dataloaderd-stage@staged.service"),
+           made.show("ExecMainStatus", "dataloaderd-stage@staged.service")), ("success", "0"), "the unit")
+    output, _ = reader.communicate(timeout=60)
+    lines = [json.loads(line) for line in output.splitlines()]
+    check_sequence(lines, N, epochs=2)
+    check_bytes(lines, samples_of(source))
+    row = datasets(made)["staged"]
+    equal((row["state"], row["n_samples"], row["origin"]), ("ready", N, "file:///srv/d"), "dlctl datasets")
+    contains(made.inside("stat", "-c", "%U", "/data/.staged.staged/stamp"), "dataloaderd")
+
+    made.systemctl("start", "dataloaderd-stage@staged.service")  # there is nothing to do
+    equal(made.show("Result", "dataloaderd-stage@staged.service"), "success", "again")
+    made.systemctl("start", "dataloaderd-stage@nosuch.service", check=False)
+    equal((made.show("Result", "dataloaderd-stage@nosuch.service"),
+           made.show("ExecMainStatus", "dataloaderd-stage@nosuch.service")), ("exit-code", "78"), "no such dataset")
 
 
 main()
