@@ -7,6 +7,7 @@
 #include "daemon/core/settings.h"
 #include "daemon/data/format.h"
 #include "daemon/prepare/prepare.h"
+#include "daemon/stage/origin.h"
 #include "daemon/stage/place.h"
 
 #define AT(field) offsetof(struct dataset_setting, field)
@@ -105,6 +106,20 @@ const struct setting DATASET_SETTINGS[] = {
 };
 const size_t N_DATASET_SETTINGS = ARRAY_SIZE(DATASET_SETTINGS);
 
+/* Do URL and kind go together? Of a file: URL anything may be there, and a look at it might hang: its disk may be
+ * another machine's. */
+static int check_kind(const struct dataset_setting *dataset, struct why *why) {
+        bool is_local = strncmp(dataset->origin, "file:", 5) == 0;
+        struct why reason;
+        const char *kind;
+        int r;
+
+        if (is_local && strcmp(dataset->origin_kind, "auto") == 0)
+                return 0;
+        r = origin_kind(dataset->origin, dataset->origin_kind, &kind, &reason);
+        return r < 0 ? why_set(why, r, "origin_kind: %s", reason.text) : 0;
+}
+
 int dataset_setting_complete(struct dataset_setting *dataset, struct why *why) {
         struct place place;
         struct why reason;
@@ -116,7 +131,7 @@ int dataset_setting_complete(struct dataset_setting *dataset, struct why *why) {
         if (r < 0 || !*dataset->origin)
                 return r;
         r = place_init(&place, dataset->path, &reason);
-        return r < 0 ? why_set(why, r, "path: %s", reason.text) : 0;
+        return r < 0 ? why_set(why, r, "path: %s", reason.text) : check_kind(dataset, why);
 }
 
 void dataset_setting_fini(struct dataset_setting *dataset) {
