@@ -2,9 +2,9 @@
  * them. Main thread, but for references.
  *
  * A dataset with an origin is served as its stamp says (stage/stamp.h), and not before there is one. A look once a
- * second (catalog_look()) reads stamps and progress on a thread of its own, for a shared file system may hang. A new
- * stamp opens its version; when that is open, whoever comes is served from it, and the version before stays with the
- * jobs that have it, ranks of theirs that come late included. */
+ * second (catalog_look()) reads stamp and progress of each on a thread of its own, for a shared file system may hang. A
+ * new stamp opens its version; when that is open, whoever comes is served from it, and the version before stays with
+ * the jobs that have it, ranks of theirs that come late included. */
 #pragma once
 
 #include <pthread.h>
@@ -68,6 +68,7 @@ struct catalog_staged {
         struct stamp next;                /* of what is being opened */
         uint64_t mark;                    /* of the stamp that was looked at last; 0: none was there */
         bool is_looked_at;                /* at least once */
+        bool is_looking;                  /* a look is under way: another one would only hang with it */
         struct catalog_dataset *previous; /* of the version before, while jobs are served from it */
         struct why told;                  /* what the log has said of it: once is enough */
 
@@ -81,8 +82,7 @@ struct catalog {
         struct background *background;
         struct ledgers *ledgers;
         char *index_dir;
-        bool is_looking; /* a look is under way */
-        bool is_ending;  /* nothing is begun any more */
+        bool is_ending; /* nothing is begun any more */
 };
 
 struct catalog_wish {

@@ -113,7 +113,9 @@ void staged_look_again(struct catalog_entry *entry) {
 
 /* ---- a look -------------------------------------------------------------------------------------------------- */
 
-struct look_item {
+/* A copy, so that the entry may go meanwhile. */
+struct look {
+        struct catalog *catalog;
         char name[DLP_NAME_MAX];
         struct place place;
         uint64_t mark; /* known; then found */
@@ -127,41 +129,29 @@ struct look_item {
         uint64_t progress_mark;
 };
 
-struct look {
-        struct catalog *catalog;
-        size_t n;
-        struct look_item items[];
-};
-
-static void look_at(struct look_item *item) {
-        uint64_t mark = stamp_mark(&item->place);
-        struct why why; /* a progress that cannot be read is none: nothing depends on it */
-
-        item->must_read |= mark != item->mark;
-        item->mark = mark;
-        if (item->must_read)
-                item->stamp_result = stamp_read(&item->place, &item->stamp, &item->why);
-        item->has_progress = progress_read(&item->place, &item->progress, &item->progress_mark, &why) == 0;
-}
-
 static void look_work(void *userdata) {
         struct look *look = userdata;
+        uint64_t mark = stamp_mark(&look->place);
+        struct why why; /* a progress that cannot be read is none: nothing depends on it */
 
-        for (size_t i = 0; i < look->n; i++)
-                look_at(&look->items[i]);
+        look->must_read |= mark != look->mark;
+        look->mark = mark;
+        if (look->must_read)
+                look->stamp_result = stamp_read(&look->place, &look->stamp, &look->why);
+        look->has_progress = progress_read(&look->place, &look->progress, &look->progress_mark, &why) == 0;
 }
 
-static void take_progress(struct catalog_staged *staged, struct look_item *item) {
+static void take_progress(struct catalog_staged *staged, struct look *look) {
         progress_fini(&staged->progress);
-        if (!item->has_progress) {
+        if (!look->has_progress) {
                 staged->progress_mark = 0;
                 return;
         }
-        staged->progress = item->progress;
-        item->progress.nodes = NULL;
-        if (staged->progress_mark != item->progress_mark)
+        staged->progress = look->progress;
+        look->progress.nodes = NULL;
+        if (staged->progress_mark != look->progress_mark)
                 staged->progress_changed_ns = clock_now_ns();
-        staged->progress_mark = item->progress_mark;
+        staged->progress_mark = look->progress_mark;
 }
 
 static bool is_same_version(const struct stamp *one, const struct stamp *other) {
@@ -170,12 +160,12 @@ static bool is_same_version(const struct stamp *one, const struct stamp *other) 
 }
 
 /* The word that it is whole is gone, or no word any more. */
-static void lose_stamp(struct catalog_entry *entry, const struct look_item *item) {
+static void lose_stamp(struct catalog_entry *entry, const struct look *look) {
         bool was_open = entry->open;
 
         retire(entry);
-        if (item->stamp_result < 0) {
-                entry_fail(entry, item->stamp_result, &item->why);
+        if (look->stamp_result < 0) {
+                entry_fail(entry, look->stamp_result, &look->why);
                 return;
         }
         entry->state = CATALOG_STAGING;
@@ -187,71 +177,61 @@ static void lose_stamp(struct catalog_entry *entry, const struct look_item *item
                           entry->name, entry->staged->place.folder);
 }
 
-static void take_stamp(struct catalog_entry *entry, const struct look_item *item) {
+static void take_stamp(struct catalog_entry *entry, const struct look *look) {
         struct catalog_staged *staged = entry->staged;
 
         staged->is_looked_at = true;
-        staged->mark = item->mark;
-        if (item->stamp_result != 0) {
-                lose_stamp(entry, item);
-        } else if (entry->open && is_same_version(&item->stamp, &staged->stamp)) {
-                staged->stamp = item->stamp; /* staged again, to the same end */
+        staged->mark = look->mark;
+        if (look->stamp_result != 0) {
+                lose_stamp(entry, look);
+        } else if (entry->open && is_same_version(&look->stamp, &staged->stamp)) {
+                staged->stamp = look->stamp; /* staged again, to the same end */
         } else {
-                staged->next = item->stamp;
+                staged->next = look->stamp;
                 entry_open(entry);
         }
 }
 
 static void look_done(void *userdata) {
         struct look *look = userdata;
+        struct catalog_entry *entry = entry_find(look->catalog, look->name);
 
-        look->catalog->is_looking = false;
-        for (size_t i = 0; i < look->n; i++) {
-                struct look_item *item = &look->items[i];
-                struct catalog_entry *entry = entry_find(look->catalog, item->name);
-
-                /* A reload may have made it another dataset. While a version is being opened its stamp stays
-                 * unread: the next look finds it again. */
-                if (entry && entry->staged && !look->catalog->is_ending &&
-                    strcmp(entry->staged->place.folder, item->place.folder) == 0) {
-                        drop_previous(entry->staged);
-                        take_progress(entry->staged, item);
-                        if (item->must_read && !entry->is_opening)
-                                take_stamp(entry, item);
-                }
-                progress_fini(&item->progress);
+        /* A reload may have made it another dataset. While a version is being opened its stamp stays unread: the next
+         * look finds it again. */
+        if (entry && entry->staged && strcmp(entry->staged->place.folder, look->place.folder) == 0 &&
+            !look->catalog->is_ending) {
+                entry->staged->is_looking = false;
+                drop_previous(entry->staged);
+                take_progress(entry->staged, look);
+                if (look->must_read && !entry->is_opening)
+                        take_stamp(entry, look);
         }
+        progress_fini(&look->progress);
         free(look);
+}
+
+static void entry_look(struct catalog_entry *entry) {
+        struct catalog_staged *staged = entry->staged;
+        struct look *look = calloc(1, sizeof(*look));
+
+        if (!look)
+                return; /* in a second again */
+        look->catalog = entry->catalog;
+        snprintf(look->name, sizeof(look->name), "%s", entry->name);
+        look->place = staged->place;
+        look->mark = staged->mark;
+        look->must_read = !staged->is_looked_at;
+        staged->is_looking = background_run(entry->catalog->background, look_work, look_done, look) == 0;
+        if (!staged->is_looking)
+                free(look);
 }
 
 void catalog_look(struct catalog *catalog) {
         struct catalog_entry *entry;
-        struct look *look;
-        size_t n = 0;
 
         TAILQ_FOREACH(entry, &catalog->entries, entry)
-                n += entry->staged != NULL;
-        if (n == 0 || catalog->is_looking ||
-            catalog->is_ending) /* a disk that hangs: one thread that waits for it is enough */
-                return;
-        look = calloc(1, sizeof(*look) + n * sizeof(look->items[0]));
-        if (!look)
-                return; /* in a second again */
-        look->catalog = catalog;
-        TAILQ_FOREACH(entry, &catalog->entries, entry) {
-                struct look_item *item = &look->items[look->n];
-
-                if (!entry->staged)
-                        continue;
-                snprintf(item->name, sizeof(item->name), "%s", entry->name);
-                item->place = entry->staged->place;
-                item->mark = entry->staged->mark;
-                item->must_read = !entry->staged->is_looked_at;
-                look->n++;
-        }
-        catalog->is_looking = background_run(catalog->background, look_work, look_done, look) == 0;
-        if (!catalog->is_looking)
-                free(look);
+                if (entry->staged && !entry->staged->is_looking && !catalog->is_ending)
+                        entry_look(entry);
 }
 
 /* ---- what is told ------------------------------------------------------------------------------------------- */
