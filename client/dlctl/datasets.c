@@ -44,7 +44,7 @@ static void add_staging(cJSON *record, const Dlp__Staging *staging) {
         record_number(row, "done_bytes", staging->n_bytes_done);
         record_number(row, "total_bytes", staging->n_bytes_total);
         record_number(row, "origin_bytes", staging->n_bytes_origin);
-        record_number(row, "rate_bytes", staging->bytes_per_second);
+        record_number(row, "per_second_bytes", staging->bytes_per_second);
         if (staging->seconds_left >= 0)
                 record_number(row, "left_seconds", (uint64_t)staging->seconds_left);
         record_number(row, "running_seconds", staging->seconds);

@@ -76,6 +76,8 @@ static void fill_staged(struct row *row, struct catalog_entry *entry) {
         row->message.origin = staged->origin;
         if (entry->state == CATALOG_READY) {
                 row->message.version = staged->stamp.version;
+                if (staged->stamp.format[0]) /* "packed", whatever lay at the origin */
+                        row->message.format = staged->stamp.format;
                 row->message.staged_unix = staged->stamp.when;
         }
         if (entry->state == CATALOG_STAGING) {

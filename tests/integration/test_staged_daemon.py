@@ -100,7 +100,7 @@ def _(box):
     equal("secret" in daemon.dlctl("datasets").stdout + daemon.log(), False, "the token is shown")
     staging = row["staging"][0]
     equal((staging["phase"], staging["at_work"], staging["percent"], staging["done_bytes"], staging["total_bytes"],
-           staging["rate_bytes"], staging["n_nodes"]), ("transferring", True, 25, 10 << 30, 40 << 30, 100 << 20, 4), "it")
+           staging["per_second_bytes"], staging["n_nodes"]), ("transferring", True, 25, 10 << 30, 40 << 30, 100 << 20, 4), "it")
     equal("left_seconds" in staging, False, "nobody knows how long")
     equal(row["staging_nodes"], [{"node": "n1", "done_bytes": 2 << 30, "total_bytes": 10 << 30, "origin_bytes": 0,
                                   "n_retries": 0, "n_errors": 0, "doing": "writing a.jpg"}], "nodes")

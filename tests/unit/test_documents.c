@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "daemon/augment/step.h"
 #include "daemon/core/settings.h"
@@ -486,6 +487,23 @@ START_TEST(the_manual_has_each_option_of_dataloaderd) {
 }
 END_TEST
 
+#define STAGE_PAGE "client/man/dataloaderd-stage.8"
+#define STAGE_MAIN "daemon/stager/main.c"
+
+START_TEST(the_manual_has_each_option_of_dataloaderd_stage) {
+        char *source, *literals;
+
+        if (access(STAGE_MAIN, F_OK) < 0)
+                return;
+        source = read_text(STAGE_MAIN);
+        literals = literals_of(source);
+        ck_assert_uint_gt(expect_printed_options(literals, STAGE_PAGE), 0);
+        ck_assert_uint_gt(expect_table_options(source, STAGE_PAGE), 0);
+        free(literals);
+        free(source);
+}
+END_TEST
+
 /* ---- the public header --------------------------------------------------------------------------------------- */
 
 #define HEADER       "client/include/dlclient.h"
@@ -557,6 +575,7 @@ int main(void) {
         tcase_add_loop_test(tcase, each_counter_is_explained, 0, (int)(sizeof(COUNTERS) / sizeof(COUNTERS[0])));
         tcase_add_test(tcase, the_manual_has_each_option_of_dlctl_and_no_other);
         tcase_add_test(tcase, the_manual_has_each_option_of_dataloaderd);
+        tcase_add_test(tcase, the_manual_has_each_option_of_dataloaderd_stage);
         tcase_add_test(tcase, the_manual_has_each_function_of_the_header);
         tcase_add_test(tcase, the_manual_has_each_option_of_dlc_open);
         suite_add_tcase(suite, tcase);
