@@ -151,6 +151,8 @@ def svg(screen, title):
 
 def run_of_cells(text, style, column, row, n_cells):
     colour, bold, dim = style
+    n_cells -= len(text) - len(text.rstrip())
+    text = text.rstrip()
     fill = COLOURS[colour] if colour else FAINT if dim else FOREGROUND
     weight = ' font-weight="bold"' if bold else ""
     return (f'<text x="{MARGIN + column * CELL_WIDTH:.1f}" y="{MARGIN + row * CELL_HEIGHT + 13}" fill="{fill}"{weight} '
