@@ -14,6 +14,20 @@
 
 #define AT(field) offsetof(struct settings, field)
 
+/* Names or IPv4 addresses: they become words of a command line, and none of them an option. */
+static int check_hosts(const char *text, struct why *why) {
+        static const char GOOD[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_";
+
+        for (text += strspn(text, ", \t\n"); *text; text += strspn(text, ", \t\n")) {
+                size_t n = strspn(text, GOOD);
+
+                if (n == 0 || text[0] == '-' || (text[n] && !strchr(", \t\n", text[n])))
+                        return why_set(why, -EINVAL, "\"%.60s\" is no name or address of a host", text);
+                text += n;
+        }
+        return 0;
+}
+
 /* An address of four numbers or with colons, a slash, and bits; MPI looks closer. */
 static int check_network(const char *text, struct why *why) {
         struct in6_addr address;
@@ -71,7 +85,8 @@ const struct setting SETTINGS[] = {
         { "log_level", SETTING_CHOICE, AT(log_level), "info", 0, 0, "error warning info debug", "", true,
           "lines below this level are left out" },
         { "stage_nodes", SETTING_OPTIONAL, AT(stage_nodes), "", 0, 65536, NULL, "hosts", true,
-          "where datasets with an origin are staged, host by host, blanks or commas between; empty: this node alone" },
+          "where datasets with an origin are staged, host by host, blanks or commas between; empty: this node alone",
+          check_hosts },
         { "stage_network", SETTING_OPTIONAL, AT(stage_network), "", 0, 64, NULL, "CIDR", true,
           "the network in which the nodes talk while staging, such as 10.0.0.0/16; empty: MPI chooses", check_network },
 };

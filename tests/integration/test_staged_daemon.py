@@ -11,7 +11,7 @@ import sys
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-from harness import BUILD, Skip, case, check_bytes, check_sequence, contains, equal, main, samples_of, within, write
+from harness import BUILD, DLCTL, Skip, case, check_bytes, check_sequence, contains, equal, main, samples_of, within, write
 
 STAMP = os.path.join(BUILD, "tools", "stamp_folder")
 N = 30
@@ -242,6 +242,35 @@ def _(box):
         within(10, lambda n=n: dataset(daemon)["n_samples"] == n and dataset(daemon).get("origin") ==
                (None if n == 5 else keys["origin"].partition("?")[0]), "reload")
         check_sequence(daemon.read("d", job=f"b{n}"), n)
+
+
+@case("dlctl stage becomes the staging program that lies beside it or in ../sbin, with its options and its exit code")
+def _(box):
+    program = '#!/bin/sh\necho "$0" "$@"; trap "" PIPE; echo "shell $?"; exit 78\n'
+    for folder in ("bin", "sbin"):
+        os.makedirs(box.path(folder))
+    shutil.copy(DLCTL, box.path("bin", "dlctl"))
+
+    def stage(*arguments):
+        return subprocess.run([box.path("bin", "dlctl"), *arguments], env={"PATH": "/nowhere"}, check=False, timeout=30,
+                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                              universal_newlines=True)
+    if not os.path.exists("/usr/sbin/dataloaderd-stage"):
+        done = stage("stage", "d")
+        equal(done.returncode, 1, "exit status without the program")
+        contains(done.stderr, "dataloaderd-stage is not installed", box.path("bin"))
+    for folder in ("sbin", "bin"):
+        path = box.path(folder, "dataloaderd-stage")
+        write(path, program.encode())
+        os.chmod(path, 0o755)
+        done = stage("--format", "json", "stage", "-c", "a.conf", "--dry-run", "--verify", "-d")
+        equal(done.returncode, 2, f"an option that nobody knows: {done.stderr}")
+        done = stage("--format", "json", "stage", "-c", "a.conf", "--dry-run", "--verify", "--", "-d")
+        equal((done.returncode, done.stderr), (78, ""), "its exit status")
+        contains(done.stdout, f"{folder}/dataloaderd-stage --config a.conf --verify --dry-run --format json -- -d\n")
+    os.chmod(box.path("bin", "dataloaderd-stage"), 0o644)
+    equal(stage("stage", "d").returncode, 1, "one that cannot be run")
+    equal(stage("stage").returncode, 2, "no dataset")
 
 
 main()

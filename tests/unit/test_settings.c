@@ -226,6 +226,8 @@ static const struct {
         { "dataset \"a\" { path = \"/data\" sharing = \"nfs\" }", { "sharing", "auto local shared" } },
         { "dataset \"a\" { path = \"/data\" stall_timeout = 1 }", { "stall_timeout", "5 to 86400" } },
         { "dataset \"a\" { path = \"/data\" prepare = \"rotate(3)\" }", { "prepare", "rotate" } },
+        { "stage_nodes = \"n1, -oProxyCommand=x\"", { "stage_nodes", "-oProxyCommand", "host" } },
+        { "stage_nodes = \"n1;n2\"", { "stage_nodes", "n1;n2" } },
         { "stage_network = \"10.0.0.0\"", { "stage_network", "10.0.0.0/16" } },
         { "stage_network = \"10.0.0.0/33\"", { "stage_network", "10.0.0.0/16" } },
         { "dataset \"twice\" { path = \"/a\" } dataset \"twice\" { path = \"/b\" }", { "twice" } },
