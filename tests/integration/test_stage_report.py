@@ -62,8 +62,9 @@ def _(box):
         equal((screen.unknown, screen.scrolled), ([], []), f"sequences, rows that left, at {n_columns} columns")
         equal(screen.n_wrapped, 0, f"wrapped lines at {n_columns} columns: {screen.lines()}")
         equal(len(screen.lines()) < n_rows, True, f"{len(screen.lines())} lines of {n_rows}")
-        equal(terminal.data.count(b"\r"), terminal.data.count(b"\x1b[J") + terminal.data.count(b"\r\n"), "frames")
         n_frames = terminal.data.count(b"\x1b[J")
+        n_begun = terminal.data.count(b"\r") - terminal.data.count(b"\r\n")
+        equal(n_begun - n_frames in (0, 1), True, f"{n_begun} begun, {n_frames} whole: the last may be on its way")
         equal(n_frames <= 12, True, f"{n_frames} frames in a second")
         if n_nodes == 1000:
             contains(screen.lines()[-1], "nodes more")
