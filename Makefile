@@ -93,7 +93,7 @@ TOOLS := $(patsubst tests/tools/%.c,$(B)/tools/%,$(SRC_tools))
 EXAMPLES := $(patsubst client/examples/%.c,$(B)/examples/%,$(SRC_examples))
 
 SONAME := libdlclient.so.$(SOVERSION)
-PRODUCT := $(B)/dataloaderd $(B)/dlctl $(B)/$(SONAME) $(B)/libdlclient.so $(B)/libdlclient.a $(B)/dlclient.pc
+PRODUCT := $(B)/dataloaderd $(B)/dataloaderd-stage $(B)/dlctl $(B)/$(SONAME) $(B)/libdlclient.so $(B)/libdlclient.a $(B)/dlclient.pc
 
 all: $(PRODUCT) $(EXAMPLES) ## the daemon, dlctl, the client library and the examples
 

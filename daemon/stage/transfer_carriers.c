@@ -109,7 +109,7 @@ void parcel_bring(struct transfer *transfer, struct parcel *parcel, const struct
                 return;
         }
         /* From our own disk; or of several files some may lie there already, taken over from the version before. */
-        TAILQ_INSERT_TAIL(&transfer->to_read, parcel, entry);
+        TAILQ_INSERT_TAIL(&transfer->to_read, parcel, to_read);
         pthread_cond_broadcast(&transfer->work);
 }
 
@@ -163,7 +163,7 @@ static void *reader_main(void *argument) {
                         pthread_cond_wait(&transfer->work, &transfer->lock);
                 if (!parcel)
                         break;
-                TAILQ_REMOVE(&transfer->to_read, parcel, entry);
+                TAILQ_REMOVE(&transfer->to_read, parcel, to_read);
                 pthread_mutex_unlock(&transfer->lock);
                 read_parcel(transfer, parcel);
                 pthread_mutex_lock(&transfer->lock);

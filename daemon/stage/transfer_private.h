@@ -30,8 +30,9 @@ struct parcel_head {
 
 /* A chunk on its way. The message is the head and the bytes right behind it; the bytes begin at a page. */
 struct parcel {
-        TAILQ_ENTRY(parcel) entry;
-        uint8_t *memory; /* a page, at whose end the head lies, and CHUNK_BYTES */
+        TAILQ_ENTRY(parcel) entry;   /* in its pool, with the flow, or with the writer */
+        TAILQ_ENTRY(parcel) to_read; /* with the reader, while it is with the flow */
+        uint8_t *memory;             /* a page, at whose end the head lies, and CHUNK_BYTES */
         struct parcel_head *head;
         uint8_t *bytes;
         struct chunk place;
