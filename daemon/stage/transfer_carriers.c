@@ -27,6 +27,18 @@ void transfer_failed(struct transfer *transfer, int error, bool is_hopeful, cons
         say(transfer, text);
 }
 
+void transfer_count(struct transfer *transfer) {
+        struct transfer_counts *counts = transfer->options->counts;
+        struct fetcher_counts fetched;
+
+        if (!transfer->fetcher)
+                return;
+        fetcher_counts(transfer->fetcher, &fetched);
+        atomic_store_explicit(&counts->n_bytes_origin, transfer->n_origin_before + fetched.n_bytes,
+                              memory_order_relaxed);
+        atomic_store_explicit(&counts->n_retries, transfer->n_retries_before + fetched.n_retries, memory_order_relaxed);
+}
+
 static void parcel_set_free(struct transfer *transfer, struct parcel *parcel) {
         TAILQ_INSERT_TAIL(parcel->is_source ? &transfer->free_source : &transfer->free_receive, parcel, entry);
         pthread_cond_signal(&transfer->changed);
@@ -302,6 +314,8 @@ int transfer_start(struct transfer *transfer, uint32_t n_source, struct why *why
 
         init_lock(transfer);
         transfer->me = cluster_node(options->cluster);
+        transfer->n_origin_before = atomic_load(&options->counts->n_bytes_origin);
+        transfer->n_retries_before = atomic_load(&options->counts->n_retries);
         r = make_parcels(transfer, n_source);
         if (r < 0) {
                 why_errno(why, r, "%u chunks of memory", TRANSFER_PARCELS);
@@ -321,6 +335,9 @@ int transfer_start(struct transfer *transfer, uint32_t n_source, struct why *why
 }
 
 void transfer_stop(struct transfer *transfer) {
+        pthread_mutex_lock(&transfer->lock);
+        transfer_count(transfer);
+        pthread_mutex_unlock(&transfer->lock);
         fetcher_stop(transfer->fetcher); /* what is under way becomes ready, cancelled */
         end_threads(transfer);
         free_parcels(transfer);

@@ -155,6 +155,7 @@ static int look(struct flow *flow, struct why *why) {
         if (now_ns < flow->next_look_ns)
                 return 0;
         flow->next_look_ns = now_ns + LOOK_NS;
+        transfer_count(transfer);
         pthread_mutex_unlock(&transfer->lock);
         r = transfer->options->look(transfer->options->userdata, why);
         pthread_mutex_lock(&transfer->lock);

@@ -53,6 +53,7 @@ struct transfer {
         struct fetcher *fetcher; /* NULL without an origin */
         uint32_t me;
         uint32_t round;
+        uint64_t n_origin_before, n_retries_before; /* of an earlier transfer, in the same counts */
 
         pthread_mutex_t lock;   /* covers what follows; a leaf */
         pthread_cond_t changed; /* monotonic clock; a parcel became ready, was written, or came free */
@@ -84,6 +85,9 @@ static inline uint32_t parcel_message_bytes(uint32_t n_bytes) {
 /* The threads, and memory for all parcels. `n_source` of them are for what this node brings. */
 int transfer_start(struct transfer *transfer, uint32_t n_source, struct why *why);
 void transfer_stop(struct transfer *transfer);
+
+/* Takes over what the fetcher counts. With the lock held. */
+void transfer_count(struct transfer *transfer);
 
 /* Notes that something went wrong: the first is what the transfer ends with. With the lock held. */
 void transfer_failed(struct transfer *transfer, int error, bool is_hopeful, const char *text);

@@ -195,6 +195,20 @@ static int publish(struct run *run, void *argument, struct why *why) {
         return tree_publish(version->tree, &run->next, why);
 }
 
+/* By all nodes together. */
+static uint64_t count_from_origin(struct run *run) {
+        uint64_t mine = atomic_load(&run->counts.n_bytes_origin), sum = 0;
+        uint64_t *all = calloc(run->n_nodes, sizeof(*all));
+
+        if (!all)
+                return mine;
+        run_gather(run, &mine, sizeof(mine), all);
+        for (uint32_t node = 0; node < run->n_nodes; node++)
+                sum += all[node];
+        free(all);
+        return sum;
+}
+
 static bool was_there(const struct run *run, const struct version *version) {
         return strcmp(run->stamp.manifest, plan_digest(version->plan)) == 0 && stamp_fits(run) &&
                atomic_load(&run->counts.n_bytes_done) == 0 && atomic_load(&run->counts.n_errors) == 0;
@@ -202,6 +216,7 @@ static bool was_there(const struct run *run, const struct version *version) {
 
 /* Every node has verified what it has: now, and not before, it may be seen. */
 static int finish(struct run *run, struct version *version, struct why *why) {
+        uint64_t n_from_origin = count_from_origin(run);
         char text[DLP_TEXT_MAX];
         bool is_prepared = run->dataset->pack || run->dataset->prepare[0];
         bool is_old = was_there(run, version);
@@ -218,10 +233,9 @@ static int finish(struct run *run, struct version *version, struct why *why) {
         r = agree(run, r, why);
         if (r < 0)
                 return r;
-        snprintf(text, sizeof(text), "%llu files, %llu bytes on %u node%s; %llu bytes from the origin by this node",
+        snprintf(text, sizeof(text), "%llu files, %llu bytes on %u node%s; %llu bytes came from the origin",
                  (unsigned long long)plan_n_files(version->plan), (unsigned long long)plan_n_bytes(version->plan),
-                 run->n_nodes, run->n_nodes > 1 ? "s" : "",
-                 (unsigned long long)atomic_load(&run->counts.n_bytes_origin));
+                 run->n_nodes, run->n_nodes > 1 ? "s" : "", (unsigned long long)n_from_origin);
         report_end(run->report, is_old ? "up-to-date" : "staged", text);
         run->report = NULL;
         return 0;
