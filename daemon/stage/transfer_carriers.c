@@ -67,7 +67,9 @@ static void parcel_brought(struct transfer *transfer, struct parcel *parcel, int
                 const struct cluster *cluster = transfer->options->cluster;
 
                 parcel->head->status = transfer->is_stopping ? PARCEL_STOP : PARCEL_FAILED;
-                parcel->head->is_hopeful = !is_final(result);
+                /* The fetcher has tried long enough; but what does not answer here may answer another node. */
+                parcel->head->is_hopeful = !is_final(result) &&
+                                           !(is_unanswered(result) && cluster_n_nodes(cluster) == 1);
                 if (cluster_n_nodes(cluster) > 1)
                         snprintf(parcel->head->text, sizeof(parcel->head->text), "%s: %.400s",
                                  cluster_name(cluster, transfer->me), why->text);

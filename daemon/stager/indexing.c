@@ -33,6 +33,8 @@ static int build(struct run *run, void *argument, struct why *why) {
         if (r == 0)
                 r = format->build(tree_root_fd(indexing->version->tree), tree_root(indexing->version->tree), &watch,
                                   &builder, why);
+        if (r == -EINVAL || r == -ENOENT)
+                r = -EBADMSG; /* the origin's files are not a dataset of this format */
         if (r < 0)
                 return r;
         fd = open(indexing->new_path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0644);

@@ -129,9 +129,9 @@ static int make_from_source(struct run *run, struct plan **plan, struct version 
         int r = version_open(run, *plan, version, why);
 
         *plan = NULL; /* taken */
-        if (r == 0)
-                r = is_unpacked ? version_unpack(run, version, why)
-                                : version_complete(run, version, true, NULL, NULL, why);
+        if (r < 0 || run->options->dry_run)
+                return r;
+        r = is_unpacked ? version_unpack(run, version, why) : version_complete(run, version, true, NULL, NULL, why);
         if (r == 0 && (run->dataset->pack || run->dataset->prepare[0]))
                 r = version_prepare(run, version, why);
         return r;

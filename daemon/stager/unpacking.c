@@ -78,6 +78,10 @@ static ssize_t read_archive(void *userdata, uint8_t *into, size_t n) {
 
         if (available <= 0)
                 return (ssize_t)available;
+        if (unpacking->spool_fd < 0) /* it is there since its first chunk is */
+                unpacking->spool_fd = tree_spool_open(unpacking->source->tree, unpacking->idx_file, &unpacking->why);
+        if (unpacking->spool_fd < 0)
+                return unpacking->spool_fd;
         r = pread(unpacking->spool_fd, into, n < (size_t)available ? n : (size_t)available, (off_t)unpacking->n_read);
         if (r < 0)
                 return -errno;
@@ -161,11 +165,10 @@ static int unpack_one(struct unpacking *unpacking, uint64_t idx_file) {
         unpacking->idx_file = idx_file;
         unpacking->n_read = 0;
         unpacking->why.text[0] = '\0';
-        unpacking->spool_fd = tree_spool_open(unpacking->source->tree, idx_file, &unpacking->why);
-        if (unpacking->spool_fd < 0)
-                return unpacking->spool_fd;
         r = unpack_run(&options, &why);
-        close(unpacking->spool_fd);
+        if (unpacking->spool_fd >= 0)
+                close(unpacking->spool_fd);
+        unpacking->spool_fd = -1;
         if (r < 0 && !unpacking->why.text[0])
                 unpacking->why = why;
         return r;

@@ -104,7 +104,7 @@ class RemoteInside:
 
 
 def photos(box, n_large=6, large=16 * MIB):
-    sizes = dict(photos_sizes(), **{f"class0/large{i}.bin": large + i for i in range(n_large)})
+    sizes = dict(photos_sizes(), **{f"class0/large{i}.jpg": large + i for i in range(n_large)})
     folder = make_files(box.path("origin"), sizes)
     write_manifest(folder)
     files = files_of(folder)
@@ -181,13 +181,13 @@ def _(box):
     with Nodes(box, 3) as nodes:
         cluster = Cluster(box, nodes, folder)
         cluster.run()
-        with open(os.path.join(nodes[1].path("data", "photos"), "class0/large2.bin"), "r+b") as file:
+        with open(os.path.join(nodes[1].path("data", "photos"), "class0/large2.jpg"), "r+b") as file:
             file.seek(9 * MIB)
             file.write(b"damage")
         os.unlink(os.path.join(os.path.realpath(nodes[2].path("data", "photos")), "class1/1-0003.jpg"))
         cluster.origin.reset()
         done = cluster.run("--verify")
-        contains(done.text, "large2.bin")
+        contains(done.text, "large2.jpg")
         cluster.check(files)
         equal(cluster.origin.bytes() < 100000, True, f"{cluster.origin.bytes()} bytes from the origin")
 
@@ -295,18 +295,18 @@ def _(box):
     except ImportError:
         raise Skip("Pillow, which makes the pictures, is not installed") from None
     folder = box.path("pictures")
-    for number in range(60):
+    for number in range(180):
         path = os.path.join(folder, f"class{number % 3}", f"{number:03d}.jpg")
         os.makedirs(os.path.dirname(path), exist_ok=True)
         Image.effect_noise((300 + number, 200), 50).convert("RGB").save(path, "JPEG")
     write_manifest(folder)
     with Nodes(box, 3) as nodes:
-        cluster = Cluster(box, nodes, folder, prepare="resize(short=100) jpeg(85)", shard_size="256KiB")
+        cluster = Cluster(box, nodes, folder, prepare="resize(short=100) jpeg(85)", shard_size="1MiB")
         equal(cluster.run().result, "staged", "result")
         shards = cluster.files(nodes[0])
         equal(len(shards) >= 3 and all(path.endswith(".shard") for path in shards), True, f"files {list(shards)}")
         cluster.check(shards)
-        alone = Staging(box, "file://" + folder, prepare="resize(short=100) jpeg(85)", shard_size="256KiB")
+        alone = Staging(box, "file://" + folder, prepare="resize(short=100) jpeg(85)", shard_size="1MiB")
         alone.run()
         names = [path for path in files_of(alone.path) if path.endswith(".shard")]
         equal(sorted(shards), sorted(names), "shards that one node makes alone")

@@ -162,7 +162,8 @@ class Done:
             self.errors = file.read()
         last = self.lines[-1] if self.lines else {}
         self.result = last.get("result")
-        self.text = json.dumps(self.lines[-30:], ensure_ascii=False) + self.errors
+        said = [line for line in self.lines if "message" in line or "result" in line]
+        self.text = "\n".join(json.dumps(line, ensure_ascii=False) for line in said[-30:]) + self.errors
 
     def __str__(self):
         return f"{self.result}: {self.text[-3000:]}"
