@@ -52,7 +52,8 @@ struct mpi_spread {
         int to; /* MPI_PROC_NULL: the chain ends here */
         int tag;
         uint32_t n_segments;
-        uint32_t n_there;       /* received and on their way to the next */
+        uint32_t n_there;       /* received; of the source: all */
+        uint32_t n_sent;        /* on their way to the next, */
         uint32_t n_passed_on;   /* and away */
         MPI_Request requests[]; /* a receive for each segment, then a send for each */
 };

@@ -15,8 +15,9 @@
 #include "daemon/stage/cluster_guard.h"
 
 #define PIECE_BYTES      (4u << 20)   /* of what is shared: with these ... */
-#define PIECES_UNDER_WAY 4u           /* ... and so many a line of 1 Gbit/s is full */
+#define PIECES_UNDER_WAY 8u           /* ... and so many a line of 1 Gbit/s is full */
 #define SEGMENT_BYTES    (256u << 10) /* is passed on whole; above 64 KiB nothing is sent that nobody asked for yet */
+#define SENDS_MAX        2u           /* segments of one spread on their way to the next node */
 #define ADVANCE_NS       20000ull     /* between two looks at what is to be passed on */
 #define TAGS             32768u       /* as many as MPI promises */
 
@@ -142,23 +143,39 @@ static bool has_come_through(const struct mpi_spread *spread) {
         return spread->n_passed_on == spread->n_segments;
 }
 
-/* Passes on what has come. Segments come in their order, since they were sent so. */
-static int advance(struct mpi_spread *spread) {
+/* Segments come in their order, since they were sent so. */
+static int receive_some(struct mpi_spread *spread) {
         int is_there = 1, r = MPI_SUCCESS;
 
-        while (r == MPI_SUCCESS && spread->n_there < spread->n_segments) {
+        while (r == MPI_SUCCESS && is_there && spread->n_there < spread->n_segments) {
                 r = MPI_Test(&spread->requests[spread->n_there], &is_there, MPI_STATUS_IGNORE);
-                if (r != MPI_SUCCESS || !is_there)
-                        break;
-                r = send_segment(spread, spread->n_there++);
-        }
-        while (r == MPI_SUCCESS && spread->n_passed_on < spread->n_there) {
-                r = MPI_Test(&spread->requests[spread->n_segments + spread->n_passed_on], &is_there, MPI_STATUS_IGNORE);
-                if (r != MPI_SUCCESS || !is_there)
-                        break;
-                spread->n_passed_on++;
+                spread->n_there += r == MPI_SUCCESS && is_there;
         }
         return r;
+}
+
+/* A few at a time: MPI sends all that it has at once, side by side, so that the first would arrive when the last does,
+ * and each node of the chain would begin to send when the one before it has ended. A spread waits for no other here, or
+ * nodes that are at different ones could wait for each other. */
+static int send_some(struct mpi_spread *spread) {
+        int is_away = 1, r = MPI_SUCCESS;
+
+        while (r == MPI_SUCCESS && is_away && spread->n_passed_on < spread->n_there) {
+                while (r == MPI_SUCCESS && spread->n_sent < spread->n_there &&
+                       spread->n_sent - spread->n_passed_on < SENDS_MAX)
+                        r = send_segment(spread, spread->n_sent++);
+                if (r == MPI_SUCCESS)
+                        r = MPI_Test(&spread->requests[spread->n_segments + spread->n_passed_on], &is_away,
+                                     MPI_STATUS_IGNORE);
+                spread->n_passed_on += r == MPI_SUCCESS && is_away;
+        }
+        return r;
+}
+
+static int advance(struct mpi_spread *spread) {
+        int r = receive_some(spread);
+
+        return r == MPI_SUCCESS ? send_some(spread) : r;
 }
 
 /* All that is under way, whichever of it the caller asks for: others down the chain wait for it. */
@@ -181,17 +198,19 @@ int mpi_advance(struct mpi *mpi, struct why *why) {
         return 0;
 }
 
-/* The source sends all, the others ask for all. */
+/* The source has all, the others ask for all. */
 static int begin_spread(struct mpi_spread *spread, const struct mpi_group *group, int source) {
         int from = (group->rank + group->n_members - 1) % group->n_members, r = MPI_SUCCESS;
 
         spread->to = (group->rank + 1) % group->n_members;
         if (spread->to == source)
                 spread->to = MPI_PROC_NULL;
-        for (uint32_t i = 0; r == MPI_SUCCESS && i < spread->n_segments; i++)
-                r = group->rank == source ? send_segment(spread, i) : receive_segment(spread, i, from);
-        if (group->rank == source)
+        if (group->rank == source) {
                 spread->n_there = spread->n_segments;
+                return send_some(spread);
+        }
+        for (uint32_t i = 0; r == MPI_SUCCESS && i < spread->n_segments; i++)
+                r = receive_segment(spread, i, from);
         return r;
 }
 
