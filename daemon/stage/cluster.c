@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "daemon/base/cleanup.h"
+#include "daemon/stage/cluster_guard.h"
 #include "daemon/stage/cluster_private.h"
 
 #define STALL_DEFAULT_S 60u
@@ -68,6 +69,7 @@ void cluster_leave(struct cluster *cluster) {
 }
 
 void cluster_abort(struct cluster *cluster, int status) {
+        guard_say_last_word(status);
         cluster->type->abort(cluster, status);
         _exit(status);
 }

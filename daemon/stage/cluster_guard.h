@@ -5,6 +5,17 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* What the launcher (stager/launch.h) waits for: mpirun's own word that a run ends can get lost with the node that it
+ * ends for. On stderr: LAST_WORD, the status, a line's end; and only if the variable is set, since it is not for
+ * people. */
+#define LAST_WORD                                                                                                      \
+        "\x1e"                                                                                                         \
+        "ends with "
+#define LAST_WORD_VARIABLE "DATALOADERD_STAGE_LAUNCHED"
+
+/* Says it. For whoever ends the run from within. */
+void guard_say_last_word(int status);
+
 struct guard {
         pthread_t thread;
         pthread_mutex_t lock;

@@ -17,6 +17,7 @@
 #include "daemon/base/cleanup.h"
 #include "daemon/base/clock.h"
 #include "daemon/base/log.h"
+#include "daemon/stage/cluster_guard.h"
 #include "daemon/stager/launch_late.h"
 #include "daemon/stager/launch_said.h"
 
@@ -152,6 +153,8 @@ static int compose(struct command *command, const struct launch_options *options
                         add(command, "-x");
                         add(command, FORWARDED[i]);
                 }
+        add(command, "-x");
+        add(command, LAST_WORD_VARIABLE);
         for (char *const *word = options->arguments; *word; word++)
                 add(command, *word);
         if (command->n_words == WORDS_MAX - 1)
@@ -167,6 +170,7 @@ static _Noreturn void become_mpirun(const struct command *command, int stderr_fd
 
         setpgid(0, 0);
         prctl(PR_SET_PDEATHSIG, SIGTERM);
+        setenv(LAST_WORD_VARIABLE, "1", 1);
         if (null_fd >= 0 && dup2(null_fd, STDIN_FILENO) >= 0 && dup2(stderr_fd, STDERR_FILENO) >= 0) {
                 sigprocmask(SIG_SETMASK, mask, NULL);
                 execvp(command->words[0], (char *const *)command->words);
@@ -342,10 +346,10 @@ static int conclude(const struct run *run, struct why *why) {
                 why_set(why, 0, "%s", said_sentence(run->said));
                 return OUR_PROBLEM;
         }
+        if (said_last_word(run->said) > 0)
+                return said_last_word(run->said); /* it has said why */
         if (status < MPIRUNS_FROM && said_program_ended_it(run->said))
                 return status;
-        if (run->is_killed && said_program_ended_it(run->said))
-                return OUR_PROBLEM; /* it has said why */
         why_set(why, 0, "mpirun ended with status %d", status);
         return OUR_PROBLEM;
 }

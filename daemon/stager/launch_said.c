@@ -8,6 +8,7 @@
 #include "daemon/base/cleanup.h"
 #include "daemon/base/log.h"
 #include "daemon/base/text.h"
+#include "daemon/stage/cluster_guard.h"
 
 #define TEXT_SIZE   8192u /* a paragraph; what is longer is none */
 #define DASHES_MIN  60u   /* mpirun's lines have 74 */
@@ -66,6 +67,7 @@ struct said {
         char text[TEXT_SIZE]; /* of the paragraph, with its first line of dashes */
         size_t n_text;
         unsigned meaning; /* of all so far */
+        int last_word;
         char before[BEFORE_SIZE];
         char sentence[SAID_SENTENCE_SIZE];
 };
@@ -154,7 +156,8 @@ static void end_paragraph(struct said *said, bool is_whole) {
                 if (!strstr(said->text, PARAGRAPHS[i].has))
                         continue;
                 said->meaning |= PARAGRAPHS[i].meaning;
-                if (PARAGRAPHS[i].sentence && !said->sentence[0]) /* the first is the cause, the rest follows from it */
+                /* The first is the cause, the rest follows from it. */
+                if (PARAGRAPHS[i].sentence && !said->sentence[0] && said->last_word == 0)
                         write_sentence(said, PARAGRAPHS[i].sentence);
                 log_paragraph(said->text);
                 return;
@@ -193,13 +196,25 @@ static void remember_before(struct said *said, const char *line, size_t n) {
         snprintf(said->before + used, sizeof(said->before) - used, "%s%.*s", used > 0 ? "; " : "", (int)n, line);
 }
 
+static void take_last_word(struct said *said, const char *line) {
+        int status = 0;
+
+        if (sscanf(line, LAST_WORD "%d", &status) != 1 || status <= 0 || status > 255)
+                return;
+        if (said->last_word == 0)
+                said->last_word = status;
+        said->meaning |= PROGRAM;
+}
+
 static void take_line(struct said *said) {
         char *line = said->line;
         size_t n = said->n_line;
 
         said->n_line = 0;
         line[n] = '\0';
-        if (said->in_paragraph) {
+        if (line[0] == LAST_WORD[0]) {
+                take_last_word(said, line);
+        } else if (said->in_paragraph) {
                 if (n > sizeof(said->text) - 1 - said->n_text) {
                         end_paragraph(said, false);
                         said->pass_on(said->userdata, line, n);
@@ -228,7 +243,7 @@ static bool may_be_mpiruns(const struct said *said) {
         const char *line = said->line;
         size_t n = said->n_line, n_name = strspn(line + 1, HOST_CHARACTERS) + 1, n_digits = strspn(line, "0123456789");
 
-        if (said->in_paragraph || line[0] == '-')
+        if (said->in_paragraph || line[0] == '-' || line[0] == LAST_WORD[0])
                 return true;
         if (line[0] == '[')
                 return n_name == n || line[n_name] == ']';
@@ -240,19 +255,33 @@ static bool begins_with_dashes(const char *bytes, size_t n_bytes) {
         return n_bytes >= DASHES_MIN && is_dashes(bytes, DASHES_MIN);
 }
 
+/* The rest of a line that passes; up to a last word that cuts in. Returns how many bytes that were. */
+static size_t pass_until_end(struct said *said, const char *bytes, size_t n_bytes) {
+        size_t n = 0;
+
+        while (n < n_bytes && said->is_passing && bytes[n] != LAST_WORD[0])
+                said->is_passing = bytes[n++] != '\n';
+        if (n > 0)
+                said->pass_on(said->userdata, bytes, n);
+        if (n < n_bytes)
+                said->is_passing = false;
+        return n;
+}
+
 void said_feed(struct said *said, const char *bytes, size_t n_bytes) {
         if (said->is_passing && begins_with_dashes(bytes, n_bytes))
                 said->is_passing = false; /* mpirun cuts in on a line without an end */
         for (size_t i = 0; i < n_bytes; i++) {
                 if (said->is_passing) {
-                        const char *end = memchr(bytes + i, '\n', n_bytes - i);
-                        size_t n = end ? (size_t)(end - bytes) + 1 - i : n_bytes - i;
+                        size_t n = pass_until_end(said, bytes + i, n_bytes - i);
 
-                        said->pass_on(said->userdata, bytes + i, n);
-                        said->is_passing = !end;
-                        i += n - 1;
-                        continue;
+                        if (n > 0) {
+                                i += n - 1;
+                                continue;
+                        }
                 }
+                if (bytes[i] == LAST_WORD[0] && said->n_line > 0)
+                        take_line(said); /* it cuts in */
                 said->line[said->n_line++] = bytes[i];
                 if (bytes[i] == '\n') {
                         take_line(said);
@@ -282,6 +311,10 @@ bool said_is_ending(const struct said *said) {
 
 bool said_program_ended_it(const struct said *said) {
         return (said->meaning & PROGRAM) == PROGRAM;
+}
+
+int said_last_word(const struct said *said) {
+        return said->last_word;
 }
 
 const char *said_sentence(const struct said *said) {

@@ -27,5 +27,9 @@ bool said_is_ending(const struct said *said);
 /* It said that a process of ours ended the run, by itself: its exit status is ours. */
 bool said_program_ended_it(const struct said *said);
 
+/* The status with which a process of ours said that it ends the run (stage/cluster_guard.h); 0: none did. What mpirun
+ * says behind that follows from it, and is no sentence. */
+int said_last_word(const struct said *said);
+
 /* Why mpirun ended it; "" if it is not to blame or did not say. */
 const char *said_sentence(const struct said *said);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/stage/cluster_guard.h"
 #include "daemon/stager/launch_said.h"
 #include "tests/support/suite.h"
 
@@ -139,6 +140,24 @@ START_TEST(a_bar_without_an_end_passes_at_once_and_mpirun_may_cut_in) {
 }
 END_TEST
 
+START_TEST(a_last_word_is_heard_wherever_it_cuts_in_and_seen_by_nobody) {
+        static const char TEXT[] = "\r photos 41 %" LAST_WORD "65\nerror: behind\n" KILLED LAST_WORD "71\n" LAST_WORD
+                                   "x\n";
+
+        for (size_t n = 1; n < sizeof(TEXT); n++) {
+                struct said *said = begin();
+
+                for (size_t i = 0; i < sizeof(TEXT) - 1; i += n)
+                        said_feed(said, TEXT + i, sizeof(TEXT) - 1 - i < n ? sizeof(TEXT) - 1 - i : n);
+                ck_assert_str_eq(end(said), "\r photos 41 %error: behind\n");
+                ck_assert_int_eq(said_last_word(said), 65);
+                ck_assert_str_eq(said_sentence(said), "");
+                ck_assert(said_is_ending(said));
+                said_free(said);
+        }
+}
+END_TEST
+
 START_TEST(a_paragraph_without_an_end_and_a_line_without_one_are_not_kept_back) {
         static char line[3000];
         struct said *said = begin();
@@ -163,6 +182,7 @@ int main(void) {
                 { "said", of_what_mpirun_says_a_sentence_is_kept_and_the_rest_passes, n },
                 { "said", it_may_come_in_pieces_of_any_size, n },
                 { "said", a_bar_without_an_end_passes_at_once_and_mpirun_may_cut_in },
+                { "said", a_last_word_is_heard_wherever_it_cuts_in_and_seen_by_nobody },
                 { "said", a_paragraph_without_an_end_and_a_line_without_one_are_not_kept_back },
         };
 
