@@ -66,7 +66,7 @@ static int note_small(struct tree *tree, uint64_t idx_chunk, struct why *why) {
                 return 0;
         for (uint32_t i = 0; i < chunk.n_files; i++) {
                 const struct plan_file *file = plan_file(tree->plan, chunk.first_file + i);
-                int r = read_file_bytes(&tree->write_roots, file, at);
+                int r = read_file_bytes(&tree->write_roots, file, FROM_ANYWHERE, at);
 
                 if (r < 0) {
                         state_set_broken(tree, chunk.first_file + i);

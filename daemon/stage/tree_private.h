@@ -1,6 +1,6 @@
 /* stage/tree_private.h: what the files of the tree share.
  *
- *   tree.c            opens and closes; what is known when      tree_check.c    reads again what lies on the disk
+ *   tree.c            opens and closes; what is known when      tree_check*.c   reads again what lies on the disk
  *   tree_lock.c       one run at a time                         tree_write.c    chunks into files
  *   tree_state.c      missing, present, whole                   tree_growing.c  large files that are not whole yet
  *   tree_paths.c      names, never through links                tree_read.c     chunks out of files
@@ -103,14 +103,15 @@ void state_set_missing(struct tree *tree, uint64_t idx_chunk);
 void state_set_whole(struct tree *tree, uint64_t idx_file, const uint8_t sha256[SHA256_BYTES]);
 void state_set_broken(struct tree *tree, uint64_t idx_file);
 
-/* All chunks of a large file are missing, and the journal knows. */
+/* All chunks of a large file are missing, and the journal knows. Nothing is known of it but the plan's word. */
 void state_forget_file(struct tree *tree, uint64_t idx_file);
 
 /* The first chunk of [first, end) that is missing, or end. */
 uint64_t state_first_missing(const struct tree *tree, uint64_t first, uint64_t end);
 bool state_files_are_whole(const struct tree *tree, const struct chunk *chunk);
 
-/* What the file must have: the plan's word, else what was found when it was whole; NULL: nothing is known. */
+/* What the file must have: the plan's word, else what was found when it was whole (until it is forgotten: a file that
+ * is fetched from its first byte on may be another one); NULL: nothing is known. */
 const uint8_t *state_expected(const struct tree *tree, uint64_t idx_file);
 
 /* ---- tree_growing.c: the writing thread -------------------------------------------------------------------------- */
@@ -129,13 +130,21 @@ int growing_catch_up(struct tree *tree, struct growing *growing, uint64_t end);
 
 /* ---- tree_read.c ------------------------------------------------------------------------------------------------- */
 
-/* Reads one file's bytes; -EBADMSG if it is not there, no regular file, or not of its size. */
-int read_file_bytes(struct roots *roots, const struct plan_file *file, uint8_t *into);
+/* The page cache may hold what the disk has lost: who checks lets go of it first. What is dirty stays, and syncfs()
+ * will tell of it. */
+enum read_from {
+        FROM_ANYWHERE,
+        FROM_DISK,
+};
+
+/* Reads one file's bytes. -EBADMSG if it is no regular file or not of its size; another errno. */
+int read_file_bytes(struct roots *roots, const struct plan_file *file, enum read_from from, uint8_t *into);
 
 /* Is this what a damaged disk or folder says, so that writing the file again may help? */
 bool read_error_is_damage(int error);
 
-/* ---- tree_check.c ------------------------------------------------------------------------------------------------ */
+/* ---- tree_check.c, tree_check_all.c
+ * ------------------------------------------------------------------------------------------------ */
 
 /* What checking needs beside the tree; `say` may be called from any thread. */
 struct checking {
@@ -153,6 +162,9 @@ void checking_fini(struct checking *checking);
 
 /* All chunks of a large file that are not missing. Returns 1 if something is bad (and missing now), 0, -ECANCELED. */
 int check_large(struct checking *checking, uint64_t idx_file);
+
+/* A chunk of small files. Returns how many of them are bad; then it is missing. */
+int check_small(struct checking *checking, uint64_t idx_chunk);
 
 /* Everything that is not missing, with several threads; tells events. The number of bad files, or an errno. */
 int64_t check_all(struct tree *tree, struct why *why);

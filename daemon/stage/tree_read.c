@@ -25,7 +25,7 @@ bool read_error_is_damage(int error) {
         }
 }
 
-int read_file_bytes(struct roots *roots, const struct plan_file *file, uint8_t *into) {
+int read_file_bytes(struct roots *roots, const struct plan_file *file, enum read_from from, uint8_t *into) {
         _cleanup_(closep) int fd = paths_open(roots_for(roots, file), file->path, O_RDONLY);
         struct stat status;
 
@@ -35,6 +35,8 @@ int read_file_bytes(struct roots *roots, const struct plan_file *file, uint8_t *
                 return -errno;
         if ((uint64_t)status.st_size != file->n_bytes)
                 return -EBADMSG;
+        if (from == FROM_DISK)
+                (void)posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
         return disk_read_at(fd, into, file->n_bytes, 0);
 }
 
@@ -99,7 +101,7 @@ int tree_read_file(struct tree *tree, uint64_t idx_file, uint8_t *into, struct w
         chunks_of_file(tree->chunks, idx_file, &first);
         if (!state_is_whole(tree, idx_file))
                 return why_set(why, -EBADMSG, "%s is not here", file->path);
-        r = read_file_bytes(&tree->read_roots, file, into);
+        r = read_file_bytes(&tree->read_roots, file, FROM_ANYWHERE, into);
         if (r == 0)
                 r = sha256_init(&sha);
         if (r == 0) {
@@ -126,7 +128,7 @@ static int read_files(struct tree *tree, uint64_t idx_chunk, const struct chunk 
         for (uint32_t i = 0; i < chunk->n_files && r == 0; i++) {
                 const struct plan_file *file = plan_file(tree->plan, chunk->first_file + i);
 
-                r = read_file_bytes(&tree->read_roots, file, at);
+                r = read_file_bytes(&tree->read_roots, file, FROM_ANYWHERE, at);
                 at += file->n_bytes;
         }
         if (r == 0 && digest128_equal(digest128_of(into, chunk->n_bytes), state_digest(tree, idx_chunk)))

@@ -73,6 +73,8 @@ void state_forget_file(struct tree *tree, uint64_t idx_file) {
         uint64_t first, n = chunks_of_file(tree->chunks, idx_file, &first);
 
         state_set_broken(tree, idx_file);
+        if (tree->sha256s)
+                memset(tree->sha256s + idx_file * SHA256_BYTES, 0, SHA256_BYTES);
         for (uint64_t i = first; i < first + n; i++) {
                 if (digest128_is_known(state_digest(tree, i)))
                         (void)journal_note(&tree->journal, i,
@@ -103,11 +105,14 @@ bool state_files_are_whole(const struct tree *tree, const struct chunk *chunk) {
 }
 
 const uint8_t *state_expected(const struct tree *tree, uint64_t idx_file) {
+        static const uint8_t UNKNOWN[SHA256_BYTES];
         const struct plan_file *file = plan_file(tree->plan, idx_file);
+        const uint8_t *found;
 
         if (file->sha256)
                 return file->sha256;
-        return bit(tree->whole, idx_file) ? tree->sha256s + idx_file * SHA256_BYTES : NULL;
+        found = tree->sha256s + idx_file * SHA256_BYTES;
+        return memcmp(found, UNKNOWN, SHA256_BYTES) != 0 ? found : NULL;
 }
 
 const uint8_t *tree_missing(const struct tree *tree) {

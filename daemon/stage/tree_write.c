@@ -14,11 +14,12 @@
 
 #define BESIDE_BYTES 65536u /* less is hashed sooner than another thread wakes up */
 
-static int bad_file(struct tree *tree, const struct plan_file *file, const uint8_t *found, struct why *why) {
+static int bad_file(struct tree *tree, const struct plan_file *file, const uint8_t *expected, const uint8_t *found,
+                    struct why *why) {
         char should[SHA256_TEXT_SIZE], is[SHA256_TEXT_SIZE];
         struct why text;
 
-        sha256_text(file->sha256, should);
+        sha256_text(expected, should);
         sha256_text(found, is);
         why_set(&text, 0, "%s: its SHA-256 should be %s and is %s", file->path, should, is);
         tree_tell(tree, TREE_BAD, file->n_bytes, text.text);
@@ -144,7 +145,7 @@ static int judge_file(struct small *small, uint32_t i, const uint8_t *bytes, str
         int r = 0;
 
         if (file->sha256 && memcmp(file->sha256, small->found[i], SHA256_BYTES) != 0)
-                return bad_file(tree, file, small->found[i], why);
+                return bad_file(tree, file, file->sha256, small->found[i], why);
         if (state_is_whole(tree, idx_file) &&
             memcmp(state_expected(tree, idx_file), small->found[i], SHA256_BYTES) != 0)
                 r = write_file(tree, file, bytes);
@@ -220,7 +221,8 @@ static int prepare_hash(struct tree *tree, struct growing *growing, uint64_t off
 static int judge_large(struct tree *tree, struct growing *growing, struct why *why) {
         uint64_t idx_file = growing->idx_file;
         const struct plan_file *file = plan_file(tree->plan, idx_file);
-        uint8_t found[SHA256_BYTES];
+        const uint8_t *known = state_expected(tree, idx_file);
+        uint8_t found[SHA256_BYTES], expected[SHA256_BYTES];
         int r;
 
         r = growing_catch_up(tree, growing, file->n_bytes);
@@ -230,12 +232,13 @@ static int judge_large(struct tree *tree, struct growing *growing, struct why *w
                 return 0;
         sha256_end(&growing->sha, found);
         growing_drop(tree, idx_file);
-        if (!file->sha256 || memcmp(found, file->sha256, sizeof(found)) == 0) {
+        if (!known || memcmp(found, known, sizeof(found)) == 0) {
                 state_set_whole(tree, idx_file, found);
                 return 0;
         }
+        memcpy(expected, known, sizeof(expected));
         state_forget_file(tree, idx_file);
-        return bad_file(tree, file, found, why);
+        return bad_file(tree, file, expected, found, why);
 }
 
 static bool is_complete(const struct tree *tree, struct growing *growing) {

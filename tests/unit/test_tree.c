@@ -285,6 +285,24 @@ START_TEST(verifying_finds_every_damaged_file_and_just_that_is_fetched_again) {
 }
 END_TEST
 
+/* The plan does not know its SHA-256; what was found when it was whole does as well, until all of it is fetched anew.
+ */
+START_TEST(a_mended_file_must_be_what_it_was) {
+        uint64_t part = chunk_of("b/unsaid.bin", 1);
+
+        open_it();
+        staged_fill(&staged, n_chunks());
+        staged_damage(&staged, "b/unsaid.bin", CHUNK_BYTES);
+        ck_assert_int_eq(tree_verify(staged.tree, &staged.why), 1);
+        ck_assert(staged_is_missing(&staged, part));
+        ck_assert_int_eq(write_damaged(part), TREE_BAD_FILE); /* the origin has another file now */
+        ck_assert(staged_is_missing(&staged, part - 1) && staged_is_missing(&staged, part + 1));
+        for (uint64_t i = part - 1; i <= part + 1; i++)
+                ck_assert_int_eq(write_damaged(i), 0);
+        ck_assert(is_whole("b/unsaid.bin"));
+}
+END_TEST
+
 START_TEST(damage_is_found_when_it_is_read_for_another_node) {
         char path[PATH_MAX];
 
@@ -496,6 +514,7 @@ int main(void) {
 
         tcase_add_checked_fixture(damage, setup, teardown);
         tcase_add_test(damage, verifying_finds_every_damaged_file_and_just_that_is_fetched_again);
+        tcase_add_test(damage, a_mended_file_must_be_what_it_was);
         tcase_add_test(damage, damage_is_found_when_it_is_read_for_another_node);
         tcase_add_test(damage, a_folder_swapped_for_a_link_is_not_followed);
         tcase_add_test(damage, a_folder_that_vanishes_is_made_again);
