@@ -236,7 +236,7 @@ int mpi_spread_start(struct cluster_group *base, uint32_t from_node, void *bytes
                 return mpi_failed(r, "spreading", why); /* what was begun of it stays, as after any failure */
         while (*place)
                 place = &(*place)->next;
-        if (n_segments > 0)
+        if (!has_come_through(spread)) /* a small one from here may be away already */
                 *place = spread;
         *ret_spread = &spread->base;
         return 0;
