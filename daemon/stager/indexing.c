@@ -10,6 +10,7 @@
 #include "daemon/base/cleanup.h"
 #include "daemon/data/format.h"
 #include "daemon/data/index.h"
+#include "daemon/stager/files.h"
 #include "daemon/stager/run.h"
 
 struct indexing {
@@ -49,34 +50,16 @@ static int build(struct run *run, void *argument, struct why *why) {
         indexing->bytes = malloc(indexing->n_bytes + 1);
         if (!indexing->bytes)
                 return why_errno(why, -ENOMEM, "an index of %zu bytes", indexing->n_bytes);
-        for (size_t n = 0; n < indexing->n_bytes;) {
-                ssize_t got = pread(fd, indexing->bytes + n, indexing->n_bytes - n, (off_t)n);
-
-                if (got <= 0)
-                        return why_errno(why, got < 0 ? -errno : -EIO, "%s", indexing->new_path);
-                n += (size_t)got;
-        }
-        return 0;
+        r = read_file_at(AT_FDCWD, indexing->new_path, indexing->bytes, indexing->n_bytes);
+        return r < 0 ? why_errno(why, r, "%s", indexing->new_path) : 0;
 }
 
 /* The others write what they were sent. */
 static int write_copy(struct run *run, void *argument, struct why *why) {
         const struct indexing *indexing = argument;
-        _cleanup_(closep) int fd = open(indexing->new_path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW,
-                                        0644);
+        int r = write_file_at(AT_FDCWD, indexing->new_path, indexing->bytes, indexing->n_bytes);
 
-        if (fd < 0)
-                return why_errno(why, -errno, "%s", indexing->new_path);
-        for (size_t n = 0; n < indexing->n_bytes;) {
-                ssize_t put = write(fd, indexing->bytes + n, indexing->n_bytes - n);
-
-                if (put < 0)
-                        return why_errno(why, -errno, "%s", indexing->new_path);
-                n += (size_t)put;
-        }
-        if (fsync(fd) < 0)
-                return why_errno(why, -errno, "%s", indexing->new_path);
-        return 0;
+        return r < 0 ? why_errno(why, r, "%s", indexing->new_path) : 0;
 }
 
 /* Opens it as the daemon will: whole, and the same everywhere. */

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "daemon/base/cleanup.h"
+#include "daemon/stager/files.h"
 
 #define EXIT_INTERRUPTED 130 /* as shells say it: 128 + SIGINT */
 
@@ -71,22 +72,15 @@ static int read_kept_plan(const struct run *run, char **ret_text, size_t *ret_n_
         char path[PATH_MAX];
         struct stat status;
         _cleanup_(freep) char *text = NULL;
-        _cleanup_(closep) int fd = -1;
         int r = place_file(&run->place, run->stamp.version, ".manifest", path);
 
-        fd = r < 0 ? -1 : open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-        if (fd < 0 || fstat(fd, &status) < 0)
-                return why_errno(why, r < 0 ? r : -errno, "%s", path);
-        text = malloc((size_t)status.st_size + 1);
-        if (!text)
-                return why_errno(why, -ENOMEM, "%s", path);
-        for (size_t n = 0; n < (size_t)status.st_size;) {
-                ssize_t got = read(fd, text + n, (size_t)status.st_size - n);
-
-                if (got <= 0)
-                        return why_errno(why, got < 0 ? -errno : -EIO, "%s", path);
-                n += (size_t)got;
-        }
+        if (r == 0 && lstat(path, &status) < 0)
+                r = -errno;
+        text = r < 0 ? NULL : malloc((size_t)status.st_size + 1);
+        if (r == 0)
+                r = text ? read_file_at(AT_FDCWD, path, text, (uint64_t)status.st_size) : -ENOMEM;
+        if (r < 0)
+                return why_errno(why, r, "%s", path);
         text[status.st_size] = '\0';
         *ret_n_bytes = (size_t)status.st_size;
         *ret_text = TAKE_PTR(text);

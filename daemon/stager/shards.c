@@ -12,8 +12,7 @@
 #include "daemon/data/format.h"
 #include "daemon/data/shard.h"
 #include "daemon/prepare/prepare.h"
-#include "daemon/stage/moves.h"
-#include "daemon/stager/hashing.h"
+#include "daemon/stager/files.h"
 #include "daemon/stager/run.h"
 
 /* What a node says of a shard that it made. */
@@ -170,6 +169,32 @@ static int share_made(struct run *run, struct preparing *preparing, struct plan 
         return agree(run, r, why);
 }
 
+/* Small shards share chunks, of which no node would have all: they go round by themselves, and lie everywhere as if
+ * each node had made them. */
+static int share_small(struct run *run, struct preparing *preparing, const struct plan *plan, struct why *why) {
+        _cleanup_(freep) uint8_t *bytes = malloc(CHUNK_BYTES);
+        uint32_t n_makers = run->is_shared ? 1 : run->n_nodes;
+        int r = agree(run, bytes ? 0 : why_errno(why, -ENOMEM, "a shard"), why);
+
+        for (uint64_t i = 0; i < plan_n_files(plan) && r == 0 && n_makers > 1; i++) {
+                const struct plan_file *file = plan_file(plan, i); /* shards sort by name as they are numbered */
+                uint32_t maker = (uint32_t)(i % n_makers);
+
+                if (file->n_bytes > CHUNK_BYTES)
+                        continue;
+                if (run->node == maker)
+                        r = read_file_at(preparing->folder_fd, file->path, bytes, file->n_bytes);
+                r = agree(run, r < 0 ? why_errno(why, r, "%s/%s", preparing->folder, file->path) : 0, why);
+                if (r < 0)
+                        break;
+                run_share(run, maker, bytes, file->n_bytes);
+                if (run->node != maker)
+                        r = write_file_at(preparing->folder_fd, file->path, bytes, file->n_bytes);
+                r = agree(run, r < 0 ? why_errno(why, r, "%s/%s", preparing->folder, file->path) : 0, why);
+        }
+        return r;
+}
+
 struct adoption {
         struct preparing *preparing;
         struct version *result;
@@ -177,21 +202,19 @@ struct adoption {
 
 static int adopt_mine(struct run *run, void *argument, struct why *why) {
         struct adoption *adoption = argument;
+        const struct plan *plan = adoption->result->plan;
         uint32_t n_makers = run->is_shared ? 1 : run->n_nodes;
 
-        for (uint64_t i = run->node; i < adoption->preparing->n_shards; i += n_makers) {
-                char name[32], from[PATH_MAX + 40];
-                uint64_t first;
-                int64_t idx;
+        for (uint64_t i = 0; i < plan_n_files(plan); i++) {
+                const struct plan_file *file = plan_file(plan, i);
+                char from[PATH_MAX + 40];
                 int r;
 
-                shard_name(i, name);
-                idx = plan_find(adoption->result->plan, name);
-                chunks_of_file(adoption->result->chunks, (uint64_t)idx, &first);
-                if (!bit_is_set(tree_missing(adoption->result->tree), first))
+                if ((i % n_makers != run->node && file->n_bytes > CHUNK_BYTES) ||
+                    tree_file_is_whole(adoption->result->tree, i))
                         continue;
-                snprintf(from, sizeof(from), "%s/%s", adoption->preparing->folder, name);
-                r = tree_adopt(adoption->result->tree, (uint64_t)idx, from, why);
+                snprintf(from, sizeof(from), "%s/%s", adoption->preparing->folder, file->path);
+                r = tree_adopt(adoption->result->tree, i, from, why);
                 if (r < 0)
                         return r;
                 atomic_fetch_add(&run->counts.n_files_done, 1);
@@ -223,7 +246,11 @@ int version_prepare(struct run *run, struct version *version, struct why *why) {
         if (r == 0)
                 r = share_made(run, &preparing, &plan, why);
         if (r == 0)
+                r = share_small(run, &preparing, plan, why);
+        if (r == 0)
                 r = version_open(run, plan, &result, why);
+        else
+                plan_free(plan);
         adoption.result = &result;
         if (r == 0 && run->is_writer)
                 r = run_aside(run, adopt_mine, &adoption, why);

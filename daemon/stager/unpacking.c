@@ -12,7 +12,7 @@
 #include "daemon/base/thread.h"
 #include "daemon/stage/moves.h"
 #include "daemon/stage/unpack.h"
-#include "daemon/stager/hashing.h"
+#include "daemon/stager/files.h"
 #include "daemon/stager/run.h"
 
 #define GROWTH_DEFAULT 100u       /* what comes out of an archive, unless the configuration says more */
@@ -271,10 +271,8 @@ static int adopt_files(struct run *run, void *argument, struct why *why) {
                 int64_t idx_source = plan_find(adoption->source->plan, path);
                 bool is_plain = idx_source >= 0 && !plan_file(adoption->source->plan, (uint64_t)idx_source)->unpack;
                 char from[PATH_MAX];
-                uint64_t first;
 
-                chunks_of_file(adoption->result->chunks, i, &first);
-                if (!bit_is_set(tree_missing(adoption->result->tree), first))
+                if (tree_file_is_whole(adoption->result->tree, i))
                         continue; /* linked from the version before */
                 if (snprintf(from, sizeof(from), "%s/%s",
                              is_plain ? tree_root(adoption->source->tree) : adoption->folder,

@@ -157,7 +157,11 @@ class Done:
     def __init__(self, process):
         self.returncode = process.returncode
         with open(process.base + ".out", encoding="utf-8") as file:
-            self.lines = [json.loads(line) for line in file if line.strip()]
+            text = file.read()
+        try:
+            self.lines = [json.loads(line) for line in text.splitlines() if line.strip()]
+        except ValueError as error:
+            raise AssertionError(f"{error} in {text[:2000]!r}") from None
         with open(process.base + ".err", encoding="utf-8", errors="replace") as file:
             self.errors = file.read()
         last = self.lines[-1] if self.lines else {}
