@@ -72,6 +72,9 @@ static void take_news(struct run *run, struct cluster_news *news) {
         news->n_files_done = atomic_load(&counts->n_files_done) + atomic_load(&run->n_steps_done);
         news->n_retries = atomic_load(&counts->n_retries);
         news->n_errors = atomic_load(&counts->n_errors);
+        pthread_mutex_lock(&run->said_lock);
+        memcpy(news->last_error, run->last_said, sizeof(news->last_error));
+        pthread_mutex_unlock(&run->said_lock);
 }
 
 static void say_waiting(struct run *run) {
@@ -88,7 +91,40 @@ static void say_waiting(struct run *run) {
         pthread_mutex_unlock(&run->said_lock);
 }
 
+/* What another node said, once. */
+static void hear(struct run *run, uint32_t node, const char *text) {
+        char line[DLP_TEXT_MAX];
+
+        if (!text[0] || strcmp(run->heard[node], text) == 0)
+                return;
+        snprintf(run->heard[node], sizeof(run->heard[node]), "%s", text);
+        snprintf(line, sizeof(line), "%s: %s", cluster_name(run->cluster, node), run->heard[node]);
+        report_say(run->report, "warning", line);
+}
+
+void run_hear_all(struct run *run) {
+        char(*all)[sizeof(run->last_said)] = calloc(run->n_nodes, sizeof(*all));
+
+        struct why why;
+
+        if (!all) {
+                why_errno(&why, -ENOMEM, "%u nodes", run->n_nodes);
+                run_lost(run, &why);
+        }
+        run_gather(run, run->last_said, sizeof(run->last_said), all);
+        for (uint32_t node = 1; run->node == 0 && node < run->n_nodes; node++) {
+                all[node][sizeof(all[node]) - 1] = '\0';
+                hear(run, node, all[node]);
+        }
+        free(all);
+}
+
 void run_say(struct run *run, const char *level, const char *text) {
+        if (run->node != 0 && strcmp(level, "info") != 0) {
+                pthread_mutex_lock(&run->said_lock);
+                snprintf(run->last_said, sizeof(run->last_said), "%.250s", text);
+                pthread_mutex_unlock(&run->said_lock);
+        }
         if (pthread_equal(pthread_self(), run->main_thread)) {
                 say_waiting(run);
                 report_say(run->report, level, text);
@@ -112,8 +148,11 @@ int run_look(void *userdata, struct why *why) {
         take_news(run, &run->latest);
         r = cluster_tell(run->cluster, &run->latest, why);
         if (run->node == 0)
-                for (uint32_t node = 0; node < run->n_nodes; node++)
+                for (uint32_t node = 0; node < run->n_nodes; node++) {
                         run->news[node] = *cluster_news(run->cluster, node);
+                        if (node > 0)
+                                hear(run, node, run->news[node].last_error);
+                }
         else
                 run->news[0] = run->latest;
         report_update(run->report, run->news, run->node == 0 ? run->n_nodes : 1);

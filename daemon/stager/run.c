@@ -189,33 +189,40 @@ static int publish(struct run *run, void *argument, struct why *why) {
         return tree_publish(version->tree, &run->next, why);
 }
 
-/* By all nodes together. */
-static uint64_t count_from_origin(struct run *run) {
-        uint64_t mine = atomic_load(&run->counts.n_bytes_origin), sum = 0;
-        uint64_t *all = calloc(run->n_nodes, sizeof(*all));
+/* What a node did in this run. */
+struct done {
+        uint64_t n_from_origin;
+        uint64_t has_changed;
+};
+
+/* What all nodes did together. */
+static struct done sum_up(struct run *run, const struct version *version) {
+        struct done sum = { 0 }, *all = calloc(run->n_nodes, sizeof(*all));
+        struct done mine = {
+                .n_from_origin = atomic_load(&run->counts.n_bytes_origin),
+                .has_changed = strcmp(run->stamp.manifest, plan_digest(version->plan)) != 0 || !stamp_fits(run) ||
+                               atomic_load(&run->counts.n_bytes_done) > 0 || atomic_load(&run->counts.n_errors) > 0,
+        };
 
         if (!all)
                 return mine;
         run_gather(run, &mine, sizeof(mine), all);
-        for (uint32_t node = 0; node < run->n_nodes; node++)
-                sum += all[node];
+        for (uint32_t node = 0; node < run->n_nodes; node++) {
+                sum.n_from_origin += all[node].n_from_origin;
+                sum.has_changed |= all[node].has_changed;
+        }
         free(all);
         return sum;
 }
 
-static bool was_there(const struct run *run, const struct version *version) {
-        return strcmp(run->stamp.manifest, plan_digest(version->plan)) == 0 && stamp_fits(run) &&
-               atomic_load(&run->counts.n_bytes_done) == 0 && atomic_load(&run->counts.n_errors) == 0;
-}
-
 /* Every node has verified what it has: now, and not before, it may be seen. */
 static int finish(struct run *run, struct version *version, struct why *why) {
-        uint64_t n_from_origin = count_from_origin(run);
+        struct done done = sum_up(run, version);
         char text[DLP_TEXT_MAX];
         bool is_prepared = run->dataset->pack || run->dataset->prepare[0];
-        bool is_old = was_there(run, version);
         int r;
 
+        run_hear_all(run);
         snprintf(run->next.format, sizeof(run->next.format), "%s", is_prepared ? "packed" : run->dataset->format);
         r = version_index(run, version, why);
         if (r < 0)
@@ -229,8 +236,8 @@ static int finish(struct run *run, struct version *version, struct why *why) {
                 return r;
         snprintf(text, sizeof(text), "%llu files, %llu bytes on %u node%s; %llu bytes came from the origin",
                  (unsigned long long)plan_n_files(version->plan), (unsigned long long)plan_n_bytes(version->plan),
-                 run->n_nodes, run->n_nodes > 1 ? "s" : "", (unsigned long long)n_from_origin);
-        report_end(run->report, is_old ? "up-to-date" : "staged", text);
+                 run->n_nodes, run->n_nodes > 1 ? "s" : "", (unsigned long long)done.n_from_origin);
+        report_end(run->report, done.has_changed ? "staged" : "up-to-date", text);
         run->report = NULL;
         return 0;
 }
@@ -291,7 +298,8 @@ static int begin(struct run *run, struct why *why) {
         run->node = cluster_node(run->cluster);
         run->n_nodes = cluster_n_nodes(run->cluster);
         run->news = calloc(run->n_nodes, sizeof(*run->news));
-        if (!run->news)
+        run->heard = calloc(run->n_nodes, sizeof(*run->heard));
+        if (!run->news || !run->heard)
                 return why_errno(why, -ENOMEM, "%u nodes", run->n_nodes);
         r = report_new(run->options->style, run->dataset->name, has_place ? &place : NULL, run->node == 0,
                        &run->report);
@@ -301,6 +309,7 @@ static int begin(struct run *run, struct why *why) {
 static void end(struct run *run) {
         http_free(run->http);
         free(run->news);
+        free(run->heard);
         if (run->lock_fd >= 0)
                 close(run->lock_fd);
         cluster_leave(run->cluster);

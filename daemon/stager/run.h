@@ -61,6 +61,7 @@ struct run {
                 struct why text;
         } said[RUN_SAID_MAX];
         uint32_t n_said, n_unsaid;
+        char last_said[sizeof(((struct cluster_news *)0)->last_error)]; /* for the first node, which speaks for all */
 
         /* Progress: this node's. */
         struct transfer_counts counts;
@@ -68,7 +69,8 @@ struct run {
         _Atomic uint64_t n_bytes_before; /* there before this run */
         _Atomic uint64_t n_steps_done;   /* samples prepared, files hashed: a sign of life */
         char doing[64];
-        struct cluster_news *news; /* of all nodes, for the report; first node */
+        struct cluster_news *news;                                     /* of all nodes, for the report; first node */
+        char (*heard)[sizeof(((struct cluster_news *)0)->last_error)]; /* of each node; first node */
         struct cluster_news latest;
 };
 
@@ -94,8 +96,12 @@ int run_look(void *userdata, struct why *why);
 /* What a phase is called, for all who look on. */
 void run_phase(struct run *run, const char *phase);
 
-/* Texts from all corners, for the report. Any thread. */
+/* Texts from all corners, for the report of the first node; of those of the others it hears the last of each half
+ * second. Any thread. */
 void run_say(struct run *run, const char *level, const char *text);
+
+/* On the first node: what the others said last and it has not heard yet. All nodes call it. */
+void run_hear_all(struct run *run);
 
 /* For when nodes do not find together any more: says why, and takes all processes down. */
 void run_lost(struct run *run, const struct why *why) __attribute__((noreturn));

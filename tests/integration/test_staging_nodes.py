@@ -243,21 +243,28 @@ def _(box):
 @case("a full disk on one node: it is named, the others keep what they have, and running again continues")
 def _(box):
     folder, files, size = photos(box)
-    with Nodes(box, 3) as nodes:
+    with Nodes(box, 3, rate="1gbit") as nodes:
         cluster = Cluster(box, nodes, folder)
         nodes[1].run(["mount", "-t", "tmpfs", "-o", f"size={size + 80 * MIB}", "tmpfs", nodes[1].path("data")])
         nodes[1].run(["umount", cluster.common])
         nodes[1].run(["mount", "--bind", nodes[1].path("data"), cluster.common])
         filler = os.path.join(cluster.common, "filler")
         nodes[1].run(["fallocate", "-l", str(60 * MIB), filler])
-        done = cluster.run(status=None)
-        equal(done.returncode, 71, str(done))
-        contains(done.text, "node1", "space")
+        done = cluster.run(status=71)  # seen before the first byte
+        contains(done.text, "node1", "needed", "free")
+        equal(cluster.origin.bytes() < 100000, True, "bytes sent")
+
+        nodes[1].run(["rm", filler])
+        process = cluster.start()
+        within(60, lambda: cluster.origin.bytes() > 0.1 * size or process.poll() is not None, "bytes sent")
+        nodes[1].run(["sh", "-c", f"cat /dev/zero > {filler}"])  # as full as can be, in the middle
+        done = cluster.staging.finish(process, status=71)
+        contains(done.text, "node1", "no space left")
         equal(cluster.stamp(nodes[0]), None, "stamp of node0")
         nodes[1].run(["rm", filler])
-        cluster.origin.reset()
         equal(cluster.run().result, "staged", "the next run")
         equal(cluster.files(nodes[0]), files, "files of node0")
+        equal(cluster.origin.bytes() <= 1.5 * size, True, "what the others had is not fetched again")
 
 
 @case("a folder that all nodes share is written once, by one")
