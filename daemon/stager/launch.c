@@ -53,8 +53,17 @@ static const struct {
 #define SSH "ssh -o ConnectTimeout=5 -o BatchMode=yes"
 
 static const char *const FORWARDED[] = {
-        "http_proxy", "https_proxy", "HTTPS_PROXY",   "no_proxy",     "NO_PROXY",
-        "all_proxy",  "ALL_PROXY",   "SSL_CERT_FILE", "SSL_CERT_DIR", "CURL_CA_BUNDLE",
+        "http_proxy",
+        "https_proxy",
+        "HTTPS_PROXY",
+        "no_proxy",
+        "NO_PROXY",
+        "all_proxy",
+        "ALL_PROXY",
+        "SSL_CERT_FILE",
+        "SSL_CERT_DIR",
+        "CURL_CA_BUNDLE",
+        "DATALOADERD_STAGE_TERMINAL", /* stager/report.h: the first node draws on our terminal */
 };
 
 struct command {

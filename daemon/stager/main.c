@@ -8,6 +8,7 @@
 #include "daemon/core/config.h"
 #include "daemon/stage/cluster.h"
 #include "daemon/stager/launch.h"
+#include "daemon/stager/report.h"
 #include "daemon/stager/run.h"
 
 static const struct dataset_setting *find_dataset(const struct settings *settings, const char *name) {
@@ -33,7 +34,9 @@ static int run_or_launch(const struct stage_options *options, const struct setti
 
         if (cluster_is_launched() || !nodes[0])
                 return run_stage(options, settings, dataset);
+        report_lend_terminal();
         r = launch(&launching, &why);
+        report_take_terminal_back();
         if (why.text[0])
                 log_error("stage", "%s", why.text);
         return r < 0 ? EX_UNAVAILABLE : r;

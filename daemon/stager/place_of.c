@@ -97,6 +97,8 @@ int find_place(struct run *run, struct why *why) {
         if (r < 0)
                 return r;
         run->is_writer = !run->is_shared || run->node == 0;
+        if (run->is_writer && !run->options->dry_run)
+                report_set_place(run->report, &run->place); /* without it the daemon says less, and nothing is amiss */
         if (run->is_shared && run->node == 0)
                 run_say(run, "info", "the folder is shared by all nodes: the first one writes for all");
         if (run->is_writer && !run->options->dry_run) {

@@ -105,6 +105,15 @@ int report_new(enum report_style style, const char *dataset, const struct place 
         return 0;
 }
 
+int report_set_place(struct report *report, const struct place *place) {
+        if (!report->place)
+                report->place = malloc(sizeof(*place));
+        if (!report->place)
+                return -ENOMEM;
+        *report->place = *place;
+        return 0;
+}
+
 void report_phase(struct report *report, const char *phase) {
         if (strcmp(report->progress.phase, phase) == 0)
                 return;

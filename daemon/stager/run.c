@@ -290,7 +290,7 @@ static int begin(struct run *run, struct why *why) {
                                            .idle = on_idle,
                                            .userdata = run };
         struct place place;
-        bool has_place = !run->options->dry_run && place_init(&place, run->dataset->path, why) == 0;
+        bool has_place;
         int r = cluster_join(&options, &run->cluster, why);
 
         if (r < 0)
@@ -301,6 +301,7 @@ static int begin(struct run *run, struct why *why) {
         run->heard = calloc(run->n_nodes, sizeof(*run->heard));
         if (!run->news || !run->heard)
                 return why_errno(why, -ENOMEM, "%u nodes", run->n_nodes);
+        has_place = run->node == 0 && !run->options->dry_run && place_init(&place, run->dataset->path, why) == 0;
         r = report_new(run->options->style, run->dataset->name, has_place ? &place : NULL, run->node == 0,
                        &run->report);
         return r < 0 ? why_errno(why, r, "the report") : 0;
