@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "daemon/base/clock.h"
 #include "daemon/base/thread.h"
 #include "daemon/stage/transfer_private.h"
 
@@ -27,7 +28,24 @@ void transfer_failed(struct transfer *transfer, int error, bool is_hopeful, cons
         say(transfer, text);
 }
 
-void transfer_count(struct transfer *transfer) {
+/* Single requests are tried again for long; that nothing at all comes is another matter. */
+static void listen_to_origin(struct transfer *transfer, const struct fetcher_counts *fetched, bool is_asked) {
+        uint64_t now_ns = clock_now_ns();
+        char text[DLP_TEXT_MAX];
+
+        if (!is_asked || fetched->n_bytes != transfer->n_heard_bytes || transfer->heard_ns == 0) {
+                transfer->n_heard_bytes = fetched->n_bytes;
+                transfer->heard_ns = now_ns;
+        }
+        if (transfer->is_stopping || now_ns - transfer->heard_ns < transfer->options->silence_s * 1000000000ull)
+                return;
+        transfer->is_stopping = true;
+        snprintf(text, sizeof(text), "the origin has sent nothing for %u s%s%.380s", transfer->options->silence_s,
+                 fetched->last.text[0] ? "; the last word: " : "", fetched->last.text);
+        transfer_failed(transfer, -ETIMEDOUT, false, text);
+}
+
+void transfer_count(struct transfer *transfer, bool is_asked) {
         struct transfer_counts *counts = transfer->options->counts;
         struct fetcher_counts fetched;
 
@@ -37,6 +55,7 @@ void transfer_count(struct transfer *transfer) {
         atomic_store_explicit(&counts->n_bytes_origin, transfer->n_origin_before + fetched.n_bytes,
                               memory_order_relaxed);
         atomic_store_explicit(&counts->n_retries, transfer->n_retries_before + fetched.n_retries, memory_order_relaxed);
+        listen_to_origin(transfer, &fetched, is_asked);
 }
 
 static void parcel_set_free(struct transfer *transfer, struct parcel *parcel) {
@@ -338,7 +357,7 @@ int transfer_start(struct transfer *transfer, uint32_t n_source, struct why *why
 
 void transfer_stop(struct transfer *transfer) {
         pthread_mutex_lock(&transfer->lock);
-        transfer_count(transfer);
+        transfer_count(transfer, false);
         pthread_mutex_unlock(&transfer->lock);
         fetcher_stop(transfer->fetcher); /* what is under way becomes ready, cancelled */
         end_threads(transfer);

@@ -142,6 +142,15 @@ static void wait_ns(struct transfer *transfer, uint64_t ns) {
         pthread_cond_timedwait(&transfer->changed, &transfer->lock, &at);
 }
 
+static bool is_origin_asked(const struct flow *flow) {
+        const struct parcel *parcel;
+
+        TAILQ_FOREACH(parcel, &flow->brought, entry)
+                if (parcel->is_fetched && !parcel->is_ready)
+                        return true;
+        return false;
+}
+
 /* The cluster's word, now and then, with the lock open. */
 static int look(struct flow *flow, struct why *why) {
         struct transfer *transfer = flow->transfer;
@@ -155,7 +164,7 @@ static int look(struct flow *flow, struct why *why) {
         if (now_ns < flow->next_look_ns)
                 return 0;
         flow->next_look_ns = now_ns + LOOK_NS;
-        transfer_count(transfer);
+        transfer_count(transfer, is_origin_asked(flow));
         pthread_mutex_unlock(&transfer->lock);
         r = transfer->options->look(transfer->options->userdata, why);
         pthread_mutex_lock(&transfer->lock);

@@ -54,6 +54,7 @@ struct transfer {
         uint32_t me;
         uint32_t round;
         uint64_t n_origin_before, n_retries_before; /* of an earlier transfer, in the same counts */
+        uint64_t n_heard_bytes, heard_ns; /* of the origin, and when it last sent something or was not asked */
 
         pthread_mutex_t lock;   /* covers what follows; a leaf */
         pthread_cond_t changed; /* monotonic clock; a parcel became ready, was written, or came free */
@@ -86,8 +87,9 @@ static inline uint32_t parcel_message_bytes(uint32_t n_bytes) {
 int transfer_start(struct transfer *transfer, uint32_t n_source, struct why *why);
 void transfer_stop(struct transfer *transfer);
 
-/* Takes over what the fetcher counts. With the lock held. */
-void transfer_count(struct transfer *transfer);
+/* Takes over what the fetcher counts. `is_asked`: there are chunks that the origin has not sent yet; if nothing has
+ * come of them for too long, this node stops. With the lock held. */
+void transfer_count(struct transfer *transfer, bool is_asked);
 
 /* Notes that something went wrong: the first is what the transfer ends with. With the lock held. */
 void transfer_failed(struct transfer *transfer, int error, bool is_hopeful, const char *text);

@@ -102,6 +102,7 @@ int version_complete(struct run *run, struct version *version, bool has_origin, 
                 .tree = version->tree,
                 .http = has_origin ? run->http : NULL,
                 .n_connections = (uint32_t)run->dataset->connections,
+                .silence_s = 3 * (uint32_t)run->dataset->stall_timeout, /* more than servers ask us to wait */
                 .cancel = run->cancel,
                 .counts = &run->counts,
                 .look = run_look,

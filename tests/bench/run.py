@@ -38,6 +38,10 @@ their speed drifts. Times here are reported, never asserted.
                            ten minutes; tests/bench/growth/ says what each is; writes a part of docs/performance.md)
     profile_*              where the CPU time of an image goes, by stage, in us, in the daemon and in the bare loop (only if asked
                            for by name; writes a part of docs/performance.md)
+    staging_vs_curl        MB/s of a staging of 1 GiB on one node, hashing included, over curl's with as many connections,
+                           in turns; both from and to memory; staging_alone, staging_curl: the two
+    staging_nodes          wall time of a staging on four nodes of 1 Gbit/s each, over size / line rate; staging_origin: what
+                           left the origin's line, over size; staging_*_memory: the most that a process took
     compare_*              two training programs of two ranks in turns, torch's DataLoader with two workers a rank and dlclient:
                            first_batch of ranks that start; memory: PSS of trainers and workers, or trainers and daemon;
                            memory_over: of that, what was not there when the trainers had imported their modules;
@@ -536,6 +540,11 @@ def packed():
     emit("packed_warm_vs_files", statistics.median(a["mb_per_s"] / b["mb_per_s"] for a, b in zip(warm, plain)), "ratio")
 
 
+def staging():
+    import staging_rates as measured
+    measured.run(REPEATS, emit, sys.argv[1] if len(sys.argv) > 1 else "")
+
+
 def growth():
     from growth import run
     run(BUILD, OUT, photos(), emit, sys.argv[1])
@@ -557,6 +566,7 @@ MEASUREMENTS = [
     (("resume_tdperm_1e8", "resume_torch_1e8", "resume_seek_first_batch"), resume),
     (("jpeg_whole", "jpeg_box"), jpeg),
     (("packed",), packed),
+    (("staging",), staging),
     (("torch_vs_daemon", "torch"), torch_vs_daemon),
     (("compare",), compare),
     (("kills",), kills),

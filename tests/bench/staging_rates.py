@@ -1,0 +1,180 @@
+"""Staging, measured: one node beside curl, and four nodes at 1 Gbit/s beside the line. Called by run.py.
+
+Everything lies in memory (/dev/shm), origin and nodes: four nodes of one machine would else share one disk, and curl does
+not wait for it. The origin is nginx if it is installed, else the tests' own server.
+"""
+import contextlib
+import json
+import os
+import random
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(os.path.dirname(HERE))
+sys.path.insert(0, os.path.join(ROOT, "tests", "support"))
+
+import faulty_server  # noqa: E402
+from harness import Box, Skip  # noqa: E402
+from nodes import Nodes  # noqa: E402
+from staging import Staging, write_manifest  # noqa: E402
+
+N_FILES, FILE_BYTES = 16, 64 << 20  # 1 GiB
+CONNECTIONS = 16
+LINE = 125e6  # bytes a second: 1 Gbit/s
+SERVER = os.path.join(ROOT, "tests", "support", "faulty_server.py")
+
+
+def make_origin(folder):
+    """Files of random bytes: nobody compresses them on the way."""
+    draw = random.Random(7)
+    block = draw.randbytes(1 << 20)
+    for number in range(N_FILES):
+        path = os.path.join(folder, "c", f"{number:02d}.jpg")
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path, "wb") as file:
+            for at in range(FILE_BYTES >> 20):
+                file.write(block[at * 1000:] + block[:at * 1000][::-1] + bytes([number]))
+            file.truncate(FILE_BYTES)
+    write_manifest(folder)
+    return N_FILES * FILE_BYTES
+
+
+class Peak:
+    """The most memory that any process of a name took while this was open, MiB, anonymous and all."""
+
+    def __init__(self, name):
+        self.name, self.rss, self.anonymous, self.is_over = name[:15], 0, 0, False
+        self.thread = threading.Thread(target=self.watch, daemon=True)
+
+    def __enter__(self):
+        self.thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self.is_over = True
+        self.thread.join()
+
+    def watch(self):
+        while not self.is_over:
+            for pid in filter(str.isdigit, os.listdir("/proc")):
+                with contextlib.suppress(OSError, ValueError):
+                    with open(f"/proc/{pid}/status", encoding="utf-8", errors="replace") as file:
+                        fields = dict(line.split(":", 1) for line in file if ":" in line)
+                    if fields["Name"].strip() == self.name and "VmHWM" in fields:
+                        self.rss = max(self.rss, int(fields["VmHWM"].split()[0]) / 1024)
+                        self.anonymous = max(self.anonymous, int(fields["RssAnon"].split()[0]) / 1024)
+            time.sleep(0.05)
+
+
+@contextlib.contextmanager
+def web_server(folder, box):
+    """nginx over the folder on a free port; else the tests' own server."""
+    nginx = shutil.which("nginx") or shutil.which("/usr/sbin/nginx")
+    if not nginx:
+        with faulty_server.start(folder) as server:
+            yield server.url("").rstrip("/"), "faulty_server"
+        return
+    port = 18000 + os.getpid() % 20000
+    config = box.path("nginx.conf")
+    with open(config, "w", encoding="utf-8") as file:
+        file.write(f"""daemon off; worker_processes 2; error_log {box.path('nginx.log')}; pid {box.path('nginx.pid')};
+events {{ worker_connections 512; }}
+http {{ access_log off; sendfile on; tcp_nopush on; keepalive_requests 100000;
+client_body_temp_path {box.path('t1')}; proxy_temp_path {box.path('t2')}; fastcgi_temp_path {box.path('t3')};
+uwsgi_temp_path {box.path('t4')}; scgi_temp_path {box.path('t5')};
+server {{ listen 127.0.0.1:{port}; root {folder}; }} }}
+""")
+    process = box.start([nginx, "-p", box.folder, "-c", config, "-g", "user root;" if os.getuid() == 0 else ""],
+                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    time.sleep(0.5)
+    yield f"http://127.0.0.1:{port}", "nginx"
+    process.terminate()
+    process.wait(10)
+
+
+def curl(url, folder):
+    """All files with as many connections as we use. Seconds."""
+    os.makedirs(folder)
+    command = ["curl", "-sS", "--fail", "--parallel", "--parallel-immediate", "--parallel-max", str(CONNECTIONS)]
+    for number in range(N_FILES):
+        command += ["-o", os.path.join(folder, f"{number:02d}"), f"{url}/c/{number:02d}.jpg"]
+    begin = time.monotonic()
+    subprocess.run(command, check=True, timeout=120)
+    seconds = time.monotonic() - begin
+    shutil.rmtree(folder)
+    return seconds
+
+
+def alone(repeats, emit, box):
+    folder = box.path("origin")
+    size = make_origin(folder)
+    ours, theirs, peaks = [], [], []
+    with web_server(folder, box) as (url, server):
+        for number in range(repeats):
+            staging = Staging(box, f"{url}/manifest.jsonl", name=f"d{number}", connections=CONNECTIONS)
+            with Peak("dataloaderd-stage") as peak:
+                begin = time.monotonic()
+                staging.run()
+                ours.append(time.monotonic() - begin)
+            peaks.append(peak)
+            shutil.rmtree(staging.folder)
+            theirs.append(curl(url, box.path(f"curl{number}")))
+    emit("staging_alone", size / statistics.median(ours) / 1e6, "MB/s", repeats=repeats, server=server, bytes=size)
+    emit("staging_curl", size / statistics.median(theirs) / 1e6, "MB/s", connections=CONNECTIONS)
+    emit("staging_vs_curl", statistics.median(b / a for a, b in zip(ours, theirs)), "ratio")
+    emit("staging_alone_memory", max(peak.anonymous for peak in peaks), "MiB anonymous", rss=max(p.rss for p in peaks))
+
+
+def four_nodes(repeats, emit, box):
+    folder = box.path("origin")
+    size = N_FILES * FILE_BYTES
+    walls, shares, peaks = [], [], []
+    for number in range(repeats):
+        with Nodes(box, 4, rate="1gbit") as nodes:
+            process = nodes.origin.start([sys.executable, SERVER, "--root", folder, "--host", nodes.origin.address],
+                                         stdout=subprocess.PIPE, stdin=subprocess.PIPE)
+            url = json.loads(process.stdout.readline())["url"].rstrip("/")
+            common = box.path(f"common{number}")
+            os.makedirs(common)
+            for node in nodes:
+                os.makedirs(node.path("data"))
+                node.run(["mount", "--bind", node.path("data"), common])
+            staging = Staging(box, f"{url}/manifest.jsonl", name=f"n{number}", path=os.path.join(common, "photos"),
+                              sharing="local")
+            command = staging.command("--nodes", ",".join(nodes.names), "--network", nodes.network, "--agent",
+                                      nodes.agent)
+            with Peak("dataloaderd-stage") as peak:
+                begin = time.monotonic()
+                done = nodes[0].run(command, seconds=300)
+                walls.append(time.monotonic() - begin)
+            if done.returncode != 0:
+                raise AssertionError(done.stdout + done.stderr)
+            shares.append(nodes.origin.counts()[1] / size)
+            peaks.append(peak)
+            for node in nodes:
+                shutil.rmtree(node.path("data"))
+    emit("staging_nodes", statistics.median(walls) / (size / LINE), "of size / line rate", repeats=repeats, bytes=size)
+    emit("staging_nodes_rate", size / statistics.median(walls) / 1e6, "MB/s a node")
+    emit("staging_origin", statistics.median(shares), "of size on the origin's line, headers and all")
+    emit("staging_nodes_memory", max(peak.anonymous for peak in peaks), "MiB anonymous", rss=max(p.rss for p in peaks))
+
+
+def run(repeats, emit, wanted):
+    folder = tempfile.mkdtemp(prefix="dlp-staging-", dir="/dev/shm")
+    box = Box()
+    shutil.rmtree(box.folder)
+    box.folder = folder
+    try:
+        alone(repeats, emit, box)
+        if not "staging_alone".startswith(wanted) or wanted in ("", "staging"):
+            four_nodes(min(repeats, 3), emit, box)
+    except Skip as reason:
+        print(f"# skipped: {reason}", flush=True)
+    finally:
+        box.close()
