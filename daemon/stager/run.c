@@ -15,13 +15,15 @@
 #include "daemon/base/cleanup.h"
 #include "daemon/stager/files.h"
 
-#define EXIT_INTERRUPTED 130 /* as shells say it: 128 + SIGINT */
+#define EXIT_BY_SIGNAL 128 /* and its number, as shells say it */
 
 static _Atomic bool is_cancelled;
+static _Atomic int cancelled_by = SIGINT;
 
 static void on_signal(int signal) {
+        cancelled_by = signal;
         if (atomic_exchange(&is_cancelled, true))
-                _exit(EXIT_INTERRUPTED); /* the second one means it */
+                _exit(EXIT_BY_SIGNAL + signal); /* the second one means it */
 }
 
 static void catch_signals(void) {
@@ -37,7 +39,7 @@ static int exit_code_of(int error) {
         case 0:
                 return 0;
         case ECANCELED:
-                return EXIT_INTERRUPTED;
+                return EXIT_BY_SIGNAL + cancelled_by;
         case EBUSY:
                 return EX_TEMPFAIL;
         case EBADMSG:
