@@ -16,8 +16,15 @@ struct opinion {
         char text[DLP_TEXT_MAX];
 };
 
+void run_end_report(struct run *run, const char *result, const char *text) {
+        struct report *report = run->report;
+
+        run->report = NULL;
+        report_end(report, result, text);
+}
+
 void run_lost(struct run *run, const struct why *why) {
-        report_end(run->report, "failed", why->text);
+        run_end_report(run, "failed", why->text);
         cluster_abort(run->cluster, EX_UNAVAILABLE);
 }
 
@@ -78,6 +85,8 @@ static void take_news(struct run *run, struct cluster_news *news) {
 }
 
 static void say_waiting(struct run *run) {
+        if (!run->report)
+                return;
         pthread_mutex_lock(&run->said_lock);
         for (uint32_t i = 0; i < run->n_said; i++)
                 report_say(run->report, run->said[i].level, run->said[i].text.text);
@@ -95,7 +104,7 @@ static void say_waiting(struct run *run) {
 static void hear(struct run *run, uint32_t node, const char *text) {
         char line[DLP_TEXT_MAX];
 
-        if (!text[0] || strcmp(run->heard[node], text) == 0)
+        if (!run->report || !text[0] || strcmp(run->heard[node], text) == 0)
                 return;
         snprintf(run->heard[node], sizeof(run->heard[node]), "%s", text);
         snprintf(line, sizeof(line), "%s: %s", cluster_name(run->cluster, node), run->heard[node]);
@@ -155,7 +164,8 @@ int run_look(void *userdata, struct why *why) {
                 }
         else
                 run->news[0] = run->latest;
-        report_update(run->report, run->news, run->node == 0 ? run->n_nodes : 1);
+        if (run->report)
+                report_update(run->report, run->news, run->node == 0 ? run->n_nodes : 1);
         return r;
 }
 

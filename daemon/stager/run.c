@@ -180,8 +180,8 @@ static int show_plan(struct run *run, struct version *version, struct why *why) 
         snprintf(text, sizeof(text), "%llu files, %llu bytes; a node lacks %llu at most; manifest %.12s",
                  (unsigned long long)plan_n_files(version->plan), (unsigned long long)plan_n_bytes(version->plan),
                  (unsigned long long)most, plan_digest(version->plan));
-        report_end(run->report, "planned", text);
-        run->report = NULL;
+        if (r == 0)
+                run_end_report(run, "planned", text);
         return r;
 }
 
@@ -239,8 +239,7 @@ static int finish(struct run *run, struct version *version, struct why *why) {
         snprintf(text, sizeof(text), "%llu files, %llu bytes on %u node%s; %llu bytes came from the origin",
                  (unsigned long long)plan_n_files(version->plan), (unsigned long long)plan_n_bytes(version->plan),
                  run->n_nodes, run->n_nodes > 1 ? "s" : "", (unsigned long long)done.n_from_origin);
-        report_end(run->report, done.has_changed ? "staged" : "up-to-date", text);
-        run->report = NULL;
+        run_end_report(run, done.has_changed ? "staged" : "up-to-date", text);
         return 0;
 }
 
@@ -283,7 +282,7 @@ static void on_idle(void *userdata) {
         struct run *run = userdata;
         struct why why;
 
-        if (run->cluster)
+        if (run->cluster && run->report && !run->is_over)
                 run_look(run, &why);
 }
 
@@ -310,12 +309,14 @@ static int begin(struct run *run, struct why *why) {
 }
 
 static void end(struct run *run) {
+        run->is_over = true;
+        cluster_leave(run->cluster); /* waits for the others, and is idle meanwhile */
         http_free(run->http);
         free(run->news);
         free(run->heard);
         if (run->lock_fd >= 0)
                 close(run->lock_fd);
-        cluster_leave(run->cluster);
+        pthread_mutex_destroy(&run->said_lock);
 }
 
 int run_stage(const struct stage_options *options, const struct settings *settings,
@@ -339,7 +340,7 @@ int run_stage(const struct stage_options *options, const struct settings *settin
         if (r == 0)
                 r = stage(&run, &why);
         if (r < 0)
-                report_end(run.report, "failed", why.text);
+                run_end_report(&run, "failed", why.text);
 
         end(&run);
         return exit_code_of(r);

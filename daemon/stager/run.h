@@ -47,7 +47,8 @@ struct run {
         bool is_writer;
         int lock_fd;
         struct http *http;
-        struct report *report;
+        struct report *report; /* NULL: it has ended */
+        bool is_over;          /* nothing is told any more */
 
         char source_digest[PLAN_DIGEST_SIZE]; /* of the origin's plan */
         struct stamp stamp;                   /* what is served now, on this node; manifest "": nothing */
@@ -99,6 +100,9 @@ void run_phase(struct run *run, const char *phase);
 /* Texts from all corners, for the report of the first node; of those of the others it hears the last of each half
  * second. Any thread. */
 void run_say(struct run *run, const char *level, const char *text);
+
+/* The last word. */
+void run_end_report(struct run *run, const char *result, const char *text);
 
 /* On the first node: what the others said last and it has not heard yet. All nodes call it. */
 void run_hear_all(struct run *run);
