@@ -16,13 +16,6 @@ struct opinion {
         char text[DLP_TEXT_MAX];
 };
 
-void run_end_report(struct run *run, const char *result, const char *text) {
-        struct report *report = run->report;
-
-        run->report = NULL;
-        report_end(report, result, text);
-}
-
 void run_lost(struct run *run, const struct why *why) {
         run_end_report(run, "failed", why->text);
         cluster_abort(run->cluster, EX_UNAVAILABLE);
@@ -172,6 +165,14 @@ int run_look(void *userdata, struct why *why) {
 void run_phase(struct run *run, const char *phase) {
         snprintf(run->doing, sizeof(run->doing), "%s", phase);
         report_phase(run->report, phase);
+}
+
+void run_end_report(struct run *run, const char *result, const char *text) {
+        struct report *report = run->report;
+
+        say_waiting(run);
+        run->report = NULL;
+        report_end(report, result, text);
 }
 
 struct aside {
