@@ -8,6 +8,7 @@
 #include "daemon/base/clock.h"
 #include "daemon/stage/transfer_private.h"
 
+#define UNREADY_MAX    2u          /* chunks that each of several nodes fetches side by side */
 #define LOOK_NS        50000000ull /* between two looks at the cluster */
 #define WAIT_SPREAD_NS 200000ull   /* MPI has nothing to sleep on: measured, 5 % of a CPU */
 #define WAIT_NS        20000000ull
@@ -30,16 +31,29 @@ static bool is_mine(const struct flow *flow, uint64_t idx) {
         return flow->move->routes[idx].source == flow->transfer->me;
 }
 
-/* Sources bring ahead of their turn, as far as their parcels go. */
+static uint32_t count_unready(const struct flow *flow) {
+        const struct parcel *parcel;
+        uint32_t n = 0;
+
+        TAILQ_FOREACH(parcel, &flow->brought, entry)
+                n += !parcel->is_ready;
+        return n;
+}
+
+/* Sources bring ahead of their turn, as far as their parcels go; but few chunks at a time, since those that are fetched
+ * side by side share the origin's line, and all would come late while the others wait for the first. Measured with four
+ * nodes on lines of 500 Mbit/s: size / line is exceeded by 25 % with two, by half with six. */
 static void bring(struct flow *flow) {
         struct transfer *transfer = flow->transfer;
+        uint32_t n_nodes = cluster_n_nodes(transfer->options->cluster);
+        uint32_t n_most = n_nodes == 1 ? TRANSFER_PARCELS : UNREADY_MAX;
         struct parcel *parcel;
 
         while (!transfer->is_stopping) {
                 while (flow->next_own < flow->end && !is_mine(flow, flow->next_own))
                         flow->next_own++;
                 parcel = TAILQ_FIRST(&transfer->free_source);
-                if (flow->next_own >= flow->end || !parcel)
+                if (flow->next_own >= flow->end || !parcel || count_unready(flow) >= n_most)
                         return;
                 TAILQ_REMOVE(&transfer->free_source, parcel, entry);
                 TAILQ_INSERT_TAIL(&flow->brought, parcel, entry);
