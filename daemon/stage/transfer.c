@@ -176,7 +176,7 @@ int transfer_run(const struct transfer_options *options, struct why *why) {
         if (!transfer)
                 return why_errno(why, -ENOMEM, "a transfer");
         transfer->options = options;
-        r = transfer_start(transfer, is_alone ? TRANSFER_PARCELS - TRANSFER_SPREADS : TRANSFER_AHEAD, why);
+        r = transfer_start(transfer, is_alone ? TRANSFER_ALONE : TRANSFER_AHEAD, why);
         if (r < 0)
                 return r;
         if (run_windows(transfer, why) < 0) {

@@ -26,6 +26,7 @@
 #include "daemon/stage/tree.h"
 
 #define TRANSFER_AHEAD   12u /* chunks that a source brings before their turn */
+#define TRANSFER_ALONE   14u /* the same of a node alone: what a kill can cost stays below 64 MiB */
 #define TRANSFER_PARCELS 24u /* chunks in memory, at most: 96 MiB */
 #define TRANSFER_SPREADS 8u  /* chunks on their way between nodes: measured, fewer leave gaps, more gain nothing */
 #define TRANSFER_ROUNDS  3u  /* tries of a window, while there is hope */

@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
 """One node: what is at the origin comes to the disk, once, whole, and visible only then."""
+import json
 import os
 import shutil
 import signal
+import subprocess
 import sys
 import tarfile
 import time
@@ -11,6 +13,7 @@ import zipfile
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 
 import faulty_server  # noqa: E402
+import s3_server  # noqa: E402
 from harness import Skip, Table, case, contains, equal, main  # noqa: E402
 from staging import (PROTOCOL, OSERR, TEMPFAIL, UNAVAILABLE, Staging, files_of, make_files, photos_sizes,  # noqa: E402
                      write_manifest)
@@ -101,6 +104,46 @@ def _(box):
         server.reset()
         equal(staging.run().result, "up-to-date", "the second run")
         equal(server.total()["bytes"], 0, "bytes sent again")
+
+
+@case("an object store's prefix, signed, in pages; credentials that others may read are refused")
+def _(box):
+    try:
+        server = s3_server.start(box.path("store"))
+    except s3_server.Absent as reason:
+        raise Skip(str(reason)) from None
+    box.cleanups.append(server.stop)
+    folder = source_of(box)
+    for path in files_of(folder):
+        with open(os.path.join(folder, path), "rb") as file:
+            server.put("bucket", "train/" + path, file.read())
+    server.put("bucket", "other/x.jpg", b"not of the dataset")
+    secrets = box.path("credentials")
+    server.credentials(secrets)
+    staging = Staging(box, "s3://bucket/train/", endpoint=server.endpoint, credentials=secrets)
+    os.chmod(secrets, 0o644)
+    contains(staging.run(status=None).text, secrets, "chmod 600")
+    os.chmod(secrets, 0o600)
+    done = staging.run()
+    equal((done.result, files_of(staging.path)), ("staged", files_of(folder)), "files")
+    for text in (done.text, json.dumps(staging.stamp()), open(staging.config, encoding="utf-8").read()):
+        equal(server.secret_key in text, False, "the secret is shown")
+    equal(staging.run().result, "up-to-date", "the second run")
+
+
+@case("what was unpacked is mended, too: the archive comes again if nobody has the file")
+def _(box):
+    folder = source_of(box)
+    with tarfile.open(box.path("photos.tar"), "w") as tar:
+        tar.add(folder, ".")
+    with faulty_server.start(box.folder) as server:
+        staging = Staging(box, server.url("photos.tar"))
+        staging.run()
+        with open(os.path.join(staging.path, BAD), "r+b") as file:
+            file.write(b"damage")
+        done = staging.run("--verify")
+        contains(done.text, os.path.basename(BAD))
+        equal(files_of(staging.path), files_of(folder), "files")
 
 
 # ---- what goes wrong at the origin ----------------------------------------------------------------------------------
@@ -293,6 +336,38 @@ def _(box):
             process.wait()
         server.clear()
         equal(staging.run().result, "staged", "after the first one's end")
+
+
+@case("a disk that is read-only, or full in the middle, is named; what is there is kept")
+def _(box):
+    if os.getuid() != 0 or subprocess.run(["unshare", "-m", "true"], check=False).returncode != 0:
+        raise Skip("only root can mount a disk of its own")
+    folder = source_of(box, {f"a/{i}.jpg": 8 * MIB for i in range(6)})
+    staging = Staging(box, "file://" + folder)
+    place = os.path.dirname(staging.path)
+    for options, words in (("ro", ("read-only",)), ("size=30m", ("30",))):
+        mounted = ["unshare", "-m", "sh", "-c", f'mount -t tmpfs -o {options} tmpfs {place} && exec "$0" "$@"']
+        done = staging.run(status=OSERR, program=mounted)
+        contains(done.text, place, *words)
+    equal(staging.run().result, "staged", "with room")
+
+
+@case("a clock that jumps by years decides nothing")
+def _(box):
+    if not shutil.which("faketime"):
+        raise Skip("faketime is not installed")
+    folder = source_of(box)
+    write_manifest(folder)
+    with faulty_server.start(folder) as server:
+        server.fault("/class0/*", "status", code=503, retry_after="1", times=2)
+        staging = Staging(box, server.url("manifest.jsonl"))
+        equal(staging.run(program=["faketime", "-f", "+9000d"]).result, "staged", "in the far future")
+        equal(staging.run(program=["faketime", "-f", "-9000d"]).result, "up-to-date", "in the past")
+        server.reset()
+        make_files(folder, {"class0/new.jpg": 1000}, seed=3)
+        write_manifest(folder)
+        equal(staging.run(program=["faketime", "-f", "-3000d"]).result, "staged", "the next version")
+        equal(server.total()["bytes"] < 100000, True, "the difference alone")
 
 
 @case("a path that is a folder of somebody else's is left alone")
