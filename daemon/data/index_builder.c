@@ -11,6 +11,7 @@
 #include <sys/mman.h>
 
 #include "daemon/base/cleanup.h"
+#include "daemon/base/disk.h"
 #include "daemon/data/growing.h"
 #include "daemon/data/index_stamp.h"
 #include "proto/limits.h"
@@ -269,23 +270,6 @@ static int make_digest(struct index_builder *builder) {
 
 /* ---- writing ------------------------------------------------------------------------------------------------- */
 
-static int write_at(int fd, const void *bytes, size_t n_bytes, uint64_t offset) {
-        const uint8_t *at = bytes;
-
-        while (n_bytes > 0) {
-                ssize_t n = pwrite(fd, at, n_bytes, (off_t)offset);
-
-                if (n < 0 && errno == EINTR)
-                        continue;
-                if (n <= 0)
-                        return n < 0 ? -errno : -EIO;
-                at += n;
-                offset += (uint64_t)n;
-                n_bytes -= (size_t)n;
-        }
-        return 0;
-}
-
 static int write_sections(const struct index_builder *builder, int fd, const struct index_places *places) {
         const struct {
                 const struct growing *section;
@@ -298,12 +282,12 @@ static int write_sections(const struct index_builder *builder, int fd, const str
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(sections); i++) {
-                int r = write_at(fd, sections[i].section->bytes, sections[i].section->n_bytes, sections[i].offset);
+                int r = disk_write_at(fd, sections[i].section->bytes, sections[i].section->n_bytes, sections[i].offset);
 
                 if (r < 0)
                         return r;
         }
-        return write_at(fd, &builder->header, sizeof(builder->header), 0);
+        return disk_write_at(fd, &builder->header, sizeof(builder->header), 0);
 }
 
 /* Taken over the file as it is now, so that it need not be kept together in memory. */
@@ -316,7 +300,7 @@ static int write_checksum(int fd, uint64_t file_bytes) {
                 return -errno;
         checksum = index_checksum((const uint8_t *)map + INDEX_CHECKSUM_FROM, file_bytes - INDEX_CHECKSUM_FROM);
         munmap(map, file_bytes);
-        return write_at(fd, &checksum, sizeof(checksum), offsetof(struct index_header, checksum));
+        return disk_write_at(fd, &checksum, sizeof(checksum), offsetof(struct index_header, checksum));
 }
 
 int index_builder_write(struct index_builder *builder, int fd, const char *path, struct why *why) {

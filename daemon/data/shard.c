@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "daemon/base/cleanup.h"
+#include "daemon/base/disk.h"
 #include "daemon/data/growing.h"
 #include "daemon/data/shard_layout.h"
 
@@ -76,23 +77,6 @@ int shard_writer_new(int fd, const char *const *class_names, uint32_t n_classes,
         return 0;
 }
 
-static int write_at(int fd, const void *bytes, uint64_t n_bytes, uint64_t offset) {
-        const uint8_t *at = bytes;
-
-        while (n_bytes > 0) {
-                ssize_t n = pwrite(fd, at, n_bytes < 1u << 30 ? n_bytes : 1u << 30, (off_t)offset);
-
-                if (n < 0 && errno == EINTR)
-                        continue;
-                if (n <= 0)
-                        return n < 0 ? -errno : -EIO;
-                at += n;
-                offset += (uint64_t)n;
-                n_bytes -= (uint64_t)n;
-        }
-        return 0;
-}
-
 static uint64_t align_up(uint64_t n) {
         return (n + SHARD_ALIGN - 1) / SHARD_ALIGN * SHARD_ALIGN;
 }
@@ -132,7 +116,7 @@ int shard_writer_add(struct shard_writer *writer, const char *path, int32_t labe
                 return why_set(why, r, "%.200s: no memory for the shard's table", path);
 
         /* What is left of its last block stays a hole in the block, which reads as zeroes. */
-        r = write_at(writer->fd, bytes, n_bytes, entry.offset);
+        r = disk_write_at(writer->fd, bytes, n_bytes, entry.offset);
         if (r < 0)
                 return why_errno(why, r, "%.200s: %" PRIu64 " bytes cannot be written to the shard", path, n_bytes);
         writer->end = entry.offset + n_bytes;
@@ -168,11 +152,11 @@ int shard_writer_finish(struct shard_writer *writer, struct why *why) {
         header->file_bytes = align_up(header->table + header->table_bytes);
         header->checksum = shard_checksum(header, writer->entries.bytes);
 
-        r = write_at(writer->fd, writer->entries.bytes, writer->entries.n_bytes, header->table);
+        r = disk_write_at(writer->fd, writer->entries.bytes, writer->entries.n_bytes, header->table);
         if (r >= 0 && ftruncate(writer->fd, (off_t)header->file_bytes) < 0)
                 r = -errno;
         if (r >= 0)
-                r = write_at(writer->fd, header, sizeof(*header), 0);
+                r = disk_write_at(writer->fd, header, sizeof(*header), 0);
         if (r >= 0 && fsync(writer->fd) < 0)
                 r = -errno;
         if (r < 0)

@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 
 #include "daemon/base/cleanup.h"
-#include "daemon/stage/disk.h"
+#include "daemon/base/disk.h"
 
 #define MAGIC           "dlstage1"
 #define RECORDS_AT_ONCE 4096u

@@ -10,8 +10,8 @@
 #include <sys/stat.h>
 
 #include "daemon/base/cleanup.h"
+#include "daemon/base/disk.h"
 #include "daemon/base/text.h"
-#include "daemon/stage/disk.h"
 
 #define STAMP_BYTES_MAX 16384u /* far above what the fields can take, every byte of them escaped */
 

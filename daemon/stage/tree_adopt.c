@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "daemon/base/cleanup.h"
-#include "daemon/stage/disk.h"
+#include "daemon/base/disk.h"
 #include "daemon/stage/tree_private.h"
 
 /* Hashes it; of a large file the chunks, too: `digests` of each, to be noted when it is in place. */

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "daemon/base/cleanup.h"
-#include "daemon/stage/disk.h"
+#include "daemon/base/disk.h"
 #include "daemon/stage/tree_private.h"
 
 int checking_init(struct checking *checking, struct tree *tree) {

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "daemon/base/cleanup.h"
-#include "daemon/stage/disk.h"
+#include "daemon/base/disk.h"
 #include "daemon/stage/tree_private.h"
 
 #define GROWING_MAX 1024u /* half a KiB each */

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "daemon/base/cleanup.h"
-#include "daemon/stage/disk.h"
+#include "daemon/base/disk.h"
 #include "daemon/stage/tree_private.h"
 
 #define HOLDER_MAX 128

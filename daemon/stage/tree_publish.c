@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "daemon/base/cleanup.h"
-#include "daemon/stage/disk.h"
+#include "daemon/base/disk.h"
 #include "daemon/stage/tree_private.h"
 
 static int check_whole(const struct tree *tree, struct why *why) {

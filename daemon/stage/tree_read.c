@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "daemon/base/cleanup.h"
-#include "daemon/stage/disk.h"
+#include "daemon/base/disk.h"
 #include "daemon/stage/tree_private.h"
 
 bool read_error_is_damage(int error) {

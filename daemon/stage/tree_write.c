@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "daemon/base/cleanup.h"
-#include "daemon/stage/disk.h"
+#include "daemon/base/disk.h"
 #include "daemon/stage/tree_private.h"
 
 #define BESIDE_BYTES 65536u /* less is hashed sooner than another thread wakes up */

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "daemon/base/cleanup.h"
+#include "daemon/base/disk.h"
 
 #define HASH_BUFFER (1u << 20) /* bytes */
 
@@ -32,36 +33,14 @@ int hash_file_at(int folder_fd, const char *path, uint8_t ret_sha256[32], uint64
         return r;
 }
 
-static int read_all(int fd, uint8_t *into, uint64_t n_bytes) {
-        for (uint64_t n = 0; n < n_bytes;) {
-                ssize_t got = read(fd, into + n, n_bytes - n);
-
-                if (got <= 0)
-                        return got < 0 ? -errno : -EIO;
-                n += (uint64_t)got;
-        }
-        return 0;
-}
-
-static int write_all(int fd, const uint8_t *bytes, uint64_t n_bytes) {
-        for (uint64_t n = 0; n < n_bytes;) {
-                ssize_t put = write(fd, bytes + n, n_bytes - n);
-
-                if (put < 0)
-                        return -errno;
-                n += (uint64_t)put;
-        }
-        return 0;
-}
-
 int read_file_at(int folder_fd, const char *path, void *into, uint64_t n_bytes) {
         _cleanup_(closep) int fd = openat(folder_fd, path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
 
-        return fd < 0 ? -errno : read_all(fd, into, n_bytes);
+        return fd < 0 ? -errno : disk_read_at(fd, into, n_bytes, 0);
 }
 
 int write_file_at(int folder_fd, const char *path, const void *bytes, uint64_t n_bytes) {
         _cleanup_(closep) int fd = openat(folder_fd, path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0644);
 
-        return fd < 0 ? -errno : write_all(fd, bytes, n_bytes);
+        return fd < 0 ? -errno : disk_write_at(fd, bytes, n_bytes, 0);
 }

@@ -7,7 +7,7 @@
  */
 int hash_file_at(int folder_fd, const char *path, uint8_t ret_sha256[32], uint64_t *ret_n_bytes);
 
-/* Reads the first n_bytes. -EIO if there are fewer; another errno. */
+/* Reads the first n_bytes. -ENODATA if there are fewer; another errno. */
 int read_file_at(int folder_fd, const char *path, void *into, uint64_t n_bytes);
 
 /* Makes the file, in the place of one that may be there. Errno. */

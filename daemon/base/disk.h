@@ -1,4 +1,4 @@
-/* stage/disk.h: the few things that are done to files again and again, whole or with an error. */
+/* base/disk.h: the few things that are done to files again and again, whole or with an error. */
 #pragma once
 
 #include <stddef.h>

@@ -1,4 +1,4 @@
-#include "daemon/stage/disk.h"
+#include "daemon/base/disk.h"
 
 #include <errno.h>
 #include <fcntl.h>
