@@ -22,7 +22,7 @@ SCRIPTS := $(patsubst tests/integration/%.py,%,$(sort $(wildcard tests/integrati
 # test_cluster and test_staging_nodes: MPI leaks on its way out. By hand they run with detect_leaks=0.
 ASAN_SCRIPTS := $(filter-out test_boot test_bench_report test_install test_layers_selftest test_systemd test_order \
 	test_cluster test_staging_nodes test_python%,$(SCRIPTS))
-TSAN_SCRIPTS := $(filter test_serving test_crashes test_damage test_skipping test_workers test_packed,$(SCRIPTS))
+TSAN_SCRIPTS := $(filter test_serving test_crashes test_damage test_skipping test_workers test_packed test_staging,$(SCRIPTS))
 FALLBACK_SCRIPTS := $(filter test_serving test_damage test_packed,$(SCRIPTS))
 FALLBACK_UNIT := $(filter test_io% test_reader%,$(UNIT_NAMES))
 # Not test_decode: memcheck cannot follow libjpeg-turbo's SIMD code and calls its pixels uninitialised; with JSIMD_FORCENONE=1 it

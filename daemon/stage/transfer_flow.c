@@ -8,10 +8,11 @@
 #include "daemon/base/clock.h"
 #include "daemon/stage/transfer_private.h"
 
-#define UNREADY_MAX    2u          /* chunks that each of several nodes fetches side by side */
-#define LOOK_NS        50000000ull /* between two looks at the cluster */
-#define WAIT_SPREAD_NS 200000ull   /* MPI has nothing to sleep on: measured, 5 % of a CPU */
-#define WAIT_NS        20000000ull
+#define UNREADY_MAX 2u          /* chunks that each of several nodes fetches side by side */
+#define LOOK_NS     50000000ull /* between two looks at the cluster */
+#define WAIT_SPREAD_NS                                                                                                 \
+        600000ull /* MPI has nothing to sleep on: where CPUs are short, a third of it costs 8 % of the rate */
+#define WAIT_NS 20000000ull
 
 /* One move on this node. All of it belongs to the calling thread; the transfer's lock is held but for waiting. */
 struct flow {
