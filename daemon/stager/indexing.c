@@ -21,7 +21,18 @@ struct indexing {
         size_t n_bytes;
 };
 
-/* The first node looks at the files and writes the index. */
+/* The files are what the origin has, whole and checked; that they are no dataset of the configured format is for the
+ * configuration to mend, and no reason to fetch them again. */
+static int say_unservable(struct run *run, const char *text) {
+        char line[DLP_TEXT_MAX];
+
+        snprintf(line, sizeof(line),
+                 "staged without an index, so the daemon cannot serve it as it is configured: %.390s", text);
+        run_say(run, "warning", line);
+        return 0;
+}
+
+/* The first node looks at the files and writes the index. No bytes: they cannot have one. */
 static int build(struct run *run, void *argument, struct why *why) {
         struct indexing *indexing = argument;
         struct index_watch watch = { .cancel = run->cancel };
@@ -35,7 +46,7 @@ static int build(struct run *run, void *argument, struct why *why) {
                 r = format->build(tree_root_fd(indexing->version->tree), tree_root(indexing->version->tree), &watch,
                                   &builder, why);
         if (r == -EINVAL || r == -ENOENT)
-                r = -EBADMSG; /* the origin's files are not a dataset of this format */
+                return say_unservable(run, why->text);
         if (r < 0)
                 return r;
         fd = open(indexing->new_path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0644);
@@ -105,9 +116,9 @@ int version_index(struct run *run, struct version *version, struct why *why) {
         r = agree(run, r, why);
         if (r == 0)
                 share_text(run, 0, &indexing.bytes, &indexing.n_bytes);
-        if (r == 0 && run->is_writer && run->node != 0)
+        if (r == 0 && indexing.n_bytes > 0 && run->is_writer && run->node != 0)
                 r = run_aside(run, write_copy, &indexing, why);
-        if (r == 0 && run->is_writer)
+        if (r == 0 && indexing.n_bytes > 0 && run->is_writer)
                 r = check(run, &indexing, why);
         free(indexing.bytes);
         r = agree(run, r, why);

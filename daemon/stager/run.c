@@ -200,14 +200,18 @@ struct done {
 /* What all nodes did together. */
 static struct done sum_up(struct run *run, const struct version *version) {
         struct done sum = { 0 }, *all = calloc(run->n_nodes, sizeof(*all));
+        struct why why;
         struct done mine = {
                 .n_from_origin = atomic_load(&run->counts.n_bytes_origin),
                 .has_changed = strcmp(run->stamp.manifest, plan_digest(version->plan)) != 0 || !stamp_fits(run) ||
+                               strcmp(run->stamp.format, run->next.format) != 0 || access(run->place.path, F_OK) < 0 ||
                                atomic_load(&run->counts.n_bytes_done) > 0 || atomic_load(&run->counts.n_errors) > 0,
         };
 
-        if (!all)
-                return mine;
+        if (!all) {
+                why_errno(&why, -ENOMEM, "%u nodes", run->n_nodes);
+                run_lost(run, &why);
+        }
         run_gather(run, &mine, sizeof(mine), all);
         for (uint32_t node = 0; node < run->n_nodes; node++) {
                 sum.n_from_origin += all[node].n_from_origin;
@@ -218,22 +222,27 @@ static struct done sum_up(struct run *run, const struct version *version) {
 }
 
 /* Every node has verified what it has: now, and not before, it may be seen. */
-static int finish(struct run *run, struct version *version, struct why *why) {
-        struct done done = sum_up(run, version);
-        char text[DLP_TEXT_MAX];
-        bool is_prepared = run->dataset->pack || run->dataset->prepare[0];
-        int r;
+static int make_visible(struct run *run, struct version *version, struct why *why) {
+        int r = version_index(run, version, why);
 
-        run_hear_all(run);
-        snprintf(run->next.format, sizeof(run->next.format), "%s", is_prepared ? "packed" : run->dataset->format);
-        r = version_index(run, version, why);
         if (r < 0)
                 return r;
         run_phase(run, "publishing");
         run->next.n_nodes = run->n_nodes;
         snprintf(run->next.source, sizeof(run->next.source), "%s", run->source_digest);
         r = run->is_writer ? run_aside(run, publish, version, why) : 0;
-        r = agree(run, r, why);
+        return agree(run, r, why);
+}
+static int finish(struct run *run, struct version *version, struct why *why) {
+        struct done done;
+        char text[DLP_TEXT_MAX];
+        bool is_prepared = run->dataset->pack || run->dataset->prepare[0];
+        int r;
+
+        snprintf(run->next.format, sizeof(run->next.format), "%s", is_prepared ? "packed" : run->dataset->format);
+        done = sum_up(run, version);
+        run_hear_all(run);
+        r = done.has_changed ? make_visible(run, version, why) : 0; /* else whoever is served is left in peace */
         if (r < 0)
                 return r;
         snprintf(text, sizeof(text), "%llu files, %llu bytes on %u node%s; %llu bytes came from the origin",

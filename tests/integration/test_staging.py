@@ -52,8 +52,14 @@ def _(box):
             raise AssertionError(f"{n_sent} bytes left the origin for {size_of(folder)}")
 
         server.reset()
+        before = os.stat(os.path.join(staging.state, "stamp"))
         done = staging.run()  # nothing has changed
         equal(done.result, "up-to-date", done.text)
+        equal(os.stat(os.path.join(staging.state, "stamp")).st_ino, before.st_ino, "the stamp is left alone")
+        os.unlink(staging.path)
+        equal(staging.run().result, "staged", "the link was gone")
+        server.reset()
+        equal(staging.run().result, "up-to-date", "the link is there again")
         equal(server.total()["bytes"], os.path.getsize(os.path.join(folder, "manifest.jsonl")), "bytes sent again")
         equal(staging.stamp()["version"], stamp["version"], "version")
 
@@ -88,6 +94,18 @@ def _(box):
                 found = without(files_of(staging.path), "manifest.jsonl")
                 equal(found, files, "files")
     table.done()
+
+
+@case("files that are no dataset of the configured format are staged all the same, with a word about it")
+def _(box):
+    folder = source_of(box, {"a.bin": 10, "b/c.bin": 5 * MIB, "b/d/e.txt": 0})
+    staging = Staging(box, "file://" + folder)
+    done = staging.run()
+    equal((done.result, files_of(staging.path), staging.stamp()["index"]), ("staged", files_of(folder), ""), "files")
+    contains(done.text, "without an index")
+    equal(staging.run().result, "up-to-date", "the second run")
+    daemon = box.daemon({"photos": staging.dataset()})
+    daemon.refused("photos", "class")
 
 
 @case("what is unpacked leaves no archive behind, and a second run fetches nothing")
