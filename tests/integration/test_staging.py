@@ -14,7 +14,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 
 import faulty_server  # noqa: E402
 import s3_server  # noqa: E402
-from harness import Skip, Table, case, contains, equal, main  # noqa: E402
+from harness import VARIANT, Skip, Table, case, contains, equal, main  # noqa: E402
 from staging import (PROTOCOL, OSERR, TEMPFAIL, UNAVAILABLE, Staging, files_of, make_files, photos_sizes,  # noqa: E402
                      write_manifest)
 
@@ -374,6 +374,8 @@ def _(box):
 def _(box):
     if not shutil.which("faketime"):
         raise Skip("faketime is not installed")
+    if VARIANT in ("asan", "tsan"):
+        raise Skip("faketime loads itself in front of the sanitizers' runtime, which will not have it")
     folder = source_of(box)
     write_manifest(folder)
     with faulty_server.start(folder) as server:
