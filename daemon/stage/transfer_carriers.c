@@ -19,6 +19,7 @@ static void say(const struct transfer *transfer, const char *text) {
 
 void transfer_failed(struct transfer *transfer, int error, bool is_hopeful, const char *text) {
         atomic_fetch_add_explicit(&transfer->options->counts->n_errors, 1, memory_order_relaxed);
+        transfer->n_failed++;
         transfer->n_hopeful += is_hopeful;
         if (!transfer->has_failed) {
                 transfer->has_failed = true;

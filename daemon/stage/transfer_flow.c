@@ -1,6 +1,6 @@
 #include <assert.h>
 #include <errno.h>
-#include <stdatomic.h>
+
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -174,7 +174,7 @@ static int look(struct flow *flow, struct why *why) {
 
         if (transfer->options->cancel && *transfer->options->cancel)
                 transfer->is_stopping = true;
-        if (atomic_load_explicit(&transfer->options->counts->n_errors, memory_order_relaxed) > TRANSFER_FAILURES_MAX)
+        if (transfer->n_failed > TRANSFER_FAILURES_MAX)
                 transfer->is_stopping = true;
         if (now_ns < flow->next_look_ns)
                 return 0;

@@ -66,6 +66,7 @@ struct transfer {
         bool is_disk_dead;     /* writing failed: nothing is written here any more */
         bool is_stopping;      /* this node cannot go on: cancelled, or the origin does not answer */
         uint32_t n_unanswered; /* fetches in a row that failed for want of an answer */
+        uint64_t n_failed;     /* in all of this transfer */
         uint64_t n_hopeful;    /* failures of this round that another round may mend */
 
         bool has_failed;
