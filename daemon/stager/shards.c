@@ -222,6 +222,13 @@ static int adopt_mine(struct run *run, void *argument, struct why *why) {
         return 0;
 }
 
+/* The source stays for the next difference: its manifest has to be there, also if nothing of it was fetched. */
+static int sync_source(struct run *run, void *argument, struct why *why) {
+        struct version *source = argument;
+
+        return tree_sync(source->tree, why);
+}
+
 static void preparing_fini(struct preparing *preparing) {
         index_close(preparing->index);
         if (preparing->folder_fd >= 0)
@@ -240,6 +247,8 @@ int version_prepare(struct run *run, struct version *version, struct why *why) {
 
         run_phase(run, "preparing");
         if (run->is_writer)
+                r = run_aside(run, sync_source, version, why);
+        if (r == 0 && run->is_writer)
                 r = run_aside(run, make_shards, &preparing, why);
         r = agree(run, r, why);
         atomic_store(&run->n_steps_done, 0);
