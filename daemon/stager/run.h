@@ -3,7 +3,7 @@
  *   agree.c      all nodes go on, or all end: with the words of the one that could not
  *   run.c        the steps, in order
  *   survey.c     what shall be there: the origin's plan, the same on all nodes
- *   place_of.c   is the folder shared between nodes? who writes?
+ *   sharing.c    is the folder shared between nodes? who writes?
  *   source.c     the origin's files onto the disk
  *   unpacking.c  archives, while they arrive
  *   shards.c     samples prepared and packed, by all nodes
