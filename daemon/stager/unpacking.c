@@ -19,12 +19,19 @@
 #define LIMIT_MIN      (1u << 30) /* bytes: small archives of zeros are no bombs */
 #define FILES_MAX      (1ull << 28)
 
+struct link {
+        char *path, *target;
+};
+
 /* The archives of a plan: each is read by a thread of its own as its chunks reach the disk, one after the other. */
 struct unpacking {
         struct run *run;
         struct version *source;
-        char folder[PATH_MAX]; /* where the files lie until they are a version */
+        char folder[PATH_MAX];      /* where the files lie until they are a version */
+        char real_folder[PATH_MAX]; /* without links on the way there */
         int folder_fd;
+        struct link *links; /* of the archive at hand: what they lead to may come behind them */
+        size_t n_links;
 
         pthread_mutex_t lock; /* covers the rest */
         pthread_cond_t changed;
@@ -93,55 +100,93 @@ static ssize_t read_archive(void *userdata, uint8_t *into, size_t n) {
 
 /* ---- what is in it ---- */
 
-/* A version holds files only: a link to a file becomes another name of it. */
-static int resolve_link(struct unpacking *unpacking, const struct unpack_entry *entry, uint8_t sha256[32],
-                        uint64_t *ret_n_bytes) {
-        struct stat status;
-        int fd = unpacking->folder_fd;
-        char real[PATH_MAX], path[PATH_MAX];
-
-        if (fstatat(fd, entry->path, &status, AT_SYMLINK_NOFOLLOW) < 0)
-                return -errno;
-        if (S_ISLNK(status.st_mode)) {
-                size_t n = strlen(unpacking->folder);
-
-                if (snprintf(path, sizeof(path), "%s/%s", unpacking->folder, entry->path) >= (int)sizeof(path))
-                        return -ENAMETOOLONG;
-                if (!realpath(path, real) || stat(real, &status) < 0)
-                        return -errno;
-                if (strncmp(real, unpacking->folder, n) != 0 || real[n] != '/' || !S_ISREG(status.st_mode))
-                        return -EINVAL;
-                if (unlinkat(fd, entry->path, 0) < 0 || linkat(AT_FDCWD, real, fd, entry->path, 0) < 0)
-                        return -errno;
-        }
-        return hash_file_at(fd, entry->path, sha256, ret_n_bytes);
-}
-
-static int add_found(struct unpacking *unpacking, const char *path, uint64_t n_bytes, const uint8_t *sha256,
-                     const char *const *urls, uint32_t n_urls) {
-        struct plan_file file = { .path = path, .n_bytes = n_bytes, .sha256 = sha256, .urls = urls, .n_urls = n_urls };
+static int add_found(struct unpacking *unpacking, const char *path, uint64_t n_bytes, const uint8_t *sha256) {
+        struct plan_file file = {
+                .path = path,
+                .n_bytes = n_bytes,
+                .sha256 = sha256,
+                .urls = unpacking->archive->urls,
+                .n_urls = unpacking->archive->n_urls,
+        };
 
         atomic_fetch_add(&unpacking->run->n_steps_done, 1);
         return plan_builder_add(unpacking->found, &file, &unpacking->why);
 }
 
+static int keep_link(struct unpacking *unpacking, const struct unpack_entry *entry) {
+        struct link *links = realloc(unpacking->links, (unpacking->n_links + 1) * sizeof(*links)), *link;
+
+        if (!links)
+                return -ENOMEM;
+        unpacking->links = links;
+        link = &links[unpacking->n_links];
+        link->path = strdup(entry->path);
+        link->target = strdup(entry->link);
+        unpacking->n_links++;
+        return link->path && link->target ? 0 : -ENOMEM;
+}
+
 static int on_entry(void *userdata, const struct unpack_entry *entry) {
         struct unpacking *unpacking = userdata;
-        uint64_t n_bytes = entry->n_bytes;
-        uint8_t sha256[32];
-        int r = 0;
 
-        if (entry->link) {
-                r = resolve_link(unpacking, entry, sha256, &n_bytes);
+        return entry->link ? keep_link(unpacking, entry)
+                           : add_found(unpacking, entry->path, entry->n_bytes, entry->sha256);
+}
+
+/* A version holds files only: a link to a file becomes another name of it. */
+static int resolve_link(struct unpacking *unpacking, const struct link *link, uint8_t sha256[32],
+                        uint64_t *ret_n_bytes) {
+        size_t n = strlen(unpacking->real_folder);
+        char real[PATH_MAX], path[PATH_MAX];
+        int fd = unpacking->folder_fd;
+        struct stat status;
+
+        if (fstatat(fd, link->path, &status, AT_SYMLINK_NOFOLLOW) < 0)
+                return -errno;
+        if (S_ISLNK(status.st_mode)) {
+                if (snprintf(path, sizeof(path), "%s/%s", unpacking->real_folder, link->path) >= (int)sizeof(path))
+                        return -ENAMETOOLONG;
+                if (!realpath(path, real) || stat(real, &status) < 0)
+                        return -errno;
+                if (strncmp(real, unpacking->real_folder, n) != 0 || real[n] != '/' || !S_ISREG(status.st_mode))
+                        return -EINVAL;
+                if (unlinkat(fd, link->path, 0) < 0 || linkat(AT_FDCWD, real, fd, link->path, 0) < 0)
+                        return -errno;
+        }
+        return hash_file_at(fd, link->path, sha256, ret_n_bytes);
+}
+
+/* Behind the archive's end: all that they may lead to is there. */
+static int resolve_links(struct unpacking *unpacking) {
+        for (size_t i = 0; i < unpacking->n_links; i++) {
+                const struct link *link = &unpacking->links[i];
+                uint64_t n_bytes = 0;
+                uint8_t sha256[32];
+                int r = resolve_link(unpacking, link, sha256, &n_bytes);
+
                 if (r < 0)
-                        return why_errno(&unpacking->why, r,
+                        return why_errno(&unpacking->why, r == -ENOENT ? -EINVAL : r,
                                          "%s: the link %s -> %s leads to no file of the archive (links to folders are "
                                          "not taken)",
-                                         unpacking->archive->path, entry->path, entry->link);
+                                         unpacking->archive->path, link->path, link->target);
+                r = add_found(unpacking, link->path, n_bytes, sha256);
+                if (r < 0)
+                        return r;
         }
-        return add_found(unpacking, entry->path, n_bytes, entry->link ? sha256 : entry->sha256,
-                         unpacking->archive->urls, unpacking->archive->n_urls);
+        return 0;
 }
+
+static void forget_links(struct unpacking *unpacking) {
+        for (size_t i = 0; i < unpacking->n_links; i++) {
+                free(unpacking->links[i].path);
+                free(unpacking->links[i].target);
+        }
+        free(unpacking->links);
+        unpacking->links = NULL;
+        unpacking->n_links = 0;
+}
+
+/* ---- one after the other ---- */
 
 static int unpack_one(struct unpacking *unpacking, uint64_t idx_file) {
         const struct dataset_setting *dataset = unpacking->run->dataset;
@@ -166,6 +211,9 @@ static int unpack_one(struct unpacking *unpacking, uint64_t idx_file) {
         unpacking->n_read = 0;
         unpacking->why.text[0] = '\0';
         r = unpack_run(&options, &why);
+        if (r == 0)
+                r = resolve_links(unpacking);
+        forget_links(unpacking);
         if (unpacking->spool_fd >= 0)
                 close(unpacking->spool_fd);
         unpacking->spool_fd = -1;
@@ -218,6 +266,8 @@ static int begin(struct run *run, struct version *source, struct unpacking *unpa
         if (r < 0)
                 return why_errno(why, r, "%s", run->place.folder);
         if (mkdir(unpacking->folder, 0755) < 0 && errno != EEXIST)
+                return why_errno(why, -errno, "%s", unpacking->folder);
+        if (!realpath(unpacking->folder, unpacking->real_folder))
                 return why_errno(why, -errno, "%s", unpacking->folder);
         unpacking->folder_fd = open(unpacking->folder, O_PATH | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
         if (unpacking->folder_fd < 0)

@@ -149,6 +149,24 @@ def _(box):
     equal(staging.run().result, "up-to-date", "the second run")
 
 
+@case("links of an archive become files, also where they come before what they lead to, and below a path with links")
+def _(box):
+    folder = source_of(box)
+    link = os.path.join(folder, "class0", "0-aaaa.jpg")
+    os.symlink("../" + BAD, link)
+    with tarfile.open(box.path("photos.tar"), "w") as tar:
+        tar.add(link, "class0/0-aaaa.jpg")
+        for path in files_of(folder):
+            if path != "class0/0-aaaa.jpg":
+                tar.add(os.path.join(folder, path), path)
+    os.makedirs(box.path("disk", "deep"))
+    os.symlink(box.path("disk", "deep"), box.path("data"))
+    staging = Staging(box, "file://" + box.path("photos.tar"), path=box.path("data", "photos"))
+    staging.run()
+    equal(files_of(staging.path), files_of(folder), "files")
+    equal(os.path.islink(os.path.join(staging.path, "class0/0-aaaa.jpg")), False, "a link is left")
+
+
 @case("what was unpacked is mended, too: the archive comes again if nobody has the file")
 def _(box):
     folder = source_of(box)
@@ -309,6 +327,18 @@ def _(box):
             raise AssertionError(f"{server.total()['bytes']} bytes were fetched to mend two files")
 
 
+@case("a disk that lost a thousand files and more is mended in one run")
+def _(box):
+    folder = source_of(box, photos_sizes(2, 700, size=200))
+    staging = Staging(box, "file://" + folder)
+    staging.run()
+    for path in files_of(staging.path):
+        with open(os.path.join(staging.path, path), "r+b") as file:
+            file.write(b"damage")
+    equal(staging.run("--verify").result, "staged", "result")
+    equal(files_of(staging.path), files_of(folder), "files")
+
+
 @case("a changed manifest fetches the difference; the old version is served until the new one is whole")
 def _(box):
     folder = source_of(box, dict(photos_sizes(), **{"class1/large.jpg": 20 * MIB}))
@@ -467,6 +497,21 @@ def _(box):
           [(line["index"], line["fields"]["label"]) for line in expected], "order and labels")
     equal({min(line["fields"]["image"]["shape"][:2]) for line in got}, {128}, "the shorter side")
     equal(staging.run().result, "up-to-date", "the second run")
+
+
+@case("prepared: a second and a third version fetch the difference from the origin, though shards are what is served")
+def _(box):
+    folder = pictures(box, 60)
+    write_manifest(folder)
+    with faulty_server.start(folder) as server:
+        staging = Staging(box, server.url("manifest.jsonl"), pack=True)
+        staging.run()
+        for number in (3, 7):  # nothing is new in the second version, so nothing of it is fetched
+            os.unlink(os.path.join(folder, f"class{number % 3}", f"{number:03d}.jpg"))
+            write_manifest(folder)
+            server.reset()
+            equal(staging.run().result, "staged", "result")
+            equal(server.total()["bytes"], os.path.getsize(os.path.join(folder, "manifest.jsonl")), "bytes sent")
 
 
 if __name__ == "__main__":
