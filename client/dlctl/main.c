@@ -31,9 +31,9 @@ static const struct command COMMANDS[] = {
         { "stage", "DATASET", "bring a dataset with an origin to this node, or to all",
           "Runs dataloaderd-stage: fetches what is missing of the dataset, once for all nodes of the configuration, "
           "checks\n"
-          "it, and puts it in place; what an interrupted run left is taken over. Its exit codes are dataloaderd's: 0 "
-          "done,\n"
-          "64 usage, 69 something needed is not to be had, 71 system error, 78 configuration.",
+          "it, and puts it in place; what an interrupted run left is taken over. Its exit codes are those of\n"
+          "dataloaderd-stage(8): 0 done, 64 usage, 69 origin or node, 71 system error, 75 another one is at work,\n"
+          "76 other files than they should be, 78 configuration.",
           stage_run },
         { "order", "", "the sample indices of a rank, without a daemon",
           "Prints the sample indices that a rank gets in an epoch, one a line, as torch's DistributedSampler\n"

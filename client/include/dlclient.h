@@ -102,8 +102,8 @@ struct dlc_options {
         uint64_t n_epochs;    /* and none past so many. Default 0: no end. A seek elsewhere is always possible */
         int n_slots;          /* batches that are prepared ahead or held, 2 .. 64. 0 (default): the daemon's setting */
 
-        /* How long dlc_open() waits for the daemon to build the dataset's index, ms. -1 (default): as long as it takes;
-         * 0: not at all. */
+        /* How long dlc_open() waits for the dataset to be staged and its index to be built, ms. -1 (default): as long
+         * as it takes; 0: not at all. */
         int open_timeout_ms;
         dlc_progress_fn on_progress; /* may be NULL */
         void *userdata;              /* handed to on_progress */
@@ -130,7 +130,8 @@ struct dlc_options {
         }
 
 /* Attaches as a rank. The daemon begins to fill the rank's slots before this returns.
- * Blocks: until the daemon has answered (a minute at most), and while it builds an index up to open_timeout_ms.
+ * Blocks: until the daemon has answered (a minute at most), and while the dataset is staged or indexed up to
+ * open_timeout_ms.
  * On success *ret_loader is the caller's, to be closed with dlc_close(). On failure the text is in dlc_last_error(). */
 DLC_API int dlc_open(const struct dlc_options *options, struct dlc_loader **ret_loader);
 
