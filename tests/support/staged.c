@@ -139,6 +139,12 @@ int staged_open(struct staged *staged) {
         return staged_open_with(staged, &(struct tree_options){ .lock_fd = -1 });
 }
 
+void staged_must_open(struct staged *staged) {
+        int r = staged_open(staged);
+
+        ck_assert_msg(r == 0, "%d %s", r, staged->why.text);
+}
+
 void staged_close(struct staged *staged) {
         tree_close(staged->tree);
         staged->tree = NULL;

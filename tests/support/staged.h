@@ -50,6 +50,7 @@ void staged_plan_many(struct staged *staged, size_t n_files, uint64_t n_bytes_ea
 
 /* Opens (closing what is open). Returns what tree_open() did. */
 int staged_open(struct staged *staged);
+void staged_must_open(struct staged *staged); /* what it fails with ends the test */
 int staged_open_with(struct staged *staged, const struct tree_options *options);
 void staged_close(struct staged *staged);
 

@@ -46,12 +46,6 @@ static uint64_t n_chunks(void) {
         return chunks_count(staged.chunks);
 }
 
-static void open_it(void) {
-        int r = staged_open(&staged);
-
-        ck_assert_msg(r == 0, "%d %s", r, staged.why.text);
-}
-
 static uint64_t chunk_of(const char *path, uint64_t part) {
         uint64_t first;
 
@@ -77,7 +71,7 @@ static int write_damaged(uint64_t idx_chunk) {
 /* ---- writing and reading ------------------------------------------------------------------------------------- */
 
 START_TEST(what_is_written_chunk_by_chunk_is_the_files) {
-        open_it();
+        staged_must_open(&staged);
         ck_assert_uint_eq(staged_n_missing(&staged), n_chunks());
         ck_assert_uint_eq(tree_n_missing_bytes(staged.tree), plan_n_bytes(staged.plan));
         staged_fill(&staged, n_chunks());
@@ -95,7 +89,7 @@ START_TEST(what_is_written_chunk_by_chunk_is_the_files) {
 END_TEST
 
 START_TEST(chunks_of_a_file_may_come_in_any_order) {
-        open_it();
+        staged_must_open(&staged);
         for (uint64_t i = n_chunks(); i-- > 0;)
                 ck_assert_int_eq(write_chunk(i), 0);
         staged_check_all(&staged);
@@ -105,7 +99,7 @@ START_TEST(chunks_of_a_file_may_come_in_any_order) {
 END_TEST
 
 START_TEST(what_is_read_for_another_node_is_what_was_written) {
-        open_it();
+        staged_must_open(&staged);
         ck_assert_int_eq(tree_read(staged.tree, 0, buffer, &staged.why), -EBADMSG);
         staged_fill(&staged, n_chunks());
         for (uint64_t i = 0; i < n_chunks(); i++) {
@@ -120,7 +114,7 @@ START_TEST(an_archive_lies_in_the_spool_and_not_in_the_version) {
         char path[PATH_MAX];
         int fd;
 
-        open_it();
+        staged_must_open(&staged);
         staged_fill(&staged, n_chunks());
         staged_path(&staged, "z.tar", path);
         ck_assert_int_lt(access(path, F_OK), 0);
@@ -134,7 +128,7 @@ END_TEST
 START_TEST(a_file_with_another_sha256_is_told_with_both_and_missing_again) {
         uint64_t last = chunk_of("a/large.bin", 5);
 
-        open_it();
+        staged_must_open(&staged);
         for (uint64_t i = chunk_of("a/large.bin", 0); i < last; i++)
                 ck_assert_int_eq(i == last - 2 ? write_damaged(i) : write_chunk(i), 0);
         ck_assert_int_eq(write_chunk(last), TREE_BAD_FILE);
@@ -153,7 +147,7 @@ START_TEST(of_a_bad_chunk_of_small_files_the_good_ones_stay) {
         uint64_t idx = chunk_of("a/small-1.jpg", 0);
 
         ck_assert_uint_eq(idx, chunk_of("a/small-2.jpg", 0));
-        open_it();
+        staged_must_open(&staged);
         ck_assert_int_eq(write_damaged(idx), TREE_BAD_FILE);
         ck_assert(!is_whole("a/small-1.jpg") && is_whole("a/small-2.jpg"));
         ck_assert_int_eq(
@@ -167,12 +161,12 @@ END_TEST
 
 START_TEST(an_interrupted_run_goes_on_where_it_was) {
         for (uint64_t n = 0; n <= n_chunks(); n++) {
-                open_it();
+                staged_must_open(&staged);
                 ck_assert_uint_eq(staged_n_missing(&staged), n_chunks() - (n > 0 ? n - 1 : 0));
                 ck_assert_uint_eq(staged.n_bad, 0);
                 ck_assert_uint_eq(staged_fill(&staged, n), n > 0);
         }
-        open_it();
+        staged_must_open(&staged);
         ck_assert_uint_eq(staged_n_missing(&staged), 0);
         ck_assert_uint_eq(staged.n_kept_bytes, plan_n_bytes(staged.plan));
         for (uint64_t i = 0; i < plan_n_files(staged.plan); i++)
@@ -182,11 +176,11 @@ START_TEST(an_interrupted_run_goes_on_where_it_was) {
 END_TEST
 
 START_TEST(a_hole_in_the_middle_of_a_file_is_filled_and_hashed) {
-        open_it();
+        staged_must_open(&staged);
         for (uint64_t i = 0; i < 6; i++)
                 if (i != 2 && i != 4)
                         ck_assert_int_eq(write_chunk(chunk_of("a/large.bin", i)), 0);
-        open_it();
+        staged_must_open(&staged);
         ck_assert_int_eq(write_chunk(chunk_of("a/large.bin", 2)), 0);
         ck_assert(!is_whole("a/large.bin"));
         ck_assert_int_eq(write_chunk(chunk_of("a/large.bin", 4)), 0);
@@ -197,7 +191,7 @@ END_TEST
 START_TEST(what_the_journal_claims_and_the_disk_has_not_is_missing) {
         char path[PATH_MAX];
 
-        open_it();
+        staged_must_open(&staged);
         staged_fill(&staged, n_chunks());
         staged_close(&staged);
         staged_damage(&staged, "a/large.bin", CHUNK_BYTES + 5);
@@ -207,7 +201,7 @@ START_TEST(what_the_journal_claims_and_the_disk_has_not_is_missing) {
         ck_assert_int_eq(truncate(path, CHUNK_BYTES - 1), 0);
         staged_path(&staged, "b/unsaid.bin", path);
         ck_assert_int_eq(truncate(path, 2 * CHUNK_BYTES + 7), 0);
-        open_it();
+        staged_must_open(&staged);
         ck_assert(staged_is_missing(&staged, chunk_of("a/large.bin", 1)));
         ck_assert(staged_is_missing(&staged, chunk_of("a/small-1.jpg", 0)));
         ck_assert(staged_is_missing(&staged, chunk_of("b/unsaid.jpg", 0)));
@@ -223,13 +217,13 @@ END_TEST
 START_TEST(a_file_of_zeros_as_a_power_cut_leaves_it_is_missing) {
         char path[PATH_MAX];
 
-        open_it();
+        staged_must_open(&staged);
         staged_fill(&staged, n_chunks());
         staged_close(&staged);
         staged_path(&staged, "a/large.bin", path);
         ck_assert_int_eq(truncate(path, 0), 0);
         ck_assert_int_eq(truncate(path, (off_t)MIXED[0].n_bytes), 0);
-        open_it();
+        staged_must_open(&staged);
         ck_assert_uint_eq(staged_n_missing(&staged), 6);
         staged_fill(&staged, n_chunks());
         staged_check_all(&staged);
@@ -239,12 +233,12 @@ END_TEST
 START_TEST(a_run_without_its_journal_begins_anew) {
         char path[PATH_MAX];
 
-        open_it();
+        staged_must_open(&staged);
         staged_fill(&staged, n_chunks());
         snprintf(path, sizeof(path), "%s.journal", tree_root(staged.tree));
         staged_close(&staged);
         ck_assert_int_eq(truncate(path, 40), 0);
-        open_it();
+        staged_must_open(&staged);
         ck_assert_uint_eq(staged_n_missing(&staged), n_chunks());
         staged_fill(&staged, n_chunks());
         staged_check_all(&staged);
@@ -259,7 +253,7 @@ START_TEST(a_dry_run_makes_nothing_and_believes_the_journal) {
         ck_assert_uint_eq(staged_n_missing(&staged), n_chunks());
         ck_assert_int_eq(tree_check_space(staged.tree, 0, &staged.why), 0);
         ck_assert_int_lt(stat(staged.place.folder, &status), 0);
-        open_it();
+        staged_must_open(&staged);
         staged_fill(&staged, 4);
         ck_assert_int_eq(staged_open_with(&staged, &dry), 0);
         ck_assert_uint_eq(staged_n_missing(&staged), n_chunks() - 4);
@@ -269,7 +263,7 @@ END_TEST
 /* ---- damage found later --------------------------------------------------------------------------------------- */
 
 START_TEST(verifying_finds_every_damaged_file_and_just_that_is_fetched_again) {
-        open_it();
+        staged_must_open(&staged);
         staged_fill(&staged, n_chunks());
         staged_damage(&staged, "a/large.bin", 4 * CHUNK_BYTES + 5);
         staged_damage(&staged, "a/small-2.jpg", 0);
@@ -290,7 +284,7 @@ END_TEST
 START_TEST(a_mended_file_must_be_what_it_was) {
         uint64_t part = chunk_of("b/unsaid.bin", 1);
 
-        open_it();
+        staged_must_open(&staged);
         staged_fill(&staged, n_chunks());
         staged_damage(&staged, "b/unsaid.bin", CHUNK_BYTES);
         ck_assert_int_eq(tree_verify(staged.tree, &staged.why), 1);
@@ -306,7 +300,7 @@ END_TEST
 START_TEST(damage_is_found_when_it_is_read_for_another_node) {
         char path[PATH_MAX];
 
-        open_it();
+        staged_must_open(&staged);
         staged_fill(&staged, n_chunks());
         staged_damage(&staged, "a/large.bin", 9);
         staged_damage(&staged, "a/small-1.jpg", 9);
@@ -329,7 +323,7 @@ START_TEST(a_folder_swapped_for_a_link_is_not_followed) {
         struct stat status;
         int r;
 
-        open_it();
+        staged_must_open(&staged);
         snprintf(outside, sizeof(outside), "%s/outside", staged.root);
         ck_assert_int_eq(mkdir(outside, 0755), 0);
         staged_path(&staged, "b", path);
@@ -350,7 +344,7 @@ START_TEST(a_folder_that_vanishes_is_made_again) {
         char path[PATH_MAX];
 
         staged_plan_many(&staged, 300, 20000, 1); /* two chunks, three folders */
-        open_it();
+        staged_must_open(&staged);
         staged_fill(&staged, 1);
         for (int i = 200; i < 300; i++) {
                 char name[64];
@@ -370,11 +364,11 @@ END_TEST
 START_TEST(a_cancelled_check_ends) {
         const _Atomic bool cancel = true;
 
-        open_it();
+        staged_must_open(&staged);
         staged_fill(&staged, n_chunks());
         ck_assert_int_eq(staged_open_with(&staged, &(struct tree_options){ .lock_fd = -1, .cancel = &cancel }),
                          -ECANCELED);
-        open_it();
+        staged_must_open(&staged);
         ck_assert_uint_eq(staged_n_missing(&staged), 0);
 }
 END_TEST

@@ -85,16 +85,10 @@ static void teardown(void) {
         free(should);
 }
 
-static void open_it(void) {
-        int r = staged_open(&staged);
-
-        ck_assert_msg(r == 0, "%d %s", r, staged.why.text);
-}
-
 START_TEST(what_the_disk_lost_is_never_stamped) {
         struct stamp stamp;
 
-        open_it();
+        staged_must_open(&staged);
         staged_fill(&staged, UINT64_MAX);
         syncfs_error = EIO;
         ck_assert_int_eq(staged_publish(&staged), -EIO);
@@ -102,7 +96,7 @@ START_TEST(what_the_disk_lost_is_never_stamped) {
         ck_assert_int_eq(tree_sync(staged.tree, &staged.why), -EIO); /* the kernel tells it once; we remember */
         ck_assert_int_eq(staged_publish(&staged), -EIO);
         ck_assert_int_eq(stamp_read(&staged.place, &stamp, &staged.why), STAMP_ABSENT);
-        open_it();
+        staged_must_open(&staged);
         ck_assert_uint_eq(staged.n_kept_bytes, plan_n_bytes(staged.plan)); /* read again */
         ck_assert_int_eq(staged_publish(&staged), 0);
 }
@@ -117,7 +111,7 @@ static void count_waiting(void *userdata, enum tree_event event, uint64_t n_byte
 START_TEST(a_slow_disk_is_waited_for_with_signs_of_life) {
         struct tree_options options = { .dataset = "photos", .lock_fd = -1, .event = count_waiting };
 
-        open_it();
+        staged_must_open(&staged);
         staged_fill(&staged, UINT64_MAX);
         staged_close(&staged);
         ck_assert_int_eq(tree_open(&staged.place, staged.plan, staged.chunks, &options, &staged.tree, &staged.why), 0);
@@ -136,13 +130,13 @@ START_TEST(where_there_can_be_no_links_files_are_copied) {
                                                    { "b/large.bin", 2 * CHUNK_BYTES, 3, false, "\"e\"", false },
                                                    { "b/small.jpg", CHUNK_BYTES, 5, true, NULL, false } };
 
-        open_it();
+        staged_must_open(&staged);
         staged_fill(&staged, UINT64_MAX);
         ck_assert_int_eq(staged_publish(&staged), 0);
         linkat_error = NO_LINKS[_i];
         copy_error = _i % 2 == 0 ? EXDEV : 0;
         staged_plan(&staged, MORE, ARRAY_SIZE(MORE));
-        open_it();
+        staged_must_open(&staged);
         ck_assert_uint_eq(staged.n_linked, 3);
         ck_assert_uint_eq(staged_n_missing(&staged), 1);
         staged_fill(&staged, UINT64_MAX);
@@ -152,13 +146,13 @@ START_TEST(where_there_can_be_no_links_files_are_copied) {
 END_TEST
 
 START_TEST(without_links_and_without_room_for_copies_files_are_missing) {
-        open_it();
+        staged_must_open(&staged);
         staged_fill(&staged, UINT64_MAX);
         ck_assert_int_eq(staged_publish(&staged), 0);
         linkat_error = EXDEV;
         copy_error = ENOSPC;
         staged_plan(&staged, FILES, ARRAY_SIZE(FILES) - 1);
-        open_it();
+        staged_must_open(&staged);
         ck_assert_uint_eq(staged.n_linked, 0);
         ck_assert_uint_eq(staged_n_missing(&staged), chunks_count(staged.chunks));
 }
@@ -169,7 +163,7 @@ START_TEST(a_file_system_that_cannot_reserve_space_gets_files_with_holes) {
         char path[PATH_MAX];
 
         fallocate_error = EOPNOTSUPP;
-        open_it();
+        staged_must_open(&staged);
         staged_chunk(&staged, 6, buffer);
         ck_assert_int_eq(tree_write(staged.tree, 6, buffer, &staged.why), 0);
         staged_path(&staged, "a/large.bin", path);
@@ -185,7 +179,7 @@ START_TEST(no_room_for_a_large_file_is_said_before_its_first_byte) {
         struct stat status;
         char path[PATH_MAX];
 
-        open_it();
+        staged_must_open(&staged);
         fallocate_error = ENOSPC;
         staged_chunk(&staged, 0, buffer);
         ck_assert_int_eq(tree_write(staged.tree, 0, buffer, &staged.why), -ENOSPC);
@@ -206,7 +200,7 @@ START_TEST(a_write_that_fails_in_the_middle_leaves_the_chunk_missing) {
         limit = before;
         signal(SIGXFSZ, SIG_IGN);
         fallocate_error = EOPNOTSUPP;
-        open_it();
+        staged_must_open(&staged);
         staged_fill(&staged, 2);
         limit.rlim_cur = 2 * CHUNK_BYTES + 1000;
         setrlimit(RLIMIT_FSIZE, &limit);
@@ -217,7 +211,7 @@ START_TEST(a_write_that_fails_in_the_middle_leaves_the_chunk_missing) {
         staged_fill(&staged, UINT64_MAX);
         staged_check_all(&staged);
         ck_assert(tree_file_is_whole(staged.tree, 0));
-        open_it();
+        staged_must_open(&staged);
         ck_assert_uint_eq(staged_n_missing(&staged), 0);
 }
 END_TEST
@@ -259,7 +253,7 @@ START_TEST(chunks_are_read_for_others_while_more_are_written) {
                 staged_plan_many(&staged, 2000, 5000, 1);
         n_written = 0;
         is_over = false;
-        open_it();
+        staged_must_open(&staged);
         ck_assert_int_eq(pthread_create(&thread, NULL, read_behind, NULL), 0);
         for (uint64_t i = 0; i < chunks_count(staged.chunks); i++) {
                 staged_chunk(&staged, i, buffer);

@@ -50,12 +50,6 @@ static void teardown(void) {
         free(should);
 }
 
-static void open_it(void) {
-        int r = staged_open(&staged);
-
-        ck_assert_msg(r == 0, "%d %s", r, staged.why.text);
-}
-
 static void publish(void) {
         int r = staged_publish(&staged);
 
@@ -64,7 +58,7 @@ static void publish(void) {
 
 static void stage(const struct staged_file *files, size_t n_files) {
         staged_plan(&staged, files, n_files);
-        open_it();
+        staged_must_open(&staged);
         staged_fill(&staged, UINT64_MAX);
         publish();
 }
@@ -113,7 +107,7 @@ END_TEST
 START_TEST(nothing_that_is_not_whole_is_published) {
         struct stamp stamp;
 
-        open_it();
+        staged_must_open(&staged);
         staged_fill(&staged, chunks_count(staged.chunks) - 1);
         ck_assert_int_eq(staged_publish(&staged), -EINVAL);
         ck_assert_ptr_nonnull(strstr(staged.why.text, "z.tar"));
@@ -149,7 +143,7 @@ START_TEST(a_strangers_folder_file_or_link_at_the_path_is_left_alone) {
         ck_assert_int_eq(symlink(".photos.staged/../../etc", staged.place.path), 0);
         ck_assert_int_eq(staged_open(&staged), -EEXIST);
         unlink(staged.place.path);
-        open_it();
+        staged_must_open(&staged);
         staged_fill(&staged, UINT64_MAX);
         ck_assert_int_eq(mkdir(staged.place.path, 0755), 0); /* while it was at work */
         close(open(path, O_CREAT | O_WRONLY, 0644));
@@ -163,7 +157,7 @@ START_TEST(a_stamped_version_is_believed_and_its_files_looked_for) {
 
         stage(FIRST, ARRAY_SIZE(FIRST));
         staged_damage(&staged, "a/small-1.jpg", 5);
-        open_it();
+        staged_must_open(&staged);
         ck_assert_uint_eq(staged_n_missing(&staged), 0);
         ck_assert_uint_eq(staged.n_kept_bytes, 0); /* nothing was read */
         for (uint64_t i = 0; i < plan_n_files(staged.plan); i++)
@@ -175,7 +169,7 @@ START_TEST(a_stamped_version_is_believed_and_its_files_looked_for) {
         ck_assert_int_eq(truncate(path, 100), 0);
         staged_path(&staged, "b/weak.jpg", path);
         unlink(path);
-        open_it();
+        staged_must_open(&staged);
         ck_assert_uint_eq(staged.n_bad, 2);
         ck_assert_uint_eq(staged_n_missing(&staged), 5);
         staged_fill(&staged, UINT64_MAX);
@@ -192,7 +186,7 @@ START_TEST(files_that_did_not_change_are_linked_and_the_old_version_stays_as_it_
         stage(FIRST, ARRAY_SIZE(FIRST));
         inode = inode_of("a/large.bin");
         staged_plan(&staged, SECOND, ARRAY_SIZE(SECOND));
-        open_it();
+        staged_must_open(&staged);
         ck_assert_uint_eq(staged.n_linked, 4); /* large, small-1, by-etag, z.tar */
         ck_assert_uint_eq(inode, inode_of("a/large.bin"));
         ck_assert(tree_file_is_whole(staged.tree, (uint64_t)plan_find(staged.plan, "a/small-1.jpg")));
@@ -208,7 +202,7 @@ END_TEST
 START_TEST(linked_files_are_served_to_other_nodes_and_checked) {
         stage(FIRST, ARRAY_SIZE(FIRST));
         staged_plan(&staged, SECOND, ARRAY_SIZE(SECOND));
-        open_it();
+        staged_must_open(&staged);
         staged_fill(&staged, UINT64_MAX);
         for (uint64_t i = 0; i < chunks_count(staged.chunks); i++) {
                 staged_chunk(&staged, i, should);
@@ -222,7 +216,7 @@ START_TEST(a_damaged_file_that_was_linked_is_not_served) {
         stage(FIRST, ARRAY_SIZE(FIRST));
         staged_damage(&staged, "a/large.bin", CHUNK_BYTES);
         staged_plan(&staged, SECOND, ARRAY_SIZE(SECOND));
-        open_it();
+        staged_must_open(&staged);
         ck_assert_int_eq(tree_read(staged.tree, 2, buffer, &staged.why), -EBADMSG);
         ck_assert_uint_eq(staged_n_missing(&staged) >= 4, 1); /* which part it is nobody knows */
         staged_fill(&staged, UINT64_MAX);
@@ -236,7 +230,7 @@ START_TEST(what_is_written_again_is_not_written_into_the_version_before) {
 
         stage(FIRST, ARRAY_SIZE(FIRST));
         staged_plan(&staged, SECOND, ARRAY_SIZE(SECOND));
-        open_it();
+        staged_must_open(&staged);
         staged_fill(&staged, UINT64_MAX);
         large = inode_of("a/large.bin");
         small = inode_of("a/small-1.jpg");
@@ -258,12 +252,12 @@ END_TEST
 START_TEST(a_run_that_was_interrupted_after_linking_links_again) {
         stage(FIRST, ARRAY_SIZE(FIRST));
         staged_plan(&staged, SECOND, ARRAY_SIZE(SECOND));
-        open_it();
-        open_it();
+        staged_must_open(&staged);
+        staged_must_open(&staged);
         ck_assert_uint_eq(staged.n_linked, 4);
         ck_assert_uint_eq(staged.n_bad, 0);
         staged_fill(&staged, 1);
-        open_it();
+        staged_must_open(&staged);
         ck_assert_uint_eq(staged.n_bad, 0);
         staged_fill(&staged, UINT64_MAX);
         publish();
@@ -277,11 +271,11 @@ START_TEST(a_half_fetched_file_gives_way_to_a_link) {
                                                    { "y", 5, 2, true, NULL, false } };
 
         staged_plan(&staged, BOTH, 2);
-        open_it();
+        staged_must_open(&staged);
         staged_fill(&staged, 1);
         stage(LARGE, 1);
         staged_plan(&staged, BOTH, 2); /* swept away by the other: begins anew */
-        open_it();
+        staged_must_open(&staged);
         ck_assert_uint_eq(staged.n_linked, 1);
         ck_assert_uint_eq(staged_n_missing(&staged), 1);
         staged_fill(&staged, UINT64_MAX);
@@ -297,7 +291,7 @@ START_TEST(a_damaged_manifest_of_the_old_version_only_costs_the_links) {
         snprintf(path, sizeof(path), "%s.manifest", tree_root(staged.tree));
         ck_assert_int_eq(truncate(path, 150), 0);
         staged_plan(&staged, SECOND, ARRAY_SIZE(SECOND));
-        open_it();
+        staged_must_open(&staged);
         ck_assert_uint_eq(staged.n_bad, 1);
         staged_fill(&staged, UINT64_MAX);
         publish();
@@ -335,23 +329,23 @@ START_TEST(the_version_that_it_was_made_from_is_kept_believed_and_linked_from) {
         static const struct staged_file MADE[] = { { "shard-000000.shard", 1000, 9, true, NULL, false } };
         struct stamp stamp = { .n_nodes = 1, .prepare = "jpeg(90)", .format = "packed" };
 
-        open_it();
+        staged_must_open(&staged);
         staged_fill(&staged, UINT64_MAX);
         ck_assert_int_eq(tree_sync(staged.tree, &staged.why), 0); /* never published itself */
         ck_assert(exists(".manifest"));
         strcpy(stamp.source, plan_digest(staged.plan));
         place_version(plan_digest(staged.plan), stamp.source_version);
         staged_plan(&staged, MADE, 1);
-        open_it();
+        staged_must_open(&staged);
         staged_fill(&staged, UINT64_MAX);
         ck_assert_int_eq(tree_publish(staged.tree, &stamp, &staged.why), 0);
         staged_plan(&staged, FIRST, ARRAY_SIZE(FIRST));
         ck_assert(exists("") && exists(".spool"));
-        open_it();
+        staged_must_open(&staged);
         ck_assert_uint_eq(staged_n_missing(&staged), 0);
         ck_assert_uint_eq(staged.n_kept_bytes, 0);
         staged_plan(&staged, SECOND, ARRAY_SIZE(SECOND));
-        open_it();
+        staged_must_open(&staged);
         ck_assert_uint_eq(staged.n_linked, 4);
 }
 END_TEST
@@ -381,7 +375,7 @@ static void make(const char *name, uint64_t idx_file, char path[PATH_MAX]) {
 START_TEST(files_made_here_are_taken_over_and_known_to_the_next_run) {
         char path[PATH_MAX];
 
-        open_it();
+        staged_must_open(&staged);
         for (uint64_t i = 0; i < plan_n_files(staged.plan); i++) {
                 make("made", i, path);
                 ck_assert_int_eq(tree_adopt(staged.tree, i, path, &staged.why), 0);
@@ -389,7 +383,7 @@ START_TEST(files_made_here_are_taken_over_and_known_to_the_next_run) {
         }
         ck_assert_uint_eq(staged_n_missing(&staged), 0);
         staged_check_all(&staged);
-        open_it();
+        staged_must_open(&staged);
         ck_assert_uint_eq(staged_n_missing(&staged), 0);
         publish();
 }
@@ -403,7 +397,7 @@ START_TEST(a_file_from_another_file_system_is_copied) {
                 printf("skipped: /dev/shm is no other file system\n");
                 return;
         }
-        open_it();
+        staged_must_open(&staged);
         make("made", 0, path);
         snprintf(far_path, sizeof(far_path), "/dev/shm/%s", strrchr(staged.root, '/') + 1);
         ck_assert_int_eq(symlink(path, far_path), 0);
@@ -424,7 +418,7 @@ END_TEST
 START_TEST(what_the_plan_does_not_say_is_not_taken_over) {
         char path[PATH_MAX];
 
-        open_it();
+        staged_must_open(&staged);
         make("made", 0, path);
         ck_assert_int_eq(tree_adopt(staged.tree, 1, path, &staged.why), -EBADMSG); /* its size */
         ck_assert_int_eq(truncate(path, 100000), 0);
@@ -459,7 +453,7 @@ START_TEST(two_runs_at_once_are_refused_and_the_other_is_named) {
         ck_assert_int_eq(write(go[1], "x", 1), 1);
         ck_assert_int_eq(waitpid(pid, &status, 0), pid);
         ck_assert_int_eq(status, 0);
-        open_it();
+        staged_must_open(&staged);
 }
 END_TEST
 
@@ -472,7 +466,7 @@ START_TEST(trees_of_one_run_share_its_lock) {
         staged_close(&staged);
         ck_assert_int_eq(staged_open(&staged), -EBUSY); /* it was not given back */
         close(fd);
-        open_it();
+        staged_must_open(&staged);
 }
 END_TEST
 
