@@ -131,7 +131,7 @@ static void attach_free(void *userdata) {
         free(attach);
 }
 
-static bool hand_over(struct session *session, uint64_t id, struct stream *stream) {
+static void hand_over(struct session *session, uint64_t id, struct stream *stream) {
         const struct ring *ring = stream->ring;
         int fds[] = { ring->control_segment.fd, ring->payload_segment.fd, stream->release_fd };
         Dlp__Reply reply = DLP__REPLY__INIT;
@@ -151,7 +151,7 @@ static bool hand_over(struct session *session, uint64_t id, struct stream *strea
         reply.id = id;
         reply.body_case = DLP__REPLY__BODY_ATTACHED;
         reply.attached = &attached;
-        return session_reply(session, &reply, fds, 3);
+        session_reply(session, &reply, fds, 3);
 }
 
 /* The job is left before the refusal is sent: who reads it may try again at once. */
@@ -168,8 +168,11 @@ static void attach_done(void *userdata) {
         struct stream *stream = attach->stream;
 
         session->state = SESSION_OPEN;
-        if (session->closed || session->server->draining) { /* gone, or going, while its memory was being made */
-                session_close(session, session->closed ? NULL : "the daemon is stopping");
+        if (session->closed) { /* the client went while its memory was being made */
+                session_give_back(session);
+                stream_free(stream);
+        } else if (session->server->draining) {
+                session_close(session, "the daemon is stopping");
                 stream_free(stream);
         } else if (attach->result < 0) {
                 leave_job(session);
@@ -183,7 +186,8 @@ static void attach_done(void *userdata) {
                 log_info("ctl", "rank attached job=%s rank=%u/%u dataset=%s pid=%d user=%s memory=%s",
                          session->job->name, stream->rank, session->job->terms.world, stream->dataset->name,
                          session->peer.pid, session->user, stream->ring->payload_segment.obtained);
-                hand_over(session, attach->id, stream); /* the session may be gone behind this, the stream is not */
+                hand_over(session, attach->id,
+                          stream); /* may close the session; the stream stays until it is touched */
                 if (background_run(background, attach_touch, attach_free, attach) == 0)
                         return;
                 pipeline_skip_touching(attach->pipeline, stream);

@@ -57,11 +57,28 @@ void server_on_broken(struct server *server, struct stream *stream) {
         mailbox_push(&server->broken, stream); /* if it is full the stream stands still until its session ends anyway */
 }
 
+/* The one place where sessions are freed: no handler is at work now. */
+static void on_sweep(evutil_socket_t fd, short what, void *userdata) {
+        struct server *server = userdata;
+        struct session *session;
+
+        while ((session = TAILQ_FIRST(&server->closed))) {
+                TAILQ_REMOVE(&server->closed, session, entry);
+                session_free(session);
+        }
+}
+
+void server_sweep_later(struct server *server, struct session *session) {
+        TAILQ_INSERT_TAIL(&server->closed, session, entry);
+        event_active(server->sweep_event, EV_TIMEOUT, 0);
+}
+
 int server_start(struct server *server, const struct server_options *options, struct why *why) {
         int r;
 
         *server = (struct server){ .options = *options };
         TAILQ_INIT(&server->sessions);
+        TAILQ_INIT(&server->closed);
         LIST_INIT(&server->jobs);
         server->started_ns = clock_now_ns();
         server->started_unix = time(NULL);
@@ -73,8 +90,9 @@ int server_start(struct server *server, const struct server_options *options, st
                                          server);
         server->listen_event = event_new(options->base, options->listen_fd, EV_READ | EV_PERSIST, on_connection,
                                          server);
-        if (!server->broken_event || !server->listen_event || event_add(server->broken_event, NULL) < 0 ||
-            event_add(server->listen_event, NULL) < 0)
+        server->sweep_event = event_new(options->base, -1, 0, on_sweep, server);
+        if (!server->broken_event || !server->listen_event || !server->sweep_event ||
+            event_add(server->broken_event, NULL) < 0 || event_add(server->listen_event, NULL) < 0)
                 return why_errno(why, -ENOMEM, "ctl: events");
         mailbox_pop(&server->broken); /* arms it */
         return 0;
@@ -122,6 +140,9 @@ void server_stop(struct server *server) {
 
 void server_fini(struct server *server) {
         stop_listening(server);
+        on_sweep(-1, 0, server);
+        if (server->sweep_event)
+                event_free(server->sweep_event);
         if (server->broken_event) {
                 event_free(server->broken_event);
                 mailbox_fini(&server->broken);

@@ -45,8 +45,10 @@ struct server {
         struct server_options options;
         struct event *listen_event; /* NULL once draining */
         struct event *broken_event;
-        struct mailbox broken; /* streams whose clients scribble; from the planner */
-        TAILQ_HEAD(session_list, session) sessions;
+        struct mailbox broken;                      /* streams whose clients scribble; from the planner */
+        TAILQ_HEAD(session_list, session) sessions; /* open, or still attaching */
+        TAILQ_HEAD(, session) closed;               /* only their memory is left */
+        struct event *sweep_event;
         uint32_t n_sessions;
         struct jobs jobs;
         uint32_t n_jobs;
@@ -63,6 +65,9 @@ void server_on_broken(struct server *server, struct stream *stream);
 
 /* No new connections, no new ranks; the batches that are begun are completed. */
 void server_drain(struct server *server);
+
+/* Has the memory of a closed session freed once nobody can be using it any more: from the event loop. */
+void server_sweep_later(struct server *server, struct session *session);
 
 /* Is any begun batch not published yet? */
 bool server_is_busy(const struct server *server);

@@ -35,14 +35,12 @@ static bool send_reply(struct session *session, Dlp__Reply *reply, const int *fd
         return r == 0;
 }
 
-bool session_reply(struct session *session, Dlp__Reply *reply, const int *fds, size_t n_fds) {
-        if (send_reply(session, reply, fds, n_fds))
-                return true;
-        session_close(session, "it does not take its replies");
-        return false;
+void session_reply(struct session *session, Dlp__Reply *reply, const int *fds, size_t n_fds) {
+        if (!session->closed && !send_reply(session, reply, fds, n_fds))
+                session_close(session, "it does not take its replies");
 }
 
-static bool refuse(struct session *session, uint64_t id, int error, const char *text, bool retry) {
+static void refuse(struct session *session, uint64_t id, int error, const char *text, bool retry) {
         Dlp__Reply reply = DLP__REPLY__INIT;
         Dlp__Error body = DLP__ERROR__INIT;
 
@@ -51,68 +49,70 @@ static bool refuse(struct session *session, uint64_t id, int error, const char *
         body.retry = retry;
         reply.id = id;
         reply.error = &body;
-        return session_reply(session, &reply, NULL, 0);
+        session_reply(session, &reply, NULL, 0);
 }
 
-bool session_refuse(struct session *session, uint64_t id, int error, const char *text) {
+void session_refuse(struct session *session, uint64_t id, int error, const char *text) {
         log_info("ctl", "refused: %s client=%s pid=%d", text, session->client, session->peer.pid);
-        return refuse(session, id, error, text, false);
+        refuse(session, id, error, text, false);
 }
 
-bool session_refuse_for_now(struct session *session, uint64_t id, int error, const char *text) {
-        return refuse(session, id, error, text, true);
+void session_refuse_for_now(struct session *session, uint64_t id, int error, const char *text) {
+        refuse(session, id, error, text, true);
 }
 
 void session_listen(struct session *session, bool on) {
+        if (session->closed)
+                return;
         if (on)
                 event_add(session->event, NULL);
         else
                 event_del(session->event);
 }
 
-/* Returns false if the session is gone. */
-static bool dispatch(struct session *session, const uint8_t *bytes, size_t n_bytes) {
-        Dlp__Request *request = dlp__request__unpack(NULL, n_bytes, bytes);
+/* The client hangs up; if it does not, a refusal costs nothing. */
+static void refuse_version(struct session *session, const Dlp__Request *request) {
         char text[DLP_TEXT_MAX];
-        struct session *still;
 
-        if (!request) {
-                session_close(session, "its packet is no request");
-                return false;
-        }
+        snprintf(text, sizeof(text),
+                 "protocol: this daemon (%s) speaks version %u, the client speaks version %u; install "
+                 "the same version of dataloaderd and libdlclient",
+                 session->server->options.version, DLP_PROTOCOL_VERSION, request->protocol);
+        refuse(session, request->id, -EPROTONOSUPPORT, text, false);
+}
+
+static void handle(struct session *session, const Dlp__Request *request) {
         if (request->protocol != DLP_PROTOCOL_VERSION) {
-                snprintf(text, sizeof(text),
-                         "protocol: this daemon (%s) speaks version %u, the client speaks version %u; install "
-                         "the same version of dataloaderd and libdlclient",
-                         session->server->options.version, DLP_PROTOCOL_VERSION, request->protocol);
-                refuse(session, request->id, -EPROTONOSUPPORT, text, false);
-                dlp__request__free_unpacked(request, NULL);
-                return true; /* the client hangs up; a refusal costs nothing if it does not */
+                refuse_version(session, request);
+                return;
         }
         snprintf(session->client, sizeof(session->client), "%.60s", request->client);
         text_make_printable(session->client); /* it goes into the log */
 
         for (size_t i = 0; i < sizeof(HANDLERS) / sizeof(HANDLERS[0]); i++)
                 if (HANDLERS[i].body == request->body_case) {
-                        struct server *server = session->server;
-
                         HANDLERS[i].handle(session, request);
-                        dlp__request__free_unpacked(request, NULL);
-                        TAILQ_FOREACH(still, &server->sessions, entry)
-                                if (still == session)
-                                        return true;
-                        return false;
+                        return;
                 }
-        dlp__request__free_unpacked(request, NULL);
         session_close(session, "its request asks for nothing that is known");
-        return false;
+}
+
+static void dispatch(struct session *session, const uint8_t *bytes, size_t n_bytes) {
+        Dlp__Request *request = dlp__request__unpack(NULL, n_bytes, bytes);
+
+        if (!request) {
+                session_close(session, "its packet is no request");
+                return;
+        }
+        handle(session, request);
+        dlp__request__free_unpacked(request, NULL);
 }
 
 static void on_readable(evutil_socket_t fd, short what, void *userdata) {
         static uint8_t buffer[DLP_PACKET_MAX]; /* main thread only */
         struct session *session = userdata;
 
-        for (int i = 0; i < PACKETS_AT_ONCE && session->state != SESSION_ATTACHING; i++) {
+        for (int i = 0; i < PACKETS_AT_ONCE && !session->closed && session->state != SESSION_ATTACHING; i++) {
                 ssize_t n = dlp_frame_receive(fd, buffer, sizeof(buffer), NULL, 0, NULL, MSG_DONTWAIT);
 
                 if (n == -EAGAIN || n == -EINTR)
@@ -129,8 +129,7 @@ static void on_readable(evutil_socket_t fd, short what, void *userdata) {
                         session_close(session, NULL);
                         return;
                 }
-                if (!dispatch(session, buffer, (size_t)n))
-                        return;
+                dispatch(session, buffer, (size_t)n);
         }
 }
 
@@ -139,8 +138,7 @@ static void on_process_end(evutil_socket_t fd, short what, void *userdata) {
         session_close(userdata, NULL);
 }
 
-/* Without it the session lives as long as anybody has the socket. Once only: a pidfd stays readable, and a session that
- * is attaching is closed later. */
+/* Without it the session lives as long as anybody has the socket. */
 static void watch_process(struct session *session) {
         session->process = process_of_peer(session->fd, session->peer.pid);
         if (session->process.fd < 0)
@@ -198,15 +196,21 @@ static void say_why(struct session *session, const char *reason) {
         send_reply(session, &reply, NULL, 0);
 }
 
-void session_close(struct session *session, const char *reason) {
-        struct server *server = session->server;
+/* Neither socket nor process is heard any more, and the client learns of the end now: duplicates of the socket (the
+ * stream's) may live a moment longer. */
+static void hang_up(struct session *session) {
+        event_free(session->event);
+        session->event = NULL;
+        if (session->process_event)
+                event_free(session->process_event);
+        session->process_event = NULL;
+        shutdown(session->fd, SHUT_RDWR);
+        close(session->fd);
+        session->fd = -1;
+}
 
-        if (reason && !session->closed)
-                say_why(session, reason);
-        if (session->state == SESSION_ATTACHING) { /* attach_done() closes it for good */
-                session->closed = true;
-                return;
-        }
+void session_give_back(struct session *session) {
+        struct server *server = session->server;
 
         if (session->stream) {
                 log_info("ctl", "rank left job=%s rank=%u pid=%d", session->job->name, session->stream->rank,
@@ -215,14 +219,26 @@ void session_close(struct session *session, const char *reason) {
         }
         if (session->member)
                 job_leave(session->job, session->member);
-        event_free(session->event);
-        if (session->process_event)
-                event_free(session->process_event);
+        session->stream = NULL;
+        session->member = NULL;
+        session->job = NULL;
         process_close(&session->process);
-        shutdown(session->fd,
-                 SHUT_RDWR); /* the stream's duplicate may live a moment longer; the client is to know now */
-        close(session->fd);
         TAILQ_REMOVE(&server->sessions, session, entry);
         server->n_sessions--;
+        server_sweep_later(server, session);
+}
+
+void session_close(struct session *session, const char *reason) {
+        if (session->closed)
+                return;
+        if (reason)
+                say_why(session, reason);
+        session->closed = true;
+        hang_up(session);
+        if (session->state != SESSION_ATTACHING) /* else its place is taken until attach_done() */
+                session_give_back(session);
+}
+
+void session_free(struct session *session) {
         free(session);
 }

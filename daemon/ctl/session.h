@@ -1,4 +1,8 @@
-/* ctl/session.h: one connection. */
+/* ctl/session.h: one connection.
+ *
+ * A session that is closed gives back at once what it held (socket, stream, place in its job); its own memory stays
+ * until the event loop comes by (server_sweep()). So whoever sends a reply may use the session afterwards, although the
+ * reply may have closed it: `closed` says so, and every later send does nothing. */
 #pragma once
 
 #include <stdbool.h>
@@ -19,7 +23,7 @@ enum session_state {
 struct session {
         TAILQ_ENTRY(session) entry;
         struct server *server;
-        int fd;
+        int fd; /* -1 once it is closed */
         struct event *event;
         struct ucred peer; /* as the kernel saw it at connect: pids mean nothing across pid namespaces */
         struct process process;
@@ -27,7 +31,7 @@ struct session {
         char user[64];
         char client[64]; /* what it calls itself */
         enum session_state state;
-        bool closed; /* while attaching: the background still needs the memory */
+        bool closed; /* while attaching, it holds its job until attach_done() */
 
         /* From attaching on. */
         struct job *job;
@@ -38,14 +42,19 @@ struct session {
 /* Takes the descriptor over; closes it itself on failure. */
 int session_open(struct server *server, int fd);
 
-/* Ends the connection and gives back what it held. `reason` is logged and, if the client still listens, sent to it;
- * NULL: the client went by itself. While attaching, only marks it. */
+/* Ends the connection and gives back what it held; again: does nothing. `reason` is logged and, if the client still
+ * listens, sent to it; NULL: the client went by itself. While attaching, job and place are kept until attach_done(),
+ * which calls session_give_back(). */
 void session_close(struct session *session, const char *reason);
+void session_give_back(struct session *session);
+
+/* Frees a closed session that holds nothing any more. For server_sweep() alone. */
+void session_free(struct session *session);
 
 /* Lets the session hear requests, or not (while attaching). */
 void session_listen(struct session *session, bool on);
 
-/* Sends; a client that does not read its replies is closed. Returns false if the session is gone: do not touch it. */
-bool session_reply(struct session *session, Dlp__Reply *reply, const int *fds, size_t n_fds);
-bool session_refuse(struct session *session, uint64_t id, int error, const char *text);
-bool session_refuse_for_now(struct session *session, uint64_t id, int error, const char *text);
+/* Sends; a client that does not read its replies is closed. A closed session is left alone. */
+void session_reply(struct session *session, Dlp__Reply *reply, const int *fds, size_t n_fds);
+void session_refuse(struct session *session, uint64_t id, int error, const char *text);
+void session_refuse_for_now(struct session *session, uint64_t id, int error, const char *text);

@@ -2,9 +2,11 @@
 """Clients that send garbage, too much, descriptors, or scribble over their page: their connection is closed with a
 reason in the log, and nobody else notices."""
 # run: limit=180
+import contextlib
 import mmap
 import os
 import random
+import signal
 import socket
 import struct
 import sys
@@ -259,6 +261,65 @@ def _(box):
     except OSError:
         pass
     equal(scene.daemon.dlctl("status").returncode, 0, f"dlctl status after {n_sent} unread replies")
+    client.close()
+    scene.end()
+
+
+@contextlib.contextmanager
+def stopped(daemon):
+    """The daemon stands still meanwhile, so that what is sent is all there when it looks."""
+    daemon.process.send_signal(signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        daemon.process.send_signal(signal.SIGCONT)
+
+
+def every_request():
+    """One of each kind, as a client of this version would write it, and what is refused in each way."""
+    packets = [request(kind) for kind in ("status", "datasets", "jobs", "errors", "classes", "seek")]
+    packets += [request("attach", attach_body("d", job="gone")), request("attach", attach_body("nosuch")),
+                request("attach", b""), request("status", protocol=1), request("seek", field(1, 2**40)),
+                field(1, 2) + field(2, 1) + field(20, b""), field(1, 2) + field(2, 1) + field(20, field(1, 1)),
+                field(1, 2) + field(2, 7), b"\xff" * 9]
+    return packets
+
+
+@case("a client that hangs up before it is answered, whatever it asked for and however often, ends only its connection")
+def _(box):
+    scene = Scene(box)
+    for packet in every_request():
+        with stopped(scene.daemon):
+            clients = [HandClient(scene.daemon.socket) for _ in range(4)]
+            for number, client in enumerate(clients):
+                for _ in range(1 + number * 3):
+                    client.send(packet)
+                client.close()
+        equal(scene.daemon.dlctl("status").returncode, 0, f"dlctl status after {packet!r}")
+    for packet in every_request():  # the same from a rank that is attached
+        client = HandClient(scene.daemon.socket)
+        client.attach("d", job="hangs up", batch=4)
+        with stopped(scene.daemon):
+            client.send(packet)
+            client.send(packet)
+            client.close()
+        equal(scene.daemon.dlctl("status").returncode, 0, f"dlctl status after {packet!r}, attached")
+    scene.end()
+
+
+@case("a client of another version that does not read its refusals ends only its connection")
+def _(box):
+    scene = Scene(box)
+    client = HandClient(scene.daemon.socket)
+    client.socket.settimeout(0.2)
+    n_sent = 0
+    try:
+        for _ in range(20000):
+            client.send(request("status", protocol=1))
+            n_sent += 1
+    except OSError:
+        pass
+    equal(scene.daemon.dlctl("status").returncode, 0, f"dlctl status after {n_sent} unread refusals")
     client.close()
     scene.end()
 
