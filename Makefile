@@ -76,6 +76,11 @@ SRC_support := $(wildcard tests/support/*.c)
 SRC_unit := $(wildcard tests/unit/test_*.c)
 SRC_bench := $(wildcard tests/bench/*.c)
 SRC_tools := $(wildcard tests/tools/*.c)
+# The tests' failing file system needs libfuse3 (Debian: libfuse3-dev); without it the tests that use it are skipped.
+HAS_FUSE := $(shell $(PKG_CONFIG) --exists fuse3 2>/dev/null && echo yes)
+ifeq ($(HAS_FUSE),)
+SRC_tools := $(filter-out tests/tools/failing_fs.c,$(SRC_tools))
+endif
 SRC_fuzz := $(wildcard tests/fuzz/fuzz_*.c)
 SRC_examples := $(wildcard client/examples/*.c)
 
@@ -179,6 +184,9 @@ $(B)/bench/ready_batches: $(B)/obj/tests/bench/ready_batches.o $(OBJ_support) $(
 $(B)/tools/%: $(B)/obj/tests/tools/%.o $(B)/libdaemon.a $(B)/libproto.a
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $^ $(LIBS_daemon) $(LIBS_stage)
+
+$(B)/obj/tests/tools/failing_fs.o: CPPFLAGS += $(shell $(PKG_CONFIG) --cflags fuse3 2>/dev/null)
+$(B)/tools/failing_fs: LIBS_stage += $(shell $(PKG_CONFIG) --libs fuse3 2>/dev/null)
 
 $(B)/fuzz/%: $(B)/obj/tests/fuzz/%.o $(B)/obj/tests/fuzz/damage.o $(OBJ_support) $(B)/libdaemon.a $(B)/libdlclient.a $(B)/libproto.a
 	@mkdir -p $(@D)

@@ -426,6 +426,7 @@ class Box:
         self.daemons = []
         self.readers = []
         self.processes = []
+        self.releases = []  # called first when the box is closed: what would keep processes from ending
         self.cleanups = []
 
     def path(self, *parts):
@@ -450,6 +451,8 @@ class Box:
     def close(self):
         """Ends and removes everything. Returns remarks about daemons that did not end well."""
         remarks = []
+        for release in reversed(self.releases):
+            release()
         for reader in self.readers:
             if reader.process.poll() is None:
                 reader.process.kill()
