@@ -8,16 +8,16 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <time.h>
 
 #include "daemon/base/cleanup.h"
 #include "daemon/base/clock.h"
+#include "daemon/base/own_file.h"
+#include "daemon/data/index_draft.h"
+#include "daemon/data/index_given.h"
 
-#define TEMPORARY        ".new-" /* and what mkostemp() makes of six X */
-#define TEMPORARY_RANDOM 6u
-#define LEFT_BEHIND_S    3600 /* nobody writes a piece of an index for so long */
+#define LEFT_BEHIND_S 3600 /* nobody writes a piece of an index for so long */
 
 struct dataset {
         atomic_uint n_refs;
@@ -65,11 +65,11 @@ int dataset_index_path(const char *index_dir, const char *name, char ret_path[PA
 /* Returns 0 with the index; a positive DATASET_BUILT or DATASET_REBUILT if one must be made, `ret_reason` saying why;
  * or an errno. */
 static int load(const struct dataset *dataset, const char *index_path, const struct format *format,
-                struct index **ret_index, struct why *ret_reason, struct why *why) {
+                struct budget *budget, struct index **ret_index, struct why *ret_reason, struct why *why) {
         _cleanup_(index_closep) struct index *index = NULL;
         int r;
 
-        r = index_open(index_path, &index, ret_reason);
+        r = index_open(index_path, budget, &index, ret_reason);
         if (r == -ENOENT) {
                 ret_reason->text[0] = '\0';
                 return DATASET_BUILT;
@@ -91,103 +91,58 @@ static int load(const struct dataset *dataset, const char *index_path, const str
         return 0;
 }
 
-/* The index that came with the folder. `ret_why` says why it is not to be had. */
-static int take_given(const struct dataset_spec *spec, const struct format *format, struct index **ret_index,
-                      struct why *ret_why) {
-        _cleanup_(index_closep) struct index *index = NULL;
-        int r;
-
-        r = index_open(spec->given_index, &index, ret_why);
-        if (r < 0)
-                return r;
-        if (strcmp(index_digest(index), spec->given_digest) != 0)
-                return why_set(ret_why, -EBADMSG, "%s: its digest is %.12s, not %.12s", spec->given_index,
-                               index_digest(index), spec->given_digest);
-        if (strcmp(index_format(index), format->name) != 0)
-                return why_set(ret_why, -EBADMSG, "%s: it was made as %s, not as %s", spec->given_index,
-                               index_format(index), format->name);
-        *ret_index = TAKE_PTR(index);
-        return 0;
-}
-
 /* ---- build and save ------------------------------------------------------------------------------------------ */
 
-static void sync_folder_of(const char *path) {
-        _cleanup_(closep) int fd = -1;
-        char folder[PATH_MAX];
+/* The descriptor that is opened is of the file written here, whoever renames next. */
+static int save(struct index_builder *builder, const char *index_dir, const char *index_path, struct budget *budget,
+                struct index **ret_index, struct why *why) {
+        _cleanup_(index_closep) struct index *index = NULL;
+        struct index_draft draft;
+        int r = index_draft_make(index_dir, index_path, &draft, why);
 
-        strcpy(folder, path);
-        *strrchr(folder, '/') = '\0';
-        fd = open(folder[0] ? folder : "/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        if (fd >= 0)
-                fsync(fd); /* if the name does not survive a power cut, the index is built again */
+        if (r == 0)
+                r = index_builder_write(builder, draft.fd, draft.path, why);
+        if (r == 0)
+                r = index_open_fd(draft.fd, draft.path, budget, &index, why);
+        if (r == 0)
+                r = index_draft_place(&draft, why);
+        index_draft_drop(&draft);
+        if (r == 0)
+                *ret_index = TAKE_PTR(index);
+        return r;
 }
 
-/* Writes next to its place, then renames. The descriptor that is opened is of the file written here, whoever renames
- * next. */
-static int save(struct index_builder *builder, const char *index_dir, const char *index_path, struct index **ret_index,
-                struct why *why) {
+static int keep_in_memory(struct index_builder *builder, const char *name, struct budget *budget,
+                          struct index **ret_index, struct why *why) {
         _cleanup_(closep) int fd = -1;
-        char temporary[PATH_MAX];
-        int r;
+        int r = own_file_make("dataloaderd-index", &fd);
 
-        if (mkdir(index_dir, 0755) < 0 && errno != EEXIST)
-                return why_errno(why, -errno, "%s cannot be made", index_dir);
-        if (snprintf(temporary, sizeof(temporary), "%s" TEMPORARY "XXXXXX", index_path) >= (int)sizeof(temporary))
-                return why_set(why, -ENAMETOOLONG, "%s", index_path);
-        fd = mkostemp(temporary, O_CLOEXEC);
-        if (fd < 0)
-                return why_errno(why, -errno, "no file can be made in %s", index_dir);
-
-        r = index_builder_write(builder, fd, temporary, why);
-        if (r >= 0)
-                r = index_open_fd(fd, temporary, ret_index, why);
-        if (r >= 0 && (fchmod(fd, 0644) < 0 || rename(temporary, index_path) < 0)) {
-                r = why_errno(why, -errno, "%s cannot be put in place", index_path);
-                index_close(TAKE_PTR(*ret_index));
-        }
-        if (r < 0) {
-                unlink(temporary);
-                return r;
-        }
-        sync_folder_of(index_path);
-        return 0;
-}
-
-static int keep_in_memory(struct index_builder *builder, const char *name, struct index **ret_index, struct why *why) {
-        _cleanup_(closep) int fd = memfd_create("dataloaderd-index", MFD_CLOEXEC);
-        int r;
-
-        if (fd < 0)
-                return why_errno(why, -errno, "no memory for the index of %s", name);
+        if (r < 0)
+                return why_errno(why, r, "no memory for the index of %s", name);
         r = index_builder_write(builder, fd, name, why);
-        return r < 0 ? r : index_open_fd(fd, name, ret_index, why);
+        if (r < 0)
+                return r;
+        r = own_file_seal(fd);
+        return r < 0 ? why_errno(why, r, "the index of %s in memory", name)
+                     : index_open_fd(fd, name, budget, ret_index, why);
 }
 
 static int build(struct dataset *dataset, const struct format *format, const char *index_dir, const char *index_path,
-                 const struct index_watch *watch, struct dataset_report *report, struct why *why) {
+                 struct budget *budget, const struct index_watch *watch, struct dataset_report *report,
+                 struct why *why) {
         _cleanup_(index_builder_freep) struct index_builder *builder = NULL;
         int r;
 
         r = format->build(dataset->root_fd, dataset->path, watch, &builder, why);
         if (r < 0)
                 return r;
-        r = save(builder, index_dir, index_path, &dataset->index, &report->not_saved);
+        r = save(builder, index_dir, index_path, budget, &dataset->index, &report->not_saved);
         report->saved = r >= 0;
-        return r >= 0 ? 0 : keep_in_memory(builder, dataset->name, &dataset->index, why);
+        return r >= 0 ? 0 : keep_in_memory(builder, dataset->name, budget, &dataset->index, why);
 }
 
 static bool is_temporary(const char *name) {
-        static const char *const ENDINGS[] = { ".index" TEMPORARY, ".errors" TEMPORARY };
-        size_t n = strlen(name);
-
-        for (size_t i = 0; i < ARRAY_SIZE(ENDINGS); i++) {
-                size_t n_ending = strlen(ENDINGS[i]) + TEMPORARY_RANDOM;
-
-                if (n > n_ending && strncmp(name + n - n_ending, ENDINGS[i], strlen(ENDINGS[i])) == 0)
-                        return true;
-        }
-        return false;
+        return index_draft_is_name(name, ".index") || index_draft_is_name(name, ".errors");
 }
 
 void dataset_sweep(const char *index_dir) {
@@ -247,15 +202,16 @@ int dataset_open(const struct dataset_spec *spec, const char *index_dir, const s
         if (r < 0)
                 return r;
 
-        if (spec->given_index && take_given(spec, format, &dataset->index, &report.not_taken) == 0) {
+        if (spec->given_index &&
+            index_given_open(spec, index_dir, index_path, &dataset->index, &report.not_taken) == 0) {
                 report.how = DATASET_GIVEN;
                 r = 0;
         } else {
-                r = load(dataset, index_path, format, &dataset->index, &report.reason, why);
+                r = load(dataset, index_path, format, spec->budget, &dataset->index, &report.reason, why);
         }
         if (r > 0) {
                 report.how = (enum dataset_how)r;
-                r = build(dataset, format, index_dir, index_path, watch, &report, why);
+                r = build(dataset, format, index_dir, index_path, spec->budget, watch, &report, why);
         }
         if (r < 0)
                 return r;

@@ -21,8 +21,11 @@ struct dataset_spec {
         const char *path;   /* the folder */
         const char *format; /* "imagefolder" or "packed" */
 
-        /* An index that was made with the folder, which never changes: taken as it is if it has this digest and the
-         * format, without a look at the folder. NULL: none. */
+        /* Counts an index that must lie in memory (data/index.h). Outlives the dataset. NULL: nobody counts. */
+        struct budget *budget;
+
+        /* An index that was made with the folder, which never changes: a copy of it is taken if it has this digest and
+         * the format, without a look at the folder. NULL: none. */
         const char *given_index; /* its path */
         const char *given_digest;
 };

@@ -10,10 +10,13 @@
 #include <sys/stat.h>
 
 #include "daemon/base/cleanup.h"
+#include "daemon/base/disk.h"
+#include "daemon/base/own_file.h"
 #include "daemon/data/index_layout.h"
 #include "daemon/data/index_stamp.h"
 
 struct index {
+        struct budget *budget; /* that holds a copy in memory; NULL: there is none, or nobody counts */
         void *map;
         uint64_t map_bytes;
         const struct index_header *header;
@@ -31,6 +34,8 @@ void index_close(struct index *index) {
                 return;
         if (index->map)
                 munmap(index->map, index->map_bytes);
+        if (index->budget)
+                budget_release(index->budget, index->map_bytes);
         free(index);
 }
 
@@ -38,21 +43,70 @@ void index_closep(struct index **index) {
         index_close(*index);
 }
 
-static int map_file(struct index *index, int fd, struct why *why) {
+int index_read_header(int fd, struct index_header *ret_header, struct why *why) {
+        struct index_header header;
         struct stat status;
-        void *map;
+        int r;
 
         if (fstat(fd, &status) < 0)
                 return why_errno(why, -errno, "cannot be looked at");
-        if (!S_ISREG(status.st_mode) || (uint64_t)status.st_size < sizeof(struct index_header))
+        if (!S_ISREG(status.st_mode) || (uint64_t)status.st_size < sizeof(header))
                 return why_set(why, -EBADMSG, "it is too short for an index");
-        map = mmap(NULL, (size_t)status.st_size, PROT_READ, MAP_SHARED, fd, 0);
+        r = disk_read_at(fd, &header, sizeof(header), 0);
+        if (r < 0)
+                return why_errno(why, r, "its header cannot be read");
+        r = index_check_shape(&header, (uint64_t)status.st_size, why);
+        if (r < 0)
+                return r;
+        *ret_header = header;
+        return 0;
+}
+
+/* Private, though it is only read: some kernels refuse a shared mapping of a sealed file. The pages are the same. */
+static int map_bytes(struct index *index, int fd, uint64_t n_bytes, struct why *why) {
+        void *map = mmap(NULL, (size_t)n_bytes, PROT_READ, MAP_PRIVATE, fd, 0);
+
         if (map == MAP_FAILED)
                 return why_errno(why, -errno, "cannot be mapped");
         index->map = map;
-        index->map_bytes = (uint64_t)status.st_size;
-        madvise(map, (size_t)status.st_size, MADV_WILLNEED); /* all of it is read now; an advice may fail */
+        index->map_bytes = n_bytes;
+        madvise(map, (size_t)n_bytes, MADV_WILLNEED); /* all of it is read now; an advice may fail */
         return 0;
+}
+
+static int copy_to_memory(int fd, uint64_t n_bytes, int *ret_copy, struct why *why) {
+        _cleanup_(closep) int copy = -1;
+        int r = own_file_make("dataloaderd-index", &copy);
+
+        if (r == 0)
+                r = own_file_copy(fd, n_bytes, copy);
+        if (r == 0)
+                r = own_file_seal(copy);
+        if (r < 0)
+                return why_errno(why, r, "cannot be copied into memory");
+        *ret_copy = take_fd(&copy);
+        return 0;
+}
+
+/* The file itself if it is ours alone, else a copy. Memory is counted for as long as the index is open. */
+static int map_file(struct index *index, int fd, struct budget *budget, struct why *why) {
+        _cleanup_(closep) int copy = -1;
+        enum own_file kind = own_file_kind(fd);
+        struct index_header header;
+        int r = index_read_header(fd, &header, why);
+
+        if (r < 0)
+                return r;
+        if (kind != OWN_FILE_DISK && budget) {
+                r = budget_reserve(budget, header.file_bytes, "an index in memory", why);
+                if (r < 0)
+                        return r;
+                index->budget = budget;
+                index->map_bytes = header.file_bytes;
+        }
+        if (kind == OWN_FILE_NOT)
+                r = copy_to_memory(fd, header.file_bytes, &copy, why);
+        return r < 0 ? r : map_bytes(index, copy >= 0 ? copy : fd, header.file_bytes, why);
 }
 
 static void find_sections(struct index *index, const struct index_places *places) {
@@ -68,7 +122,7 @@ static void find_sections(struct index *index, const struct index_places *places
         index->names = (const char *)bytes + places->names;
 }
 
-int index_open_fd(int fd, const char *path, struct index **ret_index, struct why *why) {
+int index_open_fd(int fd, const char *path, struct budget *budget, struct index **ret_index, struct why *why) {
         _cleanup_(index_closep) struct index *index = NULL;
         struct index_places places;
         struct why detail = { 0 };
@@ -78,7 +132,7 @@ int index_open_fd(int fd, const char *path, struct index **ret_index, struct why
         if (!index)
                 return why_set(why, -ENOMEM, "%s: no memory to open it", path);
 
-        r = map_file(index, fd, &detail);
+        r = map_file(index, fd, budget, &detail);
         if (r >= 0)
                 r = index_validate(index->map, index->map_bytes, &detail);
         if (r >= 0)
@@ -91,12 +145,12 @@ int index_open_fd(int fd, const char *path, struct index **ret_index, struct why
         return 0;
 }
 
-int index_open(const char *path, struct index **ret_index, struct why *why) {
+int index_open(const char *path, struct budget *budget, struct index **ret_index, struct why *why) {
         _cleanup_(closep) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a FIFO must not hold us up */
 
         if (fd < 0)
                 return why_errno(why, -errno, "%s", path);
-        return index_open_fd(fd, path, ret_index, why);
+        return index_open_fd(fd, path, budget, ret_index, why);
 }
 
 /* ---- is it current? ------------------------------------------------------------------------------------------ */

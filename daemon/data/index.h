@@ -3,8 +3,9 @@
  * It is a file, made once by a format (data/format.h), written under another name and renamed into place, and mapped
  * read-only from then on. Opening checks all of it in one pass (about 20 ms a million samples once its pages are in
  * memory), so that the accessors need no checks and a damaged or hostile file is refused, never a crash; whoever opened
- * it builds a new one. The folder in which index files lie belongs to the daemon: files in it are replaced, never
- * shortened under a reader.
+ * it builds a new one. A file that others may write, or that lies on a network or FUSE file system, is copied into
+ * sealed memory before it is looked at: cutting a mapped file would end the process, and writing over it would undo the
+ * check. Files in the daemon's own folder are replaced, never changed, and mapped where they lie.
  *
  * The digest names the content and nothing else: format, class names, and for each sample in order its relative path,
  * length and label. It is the same on every node that has the same files, whatever their mtimes or absolute paths. Of
@@ -18,6 +19,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "daemon/base/budget.h"
 #include "daemon/base/why.h"
 
 #define INDEX_DIGEST_SIZE 65u      /* 64 hexadecimal digits of SHA-256, NUL */
@@ -45,12 +47,13 @@ struct index_place {
         uint32_t idx_shard; /* 0 without */
 };
 
-/* Opens and checks an index file. Returns 0; -ENOENT if there is none; -EBADMSG if it is damaged, of another version or
- * no index at all; another errno. `why` names the file. */
-int index_open(const char *path, struct index **ret_index, struct why *why);
+/* Opens and checks an index file. A copy in memory is counted in `budget` until the index is closed (NULL: nobody
+ * counts). Returns 0; -ENOENT if there is none; -EBADMSG if it is damaged, of another version or no index at all;
+ * -ENOMEM if the budget has no room for the copy; another errno. `why` names the file. */
+int index_open(const char *path, struct budget *budget, struct index **ret_index, struct why *why);
 
 /* The same for a descriptor, which stays the caller's; `path` is only for messages. */
-int index_open_fd(int fd, const char *path, struct index **ret_index, struct why *why);
+int index_open_fd(int fd, const char *path, struct budget *budget, struct index **ret_index, struct why *why);
 
 /* Unmaps. NULL is fine. */
 void index_close(struct index *index);

@@ -101,6 +101,14 @@ int index_places(const struct index_header *header, struct index_places *ret_pla
 uint64_t index_checksum(const void *bytes, uint64_t n_bytes);
 #define INDEX_CHECKSUM_FROM (offsetof(struct index_header, checksum) + sizeof(uint64_t))
 
+/* Do a header's magic, version and counts fit a file of n_bytes? What can be said before the file is copied. Returns 0,
+ * or -EBADMSG with `why`. */
+int index_check_shape(const struct index_header *header, uint64_t n_bytes, struct why *why);
+
+/* Reads the header of an open file and checks its shape. Returns 0, -EBADMSG or another errno, with `why`, which does
+ * not name the file. */
+int index_read_header(int fd, struct index_header *ret_header, struct why *why);
+
 /* Checks a whole file in memory, so that the accessors need not: sizes, checksum, every reference, every name (no "..",
  * no path of PATH_MAX or more), every label, sums. O(size). Returns 0, or -EBADMSG with `why`. */
 int index_validate(const void *bytes, uint64_t n_bytes, struct why *why);

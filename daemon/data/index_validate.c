@@ -51,15 +51,31 @@ int index_places(const struct index_header *header, struct index_places *ret_pla
         return 0;
 }
 
-static int check_header(const struct index_header *header, uint64_t n_bytes, struct why *why) {
+int index_check_shape(const struct index_header *header, uint64_t n_bytes, struct why *why) {
+        struct index_places places;
+        int r;
+
         if (n_bytes < sizeof(*header) || memcmp(header->magic, INDEX_MAGIC, sizeof(header->magic)) != 0)
-                return why_set(why, -EBADMSG, "it is no index file");
+                return why_set(why, -EBADMSG, "it is not an index file");
         if (header->version != INDEX_VERSION || header->header_bytes != sizeof(*header))
                 return why_set(why, -EBADMSG, "it is of version %" PRIu32 ", this program writes version %u",
                                header->version, INDEX_VERSION);
         if (header->file_bytes != n_bytes || n_bytes % 8 != 0)
                 return why_set(why, -EBADMSG, "it has %" PRIu64 " bytes and says it has %" PRIu64, n_bytes,
                                header->file_bytes);
+        r = index_places(header, &places, why);
+        if (r < 0)
+                return r;
+        if (places.end != n_bytes)
+                return why_set(why, -EBADMSG, "its counts do not fit its size");
+        return 0;
+}
+
+static int check_header(const struct index_header *header, uint64_t n_bytes, struct why *why) {
+        int r = index_check_shape(header, n_bytes, why);
+
+        if (r < 0)
+                return r;
         if (header->checksum !=
             index_checksum((const uint8_t *)header + INDEX_CHECKSUM_FROM, n_bytes - INDEX_CHECKSUM_FROM))
                 return why_set(why, -EBADMSG, "its checksum is wrong");
@@ -208,8 +224,6 @@ int index_validate(const void *bytes, uint64_t n_bytes, struct why *why) {
         r = index_places(checked.header, &checked.places, why);
         if (r < 0)
                 return r;
-        if (checked.places.end != n_bytes)
-                return why_set(why, -EBADMSG, "its counts do not fit its size");
 
         checked.names = (const char *)checked.bytes + checked.places.names;
         if (checked.header->names_bytes == 0 || checked.names[checked.header->names_bytes - 1] != '\0')

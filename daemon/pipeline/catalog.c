@@ -83,6 +83,7 @@ static void opening_work(void *userdata) {
         struct dataset_spec spec = { .name = entry->name,
                                      .path = opening->path,
                                      .format = opening->format,
+                                     .budget = entry->catalog->budget,
                                      .given_index = opening->index[0] ? opening->index : NULL,
                                      .given_digest = opening->digest };
         struct index_watch watch = { .progress = on_progress, .userdata = entry, .cancel = &entry->cancelled };
@@ -235,10 +236,10 @@ static void entry_check(struct catalog_entry *entry) {
 
 /* ---- the list ------------------------------------------------------------------------------------------------ */
 
-int catalog_init(struct catalog *catalog, struct background *background, const char *index_dir) {
+int catalog_init(struct catalog *catalog, struct background *background, const char *index_dir, struct budget *budget) {
         int r;
 
-        *catalog = (struct catalog){ .background = background, .index_dir = strdup(index_dir) };
+        *catalog = (struct catalog){ .background = background, .index_dir = strdup(index_dir), .budget = budget };
         TAILQ_INIT(&catalog->entries);
         if (!catalog->index_dir)
                 return -ENOMEM;

@@ -82,7 +82,8 @@ struct catalog {
         struct background *background;
         struct ledgers *ledgers;
         char *index_dir;
-        bool is_ending; /* nothing is begun any more */
+        struct budget *budget; /* of memory_limit; NULL: nobody counts */
+        bool is_ending;        /* nothing is begun any more */
 };
 
 struct catalog_wish {
@@ -90,7 +91,8 @@ struct catalog_wish {
         const char *origin; /* URL; "" or NULL: it lies at its path */
 };
 
-int catalog_init(struct catalog *catalog, struct background *background, const char *index_dir);
+/* `budget` outlives every dataset that is opened; NULL: nobody counts. */
+int catalog_init(struct catalog *catalog, struct background *background, const char *index_dir, struct budget *budget);
 
 /* Ends index building; the next thing must be background_stop(). */
 void catalog_cancel(struct catalog *catalog);

@@ -76,7 +76,7 @@ static int write_copy(struct run *run, void *argument, struct why *why) {
 /* Opens it as the daemon will: whole, and the same everywhere. */
 static int check(struct run *run, struct indexing *indexing, struct why *why) {
         struct index *index = NULL;
-        int r = index_open(indexing->new_path, &index, why);
+        int r = index_open(indexing->new_path, NULL, &index, why);
 
         if (r < 0)
                 return r;

@@ -52,7 +52,7 @@ static int index_source(struct run *run, struct preparing *preparing, struct why
                 r = index_builder_write(builder, fd, path, why);
         index_builder_free(builder);
         if (r == 0)
-                r = index_open_fd(fd, path, &preparing->index, why);
+                r = index_open_fd(fd, path, NULL, &preparing->index, why);
         if (fd >= 0)
                 unlink(path); /* it lives as long as it is open */
         return r;

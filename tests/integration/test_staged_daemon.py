@@ -86,7 +86,9 @@ def _(box):
     row = dataset(daemon)
     equal((row["state"], row["version"], row["staged_unix"]), ("ready", os.path.basename(version), 1700000000), "dlctl")
     contains(daemon.log(), "opened as staged")
-    equal(os.path.exists(os.path.join(daemon.folder, "index", "d.index")), False, "an index was made here")
+    equal("indexed" in daemon.log(), False, "an index was made here")
+    with open(version + ".index", "rb") as staged, open(os.path.join(daemon.folder, "index", "d.index"), "rb") as ours:
+        equal(ours.read() == staged.read(), True, "the copy that is served from")
 
 
 @case("dlctl shows origin without its query, progress in numbers, and each node that was heard of")
@@ -207,6 +209,56 @@ def _(box):
     newest = place.stage(N + 2)
     daemon.wait_log(f"version {os.path.basename(newest)} takes", 10)
     check_sequence(daemon.read("d", job="last"), N + 2)
+
+
+@case("an index that is cut or written over in the staged folder harms nobody who is served from it")
+def _(box):
+    place = Place(box)
+    version = place.stage(N)
+    index = version + ".index"
+    whole = open(index, "rb").read()
+    os.chmod(index, 0o666)
+    daemon = box.daemon({"d": place.keys})
+    wait_state(daemon, "ready")
+    running = daemon.reader("d", job="long", epochs=4, delay_ms=30)
+    running.wait_lines(2)
+    rows = len(whole) - 240
+    with open(index, "r+b") as file:  # every name and every row points elsewhere
+        file.seek(240)
+        file.write(os.urandom(rows))
+    running.wait_lines(N)
+    with open(index, "r+b") as file:
+        file.truncate(0)
+    daemon.read("d", job="other")
+    lines = running.good()
+    check_sequence(lines, N, epochs=4)
+    check_bytes(lines, samples_of(version))
+    equal(daemon.log().count("opened as staged"), 1, "it was opened once")
+
+    write(index, whole)
+    daemon.kill()
+    daemon.start()
+    check_sequence(daemon.read("d"), N)
+    equal(daemon.log().count("opened as staged"), 2, "after a restart the copy is taken again")
+
+
+@case("where the staged index cannot be copied to a disk it is copied into memory, within memory_limit")
+def _(box):
+    place = Place(box)
+    version = place.stage(N)
+    daemon = box.daemon({"d": place.keys}, index_dir="/proc/nowhere")
+    running = daemon.reader("d", job="long", epochs=4, delay_ms=30)
+    running.wait_lines(2)
+    n_bytes = os.path.getsize(version + ".index")
+    used = daemon.memory_used()
+    os.truncate(version + ".index", 0)
+    lines = running.good()
+    check_sequence(lines, N, epochs=4)
+    check_bytes(lines, samples_of(version))
+    place.stage(N + 400)
+    daemon.wait_log("takes the place of", 10)
+    within(10, lambda: daemon.memory_used() > n_bytes + 100 * 40, f"the copy is counted: {daemon.memory_used()}")
+    equal(used > n_bytes, True, "memory in use covers the copy")
 
 
 @case("a version that cannot be opened leaves the one before in place; the daemon may start at any time")

@@ -114,7 +114,7 @@ static void open_dataset(struct serving *serving) {
         snprintf(path, sizeof(path), "%s/photos", serving->tree.root);
         snprintf(index_dir, sizeof(index_dir), "%s/index", serving->tree.root);
         ck_assert_int_eq(background_new(&serving->background), 0);
-        ck_assert_int_eq(catalog_init(&serving->catalog, serving->background, index_dir), 0);
+        ck_assert_int_eq(catalog_init(&serving->catalog, serving->background, index_dir, NULL), 0);
         ck_assert_int_eq(catalog_configure(&serving->catalog, &wish, 1, &why), 0);
         for (int i = 0; i < PATIENCE_MS / 10 && r == -EAGAIN; i++) {
                 struct pollfd poll_fd = { .fd = background_fd(serving->background), .events = POLLIN };

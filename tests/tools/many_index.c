@@ -82,7 +82,7 @@ static int fill(struct index_builder *builder, const struct dataset *dataset, ui
 static bool is_there(const char *path, const struct dataset *dataset, uint64_t n_samples) {
         _cleanup_(index_closep) struct index *index = NULL;
 
-        return index_open(path, &index, NULL) >= 0 && index_n_samples(index) == n_samples &&
+        return index_open(path, NULL, &index, NULL) >= 0 && index_n_samples(index) == n_samples &&
                index_is_current(index, dataset_root_fd(dataset), NULL) == 0;
 }
 

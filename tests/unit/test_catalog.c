@@ -42,7 +42,7 @@ static void setup(void) {
         snprintf(f.path[0], sizeof(f.path[0]), "%s/one", f.tree.root);
         snprintf(f.path[1], sizeof(f.path[1]), "%s/two", f.tree.root);
         ck_assert_int_eq(background_new(&f.background), 0);
-        ck_assert_int_eq(catalog_init(&f.catalog, f.background, index_dir), 0);
+        ck_assert_int_eq(catalog_init(&f.catalog, f.background, index_dir, NULL), 0);
         background_reap(f.background);
 }
 

@@ -32,7 +32,7 @@ static void setup(void) {
         snprintf(f.index_dir, sizeof(f.index_dir), "%s/index", f.tree.root);
         ck_assert_int_eq(place_init(&f.place, f.path, &why), 0);
         ck_assert_int_eq(background_new(&f.background), 0);
-        ck_assert_int_eq(catalog_init(&f.catalog, f.background, f.index_dir), 0);
+        ck_assert_int_eq(catalog_init(&f.catalog, f.background, f.index_dir, NULL), 0);
         background_reap(f.background);
 }
 

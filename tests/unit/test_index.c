@@ -248,6 +248,85 @@ START_TEST(where_nothing_can_be_saved_the_index_lives_in_memory) {
 }
 END_TEST
 
+static void use_all(const struct index *index, int root_fd);
+
+START_TEST(an_index_that_others_may_write_is_copied_before_it_is_believed) {
+        static const char *const FILES[] = { "index/small.index", "given.index" };
+        char given[PATH_MAX], path[PATH_MAX], index_dir[PATH_MAX], digest[INDEX_DIGEST_SIZE];
+        struct budget budget = { .limit_bytes = 1 << 20 };
+        struct dataset *dataset, *staged, *in_memory;
+        struct dataset_report report;
+        struct dataset_spec spec;
+        struct tree tree;
+        int fd;
+
+        make_small(&tree);
+        ck_assert_int_eq(open_small(&tree, &dataset, NULL, NULL), 0);
+        strcpy(digest, index_digest(dataset_index(dataset)));
+        dataset_unref(dataset);
+        snprintf(path, sizeof(path), "%s/data", tree.root);
+        snprintf(index_dir, sizeof(index_dir), "%s/index", tree.root);
+        snprintf(given, sizeof(given), "%s/given.index", tree.root);
+        spec = (struct dataset_spec){ .name = "small", .path = path, .format = "imagefolder", .budget = &budget };
+
+        /* Ours, where it belongs: mapped, and nothing is counted. */
+        ck_assert_int_eq(dataset_open(&spec, index_dir, NULL, &dataset, &report, NULL), 0);
+        ck_assert(report.how == DATASET_LOADED && budget_used(&budget) == 0);
+        dataset_unref(dataset);
+
+        /* Writable by others: copied into memory, which is counted. */
+        ck_assert_int_eq(linkat(tree.fd, FILES[0], tree.fd, FILES[1], 0), 0);
+        ck_assert_int_eq(fchmodat(tree.fd, FILES[0], 0664, 0), 0);
+        ck_assert_int_eq(dataset_open(&spec, index_dir, NULL, &dataset, &report, NULL), 0);
+        ck_assert(report.how == DATASET_LOADED);
+        ck_assert_uint_gt(budget_used(&budget), sizeof(struct index_header));
+
+        /* One that was staged: copied, whoever may write it; the second time the copy is taken. */
+        spec.name = "other";
+        spec.given_index = given;
+        spec.given_digest = digest;
+        for (int i = 0; i < 2; i++) {
+                ck_assert_int_eq(dataset_open(&spec, index_dir, NULL, &staged, &report, NULL), 0);
+                ck_assert(report.how == DATASET_GIVEN);
+                if (i == 0)
+                        dataset_unref(staged);
+        }
+        ck_assert_int_eq(dataset_open(&spec, "/proc/nowhere", NULL, &in_memory, &report, NULL), 0);
+        ck_assert(report.how == DATASET_GIVEN);
+        ck_assert_uint_eq(budget_used(&budget), 2 * index_memory_bytes(dataset_index(dataset)));
+
+        fd = openat(tree.fd, FILES[1], O_WRONLY | O_TRUNC);
+        ck_assert_int_ge(fd, 0);
+        close(fd);
+        use_all(dataset_index(dataset), tree.fd);
+        use_all(dataset_index(staged), tree.fd);
+        use_all(dataset_index(in_memory), tree.fd);
+        dataset_unref(dataset);
+        dataset_unref(staged);
+        dataset_unref(in_memory);
+        ck_assert_uint_eq(budget_used(&budget), 0);
+        tree_remove(&tree);
+}
+END_TEST
+
+START_TEST(an_index_in_memory_that_memory_limit_has_no_room_for_is_refused) {
+        struct budget budget = { .limit_bytes = 100 };
+        struct dataset_spec spec;
+        struct dataset *dataset;
+        struct why why = { 0 };
+        char path[PATH_MAX];
+        struct tree tree;
+
+        make_small(&tree);
+        snprintf(path, sizeof(path), "%s/data", tree.root);
+        spec = (struct dataset_spec){ .name = "small", .path = path, .format = "imagefolder", .budget = &budget };
+        ck_assert_int_eq(dataset_open(&spec, "/proc/nowhere", NULL, &dataset, NULL, &why), -ENOMEM);
+        ck_assert_ptr_nonnull(strstr(why.text, "memory_limit"));
+        ck_assert_uint_eq(budget_used(&budget), 0);
+        tree_remove(&tree);
+}
+END_TEST
+
 START_TEST(names_that_are_no_file_names_are_refused) {
         static const char *const NAMES[] = { "", ".", "..", "a/b", "../a", ".hidden" };
         char path[PATH_MAX], *long_name;
@@ -307,7 +386,7 @@ static int open_bytes(const uint8_t *bytes, size_t n_bytes, int root_fd) {
 
         if (write(fd, bytes, n_bytes) != (ssize_t)n_bytes)
                 ck_abort_msg("cannot write");
-        r = index_open_fd(fd, "damaged", &index, &why);
+        r = index_open_fd(fd, "damaged", NULL, &index, &why);
         if (r == 0)
                 use_all(index, root_fd);
         if (r < 0 && (r != -EBADMSG || !why.text[0] || index))
@@ -516,6 +595,8 @@ int main(void) {
         tcase_add_test(tests, a_change_right_after_indexing_is_noticed);
         tcase_add_test(tests, an_open_dataset_outlives_its_replacement);
         tcase_add_test(tests, where_nothing_can_be_saved_the_index_lives_in_memory);
+        tcase_add_test(tests, an_index_that_others_may_write_is_copied_before_it_is_believed);
+        tcase_add_test(tests, an_index_in_memory_that_memory_limit_has_no_room_for_is_refused);
         tcase_add_test(tests, names_that_are_no_file_names_are_refused);
         tcase_add_test(tests, no_single_damaged_byte_is_accepted);
         tcase_add_test(tests, a_forged_index_is_refused_or_harmless);
