@@ -124,6 +124,13 @@ bench-peers: ## beside other loaders, into docs/performance.md (4 GB of PyPI's p
 	$(SUBMAKE) VARIANT=release all tools build/release/bench/ready_batches
 	@$(PYTHON) tests/bench/peers/run.py $(BENCH)
 
+HOURS ?= 2
+
+soak: ## everything at once for HOURS (2): runs come, go, die, change; SOAK_SEED=N repeats one
+	@$(DEPS) build check
+	$(SUBMAKE) VARIANT=release all tools build/release/bench/kill_rank
+	@$(PYTHON) tests/soak/soak.py --hours $(HOURS) $(if $(SOAK_SEED),--seed $(SOAK_SEED))
+
 coverage: ## lines that the release tests reach, by floor
 	@$(DEPS) build check
 	@find build/coverage -name '*.gcda' -delete 2>/dev/null || true
@@ -160,7 +167,7 @@ clean: ## remove build/
 	rm -rf build
 
 .PHONY: deps check check-unit check-integration check-asan check-ubsan check-tsan check-valgrind check-fallback \
-	check-frameworks check-neon check-layers demo bench bench-peers coverage fuzz fuzz-guided fuzz-smoke clean
+	check-frameworks check-neon check-layers soak demo bench bench-peers coverage fuzz fuzz-guided fuzz-smoke clean
 
 # ---- what they need ------------------------------------------------------------------------------------------------
 

@@ -1,10 +1,15 @@
-/* A trainer that may be killed at any moment: it writes down each batch before it gives it back, and begins anew behind
- * what it wrote down. For tests/support/kills.py, which does the killing and compares what was written with the order.
+/* A trainer that may be killed at any moment. It writes each batch into a log before it gives the batch back, and
+ * begins anew after the last line of that log. For tests/support/kills.py and tests/soak/, which kill it and compare
+ * the log with the order.
  *
- *         kill_rank DATASET BATCH SEED LOG PAUSE_US       RANK, WORLD_SIZE, DATALOADERD_SOCKET from the environment
+ *         kill_rank DATASET BATCH SEED LOG PAUSE_US [KEY=VALUE ...]
  *
- * A line of LOG is a batch, written with one system call: EPOCH STEP POSITION INDEX:HASH ..., the hash (FNV-1a) over
- * the sample's bytes. SIGTERM ends it after the batch at hand. */
+ * RANK, WORLD_SIZE and DATALOADERD_SOCKET come from the environment. The keys are options of dlc_open(): job, pipeline,
+ * order, partition, on_error, epoch and position (where an empty log begins), slots, shuffle.
+ *
+ * A line of the log is a batch, written with one system call: EPOCH STEP POSITION SAMPLE ..., a sample is INDEX:HASH,
+ * or INDEX/SUBSTITUTE:HASH where another one was served. The hash is FNV-1a over the sample's bytes. SIGTERM ends it
+ * after the batch at hand. With lose=N it leaves out its N-th line, for a test that this is found out. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -33,7 +38,7 @@ static uint64_t hash_of(const uint8_t *bytes, uint64_t n) {
         return hash;
 }
 
-/* Behind the last whole line; a line that the kill cut off is cut off here too: its batch was not done. */
+/* Goes to the end of the last whole line. A line that the kill cut is removed: its batch was not done. */
 static int resume(int log, uint64_t *epoch, uint64_t *position) {
         static char tail[LINE_MAX_BYTES + 1];
         struct stat status;
@@ -60,22 +65,36 @@ static int resume(int log, uint64_t *epoch, uint64_t *position) {
         return sscanf(last, "%" SCNu64 " %*u %" SCNu64, epoch, position) == 2 ? 0 : -EINVAL;
 }
 
+/* A sample of varying length has a place of its own; the others have equal shares of the tensor. */
+static uint64_t sample_hash(const struct dlc_tensor *image, const struct dlc_batch *batch, uint32_t i) {
+        uint64_t n_bytes = (uint64_t)image->strides[0];
+
+        if (image->places)
+                return hash_of((const uint8_t *)image->data + image->places[i].offset, image->places[i].n_bytes);
+        return hash_of((const uint8_t *)image->data + i * n_bytes, n_bytes);
+}
+
 static int write_down(int log, const struct dlc_batch *batch) {
         static char line[LINE_MAX_BYTES];
-        const struct dlc_tensor *image = &batch->tensors[0];
         int n = snprintf(line, sizeof(line), "%" PRIu64 " %" PRIu64 " %" PRIu64, batch->epoch, batch->step,
                          batch->position);
 
-        for (uint32_t i = 0; i < batch->n_samples; i++)
-                n += snprintf(
-                        line + n, sizeof(line) - (size_t)n, " %" PRId64 ":%" PRIx64, batch->indices[i],
-                        hash_of((const uint8_t *)image->data + image->places[i].offset, image->places[i].n_bytes));
+        for (uint32_t i = 0; i < batch->n_samples; i++) {
+                n += snprintf(line + n, sizeof(line) - (size_t)n, " %" PRId64, batch->indices[i]);
+                if (batch->substitutes && batch->substitutes[i] >= 0)
+                        n += snprintf(line + n, sizeof(line) - (size_t)n, "/%" PRId64, batch->substitutes[i]);
+                n += snprintf(line + n, sizeof(line) - (size_t)n, ":%" PRIx64,
+                              sample_hash(&batch->tensors[0], batch, i));
+        }
         line[n++] = '\n';
         return write(log, line, (size_t)n) == n ? 0 : -EIO;
 }
 
+static uint64_t lost_line; /* 0: none */
+
 static int train(struct dlc_loader *loader, int log, useconds_t pause_us) {
         const struct dlc_batch *batch;
+        uint64_t n_lines = 0;
         int r = 0;
 
         while (!ended && r >= 0) {
@@ -83,12 +102,47 @@ static int train(struct dlc_loader *loader, int log, useconds_t pause_us) {
                 if (r == DLC_END_OF_EPOCH || r == -ETIMEDOUT || r == -EINTR)
                         r = 0;
                 else if (r == 0) {
-                        r = write_down(log, batch);
+                        r = ++n_lines == lost_line ? 0 : write_down(log, batch);
                         usleep(pause_us);
                         dlc_release(loader, batch);
                 }
         }
         return r;
+}
+
+/* The value of "KEY=VALUE" if it is this key's, else NULL. */
+static const char *value_of(const char *argument, const char *key) {
+        size_t n = strlen(key);
+
+        return strncmp(argument, key, n) == 0 && argument[n] == '=' ? argument + n + 1 : NULL;
+}
+
+static int take_option(struct dlc_options *options, const char *argument) {
+        const char *value;
+
+        if ((value = value_of(argument, "job")))
+                options->job = value;
+        else if ((value = value_of(argument, "pipeline")))
+                options->pipeline = value;
+        else if ((value = value_of(argument, "order")))
+                options->order = value;
+        else if ((value = value_of(argument, "partition")))
+                options->partition = value;
+        else if ((value = value_of(argument, "on_error")))
+                options->on_error = value;
+        else if ((value = value_of(argument, "epoch")))
+                options->first_epoch = strtoull(value, NULL, 10);
+        else if ((value = value_of(argument, "position")))
+                options->first_position = strtoull(value, NULL, 10);
+        else if ((value = value_of(argument, "slots")))
+                options->n_slots = atoi(value);
+        else if ((value = value_of(argument, "shuffle")))
+                options->shuffle = atoi(value);
+        else if ((value = value_of(argument, "lose")))
+                lost_line = strtoull(value, NULL, 10);
+        else
+                return -EINVAL;
+        return 0;
 }
 
 int main(int argc, char **argv) {
@@ -97,8 +151,14 @@ int main(int argc, char **argv) {
         struct dlc_loader *loader;
         int log, r;
 
-        if (argc != 6)
+        if (argc < 6)
                 return 64;
+        options.job = "kills";
+        for (int i = 6; i < argc; i++)
+                if (take_option(&options, argv[i]) < 0) {
+                        fprintf(stderr, "unknown option: %s\n", argv[i]);
+                        return 64;
+                }
         sigaction(SIGTERM, &action, NULL);
         log = open(argv[4], O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
         if (log < 0 || resume(log, &options.first_epoch, &options.first_position) < 0) {
@@ -108,7 +168,6 @@ int main(int argc, char **argv) {
         options.dataset = argv[1];
         options.batch_size = atoi(argv[2]);
         options.seed = strtoull(argv[3], NULL, 10);
-        options.job = "kills";
         do /* the daemon may be dead just now: the first attach is not waited for by the library */
                 r = dlc_open(&options, &loader);
         while ((r == -ECONNREFUSED || r == -ECONNRESET || r == -ESHUTDOWN) && !ended && usleep(5000) == 0);

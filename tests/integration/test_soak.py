@@ -1,0 +1,37 @@
+#!/usr/bin/env python3
+"""Twenty seconds of the soak (`make soak` is the long form of it), and that it sees what it is there to see."""
+# run: alone limit=300
+import os
+import re
+import subprocess
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+from harness import ROOT, SLOWER, case, equal, main
+
+
+def soak(box, seconds, *arguments):
+    """Runs it; returns its exit status and its output."""
+    process = box.start([sys.executable, os.path.join(ROOT, "tests", "soak", "soak.py"), "--seconds", str(seconds),
+                         *arguments], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, universal_newlines=True)
+    output, _ = process.communicate(timeout=240 * SLOWER)
+    return process.returncode, output
+
+
+@case("twenty seconds of everything at once: nothing is lost, twice or wrong, nothing grows")
+def _(box):
+    status, output = soak(box, 20)
+    print("   " + output.splitlines()[0])
+    equal(status, 0, f"exit status; {output[-6000:]}")
+    samples = int(re.search(r"samples=(\d+)", output).group(1))
+    equal(samples > 1000, True, f"samples that were compared: {samples}")
+
+
+@case("a trainer that passes over a batch is found out")
+def _(box):
+    status, output = soak(box, 20, "--lose-a-batch")
+    equal(status, 1, f"exit status; {output[-3000:]}")
+    equal("expected" in output, True, f"what was wrong is said: {output[-3000:]}")
+
+
+main()
