@@ -77,7 +77,7 @@ def _(box):
     for row in ast.literal_eval(sys.argv[1]):
         links, name, state, told = row.pop("links"), "n" + str(row.pop("n")), None, []
         for terms in links:
-            if state is not None and state["epoch"] > 0:
+            if state is not None and (state["epoch"] > 0 or state["position"] == state["samples"]):
                 break                                       # the epoch ended before its last link
             epoch, seen, state = link(name, state=state, **terms, **row)
             told.append([epoch, seen, state["position"]])
@@ -180,7 +180,46 @@ def _(box):
         loader.close()
         out(place())                                        # can still be saved
     """)
-    equal(lines, [[0, 0], [[0, 4], [0, 8], [0, 10]], [1, 0], [[1, 4], [1, 8], [1, 10]], [[], [1, 1, 1]], [1, 8]], "places")
+    equal(lines, [[0, 0], [[0, 4], [0, 8], [0, 10]], [1, 0], [[1, 4], [1, 8], [1, 10]], [[1, 1, 1], [2, 2, 2]], [1, 8]], "places")
+
+
+@case("a state saved in the body of a loop's last batch goes on with the next loop; set_epoch() can still ask for this one")
+def _(box):
+    daemon = box.daemon({"f": box.folder_of_files("f", 10, size=20)})
+    trainer(box, daemon, """
+        def told(loader):
+            return [(batch.epoch, batch.indices.tolist()) for batch in loader]
+        for options in (dict(), dict(epochs=2), dict(steps_per_epoch=2), dict(ranks=[0, 1]), dict(copy=True),
+                        dict(drop_last=True)):
+            def open_one(**more):
+                return dlclient.Loader("f", batch_size=4, **options, **more)
+            def flat(loop):
+                return [(one.epoch, one.indices.tolist()) for step in loop
+                        for one in (step if isinstance(step, tuple) else (step,))]
+            whole = open_one()
+            loops = [flat(whole) for _ in range(3)]
+            whole.close()
+            first = open_one()
+            for batch in first: state = first.state_dict()      # the last one that was saved is the last batch's
+            batch = None
+            first.close()
+            second = open_one(state=state)
+            number = 1 if options.get("epochs") != 2 else 2
+            assert second.epoch == number, (options, second.epoch)
+            assert second.state_dict() == state
+            got = [flat(second), flat(second)]
+            assert got == loops[1:], (options, got, loops)
+            second.load_state_dict(state)
+            second.set_epoch(number)                            # what a program does that counts epochs itself
+            assert flat(second) == loops[1], options
+            second.load_state_dict(state)
+            second.set_epoch(second.epoch - number if options.get("epochs") != 2 else 1)
+            got = flat(second)                                  # nothing is left of the epoch that the state is in
+            assert got == [], (options, got)
+            got = flat(second)
+            assert got == loops[1], (options, got)
+            second.close()
+    """)
 
 
 @case("set_epoch() of the epoch that a state is in keeps the place; of another one it is left")

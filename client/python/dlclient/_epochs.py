@@ -27,6 +27,13 @@ class Span:
             return place.done >= self.steps
         return self.epochs is not None and place.done >= self.epochs
 
+    def exhausted(self, place: Place, n_samples: int) -> bool:
+        """Has the loop no batch left at this place, though its end was not told? So is a state that was saved in the
+        body of the loop's last batch."""
+        if self.steps is not None:
+            return place.done >= self.steps
+        return self.epochs is not None and place.done + 1 >= self.epochs and place.position >= n_samples > 0
+
     def behind_batch(self, place: Place, epoch: int, position: int) -> Place:
         done = place.done + 1 if self.steps is not None else place.done
         return Place(epoch, position, place.lap, done)

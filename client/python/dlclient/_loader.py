@@ -155,7 +155,7 @@ class Loader:
         self._stats = StatsTaker()
         self._place = Place(0, 0)
         self._next_place: Optional[Place] = Place(0, 0)
-        self._resumed = False
+        self._resumed: Optional[Place] = None  # of the state that was loaded last, until a loop begins there
         if state is not None:
             try:
                 self.load_state_dict(state)
@@ -188,7 +188,7 @@ class Loader:
         counts for this loop."""
         with self._guard():
             self._end_iterator("a newer iter() of this loader has begun: use that iterator")
-            self._place = self._next_place if self._next_place is not None else self._span.following(self._place)
+            self._place = self._coming()
             self._next_place = None
             iterator = EpochIterator(self)
             self._iterator = weakref.ref(iterator)
@@ -214,9 +214,9 @@ class Loader:
     def _begin_loop(self, iterator: EpochIterator) -> None:
         self._ranks()
         assert self._team is not None
-        if not self._span.over(self._place):  # as a state is that was saved in a virtual epoch's last batch
+        if not self._span.over(self._place):  # as set_epoch() may have chosen it: a virtual epoch that is complete
             self._team.go_to(self._place.epoch, self._place.position)
-        self._resumed = False
+        self._resumed = None
         iterator.begun = True
 
     def _take(self) -> Any:
@@ -275,8 +275,20 @@ class Loader:
 
     @property
     def epoch(self) -> int:
-        """The epoch of the loop that runs, else the one that the next iter() begins; virtual with steps_per_epoch."""
-        return self._span.number(self._current())
+        """The epoch of the loop that runs or was left in its midst; after a loop that ended, or a state, the one that the
+        next iter() begins. With steps_per_epoch the virtual one."""
+        place = self._current()
+        return self._span.number(self._coming() if place is self._next_place else place)
+
+    def _coming(self) -> Place:
+        """Where the next loop begins. After a state of an epoch's last batch that is the next epoch: a loop without a
+        batch would be of no use to anybody, unless set_epoch() asked for this very epoch."""
+        place = self._next_place
+        if place is None:
+            return self._span.following(self._place)
+        if self._resumed is place and self._span.exhausted(place, len(self.dataset)):
+            return self._span.following(place)
+        return place
 
     def _current(self) -> Place:
         """Where a state would go on."""
@@ -288,16 +300,18 @@ class Loader:
 
     def set_epoch(self, epoch: int) -> None:
         """Chooses the epoch of the loop that begins next, or of one that has taken no batch yet; a loop in its midst
-        goes on as it is. After load_state_dict() of this very epoch the place in its midst is kept."""
+        goes on as it is. After load_state_dict() of this very epoch the place in its midst is kept: if the state was
+        saved in the epoch's last batch, nothing is left of it and the loop is empty."""
         epoch = _options.integer("epoch", epoch, 0, 2**32 - 1)
         with self._guard():
             running = self._running()
             waits = running is not None and not running.begun
-            place = self._place if waits else self._next_place
-            if self._resumed and place is not None and epoch == self._span.number(place):
-                return
-            self._resumed = False
-            place = self._span.beginning(epoch, self._place, self._epoch_batches, self.batch_size * self.world_size)
+            if self._resumed is not None and epoch == self._span.number(self._resumed):
+                place = self._resumed._replace()  # another object: asked for, also if nothing is left of it
+            else:
+                current = self._resumed if self._resumed is not None else self._place
+                self._resumed = None
+                place = self._span.beginning(epoch, current, self._epoch_batches, self.batch_size * self.world_size)
             if waits:
                 self._place = place
             else:
@@ -305,8 +319,8 @@ class Loader:
 
     def state_dict(self) -> Dict[str, Any]:
         """Where a run that loads it goes on: behind the batches that the loop was given. Small, plain (JSON takes it)
-        and free of cost; it can be loaded at another world size and batch size. In the body of an epoch's last batch it
-        says that nothing of this epoch is left; once the loop has ended, that the next one begins."""
+        and free of cost; it can be loaded at another world size and batch size. One that was saved in the body of an
+        epoch's last batch goes on with the next epoch, as one that was saved after the loop."""
         return self._saver(self._current())
 
     def load_state_dict(self, state: Dict[str, Any]) -> None:
@@ -315,8 +329,7 @@ class Loader:
         with self._guard():
             known = _state.verify(state, self._identity)
             self._end_iterator("a state was loaded: begin a new loop to go on there")
-            self._next_place = self._span.restored(known)
-            self._resumed = True
+            self._next_place = self._resumed = self._span.restored(known)
 
     # -- looking at it
 
