@@ -196,6 +196,37 @@ def _(box):
     equal(lines, [[rows, length], [[list(row) for row in zip(*padded)], len(padded[0])]], "tuples and len()")
 
 
+@case("what was settled at the opening cannot be set later, whatever torch's name for it is: ValueError, as torch's")
+def _(box):
+    daemon = box.daemon({"f": box.folder_of_files("f", 20)})
+    trainer(box, daemon, """
+        loader = dlclient.Loader("f", batch_size=4)
+        import inspect
+        names = set(inspect.signature(dlclient.Loader.__init__).parameters) - {"self", "state", "job", "socket"}
+        names |= {"batch_size", "sampler", "batch_sampler", "drop_last", "dataset", "num_workers", "pin_memory",
+                  "collate_fn", "prefetch_factor", "worker_init_fn", "generator", "persistent_workers", "epoch",
+                  "multiprocessing_context", "pin_memory_device", "in_order"}
+        before = {name: getattr(loader, name) for name in names if hasattr(loader, name)}
+        for name in sorted(names):
+            refused(dlclient.OptionError, lambda: setattr(loader, name, 5), name + ":", "cannot be set")
+        assert issubclass(dlclient.OptionError, ValueError)
+        for thing, name in ((loader.dataset, "transform"), (loader.dataset, "target_transform"), (loader.dataset, "name"),
+                            (loader.dataset, "samples"), (loader.sampler, "rank"), (loader.sampler, "shuffle")):
+            refused(dlclient.OptionError, lambda: setattr(thing, name, None), name + ":", "cannot be set")
+        assert before == {name: getattr(loader, name) for name in names if hasattr(loader, name)}
+        assert not hasattr(loader, "collate_fn") and not hasattr(loader, "prefetch_factor")
+        loader.note = "mine"                                # an attribute of the user's own
+        class Mine(dlclient.Loader):
+            def __init__(self, *arguments, **keywords):
+                self.before = 1
+                super().__init__(*arguments, **keywords)
+                self.scale = 2
+        mine = Mine("f", batch_size=10)
+        assert (mine.before, mine.scale, mine.batch_size, len(list(mine))) == (1, 2, 10, 2)
+        assert [len(batch.indices) for batch in loader] == [4] * 5
+    """)
+
+
 # ---- batches --------------------------------------------------------------------------------------------------------
 
 @case("a batch shows the fields by name, as attributes and as a mapping; bytes and pixels are the samples' own")

@@ -6,6 +6,7 @@ from typing import Any, Dict, List, Optional
 
 from . import _library
 from ._errors import LoaderClosed, error_of
+from ._fixed import Frozen
 
 
 def _call(method: weakref.WeakMethod[Any], *arguments: object) -> Any:
@@ -16,7 +17,7 @@ def _call(method: weakref.WeakMethod[Any], *arguments: object) -> Any:
     return function(*arguments)
 
 
-class Dataset:
+class Dataset(Frozen):
     """The dataset as the daemon serves it. len() is its number of samples; they come through the loader alone."""
 
     def __init__(self, name: str, handle: weakref.WeakMethod[Any], lock: Any) -> None:
@@ -27,6 +28,7 @@ class Dataset:
         self._handle = handle
         self._lock = lock
         self._classes: Optional[List[str]] = None
+        self._settled = True
 
     def __len__(self) -> int:
         return self._n_samples
@@ -53,7 +55,7 @@ class Dataset:
         return f"<Dataset {self.name!r}, {len(self)} samples, digest {self.digest[:12]}>"
 
 
-class Sampler:
+class Sampler(Frozen):
     """What stands where torch has a DistributedSampler: len() is the number of samples that the rank gets an epoch."""
 
     def __init__(self, n_samples: int, rank: int, world_size: int, set_epoch: weakref.WeakMethod[Any]) -> None:
@@ -61,6 +63,7 @@ class Sampler:
         self.num_replicas = world_size
         self._n_samples = n_samples
         self._set_epoch = set_epoch
+        self._settled = True
 
     def set_epoch(self, epoch: int) -> None:
         """As Loader.set_epoch()."""

@@ -10,6 +10,7 @@ from . import _convert, _library, _opening, _options, _state
 from ._dataset import Dataset, Sampler
 from ._epochs import EpochIterator, Span
 from ._errors import Error, LoaderClosed, OptionError
+from ._fixed import Fixed, refuse_names, settle
 from ._lease import Handle
 from ._rank import Rank
 from ._ranks import Team
@@ -77,7 +78,23 @@ class Loader:
         slots           batches that are prepared ahead or held; None: the daemon's setting
         socket          None: DATALOADERD_SOCKET, else /run/dataloaderd/dataloaderd.sock
 
+    All of it is settled when the loader opens: what is set later, such as loader.batch_size, is refused.
     A loader may be used by several threads; they take turns."""
+
+    dataset: Fixed[Dataset] = Fixed()
+    sampler: Fixed[Sampler] = Fixed()
+    batch_size: Fixed[int] = Fixed()
+    pipeline: Fixed[str] = Fixed()
+    seed: Fixed[int] = Fixed()
+    shuffle: Fixed[bool] = Fixed()
+    drop_last: Fixed[bool] = Fixed()
+    partition: Fixed[str] = Fixed()
+    order: Fixed[str] = Fixed()
+    rank: Fixed[int] = Fixed()
+    world_size: Fixed[int] = Fixed()
+    num_workers: Fixed[int] = Fixed()       # these three as libraries look for them on torch's DataLoader
+    pin_memory: Fixed[bool] = Fixed()
+    batch_sampler: Fixed[None] = Fixed()
 
     @_options.names_wrong_keywords
     def __init__(self, dataset: str, *, batch_size: int = 1, pipeline: Optional[str] = None, seed: int = 0,
@@ -131,20 +148,12 @@ class Loader:
         ranks = self._ranks()
         info = ranks[0].handle.info
         self._job = _library.text_of(info.job)
-        self.pipeline = _library.text_of(info.pipeline)
-        self.world_size = int(info.world_size)
-        self.rank = ranks[0].number
-        self.batch_size = self._wish.batch_size
-        self.seed = self._wish.seed
-        self.shuffle = self._wish.shuffle
-        self.drop_last = self._wish.drop_last
-        self.partition = self._wish.partition
-        self.order = self._wish.order
-        self.num_workers = 0        # these three as libraries look for them on torch's DataLoader
-        self.pin_memory = False
-        self.batch_sampler = None
-        self.dataset = Dataset(self._wish.dataset, weakref.WeakMethod(self._first_handle), self._lock)
-        self.sampler = Sampler(ranks[0].epoch_samples, self.rank, self.world_size, weakref.WeakMethod(self.set_epoch))
+        world, wish = int(info.world_size), self._wish
+        settle(self, pipeline=_library.text_of(info.pipeline), world_size=world, rank=ranks[0].number,
+               batch_size=wish.batch_size, seed=wish.seed, shuffle=wish.shuffle, drop_last=wish.drop_last,
+               partition=wish.partition, order=wish.order, num_workers=0, pin_memory=False, batch_sampler=None,
+               dataset=Dataset(wish.dataset, weakref.WeakMethod(self._first_handle), self._lock),
+               sampler=Sampler(ranks[0].epoch_samples, ranks[0].number, world, weakref.WeakMethod(self.set_epoch)))
         self._epoch_batches = max(rank.epoch_batches for rank in ranks)
         self._saver.identity = self._identity = Identity(self._wish.dataset, self.dataset.digest, len(self.dataset),
                                                          self.pipeline, self.order, self.shuffle, self.seed)
@@ -280,6 +289,10 @@ class Loader:
         place = self._current()
         return self._span.number(self._coming() if place is self._next_place else place)
 
+    @epoch.setter
+    def epoch(self, _: int) -> None:
+        raise OptionError("epoch: cannot be set; set_epoch() chooses the epoch of the next loop")
+
     def _coming(self) -> Place:
         """Where the next loop begins. After a state of an epoch's last batch that is the next epoch: a loop without a
         batch would be of no use to anybody, unless set_epoch() asked for this very epoch."""
@@ -396,6 +409,9 @@ class Loader:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+refuse_names(Loader)
 
 
 @atexit.register

@@ -1,0 +1,77 @@
+"""What is settled when a loader opens. torch's DataLoader refuses to have its batch_size set later, and so do we: an
+attribute that could be set and changed nothing would train on other batches than the program says."""
+from __future__ import annotations
+
+from typing import Any, Dict, Generic, Optional, Type, TypeVar, Union, cast, overload
+
+from ._errors import OptionError
+
+T = TypeVar("T")
+
+
+def refuse(thing: str, name: str, instead: str) -> OptionError:
+    return OptionError(f"{name}: cannot be set after {thing} was opened, it would change nothing; {instead}")
+
+
+class Fixed(Generic[T]):
+    """An attribute that is set once, while the loader opens. Python looks here before it looks into the instance."""
+
+    def __init__(self) -> None:
+        self.name = ""
+
+    def __set_name__(self, _: Type[Any], name: str) -> None:
+        self.name = name
+
+    @overload
+    def __get__(self, loader: None, kind: Type[Any]) -> Fixed[T]: ...
+    @overload
+    def __get__(self, loader: object, kind: Type[Any]) -> T: ...
+
+    def __get__(self, loader: Optional[object], kind: Type[Any]) -> Union[Fixed[T], T]:
+        if loader is None:
+            return self
+        try:
+            return cast(T, vars(loader)[self.name])
+        except KeyError:
+            raise AttributeError(f"a Loader has no attribute {self.name!r}") from None
+
+    def __set__(self, loader: object, value: T) -> None:
+        raise refuse("a loader", self.name, f"open another one, with {self.name}=..."
+                     if self.name in _KEYWORDS else "the daemon reads and decodes, and nothing is started here")
+
+
+# What is a keyword of Loader.
+_KEYWORDS = frozenset("""dataset batch_size pipeline seed shuffle drop_last partition order rank world_size ranks epochs
+    steps_per_epoch on_error max_errors on_restart restart_timeout slots framework copy timeout open_timeout persistent
+    progress""".split())
+
+# Names that are no attributes of a Loader, but that who knows its keywords or torch's DataLoader may set.
+NAMES = ("ranks", "epochs", "steps_per_epoch", "on_error", "max_errors", "on_restart", "restart_timeout", "slots",
+         "framework", "copy", "timeout", "open_timeout", "persistent", "progress", "persistent_workers",
+         "prefetch_factor", "collate_fn", "worker_init_fn", "generator", "multiprocessing_context", "pin_memory_device",
+         "in_order")
+
+
+def refuse_names(kind: Type[Any]) -> None:
+    """Gives a class what refuses NAMES; they stay names that it does not have."""
+    for name in NAMES:
+        fixed: Fixed[Any] = Fixed()
+        fixed.name = name
+        setattr(kind, name, fixed)
+
+
+def settle(loader: object, **values: object) -> None:
+    """Sets the fixed attributes, once."""
+    cast(Dict[str, object], vars(loader)).update(values)
+
+
+class Frozen:
+    """What hangs on a loader and only tells: once it is made nothing of it can be set."""
+
+    _settled = False
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if self._settled and not name.startswith("_"):
+            raise refuse("the loader", name, "samples are made by the daemon: open a loader with another pipeline or "
+                                             "other options")
+        object.__setattr__(self, name, value)
