@@ -506,8 +506,9 @@ def _(box):
         batch = next(iterator)
         full.close()
         for call in (lambda: next(iterator), lambda: full.stats(), lambda: iter(full), lambda: full.set_epoch(1),
-                     lambda: full.load_state_dict({}), lambda: batch["label"]):
+                     lambda: full.load_state_dict({})):
             refused(dlclient.LoaderClosed, call, "closed")
+        assert batch.n_samples == len(batch["label"])       # a batch that is held stays
         waiting = L("f", batch_size=1, timeout=0.3, slots=2)
         import subprocess
         os.kill(int(sys.argv[1]), signal.SIGSTOP)

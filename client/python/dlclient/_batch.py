@@ -274,7 +274,7 @@ class Batch(Mapping[str, Any]):
         if self._gone is not None:
             raise BatchReleased(self._gone)
         if self._source is not None:
-            self._source.lease.handle.check()
+            self._source.lease.handle.check_here()  # a closed loader's batches stay: their lease keeps the memory
         return self._source
 
     def _leave(self) -> Optional[Lease]:

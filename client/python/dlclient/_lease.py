@@ -70,11 +70,15 @@ class Handle:
         """Was it opened in this process, and not before a fork()?"""
         return self.forks == _Forks.n
 
-    def check(self) -> None:
-        """Raises if the handle cannot be used here and now."""
+    def check_here(self) -> None:
+        """Raises in the child of a fork(): batches that are held are not there."""
         if self.forks != _Forks.n:
             raise ForkedLoader("this loader was opened before a fork(): only the parent can use it. Open one in the "
                                "child instead")
+
+    def check(self) -> None:
+        """Raises if the handle cannot be used here and now."""
+        self.check_here()
         if self.refusal is not None:
             raise LoaderClosed(self.refusal)
 
