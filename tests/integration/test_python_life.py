@@ -44,6 +44,47 @@ def _(box):
     equal(run.lines[1:], [[identity_bytes(1, 200)[5:25].decode(), identity_bytes(2, 200).decode()], ord("<")], "bytes")
 
 
+@case("a batch that is held can be looked into after the loop, after with and after close(), also one read ahead")
+def _(box):
+    folder = box.folder_of_pictures("p", 20)
+    write(os.path.join(folder, "class001", "000019.png"), b"no picture at all")
+    daemon = box.daemon({"p": folder})
+    trainer(box, daemon, """
+        options = dict(batch_size=4, pipeline="decode", shuffle=False, on_error="substitute")
+        def look(batch):
+            assert batch.indices.tolist() == list(range(16, 20)), batch.indices
+            assert len(batch["label"]) == len(batch.image) == 4 and set(batch) == {"image", "label"}
+            assert "000019" in batch.errors[3], batch.errors
+            assert batch.copy()["label"].tolist() == batch.label.tolist()
+            assert batch.state_dict()["epoch"] == 0
+            batch.release()
+        def ahead(iterable):                                # as prefetchers do it, and Lightning, to know the last one
+            iterator = iter(iterable)
+            one = next(iterator)
+            for following in iterator:
+                yield one
+                one = following
+            yield one
+        for persistent in (True, False):
+            loader = dlclient.Loader("p", persistent=persistent, **options)
+            for batch in ahead(loader): pass
+            look(batch)
+            loader.close()
+            loader = dlclient.Loader("p", persistent=persistent, **options)
+            for batch in loader: pass
+            loader.close()
+            look(batch)
+            with dlclient.Loader("p", persistent=persistent, **options) as loader:
+                for batch in loader: pass
+            look(batch)
+            with dlclient.Loader("p", persistent=persistent, **options) as loader:
+                for batch in loader: pass
+            del loader
+            gc.collect()
+            look(batch)
+    """)
+
+
 @case("a slot goes back when the last array of it dies, in whichever thread, and not before")
 def _(box):
     daemon = box.daemon({"f": box.folder_of_files("f", 200)})
@@ -402,6 +443,77 @@ def _(box):
     equal([line.split()[0] for line in told], ["WARNING", "INFO"], f"what was logged: {told}")
     contains(told[0], "gone")
     contains(told[1], "back after")
+
+
+@case("with persistent=False a daemon that is away between two loops is waited for, by one rank and by several")
+def _(box):
+    folder = box.folder_of_files("f", 20)
+    daemon = box.daemon({"f": folder})
+    need("numpy")
+    runs = [Trainer(box, daemon, """
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR1})
+        logging.basicConfig(format="%(levelname)s %(message)s", level=logging.INFO)
+        options = eval(sys.argv[1])
+        loader = dlclient.Loader("f", batch_size=5, persistent=False, **options)
+        def loop():
+            return [(one.epoch, one.indices.tolist()) for step in loader
+                    for one in (step if isinstance(step, tuple) else (step,))]
+        first = loop()
+        out("now")
+        signal.sigwait({signal.SIGUSR1})
+        if "restart_timeout" in options or "on_restart" in options:
+            time.sleep(0.5)
+            refused(dlclient.DaemonGone, loop, "between two loops", "no daemon")
+            out("gone")
+            signal.sigwait({signal.SIGUSR1})
+        out([first, loop()])
+    """, [options]) for options in ("{}", "dict(ranks=[0, 1])", "dict(rank=0, world_size=2, job='two')",
+                                    "dict(rank=1, world_size=2, job='two')", "dict(restart_timeout=1)",
+                                    "dict(on_restart='raise')")]
+    for run in runs:
+        run.wait_lines(1)
+    within(10, lambda: not daemon.objects("jobs"), "all have given their ranks back")
+    daemon.kill()
+    for run in runs:
+        run.process.send_signal(signal.SIGUSR1)
+    for run in runs[4:]:
+        run.wait_lines(2)
+    for run in runs[:4]:
+        within(20, lambda: "waiting for its return" in run.errors(), "it waits")
+        equal(run.lines, ["now"], "lines")
+    daemon.start()
+    for run in runs:
+        run.process.send_signal(signal.SIGUSR1)
+    for run in runs[:4]:
+        first, second = run.finish()[-1]
+        equal([len(first), len(second)], [len(first)] * 2, "batches")
+        equal([{epoch for epoch, _ in first}, {epoch for epoch, _ in second}], [{0}, {1}], "epochs")
+    one = [index for _, indices in runs[0].lines[-1][1] for index in indices]
+    equal(one, expected_order(20, epoch=1), "the second loop")
+    for run in runs[4:]:
+        equal(run.finish()[-1][1][0][0], 1, "the loop that failed comes later")
+
+
+@case("with persistent=False files that changed between two loops are DatasetChanged, not other batches under the old name")
+def _(box):
+    folder = box.folder_of_files("f", 20)
+    daemon = box.daemon({"f": folder})
+    need("numpy")
+    run = Trainer(box, daemon, """
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR1})
+        loader = dlclient.Loader("f", batch_size=5, persistent=False)
+        out(len(list(batch.n_samples for batch in loader)))
+        signal.sigwait({signal.SIGUSR1})
+        text = refused(dlclient.DatasetChanged, lambda: next(iter(loader)), loader.dataset.digest, "20 samples", "with 21")
+        refused(dlclient.DatasetChanged, lambda: next(iter(loader)))
+        out(dlclient.Loader("f").dataset.digest in text)
+    """)
+    run.wait_lines(1)
+    daemon.stop()
+    write(os.path.join(folder, "class000", "zzz.png"), b"one more")
+    daemon.start()
+    run.process.send_signal(signal.SIGUSR1)
+    equal(run.finish()[1:], [True], "both digests are named")
 
 
 @case("a daemon that does not come back is DaemonGone, at once with on_restart=\"raise\", and can be interrupted")

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import atexit
+import errno
 import threading
 import weakref
 from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Union
@@ -9,7 +10,7 @@ from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Unio
 from . import _convert, _library, _opening, _options, _state
 from ._dataset import Dataset, Sampler
 from ._epochs import EpochIterator, Span
-from ._errors import Error, LoaderClosed, OptionError
+from ._errors import DatasetChanged, Error, LoaderClosed, OptionError
 from ._fixed import Fixed, refuse_names, settle
 from ._lease import Handle
 from ._rank import Rank
@@ -182,9 +183,28 @@ class Loader:
         if self._closed:
             raise LoaderClosed(self._closed)
         if self._team is None:
-            self._attach(self._place.epoch, self._place.position)
+            self._attach_again()
         assert self._team is not None
         return self._team.ranks
+
+    def _attach_again(self) -> None:
+        """After the ranks were given back; meanwhile the daemon may have gone, or have got other files."""
+        patience = _opening.Patience(self._wish, self._timeout, f"job {self._job}")
+        while self._team is None:
+            try:
+                self._attach(self._place.epoch, self._place.position)
+            except Error as error:
+                patience.bear(error)
+                if self._closed:  # by another thread, meanwhile
+                    raise LoaderClosed(self._closed) from None
+        patience.rewarded()
+        info = self._team.ranks[0].handle.info
+        digest, mine = _library.text_of(info.dataset_digest), self._identity
+        if digest != mine.digest:
+            self._give_back("its dataset changed")
+            raise DatasetChanged(f"{mine.dataset}: the dataset changed between two loops: was {mine.digest} with "
+                                 f"{mine.samples} samples, is {digest} with {info.dataset_samples}; open a new loader",
+                                 errno.ESTALE)
 
     def _first_handle(self) -> Handle:
         return self._ranks()[0].handle
@@ -255,11 +275,14 @@ class Loader:
 
     def _leave_loop(self) -> None:
         self._iterator = None
-        if not self._persistent and self._team is not None:
-            for rank in self._team.ranks:
-                rank.handle.refuse("the rank was given back at the end of the loop (persistent=False)")
-                rank.handle.detach()
-            self._team = None
+        if not self._persistent:
+            self._give_back("the rank was given back at the end of the loop (persistent=False)")
+
+    def _give_back(self, why: str) -> None:
+        for rank in self._team.ranks if self._team is not None else []:
+            rank.handle.refuse(why)
+            rank.handle.detach()
+        self._team = None
 
     def _end_iterator(self, why: str) -> None:
         iterator = self._iterator() if self._iterator is not None else None

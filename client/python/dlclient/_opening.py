@@ -11,7 +11,7 @@ import weakref
 from typing import Any, Callable, Dict, List, Optional, Tuple
 
 from . import _library
-from ._errors import DaemonTimeout, JobMismatch, RankTaken, error_of
+from ._errors import DaemonGone, DaemonTimeout, Error, JobMismatch, RankTaken, error_of
 from ._lease import Handle
 from ._options import Wish
 
@@ -22,6 +22,12 @@ Progress = Callable[[str], None]
 SLICE_MS = 500
 ANSWER_SECONDS = 30.0  # a call that took that much longer than its slice waited for a daemon that does not answer
 PROGRESS_SECONDS = 1.0
+
+PAUSE_SECONDS = 0.1     # between two looks for a daemon that is away
+
+# What says that the daemon is away; and what passes by itself once it was: as the library's own restart has it.
+_AWAY = (errno.ECONNREFUSED, errno.ECONNRESET, errno.ESHUTDOWN)
+_PASSING = _AWAY + (errno.EADDRINUSE, errno.ETIMEDOUT, errno.ENOMEM, errno.EMFILE, errno.ENFILE)
 
 Key = Tuple[Optional[str], Optional[str], int]
 _opened: Dict[Key, weakref.ref[Any]] = {}  # loaders of this process that named their job
@@ -126,3 +132,37 @@ def open_all(loader: Any, library: _library.Library, wish: Wish, job: Optional[s
         for rank in ranks:
             _opened[(wish.socket, wish.job, rank)] = weakref.ref(loader)
     return handles
+
+
+class Patience:
+    """With a daemon that is away when ranks which were given back between two loops attach again. In a loop the library
+    waits for its return; here nobody is attached, and the same options count."""
+
+    def __init__(self, wish: Wish, timeout: Optional[float], name: str) -> None:
+        self._wish = wish
+        self._timeout = timeout
+        self._name = name
+        self._began: Optional[float] = None
+
+    def bear(self, error: Error) -> None:
+        """Waits a moment, after which to try again; or raises what is final."""
+        if error.errno not in (_AWAY if self._began is None else _PASSING):
+            raise error
+        if self._wish.on_restart == "raise":
+            raise DaemonGone(f"the daemon went away between two loops: {error}", errno.ECONNRESET) from error
+        now = time.monotonic()
+        if self._began is None:
+            self._began = now
+            log.warning("the daemon is gone; waiting for its return (%s)", self._name)
+        limit, timeout = self._wish.restart_timeout, self._timeout
+        if limit is not None and now - self._began >= limit:
+            raise DaemonGone(f"the daemon went away between two loops and did not come back within "
+                             f"restart_timeout={limit:g} s: {error}", errno.ECONNRESET) from error
+        if timeout is not None and now - self._began >= timeout:
+            raise DaemonTimeout(f"no batch within timeout={timeout:g} s: {error}", errno.ETIMEDOUT) from error
+        time.sleep(PAUSE_SECONDS)
+
+    def rewarded(self) -> None:
+        """Attached again."""
+        if self._began is not None:
+            log.info("the daemon is back after %.1f s (%s)", time.monotonic() - self._began, self._name)
