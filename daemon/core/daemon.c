@@ -110,7 +110,8 @@ static void on_end(evutil_socket_t number, short what, void *userdata) {
                  strsignal((int)number));
         sd_notify(0, "STOPPING=1\nSTATUS=Completing the batches that are begun");
         server_drain(&daemon->server);
-        event_add(daemon->drain_event, &(struct timeval){ .tv_usec = DRAIN_TICK_US });
+        if (event_add(daemon->drain_event, &(struct timeval){ .tv_usec = DRAIN_TICK_US }) < 0)
+                event_base_loopbreak(daemon->base); /* no memory to wait with: rather at once than never */
 }
 
 static enum log_level log_level_of(const char *name) {
@@ -219,9 +220,11 @@ static int start_events(struct daemon *daemon, struct why *why) {
         for (size_t i = 0; i < ARRAY_SIZE(SIGNALS); i++) {
                 struct event *event = evsignal_new(daemon->base, SIGNALS[i].number, SIGNALS[i].handle, daemon);
 
-                if (!event || event_add(event, NULL) < 0)
+                if (!event)
                         return why_set(why, -ENOMEM, "signals");
                 daemon->signal_events[daemon->n_signal_events++] = event;
+                if (event_add(event, NULL) < 0)
+                        return why_set(why, -ENOMEM, "signals");
         }
         daemon->background_event = event_new(daemon->base, background_fd(daemon->background), EV_READ | EV_PERSIST,
                                              on_background, daemon);
@@ -233,10 +236,11 @@ static int start_events(struct daemon *daemon, struct why *why) {
                 return why_set(why, -ENOMEM, "events");
         background_reap(daemon->background); /* arms it */
 
-        if (sd_watchdog_enabled(0, &watchdog_us) > 0)
-                event_add(daemon->watchdog_event,
-                          &(struct timeval){ .tv_sec = (time_t)(watchdog_us / 3000000),
-                                             .tv_usec = (suseconds_t)(watchdog_us / 3 % 1000000) });
+        if (sd_watchdog_enabled(0, &watchdog_us) > 0 &&
+            event_add(daemon->watchdog_event,
+                      &(struct timeval){ .tv_sec = (time_t)(watchdog_us / 3000000),
+                                         .tv_usec = (suseconds_t)(watchdog_us / 3 % 1000000) }) < 0)
+                return why_set(why, -ENOMEM, "events");
         return 0;
 }
 
@@ -322,7 +326,8 @@ static int daemon_start(struct daemon *daemon, struct why *why) {
         r = start_server(daemon, why);
         if (r < 0)
                 return r;
-        event_add(daemon->look_event, &(struct timeval){ .tv_sec = LOOK_S });
+        if (event_add(daemon->look_event, &(struct timeval){ .tv_sec = LOOK_S }) < 0)
+                return why_set(why, -ENOMEM, "events");
         return configure_catalog(daemon, why);
 }
 
