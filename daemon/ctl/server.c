@@ -10,20 +10,20 @@
 #include "daemon/base/log.h"
 #include "daemon/ctl/session.h"
 
+static const struct timeval ACCEPT_PAUSE = { .tv_usec = 200000 };
+
 static void on_accept_again(evutil_socket_t fd, short what, void *userdata) {
         struct server *server = userdata;
 
-        if (server->listen_event)
-                event_add(server->listen_event, NULL);
+        if (server->listen_event && event_add(server->listen_event, NULL) < 0)
+                event_add(server->again_event, &ACCEPT_PAUSE); /* its place in the timers' heap is there */
 }
 
 /* Out of descriptors the listening socket stays readable: without a pause the loop would spin. */
 static void pause_accepting(struct server *server, int error) {
-        struct timeval pause = { .tv_usec = 200000 };
-
         log_warning("ctl", "accept: %s; trying again in 0.2 s", strerror(error));
-        event_del(server->listen_event);
-        event_base_once(server->options.base, -1, EV_TIMEOUT, on_accept_again, server, &pause);
+        if (event_add(server->again_event, &ACCEPT_PAUSE) == 0) /* else spinning is better than never accepting again */
+                event_del(server->listen_event);
 }
 
 static void on_connection(evutil_socket_t fd, short what, void *userdata) {
@@ -84,26 +84,33 @@ int server_start(struct server *server, const struct server_options *options, st
         server->started_unix = time(NULL);
 
         r = mailbox_init(&server->broken, SESSIONS_MAX);
-        if (r < 0)
+        if (r < 0) {
+                server_fini(server);
                 return why_errno(why, r, "ctl");
+        }
         server->broken_event = event_new(options->base, mailbox_fd(&server->broken), EV_READ | EV_PERSIST, on_broken,
                                          server);
         server->listen_event = event_new(options->base, options->listen_fd, EV_READ | EV_PERSIST, on_connection,
                                          server);
+        server->again_event = event_new(options->base, -1, 0, on_accept_again, server);
         server->sweep_event = event_new(options->base, -1, 0, on_sweep, server);
-        if (!server->broken_event || !server->listen_event || !server->sweep_event ||
-            event_add(server->broken_event, NULL) < 0 || event_add(server->listen_event, NULL) < 0)
+        if (!server->broken_event || !server->listen_event || !server->again_event || !server->sweep_event ||
+            event_add(server->broken_event, NULL) < 0 || event_add(server->listen_event, NULL) < 0) {
+                server_fini(server);
                 return why_errno(why, -ENOMEM, "ctl: events");
+        }
         mailbox_pop(&server->broken); /* arms it */
         return 0;
 }
 
 static void stop_listening(struct server *server) {
-        if (!server->listen_event)
+        if (server->options.listen_fd < 0)
                 return;
-        event_free(server->listen_event);
+        if (server->listen_event)
+                event_free(server->listen_event);
         server->listen_event = NULL;
         close(server->options.listen_fd);
+        server->options.listen_fd = -1;
 }
 
 void server_drain(struct server *server) {
@@ -141,10 +148,11 @@ void server_stop(struct server *server) {
 void server_fini(struct server *server) {
         stop_listening(server);
         on_sweep(-1, 0, server);
+        if (server->again_event)
+                event_free(server->again_event);
         if (server->sweep_event)
                 event_free(server->sweep_event);
-        if (server->broken_event) {
+        if (server->broken_event)
                 event_free(server->broken_event);
-                mailbox_fini(&server->broken);
-        }
+        mailbox_fini(&server->broken);
 }

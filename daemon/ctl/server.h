@@ -44,6 +44,7 @@ struct session;
 struct server {
         struct server_options options;
         struct event *listen_event; /* NULL once draining */
+        struct event *again_event;  /* accepting goes on after a pause */
         struct event *broken_event;
         struct mailbox broken;                      /* streams whose clients scribble; from the planner */
         TAILQ_HEAD(session_list, session) sessions; /* open, or still attaching */
@@ -57,7 +58,7 @@ struct server {
         bool draining;
 };
 
-/* Begins to accept. */
+/* Begins to accept. If it fails there is nothing left to end, and the socket is closed. */
 int server_start(struct server *server, const struct server_options *options, struct why *why);
 
 /* For the pipeline's `broken` callback. Any thread. */
