@@ -84,6 +84,7 @@ endif
 SRC_fuzz := $(wildcard tests/fuzz/fuzz_*.c)
 SRC_examples := $(wildcard client/examples/*.c)
 
+comma := ,
 obj = $(patsubst %.c,$(B)/obj/%.o,$(1))
 OBJ_proto := $(call obj,$(SRC_proto)) $(B)/obj/generated/dataloader.pb-c.o
 OBJ_daemon := $(call obj,$(SRC_daemon))
@@ -161,6 +162,8 @@ $(B)/obj/daemon/augment/conversion.o: CFLAGS_release += -O3
 $(B)/obj/daemon/decode/jpeg/%.o: CFLAGS_release += -O3
 # The bit buffer stays in scalar registers: GCC would else pack it into vectors.
 $(B)/obj/daemon/decode/jpeg/entropy.o: CFLAGS_release += -fno-tree-slp-vectorize
+# Allocates already while the sanitizers' own beginnings are not over.
+$(B)/obj/tests/faults/memory.o: CFLAGS += -fno-sanitize=all
 # Emulated registers as arguments of static functions: how they are passed is nobody's business.
 $(B)/obj/tests/unit/test_resize_avx512.o: CFLAGS += -Wno-psabi
 
@@ -196,6 +199,14 @@ $(B)/fuzz/%: $(B)/obj/tests/fuzz/%.o $(B)/obj/tests/fuzz/damage.o $(OBJ_support)
 $(B)/fuzz/guided_%: $(B)/obj/tests/fuzz/guided_%.o $(B)/libdaemon.a $(B)/libproto.a
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -fsanitize=fuzzer -o $@ $^ $(LIBS_daemon)
+
+# Whatever tests/faults/calls.h lists goes by a wrapper that may fail. The sanitizer's malloc() stands behind our own.
+FAULTS_WRAPPED := $(shell sed -nE 's/^(ERRNO|NEGATIVE|POSITIVE|AFTER|BYTES|VALUE|HAND).([A-Za-z0-9_]+).*/\2/p' tests/faults/calls.h)
+OBJ_faults := $(call obj,$(wildcard tests/faults/*.c))
+$(B)/faults/faults: $(OBJ_faults) $(OBJ_support) $(B)/libdaemon.a $(B)/libdlclient.a $(B)/libproto.a
+	@mkdir -p $(@D)
+	$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -rdynamic $(addprefix -Wl$(comma)--wrap=,$(FAULTS_WRAPPED)) -o $@ $^ $(LIBS_daemon) \
+		$(LIBS_stage) -lcjson -lcheck -lsubunit -lrt -lm
 
 unit: $(UNIT)
 tools: $(TOOLS)

@@ -42,6 +42,10 @@ FUZZ_GUIDED = $(if $(FUZZ_ROUNDS),-runs=$(FUZZ_ROUNDS),-max_total_time=$(FUZZ_SE
 RELEASE_TESTS := $(call unit_in,release,$(UNIT_NAMES)) $(FUZZ_TESTS) $(call scripts_in,release,$(SCRIPTS))
 LAYERS_TESTS := release:tests/support/check_layers.py
 ASAN_TESTS := $(call unit_in,asan,$(SANITIZED_UNIT)) $(subst release,asan,$(FUZZ_TESTS)) $(call scripts_in,asan,$(ASAN_SCRIPTS))
+# Without arguments it tries a part of the points, each day another one; `make faults` tries all.
+FAULTS_TESTS := asan:build/asan/faults/faults asan:tests/faults/check_calls.py
+FAULTS_OCCURRENCES ?= 2
+ASAN_TESTS += $(FAULTS_TESTS)
 TSAN_TESTS := $(call unit_in,tsan,$(SANITIZED_UNIT)) $(call scripts_in,tsan,$(TSAN_SCRIPTS))
 FALLBACK_TESTS := $(call unit_in,fallback,$(FALLBACK_UNIT)) $(call scripts_in,fallback,$(FALLBACK_SCRIPTS))
 VALGRIND_TESTS := $(call unit_in,valgrind,$(VALGRIND_UNIT))
@@ -158,6 +162,12 @@ fuzz-guided:
 	build/fuzzer/fuzz/guided_recipe $(FUZZ_GUIDED) -max_len=400 -dict=tests/fuzz/recipe.dict \
 		-artifact_prefix=build/fuzzer/ build/fuzzer/corpus/recipe
 
+faults: ## each call that may fail fails in turn, in every scenario; FAULTS_OCCURRENCES=0 for each time it is passed
+	@$(DEPS) build check
+	$(SUBMAKE) VARIANT=asan all build/asan/faults/faults
+	@$(PYTHON) tests/faults/check_calls.py
+	build/asan/faults/faults --occurrences $(FAULTS_OCCURRENCES) $(FAULTS)
+
 fuzz-smoke: ## some thousand damaged pictures, always the same; `make check` does it too
 	@$(DEPS) build check
 	$(SUBMAKE) VARIANT=release fuzz-programs
@@ -167,7 +177,7 @@ clean: ## remove build/
 	rm -rf build
 
 .PHONY: deps check check-unit check-integration check-asan check-ubsan check-tsan check-valgrind check-fallback \
-	check-frameworks check-neon check-layers soak demo bench bench-peers coverage fuzz fuzz-guided fuzz-smoke clean
+	check-frameworks check-neon check-layers soak demo bench bench-peers coverage faults fuzz fuzz-guided fuzz-smoke clean
 
 # ---- what they need ------------------------------------------------------------------------------------------------
 
@@ -176,7 +186,7 @@ CFLAGS_coverage := -O0 -g --coverage
 build-release:
 	+@$(MAKE) --no-print-directory VARIANT=release all unit tools fuzz-programs build/release/demo/rank build/release/bench/kill_rank
 build-asan:
-	+@$(MAKE) --no-print-directory VARIANT=asan all unit tools fuzz-programs build/asan/demo/rank build/asan/bench/kill_rank
+	+@$(MAKE) --no-print-directory VARIANT=asan all unit tools fuzz-programs build/asan/demo/rank build/asan/bench/kill_rank build/asan/faults/faults
 build-tsan:
 	+@$(MAKE) --no-print-directory VARIANT=tsan all unit build/tsan/demo/rank
 build-fallback:
