@@ -115,6 +115,11 @@ struct dlp_control {
         _Alignas(DLP_CACHE_LINE) _Atomic uint64_t n_published; /* sequences below it may be taken */
         _Alignas(DLP_CACHE_LINE) _Atomic uint32_t
                 want_release; /* 1: the daemon waits for a slot; write to the eventfd */
+
+        /* Why no batch comes although the rank has free slots: its dataset cannot be read. Read and written with
+         * dlp_ring_held() and dlp_ring_hold() only. */
+        _Alignas(DLP_CACHE_LINE) _Atomic uint32_t hold_version; /* odd while the text is being written */
+        _Atomic uint64_t hold_text[DLP_TEXT_MAX / 8];           /* NUL-terminated; "": it is not on hold */
 };
 
 /* Page 0 of the payload: all that a client can say without a system call. */

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <limits.h>
 #include <linux/futex.h>
+#include <string.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -103,4 +104,35 @@ bool dlp_ring_release(const struct dlp_control *control, struct dlp_client_page 
         atomic_store_explicit(&page->released[idx_slot], sequence + 1, memory_order_release);
         atomic_thread_fence(memory_order_seq_cst); /* pairs with dlp_ring_want_release() */
         return atomic_load_explicit(&control->want_release, memory_order_relaxed) != 0;
+}
+
+/* ---- on hold ------------------------------------------------------------------------------------------------- */
+
+#define HOLD_WORDS (DLP_TEXT_MAX / sizeof(uint64_t))
+
+/* Sequentially consistent throughout: once a second, and only while a rank waits. */
+void dlp_ring_hold(struct dlp_control *control, const char *text) {
+        uint64_t words[HOLD_WORDS] = { 0 };
+        size_t n = strnlen(text, DLP_TEXT_MAX - 1);
+
+        memcpy(words, text, n);
+        atomic_fetch_add(&control->hold_version, 1);
+        for (size_t i = 0; i < HOLD_WORDS; i++)
+                atomic_store(&control->hold_text[i], words[i]);
+        atomic_fetch_add(&control->hold_version, 1);
+}
+
+bool dlp_ring_held(const struct dlp_control *control, char text[DLP_TEXT_MAX]) {
+        uint32_t version = atomic_load(&control->hold_version);
+        uint64_t words[HOLD_WORDS];
+
+        if (version & 1 || atomic_load(&control->hold_text[0]) == 0)
+                return false;
+        for (size_t i = 0; i < HOLD_WORDS; i++)
+                words[i] = atomic_load(&control->hold_text[i]);
+        if (atomic_load(&control->hold_version) != version)
+                return false;
+        memcpy(text, words, sizeof(words));
+        text[DLP_TEXT_MAX - 1] = '\0';
+        return text[0] != '\0';
 }

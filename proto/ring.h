@@ -54,10 +54,18 @@ void dlp_ring_want_release(struct dlp_control *control, bool want);
 /* How many batches the client says it has leased; clamped to what was published. For people, never for decisions. */
 uint64_t dlp_ring_taken(const struct dlp_control *control, const struct dlp_client_page *page);
 
+/* Tells the client why its rank is on hold, a sentence of at most DLP_TEXT_MAX bytes with NUL; "": it goes on. One
+ * thread at a time. */
+void dlp_ring_hold(struct dlp_control *control, const char *text);
+
 /* ---- the client's side --------------------------------------------------------------------------------------- */
 
 /* Is `sequence` published? If so everything of its slot may be read. */
 bool dlp_ring_ready(const struct dlp_control *control, uint64_t sequence);
+
+/* Is the rank on hold? Copies the sentence why, which is cut at the end of `text`. Never blocks: a text that is being
+ * written at this moment is left for the next call. */
+bool dlp_ring_held(const struct dlp_control *control, char text[DLP_TEXT_MAX]);
 
 /* The slot of a published sequence; control->n_slots if the page is damaged. */
 uint32_t dlp_ring_slot(const struct dlp_control *control, uint64_t sequence);

@@ -40,3 +40,8 @@ bool bitmap_add(struct bitmap *bitmap, uint64_t number) {
         *word |= bit;
         return true;
 }
+
+bool bitmap_has(const struct bitmap *bitmap, uint64_t number) {
+        return bitmap->words && number < bitmap->n_bits &&
+               (bitmap->words[number / WORD_BITS] >> number % WORD_BITS & 1) != 0;
+}

@@ -18,3 +18,6 @@ void bitmap_fini(struct bitmap *bitmap);
 
 /* Adds. Returns true if it was not there; false also for what is not below the bound. */
 bool bitmap_add(struct bitmap *bitmap, uint64_t number);
+
+/* Is it there? */
+bool bitmap_has(const struct bitmap *bitmap, uint64_t number);

@@ -196,6 +196,7 @@ static void on_reload(evutil_socket_t number, short what, void *userdata) {
                 *daemon->settings = next;
                 log_set_level(log_level_of(next.log_level));
                 daemon->server.options.default_slots = (uint32_t)next.slots;
+                pipeline_set_outage_timeout(daemon->pipeline, (uint64_t)next.outage_timeout * 1000000000u);
                 configure_workers(daemon);
                 if (configure_catalog(daemon, &why) < 0)
                         log_error("core", "%s", why.text);
@@ -251,6 +252,7 @@ static int start_pipeline(struct daemon *daemon, struct why *why) {
                 .n_tasks = (uint32_t)settings->read_depth,
                 .reader = settings->reader,
                 .page_cache = page_cache_parse(settings->page_cache),
+                .outage_timeout_ns = (uint64_t)settings->outage_timeout * 1000000000u,
                 .limits = {
                         .max_pixels = settings->max_pixels,
                         .max_scans = (uint32_t)settings->max_scans,

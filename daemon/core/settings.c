@@ -72,6 +72,8 @@ const struct setting SETTINGS[] = {
           "for packed datasets; auto reads through it what fits into half of the memory to be had, and past it what "
           "does "
           "not" },
+        { "outage_timeout", SETTING_NUMBER, AT(outage_timeout), "600", 1, 1000000000, NULL, "seconds", true,
+          "how long a job waits for a dataset that cannot be read (a dead mount, a server) before it ends" },
         { "max_pixels", SETTING_COUNT, AT(max_pixels), "178956970", 1, UINT64_C(1) << 36, NULL, "pixels", false,
           "larger pictures are refused by their header, before memory is taken; the default is Pillow's limit" },
         { "max_scans", SETTING_NUMBER, AT(max_scans), "500", 1, 100000, NULL, "scans", false,

@@ -42,6 +42,7 @@ struct settings {
         int64_t read_depth;
         char *reader;
         char *page_cache;
+        int64_t outage_timeout; /* seconds */
         uint64_t max_pixels;
         int64_t max_scans;
         char *decoder;

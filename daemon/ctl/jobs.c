@@ -34,6 +34,14 @@ static void fill_rank(Dlp__Rank *rank, const struct session *session) {
         rank->step = counts.step;
 }
 
+/* A job is on hold if the dataset cannot be read and a sample of its ranks waits for that. */
+static bool is_on_hold(const struct session *session, struct why *ret_why) {
+        const struct stream *stream = session->stream;
+
+        return atomic_load_explicit(&stream->n_parked, memory_order_relaxed) > 0 &&
+               outage_is_held(stream->dataset->outage, ret_why);
+}
+
 static void fill_job(Dlp__Job *message, struct job *job) {
         const struct job_terms *terms = &job->terms;
 
@@ -62,7 +70,7 @@ void handle_jobs(struct session *session, const Dlp__Request *request) {
         struct server *server = session->server;
         struct job *job = job_at(server, request->jobs->first);
         struct session *other;
-        struct why failure;
+        struct why failure, hold = { 0 };
 
         if (job) {
                 fill_job(&message, job);
@@ -71,9 +79,12 @@ void handle_jobs(struct session *session, const Dlp__Request *request) {
                 TAILQ_FOREACH(other, &server->sessions, entry)
                         if (other->job == job && other->stream && message.n_ranks < DLP_LOCAL_RANKS_MAX) {
                                 fill_rank(&ranks[message.n_ranks], other);
+                                if (!hold.text[0])
+                                        is_on_hold(other, &hold);
                                 rank_pointers[message.n_ranks] = &ranks[message.n_ranks];
                                 message.n_ranks++;
                         }
+                message.hold = hold.text;
                 message.ranks = rank_pointers;
                 jobs.jobs = job_pointers;
                 jobs.n_jobs = 1;

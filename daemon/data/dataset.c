@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "daemon/base/cleanup.h"
 #include "daemon/base/clock.h"
@@ -25,6 +26,7 @@ struct dataset {
         char *name;
         char *path;
         struct index *index;
+        bool is_given; /* the index came with the folder: its times may be those of another node */
 };
 
 struct dataset *dataset_ref(struct dataset *dataset) {
@@ -205,6 +207,7 @@ int dataset_open(const struct dataset_spec *spec, const char *index_dir, const s
         if (spec->given_index &&
             index_given_open(spec, index_dir, index_path, &dataset->index, &report.not_taken) == 0) {
                 report.how = DATASET_GIVEN;
+                dataset->is_given = true;
                 r = 0;
         } else {
                 r = load(dataset, index_path, format, spec->budget, &dataset->index, &report.reason, why);
@@ -236,6 +239,20 @@ int dataset_is_current(const struct dataset *dataset, struct why *why) {
                 return INDEX_STALE;
         }
         return index_is_current(dataset->index, dataset->root_fd, why);
+}
+
+int dataset_reopen(struct dataset *dataset) {
+        _cleanup_(closep) int fd = open(dataset->path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+        struct why why;
+        int r;
+
+        if (fd < 0)
+                return -errno;
+        r = index_is_same(dataset->index, fd, !dataset->is_given, &why);
+        if (r != 0)
+                return r < 0 ? r : -ENOENT;
+        /* At once for all threads: the number stays, what it stands for changes. */
+        return dup3(fd, dataset->root_fd, O_CLOEXEC) < 0 ? -errno : 0;
 }
 
 const char *dataset_name(const struct dataset *dataset) {

@@ -71,6 +71,12 @@ void dataset_unrefp(struct dataset **dataset);
 /* Does the folder still look as it did? As index_is_current(); blocks for a stat a directory. */
 int dataset_is_current(const struct dataset *dataset, struct why *why);
 
+/* Its folder's mount is gone: opens the path again, and from then on dataset_root_fd() is what lies there, if that is
+ * the same folder: all directories and shards of the index with their times and sizes, inodes aside; of a version that
+ * was staged their being there. 0 or an errno. Blocks as dataset_is_current(). One thread at a time; the others may use
+ * the descriptor meanwhile. */
+int dataset_reopen(struct dataset *dataset);
+
 const char *dataset_name(const struct dataset *dataset);
 const char *dataset_path(const struct dataset *dataset);
 const struct index *dataset_index(const struct dataset *dataset);

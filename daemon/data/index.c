@@ -155,7 +155,15 @@ int index_open(const char *path, struct budget *budget, struct index **ret_index
 
 /* ---- is it current? ------------------------------------------------------------------------------------------ */
 
-static int dir_is_current(const struct index *index, const struct index_dir *dir, int root_fd, struct why *why) {
+/* What has to be as it was. */
+enum compare {
+        COMPARE_NAMES,
+        COMPARE_TIMES, /* and sizes */
+        COMPARE_ALL,   /* and inodes */
+};
+
+static int dir_is_current(const struct index *index, const struct index_dir *dir, int root_fd, enum compare compare,
+                          struct why *why) {
         const char *path = index->names + dir->path;
         const char *shown = path[0] ? path : "the folder itself";
         struct stat status;
@@ -167,14 +175,15 @@ static int dir_is_current(const struct index *index, const struct index_dir *dir
         }
         if (!S_ISDIR(status.st_mode))
                 return why_set(why, INDEX_STALE, "%s is a directory no more", shown);
-        if (status.st_dev != dir->device || status.st_ino != dir->inode)
+        if (compare == COMPARE_ALL && (status.st_dev != dir->device || status.st_ino != dir->inode))
                 return why_set(why, INDEX_STALE, "%s is another directory now", shown);
-        if (index_mtime_ns(&status) != dir->mtime_ns)
+        if (compare != COMPARE_NAMES && index_mtime_ns(&status) != dir->mtime_ns)
                 return why_set(why, INDEX_STALE, "%s has changed", shown);
         return 0;
 }
 
-static int shard_is_current(const struct index *index, const struct index_shard *shard, int root_fd, struct why *why) {
+static int shard_is_current(const struct index *index, const struct index_shard *shard, int root_fd,
+                            enum compare compare, struct why *why) {
         const char *name = index->names + shard->name;
         struct stat status;
 
@@ -183,20 +192,29 @@ static int shard_is_current(const struct index *index, const struct index_shard 
                         return why_set(why, INDEX_STALE, "%s is gone", name);
                 return why_errno(why, -errno, "%s cannot be looked at", name);
         }
-        if ((uint64_t)status.st_size != shard->n_bytes || index_mtime_ns(&status) != shard->mtime_ns)
+        if ((uint64_t)status.st_size != shard->n_bytes ||
+            (compare != COMPARE_NAMES && index_mtime_ns(&status) != shard->mtime_ns))
                 return why_set(why, INDEX_STALE, "%s has changed", name);
         return 0;
 }
 
-int index_is_current(const struct index *index, int root_fd, struct why *why) {
+static int compare_all(const struct index *index, int root_fd, enum compare compare, struct why *why) {
         int r = 0;
 
         for (uint64_t i = 0; i < index->header->n_dirs && r == 0; i++)
                 if (index->dirs[i].inode != 0)
-                        r = dir_is_current(index, &index->dirs[i], root_fd, why);
+                        r = dir_is_current(index, &index->dirs[i], root_fd, compare, why);
         for (uint64_t i = 0; i < index->header->n_shards && r == 0; i++)
-                r = shard_is_current(index, &index->shards[i], root_fd, why);
+                r = shard_is_current(index, &index->shards[i], root_fd, compare, why);
         return r;
+}
+
+int index_is_current(const struct index *index, int root_fd, struct why *why) {
+        return compare_all(index, root_fd, COMPARE_ALL, why);
+}
+
+int index_is_same(const struct index *index, int root_fd, bool by_time, struct why *why) {
+        return compare_all(index, root_fd, by_time ? COMPARE_TIMES : COMPARE_NAMES, why);
 }
 
 /* ---- accessors ----------------------------------------------------------------------------------------------- */

@@ -65,6 +65,10 @@ void index_closep(struct index **index);
  * for about one stat a directory. Packed samples: one a shard, which may not have been rewritten in place either. */
 int index_is_current(const struct index *index, int root_fd, struct why *why);
 
+/* The same, but where it lies does not count: devices and inodes may be others, as after a file system was mounted
+ * again. Without `by_time` the directories and shards must only be there. */
+int index_is_same(const struct index *index, int root_fd, bool by_time, struct why *why);
+
 uint64_t index_n_samples(const struct index *index);
 uint32_t index_n_fields(const struct index *index);
 uint64_t index_n_files(const struct index *index);

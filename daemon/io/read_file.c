@@ -103,15 +103,20 @@ static int check_length(struct read_request *request, int fd, size_t n) {
 
         if (n == request->length)
                 return 0;
+        /* The file system ends before the file does: a server that lost half of its answer. */
+        if (fstat(fd, &status) == 0 && n < request->length &&
+            (uint64_t)status.st_size >= request->offset + request->length)
+                return why_set(&request->why, -EIO, "%s: only %zu of %" PRIu64 " bytes could be read", request->path, n,
+                               request->length);
         if (request->is_part)
-                return why_set(&request->why, -ESTALE,
+                return why_set(&request->why, -EBADMSG,
                                "%s: changed: index says bytes %" PRIu64 " to %" PRIu64 ", file ends at %" PRIu64,
                                request->path, request->offset, request->offset + request->length, request->offset + n);
 
         /* Of a grown file only one byte more was read; what it really has is worth saying. */
         if (n > request->length && fstat(fd, &status) == 0 && (uint64_t)status.st_size > n)
                 n_has = (uint64_t)status.st_size;
-        return why_set(&request->why, -ESTALE, "%s: changed: index says %" PRIu64 " bytes, file has %" PRIu64,
+        return why_set(&request->why, -EBADMSG, "%s: changed: index says %" PRIu64 " bytes, file has %" PRIu64,
                        request->path, request->length, n_has);
 }
 

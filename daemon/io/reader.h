@@ -53,7 +53,8 @@ struct read_request {
         /* Set when done() is called. */
         int result;     /* 0 = all bytes are there; else a negative errno:
                          * -ENOENT, -EACCES, -EISDIR, ... as open() and read() say; -EINVAL not a regular file;
-                         * -ESTALE the length is not the index's; -EFBIG the buffer is too small; -ECANCELED stopped */
+                         * -EBADMSG the length is not the index's; -EFBIG the buffer is too small; -ECANCELED stopped;
+                         * -EIO also if the file system brought fewer bytes than it says that the file has */
         size_t n_bytes; /* in the buffer; the request's length if that was known; 0 after an error */
         struct why why; /* after an error: names the path and the reason */
 };

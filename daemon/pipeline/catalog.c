@@ -29,6 +29,10 @@ static struct catalog_dataset *catalog_dataset_new(struct dataset *dataset, stru
 
         if (!open)
                 return NULL;
+        if (outage_new(dataset, &open->outage) < 0) {
+                free(open);
+                return NULL;
+        }
         open->dataset = dataset;
         open->ledger = ledger;
         snprintf(open->name, sizeof(open->name), "%s", name);
@@ -45,6 +49,7 @@ struct catalog_dataset *catalog_dataset_ref(struct catalog_dataset *dataset) {
 void catalog_dataset_unref(struct catalog_dataset *dataset) {
         if (!dataset || atomic_fetch_sub_explicit(&dataset->refs, 1, memory_order_acq_rel) > 1)
                 return;
+        outage_free(dataset->outage);
         ledger_unref(dataset->ledger);
         dataset_unref(dataset->dataset);
         pthread_mutex_destroy(&dataset->lock);

@@ -17,6 +17,7 @@
 #include "daemon/base/why.h"
 #include "daemon/data/dataset.h"
 #include "daemon/data/ledger.h"
+#include "daemon/pipeline/outage.h"
 #include "daemon/stage/progress.h"
 #include "daemon/stage/stamp.h"
 
@@ -32,6 +33,7 @@ enum catalog_state {
 struct catalog_dataset {
         struct dataset *dataset;
         struct ledger *ledger; /* of its damaged samples */
+        struct outage *outage; /* whether it can be read */
         char name[DLP_NAME_MAX];
         _Atomic uint32_t refs;
 

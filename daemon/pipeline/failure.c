@@ -36,7 +36,8 @@ static bool is_shortage(int error) {
 }
 
 /* Is it the sample's own fault, met wherever and whenever it is read? Only then may another take its place, or none:
- * what a lack of memory or descriptors decides would differ from rank to rank and from run to run. */
+ * what a lack of memory or descriptors decides would differ from rank to rank and from run to run. What a read failed
+ * with has been judged before. */
 static bool is_damage(int error) {
         /* EMEDIUMTYPE: about sizes that differ no other sample would be right either */
         return !is_shortage(error) && error != -ECANCELED && error != -EMEDIUMTYPE;
@@ -55,6 +56,19 @@ static enum failure rest(struct task *task, const struct why *named) {
         return FAILURE_LATER;
 }
 
+/* Who does not know whether the sample or its file system is to blame must not decide anything. */
+static enum failure hold(struct task *task, const struct why *text) {
+        if (task->failing_ns == 0)
+                task->failing_ns = clock_now_ns();
+        task->failing = *text;
+        task->is_held = true;
+        return FAILURE_HELD;
+}
+
+static bool is_to_be_judged(const struct task *task, int error) {
+        return task->request.result < 0 && !is_shortage(error) && error != -ECANCELED;
+}
+
 static enum failure leave_out(struct task *task, const struct why *named, struct counters *counters) {
         report(task, named, "it is left out of its batch");
         batch_forget_shape(task->batch);
@@ -69,6 +83,7 @@ static enum failure substitute(struct task *task, const struct why *named) {
 
         if (++task->n_tries < stream->n_samples && task->n_tries <= SUBSTITUTES_MAX) {
                 report(task, named, "the next sample of the order takes its place");
+                task->failing_ns = 0;
                 batch_forget_shape(task->batch);
                 return FAILURE_SUBSTITUTE;
         }
@@ -112,6 +127,9 @@ enum failure failure_handle(struct task *task, int error, const struct why *why,
 
         describe(task, why->text, &text);
         name_sample(task, text.text, &named);
+        if (is_to_be_judged(task, error) && outage_judge(task->batch->stream->dataset->outage, task->candidate, error,
+                                                         &task->held_round) == OUTAGE_WAIT)
+                return hold(task, &named);
         counter_add(&counters->n_sample_errors, 1);
         if (is_shortage(error) && task->n_shortages < SHORTAGE_TRIES)
                 return rest(task, &named);

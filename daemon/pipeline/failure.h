@@ -7,7 +7,8 @@
 enum failure {
         FAILURE_ENDS,       /* the sample has ended: left out, or the batch is to fail */
         FAILURE_SUBSTITUTE, /* the task goes back to be read with the next candidate, */
-        FAILURE_LATER,      /* or with the same one when it has rested */
+        FAILURE_LATER,      /* or with the same one when it has rested, */
+        FAILURE_HELD,       /* or when it is known that the dataset can be read (pipeline/outage.h) */
 };
 
 /* Any worker, which met `error` with the task's candidate; `why` says what is wrong with the file. */

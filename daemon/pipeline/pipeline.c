@@ -129,6 +129,7 @@ static int start_planner(struct pipeline *pipeline, struct why *why) {
                 .ready = &pipeline->ready,
                 .budget = pipeline->options.budget,
                 .page_cache = pipeline->options.page_cache,
+                .outage_timeout_ns = pipeline->options.outage_timeout_ns,
                 .counters = &pipeline->counters,
                 .tasks = pipeline->tasks,
                 .n_tasks = pipeline->options.n_tasks,
@@ -310,6 +311,10 @@ void pipeline_remove(struct pipeline *pipeline, struct stream *stream) {
         atomic_fetch_add_explicit(&pipeline->n_removing, 1, memory_order_relaxed);
         atomic_store_explicit(&stream->removed, true, memory_order_relaxed);
         planner_command(&pipeline->planner, stream, STREAM_REMOVE);
+}
+
+void pipeline_set_outage_timeout(struct pipeline *pipeline, uint64_t timeout_ns) {
+        atomic_store_explicit(&pipeline->planner.outage_timeout_ns, timeout_ns, memory_order_relaxed);
 }
 
 struct pool *pipeline_pool(struct pipeline *pipeline) {

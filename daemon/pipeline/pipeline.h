@@ -27,6 +27,7 @@ struct pipeline_options {
         uint32_t n_tasks;   /* samples under way: the reader's depth */
         const char *reader; /* "auto", "io_uring", "threads" */
         enum page_cache page_cache;
+        uint64_t outage_timeout_ns; /* how long a job waits for a dataset that cannot be read; 0: without end */
         struct decode_limits limits;
         enum decode_jpeg decode_jpeg;
         enum segment_wish huge_pages, lock;
@@ -60,6 +61,9 @@ void pipeline_add(struct pipeline *pipeline, struct stream *stream);
 uint64_t pipeline_seek(struct pipeline *pipeline, struct stream *stream, const struct cursor *cursor);
 void pipeline_drain(struct pipeline *pipeline, struct stream *stream); /* completes what is begun, begins no more */
 void pipeline_remove(struct pipeline *pipeline, struct stream *stream);
+
+/* For samples that wait by now, too. Any thread. */
+void pipeline_set_outage_timeout(struct pipeline *pipeline, uint64_t timeout_ns);
 
 /* The workers, for pool_configure() and the like. Main thread. */
 struct pool *pipeline_pool(struct pipeline *pipeline);

@@ -13,6 +13,7 @@
 #include "daemon/base/memory.h"
 #include "daemon/base/thread.h"
 #include "daemon/pipeline/batch.h"
+#include "daemon/pipeline/hold.h"
 #include "daemon/pipeline/schedule.h"
 
 #define EVENTS_MAX      64
@@ -91,12 +92,12 @@ static void planner_bury(struct planner *planner) {
         struct stream *stream, *next;
 
         TAILQ_FOREACH_SAFE(stream, &planner->streams, entry, next)
-                if (stream->is_removed && stream->n_tasks == 0 &&
+                if (stream->is_removed && stream->n_tasks == 0 && TAILQ_EMPTY(&stream->parked) &&
                     atomic_load_explicit(&stream->is_touched, memory_order_acquire))
                         stream_destroy(planner, stream);
 }
 
-static void task_retire(struct planner *planner, struct task *task) {
+void planner_retire(struct planner *planner, struct task *task) {
         struct stream *stream = task->batch->stream;
 
         task_trim(planner, task);
@@ -202,10 +203,12 @@ static void planner_collect(struct planner *planner) {
 
         while ((task = STAILQ_FIRST(&returned))) {
                 STAILQ_REMOVE_HEAD(&returned, entry);
-                task_retire(planner, task);
+                planner_retire(planner, task);
         }
         while ((task = STAILQ_FIRST(&again))) {
                 STAILQ_REMOVE_HEAD(&again, entry);
+                if (task->is_held && hold_park(planner, task))
+                        continue;
                 if (task->not_before_ns)
                         STAILQ_INSERT_TAIL(&planner->resting, task, entry);
                 else
@@ -236,6 +239,8 @@ static int planner_patience(const struct planner *planner) {
         const struct task *first = STAILQ_FIRST(&planner->resting);
         uint64_t now_ns;
 
+        if (planner->n_parked > 0)
+                return HOLD_TICK_MS;
         if (!first)
                 return -1;
         now_ns = clock_now_ns();
@@ -284,6 +289,7 @@ static void *planner_main(void *userdata) {
 
                 planner_obey(planner);
                 planner_collect(planner);
+                hold_go_on(planner);
                 planner_bury(planner);
                 planner_retry_orders(planner);
                 planner_wake_resting(planner);
@@ -311,6 +317,7 @@ int planner_start(struct planner *planner, const struct planner_options *options
 
         planner->options = *options;
         planner->making_ns = MAKING_GUESS_NS;
+        atomic_store_explicit(&planner->outage_timeout_ns, options->outage_timeout_ns, memory_order_relaxed);
         planner->large.budget = options->budget;
         STAILQ_INIT(&planner->free_tasks);
         STAILQ_INIT(&planner->retries);

@@ -22,6 +22,7 @@ struct planner_options {
         struct work_queue *ready; /* to the workers: a sample that cannot even be read goes there at once */
         struct budget *budget;
         enum page_cache page_cache;
+        uint64_t outage_timeout_ns;
         struct counters *counters;
         struct task *tasks;
         uint32_t n_tasks;
@@ -40,12 +41,15 @@ struct planner {
         TAILQ_HEAD(, stream) streams; /* planner */
         struct tasks retries;         /* planner: waiting for a place in the order that is not final yet */
         struct large_buffers large;   /* planner */
+        bool any_held;                /* planner: of its streams */
+        uint32_t n_parked;            /* planner: samples of all streams that wait for their dataset */
         struct tasks resting;         /* planner: until task->not_before_ns; the first one is due first */
 
         _Alignas(64) pthread_mutex_t lock; /* guards what follows; a leaf */
         TAILQ_HEAD(, stream) commands;
-        struct tasks returned; /* done with; from workers */
-        struct tasks again;    /* to be read again; from workers */
+        _Atomic uint64_t outage_timeout_ns; /* how long a sample waits before its job ends; 0: without end */
+        struct tasks returned;              /* done with; from workers */
+        struct tasks again;                 /* to be read again; from workers */
         uint32_t n_returned;
         uint32_t wake_at; /* wake the planner when so many have returned; 0 = it does not wait for them */
 
@@ -69,4 +73,8 @@ uint64_t planner_seek(struct planner *planner, struct stream *stream, const stru
 /* A worker is done with the task's sample, or wants another candidate to be read for it, or the same one later. Any
  * worker. */
 void planner_return(struct planner *planner, struct task *task);
+
+/* The planner is done with the task: it is free for another sample. Planner only. */
+void planner_retire(struct planner *planner, struct task *task);
+
 void planner_retry(struct planner *planner, struct task *task);

@@ -144,6 +144,8 @@ static bool stream_plan_sample(struct planner *planner, struct stream *stream, s
         task->n_tries = 0;
         task->n_shortages = 0;
         task->not_before_ns = 0;
+        task->is_held = false;
+        task->failing_ns = 0;
         task->reason.text[0] = '\0';
         stream->n_tasks++;
         if (++stream->idx_sample == batch->n_samples)
@@ -153,7 +155,7 @@ static bool stream_plan_sample(struct planner *planner, struct stream *stream, s
 }
 
 static bool stream_is_runnable(const struct stream *stream) {
-        return !stream->is_ended && !stream->needs_order && (stream->batch || !stream->is_full);
+        return !stream->is_ended && !stream->is_held && !stream->needs_order && (stream->batch || !stream->is_full);
 }
 
 /* Gets the stream as far as having a batch to plan. */

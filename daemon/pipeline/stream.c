@@ -97,6 +97,7 @@ int stream_new(const struct stream_options *options, const struct stream_memory 
                 return r;
         }
 
+        TAILQ_INIT(&stream->parked);
         stream->job = options->job;
         stream->rank = options->rank;
         stream->n_samples = index_n_samples(index);

@@ -98,6 +98,7 @@ struct stream {
         _Atomic bool broken;     /* the client scribbles: the main thread closes its session */
         _Atomic uint64_t n_substituted;
         _Atomic uint64_t n_skipped;
+        _Atomic uint32_t n_parked; /* samples that wait for their dataset; the planner writes */
 
         /* The planner's own, written for each sample. */
         _Alignas(64) uint64_t planned_number;
@@ -112,7 +113,12 @@ struct stream {
         uint64_t order_epoch;
         struct order_table *next_order; /* of the epoch behind it, made in the background */
         uint32_t n_tasks;               /* under way */
+        TAILQ_HEAD(, parked) parked;    /* samples that wait for their dataset (pipeline/hold.h) */
+        uint64_t n_outages;             /* that had ended when its files were opened last */
+        uint64_t told_ns;               /* when the client was told last what it waits for */
         bool past_cache;                /* packed samples are read past the page cache */
+        bool is_held;                   /* its dataset cannot be read: nothing is planned */
+        bool is_given_up;               /* it was on hold for too long */
         bool is_full;                   /* no free slot: wait for the release eventfd */
         bool needs_order;               /* the order's table has not come that far */
         bool is_removed;                /* the command has been obeyed: free it when its last task is back */

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <limits.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "daemon/base/queue.h"
@@ -33,6 +34,11 @@ struct task {
         struct why reason;      /* of the first failure */
         uint32_t n_shortages;   /* tries that a lack of memory or descriptors has cost it */
         uint64_t not_before_ns; /* such a task rests until then; 0: to be read at once */
+
+        bool is_held;        /* its read failed, and whether it or the dataset is to blame is not known yet */
+        uint64_t held_round; /* of outage_judge() */
+        uint64_t failing_ns; /* since when the candidate cannot be read; 0: it was not tried */
+        struct why failing;  /* how, last */
 
         uint64_t asked_ns;   /* when the candidate's bytes were asked for, */
         uint64_t arrived_ns; /* and when they were there */

@@ -49,7 +49,7 @@ class FailingFs:
         self.box = box
         self.path = box.path(name)
         self.socket = box.path(name + ".control")
-        os.makedirs(self.path)
+        os.makedirs(self.path, exist_ok=True)  # mounted again, it is there
         device = os.stat(self.path).st_dev
         self.process = box.start([PROGRAM, source, self.path, self.socket])
         box.releases.append(self.release)

@@ -134,6 +134,7 @@ void serving_start(struct serving *serving, const struct serving_options *option
                 .workers = { .n_workers = options->n_workers ? options->n_workers : 2 },
                 .n_tasks = options->n_tasks ? options->n_tasks : 16,
                 .reader = options->reader ? options->reader : "auto",
+                .outage_timeout_ns = options->outage_timeout_ns,
                 .limits = DECODE_LIMITS_DEFAULT,
                 .budget = &serving->budget,
                 .broken = on_broken,

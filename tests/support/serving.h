@@ -18,6 +18,7 @@
 struct serving_options {
         uint32_t n_samples, n_classes;
         uint32_t n_workers, n_tasks;
+        uint64_t outage_timeout_ns;                                              /* 0: without end */
         uint64_t memory_limit;                                                   /* bytes; 0: a GiB */
         const char *reader;                                                      /* NULL: "auto" */
         void (*spoil)(struct serving_options *options, const struct tree *tree); /* before the index is made */

@@ -1,0 +1,218 @@
+#include "daemon/data/look.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "daemon/base/cleanup.h"
+#include "daemon/data/index.h"
+
+#define PIECE_BYTES 4096u  /* of another file */
+#define BLOCK_BYTES 65536u /* of the sample itself, which is read whole */
+#define SKIPS_MAX   16u    /* samples that are passed over to find one of LOOK_OTHERS */
+
+enum read_error read_error_kind(int error) {
+        switch (-error) {
+        case EINVAL: /* not a regular file */
+        case EISDIR:
+        case EFBIG:
+        case EBADMSG: /* another length than the index says */
+        case EOVERFLOW:
+        case ELOOP:
+        case ENAMETOOLONG:
+                return READ_ERROR_OWN;
+        case ENOENT:
+        case ENOTDIR:
+        case EACCES:
+        case EPERM:
+                return READ_ERROR_CLEAR;
+        case ENOTCONN:
+        case ECONNABORTED:
+        case ECONNREFUSED:
+        case ECONNRESET:
+        case EHOSTDOWN:
+        case EHOSTUNREACH:
+        case ENETDOWN:
+        case ENETRESET:
+        case ENETUNREACH:
+        case ENODEV:
+        case ENOMEDIUM:
+        case ENXIO:
+        case ENOLINK:
+        case ESHUTDOWN:
+        case ETIMEDOUT:
+                return READ_ERROR_OUTAGE;
+        default:
+                return READ_ERROR_VAGUE;
+        }
+}
+
+static bool was_unreachable(const struct dataset *dataset, uint64_t sample) {
+        struct index_place place;
+
+        index_locate(dataset_index(dataset), sample, 0, &place);
+        return place.flags & INDEX_FILE_UNREACHABLE;
+}
+
+enum read_error dataset_read_error_kind(const struct dataset *dataset, uint64_t sample, int error) {
+        enum read_error kind = read_error_kind(error);
+
+        return kind == READ_ERROR_CLEAR && was_unreachable(dataset, sample) ? READ_ERROR_OWN : kind;
+}
+
+static int say(struct why *why, const struct dataset *dataset, const char *name, int error) {
+        const char *short_name = strerrorname_np(-error), *text = strerrordesc_np(-error);
+
+        return why_set(why, error, "%.200s: %.150s%s%s (%s)", dataset_path(dataset), name, name[0] ? ": " : "",
+                       text ? text : "unknown error", short_name ? short_name : "?");
+}
+
+/* ---- one file ------------------------------------------------------------------------------------------------ */
+
+struct piece {
+        const char *path; /* relative to the root */
+        uint64_t offset, n_bytes;
+        bool is_part;
+};
+
+static void locate(const struct dataset *dataset, uint64_t sample, char path[PATH_MAX], struct piece *ret_piece) {
+        struct index_place place;
+
+        index_locate(dataset_index(dataset), sample, 0, &place);
+        index_path(dataset_index(dataset), sample, 0, path);
+        *ret_piece = (struct piece){ .path = place.shard ? place.shard : path,
+                                     .offset = place.offset,
+                                     .n_bytes = place.length,
+                                     .is_part = place.shard };
+}
+
+static int open_piece(const struct dataset *dataset, const struct piece *piece, int *ret_fd) {
+        _cleanup_(closep) int fd = -1;
+        struct stat status;
+
+        do {
+                fd = openat(dataset_root_fd(dataset), piece->path, O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
+        } while (fd < 0 && errno == EINTR);
+        if (fd < 0 || fstat(fd, &status) < 0)
+                return -errno;
+        if (!S_ISREG(status.st_mode))
+                return -EINVAL;
+        *ret_fd = take_fd(&fd);
+        return 0;
+}
+
+/* From the disk: what lies in the page cache proves nothing. */
+static int read_piece(int fd, uint64_t offset, uint64_t n_bytes) {
+        static _Thread_local uint8_t block[BLOCK_BYTES];
+        uint64_t n_done = 0;
+
+        posix_fadvise(fd, (off_t)offset, (off_t)n_bytes, POSIX_FADV_DONTNEED);
+        while (n_done < n_bytes) {
+                uint64_t left = n_bytes - n_done;
+                ssize_t n = pread(fd, block, left < sizeof(block) ? left : sizeof(block), (off_t)(offset + n_done));
+
+                if (n == 0)
+                        return 0; /* shorter than the index says: that is for whoever reads it to say */
+                if (n < 0 && errno != EINTR)
+                        return -errno;
+                n_done += n > 0 ? (uint64_t)n : 0;
+        }
+        return 0;
+}
+
+static bool folder_is_there(const struct dataset *dataset, const char *path) {
+        struct stat status;
+
+        return fstatat(dataset_root_fd(dataset), path[0] ? path : ".", &status, 0) == 0 && S_ISDIR(status.st_mode);
+}
+
+int dataset_look_at(const struct dataset *dataset, uint64_t sample, struct why *why) {
+        _cleanup_(closep) int fd = -1;
+        char path[PATH_MAX];
+        struct piece piece;
+        int r;
+
+        locate(dataset, sample, path, &piece);
+        r = open_piece(dataset, &piece, &fd);
+        if (r < 0) {
+                struct index_place place;
+
+                index_locate(dataset_index(dataset), sample, 0, &place);
+                if (piece.is_part || read_error_kind(r) == READ_ERROR_OUTAGE || !folder_is_there(dataset, place.dir)) {
+                        say(why, dataset, piece.path, r);
+                        return LOOK_OUTAGE;
+                }
+                return r;
+        }
+        r = read_piece(fd, piece.offset, piece.n_bytes);
+        if (r < 0 && read_error_kind(r) == READ_ERROR_OUTAGE) {
+                say(why, dataset, piece.path, r);
+                return LOOK_OUTAGE;
+        }
+        return r;
+}
+
+/* ---- the dataset --------------------------------------------------------------------------------------------- */
+
+/* Does the folder itself answer, and is it still somewhere? */
+static int look_at_root(struct dataset *dataset, bool *ret_reopened, struct why *why) {
+        struct stat status;
+        int error;
+
+        error = fstat(dataset_root_fd(dataset), &status) < 0 ? -errno : status.st_nlink == 0 ? -ENOENT : 0;
+        if (error == 0)
+                return 0;
+        if (dataset_reopen(dataset) == 0) {
+                *ret_reopened = true;
+                return 0;
+        }
+        return say(why, dataset, "", error);
+}
+
+static int look_at_other(const struct dataset *dataset, uint64_t sample, struct why *why) {
+        _cleanup_(closep) int fd = -1;
+        char path[PATH_MAX];
+        struct piece piece;
+        int r;
+
+        locate(dataset, sample, path, &piece);
+        r = open_piece(dataset, &piece, &fd);
+        if (r == 0)
+                r = read_piece(fd, piece.offset, piece.n_bytes < PIECE_BYTES ? piece.n_bytes : PIECE_BYTES);
+        if (r == 0 || read_error_kind(r) == READ_ERROR_OWN)
+                return 0; /* damaged as may be: the file system has answered */
+        return say(why, dataset, piece.path, r);
+}
+
+int dataset_look(struct dataset *dataset, bool (*skip)(void *userdata, uint64_t sample), void *userdata,
+                 bool *ret_reopened, struct why *why) {
+        uint64_t n = index_n_samples(dataset_index(dataset)), n_others = n < LOOK_OTHERS ? n : LOOK_OTHERS;
+        uint32_t n_good = 0, n_bad = 0;
+        struct why one;
+        int r, error = 0;
+
+        r = look_at_root(dataset, ret_reopened, why);
+        if (r < 0)
+                return r;
+        for (uint64_t i = 0; i < n_others; i++) {
+                uint64_t sample = (uint64_t)((unsigned __int128)i * n / n_others);
+                uint32_t n_skips = 0;
+
+                while (n_skips < SKIPS_MAX && (was_unreachable(dataset, sample) || (skip && skip(userdata, sample)))) {
+                        sample = (sample + 1) % n;
+                        n_skips++;
+                }
+                if (n_skips == SKIPS_MAX)
+                        continue;
+                r = look_at_other(dataset, sample, &one);
+                n_good += r == 0;
+                n_bad += r < 0;
+                if (r < 0 && error == 0) {
+                        error = r;
+                        why_set(why, 0, "%s", one.text);
+                }
+        }
+        return n_bad > 0 && n_bad >= n_good ? error : 0;
+}
