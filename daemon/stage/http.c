@@ -65,6 +65,7 @@ static int set_store(struct http *http, const struct http_options *options, stru
         int r;
 
         http->endpoint = copy_of(options->endpoint, &failed);
+        http->origin = copy_of(options->origin, &failed);
         http->region = copy_of(options->region ? options->region : "us-east-1", &failed);
         http->addressing = copy_of(options->addressing ? options->addressing : "auto", &failed);
         if (failed)
@@ -115,6 +116,7 @@ void http_free(struct http *http) {
                 curl_easy_cleanup(http->idle[i]);
         credentials_free(http->credentials);
         free(http->endpoint);
+        free(http->origin);
         free(http->region);
         free(http->addressing);
         free(http->signature);

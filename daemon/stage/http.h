@@ -2,11 +2,12 @@
  *
  * libcurl speaks http, https and file; `s3://bucket/key` becomes a signed https request to the endpoint (libcurl's own
  * signatures), in path or virtual-host style. What stands behind the bucket's slash is the key as it is, nothing of it
- * percent-encoded: '?', '#' and '%' are a part of it. Redirects lead to http and https alone, at most ten; those of an
- * object store are not followed. Proxies and CA settings are those of the environment (http_proxy, https_proxy,
- * no_proxy, SSL_CERT_FILE, SSL_CERT_DIR, CURL_CA_BUNDLE) unless the configuration names a file. Credentials come from a
- * file that only its owner may read (its format: stage/credentials.h); they are in no log, no message and on no command
- * line, and URLs are told without user, password and query. The program ignores SIGPIPE.
+ * percent-encoded: '?', '#' and '%' are a part of it. Redirects lead to http and https alone, from https to https
+ * alone, at most ten; those of an object store are not followed. Proxies and CA settings are those of the environment
+ * (http_proxy, https_proxy, no_proxy, SSL_CERT_FILE, SSL_CERT_DIR, CURL_CA_BUNDLE) unless the configuration names a
+ * file. Credentials come from a file that only its owner may read (its format: stage/credentials.h); they are in no
+ * log, no message and on no command line, and URLs are told without user, password and query. The program ignores
+ * SIGPIPE.
  *
  * Made before threads start; any number of threads may use it from then on. */
 #pragma once
@@ -22,9 +23,11 @@ struct http_options {
         const char *region;      /* NULL: "us-east-1" */
         const char *addressing;  /* "auto" (path style if there is an endpoint), "path", "virtual"; NULL: "auto" */
         const char *credentials; /* a file; NULL: AWS_ACCESS_KEY_ID ... of the environment, else unsigned */
-        const char *ca_file;     /* NULL: the environment's, else the system's */
-        uint32_t stall_s;        /* a transfer below 1 KiB/s for so long has failed; 0: 30 */
-        uint32_t n_tries;        /* of each request, with backoff between them; 0: 8 */
+        const char *origin;  /* URL of the dataset's origin: credentials of web servers go to its server alone; NULL or
+                              * a file: to each server that they are for */
+        const char *ca_file; /* NULL: the environment's, else the system's */
+        uint32_t stall_s;    /* a transfer below 1 KiB/s for so long has failed; 0: 30 */
+        uint32_t n_tries;    /* of each request, with backoff between them; 0: 8 */
 };
 
 struct http;

@@ -123,7 +123,7 @@ static void judge_code(struct http_request *request, CURLcode code, struct http_
         case CURLE_UNSUPPORTED_PROTOCOL: /* the URL's own scheme was looked at before */
                 failure->error = -EPROTO;
                 failure->again = false;
-                more = "; a redirect may lead to http and https alone";
+                more = "; a redirect may lead to http and https alone, from https to https";
                 break;
         case CURLE_URL_MALFORMAT:
                 failure->error = -EINVAL;

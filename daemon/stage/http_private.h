@@ -16,6 +16,7 @@ struct http {
         char *region;
         char *addressing;
         char *signature; /* "aws:amz:REGION:s3" */
+        char *origin;    /* the only server that gets credentials; NULL: each that they are for */
         char *ca_file;   /* NULL: as libcurl was built */
         char *ca_folder; /* NULL: the same, if there is no ca_file either */
         struct s3_store store;

@@ -124,13 +124,13 @@ static int set_common(struct http_request *request, const struct http *http) {
         return 0;
 }
 
-/* A redirect leads to http and https only: never to a file of this machine. One of an object store is not followed at
- * all, since libcurl would send the session token along. */
+/* A redirect leads to http and https only, never to a file of this machine, and from https to https. One of an object
+ * store is not followed at all, since libcurl would send the session token along. */
 static int set_protocols(struct http_request *request) {
         CURL *easy = request->easy;
 
         SET(easy, CURLOPT_PROTOCOLS_STR, request->scheme == URL_FILE ? "file" : "http,https");
-        SET(easy, CURLOPT_REDIR_PROTOCOLS_STR, "http,https");
+        SET(easy, CURLOPT_REDIR_PROTOCOLS_STR, request->scheme == URL_HTTPS ? "https" : "http,https");
         SET(easy, CURLOPT_FOLLOWLOCATION, request->scheme == URL_S3 ? 0L : 1L);
         SET(easy, CURLOPT_MAXREDIRS, REDIRECTS_MAX);
         return 0;
@@ -178,7 +178,7 @@ static int set_credentials(struct http_request *request, const struct http *http
         const struct credentials_web *web = credentials_web(http->credentials, request->ask.url);
         CURL *easy = request->easy;
 
-        if (!web)
+        if (!web || (http->origin && !url_same_server(http->origin, request->ask.url)))
                 return 0;
         if (web->token) {
                 SET(easy, CURLOPT_HTTPAUTH, (long)CURLAUTH_BEARER);

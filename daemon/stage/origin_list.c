@@ -11,6 +11,7 @@
 #include "daemon/base/cleanup.h"
 #include "daemon/base/thread.h"
 #include "daemon/stage/origin_private.h"
+#include "daemon/stage/origin_reach.h"
 #include "daemon/stage/url_list.h"
 
 #define THREADS_DEFAULT 16u
@@ -213,6 +214,17 @@ static int survey(struct origin_run *run, const struct url_list *list, struct pl
         return r;
 }
 
+static int check_reach(struct origin_run *run, const struct url_list *list, struct why *why) {
+        struct origin_reach reach;
+        struct why inner;
+        int r = 0;
+
+        origin_reach_init(&reach, &run->address);
+        for (uint64_t i = 0; i < list->n_items && r == 0; i++)
+                r = origin_reach_check(&reach, list->items[i].url, &inner);
+        return r < 0 ? why_set(why, r, "%s: %s", run->shown, inner.text) : 0;
+}
+
 int origin_list(struct origin_run *run, struct plan **ret_plan, struct why *why) {
         struct http_answer answer = { 0 };
         struct url_list list;
@@ -226,7 +238,9 @@ int origin_list(struct origin_run *run, struct plan **ret_plan, struct why *why)
         free(answer.url);
         if (r < 0)
                 return r;
-        r = survey(run, &list, ret_plan, why);
+        r = check_reach(run, &list, why);
+        if (r == 0)
+                r = survey(run, &list, ret_plan, why);
         url_list_fini(&list);
         return r;
 }

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/stat.h>
 #include <sysexits.h>
 #include <time.h>
@@ -278,6 +279,7 @@ static int make_http(struct run *run, const struct dataset_setting *dataset, str
                 .endpoint = dataset->endpoint[0] ? dataset->endpoint : NULL,
                 .region = dataset->region[0] ? dataset->region : NULL,
                 .addressing = dataset->addressing,
+                .origin = strncasecmp(dataset->origin, "file:", 5) == 0 ? NULL : dataset->origin,
                 .credentials = dataset->credentials[0] ? dataset->credentials : NULL,
                 .ca_file = dataset->ca_file[0] ? dataset->ca_file : NULL,
                 .stall_s = (uint32_t)(dataset->stall_timeout + 1) / 2,

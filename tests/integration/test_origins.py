@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Origins: what a manifest, a list, a store's listing, a folder or a file is surveyed as, from real servers that fail."""
 # run: limit=180
+import contextlib
 import hashlib
 import json
 import os
@@ -10,6 +11,7 @@ import sys
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+import certificates
 import faulty_server
 import s3_server
 from harness import BUILD, SANITIZER, SLOWER, Skip, Table, case, contains, die_with_parent, equal, main
@@ -83,14 +85,14 @@ def store(box, page):
 @case("a manifest is the same plan wherever it lies, and its files lie beside it")
 def _(box):
     data = write(box, "d/train/a b%.jpg", b"12345")
-    text = line("train/a b%.jpg", data) + line("z", b"", urls=["http://mirror/z", "s3://bucket/z"], colour="red")
+    text = line("train/a b%.jpg", data) + line("z", b"", urls=["http://mirror/z", "https://mirror/z"], colour="red")
     write(box, "d/m.jsonl", text.encode())
     write(box, "plain", text.encode())
     with faulty_server.start(box.path("origin")) as server:
         over_http = plan(server.url("d/m.jsonl"))
         equal(list(over_http.files), ["train/a b%.jpg", "z"], "paths")
         equal(over_http.files["train/a b%.jpg"]["urls"], [server.url("d/train/a b%.jpg")], "URL")
-        equal(over_http.files["z"]["urls"], ["http://mirror/z", "s3://bucket/z"], "mirrors")
+        equal(over_http.files["z"]["urls"], ["http://mirror/z", "https://mirror/z"], "mirrors")
         equal(server.total()["requests"], 1, "requests")
         named = plan(server.url("plain"), "manifest")
         equal(named.digest, over_http.digest, "digest of the same manifest elsewhere")
@@ -158,6 +160,102 @@ def _(box):
         refused(server.url("m.jsonl"), says=["ETIMEDOUT"], stall_s=1, n_tries=2)
         if time.monotonic() - begin > 30 * SLOWER:
             raise AssertionError("it took more than half a minute")
+
+
+# ---- what a stranger's manifest may send us to ---------------------------------------------------------------------
+
+def as_list(urls):
+    return ("\n".join(urls) + "\n").encode()
+
+
+def as_manifest(urls):
+    return "".join(line(f"f{number}", b"x", urls=[url]) for number, url in enumerate(urls)).encode()
+
+
+@case("a manifest or list from a server may name neither our files nor a bucket, and from https no http")
+def _(box):
+    secret = "file://" + box.path("secret")
+    with open(box.path("secret"), "wb") as file:
+        file.write(b"x")
+    authority = certificates.Authority(box.path("ca"))
+    table = Table()
+    with faulty_server.start(box.path("origin")) as plain, \
+            faulty_server.start(box.path("origin"), certificate=authority.certificate("localhost")) as tls:
+        write(box, "own", b"x")
+        for name, make in (("m.jsonl", as_manifest), ("l.txt", as_list)):
+            for server, url, words in ((plain, secret, "on this machine"), (tls, secret, "on this machine"),
+                                       (plain, "FILE://" + box.path("secret"), "on this machine"),
+                                       (plain, "s3://stranger/key", "own bucket"), (tls, "s3://stranger/key", "own bucket"),
+                                       (tls, plain.url("own"), "may not name http")):
+                with table.row((name, server.base[:5], url)):
+                    write(box, name, make([server.url("own"), url]))
+                    refused(server.url(name), ca_file=authority.path, says=["EACCES", name, url.partition("?")[0][4:], words])
+            with table.row((name, "https to https")):
+                write(box, name, make([tls.url("own"), tls.url("own").replace("own", "./own") + "?x"]))
+                write(box, name, make([tls.url("own")]))
+                equal(len(plan(tls.url(name), ca_file=authority.path).files), 1, "files")
+        with table.row("a redirect from https to http"):
+            tls.fault("/m.jsonl", "redirect", to=plain.url("m.jsonl"))
+            refused(tls.url("m.jsonl"), ca_file=authority.path, says=["EPROTO", "from https to https"])
+    table.done()
+
+
+@case("a manifest on this machine may name anything; one that others may write only what lies beside it")
+def _(box):
+    write(box, "d/own", b"x")
+    write(box, "other", b"x")
+    os.symlink("../other", box.path("origin", "d/link"))
+    table = Table()
+    for name, make in (("d/m.jsonl", as_manifest), ("d/l.txt", as_list)):
+        origin = "file://" + box.path("origin", name)
+        elsewhere = "file://" + box.path("origin", "other")
+        with table.row((name, "ours")):
+            write(box, name, make([elsewhere]))
+            os.chmod(box.path("origin", name), 0o644)
+            equal(len(plan(origin).files), 1, "files")
+        os.chmod(box.path("origin", name), 0o666)
+        for url in (elsewhere, "file://" + box.path("origin", "d/../other"), "file://" + box.path("origin", "d/link"),
+                    "file:///etc/passwd", "s3://bucket/key"):
+            with table.row((name, "writable for all", url)):
+                write(box, name, make([url]))
+                refused(origin, says=["EACCES", "others may write" if url.startswith("file") else "own bucket"])
+        with table.row((name, "beside it")):
+            write(box, name, make(["file://" + box.path("origin", "d/own")]))
+            equal(len(plan(origin).files), 1, "files")
+    table.done()
+
+
+@case("a manifest in a bucket may name objects of that bucket, and https")
+def _(box):
+    with contextlib.ExitStack() as stack:
+        server = store(box, 10)
+        stack.callback(server.stop)
+        options = {"endpoint": server.endpoint, "credentials": server.credentials(box.path("credentials"))}
+        for bucket in ("ours", "theirs"):
+            server.put(bucket, "a", b"x")
+        server.put("ours", "m.jsonl", as_manifest(["s3://ours/a", "https://elsewhere.invalid/a"]))
+        equal(len(plan("s3://ours/m.jsonl", **options).files), 2, "files")
+        for url in ("s3://theirs/a", "s3://our/a", "s3://ourss/a", "http://elsewhere.invalid/a", "file:///etc/passwd"):
+            server.put("ours", "n.jsonl", as_manifest([url]))
+            refused("s3://ours/n.jsonl", **options, says=["EACCES", url])
+
+
+@case("a server's password is for the origin's own server, not for whatever its list names")
+def _(box):
+    write(box, "a", b"12345")
+    with faulty_server.start(box.path("origin")) as one, faulty_server.start(box.path("origin")) as other:
+        path = box.path("passwords")
+        with open(path, "w", encoding="ascii") as file:
+            file.write("".join(f"[{server.base}]\ntoken = hush\n" for server in (one, other)))
+        os.chmod(path, 0o600)
+        for server in (one, other):
+            server.fault("/a", "auth", token="hush")
+        write(box, "l.txt", as_list([one.url("a")]))
+        equal(len(plan(one.url("l.txt"), origin=one.url("l.txt"), credentials=path).files), 1, "its own server")
+        write(box, "l.txt", as_list([other.url("a")]))
+        refused(one.url("l.txt"), origin=one.url("l.txt"), credentials=path, says=["EACCES", "status 401"])
+        local = box.path("origin", "l.txt")
+        equal(len(plan("file://" + local, credentials=path).files), 1, "a list of our own")
 
 
 # ---- lists ----------------------------------------------------------------------------------------------------------

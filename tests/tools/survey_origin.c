@@ -31,10 +31,15 @@ static int take_option(const char *text, struct http_options *http, struct origi
                 const char **text;
                 uint32_t *number;
         } options[] = {
-                { "endpoint", &http->endpoint, NULL },     { "region", &http->region, NULL },
-                { "addressing", &http->addressing, NULL }, { "credentials", &http->credentials, NULL },
-                { "ca_file", &http->ca_file, NULL },       { "stall_s", NULL, &http->stall_s },
-                { "n_tries", NULL, &http->n_tries },       { "n_connections", NULL, &origin->n_connections },
+                { "endpoint", &http->endpoint, NULL },
+                { "region", &http->region, NULL },
+                { "addressing", &http->addressing, NULL },
+                { "origin", &http->origin, NULL },
+                { "credentials", &http->credentials, NULL },
+                { "ca_file", &http->ca_file, NULL },
+                { "stall_s", NULL, &http->stall_s },
+                { "n_tries", NULL, &http->n_tries },
+                { "n_connections", NULL, &origin->n_connections },
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(options); i++) {
