@@ -1,5 +1,6 @@
 /* FOLDER/VERSION.manifest: what lies in a version, as text like any manifest (plan.h), with the SHA-256 of every file
- * as it was found. Written and read a few thousand lines at a time: a million files' text is hundreds of megabytes. */
+ * as it was found, and URLs without their queries. Written and read a few thousand lines at a time: a million files'
+ * text is hundreds of megabytes. */
 
 #include <errno.h>
 #include <fcntl.h>
@@ -10,12 +11,39 @@
 
 #include "daemon/base/cleanup.h"
 #include "daemon/base/disk.h"
+#include "daemon/stage/address.h"
 #include "daemon/stage/tree_private.h"
 
 #define FILES_AT_ONCE 4096u
 #define BYTES_AT_ONCE (2 * PLAN_LINE_MAX) /* one line always fits */
 
 /* ---- writing ------------------------------------------------------------------------------------------------- */
+
+/* The URL as far as it may be kept where others read: a query may be a signature. The origin is asked anew for it. */
+static char *without_query(const char *url) {
+        struct address address;
+
+        if (address_parse(url, &address, NULL) < 0) /* of a plan: it was checked */
+                return strdup("file:///");
+        return strndup(url, (size_t)(address.rest - url));
+}
+
+static int add_public(struct plan_builder *builder, const struct plan_file *file, struct why *why) {
+        char *urls[PLAN_URLS_MAX] = { NULL };
+        struct plan_file public = *file;
+        int r = 0;
+
+        for (uint32_t i = 0; i < file->n_urls && r == 0; i++) {
+                urls[i] = without_query(file->urls[i]);
+                r = urls[i] ? 0 : -ENOMEM;
+        }
+        public.urls = (const char *const *)urls;
+        if (r == 0)
+                r = plan_builder_add(builder, &public, why);
+        for (uint32_t i = 0; i < file->n_urls; i++)
+                free(urls[i]);
+        return r;
+}
 
 static int gather(const struct tree *tree, uint64_t first, uint64_t end, struct plan **ret_plan, struct why *why) {
         _cleanup_(plan_builder_freep) struct plan_builder *builder = NULL;
@@ -25,7 +53,7 @@ static int gather(const struct tree *tree, uint64_t first, uint64_t end, struct 
                 struct plan_file file = *plan_file(tree->plan, i);
 
                 file.sha256 = tree_sha256(tree, i);
-                r = plan_builder_add(builder, &file, why);
+                r = add_public(builder, &file, why);
         }
         return r < 0 ? r : plan_builder_finish(builder, ret_plan, why);
 }

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """One node: what is at the origin comes to the disk, once, whole, and visible only then."""
+import glob
 import json
 import os
 import shutil
@@ -14,7 +15,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 
 import faulty_server  # noqa: E402
 import s3_server  # noqa: E402
-from harness import VARIANT, Skip, Table, case, contains, equal, main  # noqa: E402
+from harness import VARIANT, Skip, Table, case, contains, equal, main, within  # noqa: E402
 from staging import (PROTOCOL, OSERR, TEMPFAIL, UNAVAILABLE, Staging, files_of, make_files, photos_sizes,  # noqa: E402
                      write_manifest)
 
@@ -122,6 +123,59 @@ def _(box):
         server.reset()
         equal(staging.run().result, "up-to-date", "the second run")
         equal(server.total()["bytes"], 0, "bytes sent again")
+
+
+def that_hold(secret, *folders):
+    """The files below the folders that hold these bytes."""
+    found = []
+    for folder in folders:
+        for parent, _, names in os.walk(folder):
+            for name in names:
+                with open(os.path.join(parent, name), "rb") as file:
+                    if secret.encode() in file.read():
+                        found.append(os.path.join(parent, name))
+    return found
+
+
+@case("what signs a URL is in no file that a staging leaves, in no message, and in nothing that the daemon says")
+def _(box):
+    secret = "hush-7f3a"
+    folder = source_of(box)
+    files = files_of(folder)
+    with tarfile.open(os.path.join(folder, "more.tar"), "w") as tar:
+        tar.add(os.path.join(folder, next(iter(files))), "more/one.jpg")
+    with faulty_server.start(folder) as server:
+        changes = {path: {"urls": [f"{server.url(path)}?X-Amz-Signature={secret}", f"{server.url(path)}?sig={secret}#{secret}"]}
+                   for path in [*files, "more.tar"]}
+        write_manifest(folder, **changes)
+        origin = f"{server.url('manifest.jsonl')}?token={secret}"
+        table = Table()
+        for name, keys in (("plain", {"unpack": "yes"}), ("packed", {"pack": True})):
+            with table.row(name):
+                staging = Staging(box, origin, name=name, **keys)
+                kept = (os.path.dirname(staging.path), )
+                server.fault("/" + next(iter(files)), "status", code=404)
+                failed = staging.run(status=None)
+                equal(secret in failed.text, False, f"a failed run says {failed.text}")
+                equal(that_hold(secret, *kept), [], "files of a failed run")
+                server.clear()
+                process = staging.start()
+                within(60, lambda: process.poll() is not None or glob.glob(os.path.join(staging.state, "*.journal")),
+                       "the run is under way")
+                process.kill()
+                process.wait()
+                equal(that_hold(secret, *kept), [], "files of a killed run")
+                done = staging.run()
+                equal(secret in done.text, False, f"a run says {done.text}")
+                server.reset()
+                equal(staging.run("--verify").result, "up-to-date", "the second run")
+                equal(server.total()["requests"], 1, "requests of the second run: the manifest's")
+                equal(that_hold(secret, *kept), [], "files")
+                daemon = box.daemon({name: staging.dataset()})
+                within(10, lambda: daemon.objects("datasets")[0]["state"] == "ready", "it is served")
+                equal([secret in text for text in (daemon.dlctl("datasets").stdout, daemon.dlctl("status").stdout,
+                                                   daemon.log())], [False] * 3, "what the daemon says")
+    table.done()
 
 
 @case("an object store's prefix, signed, in pages; credentials that others may read are refused")
