@@ -53,9 +53,11 @@ int plan_builder_add(struct plan_builder *builder, const struct plan_file *file,
  * -EINVAL with `why` naming both; -E2BIG; -ENOMEM. The builder is empty afterwards, whatever is returned. */
 int plan_builder_finish(struct plan_builder *builder, struct plan **ret_plan, struct why *why);
 
+#define PLAN_DEPTH_MAX 64u /* folders in each other: each is an inode, whatever lies in it */
+
 /* A path that may lie below a dataset's folder: relative, no empty, "." or ".." part, UTF-8 without control characters,
- * no part above 255 bytes, below PATH_MAX in all, and not beginning with the name that unfinished things have.
- * Returns 0, or -EINVAL with `why` quoting it. */
+ * no part above 255 bytes, below PATH_MAX in all, in PLAN_DEPTH_MAX folders at most, and not beginning with the name
+ * that unfinished things have. Returns 0, or -EINVAL with `why` quoting it. */
 int plan_path_check(const char *path, size_t n_bytes, struct why *why);
 
 /* Reads the text form. `base_url` is where entries without `urls` lie: its last part is replaced by their path

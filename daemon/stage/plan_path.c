@@ -62,6 +62,14 @@ static const char *what_is_wrong_with_part(const char *part, size_t n) {
         return n > PART_MAX ? "has a part of more than 255 bytes" : NULL;
 }
 
+static uint32_t depth_of(const char *path, size_t n_bytes) {
+        uint32_t n = 0;
+
+        for (size_t i = 0; i < n_bytes; i++)
+                n += path[i] == '/';
+        return n;
+}
+
 int plan_path_check(const char *path, size_t n_bytes, struct why *why) {
         const char *end = path + n_bytes;
         const char *wrong;
@@ -77,6 +85,8 @@ int plan_path_check(const char *path, size_t n_bytes, struct why *why) {
                 return refuse(why, path, n_bytes, "is absolute; it must be relative to the dataset's folder");
         if (n_bytes >= strlen(PLAN_UNFINISHED) && memcmp(path, PLAN_UNFINISHED, strlen(PLAN_UNFINISHED)) == 0)
                 return refuse(why, path, n_bytes, "begins with \"" PLAN_UNFINISHED "\", the name of unfinished files");
+        if (depth_of(path, n_bytes) > PLAN_DEPTH_MAX)
+                return refuse(why, path, n_bytes, "lies in more than 64 folders");
         for (const char *part = path; part;) {
                 const char *slash = memchr(part, '/', (size_t)(end - part));
 

@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 
 #include "daemon/base/cleanup.h"
 #include "daemon/stage/plan.h"
@@ -25,6 +26,15 @@
 #define READ_BYTES   (256u << 10)
 #define BLOCK_BYTES  512u   /* of tar */
 #define MORE_FOLDERS 65536u /* entries of folders beside limit_files: they cost nothing but time */
+
+/* What may be decompressed and yet not come out: a tar's headers and padding, pax headers, zeros at its end. */
+#define IDLE_BYTES       (64ull << 20)
+#define IDLE_ENTRY_BYTES 8192u
+
+#define MAGIC_BYTES   6u
+#define INODES_EVERY  1024u /* names between two looks at how many are free */
+#define INODES_SPARE  4096u /* that must be left for others */
+#define INODES_SPARED 50u   /* or that part of all */
 
 struct unpacking {
         const struct unpack_options *options;
@@ -38,6 +48,9 @@ struct unpacking {
         bool has_ended;                       /* read() has returned 0 */
         uint64_t n_zeros;                     /* at the end of what was read: a tar ends with 512 of them and more */
         uint64_t n_bytes, n_files, n_folders; /* so far */
+        uint64_t n_names_seen;                /* when free inodes were last looked at */
+        size_t n_peeked;                      /* at the buffer's begin: read already, for libarchive to come */
+        bool is_idle;                         /* too much was decompressed for nothing */
 };
 
 /* ---- the archive's bytes ------------------------------------------------------------------------------------- */
@@ -54,27 +67,65 @@ static void count_zeros(struct unpacking *unpacking, size_t n) {
         unpacking->n_zeros = i == 0 ? unpacking->n_zeros + n : n - i;
 }
 
-static ssize_t read_more(struct unpacking *unpacking) {
+static ssize_t read_into(struct unpacking *unpacking, size_t offset) {
         ssize_t n;
 
         if (unpacking->has_ended)
                 return 0;
-        n = is_cancelled(unpacking)
-                    ? -ECANCELED
-                    : unpacking->options->read(unpacking->options->userdata, unpacking->buffer, READ_BYTES);
+        n = is_cancelled(unpacking) ? -ECANCELED
+                                    : unpacking->options->read(unpacking->options->userdata, unpacking->buffer + offset,
+                                                               READ_BYTES - offset);
         if (n < 0)
                 unpacking->read_error = (int)n;
         if (n == 0)
                 unpacking->has_ended = true;
+        return n;
+}
+
+static ssize_t read_more(struct unpacking *unpacking) {
+        ssize_t n = (ssize_t)unpacking->n_peeked;
+
+        if (n == 0)
+                n = read_into(unpacking, 0);
+        unpacking->n_peeked = 0;
         if (n > 0)
                 count_zeros(unpacking, (size_t)n);
         return n;
 }
 
+/* The first bytes, before libarchive asks for them: they say how the archive is compressed. */
+static int peek(struct unpacking *unpacking) {
+        while (unpacking->n_peeked < MAGIC_BYTES) {
+                ssize_t n = read_into(unpacking, unpacking->n_peeked);
+
+                if (n <= 0)
+                        return (int)n;
+                unpacking->n_peeked += (size_t)n;
+        }
+        return 0;
+}
+
+/* Each MiB of what is compressed may be a GiB that is decompressed. Asked for before each piece is read, since
+ * libarchive reads on by itself where nothing comes out: behind a tar's end, past what it skips. */
+static bool is_idle(const struct unpacking *unpacking) {
+        const struct unpack_options *options = unpacking->options;
+        uint64_t n_entries = unpacking->n_files + unpacking->n_folders;
+        int64_t n_bytes = archive_filter_bytes(unpacking->archive, 0);
+
+        return n_bytes > 0 && (uint64_t)n_bytes / 2 > options->limit_bytes &&
+               (uint64_t)n_bytes - 2 * options->limit_bytes > IDLE_BYTES + n_entries * IDLE_ENTRY_BYTES;
+}
+
 static la_ssize_t on_read(struct archive *archive, void *userdata, const void **ret_bytes) {
         struct unpacking *unpacking = userdata;
-        ssize_t n = read_more(unpacking);
+        ssize_t n;
 
+        unpacking->is_idle = is_idle(unpacking);
+        if (unpacking->is_idle) {
+                archive_set_error(archive, EFBIG, "too much is decompressed");
+                return ARCHIVE_FATAL;
+        }
+        n = read_more(unpacking);
         *ret_bytes = unpacking->buffer;
         if (n < 0)
                 archive_set_error(archive, (int)-n, "reading failed");
@@ -90,9 +141,18 @@ static int fail_archive(struct unpacking *unpacking, const char *path) {
         if (unpacking->read_error < 0)
                 return why_errno(unpacking->why, unpacking->read_error, "%s: reading the archive",
                                  unpacking->options->archive);
-        return why_set(unpacking->why, -EBADMSG, "%s%s%.200s%s: no archive, or damaged or cut: %.160s",
+        if (unpacking->is_idle)
+                return why_set(
+                        unpacking->why, -EFBIG,
+                        "%s%s%.200s%s: twice the limit of %llu bytes and more is decompressed without coming out",
+                        unpacking->options->archive, path ? ": \"" : "", path ? path : "", path ? "\"" : "",
+                        (unsigned long long)unpacking->options->limit_bytes);
+        return why_set(unpacking->why, -EBADMSG, "%s%s%.200s%s: no archive, or damaged or cut: %.160s%s",
                        unpacking->options->archive, path ? ": \"" : "", path ? path : "", path ? "\"" : "",
-                       text ? text : "unknown");
+                       text ? text : "unknown",
+                       unpacking->n_files + unpacking->n_folders == 0 && archive_filter_count(unpacking->archive) > 1
+                               ? " (only one compression around a tar is read)"
+                               : "");
 }
 
 /* An errno whose text is in `inner`, with the archive's name in front. */
@@ -114,6 +174,29 @@ static int check_limits(struct unpacking *unpacking, const char *path, uint64_t 
                 return why_set(unpacking->why, -EFBIG, "%s: with \"%.200s\" more than the limit of %llu bytes come out",
                                options->archive, path, (unsigned long long)options->limit_bytes);
         return 0;
+}
+
+/* An archive's empty files cost it nothing, and each takes an inode that others need. File systems without a fixed
+ * number of them say that none are free. */
+static int check_inodes(struct unpacking *unpacking, const char *path) {
+        uint64_t n_names = unpack_names_n(unpacking->names), n_spare;
+        struct statvfs status;
+
+        if (n_names > unpacking->options->limit_files)
+                return why_set(unpacking->why, -EFBIG,
+                               "%s: with \"%.200s\" more than the limit of %llu files and folders come out",
+                               unpacking->options->archive, path, (unsigned long long)unpacking->options->limit_files);
+        if (n_names - unpacking->n_names_seen < INODES_EVERY && unpacking->n_names_seen > 0)
+                return 0;
+        unpacking->n_names_seen = n_names;
+        if (fstatvfs(unpacking->options->root_fd, &status) < 0 || status.f_files == 0)
+                return 0;
+        n_spare = status.f_files / INODES_SPARED;
+        n_spare = n_spare < INODES_SPARE ? n_spare : INODES_SPARE;
+        if (status.f_favail > n_spare + INODES_EVERY)
+                return 0;
+        return why_set(unpacking->why, -ENOSPC, "%s: \"%.200s\": %llu inodes of the disk are free, too few to go on",
+                       unpacking->options->archive, path, (unsigned long long)status.f_favail);
 }
 
 /* ---- names --------------------------------------------------------------------------------------------------- */
@@ -303,6 +386,9 @@ static int take_entry(struct unpacking *unpacking, struct archive_entry *entry) 
         r = unpack_names_take(unpacking->names, path, &inner);
         if (r < 0)
                 return fail_entry(unpacking, r, &inner);
+        r = check_inodes(unpacking, path);
+        if (r < 0)
+                return r;
         if (type == S_IFLNK)
                 return take_link(unpacking, entry, path);
         /* Some writers put the content there as well: then it is a file of its own. */
@@ -312,13 +398,41 @@ static int take_entry(struct unpacking *unpacking, struct archive_entry *entry) 
 
 /* ---- the whole ----------------------------------------------------------------------------------------------- */
 
+/* How the archive is compressed, by its first bytes; zstd's parallel writers begin with a frame to be skipped. */
+static int filter_of(const uint8_t *bytes, size_t n_bytes) {
+        static const struct {
+                const char *magic;
+                size_t n_bytes;
+                uint8_t loose; /* bits of the first byte that may be anything */
+                int filter;
+        } FILTERS[] = {
+                { "\x1f\x8b", 2, 0, ARCHIVE_FILTER_GZIP },
+                { "BZh", 3, 0, ARCHIVE_FILTER_BZIP2 },
+                { "\xfd"
+                  "7zXZ\0",
+                  6, 0, ARCHIVE_FILTER_XZ },
+                { "\x28\xb5\x2f\xfd", 4, 0, ARCHIVE_FILTER_ZSTD },
+                { "\x50\x2a\x4d\x18", 4, 0xf, ARCHIVE_FILTER_ZSTD },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(FILTERS); i++)
+                if (n_bytes >= FILTERS[i].n_bytes &&
+                    (bytes[0] | FILTERS[i].loose) == ((uint8_t)FILTERS[i].magic[0] | FILTERS[i].loose) &&
+                    memcmp(bytes + 1, FILTERS[i].magic + 1, FILTERS[i].n_bytes - 1) == 0)
+                        return FILTERS[i].filter;
+        return ARCHIVE_FILTER_NONE;
+}
+
+/* The filter is chosen here: left to itself, libarchive would open up to 25 in each other. */
 static int open_archive(struct unpacking *unpacking) {
         struct archive *archive = unpacking->archive;
+        int filter;
 
-        archive_read_support_filter_gzip(archive);
-        archive_read_support_filter_bzip2(archive);
-        archive_read_support_filter_xz(archive);
-        archive_read_support_filter_zstd(archive);
+        if (peek(unpacking) < 0)
+                return fail_archive(unpacking, NULL);
+        filter = filter_of(unpacking->buffer, unpacking->n_peeked);
+        if (filter != ARCHIVE_FILTER_NONE && archive_read_append_filter(archive, filter) != ARCHIVE_OK)
+                return fail_archive(unpacking, NULL);
         archive_read_support_format_tar(archive);
         archive_read_support_format_zip_streamable(archive);
         /* `cat a.tar b.tar`; also reads on to the end instead of leaving what is behind the first end unlooked at. */

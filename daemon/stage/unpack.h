@@ -3,9 +3,11 @@
  *
  * What is in an archive is a stranger's word: each name must be one that plan_path_check() allows (a leading "./" is
  * taken off); links must stay in the folder, devices and FIFOs are refused; two entries of one name, or of names that
- * differ in case alone, are refused; the sum of what comes out is bounded. Every file is written under a name of its
- * own, then renamed, and never through a link that the archive made. Owners, modes (but for the user's), times, ACLs
- * and extended attributes are not taken over. */
+ * differ in case alone, are refused. Bounded are the bytes that come out, the files and folders, how deep they lie,
+ * what is decompressed without anything coming of it, the free inodes that are taken, and that one compression lies
+ * around a tar: one in another would multiply memory and CPU. Every file is written under a name of its own, then
+ * renamed, and never through a link that the archive made. Owners, modes (but for the user's), times, ACLs and extended
+ * attributes are not taken over. */
 #pragma once
 
 #include <stdbool.h>
@@ -25,7 +27,7 @@ struct unpack_options {
         const char *archive;  /* its name, for messages */
         int root_fd;          /* the folder; stays the caller's */
         uint64_t limit_bytes; /* of all files together; what is above ends it with -EFBIG */
-        uint64_t limit_files;
+        uint64_t limit_files; /* files, links, and the folders that they lie in */
 
         /* The next bytes of the archive, at most n. Blocks until there are some. 0: the end. A negative errno ends it.
          */
@@ -41,5 +43,5 @@ struct unpack_options {
 };
 
 /* Blocks until the archive's end. Returns 0; -EBADMSG no archive, damaged or cut; -EINVAL an entry that may not be;
- * -EFBIG above a limit; -ENOSPC, ...; `why` names archive and entry. */
+ * -EFBIG above a limit; -ENOSPC, also if few inodes are left; ...; `why` names archive and entry. */
 int unpack_run(const struct unpack_options *options, struct why *why);

@@ -50,6 +50,10 @@ void unpack_names_free(struct unpack_names *names) {
         free(names);
 }
 
+uint64_t unpack_names_n(const struct unpack_names *names) {
+        return names->n_used;
+}
+
 void unpack_names_freep(struct unpack_names **names) {
         unpack_names_free(*names);
 }

@@ -15,3 +15,6 @@ void unpack_names_freep(struct unpack_names **names);
  * -EINVAL with `why` if an entry of that name was there before (or of one that differs in case alone), or if one of the
  * names would have to be file and folder at once; -ENOMEM. */
 int unpack_names_take(struct unpack_names *names, const char *path, struct why *why);
+
+/* How many names are used up, those of folders included: each is an inode. */
+uint64_t unpack_names_n(const struct unpack_names *names);

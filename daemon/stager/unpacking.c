@@ -17,7 +17,9 @@
 
 #define GROWTH_DEFAULT 100u       /* what comes out of an archive, unless the configuration says more */
 #define LIMIT_MIN      (1u << 30) /* bytes: small archives of zeros are no bombs */
-#define FILES_MAX      (1ull << 28)
+#define FILES_MIN      65536u     /* files and folders of one: those of a small one are no bomb either */
+#define FILE_BYTES     16u        /* of an archive, for each more: a name takes as many, however it is compressed */
+#define FILE_ROOM      512u       /* of unpack_limit: whoever says how much may come out allows so many */
 
 struct link {
         char *path, *target;
@@ -195,7 +197,7 @@ static int unpack_one(struct unpacking *unpacking, uint64_t idx_file) {
                 .archive = file->path,
                 .root_fd = unpacking->folder_fd,
                 .limit_bytes = dataset->unpack_limit > 0 ? dataset->unpack_limit : file->n_bytes * GROWTH_DEFAULT,
-                .limit_files = FILES_MAX,
+                .limit_files = FILES_MIN + file->n_bytes / FILE_BYTES + dataset->unpack_limit / FILE_ROOM,
                 .read = read_archive,
                 .entry = on_entry,
                 .userdata = unpacking,

@@ -331,6 +331,64 @@ def _(box):
     contains(site.fresh().run(folders, 10 << 20, 20).stderr, "EFBIG")
 
 
+@case("one compression is taken off and no second one, of any kind")
+def _(box):
+    site = Site(box)
+    plain = tar(("a", b"x"))
+    table = Table()
+    kinds = {"gz": gzip.compress, "bz2": bz2.compress, "xz": lzma.compress, "zst": zstd}
+    for name, pack in kinds.items():
+        if pack(b"") is None:
+            continue
+        with table.row(name):
+            site.fresh().check({"a": b"x"}, site.unpack(pack(plain)))
+        for other, again in kinds.items():
+            if again(b"") is None:
+                continue
+            with table.row(f"{name} in {other}"):
+                site.fresh().refused(again(pack(plain)), "EBADMSG", "only one compression")
+    deep = plain
+    for _ in range(20):
+        deep = gzip.compress(deep)
+    site.fresh().refused(deep, "EBADMSG", "only one compression")
+    skipped = struct.pack("<II", 0x184d2a53, 5) + b"12345"
+    if zstd(b"") is not None:
+        site.fresh().check({"a": b"x"}, site.unpack(skipped + zstd(plain)))
+    table.done()
+
+
+@case("a bomb of nothing ends, too: folders in folders, zeros behind the end")
+def _(box):
+    site = Site(box)
+    deep = "/".join(["d"] * 64) + "/f"
+    site.fresh().check({deep: b"x"}, site.unpack(tar((deep, b"x"))))
+    site.fresh().refused(tar(("d/" + deep, b"x")), "EINVAL", "more than 64 folders", "d/d/d")
+    many = tar(*[("/".join([f"{i}"] * 40) + "/f", b"") for i in range(30)])
+    done = site.fresh().run(many, 1 << 20, 500)
+    contains(done.stderr, "EFBIG", "limit of 500 files and folders", "12/12")
+    equal(sum(len(folders) + len(files) for _, folders, files in os.walk(site.folder)) <= 500, True, "what was made")
+    behind = gzip.compress(tar(("f", b"x")) + bytes(300 << 20), 1)
+    done = site.fresh().run(behind, 1 << 20)
+    contains(done.stderr, "EFBIG", "limit of 1048576 bytes", "without coming out")
+
+
+@case("an archive of empty files does not take the last inodes of a disk")
+def _(box):
+    if os.geteuid() != 0 or shutil.which("unshare") is None:
+        raise Skip("needs root and unshare: a small file system")
+    archive, small = box.path("a.tar"), box.path("small")
+    os.mkdir(small)
+    with open(archive, "wb") as file:
+        file.write(tar(*[(f"f{i}", b"") for i in range(20000)], form=tarfile.USTAR_FORMAT))
+    done = subprocess.run(["unshare", "-m", "sh", "-c", f"mount -t tmpfs -o nr_inodes=10000 none {small} || exit 3; "
+                           f"{PROGRAM} {small} < {archive} > /dev/null; ls -A {small} | wc -l"], check=False,
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    if done.returncode == 3 or "unshare:" in done.stderr:
+        raise Skip(f"no mount namespace: {done.stderr.strip()}")
+    contains(done.stderr, "ENOSPC", "stdin", "\"f9", "inodes")
+    equal(8000 < int(done.stdout) < 9900, True, f"files: {done.stdout}")
+
+
 # ---- what happens to archives ---------------------------------------------------------------------------------------
 
 @case("an archive that is cut anywhere is an error, and what was whole before is kept whole")
