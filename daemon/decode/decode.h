@@ -34,9 +34,13 @@
 /* What a picture may cost at most. A file of a few hundred bytes can ask for gigabytes or for hours. */
 struct decode_limits {
         uint64_t max_pixels;        /* width * height; checked before any memory is reserved */
-        uint32_t max_scans;         /* of a progressive JPEG; ordinary ones have 10, hostile ones thousands */
+        uint32_t max_scans;         /* of a progressive JPEG; ordinary ones have 10, hostile ones thousands. Large
+                                     * pictures may have fewer: see DECODE_SCAN_PIXELS */
         uint64_t max_scratch_bytes; /* of one decoder: pixels of pictures that are read in part, coefficients */
 };
+
+#define DECODE_SCAN_PIXELS (1ull << 28) /* scans times pixels of a progressive JPEG; a second or so of work ... */
+#define DECODE_SCANS_ANY   32u          /* ... but this many at any size, unless max_scans is less */
 
 #define DECODE_LIMITS_DEFAULT                                                                                          \
         ((struct decode_limits){ .max_pixels = 256ull << 20, .max_scans = 500, .max_scratch_bytes = 1ull << 30 })

@@ -151,30 +151,48 @@ START_TEST(a_bomb_in_a_png_takes_a_few_rows_of_memory) {
 }
 END_TEST
 
-/* The same scan over and over: each costs as much as a picture. */
-START_TEST(a_progressive_picture_of_a_thousand_scans_is_refused) {
-        struct decoder *decoder = new_decoder((enum decode_jpeg)_i, DECODE_LIMITS_DEFAULT);
+/* A picture whose last scan comes again and again: each costs as much as a picture. It is read; returns what came of
+ * it. */
+static int read_with_scans(enum decode_jpeg way, uint32_t side, size_t n_more, struct why *ret_why) {
+        struct decoder *decoder = new_decoder(way, DECODE_LIMITS_DEFAULT);
         size_t n_good, n_scan, n_bytes, last = 0;
-        uint8_t *good = jpeg_make(&PROGRESSIVE, 64, 64, 0, &n_good), *bytes;
+        uint8_t *good = jpeg_make(&PROGRESSIVE, side, side, 0, &n_good), *bytes;
         struct view view;
-        struct why why = {};
+        int r;
 
         for (size_t i = 0; i + 1 < n_good; i++)
                 if (good[i] == 0xff && good[i + 1] == 0xda)
                         last = i;
         n_scan = n_good - 2 - last;
-        n_bytes = n_good + 1000 * n_scan;
+        n_bytes = n_good + n_more * n_scan;
         bytes = malloc(n_bytes);
         memcpy(bytes, good, n_good - 2);
-        for (size_t i = 0; i < 1000; i++)
+        for (size_t i = 0; i < n_more; i++)
                 memcpy(bytes + n_good - 2 + i * n_scan, good + last, n_scan);
         memcpy(bytes + n_bytes - 2, "\xff\xd9", 2);
 
-        ck_assert_int_eq(read_box(decoder, bytes, n_bytes, (struct box){ 0, 0, 1, 1 }, &view, &why), -EFBIG);
-        ck_assert_msg(strstr(why.text, "more than 500 scans") != NULL, "%s", why.text);
+        r = read_box(decoder, bytes, n_bytes, (struct box){ 0, 0, 1, 1 }, &view, ret_why);
         decoder_free(decoder);
         free(bytes);
         free(good);
+        return r;
+}
+
+START_TEST(a_progressive_picture_of_a_thousand_scans_is_refused) {
+        struct why why = {};
+
+        ck_assert_int_eq(read_with_scans((enum decode_jpeg)_i, 64, 1000, &why), -EFBIG);
+        ck_assert_msg(strstr(why.text, "more than 500 scans") != NULL, "%s", why.text);
+}
+END_TEST
+
+START_TEST(the_larger_a_progressive_picture_is_the_fewer_scans_it_may_have) {
+        struct why why = {};
+
+        ck_assert_msg(read_with_scans((enum decode_jpeg)_i, 64, 400, &why) == 0, "%s", why.text);
+        ck_assert_int_eq(read_with_scans((enum decode_jpeg)_i, 2048, 60, &why), -EFBIG);
+        ck_assert_msg(strstr(why.text, "more than 64 scans") && strstr(why.text, "2048x2048"), "%s", why.text);
+        ck_assert_msg(read_with_scans((enum decode_jpeg)_i, 2048, 20, &why) == 0, "%s", why.text);
 }
 END_TEST
 
@@ -419,6 +437,7 @@ int main(void) {
                 { "claims", a_giants_corner_costs_no_more_than_its_width, 2 },
                 { "bombs", a_bomb_in_a_png_takes_a_few_rows_of_memory, 0 },
                 { "bombs", a_progressive_picture_of_a_thousand_scans_is_refused, 2 },
+                { "bombs", the_larger_a_progressive_picture_is_the_fewer_scans_it_may_have, 2 },
                 { "small", pictures_of_one_row_or_column_are_read_pixel_by_pixel, 2 },
                 { "small", each_corner_is_a_box_of_one_pixel, 2 },
                 { "damage", damage_below_the_box_is_not_seen, 2 },

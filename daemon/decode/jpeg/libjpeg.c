@@ -85,13 +85,25 @@ static void on_output(j_common_ptr jpeg) {
         (void)jpeg;
 }
 
+/* Each scan costs as much as the whole picture, and a file pays a few bytes for it: the larger the picture, the fewer.
+ */
+static uint32_t scans_allowed(const struct libjpeg *state) {
+        uint64_t n_pixels = (uint64_t)state->jpeg.image_width * state->jpeg.image_height;
+        uint64_t n = n_pixels > 0 ? DECODE_SCAN_PIXELS / n_pixels : 0;
+
+        n = n > DECODE_SCANS_ANY ? n : DECODE_SCANS_ANY;
+        return n < state->limits->max_scans ? (uint32_t)n : state->limits->max_scans;
+}
+
 /* Called between parts of a scan while a file of several scans is absorbed. */
 static void on_progress(j_common_ptr jpeg) {
         struct libjpeg *state = state_of(jpeg);
+        uint32_t n_allowed = scans_allowed(state);
 
-        if (state->jpeg.input_scan_number > 0 && (uint32_t)state->jpeg.input_scan_number > state->limits->max_scans) {
-                snprintf(state->message, sizeof(state->message), "more than %" PRIu32 " scans, which is the limit",
-                         state->limits->max_scans);
+        if (state->jpeg.input_scan_number > 0 && (uint32_t)state->jpeg.input_scan_number > n_allowed) {
+                snprintf(state->message, sizeof(state->message),
+                         "more than %" PRIu32 " scans, which is the limit for %ux%u pixels", n_allowed,
+                         state->jpeg.image_width, state->jpeg.image_height);
                 give_up(state, -EFBIG);
         }
 }
