@@ -241,19 +241,19 @@ START_TEST(a_lists_files_keep_the_folders_in_which_they_differ) {
 
         web_is("\xef\xbb\xbf# photographs\r\n"
                "\r\n"
-               "  http://one/data/train/cat/1.jpg\r\n"
+               "  https://one/data/train/cat/1.jpg\r\n"
                "https://two/data/train/cow/a%20b.jpg?sig=x  \n"
                "s3://b/data/train/cat/100%25.tar\n"
-               "http://one/data/train/cat/1.jpg.txt",
+               "https://one/data/train/cat/1.jpg.txt",
                NULL);
-        plan = survey(&(struct origin_options){ .url = "http://h/l.txt", .kind = "list", .unpack = "yes" });
+        plan = survey(&(struct origin_options){ .url = "s3://b/l.txt", .kind = "list", .unpack = "yes" });
         ck_assert_uint_eq(plan_n_files(plan), 4);
-        is_file(plan, 0, "cat/1.jpg", "http://one/data/train/cat/1.jpg");
-        is_file(plan, 1, "cat/1.jpg.txt", "http://one/data/train/cat/1.jpg.txt");
+        is_file(plan, 0, "cat/1.jpg", "https://one/data/train/cat/1.jpg");
+        is_file(plan, 1, "cat/1.jpg.txt", "https://one/data/train/cat/1.jpg.txt");
         is_file(plan, 2, "cat/100%25.tar", "s3://b/data/train/cat/100%25.tar");
         is_file(plan, 3, "cow/a b.jpg", "https://two/data/train/cow/a%20b.jpg?sig=x");
         ck_assert(plan_file(plan, 2)->unpack && !plan_file(plan, 3)->unpack);
-        ck_assert_uint_eq(plan_file(plan, 0)->n_bytes, strlen("http://one/data/train/cat/1.jpg"));
+        ck_assert_uint_eq(plan_file(plan, 0)->n_bytes, strlen("https://one/data/train/cat/1.jpg"));
         ck_assert_uint_eq(web.n_looks, 4);
         plan_free(plan);
 
