@@ -31,7 +31,8 @@ CFLAGS_debug := -O0 -g3
 CFLAGS_asan := -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
 CFLAGS_tsan := -O1 -g -fsanitize=thread -fno-omit-frame-pointer
 CFLAGS_fallback := -O2 -g
-CFLAGS_fuzzer := -O1 -g -fsanitize=address,undefined,fuzzer-no-link -fno-sanitize-recover=undefined
+CFLAGS_fuzzer := -O1 -g -fsanitize=address,undefined,fuzzer-no-link -fno-sanitize-recover=undefined \
+	-Wno-format-nonliteral -Wno-unused-variable
 
 CPPFLAGS += -I. -I$(B)/generated -D_GNU_SOURCE -DDLP_VERSION='"$(VERSION)"'
 CFLAGS ?=
@@ -82,6 +83,8 @@ ifeq ($(HAS_FUSE),)
 SRC_tools := $(filter-out tests/tools/failing_fs.c,$(SRC_tools))
 endif
 SRC_fuzz := $(wildcard tests/fuzz/fuzz_*.c)
+SRC_guided := $(wildcard tests/fuzz/guided_*.c)
+SRC_fuzz_support := $(filter-out $(SRC_fuzz) $(SRC_guided) tests/fuzz/replay_main.c,$(wildcard tests/fuzz/*.c))
 SRC_examples := $(wildcard client/examples/*.c)
 
 comma := ,
@@ -91,10 +94,13 @@ OBJ_daemon := $(call obj,$(SRC_daemon))
 OBJ_client := $(call obj,$(SRC_client))
 OBJ_dlctl := $(call obj,$(SRC_dlctl))
 OBJ_support := $(call obj,$(SRC_support))
+OBJ_fuzz_support := $(call obj,$(SRC_fuzz_support))
 
 UNIT := $(patsubst tests/unit/%.c,$(B)/tests/%,$(SRC_unit))
 BENCH_PROGRAMS := $(patsubst tests/bench/%.c,$(B)/bench/%,$(SRC_bench))
 FUZZ := $(patsubst tests/fuzz/%.c,$(B)/fuzz/%,$(SRC_fuzz))
+GUIDED := $(patsubst tests/fuzz/%.c,$(B)/fuzz/%,$(SRC_guided))
+REPLAY := $(patsubst tests/fuzz/guided_%.c,$(B)/fuzz/replay_%,$(SRC_guided))
 TOOLS := $(patsubst tests/tools/%.c,$(B)/tools/%,$(SRC_tools))
 EXAMPLES := $(patsubst client/examples/%.c,$(B)/examples/%,$(SRC_examples))
 
@@ -191,14 +197,22 @@ $(B)/tools/%: $(B)/obj/tests/tools/%.o $(B)/libdaemon.a $(B)/libproto.a
 $(B)/obj/tests/tools/failing_fs.o: CPPFLAGS += $(shell $(PKG_CONFIG) --cflags fuse3 2>/dev/null)
 $(B)/tools/failing_fs: LIBS_stage += $(shell $(PKG_CONFIG) --libs fuse3 2>/dev/null)
 
-$(B)/fuzz/%: $(B)/obj/tests/fuzz/%.o $(B)/obj/tests/fuzz/damage.o $(OBJ_support) $(B)/libdaemon.a $(B)/libdlclient.a $(B)/libproto.a
+$(B)/libfuzzsupport.a: $(OBJ_fuzz_support)
+FUZZ_LIBS := $(B)/libfuzzsupport.a $(B)/libdaemon.a $(B)/libdlclient.a $(B)/libproto.a
+
+$(B)/fuzz/%: $(B)/obj/tests/fuzz/%.o $(OBJ_support) $(FUZZ_LIBS)
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $^ $(LIBS_daemon) $(LIBS_stage) -lcjson -lcheck -lsubunit -lrt -lm
 
 # libFuzzer's main() calls the one function of these; clang alone has it.
-$(B)/fuzz/guided_%: $(B)/obj/tests/fuzz/guided_%.o $(B)/libdaemon.a $(B)/libproto.a
+$(B)/fuzz/guided_%: $(B)/obj/tests/fuzz/guided_%.o $(FUZZ_LIBS)
 	@mkdir -p $(@D)
-	$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -fsanitize=fuzzer -o $@ $^ $(LIBS_daemon)
+	$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -fsanitize=fuzzer -o $@ $^ $(LIBS_daemon) $(LIBS_stage) -lcjson
+
+# The same function under a main() of our own: any compiler, any sanitizer.
+$(B)/fuzz/replay_%: $(B)/obj/tests/fuzz/guided_%.o $(B)/obj/tests/fuzz/replay_main.o $(FUZZ_LIBS)
+	@mkdir -p $(@D)
+	$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $^ $(LIBS_daemon) $(LIBS_stage) -lcjson
 
 # Whatever tests/faults/calls.h lists goes by a wrapper that may fail. The sanitizer's malloc() stands behind our own.
 FAULTS_WRAPPED := $(shell sed -nE 's/^(ERRNO|NEGATIVE|POSITIVE|AFTER|BYTES|VALUE|HAND).([A-Za-z0-9_]+).*/\2/p' tests/faults/calls.h)
@@ -210,7 +224,8 @@ $(B)/faults/faults: $(OBJ_faults) $(OBJ_support) $(B)/libdaemon.a $(B)/libdlclie
 
 unit: $(UNIT)
 tools: $(TOOLS)
-fuzz-programs: $(FUZZ)
+fuzz-programs: $(FUZZ) $(REPLAY)
+guided-programs: $(GUIDED)
 bench-programs: $(BENCH_PROGRAMS)
 
 # ---- what people type ----------------------------------------------------------------------------------------------
@@ -236,6 +251,6 @@ help: ## this list
 		awk -F'\t' '{ printf "  %-18s %s\n", $$1, $$2 }'
 	@echo "  VARIANT=release|debug|asan|tsan|fallback chooses the build below build/; CFLAGS, DESTDIR, PREFIX as usual"
 
-.PHONY: all lib unit tools fuzz-programs bench-programs format format-check tidy help
+.PHONY: all lib unit tools fuzz-programs guided-programs bench-programs format format-check tidy help
 .SECONDARY:
 .DELETE_ON_ERROR:

@@ -31,22 +31,22 @@ VALGRIND_UNIT := $(filter test_index% test_imagefolder% test_recipe% test_base t
 # A hundred kills while gigabytes are written: the release build's pace is needed.
 SANITIZED_UNIT := $(filter-out test_tree_kill,$(UNIT_NAMES))
 
-# Without arguments a fuzzer does a smoke test.
-FUZZ_NAMES := $(patsubst tests/fuzz/%.c,%,$(SRC_fuzz))
-FUZZ_TESTS := $(foreach name,$(FUZZ_NAMES),release:build/release/fuzz/$(name))
+# Without arguments a fuzzer does a smoke test. Those of libFuzzer are replayed under a main() of our own.
+FUZZ_TESTS := $(foreach name,$(patsubst tests/fuzz/%.c,%,$(SRC_fuzz)),release:build/release/fuzz/$(name))
+REPLAY_TESTS := $(foreach name,$(patsubst tests/fuzz/guided_%.c,%,$(SRC_guided)),asan:build/asan/fuzz/replay_$(name))
 FUZZ_SECONDS ?= 60
+FUZZ_BESIDE ?= 1
 FUZZ_SEED ?= $(shell date +%s)
 FUZZ_HOW = $(if $(FUZZ_ROUNDS),-n $(FUZZ_ROUNDS),-t $(FUZZ_SECONDS))
-FUZZ_GUIDED = $(if $(FUZZ_ROUNDS),-runs=$(FUZZ_ROUNDS),-max_total_time=$(FUZZ_SECONDS)) -print_final_stats=1 -verbosity=0
 
 RELEASE_TESTS := $(call unit_in,release,$(UNIT_NAMES)) $(FUZZ_TESTS) $(call scripts_in,release,$(SCRIPTS))
 LAYERS_TESTS := release:tests/support/check_layers.py
-ASAN_TESTS := $(call unit_in,asan,$(SANITIZED_UNIT)) $(subst release,asan,$(FUZZ_TESTS)) $(call scripts_in,asan,$(ASAN_SCRIPTS))
+ASAN_TESTS := $(call unit_in,asan,$(SANITIZED_UNIT)) $(subst release,asan,$(FUZZ_TESTS)) $(REPLAY_TESTS) $(call scripts_in,asan,$(ASAN_SCRIPTS))
 # Without arguments it tries a part of the points, each day another one; `make faults` tries all.
 FAULTS_TESTS := asan:build/asan/faults/faults asan:tests/faults/check_calls.py
 FAULTS_OCCURRENCES ?= 2
 ASAN_TESTS += $(FAULTS_TESTS)
-TSAN_TESTS := $(call unit_in,tsan,$(SANITIZED_UNIT)) $(call scripts_in,tsan,$(TSAN_SCRIPTS))
+TSAN_TESTS := $(call unit_in,tsan,$(SANITIZED_UNIT)) tsan:build/tsan/fuzz/replay_control $(call scripts_in,tsan,$(TSAN_SCRIPTS))
 FALLBACK_TESTS := $(call unit_in,fallback,$(FALLBACK_UNIT)) $(call scripts_in,fallback,$(FALLBACK_SCRIPTS))
 VALGRIND_TESTS := $(call unit_in,valgrind,$(VALGRIND_UNIT))
 
@@ -143,24 +143,22 @@ coverage: ## lines that the release tests reach, by floor
 	@$(RUN) $(call unit_in,coverage,$(UNIT_NAMES)) $(call scripts_in,coverage,$(ASAN_SCRIPTS)) || true
 	@$(PYTHON) tests/support/coverage.py build/coverage
 
-fuzz: ## damaged pictures for FUZZ_SECONDS (60) a fuzzer, or FUZZ_ROUNDS of them; coverage-guided too where clang is there
+fuzz: ## every parser, coverage-guided: FUZZ_SECONDS (60) each, FUZZ=name for one, FUZZ_BESIDE=2 at a time
 	@$(DEPS) build check fuzz
+	+@if command -v clang >/dev/null; then $(MAKE) --no-print-directory -s -j$(JOBS) VARIANT=fuzzer CC=clang \
+		$(if $(FUZZ),$(FUZZ:%=build/fuzzer/fuzz/guided_%),guided-programs) && \
+		$(PYTHON) tests/fuzz/run.py --seconds $(FUZZ_SECONDS) --beside $(FUZZ_BESIDE) $(if $(FUZZ_ROUNDS),--runs $(FUZZ_ROUNDS)) $(FUZZ); \
+		else echo "fuzz: no clang, so nothing coverage-guided"; fi
+
+fuzz-keep: ## takes what `make fuzz` has learned into tests/fuzz/corpus, as far as it reaches more; FUZZ=name for one
+	$(SUBMAKE) VARIANT=fuzzer CC=clang $(if $(FUZZ),$(FUZZ:%=build/fuzzer/fuzz/guided_%),guided-programs)
+	@$(PYTHON) tests/fuzz/run.py --keep $(FUZZ)
+
+fuzz-jpeg: ## our own JPEG decoder beside libjpeg-turbo over damaged files: FUZZ_SECONDS, or FUZZ_ROUNDS and FUZZ_SEED
 	$(SUBMAKE) VARIANT=release fuzz-programs
 	$(SUBMAKE) VARIANT=asan fuzz-programs
 	build/release/fuzz/fuzz_jpeg $(FUZZ_HOW) -s $(FUZZ_SEED)
 	build/asan/fuzz/fuzz_jpeg $(FUZZ_HOW) -s $(FUZZ_SEED)
-	build/asan/fuzz/fuzz_shard $(FUZZ_HOW) -s $(FUZZ_SEED)
-	build/asan/fuzz/fuzz_listings $(FUZZ_HOW) -s $(FUZZ_SEED)
-	+@if command -v clang >/dev/null; then $(MAKE) --no-print-directory fuzz-guided; \
-		else echo "fuzz: no clang, so nothing coverage-guided"; fi
-
-fuzz-guided:
-	$(SUBMAKE) VARIANT=fuzzer CC=clang build/fuzzer/fuzz/guided_decode build/fuzzer/fuzz/guided_recipe
-	@mkdir -p build/fuzzer/corpus/decode build/fuzzer/corpus/recipe
-	build/fuzzer/fuzz/guided_decode $(FUZZ_GUIDED) -max_len=20000 -artifact_prefix=build/fuzzer/ \
-		build/fuzzer/corpus/decode tests/vectors/pictures
-	build/fuzzer/fuzz/guided_recipe $(FUZZ_GUIDED) -max_len=400 -dict=tests/fuzz/recipe.dict \
-		-artifact_prefix=build/fuzzer/ build/fuzzer/corpus/recipe
 
 faults: ## each call that may fail fails in turn, in every scenario; FAULTS_OCCURRENCES=0 for each time it is passed
 	@$(DEPS) build check
@@ -168,16 +166,17 @@ faults: ## each call that may fail fails in turn, in every scenario; FAULTS_OCCU
 	@$(PYTHON) tests/faults/check_calls.py
 	build/asan/faults/faults --occurrences $(FAULTS_OCCURRENCES) $(FAULTS)
 
-fuzz-smoke: ## some thousand damaged pictures, always the same; `make check` does it too
+fuzz-smoke: ## each fuzzer's corpus and some thousand inputs made of it, always the same; `make check` does it too
 	@$(DEPS) build check
 	$(SUBMAKE) VARIANT=release fuzz-programs
-	@$(RUN) $(FUZZ_TESTS)
+	$(SUBMAKE) VARIANT=asan fuzz-programs
+	@$(RUN) $(FUZZ_TESTS) $(REPLAY_TESTS)
 
 clean: ## remove build/
 	rm -rf build
 
 .PHONY: deps check check-unit check-integration check-asan check-ubsan check-tsan check-valgrind check-fallback \
-	check-frameworks check-neon check-layers soak demo bench bench-peers coverage faults fuzz fuzz-guided fuzz-smoke clean
+	check-frameworks check-neon check-layers soak demo bench bench-peers coverage faults fuzz fuzz-keep fuzz-jpeg fuzz-smoke clean
 
 # ---- what they need ------------------------------------------------------------------------------------------------
 
@@ -188,7 +187,7 @@ build-release:
 build-asan:
 	+@$(MAKE) --no-print-directory VARIANT=asan all unit tools fuzz-programs build/asan/demo/rank build/asan/bench/kill_rank build/asan/faults/faults
 build-tsan:
-	+@$(MAKE) --no-print-directory VARIANT=tsan all unit build/tsan/demo/rank
+	+@$(MAKE) --no-print-directory VARIANT=tsan all unit build/tsan/fuzz/replay_control build/tsan/demo/rank
 build-fallback:
 	+@$(MAKE) --no-print-directory VARIANT=fallback all unit build/fallback/demo/rank
 

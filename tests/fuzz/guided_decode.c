@@ -1,5 +1,5 @@
-/* Coverage-guided (libFuzzer): any bytes as a picture of any format. The first four bytes choose the box, the rest is
- * the file; nothing may crash, hang or read beyond, whoever decodes. */
+/* Coverage-guided (libFuzzer): any bytes as a picture of any format. The last four bytes choose the box, the rest is
+ * the file, so that plain pictures are good seeds; nothing may crash, hang or read beyond, whoever decodes. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -50,9 +50,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes) {
                 if (!decoders[i] && decoder_new(&limits, (enum decode_jpeg)i, &decoders[i], NULL) < 0)
                         abort();
         bytes = malloc(n_bytes - 4);
-        memcpy(bytes, data + 4, n_bytes - 4);
+        memcpy(bytes, data, n_bytes - 4);
         for (unsigned i = 0; i < 2; i++)
-                read_box(decoders[i], data, bytes, n_bytes - 4);
+                read_box(decoders[i], data + n_bytes - 4, bytes, n_bytes - 4);
         free(bytes);
         return 0;
 }
