@@ -1,0 +1,104 @@
+/* Any bytes as an index file. What is accepted is used in every way that the daemon uses it, and must hold what
+ * data/index.h promises: names that stay in the folder, places within their shards.
+ *
+ * The first byte: bit 0 makes magic, size and checksum right again, as a stranger can, bit 1 the sums before that. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "daemon/data/index_layout.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes);
+
+static void mend_sums(uint8_t *bytes, size_t n_bytes) {
+        struct index_header *header = (void *)bytes;
+        const struct index_row *rows = (const void *)(bytes + sizeof(*header));
+        uint64_t n_rows = (n_bytes - sizeof(*header)) / sizeof(*rows);
+
+        header->total_bytes = header->max_length = 0;
+        for (uint64_t i = 0; i < n_rows && i < header->n_samples * header->n_fields; i++) {
+                header->total_bytes += rows[i].length;
+                if (rows[i].length > header->max_length)
+                        header->max_length = rows[i].length;
+        }
+}
+
+static void mend(uint8_t *bytes, size_t n_bytes, bool sums_too) {
+        struct index_header *header = (void *)bytes;
+
+        if (n_bytes < sizeof(*header))
+                return;
+        if (sums_too)
+                mend_sums(bytes, n_bytes);
+        memcpy(header->magic, INDEX_MAGIC, sizeof(header->magic));
+        header->version = INDEX_VERSION;
+        header->header_bytes = sizeof(*header);
+        header->file_bytes = n_bytes;
+        header->checksum = index_checksum(bytes + INDEX_CHECKSUM_FROM, n_bytes - INDEX_CHECKSUM_FROM);
+}
+
+static void find(const char *what) {
+        fprintf(stderr, "fuzz: an index was accepted with %s\n", what);
+        abort();
+}
+
+static void use_place(const struct index *index, uint64_t sample, uint32_t field) {
+        char path[INDEX_PATH_SIZE];
+        struct index_place place;
+        size_t n = index_path(index, sample, field, path);
+
+        index_locate(index, sample, field, &place);
+        if (n != strlen(path) || n >= sizeof(path) || path[0] == '\0' || path[0] == '/' || !index_is_inner_path(path))
+                find("a path that leaves the folder");
+        if (place.file >= index_n_files(index) || place.length > index_max_length(index) ||
+            place.offset > INT64_MAX - place.length)
+                find("an impossible place");
+        if (place.shard && (strchr(place.shard, '/') || place.idx_shard >= index_n_shards(index)))
+                find("an impossible shard");
+}
+
+static void use(const struct index *index, int root_fd) {
+        struct why why;
+
+        if (strlen(index_digest(index)) != INDEX_DIGEST_SIZE - 1 || strlen(index_format(index)) > 31)
+                find("no digest");
+        for (uint32_t i = 0; i < index_n_classes(index); i++)
+                if (strlen(index_class_name(index, i)) > index_memory_bytes(index))
+                        find("an endless name");
+        for (uint64_t i = 0; i < index_n_samples(index); i++) {
+                if (index_label(index, i) < 0 || (uint32_t)index_label(index, i) >= index_n_classes(index))
+                        find("a label without a class");
+                for (uint32_t k = 0; k < index_n_fields(index); k++)
+                        use_place(index, i, k);
+        }
+        index_is_current(index, root_fd, &why);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes) {
+        static int fd = -1;
+        struct index *index = NULL;
+        struct why why = { 0 };
+        uint8_t *bytes;
+        int r;
+
+        if (fd < 0)
+                fd = memfd_create("index", MFD_CLOEXEC);
+        if (n_bytes < 1)
+                return 0;
+        bytes = malloc(n_bytes);
+        memcpy(bytes, data + 1, n_bytes - 1);
+        if (data[0] & 1)
+                mend(bytes, n_bytes - 1, data[0] & 2);
+        if (ftruncate(fd, 0) < 0 || pwrite(fd, bytes, n_bytes - 1, 0) != (ssize_t)(n_bytes - 1))
+                _exit(2);
+        free(bytes);
+        r = index_open_fd(fd, "fuzzed", &index, &why);
+        if (r == 0)
+                use(index, fd);
+        else if (!why.text[0])
+                abort();
+        index_close(index);
+        return 0;
+}
