@@ -4,11 +4,13 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include "daemon/base/cleanup.h"
@@ -80,6 +82,16 @@ static bool file_says(pid_t pid, const char *name, bool (*says)(const char *text
         return says(text);
 }
 
+/* Does it have memory no longer? A process gives it back before its descriptors, so this lasts for most of a long end.
+ * The kernel looks for the memory before it asks whether we may read it: "no such process" is told to everybody, also
+ * where /proc is hidden. Nothing is read: there is no page at address 0. */
+static bool has_no_memory(pid_t pid) {
+        uint8_t byte;
+        struct iovec here = { .iov_base = &byte, .iov_len = 1 }, there = { .iov_base = NULL, .iov_len = 1 };
+
+        return process_vm_readv(pid, &here, 1, &there, 1, 0) < 0 && errno == ESRCH;
+}
+
 bool process_is_ending(const struct process *process) {
         struct pollfd poll_fd = { .fd = process->fd, .events = POLLIN };
 
@@ -89,5 +101,5 @@ bool process_is_ending(const struct process *process) {
                 return false;
         return (kill(process->pid, 0) < 0 && errno == ESRCH) ||
                file_says(process->pid, "stat", process_stat_is_ending) ||
-               file_says(process->pid, "status", process_status_is_ending);
+               file_says(process->pid, "status", process_status_is_ending) || has_no_memory(process->pid);
 }

@@ -1,10 +1,16 @@
 /* Processes at the other end of a connection: healthy, ending, gone. */
 #include <check.h>
+#include <grp.h>
 #include <poll.h>
+#include <pthread.h>
+#include <sched.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -90,6 +96,79 @@ START_TEST(of_a_process_that_cannot_be_seen_nothing_is_said) {
 }
 END_TEST
 
+static void *pause_for_ever(void *unused) {
+        for (;;)
+                pause();
+        return unused;
+}
+
+/* A process that has given its memory back and has not ended: its first thread is through, another one is not. */
+static pid_t start_one_without_memory(void) {
+        pid_t pid = fork();
+        pthread_t thread;
+
+        ck_assert_int_ge(pid, 0);
+        if (pid > 0)
+                return pid;
+        if (pthread_create(&thread, NULL, pause_for_ever, NULL) == 0)
+                syscall(SYS_exit, 0);
+        _exit(1);
+}
+
+static pid_t start_healthy_one(void) {
+        pid_t pid = fork();
+
+        ck_assert_int_ge(pid, 0);
+        if (pid == 0)
+                pause_for_ever(NULL);
+        return pid;
+}
+
+/* As the unit's ProtectProc=invisible has it: of other users' processes /proc shows nothing. */
+static void hide_proc_and_be_another_user(void) {
+        if (unshare(CLONE_NEWNS) < 0 || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
+            mount("proc", "/proc", "proc", 0, "hidepid=invisible") < 0)
+                _exit(77);
+        if (setgroups(0, NULL) < 0 || setgid(65533) < 0 || setuid(65533) < 0)
+                _exit(78);
+}
+
+START_TEST(an_end_is_seen_where_proc_is_hidden) {
+        pid_t healthy, ending, looker;
+        int status;
+
+        if (geteuid() != 0) {
+                printf("not run: only root can hide /proc\n");
+                return;
+        }
+        healthy = start_healthy_one();
+        ending = start_one_without_memory();
+        looker = fork();
+        ck_assert_int_ge(looker, 0);
+        if (looker == 0) {
+                struct process one, other;
+                int n_looks = 0;
+
+                hide_proc_and_be_another_user();
+                one = process_of_peer(-1, healthy);
+                other = process_of_peer(-1, ending);
+                while (!process_is_ending(&other) && n_looks++ < 1000)
+                        usleep(10000); /* its first thread may not be through yet */
+                _exit(process_is_ending(&one) ? 2 : process_is_ending(&other) ? 0 : 3);
+        }
+        ck_assert_int_eq(waitpid(looker, &status, 0), looker);
+        kill(healthy, SIGKILL);
+        kill(ending, SIGKILL);
+        waitpid(healthy, NULL, 0);
+        waitpid(ending, NULL, 0);
+        ck_assert(WIFEXITED(status));
+        if (WEXITSTATUS(status) == 77)
+                printf("not run: /proc cannot be mounted here\n");
+        else
+                ck_assert_int_eq(WEXITSTATUS(status), 0);
+}
+END_TEST
+
 int main(void) {
         Suite *suite = suite_create("process");
         TCase *process = tcase_create("process");
@@ -99,6 +178,8 @@ int main(void) {
         tcase_add_loop_test(process, the_kernels_line_tells_who_is_ending, 0, (int)(sizeof(STATS) / sizeof(STATS[0])));
         tcase_add_test(process, a_pending_kill_is_an_end_and_other_signals_are_not);
         tcase_add_test(process, a_peer_is_healthy_until_it_is_killed);
+        tcase_add_test(process, an_end_is_seen_where_proc_is_hidden);
+        tcase_set_timeout(process, 60);
         tcase_add_test(process, of_a_process_that_cannot_be_seen_nothing_is_said);
         suite_add_tcase(suite, process);
 
