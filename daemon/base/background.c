@@ -6,9 +6,11 @@
 #include <stdint.h>
 #include <stdlib.h>
 
+#include "daemon/base/clock.h"
 #include "daemon/base/mailbox.h"
 #include "daemon/base/thread.h"
 
+#define STOP_MS    10000 /* as long as pipeline_stop() waits */
 #define PIECES_MAX 4096u /* pieces at a time; one for each session or dataset at most, far fewer in life */
 
 struct background {
@@ -89,13 +91,22 @@ void background_reap(struct background *background) {
         }
 }
 
-void background_stop(struct background *background) {
+int background_stop_within(struct background *background, int timeout_ms) {
+        uint64_t deadline_ns = clock_now_ns() + (uint64_t)timeout_ms * 1000000u;
+
         for (;;) {
                 struct pollfd poll_fd = { .fd = background_fd(background), .events = POLLIN };
+                uint64_t now_ns = clock_now_ns();
 
                 background_reap(background);
                 if (background->n_running == 0)
-                        return;
-                poll(&poll_fd, 1, -1);
+                        return 0;
+                if (now_ns >= deadline_ns)
+                        return -ETIMEDOUT;
+                poll(&poll_fd, 1, (int)((deadline_ns - now_ns) / 1000000u) + 1);
         }
+}
+
+int background_stop(struct background *background) {
+        return background_stop_within(background, STOP_MS);
 }

@@ -23,5 +23,8 @@ int background_fd(const struct background *background);
 /* Calls `done` of what has ended. Main thread. */
 void background_reap(struct background *background);
 
-/* Waits for everything that runs and reaps it: the pieces must have been told to end. Main thread. */
-void background_stop(struct background *background);
+/* Waits for everything that runs and reaps it: the pieces must have been told to end. -ETIMEDOUT if one does not end
+ * within ten seconds (timeout_ms), as on a dead mount: its thread and what it works on are still in use, so the process
+ * can only be left with _exit(). Main thread. */
+int background_stop(struct background *background);
+int background_stop_within(struct background *background, int timeout_ms);

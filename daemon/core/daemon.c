@@ -350,18 +350,22 @@ static void free_events(struct daemon *daemon) {
                 event_base_free(daemon->base);
 }
 
+/* A thread that hangs in the kernel still uses what would be freed. */
+static void leave(const char *what) {
+        log_error("core", "%s hangs in the kernel (a dead network mount?); leaving it behind", what);
+        _exit(EX_OSERR);
+}
+
 static int daemon_stop(struct daemon *daemon) {
         if (daemon->server_started)
                 server_stop(&daemon->server);
         listener_close(&daemon->listener);
         if (daemon->catalog_started)
                 catalog_cancel(&daemon->catalog);
-        if (daemon->background)
-                background_stop(daemon->background);
-        if (pipeline_stop(daemon->pipeline) < 0) {
-                log_error("core", "a read hangs in the kernel (a dead network mount?); leaving it behind");
-                _exit(EX_OSERR);
-        }
+        if (daemon->background && background_stop(daemon->background) < 0)
+                leave("work in the background");
+        if (pipeline_stop(daemon->pipeline) < 0)
+                leave("a read");
         if (daemon->server_started)
                 server_fini(&daemon->server);
         if (daemon->catalog_started)

@@ -130,6 +130,23 @@ START_TEST(stopping_waits_for_all_pieces_and_for_those_that_they_begin) {
 }
 END_TEST
 
+START_TEST(stopping_gives_up_on_a_piece_that_does_not_end_and_can_be_asked_again) {
+        struct background *background;
+        struct piece piece = { .waits = true }, other = { 0 };
+
+        ck_assert_int_eq(background_new(&background), 0);
+        ck_assert_int_eq(background_run(background, work, done, &piece), 0);
+        ck_assert_int_eq(background_run(background, work, done, &other), 0);
+        ck_assert_int_eq(background_stop_within(background, 300), -ETIMEDOUT);
+        ck_assert_uint_eq(piece.n_done, 0);
+        atomic_store(&piece.may_end, true);
+        ck_assert_int_eq(background_stop(background), 0);
+        ck_assert_uint_eq(piece.n_done, 1);
+        ck_assert_uint_eq(other.n_done, 1);
+        background_free(background);
+}
+END_TEST
+
 int main(void) {
         Suite *suite = suite_create("background");
         TCase *background = tcase_create("background");
@@ -139,6 +156,7 @@ int main(void) {
         tcase_add_test(background, each_piece_is_done_once_and_told_on_the_reaping_thread);
         tcase_add_test(background, nothing_is_told_before_it_is_done);
         tcase_add_test(background, stopping_waits_for_all_pieces_and_for_those_that_they_begin);
+        tcase_add_test(background, stopping_gives_up_on_a_piece_that_does_not_end_and_can_be_asked_again);
         tcase_set_timeout(background, 60);
         suite_add_tcase(suite, background);
 
