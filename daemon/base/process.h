@@ -20,8 +20,8 @@ void process_close(struct process *process);
 
 /* Has it ended, or is it beyond saving: killed, dumping core, giving back its memory? False if nothing is known. A few
  * system calls, for when somebody is to be refused because of it. Where /proc is hidden (the unit's
- * ProtectProc=invisible) it is the pidfd that tells of the end, and the kernel that tells of memory given back; a process
- * that was killed and hangs before that, or dumps core, looks alive then. */
+ * ProtectProc=invisible) it is the pidfd that tells of the end, and the kernel that tells of memory given back; a
+ * process that was killed and hangs before that, or dumps core, looks alive then. */
 bool process_is_ending(const struct process *process);
 
 /* What /proc/PID/stat and /proc/PID/status say of that. */

@@ -12,7 +12,7 @@ static struct job *job_at(struct server *server, uint32_t idx) {
         return NULL;
 }
 
-static void fill_rank(Dlp__Rank *rank, const struct session *session) {
+static void fill_rank(Dlp__Rank *rank, struct session *session) {
         const struct stream *stream = session->stream;
         struct ring_counts counts;
 
@@ -20,7 +20,7 @@ static void fill_rank(Dlp__Rank *rank, const struct session *session) {
         ring_count(stream->ring, &counts);
         rank->rank = stream->rank;
         rank->pid = (uint32_t)session->peer.pid;
-        rank->user = (char *)(uintptr_t)session->user;
+        rank->user = (char *)(uintptr_t)session_user(session);
         rank->n_ready = counts.n_ready;
         rank->n_filling = counts.n_filling;
         rank->n_leased = counts.n_leased;

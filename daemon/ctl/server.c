@@ -84,6 +84,8 @@ int server_start(struct server *server, const struct server_options *options, st
         server->started_unix = time(NULL);
 
         r = mailbox_init(&server->broken, SESSIONS_MAX);
+        if (r == 0)
+                r = user_names_new(&server->names);
         if (r < 0) {
                 server_fini(server);
                 return why_errno(why, r, "ctl");
@@ -155,4 +157,5 @@ void server_fini(struct server *server) {
         if (server->broken_event)
                 event_free(server->broken_event);
         mailbox_fini(&server->broken);
+        user_names_free(server->names);
 }

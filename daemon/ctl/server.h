@@ -40,6 +40,7 @@ struct server_options {
 };
 
 struct session;
+struct user_names;
 
 struct server {
         struct server_options options;
@@ -50,6 +51,7 @@ struct server {
         TAILQ_HEAD(session_list, session) sessions; /* open, or still attaching */
         TAILQ_HEAD(, session) closed;               /* only their memory is left */
         struct event *sweep_event;
+        struct user_names *names;
         uint32_t n_sessions;
         struct jobs jobs;
         uint32_t n_jobs;

@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <event2/event.h>
-#include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -152,7 +151,6 @@ static void watch_process(struct session *session) {
 int session_open(struct server *server, int fd) {
         struct session *session = calloc(1, sizeof(*session));
         socklen_t length = sizeof(session->peer);
-        struct passwd *user;
 
         if (!session) {
                 close(fd);
@@ -161,11 +159,6 @@ int session_open(struct server *server, int fd) {
         session->server = server;
         session->fd = fd;
         getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &session->peer, &length);
-        user = getpwuid(session->peer.uid);
-        if (user)
-                snprintf(session->user, sizeof(session->user), "%s", user->pw_name);
-        else
-                snprintf(session->user, sizeof(session->user), "%u", session->peer.uid);
         snprintf(session->client, sizeof(session->client), "?");
 
         session->event = event_new(server->options.base, fd, EV_READ | EV_PERSIST, on_readable, session);
@@ -237,6 +230,10 @@ void session_close(struct session *session, const char *reason) {
         hang_up(session);
         if (session->state != SESSION_ATTACHING) /* else its place is taken until attach_done() */
                 session_give_back(session);
+}
+
+const char *session_user(struct session *session) {
+        return user_name(session->server->names, session->peer.uid, session->user);
 }
 
 void session_free(struct session *session) {

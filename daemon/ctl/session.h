@@ -12,6 +12,7 @@
 #include "daemon/base/process.h"
 #include "daemon/base/queue.h"
 #include "daemon/ctl/server.h"
+#include "daemon/ctl/user_names.h"
 #include "proto/frame.h"
 
 enum session_state {
@@ -28,8 +29,8 @@ struct session {
         struct ucred peer; /* as the kernel saw it at connect: pids mean nothing across pid namespaces */
         struct process process;
         struct event *process_event; /* it has ended; NULL without a pidfd */
-        char user[64];
-        char client[64]; /* what it calls itself */
+        char user[USER_NAME_SIZE];   /* session_user()'s */
+        char client[64];             /* what it calls itself */
         enum session_state state;
         bool closed; /* while attaching, it holds its job until attach_done() */
 
@@ -47,6 +48,9 @@ int session_open(struct server *server, int fd);
  * which calls session_give_back(). */
 void session_close(struct session *session, const char *reason);
 void session_give_back(struct session *session);
+
+/* Whose it is: the name, or the number until the name is known. Valid until the next call for this session. */
+const char *session_user(struct session *session);
 
 /* Frees a closed session that holds nothing any more. For server_sweep() alone. */
 void session_free(struct session *session);

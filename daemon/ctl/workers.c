@@ -6,11 +6,11 @@
 #include "daemon/ctl/handlers.h"
 
 /* A rank's user shares the node with others; how much of it the daemon takes is not his to say. */
-static int check_may_change(const struct session *session, struct why *why) {
+static int check_may_change(struct session *session, struct why *why) {
         if (session->peer.uid == 0 || session->peer.uid == geteuid())
                 return 0;
         return why_set(why, -EPERM, "workers: only root and the daemon's own user may change the number, not %s",
-                       session->user);
+                       session_user(session));
 }
 
 static int change(struct session *session, uint32_t n_workers, struct why *why) {
@@ -26,7 +26,7 @@ static int change(struct session *session, uint32_t n_workers, struct why *why) 
         if (r < 0)
                 return r;
         log_info("workers", "%u -> %u: %s pid=%d user=%s", n_before, pool_n_workers(pool), pool_text(pool, text),
-                 session->peer.pid, session->user);
+                 session->peer.pid, session_user(session));
         return 0;
 }
 

@@ -11,7 +11,8 @@ import sys
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-from harness import (DAEMON, DLCTL, ROOT, SLOWER, Skip, Table, case, check_sequence, contains, equal, main, within, write)
+from harness import (DAEMON, DLCTL, ROOT, SLOWER, VARIANT, Skip, Table, case, check_sequence, contains, equal, main,
+                     within, write)
 
 OK, USAGE, UNAVAILABLE, SYSTEM, CONFIG = 0, 64, 69, 71, 78
 
@@ -319,6 +320,41 @@ assert libc.prctl(38, 1, 0, 0, 0) == 0
 assert libc.prctl(22, 2, ctypes.byref(filter), 0, 0) == 0
 os.execv(sys.argv[1], sys.argv[1:])
 '''
+
+
+DEAD_DIRECTORY = """
+#include <pwd.h>
+#include <unistd.h>
+struct passwd *getpwuid(uid_t uid) {
+        for (;;)
+                pause();
+        return 0;
+}
+int getpwuid_r(uid_t uid, struct passwd *entry, char *buffer, size_t capacity, struct passwd **found) {
+        getpwuid(uid);
+        return 0;
+}
+"""
+
+
+@case("a directory service that never names a user holds up nobody: numbers stand in, also at the end")
+def _(box):
+    compiler = shutil.which("cc") or shutil.which("gcc")
+    if not compiler:
+        raise Skip("no C compiler")
+    if VARIANT != "release":
+        raise Skip("a sanitizer's runtime wants to be loaded first")
+    write(box.path("dead.c"), DEAD_DIRECTORY.encode())
+    subprocess.run([compiler, "-shared", "-fPIC", "-o", box.path("dead.so"), box.path("dead.c")], check=True)
+    daemon = box.daemon({"d": box.folder_of_files("d", 40)}, environment={"LD_PRELOAD": box.path("dead.so")})
+    reader = daemon.reader("d", job="nameless", epochs=1000000, batch=4, delay_ms=2)
+    reader.wait_lines(8)
+    (job,) = daemon.objects("jobs")
+    equal([rank["user"] for rank in job["ranks"]], [str(os.getuid())], "who it is")
+    check_sequence(daemon.read("d", job="beside"), 40)
+    reader.process.kill()
+    reader.finish()
+    daemon.stop()
 
 
 @case("it is started by the first connection to a socket that systemd holds")
