@@ -44,6 +44,13 @@ struct daemon {
         bool catalog_started, server_started, signalled;
         uint32_t n_drain_ticks;
 
+        struct {
+                struct settings next;
+                struct why why;
+                int result;
+                bool is_running, again;
+        } reload;
+
         struct fact facts[FACTS_MAX];
         char fact_values[FACTS_MAX][32];
 };
@@ -132,7 +139,8 @@ static int configure_catalog(struct daemon *daemon, struct why *why) {
                 return why_errno(why, -ENOMEM, "datasets");
         for (size_t i = 0; i < settings->n_datasets; i++)
                 wishes[i] = (struct catalog_wish){ settings->datasets[i].name, settings->datasets[i].path,
-                                                   settings->datasets[i].format, settings->datasets[i].origin };
+                                                   settings->datasets[i].format, settings->datasets[i].origin,
+                                                   &settings->datasets[i].groups };
         r = catalog_configure(&daemon->catalog, wishes, settings->n_datasets, why);
         free(wishes);
         return r;
@@ -182,27 +190,71 @@ static void configure_workers(struct daemon *daemon) {
                 log_info("workers", "%u -> %u: %s", n_before, pool_n_workers(pool), pool_text(pool, text));
 }
 
-static void on_reload(evutil_socket_t number, short what, void *userdata) {
-        struct daemon *daemon = userdata;
-        struct settings next;
+static void take_settings(struct daemon *daemon, struct settings *next) {
         struct why why;
 
-        sd_notify(0, "RELOADING=1");
-        if (config_read(daemon->config_path, &next, &why) < 0) {
-                log_error("config", "%s; the old configuration stays in force", why.text);
-        } else {
-                keep_fixed_settings(daemon, &next);
-                settings_fini(daemon->settings);
-                *daemon->settings = next;
-                log_set_level(log_level_of(next.log_level));
-                daemon->server.options.default_slots = (uint32_t)next.slots;
-                pipeline_set_outage_timeout(daemon->pipeline, (uint64_t)next.outage_timeout * 1000000000u);
-                configure_workers(daemon);
-                if (configure_catalog(daemon, &why) < 0)
-                        log_error("core", "%s", why.text);
-                log_info("core", "configuration read again file=%s", daemon->config_path);
+        keep_fixed_settings(daemon, next);
+        settings_fini(daemon->settings);
+        *daemon->settings = *next;
+        log_set_level(log_level_of(next->log_level));
+        daemon->server.options.default_slots = (uint32_t)next->slots;
+        pipeline_set_outage_timeout(daemon->pipeline, (uint64_t)next->outage_timeout * 1000000000u);
+        configure_workers(daemon);
+        if (configure_catalog(daemon, &why) < 0)
+                log_error("core", "%s", why.text);
+        log_info("core", "configuration read again file=%s", daemon->config_path);
+}
+
+/* The file is read in the background: it may lie on a network file system, and its groups are looked up. */
+static void reload_work(void *userdata) {
+        struct daemon *daemon = userdata;
+
+        daemon->reload.result = config_read(daemon->config_path, &daemon->reload.next, &daemon->reload.why);
+}
+
+static void begin_reload(struct daemon *daemon);
+
+static void reload_done(void *userdata) {
+        struct daemon *daemon = userdata;
+        bool is_read = daemon->reload.result == 0;
+
+        daemon->reload.is_running = false;
+        if (is_read && daemon->signalled)
+                settings_fini(&daemon->reload.next);
+        else if (is_read)
+                take_settings(daemon, &daemon->reload.next);
+        else
+                log_error("config", "%s; the old configuration stays in force", daemon->reload.why.text);
+        if (daemon->reload.again && !daemon->signalled)
+                begin_reload(daemon);
+        else
+                sd_notify(0, "READY=1");
+}
+
+static void begin_reload(struct daemon *daemon) {
+        int r;
+
+        daemon->reload.again = false;
+        daemon->reload.is_running = true;
+        r = background_run(daemon->background, reload_work, reload_done, daemon);
+        if (r < 0) {
+                daemon->reload.is_running = false;
+                log_error("config", "reload: %s; the old configuration stays in force", strerror(-r));
+                sd_notify(0, "READY=1");
         }
-        sd_notify(0, "READY=1");
+}
+
+static void on_reload(evutil_socket_t number, short what, void *userdata) {
+        struct daemon *daemon = userdata;
+
+        if (daemon->signalled)
+                return;
+        if (daemon->reload.is_running) { /* the file may have changed since it was read */
+                daemon->reload.again = true;
+                return;
+        }
+        sd_notify(0, "RELOADING=1");
+        begin_reload(daemon);
 }
 
 /* ---- begin --------------------------------------------------------------------------------------------------- */

@@ -69,11 +69,25 @@ static int check_endpoint(const char *text, struct why *why) {
         return why_set(why, -EINVAL, "\"%.100s\" is no endpoint; write https://HOST or https://HOST:PORT", text);
 }
 
+static int check_allow(const char *text, struct why *why) {
+        struct groups groups;
+        int r = groups_parse(text, &groups, why);
+
+        if (r < 0)
+                return r;
+        r = groups.n_groups > 0 ? 0 : why_set(why, -EINVAL, "names no group; leave the key out to allow everybody");
+        groups_fini(&groups);
+        return r;
+}
+
 const struct setting DATASET_SETTINGS[] = {
         { "path", SETTING_TEXT, AT(path), NULL, 0, PATH_MAX - 1, NULL, "path", true,
           "the folder; with an origin, where it is staged to", check_path },
         { "format", SETTING_TEXT, AT(format), "imagefolder", 0, 31, NULL, "", true, "how the folder is read",
           check_format },
+        { "allow", SETTING_OPTIONAL, AT(allow), "", 0, 4095, NULL, "groups", true,
+          "whose members may use the dataset and join each other's jobs on it; empty: everybody who may connect",
+          check_allow },
         { "origin", SETTING_OPTIONAL, AT(origin), "", 0, 4095, NULL, "URL", true,
           "where the dataset comes from; empty: it lies at its path already", check_origin },
         { "origin_kind", SETTING_CHOICE, AT(origin_kind), "auto", 0, 0, "auto manifest list s3 folder archive file", "",
@@ -128,6 +142,8 @@ int dataset_setting_complete(struct dataset_setting *dataset, struct why *why) {
         if (!dataset->path)
                 return why_set(why, -EINVAL, "path: is missing; write the folder's absolute path");
         r = settings_fill(DATASET_SETTINGS, N_DATASET_SETTINGS, dataset, why);
+        if (r == 0)
+                r = groups_parse(dataset->allow, &dataset->groups, why);
         if (r < 0 || !*dataset->origin)
                 return r;
         r = place_init(&place, dataset->path, &reason);
@@ -137,5 +153,6 @@ int dataset_setting_complete(struct dataset_setting *dataset, struct why *why) {
 void dataset_setting_fini(struct dataset_setting *dataset) {
         free(dataset->name);
         settings_free_texts(DATASET_SETTINGS, N_DATASET_SETTINGS, dataset);
+        groups_fini(&dataset->groups);
         *dataset = (struct dataset_setting){ 0 };
 }

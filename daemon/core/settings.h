@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "daemon/base/groups.h"
 #include "daemon/base/why.h"
 
 /* Texts are never NULL: "" is what was not set, unless a default is named. */
@@ -28,6 +29,9 @@ struct dataset_setting {
         uint64_t shard_size;   /* bytes; 256 MiB */
         char *sharing;         /* of `path` between nodes: "auto", "local", "shared" */
         int64_t stall_timeout; /* seconds; 60 */
+
+        char *allow;          /* groups whose members may use it; "": everybody who may connect */
+        struct groups groups; /* of `allow`, looked up */
 };
 
 struct settings {

@@ -8,6 +8,7 @@
 
 #include "daemon/base/log.h"
 #include "daemon/base/text.h"
+#include "daemon/ctl/access.h"
 #include "daemon/ctl/handlers.h"
 #include "daemon/ring/numa.h"
 
@@ -195,14 +196,9 @@ static void attach_done(void *userdata) {
         attach_free(attach);
 }
 
-/* What the job that a rank belongs to is served from, if it is there already: a new version is for new jobs. */
-static const char *digest_of_job(struct server *server, const Dlp__Attach *wish) {
-        const struct job *job;
-
-        LIST_FOREACH(job, &server->jobs, entry)
-                if (strcmp(job->name, wish->job) == 0 && strcmp(job->terms.dataset, wish->dataset) == 0)
-                        return job->terms.digest;
-        return NULL;
+/* What the job that a rank belongs to is served from: a new version is for new jobs. */
+static const char *digest_of_job(const struct job *job, const Dlp__Attach *wish) {
+        return job && strcmp(job->terms.dataset, wish->dataset) == 0 ? job->terms.digest : NULL;
 }
 
 /* ---- the request --------------------------------------------------------------------------------------------- */
@@ -212,6 +208,8 @@ static int attach_prepare(struct attach *attach, const Dlp__Attach *wish, struct
         struct session *session = attach->session;
         struct server *server = session->server;
         struct job_terms terms = { 0 };
+        struct catalog_entry *entry;
+        struct job *job;
         const struct index *index;
         uint32_t pid = session->peer.pid > 0 ? (uint32_t)session->peer.pid : wish->pid;
         int r;
@@ -227,7 +225,11 @@ static int attach_prepare(struct attach *attach, const Dlp__Attach *wish, struct
         if (r < 0)
                 return r;
         snprintf(terms.pipeline, sizeof(terms.pipeline), "%s", recipe_text(attach->options.recipe));
-        r = catalog_get_again(server->options.catalog, wish->dataset, digest_of_job(server, wish),
+        r = access_find_dataset(session, wish->dataset, &entry, why);
+        if (r < 0)
+                return r;
+        job = access_find_job(session, wish->job, wish->dataset);
+        r = catalog_get_again(server->options.catalog, wish->dataset, digest_of_job(job, wish),
                               &attach->options.dataset, why);
         if (r < 0)
                 return r;
@@ -245,7 +247,8 @@ static int attach_prepare(struct attach *attach, const Dlp__Attach *wish, struct
         attach->options.wake_socket = fcntl(session->fd, F_DUPFD_CLOEXEC, 0);
         if (attach->options.wake_socket < 0)
                 return why_errno(why, -errno, "attach");
-        r = job_join(&server->jobs, wish->job, &terms, wish->rank, pid, &session->job, &session->member, why);
+        r = job_join(&server->jobs, job, session->peer.uid, wish->job, &terms, wish->rank, pid, &session->job,
+                     &session->member, why);
         if (r < 0)
                 return r;
         session->member->process = session->process;

@@ -1,6 +1,7 @@
 /* What is configured, and what has become of it. */
 #include <stdio.h>
 
+#include "daemon/ctl/access.h"
 #include "daemon/ctl/handlers.h"
 
 #define PAGE_DATASETS 4u /* a row is 13 KB at most, most of it a path, an origin and nodes: below a packet */
@@ -115,7 +116,7 @@ void handle_datasets(struct session *session, const Dlp__Request *request) {
         uint32_t idx = 0;
 
         TAILQ_FOREACH(entry, &session->server->options.catalog->entries, entry) {
-                if (idx++ < request->datasets->first)
+                if (!access_dataset(session, entry) || idx++ < request->datasets->first)
                         continue;
                 if (datasets.n_datasets == PAGE_DATASETS) {
                         datasets.next = idx - 1;

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "daemon/ctl/access.h"
 #include "daemon/ctl/handlers.h"
 
 #define PAGE_ERRORS   64u
@@ -51,8 +52,9 @@ static bool add(struct page *page, struct catalog_entry *dataset, const struct l
 }
 
 /* Goes through the datasets from place `first` on. Returns the place behind the page; 0: that was all. */
-static uint64_t fill_page(struct catalog *catalog, const struct catalog_entry *only, uint64_t first,
+static uint64_t fill_page(const struct session *session, const struct catalog_entry *only, uint64_t first,
                           struct page *page) {
+        struct catalog *catalog = session->server->options.catalog;
         struct catalog_entry *dataset;
         struct ledger_entry entry;
         uint64_t number = 0;
@@ -60,7 +62,8 @@ static uint64_t fill_page(struct catalog *catalog, const struct catalog_entry *o
         TAILQ_FOREACH(dataset, &catalog->entries, entry) {
                 uint64_t idx = number == first >> DATASET_SHIFT ? first & ENTRY_MASK : 0;
 
-                if (number++ < first >> DATASET_SHIFT || (only && dataset != only) || dataset->state != CATALOG_READY)
+                if (number++ < first >> DATASET_SHIFT || (only && dataset != only) || dataset->state != CATALOG_READY ||
+                    !access_dataset(session, dataset))
                         continue;
                 for (; ledger_at(dataset->open->ledger, idx, &entry); idx++)
                         if (!add(page, dataset, &entry))
@@ -71,21 +74,20 @@ static uint64_t fill_page(struct catalog *catalog, const struct catalog_entry *o
 
 void handle_errors(struct session *session, const Dlp__Request *request) {
         static struct page page; /* main thread only */
-        struct catalog *catalog = session->server->options.catalog;
         Dlp__Reply reply = DLP__REPLY__INIT;
         Dlp__ErrorsReply errors = DLP__ERRORS_REPLY__INIT;
         struct catalog_entry *only = NULL;
         struct why why;
+        int r = 0;
 
-        if (request->errors->dataset[0]) {
-                only = catalog_find(catalog, request->errors->dataset, &why);
-                if (!only) {
-                        session_refuse(session, request->id, -ENOENT, why.text);
-                        return;
-                }
+        if (request->errors->dataset[0])
+                r = access_find_dataset(session, request->errors->dataset, &only, &why);
+        if (r < 0) {
+                session_refuse(session, request->id, r, why.text);
+                return;
         }
         page.n_rows = page.n_bytes = 0;
-        errors.next = fill_page(catalog, only, request->errors->first, &page);
+        errors.next = fill_page(session, only, request->errors->first, &page);
         errors.errors = page.messages;
         errors.n_errors = page.n_rows;
         reply.id = request->id;

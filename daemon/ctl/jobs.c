@@ -1,15 +1,22 @@
 /* Who is being served: jobs and their ranks. A page is one job: its ranks fit a packet (DLP_LOCAL_RANKS_MAX). */
 #include <stdio.h>
 
+#include "daemon/ctl/access.h"
 #include "daemon/ctl/handlers.h"
 
-static struct job *job_at(struct server *server, uint32_t idx) {
-        struct job *job;
+/* Counted are only the jobs that this client may see. Takes NULL. */
+static struct job *next_job(const struct session *session, struct job *job) {
+        while (job && !access_job(session, job))
+                job = LIST_NEXT(job, entry);
+        return job;
+}
 
-        LIST_FOREACH(job, &server->jobs, entry)
-                if (idx-- == 0)
-                        return job;
-        return NULL;
+static struct job *job_at(const struct session *session, uint32_t idx) {
+        struct job *job = next_job(session, LIST_FIRST(&session->server->jobs));
+
+        while (job && idx-- > 0)
+                job = next_job(session, LIST_NEXT(job, entry));
+        return job;
 }
 
 static void fill_rank(Dlp__Rank *rank, struct session *session) {
@@ -68,7 +75,7 @@ void handle_jobs(struct session *session, const Dlp__Request *request) {
         Dlp__Job message = DLP__JOB__INIT;
         Dlp__Job *job_pointers[] = { &message };
         struct server *server = session->server;
-        struct job *job = job_at(server, request->jobs->first);
+        struct job *job = job_at(session, request->jobs->first);
         struct session *other;
         struct why failure, hold = { 0 };
 
@@ -88,7 +95,7 @@ void handle_jobs(struct session *session, const Dlp__Request *request) {
                 message.ranks = rank_pointers;
                 jobs.jobs = job_pointers;
                 jobs.n_jobs = 1;
-                jobs.next = LIST_NEXT(job, entry) ? request->jobs->first + 1 : 0;
+                jobs.next = next_job(session, LIST_NEXT(job, entry)) ? request->jobs->first + 1 : 0;
         }
         reply.id = request->id;
         reply.body_case = DLP__REPLY__BODY_JOBS;

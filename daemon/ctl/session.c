@@ -9,6 +9,7 @@
 
 #include "daemon/base/log.h"
 #include "daemon/base/text.h"
+#include "daemon/ctl/access.h"
 #include "daemon/ctl/handlers.h"
 
 #define PACKETS_AT_ONCE 16 /* of one session, before others get their turn */
@@ -159,13 +160,14 @@ int session_open(struct server *server, int fd) {
         session->server = server;
         session->fd = fd;
         getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &session->peer, &length);
+        access_read_groups(session);
         snprintf(session->client, sizeof(session->client), "?");
 
         session->event = event_new(server->options.base, fd, EV_READ | EV_PERSIST, on_readable, session);
         if (!session->event || event_add(session->event, NULL) < 0) {
                 if (session->event)
                         event_free(session->event);
-                free(session);
+                session_free(session);
                 close(fd);
                 return -ENOMEM;
         }
@@ -181,7 +183,7 @@ static void say_why(struct session *session, const char *reason) {
         char text[DLP_TEXT_MAX];
 
         log_warning("ctl", "connection closed: %s client=%s pid=%d user=%s", reason, session->client, session->peer.pid,
-                    session->user);
+                    session_user(session));
         snprintf(text, sizeof(text), "the daemon closed the connection: %s", reason);
         body.code = session->server->draining ? ESHUTDOWN : EPROTO; /* comes back, or is the client's own fault */
         body.text = text;
@@ -237,5 +239,6 @@ const char *session_user(struct session *session) {
 }
 
 void session_free(struct session *session) {
+        free(session->groups);
         free(session);
 }

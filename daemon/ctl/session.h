@@ -26,6 +26,8 @@ struct session {
         struct server *server;
         int fd; /* -1 once it is closed */
         struct event *event;
+        gid_t *groups; /* the peer's supplementary ones */
+        size_t n_groups;
         struct ucred peer; /* as the kernel saw it at connect: pids mean nothing across pid namespaces */
         struct process process;
         struct event *process_event; /* it has ended; NULL without a pidfd */

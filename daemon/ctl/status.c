@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "daemon/base/clock.h"
+#include "daemon/ctl/access.h"
 #include "daemon/ctl/handlers.h"
 #include "daemon/io/reader.h"
 #include "daemon/ring/numa.h"
@@ -103,15 +104,15 @@ static void add_counters(struct facts *facts, struct server *server) {
 #define STAGING_MAX 16u
 
 /* Datasets with an origin. The texts stay until the reply is sent: main thread only. */
-static void add_staging(struct facts *facts, struct server *server) {
+static void add_staging(struct facts *facts, const struct session *session) {
         static char texts[STAGING_MAX][DLP_TEXT_MAX];
         struct catalog_entry *entry;
 
-        TAILQ_FOREACH(entry, &server->options.catalog->entries, entry) {
+        TAILQ_FOREACH(entry, &session->server->options.catalog->entries, entry) {
                 char *text = texts[facts->n];
                 const char *state = catalog_state_name(entry->state);
 
-                if (!entry->staged)
+                if (!entry->staged || !access_dataset(session, entry))
                         continue;
                 if (facts->n == STAGING_MAX - 1)
                         break;
@@ -139,7 +140,7 @@ void handle_status(struct session *session, const Dlp__Request *request) {
         add_settings(&settings, server);
         add_obtained(&obtained, server);
         add_counters(&counters, server);
-        add_staging(&staging, server);
+        add_staging(&staging, session);
 
         status.version = (char *)(uintptr_t)server->options.version;
         status.pid = (uint32_t)getpid();
@@ -158,7 +159,7 @@ void handle_status(struct session *session, const Dlp__Request *request) {
         status.memory_used_bytes = budget_used(server->options.budget);
         status.n_workers = pipeline_n_workers(server->options.pipeline);
         TAILQ_FOREACH(entry, &server->options.catalog->entries, entry)
-                status.n_datasets++;
+                status.n_datasets += access_dataset(session, entry);
         LIST_FOREACH(job, &server->jobs, entry)
                 status.n_jobs++;
 

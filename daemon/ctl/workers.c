@@ -1,13 +1,13 @@
 /* How many workers there are, or shall be. */
 #include <errno.h>
-#include <unistd.h>
 
 #include "daemon/base/log.h"
+#include "daemon/ctl/access.h"
 #include "daemon/ctl/handlers.h"
 
 /* A rank's user shares the node with others; how much of it the daemon takes is not his to say. */
 static int check_may_change(struct session *session, struct why *why) {
-        if (session->peer.uid == 0 || session->peer.uid == geteuid())
+        if (access_is_admin(session))
                 return 0;
         return why_set(why, -EPERM, "workers: only root and the daemon's own user may change the number, not %s",
                        session_user(session));

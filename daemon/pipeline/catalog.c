@@ -104,6 +104,7 @@ static void opening_work(void *userdata) {
 static void entry_free(struct catalog_entry *entry) {
         catalog_dataset_unref(entry->open);
         staged_free(entry->staged);
+        groups_fini(&entry->allow);
         free(entry->path);
         free(entry);
 }
@@ -288,6 +289,16 @@ static bool entry_matches(const struct catalog_entry *entry, const struct catalo
                strcmp(entry->format, wish->format) == 0 && staged_matches(entry->staged, wish->origin);
 }
 
+static int entry_allow(struct catalog_entry *entry, const struct catalog_wish *wish, struct why *why) {
+        struct groups allow = { 0 };
+
+        if (wish->allow && groups_copy(wish->allow, &allow) < 0)
+                return why_errno(why, -ENOMEM, "dataset %s", wish->name);
+        groups_fini(&entry->allow);
+        entry->allow = allow;
+        return 0;
+}
+
 static void entry_remove(struct catalog_entry *entry) {
         TAILQ_REMOVE(&entry->catalog->entries, entry, entry);
         entry->is_wanted = false;
@@ -307,10 +318,11 @@ static int entry_add(struct catalog *catalog, const struct catalog_wish *wish, s
                 r = why_errno(why, -ENOMEM, "dataset %s", wish->name);
         else if (wish->origin && *wish->origin)
                 r = staged_new(wish, &entry->staged, why);
+        if (r == 0)
+                r = entry_allow(entry, wish, why);
         if (r < 0) {
                 if (entry)
-                        free(entry->path);
-                free(entry);
+                        entry_free(entry);
                 return r;
         }
         snprintf(entry->name, sizeof(entry->name), "%s", wish->name);
@@ -328,14 +340,19 @@ int catalog_configure(struct catalog *catalog, const struct catalog_wish *wishes
         int r;
 
         TAILQ_FOREACH_SAFE(entry, &catalog->entries, entry, next) {
-                bool found = false;
+                const struct catalog_wish *wish = NULL;
 
                 for (size_t i = 0; i < n_wishes; i++)
-                        found |= entry_matches(entry, &wishes[i]);
-                if (found)
-                        entry_check(entry);
-                else
+                        if (entry_matches(entry, &wishes[i]))
+                                wish = &wishes[i];
+                if (!wish) {
                         entry_remove(entry);
+                        continue;
+                }
+                r = entry_allow(entry, wish, why);
+                if (r < 0)
+                        return r;
+                entry_check(entry);
         }
         for (size_t i = 0; i < n_wishes; i++)
                 if (!entry_find(catalog, wishes[i].name)) {

@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "daemon/base/background.h"
+#include "daemon/base/groups.h"
 #include "daemon/base/queue.h"
 #include "daemon/base/why.h"
 #include "daemon/data/dataset.h"
@@ -48,6 +49,7 @@ struct catalog_entry {
         char name[DLP_NAME_MAX];
         char *path;
         char format[32];
+        struct groups allow; /* who may use it; no group: everybody */
         enum catalog_state state;
         struct catalog_dataset *open; /* READY: one reference */
         struct why text;              /* how it was opened, or why it was not */
@@ -90,7 +92,8 @@ struct catalog {
 
 struct catalog_wish {
         const char *name, *path, *format;
-        const char *origin; /* URL; "" or NULL: it lies at its path */
+        const char *origin;         /* URL; "" or NULL: it lies at its path */
+        const struct groups *allow; /* who may use it; NULL: everybody */
 };
 
 /* `budget` outlives every dataset that is opened; NULL: nobody counts. */
@@ -103,7 +106,8 @@ void catalog_cancel(struct catalog *catalog);
 void catalog_fini(struct catalog *catalog);
 
 /* Makes the entries equal to the wishes: those that are new are opened, those that are gone or changed are let go (who
- * is served from them stays so). Also looks whether the folders of the others have changed. */
+ * is served from them stays so, also if `allow` does not name them any more). Also looks whether the folders of the
+ * others have changed. */
 int catalog_configure(struct catalog *catalog, const struct catalog_wish *wishes, size_t n_wishes, struct why *why);
 
 /* Looks in the background whether stamps have changed, and how far stagings are. Call it once a second. */

@@ -24,11 +24,11 @@ int on_error_from_name(const char *name, enum on_error *ret_on_error) {
         return -EINVAL;
 }
 
-static struct job *job_find(struct jobs *jobs, const char *name) {
+struct job *job_find(struct jobs *jobs, uid_t uid, const char *name) {
         struct job *job;
 
         LIST_FOREACH(job, jobs, entry)
-                if (strcmp(job->name, name) == 0)
+                if (job->uid == uid && strcmp(job->name, name) == 0)
                         return job;
         return NULL;
 }
@@ -138,12 +138,13 @@ static int job_admit(const struct job *job, const struct job_terms *terms, uint3
         return 0;
 }
 
-static struct job *job_new(const char *name, const struct job_terms *terms) {
+static struct job *job_new(uid_t uid, const char *name, const struct job_terms *terms) {
         struct job *job = calloc(1, sizeof(*job));
 
         if (!job)
                 return NULL;
         snprintf(job->name, sizeof(job->name), "%s", name);
+        job->uid = uid;
         job->terms = *terms;
         if (damage_init(&job->damage, terms->max_errors, terms->n_samples) < 0) {
                 damage_fini(&job->damage);
@@ -154,9 +155,8 @@ static struct job *job_new(const char *name, const struct job_terms *terms) {
         return job;
 }
 
-int job_join(struct jobs *jobs, const char *name, const struct job_terms *terms, uint32_t rank, uint32_t pid,
-             struct job **ret_job, struct job_member **ret_member, struct why *why) {
-        struct job *job = job_find(jobs, name);
+int job_join(struct jobs *jobs, struct job *job, uid_t uid, const char *name, const struct job_terms *terms,
+             uint32_t rank, uint32_t pid, struct job **ret_job, struct job_member **ret_member, struct why *why) {
         struct job_member *member;
         int r;
 
@@ -168,7 +168,7 @@ int job_join(struct jobs *jobs, const char *name, const struct job_terms *terms,
 
         member = calloc(1, sizeof(*member));
         if (member && !job) {
-                job = job_new(name, terms);
+                job = job_new(uid, name, terms);
                 if (job)
                         LIST_INSERT_HEAD(jobs, job, entry);
         }

@@ -8,6 +8,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "daemon/base/process.h"
 #include "daemon/base/queue.h"
@@ -61,6 +62,7 @@ struct job_member {
 struct job {
         LIST_ENTRY(job) entry;
         char name[DLP_NAME_MAX];
+        uid_t uid; /* whose it is: of the user that began it. Two users may have jobs of one name. */
         struct job_terms terms;
         LIST_HEAD(, job_member) members;
         uint32_t n_members;
@@ -74,12 +76,15 @@ struct job {
 
 LIST_HEAD(jobs, job);
 
-/* Enters a rank, making the job if it is the first. -EINVAL a term differs, -EADDRINUSE the rank is taken (names its
- * pid), -EBUSY the job has failed, -EUSERS too many ranks of one job on this node; -EAGAIN instead of the first three
- * if those who stand in the way are processes that are ending: a run that is started again gets in once they are gone.
- * The job holds one reference for the member. */
-int job_join(struct jobs *jobs, const char *name, const struct job_terms *terms, uint32_t rank, uint32_t pid,
-             struct job **ret_job, struct job_member **ret_member, struct why *why);
+/* A user's job by its name, or NULL. */
+struct job *job_find(struct jobs *jobs, uid_t uid, const char *name);
+
+/* Enters a rank into `job`, or, if that is NULL, into a new one of that user. -EINVAL a term differs, -EADDRINUSE the
+ * rank is taken (names its pid), -EBUSY the job has failed, -EUSERS too many ranks of one job on this node; -EAGAIN
+ * instead of the first three if those who stand in the way are processes that are ending: a run that is started again
+ * gets in once they are gone. The job holds one reference for the member. */
+int job_join(struct jobs *jobs, struct job *job, uid_t uid, const char *name, const struct job_terms *terms,
+             uint32_t rank, uint32_t pid, struct job **ret_job, struct job_member **ret_member, struct why *why);
 
 /* Remembers where a member begins. -EINVAL if another one asked for the same epoch from a position that deals out its
  * samples otherwise: then they loaded different states, and samples would come twice or never. Positions a multiple of

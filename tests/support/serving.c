@@ -193,8 +193,10 @@ static int rank_join(struct rank *rank, struct recipe *recipe, struct why *why) 
         };
 
         snprintf(terms.pipeline, sizeof(terms.pipeline), "%s", recipe_text(recipe));
-        return job_join(&rank->serving->jobs, options->job ? options->job : "job", &terms, options->rank,
-                        1000 + options->rank, &rank->job, &rank->member, why);
+        const char *name = options->job ? options->job : "job";
+
+        return job_join(&rank->serving->jobs, job_find(&rank->serving->jobs, getuid(), name), getuid(), name, &terms,
+                        options->rank, 1000 + options->rank, &rank->job, &rank->member, why);
 }
 
 static void rank_map(struct rank *rank) {

@@ -1,0 +1,114 @@
+#include "daemon/ctl/access.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#ifndef SO_PEERGROUPS
+#define SO_PEERGROUPS 59 /* Linux 4.13 */
+#endif
+
+#define GROUPS_MAX 65536u /* of the kernel */
+
+void access_read_groups(struct session *session) {
+        socklen_t length = 64 * sizeof(gid_t);
+
+        for (int i = 0; i < 2; i++) { /* once more if there are more of them than that */
+                gid_t *groups = calloc(1, length);
+
+                if (!groups)
+                        return;
+                if (getsockopt(session->fd, SOL_SOCKET, SO_PEERGROUPS, groups, &length) == 0) {
+                        session->groups = groups;
+                        session->n_groups = length / sizeof(gid_t);
+                        return;
+                }
+                free(groups);
+                if (errno != ERANGE || length > GROUPS_MAX * sizeof(gid_t))
+                        return;
+        }
+}
+
+bool access_is_admin(const struct session *session) {
+        return session->peer.uid == 0 || session->peer.uid == geteuid();
+}
+
+static bool is_in_group(const struct session *session, gid_t group) {
+        if (session->peer.gid == group)
+                return true;
+        for (size_t i = 0; i < session->n_groups; i++)
+                if (session->groups[i] == group)
+                        return true;
+        return false;
+}
+
+static bool is_named(const struct session *session, const struct catalog_entry *entry) {
+        for (size_t i = 0; i < entry->allow.n_groups; i++)
+                if (is_in_group(session, entry->allow.groups[i]))
+                        return true;
+        return false;
+}
+
+bool access_dataset(const struct session *session, const struct catalog_entry *entry) {
+        return entry->allow.n_groups == 0 || access_is_admin(session) || is_named(session, entry);
+}
+
+static struct catalog_entry *find_entry(const struct session *session, const char *name) {
+        struct catalog_entry *entry;
+
+        TAILQ_FOREACH(entry, &session->server->options.catalog->entries, entry)
+                if (strcmp(entry->name, name) == 0)
+                        return entry;
+        return NULL;
+}
+
+bool access_job(const struct session *session, const struct job *job) {
+        const struct catalog_entry *entry;
+
+        if (job->uid == session->peer.uid || access_is_admin(session))
+                return true;
+        entry = find_entry(session, job->terms.dataset);
+        return entry && is_named(session, entry);
+}
+
+static int unknown_dataset(const struct session *session, const char *name, struct why *why) {
+        const struct catalog_entry *entry;
+        char known[256] = "";
+        size_t n = 0;
+
+        TAILQ_FOREACH(entry, &session->server->options.catalog->entries, entry)
+                if (n < sizeof(known) && access_dataset(session, entry))
+                        n += (size_t)snprintf(known + n, sizeof(known) - n, "%s%s", n ? ", " : "", entry->name);
+        return why_set(why, -ENOENT, "dataset: there is no \"%.100s\"; %s%s", name,
+                       known[0] ? "the configuration has: " : "the configuration names no dataset", known);
+}
+
+int access_find_dataset(const struct session *session, const char *name, struct catalog_entry **ret_entry,
+                        struct why *why) {
+        struct catalog_entry *entry = find_entry(session, name);
+
+        if (!entry)
+                return unknown_dataset(session, name, why);
+        if (!access_dataset(session, entry))
+                return why_set(why, -EACCES,
+                               "dataset: \"%.100s\" is for members of these groups: %.200s; ask for membership and log "
+                               "in again",
+                               name, entry->allow.text);
+        *ret_entry = entry;
+        return 0;
+}
+
+struct job *access_find_job(const struct session *session, const char *name, const char *dataset) {
+        struct jobs *jobs = &session->server->jobs;
+        struct job *job = job_find(jobs, session->peer.uid, name);
+
+        if (job)
+                return job;
+        LIST_FOREACH(job, jobs, entry)
+                if (strcmp(job->name, name) == 0 && strcmp(job->terms.dataset, dataset) == 0 &&
+                    access_job(session, job))
+                        return job;
+        return NULL;
+}

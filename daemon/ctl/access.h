@@ -1,0 +1,28 @@
+/* ctl/access.h: who may see and do what. Users are apart: to a stranger another user's jobs, ranks and processes are
+ * not there. docs/tenants.md is the same in prose.
+ *
+ * Who a client is comes from the kernel, as of when it connected: uid, gid, and the supplementary groups. */
+#pragma once
+
+#include <stdbool.h>
+
+#include "daemon/ctl/session.h"
+
+/* Reads the groups of the peer of `session->fd`. Without memory there are none. */
+void access_read_groups(struct session *session);
+
+/* Root and the daemon's own user: they see all, and limits are not for them. */
+bool access_is_admin(const struct session *session);
+
+/* May it use the dataset and see what becomes of it? */
+bool access_dataset(const struct session *session, const struct catalog_entry *entry);
+
+/* May it see the job, and join it? Its own user, an admin, and who is in a group that the dataset's `allow` names. */
+bool access_job(const struct session *session, const struct job *job);
+
+/* A dataset by its name. -ENOENT, naming those that it may use; -EACCES, naming the groups that may. */
+int access_find_dataset(const struct session *session, const char *name, struct catalog_entry **ret_entry,
+                        struct why *why);
+
+/* The job that a rank of this name and dataset belongs to: its own user's, else one that it may join; NULL: none. */
+struct job *access_find_job(const struct session *session, const char *name, const char *dataset);

@@ -1,0 +1,226 @@
+#!/usr/bin/env python3
+"""Two users of one daemon, which runs as a third: neither sees, joins, squats or starves the other. docs/tenants.md says
+what is promised. Root only: the users are real uids."""
+# run: limit=240
+import contextlib
+import grp
+import json
+import os
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+from harness import (BUILD, DLCTL, SLOWER, HandClient, Skip, attach_body, case, check_sequence, contains, equal, field,
+                     fields_of, main, request, within)
+
+N = 60
+OWNER, ALICE, BOB = 61001, 61002, 61003  # nobody's on any machine; the kernel does not mind
+TEAM = 61010                             # a group of both, where a case says so
+
+
+@contextlib.contextmanager
+def acting_as(uid, *groups):
+    """Meanwhile connections of this process are the user's: the kernel notes who it is at connect()."""
+    before = os.getgroups()
+    os.setgroups(groups)
+    os.setegid(uid)
+    os.seteuid(uid)
+    try:
+        yield
+    finally:
+        os.seteuid(0)
+        os.setegid(0)
+        os.setgroups(before)
+
+
+class House:
+    """A daemon under its own uid, whose socket all may write to, and its users."""
+
+    def __init__(self, box, datasets=None, program=(), **settings):
+        if os.getuid() != 0:
+            raise Skip("only root can be several users")
+        self.box = box
+        os.chmod(box.folder, 0o755)
+        folder = box.path("daemon0")
+        os.makedirs(folder)
+        os.chown(folder, OWNER, OWNER)
+        self.source = box.folder_of_files("d", N)
+        command = ["setpriv", f"--reuid={OWNER}", f"--regid={OWNER}", "--clear-groups"]
+        self.daemon = box.daemon(datasets or {"d": self.source}, program=list(program) + command, socket_mode="0666",
+                                 **settings)
+        self.clients = []
+        box.cleanups.append(lambda: [client.close() for client in self.clients])
+
+    def client(self, uid, *groups):
+        with acting_as(uid, *groups):
+            client = HandClient(self.daemon.socket)
+        self.clients.append(client)
+        return client
+
+    def command(self, uid, *arguments, groups=()):
+        return {"args": [DLCTL, "--socket", self.daemon.socket, "--format", "json", *map(str, arguments)],
+                "user": uid, "group": uid, "extra_groups": list(groups), "stdin": subprocess.DEVNULL,
+                "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "universal_newlines": True,
+                "env": self.daemon.client_environment()}
+
+    def dlctl(self, uid, *arguments, groups=()):
+        return subprocess.run(**self.command(uid, *arguments, groups=groups), check=False, timeout=60 * SLOWER)
+
+    def objects(self, uid, *arguments, groups=()):
+        done = self.dlctl(uid, *arguments, groups=groups)
+        equal(done.returncode, 0, f"dlctl {arguments} of {uid}: {done.stderr}")
+        return [json.loads(line) for line in done.stdout.splitlines()]
+
+    def refused(self, uid, *arguments, groups=(), words=()):
+        done = self.dlctl(uid, *arguments, groups=groups)
+        equal((done.returncode, done.stdout), (1, ""), f"dlctl {arguments} of {uid}: {done.stderr}")
+        contains(done.stderr, *words)
+        return done.stderr
+
+    def read(self, uid, *arguments, groups=()):
+        return self.objects(uid, "read", "d", *arguments, groups=groups)
+
+
+def error_of(reply):
+    """(errno, text) of a reply; (0, "") if it is none."""
+    errors = fields_of(reply)[3]
+    if not errors:
+        return 0, ""
+    fields = fields_of(errors[0])
+    return (fields[1] or [0])[0], (fields[2] or [b""])[0].decode()
+
+
+def must_attach(client, dataset="d", **terms):
+    reply = client.attach(dataset, **terms)
+    equal((error_of(reply), len(client.descriptors)), ((0, ""), 3), f"attach {terms}")
+
+
+# ---- apart ----------------------------------------------------------------------------------------------------------
+
+@case("two users have a job of the same name at once, each its own, with other terms")
+def _(box):
+    house = House(box)
+    alice, bob = house.client(ALICE), house.client(BOB)
+    must_attach(alice, job="train", world=2, rank=0, batch=4)
+    must_attach(bob, job="train", world=8, rank=0, batch=3, seed=5, pipeline="raw")
+    check_sequence(house.read(ALICE, "--job", "train2"), N)
+    other = house.client(ALICE)
+    must_attach(other, job="train", world=2, rank=1, batch=4)
+    equal([job["world"] for job in house.objects(ALICE, "jobs")], [2], "Alice's jobs")
+    equal([job["world"] for job in house.objects(BOB, "jobs")], [8], "Bob's jobs")
+    equal(sorted(job["world"] for job in house.objects(OWNER, "jobs")), [2, 8], "the daemon's user sees all")
+    equal(sorted(job["world"] for job in house.daemon.objects("jobs")), [2, 8], "root sees all")
+
+
+@case("nothing that a stranger can ask for tells of another's job, process, user or pipeline")
+def _(box):
+    house = House(box)
+    alice = house.client(ALICE)
+    must_attach(alice, job="secret-job", batch=7, seed=424242, pipeline="raw")
+    secrets = ("secret-job", "424242", str(ALICE), str(os.getpid()))
+    for arguments in (["jobs"], ["status"], ["datasets"], ["errors"], ["errors", "d"]):
+        done = house.dlctl(BOB, *arguments)
+        equal(done.returncode, 0, f"dlctl {arguments}: {done.stderr}")
+        for secret in secrets:
+            equal(secret in done.stdout, False, f"{secret} in what dlctl {arguments} tells Bob: {done.stdout}")
+    bob = house.client(BOB)
+    for first in range(4):
+        bob.send(request("jobs", field(1, first)))
+        equal(b"secret" in bob.receive(), False, f"page {first} of the jobs tells of another's")
+    bob.send(request("attach", attach_body("d", job="secret-job", world=3, rank=1, seed=1)))
+    equal(error_of(bob.receive()), (0, ""), "the same name is free for Bob, with any terms")
+    contains(str(house.objects(ALICE, "jobs")), "secret-job", "424242")
+
+
+@case("a rank or a name that one user holds is not taken for another user")
+def _(box):
+    house = House(box)
+    squatters = []
+    for rank in range(8):
+        squatters.append(house.client(BOB))
+        must_attach(squatters[-1], job="wanted", world=8, rank=rank, seed=9)
+    lines = house.read(ALICE, "--job", "wanted", "--batch", "5", "--epochs", "2")
+    check_sequence(lines, N, batch=5, epochs=2)
+
+
+@case("only root and the daemon's own user change the number of workers")
+def _(box):
+    house = House(box)
+    for uid in (ALICE, BOB):
+        contains(house.refused(uid, "workers", "1"), "root")
+    equal(house.dlctl(OWNER, "workers", "1").returncode, 0, "the daemon's own user")
+    equal(house.daemon.dlctl("workers", "2").returncode, 0, "root")
+
+
+# ---- groups ---------------------------------------------------------------------------------------------------------
+
+def shared_house(box, allow):
+    source = box.folder_of_files("team", N)
+    return House(box, {"d": box.path("d"), "t": {"path": source, "allow": allow}})
+
+
+@case("a dataset of a group: strangers neither see nor use it, members do; groups by number and by name")
+def _(box):
+    named = grp.getgrgid(100).gr_name if any(entry.gr_gid == 100 for entry in grp.getgrall()) else ""
+    house = shared_house(box, f"{TEAM}, {named}".rstrip(", "))
+    equal([row["name"] for row in house.objects(BOB, "datasets")], ["d"], "what Bob sees")
+    equal(house.objects(BOB, "status")[0]["n_datasets"], 1, "what is counted for Bob")
+    contains(house.refused(BOB, "read", "t", words=("group", str(TEAM))), "\"t\"")
+    house.refused(BOB, "errors", "t", words=("group",))
+    equal("t" in house.refused(BOB, "read", "nosuch").rpartition("has:")[2].split(), False, "named to Bob")
+    equal([row["name"] for row in house.objects(BOB, "datasets", groups=[TEAM])], ["d", "t"], "what a member sees")
+    check_sequence(house.objects(BOB, "read", "t", groups=[TEAM]), N)
+    if named:
+        check_sequence(house.objects(BOB, "read", "t", groups=[7, 8, 100]), N)
+    for uid in (0, OWNER):
+        check_sequence(house.objects(uid, "read", "t"), N)
+
+
+@case("members of the group that `allow` names see each other's jobs on that dataset and join them; nobody else's")
+def _(box):
+    house = shared_house(box, str(TEAM))
+    alice = house.client(ALICE, TEAM)
+    must_attach(alice, "t", job="ours", world=2, rank=0)
+    apart = house.client(ALICE, TEAM)
+    must_attach(apart, "d", job="mine", world=2, rank=0)
+    equal([job["name"] for job in house.objects(BOB, "jobs", groups=[TEAM])], ["ours"], "what a member sees")
+    equal(house.objects(BOB, "jobs"), [], "what a stranger sees")
+    bob = house.client(BOB, TEAM)
+    bob.send(request("attach", attach_body("t", job="ours", world=2, rank=0)))
+    contains(error_of(bob.receive())[1], "attached already")
+    must_attach(bob, "t", job="ours", world=2, rank=1)
+    (job,) = house.objects(BOB, "jobs", groups=[TEAM])
+    equal(sorted(rank["rank"] for rank in job["ranks"]), [0, 1], "ranks of the joined job")
+    own = house.client(BOB, TEAM)
+    must_attach(own, "d", job="mine", world=5, rank=0)  # allow of another dataset opens nothing here
+    root = house.client(0)
+    root.send(request("attach", attach_body("d", job="mine", world=2, rank=1, seed=99)))
+    contains(error_of(root.receive())[1], "mine")  # root would join it, on the terms of it
+
+
+@case("an unknown group is a wrong configuration: file, line, key and name are said, and a reload keeps the old one")
+def _(box):
+    house = shared_house(box, str(TEAM))
+    daemon = house.daemon
+    daemon.datasets["t"]["allow"] = "no-such-group-here"
+    daemon.write_config()
+    done = subprocess.run([daemon.command[-3], "-c", daemon.config, "--check-config"], check=False,
+                          stderr=subprocess.PIPE, universal_newlines=True, timeout=30)
+    equal(done.returncode, 78, "exit status of --check-config")
+    with open(daemon.config, encoding="utf-8") as file:
+        line = next(number for number, text in enumerate(file, 1) if "no-such-group" in text)
+    contains(done.stderr, f"{daemon.config}:{line}", "allow", "no-such-group-here")
+    daemon.signal(signal.SIGHUP)
+    daemon.wait_log("old configuration stays")
+    equal([row["name"] for row in house.objects(BOB, "datasets")], ["d"], "as before")
+    daemon.datasets["t"]["allow"] = str(BOB)
+    daemon.write_config()
+    daemon.signal(signal.SIGHUP)
+    within(10, lambda: len(house.objects(BOB, "datasets")) == 2, "the new group counts")
+
+
+main()
