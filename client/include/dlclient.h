@@ -186,7 +186,8 @@ struct dlc_batch {
         uint32_t n_samples;
         uint32_t n_tensors;
         const struct dlc_tensor *tensors;
-        const int64_t *indices;     /* n_samples: which samples of the dataset, as the order says */
+        const int64_t *indices;     /* n_samples: which samples of the dataset, as the order says. What lies in the
+                                     * batch is `served`: look targets of your own up by that */
         const int64_t *substitutes; /* NULL if all samples are themselves, else n_samples: the index of the sample that
                                      * was served in the place of a damaged one, or -1 */
         uint32_t n_substituted;
@@ -200,6 +201,8 @@ struct dlc_batch {
                             * step: where dlc_seek() goes on with the next one */
 };
 
+        const int64_t *served; /* n_samples: which samples lie here. As indices, but for samples that were substituted:
+                                * there it is the substitute. Never NULL */
 /* Hands out the next batch of the epoch.
  *
  * Returns 0 with a batch in *ret_batch, which must be given back with dlc_release(); DLC_END_OF_EPOCH (positive) when

@@ -69,6 +69,18 @@ static bool fill_tensor(const struct dli_ring *ring, uint32_t idx_slot, const st
         return dense_fits(record, slot_bytes - record->offset);
 }
 
+/* The samples that lie in the slot: the order's, or what took their place. */
+static const int64_t *served(const struct dli_ring *ring, uint32_t idx_slot, const struct dlp_columns *columns,
+                             const struct dlp_slot_record *record) {
+        int64_t *column = ring->served + (size_t)idx_slot * ring->control->batch_size;
+
+        if (record->n_errors == 0)
+                return columns->indices;
+        for (uint32_t i = 0; i < record->n_samples; i++)
+                column[i] = columns->substitutes[i] >= 0 ? columns->substitutes[i] : columns->indices[i];
+        return column;
+}
+
 int dli_batch_fill(struct dlc_loader *loader, struct dli_ring *ring, uint32_t idx_slot,
                    const struct dlp_slot_record *record) {
         struct dli_lease *lease = &ring->leases[idx_slot];
@@ -86,6 +98,7 @@ int dli_batch_fill(struct dlc_loader *loader, struct dli_ring *ring, uint32_t id
         columns = dlp_columns(ring->control, idx_slot);
         lease->batch.indices = columns.indices;
         lease->batch.substitutes = record->n_errors > 0 ? columns.substitutes : NULL;
+        lease->batch.served = served(ring, idx_slot, &columns, record);
 
         lease->batch.epoch = record->epoch;
         lease->batch.step = record->step;

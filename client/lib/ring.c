@@ -96,7 +96,9 @@ int dli_ring_new(const struct dli_offer *offer, struct dli_reason *reason, struc
         if (r == 0) {
                 ring->memory = strdup(offer->memory);
                 ring->leases = calloc(ring->n_slots, sizeof(*ring->leases));
-                if (!ring->memory || !ring->leases)
+                /* Zeroed pages take no memory until they are written, and most never are: damage is rare. */
+                ring->served = calloc((size_t)ring->n_slots * ring->control->batch_size, sizeof(*ring->served));
+                if (!ring->memory || !ring->leases || !ring->served)
                         r = dli_reason_set(reason, -ENOMEM, "no memory for a loader");
         }
         if (r < 0) {
@@ -123,6 +125,7 @@ void dli_rings_free(struct dli_ring *ring, bool is_here) {
                 let_go(ring);
                 free(ring->memory);
                 free(ring->leases);
+                free(ring->served);
                 free(ring);
                 ring = older;
         }

@@ -37,6 +37,7 @@ struct dli_ring {
         const struct dlp_control *control; /* read-only mapping */
         struct dlp_client_page *page;      /* head of the payload */
         struct dli_lease *leases;          /* n_slots */
+        int64_t *served;                   /* n_slots columns of batch_size, for batches with substitutes */
         uint32_t n_slots;
         uint64_t sequence; /* that is taken next */
         uint64_t n_before; /* batches of the loader in older rings */

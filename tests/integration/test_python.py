@@ -10,7 +10,7 @@ import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-from harness import ROOT, Table, case, contains, equal, expected_order, identity_bytes, main, within, write
+from harness import ROOT, Table, case, contains, equal, expected_order, identity_bytes, identity_pixels, main, within, write
 from pyclient import LIBRARY, PACKAGE, environment_of, need, trainer
 
 
@@ -302,14 +302,18 @@ def _(box):
         assert loader.stats().substituted == 1
         copy = next(iter(dlclient.Loader("p", batch_size=4, pipeline="decode", shuffle=False, on_error="substitute",
                                          copy=True)))
+        out([batch.served.tolist(), copy.served.tolist()])
+        from_pixels = [int(pixel) for pixel in sys.argv[1].split()]
+        assert [int(image[0, 0, 0]) for image in batch.image] == [from_pixels[i] for i in batch.served]
+        assert [b.served.tolist() == b.indices.tolist() and b.substitutes is None for b in loader] == [False, True, True]
         assert copy.errors == batch.errors and copy.substitutes.tolist() == batch.substitutes.tolist()
         loader = dlclient.Loader("p", batch_size=1, pipeline="decode", shuffle=False)
         iterator = iter(loader)
         out([next(iterator).indices.tolist() for _ in range(2)])
         for _ in range(2):
             refused(dlclient.SampleDamaged, lambda: next(iterator), "000002.png")
-    """)
-    equal(lines, [[[0, 1, 2, 3], [-1, -1, 3, -1], [2]], [[0], [1]]], "what was told")
+    """, " ".join(str(identity_pixels(number, 9, 7)[0]) for number in range(12)))
+    equal(lines, [[[0, 1, 2, 3], [-1, -1, 3, -1], [2]], [[0, 1, 3, 3]] * 2, [[0], [1]]], "what was told")
 
 
 @case("skipped samples leave smaller batches, ranks= keeps its steps together, and max_errors bounds them")

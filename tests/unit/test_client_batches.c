@@ -114,6 +114,7 @@ START_TEST(substitutes_are_told_with_their_reason) {
         for (uint32_t i = 0; i < 7; i++) {
                 ck_assert_int_eq(batch->indices[i], i);
                 ck_assert_int_eq(batch->substitutes[i], i % 5 == 0 ? (int)i + 1 : -1);
+                ck_assert_int_eq(batch->served[i], i % 5 == 0 ? (int)i + 1 : (int)i); /* what lies there */
                 if (i % 5 != 0)
                         ck_assert_ptr_null(dlc_sample_error(loader, batch, i));
         }

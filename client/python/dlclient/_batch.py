@@ -113,7 +113,8 @@ class Batch(Mapping[str, Any]):
 
         batch["image"]      uint8 [n, height, width, 3] with the usual pipelines; also batch.image
         batch["label"]      int64 [n]
-        batch.indices       int64 [n]: which samples of the dataset these are, as the order says (a copy)
+        batch.served        int64 [n]: which samples of the dataset lie here; look targets of your own up by it (a copy)
+        batch.indices       int64 [n]: which samples these are as the order says: the same, but for substitutes (a copy)
         batch.substitutes   None, or int64 [n]: the sample that was served in the place of a damaged one, -1 elsewhere
         batch.errors        {place in the batch: text} of those
         batch.n_skipped     damaged samples that were left out (on_error="skip")
@@ -140,7 +141,7 @@ class Batch(Mapping[str, Any]):
         self._convert: Converter = _as_it_is
         self._gone: Optional[str] = None
         self._state: Optional[Callable[[Any], State]] = None
-        self._columns: Optional[Tuple[Any, Any, Dict[int, str]]] = None
+        self._columns: Optional[Tuple[Any, Any, Dict[int, str], Any]] = None
         self.epoch = self.step = self.n_skipped = self.position = 0
         self.n_samples = next((len(value) for value in self._values.values() if hasattr(value, "__len__")), 0)
         self.place = None
@@ -199,20 +200,27 @@ class Batch(Mapping[str, Any]):
 
     # -- what is known of its samples
 
-    def _known(self) -> Tuple[Any, Any, Dict[int, str]]:
+    def _known(self) -> Tuple[Any, Any, Dict[int, str], Any]:
         if self._columns is None:
             source = self._usable()
             if source is None:
-                return None, None, {}
+                return None, None, {}, None
             n, record = self.n_samples, source.record
             substitutes = column(record.substitutes, n) if record.substitutes else None
-            self._columns = (column(record.indices, n), substitutes, source.errors())
+            self._columns = (column(record.indices, n), substitutes, source.errors(), column(record.served, n))
         return self._columns
 
     @property
     def indices(self) -> Any:
-        """int64 [n]: which samples of the dataset these are, as the order says. A copy, to be kept at will."""
+        """int64 [n]: which samples of the dataset these are, as the order says. A copy, to be kept at will. Where a
+        damaged sample was substituted the sample that lies here is another one: see `served`."""
         return self._known()[0]
+
+    @property
+    def served(self) -> Any:
+        """int64 [n]: which samples of the dataset lie here: `indices`, but for samples that were substituted, where it
+        is the substitute. Targets of your own are looked up by it. A copy, to be kept at will."""
+        return self._known()[3]
 
     @property
     def substitutes(self) -> Any:

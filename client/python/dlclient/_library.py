@@ -91,6 +91,7 @@ class Batch(ctypes.Structure):
         ("n_skipped", ctypes.c_uint32),
         ("reserved", ctypes.c_uint32),
         ("position", ctypes.c_uint64),
+        ("served", ctypes.c_void_p),
     ]
 
 
