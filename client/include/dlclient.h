@@ -86,7 +86,9 @@ struct dlc_options {
          * program in the same sequence on every rank. */
         const char *job;
         int rank;       /* 0 .. world_size-1. -1: RANK, OMPI_COMM_WORLD_RANK, PMI_RANK or SLURM_PROCID; none set: 0 */
-        int world_size; /* -1: WORLD_SIZE, OMPI_COMM_WORLD_SIZE, PMI_SIZE or SLURM_NTASKS, as for rank; none set: 1 */
+        int world_size; /* -1: WORLD_SIZE, OMPI_COMM_WORLD_SIZE, PMI_SIZE or SLURM_STEP_NUM_TASKS, as for rank; none
+                         * set: 1. Of Slurm only a step of several tasks counts: a batch script or a shell of an
+                         * allocation is rank 0 of 1, and dlc_warning() says so */
 
         bool shuffle;          /* default true: a new order each epoch, torch's for this seed and epoch */
         bool drop_last;        /* leave out a rank's last incomplete batch. Default false */
@@ -199,10 +201,10 @@ struct dlc_batch {
         uint32_t reserved;
         uint64_t position; /* global position of the epoch behind this batch, once all ranks have had theirs of this
                             * step: where dlc_seek() goes on with the next one */
-};
-
         const int64_t *served; /* n_samples: which samples lie here. As indices, but for samples that were substituted:
                                 * there it is the substitute. Never NULL */
+};
+
 /* Hands out the next batch of the epoch.
  *
  * Returns 0 with a batch in *ret_batch, which must be given back with dlc_release(); DLC_END_OF_EPOCH (positive) when
@@ -274,6 +276,23 @@ struct dlc_info {
 /* Never NULL for a loader; valid until dlc_close(). Constant, but for what a restart of the daemon changes: memory and
  * what is behind it. */
 DLC_API const struct dlc_info *dlc_get_info(const struct dlc_loader *loader);
+
+/* What is allowed and perhaps not meant: a sentence for people, to be shown once. NULL: nothing (more). Ask after
+ * dlc_open() and after an epoch's end. Valid until the next call on the loader. */
+DLC_API const char *dlc_warning(struct dlc_loader *loader);
+
+/* What the environment says of this process's place in its run, as dlc_open() takes it for what is -1. */
+struct dlc_launch {
+        int rank;             /* 0 if nothing is said */
+        int world_size;       /* 1 if nothing is said */
+        const char *launcher; /* the variable that told the rank, such as "SLURM_PROCID"; NULL: nothing is said */
+        const char *run;      /* the run's name, with which the default name of a job begins; "": none */
+        const char *remark;   /* what was found and left aside, as dlc_warning() says it; "" */
+};
+
+/* Fills in the first `size` bytes of it (pass sizeof(struct dlc_launch)). 0, or -EINVAL for variables that make no
+ * sense. Texts are valid until this thread's next call. */
+DLC_API int dlc_get_launch(struct dlc_launch *ret_launch, size_t size);
 
 /* Counted since dlc_open(). Times are of CLOCK_MONOTONIC, in nanoseconds. */
 struct dlc_stats {

@@ -10,14 +10,17 @@
 
 #include "client/lib/cleanup.h"
 
-static const struct {
+/* Slurm's variables of the job stand in batch scripts and shells of an allocation too, where one process runs
+ * and not SLURM_NTASKS of them. How many tasks run beside this one only its step knows. */
+static const struct launcher {
         const char *rank;
         const char *world;
+        const char *allocation; /* how many tasks could run; NULL: `world` can be relied upon */
 } LAUNCHERS[] = {
-        { "RANK", "WORLD_SIZE" }, /* torchrun, and what people set by hand */
-        { "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE" },
-        { "PMI_RANK", "PMI_SIZE" },
-        { "SLURM_PROCID", "SLURM_NTASKS" },
+        { "RANK", "WORLD_SIZE", NULL }, /* torchrun, and what people set by hand */
+        { "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", NULL },
+        { "PMI_RANK", "PMI_SIZE", NULL },
+        { "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_NTASKS" },
 };
 
 /* Empty counts as not set: that is how shells clear a variable. */
@@ -41,37 +44,82 @@ static int parse_number(const char *name, const char *text, struct dli_reason *r
         return 0;
 }
 
-int dli_environment_rank(int rank, int world, struct dli_reason *reason, int *ret_rank, int *ret_world) {
+/* Slurm without a step of several tasks: one process, which gets all samples. Returns 0; -EINVAL for a task number
+ * that only one of several tasks can have. */
+static int alone_in_slurm(const struct launcher *launcher, const char *rank_text, struct dli_reason *reason,
+                          struct dli_launch *launch) {
+        const char *allocation = variable(launcher->allocation);
+        int rank = 0, n_tasks = 1, r;
+
+        if (!rank_text)
+                return 0;
+        r = parse_number(launcher->rank, rank_text, reason, &rank);
+        if (r == 0 && allocation)
+                r = parse_number(launcher->allocation, allocation, reason, &n_tasks);
+        if (r < 0)
+                return r;
+        if (rank > 0)
+                return dli_reason_set(reason, -EINVAL,
+                                      "the environment has %s=%d but no %s of several tasks: start the ranks with "
+                                      "srun, or set the options rank and world_size",
+                                      launcher->rank, rank, launcher->world);
+        if (n_tasks > 1)
+                dli_reason_set(&launch->remark, 0,
+                               "Slurm's job has %s=%d, but this process is no step of so many tasks: it is taken as "
+                               "rank 0 of 1 and gets all samples. Start the ranks with srun, or set rank and "
+                               "world_size if this is what you want",
+                               launcher->allocation, n_tasks);
+        return 0;
+}
+
+/* Is this launcher there? Returns 1 with what it says, 0 if not, or -EINVAL. */
+static int look_at(const struct launcher *launcher, int rank, int world, struct dli_reason *reason,
+                   struct dli_launch *launch) {
+        const char *rank_text = variable(launcher->rank), *world_text = variable(launcher->world);
         int found_rank = 0, found_world = 1, r;
 
-        for (size_t i = 0; i < sizeof(LAUNCHERS) / sizeof(LAUNCHERS[0]) && (rank < 0 || world < 0); i++) {
-                const char *rank_text = variable(LAUNCHERS[i].rank), *world_text = variable(LAUNCHERS[i].world);
-
-                if (!rank_text && !world_text)
-                        continue;
-                /* Slurm sets the number of tasks for a whole allocation, also where no task runs. */
-                if (!rank_text && strcmp(LAUNCHERS[i].rank, "SLURM_PROCID") == 0)
-                        continue;
-                if ((!rank_text && rank < 0) || (!world_text && world < 0))
-                        return dli_reason_set(
-                                reason, -EINVAL,
-                                "the environment has %s but no %s: set both, or the options rank and world_size",
-                                rank_text ? LAUNCHERS[i].rank : LAUNCHERS[i].world,
-                                rank_text ? LAUNCHERS[i].world : LAUNCHERS[i].rank);
-                if (rank < 0) {
-                        r = parse_number(LAUNCHERS[i].rank, rank_text, reason, &found_rank);
-                        if (r < 0)
-                                return r;
-                }
-                if (world < 0) {
-                        r = parse_number(LAUNCHERS[i].world, world_text, reason, &found_world);
-                        if (r < 0)
-                                return r;
-                }
-                break;
+        if (!rank_text && !world_text)
+                return 0;
+        if (launcher->allocation) {
+                r = world_text ? parse_number(launcher->world, world_text, reason, &found_world) : 0;
+                if (r < 0)
+                        return r;
+                if (found_world <= 1 || !rank_text)
+                        return rank < 0 && world < 0 ? alone_in_slurm(launcher, rank_text, reason, launch) : 0;
         }
-        *ret_rank = rank < 0 ? found_rank : rank;
-        *ret_world = world < 0 ? found_world : world;
+        if (launcher->allocation && rank < 0 && world >= 0 && world != found_world)
+                return dli_reason_set(reason, -EINVAL,
+                                      "rank: not set, and the environment's %s is %d where world_size is %d: set both",
+                                      launcher->world, found_world, world);
+        if ((!rank_text && rank < 0) || (!world_text && world < 0))
+                return dli_reason_set(reason, -EINVAL,
+                                      "the environment has %s but no %s: set both, or the options rank and world_size",
+                                      rank_text ? launcher->rank : launcher->world,
+                                      rank_text ? launcher->world : launcher->rank);
+        r = rank < 0 ? parse_number(launcher->rank, rank_text, reason, &found_rank) : 0;
+        if (r == 0 && world < 0)
+                r = parse_number(launcher->world, world_text, reason, &found_world);
+        if (r < 0)
+                return r;
+        launch->launcher = launcher->rank;
+        launch->rank = found_rank;
+        launch->world = found_world;
+        return 1;
+}
+
+int dli_environment_rank(int rank, int world, struct dli_reason *reason, struct dli_launch *ret_launch) {
+        struct dli_launch launch = { .rank = 0, .world = 1 };
+        int r = 0;
+
+        for (size_t i = 0; i < sizeof(LAUNCHERS) / sizeof(LAUNCHERS[0]) && (rank < 0 || world < 0) && r == 0; i++)
+                r = look_at(&LAUNCHERS[i], rank, world, reason, &launch);
+        if (r < 0)
+                return r;
+        if (rank >= 0)
+                launch.rank = rank;
+        if (world >= 0)
+                launch.world = world;
+        *ret_launch = launch;
         return 0;
 }
 
@@ -100,8 +148,7 @@ static unsigned long long start_time(void) {
         return field && sscanf(field, "%llu", &ticks) == 1 ? ticks : 0;
 }
 
-/* The run as its launcher calls it; returns the length that the whole name has, 0 if there is none. */
-static int run_name(char *name, size_t capacity) {
+int dli_environment_run(char *name, size_t capacity) {
         const char *id = variable("TORCHELASTIC_RUN_ID");
         const char *address = variable("MASTER_ADDR"), *port = variable("MASTER_PORT");
         const char *step = variable("SLURM_STEP_ID"), *restart = variable("TORCHELASTIC_RESTART_COUNT");
@@ -124,7 +171,7 @@ static int run_name(char *name, size_t capacity) {
 
 int dli_environment_job(uint32_t world, uint64_t number, struct dli_reason *reason, char *ret_name) {
         char run[1024], process[64] = "", whole[DLP_NAME_MAX];
-        int n_run = run_name(run, sizeof(run)), n;
+        int n_run = dli_environment_run(run, sizeof(run)), n;
 
         if (n_run == 0 && world > 1)
                 return dli_reason_set(

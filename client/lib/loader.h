@@ -18,6 +18,7 @@
 
 #include "client/include/dlclient.h"
 #include "client/lib/connection.h"
+#include "client/lib/environment.h"
 #include "client/lib/ring.h"
 #include "proto/order.h"
 
@@ -76,6 +77,8 @@ struct dlc_loader {
         pid_t pid; /* of who opened it; looked at only if the kernel cannot clear a page */
         struct dli_reason reason;
         struct dli_reason failure;
+        struct dli_reason warning; /* not told yet; "" */
+        struct dli_reason told;    /* the last one: dlc_warning()'s text */
         struct dlc_info info;
         char *digest, *pipeline, *job; /* owned: what info points to */
         char **classes;                /* owned, n_classes; NULL until asked for */
@@ -102,8 +105,10 @@ int dli_loader_fail(struct dlc_loader *loader, int error);
 /* ---- options.c ----------------------------------------------------------------------------------------------- */
 
 /* Copies the caller's options, whatever version its struct has, over the defaults, and checks all that could not be
- * said in a message; the daemon checks the rest. Rank and world are filled in. -EINVAL with the option's name. */
-int dli_options_resolve(const struct dlc_options *options, struct dli_reason *reason, struct dlc_options *ret_options);
+ * said in a message; the daemon checks the rest. Rank and world are filled in, from `ret_launch` where they were not
+ * set. -EINVAL with the option's name. */
+int dli_options_resolve(const struct dlc_options *options, struct dli_reason *reason, struct dlc_options *ret_options,
+                        struct dli_launch *ret_launch);
 
 /* Copies of the texts in place of the caller's; the job's name is set by then. -ENOMEM. */
 int dli_options_keep(struct dlc_options *options, const struct dlc_options *resolved);

@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include "client/lib/clock.h"
-#include "client/lib/environment.h"
 #include "client/lib/loader.h"
 
 /* How many loaders this process has opened: the number in the default name of a job. */
@@ -87,6 +86,7 @@ static int open_with(struct dlc_loader *loader, struct dlc_options *options) {
 
 int dlc_open(const struct dlc_options *options, struct dlc_loader **ret_loader) {
         struct dlc_options resolved;
+        struct dli_launch launch;
         struct dli_reason reason = { "" };
         struct dlc_loader *loader;
         int r;
@@ -94,7 +94,7 @@ int dlc_open(const struct dlc_options *options, struct dlc_loader **ret_loader) 
         if (!options || !ret_loader)
                 return dli_report(
                         &reason, dli_reason_set(&reason, -EINVAL, "dlc_open: options and ret_loader must not be NULL"));
-        r = dli_options_resolve(options, &reason, &resolved);
+        r = dli_options_resolve(options, &reason, &resolved, &launch);
         if (r < 0)
                 return dli_report(&reason, r);
 
@@ -103,6 +103,7 @@ int dlc_open(const struct dlc_options *options, struct dlc_loader **ret_loader) 
                 return dli_report(&reason, dli_reason_set(&reason, -ENOMEM, "no memory for a loader"));
         memset(loader, 0, sizeof(*loader));
         loader->connection.socket = loader->poll_fd = loader->timer_fd = -1;
+        loader->warning = launch.remark;
         watch_fork(loader);
 
         r = open_with(loader, &resolved);
@@ -179,6 +180,39 @@ int dlc_fd(const struct dlc_loader *loader) {
         if (loader->is_detached)
                 return dli_report(&loader->failure, -ESHUTDOWN);
         return loader->poll_fd;
+}
+
+const char *dlc_warning(struct dlc_loader *loader) {
+        if (!loader || dli_loader_check(loader) < 0 || !loader->warning.text[0])
+                return NULL;
+        loader->told = loader->warning;
+        loader->warning.text[0] = '\0';
+        return loader->told.text;
+}
+
+int dlc_get_launch(struct dlc_launch *ret_launch, size_t size) {
+        static _Thread_local char run[DLP_NAME_MAX];
+        static _Thread_local struct dli_reason remark;
+        struct dlc_launch launch = { .run = run, .remark = remark.text };
+        struct dli_launch found;
+        struct dli_reason reason;
+        int r;
+
+        if (!ret_launch)
+                return dli_report(&reason,
+                                  dli_reason_set(&reason, -EINVAL, "dlc_get_launch: ret_launch must not be NULL"));
+        r = dli_environment_rank(-1, -1, &reason, &found);
+        if (r < 0)
+                return dli_report(&reason, r);
+        dli_environment_run(run, sizeof(run));
+        remark = found.remark;
+        launch.rank = found.rank;
+        launch.world_size = found.world;
+        launch.launcher = found.launcher;
+        if (size > sizeof(launch))
+                memset((uint8_t *)ret_launch + sizeof(launch), 0, size - sizeof(launch));
+        memcpy(ret_launch, &launch, size < sizeof(launch) ? size : sizeof(launch));
+        return 0;
 }
 
 const char *dlc_error(const struct dlc_loader *loader) {

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/lib/environment.h"
 #include "client/lib/loader.h"
 
 /* Options of an older program are shorter: what it does not know keeps its default. Those of a newer one are longer:
@@ -115,8 +114,10 @@ static int check_numbers(const struct dlc_options *options, struct dli_reason *r
         return 0;
 }
 
-int dli_options_resolve(const struct dlc_options *options, struct dli_reason *reason, struct dlc_options *ret_options) {
+int dli_options_resolve(const struct dlc_options *options, struct dli_reason *reason, struct dlc_options *ret_options,
+                        struct dli_launch *ret_launch) {
         struct dlc_options resolved = DLC_OPTIONS_INIT;
+        struct dli_launch launch;
         int r;
 
         r = copy_options(options, reason, &resolved);
@@ -130,9 +131,11 @@ int dli_options_resolve(const struct dlc_options *options, struct dli_reason *re
                                       "%s: %d; must not be negative (-1 takes it from the environment)",
                                       resolved.rank < -1 ? "rank" : "world_size",
                                       resolved.rank < -1 ? resolved.rank : resolved.world_size);
-        r = dli_environment_rank(resolved.rank, resolved.world_size, reason, &resolved.rank, &resolved.world_size);
+        r = dli_environment_rank(resolved.rank, resolved.world_size, reason, &launch);
         if (r < 0)
                 return r;
+        resolved.rank = launch.rank;
+        resolved.world_size = launch.world;
         r = check_numbers(&resolved, reason);
         if (r < 0)
                 return r;
@@ -151,6 +154,7 @@ int dli_options_resolve(const struct dlc_options *options, struct dli_reason *re
         if (r < 0)
                 return r;
         *ret_options = resolved;
+        *ret_launch = launch;
         return 0;
 }
 

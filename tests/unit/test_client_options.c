@@ -24,6 +24,7 @@ static const char *const VARIABLES[] = {
         "PMI_SIZE",
         "SLURM_PROCID",
         "SLURM_NTASKS",
+        "SLURM_STEP_NUM_TASKS",
         "SLURM_JOB_ID",
         "SLURM_STEP_ID",
         "TORCHELASTIC_RUN_ID",
@@ -71,20 +72,55 @@ static const struct {
         { "RANK= WORLD_SIZE=", -1, -1, 0, 1 },
         { "OMPI_COMM_WORLD_RANK=5 OMPI_COMM_WORLD_SIZE=6", -1, -1, 5, 6 },
         { "PMI_RANK=7 PMI_SIZE=9", -1, -1, 7, 9 },
-        { "SLURM_PROCID=1 SLURM_NTASKS=3", -1, -1, 1, 3 },
-        { "SLURM_NTASKS=3", -1, -1, 0, 1 }, /* an allocation, but no task of it */
-        { "RANK=3 WORLD_SIZE=4 SLURM_PROCID=1 SLURM_NTASKS=3", -1, -1, 3, 4 },
+        { "SLURM_PROCID=1 SLURM_NTASKS=3 SLURM_STEP_NUM_TASKS=3", -1, -1, 1, 3 },
+        { "SLURM_PROCID=1 SLURM_STEP_NUM_TASKS=3", -1, -1, 1, 3 },
+        { "SLURM_PROCID=1 SLURM_NTASKS=8 SLURM_STEP_NUM_TASKS=3", -1, -1, 1, 3 }, /* srun -n3 in a job of 8 */
+        { "SLURM_PROCID=1 SLURM_NTASKS=3 SLURM_STEP_NUM_TASKS=3", -1, 3, 1, 3 },
+        { "SLURM_PROCID=1 SLURM_NTASKS=3 SLURM_STEP_NUM_TASKS=3", 2, -1, 2, 3 },
+        { "SLURM_PROCID=0 SLURM_NTASKS=8", 5, 6, 5, 6 },                       /* not asked */
+        { "SLURM_NTASKS=3", -1, -1, 0, 1 },                                    /* an allocation, but no task of it */
+        { "SLURM_PROCID=0 SLURM_NTASKS=8", -1, -1, 0, 1 },                     /* a batch script */
+        { "SLURM_PROCID=0 SLURM_NTASKS=8 SLURM_STEP_NUM_TASKS=1", -1, -1, 0, 1 }, /* srun --pty bash, in a job of 8 */
+        { "SLURM_PROCID=0 SLURM_NTASKS=1 SLURM_STEP_NUM_TASKS=1", -1, -1, 0, 1 },
+        { "RANK=3 WORLD_SIZE=4 SLURM_PROCID=1 SLURM_NTASKS=3 SLURM_STEP_NUM_TASKS=3", -1, -1, 3, 4 },
         { "OMPI_COMM_WORLD_RANK=5 OMPI_COMM_WORLD_SIZE=6 PMI_RANK=7 PMI_SIZE=9", -1, -1, 5, 6 },
 };
 
 START_TEST(rank_and_world_come_from_the_launcher) {
+        struct dli_launch launch;
         struct dli_reason reason;
-        int rank = -9, world = -9;
 
         set_environment(RANKS[_i].environment);
-        ck_assert_int_eq(dli_environment_rank(RANKS[_i].rank, RANKS[_i].world, &reason, &rank, &world), 0);
-        ck_assert_int_eq(rank, RANKS[_i].expected_rank);
-        ck_assert_int_eq(world, RANKS[_i].expected_world);
+        ck_assert_int_eq(dli_environment_rank(RANKS[_i].rank, RANKS[_i].world, &reason, &launch), 0);
+        ck_assert_int_eq(launch.rank, RANKS[_i].expected_rank);
+        ck_assert_int_eq(launch.world, RANKS[_i].expected_world);
+}
+END_TEST
+
+static const struct {
+        const char *environment;
+        int rank, world;  /* of the options */
+        const char *part; /* of the remark; NULL: there is none */
+} ALONE_IN_SLURM[] = {
+        { "SLURM_PROCID=0 SLURM_NTASKS=8", -1, -1, "SLURM_NTASKS=8" },
+        { "SLURM_PROCID=0 SLURM_NTASKS=8 SLURM_STEP_NUM_TASKS=1", -1, -1, "rank 0 of 1" },
+        { "SLURM_PROCID=0 SLURM_NTASKS=8", 0, 1, NULL }, /* said so */
+        { "SLURM_PROCID=0 SLURM_NTASKS=1 SLURM_STEP_NUM_TASKS=1", -1, -1, NULL },
+        { "SLURM_PROCID=0 SLURM_NTASKS=8 SLURM_STEP_NUM_TASKS=8", -1, -1, NULL },
+        { "SLURM_NTASKS=8", -1, -1, NULL },
+        { "RANK=0 WORLD_SIZE=1 SLURM_PROCID=0 SLURM_NTASKS=8", -1, -1, NULL },
+};
+
+START_TEST(one_process_of_an_allocation_is_told_that_it_is_alone) {
+        struct dli_launch launch;
+        struct dli_reason reason;
+
+        set_environment(ALONE_IN_SLURM[_i].environment);
+        ck_assert_int_eq(dli_environment_rank(ALONE_IN_SLURM[_i].rank, ALONE_IN_SLURM[_i].world, &reason, &launch), 0);
+        if (ALONE_IN_SLURM[_i].part)
+                ck_assert_msg(strstr(launch.remark.text, ALONE_IN_SLURM[_i].part), "%s", launch.remark.text);
+        else
+                ck_assert_str_eq(launch.remark.text, "");
 }
 END_TEST
 
@@ -100,18 +136,31 @@ static const struct {
         { "RANK=0 WORLD_SIZE=99999999999999999999999", "WORLD_SIZE" },
         { "RANK=3", "RANK but no WORLD_SIZE" },
         { "WORLD_SIZE=3", "WORLD_SIZE but no RANK" },
-        { "SLURM_PROCID=3", "SLURM_PROCID but no SLURM_NTASKS" },
+        { "SLURM_PROCID=3", "SLURM_PROCID=3 but no SLURM_STEP_NUM_TASKS" },
+        { "SLURM_PROCID=3 SLURM_NTASKS=8", "SLURM_PROCID=3 but no SLURM_STEP_NUM_TASKS" },
+        { "SLURM_PROCID=0 SLURM_STEP_NUM_TASKS=many", "SLURM_STEP_NUM_TASKS is \"many\"" },
+        { "SLURM_PROCID=0 SLURM_NTASKS=many", "SLURM_NTASKS is \"many\"" },
 };
 
 START_TEST(garbage_in_the_environment_is_named) {
+        struct dli_launch launch = { .rank = -9 };
         struct dli_reason reason;
-        int rank = -9, world = -9;
 
         set_environment(BAD_RANKS[_i].environment);
-        ck_assert_int_eq(dli_environment_rank(-1, -1, &reason, &rank, &world), -EINVAL);
+        ck_assert_int_eq(dli_environment_rank(-1, -1, &reason, &launch), -EINVAL);
         ck_assert_msg(strstr(reason.text, BAD_RANKS[_i].part) != NULL, "\"%s\" is not in \"%s\"", BAD_RANKS[_i].part,
                       reason.text);
-        ck_assert_int_eq(rank, -9);
+        ck_assert_int_eq(launch.rank, -9);
+}
+END_TEST
+
+START_TEST(a_step_of_another_size_than_the_world_gives_no_rank) {
+        struct dli_launch launch;
+        struct dli_reason reason;
+
+        set_environment("SLURM_PROCID=1 SLURM_STEP_NUM_TASKS=4");
+        ck_assert_int_eq(dli_environment_rank(-1, 8, &reason, &launch), -EINVAL);
+        ck_assert_msg(strstr(reason.text, "SLURM_STEP_NUM_TASKS is 4 where world_size is 8"), "%s", reason.text);
 }
 END_TEST
 
@@ -343,6 +392,9 @@ int main(void) {
         int n_failed;
 
         tcase_add_loop_test(environment, rank_and_world_come_from_the_launcher, 0, sizeof(RANKS) / sizeof(RANKS[0]));
+        tcase_add_loop_test(environment, one_process_of_an_allocation_is_told_that_it_is_alone, 0,
+                            sizeof(ALONE_IN_SLURM) / sizeof(ALONE_IN_SLURM[0]));
+        tcase_add_test(environment, a_step_of_another_size_than_the_world_gives_no_rank);
         tcase_add_loop_test(environment, garbage_in_the_environment_is_named, 0,
                             sizeof(BAD_RANKS) / sizeof(BAD_RANKS[0]));
         tcase_add_loop_test(environment, a_job_is_called_as_its_run, 0, sizeof(JOBS) / sizeof(JOBS[0]));
