@@ -18,7 +18,8 @@ from harness import BUILD, ROOT, SLOWER, Skip, equal
 
 PACKAGE = os.path.join(ROOT, "client", "python")
 LIBRARY = os.path.join(BUILD, "libdlclient.so.0")
-CLEARED = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT", "TORCHELASTIC_RUN_ID", "SLURM_JOB_ID")
+CLEARED = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "TORCHELASTIC_RUN_ID",
+           "SLURM_JOB_ID", "SLURM_PROCID", "SLURM_NTASKS", "SLURM_STEP_NUM_TASKS", "SLURM_STEP_ID")
 
 PRELUDE = """\
 import gc, json, logging, os, signal, sys, threading, time

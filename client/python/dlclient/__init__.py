@@ -12,8 +12,9 @@ The daemon reads, decodes and augments; nothing is started in this process and n
 from ._batch import Batch, Ragged
 from ._dataset import Dataset, Sampler
 from ._errors import (BatchReleased, DaemonGone, DaemonNotRunning, DaemonTimeout, DatasetChanged, DatasetNotFound,
-                      Error, ForkedLoader, FrameworkMissing, JobMismatch, LibraryNotFound, LoaderClosed, OptionError,
-                      PermissionDenied, RankTaken, RingFull, SampleDamaged, StateError, StillInUse, VersionMismatch)
+                      Error, ForkedLoader, FrameworkMissing, JobMismatch, LibraryNotFound, LoaderClosed, LoaderWarning,
+                      OptionError, PermissionDenied, RankTaken, RingFull, SampleDamaged, StateError, StillInUse,
+                      VersionMismatch)
 from ._loader import Loader
 from ._once import OnceError, OnceTimeout, once
 from ._stats import Stats
@@ -22,7 +23,7 @@ from ._version import __version__
 __all__ = [
     "Batch", "BatchReleased", "DaemonGone", "DaemonNotRunning", "DaemonTimeout", "Dataset", "DatasetChanged",
     "DatasetNotFound", "Error", "ForkedLoader", "FrameworkMissing", "JobMismatch", "LibraryNotFound", "Loader",
-    "LoaderClosed", "OnceError", "OnceTimeout", "OptionError", "PermissionDenied", "Ragged", "RankTaken",
-    "RingFull", "SampleDamaged", "Sampler", "StateError", "Stats", "StillInUse", "VersionMismatch", "__version__",
-    "once",
+    "LoaderClosed", "LoaderWarning", "OnceError", "OnceTimeout", "OptionError", "PermissionDenied", "Ragged",
+    "RankTaken", "RingFull", "SampleDamaged", "Sampler", "StateError", "Stats", "StillInUse", "VersionMismatch",
+    "__version__", "once",
 ]

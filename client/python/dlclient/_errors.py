@@ -19,6 +19,10 @@ class Error(RuntimeError):
         self.errno = errno
 
 
+class LoaderWarning(UserWarning):
+    """What is allowed and perhaps not meant, as ranks that never came; shown once a loader."""
+
+
 class DaemonNotRunning(Error, ConnectionError):
     """No daemon answers at the socket: it does not run, or it listens elsewhere."""
 

@@ -117,6 +117,18 @@ class Info(ctypes.Structure):
     ]
 
 
+class Launch(ctypes.Structure):
+    """struct dlc_launch"""
+
+    _fields_ = [
+        ("rank", ctypes.c_int),
+        ("world_size", ctypes.c_int),
+        ("launcher", ctypes.c_char_p),
+        ("run", ctypes.c_char_p),
+        ("remark", ctypes.c_char_p),
+    ]
+
+
 class Stats(ctypes.Structure):
     """struct dlc_stats"""
 
@@ -189,6 +201,8 @@ _FUNCTIONS: List[Tuple[str, Any, List[Any]]] = [
     ("dlc_fd", ctypes.c_int, [_LOADER]),
     ("dlc_get_info", ctypes.POINTER(Info), [_LOADER]),
     ("dlc_get_stats", ctypes.c_int, [_LOADER, ctypes.POINTER(Stats), ctypes.c_size_t]),
+    ("dlc_get_launch", ctypes.c_int, [ctypes.POINTER(Launch), ctypes.c_size_t]),
+    ("dlc_warning", ctypes.c_char_p, [_LOADER]),
     ("dlc_n_classes", ctypes.c_int64, [_LOADER]),
     ("dlc_class_name", ctypes.c_char_p, [_LOADER, ctypes.c_uint64]),
     ("dlc_once_open", ctypes.c_int, [ctypes.POINTER(OnceOptions), _OUT]),
@@ -215,6 +229,8 @@ class Functions:
     fd: Any
     get_info: Any
     get_stats: Any
+    get_launch: Any
+    warning: Any
     n_classes: Any
     class_name: Any
     once_open: Any

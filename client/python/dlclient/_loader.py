@@ -56,7 +56,8 @@ class Loader:
         partition       "pad" (all ranks get as many, as DistributedSampler does it), "drop", or "exact" (each once)
 
     Ranks
-        rank, world_size    None: from the environment (torchrun, MPI, Slurm), else 0 of 1
+        rank, world_size    None: from torch.distributed if it is initialised, else from the environment (torchrun, MPI,
+                        a step of Slurm), else 0 of 1
         ranks           several ranks in this one process: a `for` gives tuples, a batch a rank, None where one has none
         job             the name under which the ranks of a run find each other; None: the run's id
 
@@ -129,6 +130,7 @@ class Loader:
         self._saver = _Saver(self._span)
         self._lock = threading.RLock()
         self._library = _library.load()
+        self._wish.settle(self._library)
         self._iterator: Optional[weakref.ref[EpochIterator]] = None
         self._team: Optional[Team] = None
         self._begin_at(state)
@@ -173,6 +175,12 @@ class Loader:
                 self.close()
                 raise
         _open.add(self)
+        self._warn()
+
+    def _warn(self) -> None:
+        """Shows what the library found odd, each sentence once."""
+        for rank in self._team.ranks if self._team is not None else []:
+            _opening.warn(self._library, rank.handle)
 
     def _attach(self, epoch: int, position: int) -> None:
         handles = _opening.open_all(self, self._library, self._wish, self._job, epoch, position, self._progress)

@@ -5,13 +5,16 @@ from __future__ import annotations
 import ctypes
 import errno
 import logging
+import os
+import sys
 import time
 import uuid
+import warnings
 import weakref
 from typing import Any, Callable, Dict, List, Optional, Tuple
 
-from . import _library
-from ._errors import DaemonGone, DaemonTimeout, Error, JobMismatch, RankTaken, error_of
+from . import _launch, _library
+from ._errors import DaemonGone, DaemonTimeout, Error, JobMismatch, LoaderWarning, RankTaken, error_of
 from ._lease import Handle
 from ._options import Wish
 
@@ -94,6 +97,22 @@ def open_rank(library: _library.Library, wish: Wish, rank: int, job: Optional[st
             raise DaemonTimeout(f"gave up after open_timeout={wish.open_timeout:g} s: {waited_for}", errno.ETIMEDOUT)
 
 
+def warn(library: _library.Library, handle: Handle) -> None:
+    """Shows what the library found odd at this rank."""
+    text = library.warning(handle.pointer)
+    while text:
+        warnings.warn(_library.text_of(text), LoaderWarning, stacklevel=_stack_level())
+        text = library.warning(handle.pointer)
+
+
+def _stack_level() -> int:
+    """How far up the program's own line is."""
+    frame, level, here = sys._getframe(1), 1, os.path.dirname(__file__)
+    while frame.f_back is not None and os.path.dirname(frame.f_code.co_filename) == here:
+        frame, level = frame.f_back, level + 1
+    return level
+
+
 def _older(key: Key) -> Any:
     reference = _opened.get(key)
     return reference() if reference is not None else None
@@ -118,6 +137,9 @@ def open_all(loader: Any, library: _library.Library, wish: Wish, job: Optional[s
     ranks = [wish.rank] if wish.ranks is None else wish.ranks
     if job is None and len(ranks) > 1 and len(ranks) == wish.world:
         job = f"ranks-{uuid.uuid4().hex[:16]}"  # the whole world is here: nobody else has to find it
+    is_named_here = job is None and wish.run is not None
+    if is_named_here:
+        job = f"{wish.run}.{_launch.next_number()}"  # as the library numbers those that it names
     handles: List[Handle] = []
     try:
         for rank in ranks:
@@ -128,6 +150,8 @@ def open_all(loader: Any, library: _library.Library, wish: Wish, job: Optional[s
             handle.refuse("another rank of this loader could not be opened")
             handle.detach()
         raise
+    if is_named_here:
+        _launch.count()
     if wish.job is not None:
         for rank in ranks:
             _opened[(wish.socket, wish.job, rank)] = weakref.ref(loader)

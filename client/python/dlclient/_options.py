@@ -9,10 +9,9 @@ import inspect
 import math
 import operator
 import os
-import re
 from typing import Any, Callable, List, Optional, TypeVar, cast
 
-from . import _library
+from . import _launch, _library
 from ._errors import OptionError
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -89,11 +88,6 @@ def errors_allowed(value: object) -> float:
     return float(value)
 
 
-def environment_world() -> Optional[int]:
-    value = os.environ.get("WORLD_SIZE", "")
-    return int(value) if re.fullmatch(r"[0-9]{1,9}", value) else None
-
-
 def rank_list(ranks: object, rank: object, world: Optional[int]) -> Optional[List[int]]:
     """The ranks that one process serves, or None for a single one."""
     if ranks is None:
@@ -115,7 +109,8 @@ def encoded(value: Optional[str]) -> Optional[bytes]:
 
 
 class Wish:
-    """The options that the daemon has to know, checked. rank and world are -1 for "from the environment"."""
+    """The options that the daemon has to know, checked. rank and world are -1 until settle() completed them, and then
+    if the library is to take them from the environment. `run`: what the default name of the job begins with."""
 
     def __init__(self, *, dataset: object, batch_size: object, pipeline: object, seed: object, shuffle: object,
                  drop_last: object, partition: object, order: object, rank: object, world_size: object, ranks: object,
@@ -131,9 +126,8 @@ class Wish:
         self.order = text("order", order)
         self.world = -1 if world_size is None else integer("world_size", world_size, 1, 2**31 - 1)
         self.rank = -1 if rank is None else integer("rank", rank, 0, 2**31 - 1)
-        if ranks is not None and self.world < 0:
-            self.world = environment_world() or len(list(cast(Any, ranks)) if hasattr(ranks, "__iter__") else [])
         self.ranks = rank_list(ranks, rank, self.world if self.world > 0 else None)
+        self.run: Optional[str] = None
         self.job = optional_text("job", job)
         self.socket = optional_text("socket", socket)
         self.on_error = text("on_error", on_error)
@@ -142,6 +136,15 @@ class Wish:
         self.restart_timeout = seconds("restart_timeout", restart_timeout)
         self.slots = 0 if slots is None else integer("slots", slots, 2, 64)
         self.open_timeout = seconds("open_timeout", open_timeout)
+
+    def settle(self, library: _library.Library) -> None:
+        """Completes rank and world by what only this process can know."""
+        if self.ranks is None:
+            self.rank, self.world, self.run = _launch.find(library, self.rank, self.world)
+        elif self.world < 0:
+            told = int(_launch.launch(library).world_size)
+            self.world = told if told > 1 else len(self.ranks)
+            self.ranks = rank_list(self.ranks, None, self.world)
 
     def options(self, rank: int, job: Optional[str], epoch: int, position: int,
                 progress: Optional[Callable[[Optional[int], bytes], None]]) -> _library.Options:
