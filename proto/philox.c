@@ -35,6 +35,16 @@ void dlp_philox_init(struct dlp_philox *philox, uint64_t seed, uint32_t epoch, u
         };
 }
 
+uint64_t dlp_philox_seed(uint64_t seed, uint64_t draws) {
+        uint32_t key[2] = { (uint32_t)seed, (uint32_t)(seed >> 32) }, words[4];
+        uint32_t counter[4] = { (uint32_t)draws, (uint32_t)(draws >> 32), 0, 0 };
+
+        if (draws == 0)
+                return seed;
+        dlp_philox_block(counter, key, words);
+        return (uint64_t)words[1] << 32 | words[0];
+}
+
 uint32_t dlp_philox_u32(struct dlp_philox *philox) {
         if (philox->n_left == 0) {
                 dlp_philox_block(philox->counter, philox->key, philox->words);

@@ -32,6 +32,7 @@ static void add(cJSON *list, const Dlp__Job *job) {
         record_number(record, "batch_size", job->batch_size);
         record_text(record, "pipeline", job->pipeline);
         record_number(record, "seed", job->seed);
+        record_number(record, "draws", job->draws);
         record_bool(record, "shuffle", job->shuffle);
         record_text(record, "order", job->order);
         record_text(record, "partition", job->partition);

@@ -155,6 +155,9 @@ int read_run(struct context *context, const struct command *command, int argc, c
                 { "first-position", OPTION_NUMBER, &o.first_position, "P",
                   "what is left of the first epoch behind this global position (default 0)" },
                 { "seed", OPTION_NUMBER, &o.seed, "S", "of order and augmentation (default 0)" },
+                { "draws", OPTION_NUMBER, &o.draws, "N",
+                  "which stream of draws augmentation takes: another one gives other crops of the same order "
+                  "(default 0)" },
                 { "no-shuffle", OPTION_FLAG_OFF, &o.shuffle, NULL, "in the dataset's own order" },
                 { "partition", OPTION_TEXT, &o.partition, "P", "pad, drop or exact (default pad)" },
                 { "drop-last", OPTION_FLAG, &o.drop_last, NULL, "leave out the last incomplete batch" },

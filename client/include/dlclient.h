@@ -76,7 +76,8 @@ struct dlc_options {
         const char *dataset;  /* name of a dataset of the daemon's configuration; the one option that must be set */
         const char *pipeline; /* what is done to a sample, see dataloaderd(8). NULL: "raw", the bytes as stored */
         int batch_size;       /* samples a batch, 1 .. 65536. Default 1 */
-        uint64_t seed;        /* of order and augmentation. Default 0. All ranks of a job use one seed */
+        uint64_t seed; /* of order and augmentation. Default 0. All ranks of a job use one seed. Two loaders of one
+                        * seed and pipeline have the same order and the same crops: see draws */
 
         const char *socket; /* NULL: DATALOADERD_SOCKET of the environment, else /run/dataloaderd/dataloaderd.sock */
 
@@ -123,12 +124,16 @@ struct dlc_options {
          * of the dataset's samples. Each is counted once, whatever rank of this node meets it and how often. 0
          * (default): any number. */
         double max_errors;
+
+        /* Which stream of draws the augmentation takes. Loaders that differ in it alone have the same order and other
+         * crops, flips and colours: several views of the same samples, as contrastive learning wants them. Default 0 */
+        uint64_t draws;
 };
 
 #define DLC_OPTIONS_INIT                                                                                               \
         {                                                                                                              \
                 sizeof(struct dlc_options), NULL, NULL, 1, 0, NULL, NULL, -1, -1, true, false, NULL, NULL, NULL, 0, 0, \
-                        0, -1, NULL, NULL, 0, NULL, 300000, 0.0                                                        \
+                        0, -1, NULL, NULL, 0, NULL, 300000, 0.0, 0                                                     \
         }
 
 /* Attaches as a rank. The daemon begins to fill the rank's slots before this returns.
@@ -199,8 +204,8 @@ struct dlc_batch {
         uint64_t ready_ns;   /* and when it was ready */
         uint32_t n_skipped;  /* on_error "skip": damaged samples that were left out of it */
         uint32_t reserved;
-        uint64_t position; /* global position of the epoch behind this batch, once all ranks have had theirs of this
-                            * step: where dlc_seek() goes on with the next one */
+        uint64_t position;     /* global position of the epoch behind this batch, once all ranks have had theirs of this
+                                * step: where dlc_seek() goes on with the next one */
         const int64_t *served; /* n_samples: which samples lie here. As indices, but for samples that were substituted:
                                 * there it is the substitute. Never NULL */
 };

@@ -99,6 +99,7 @@ static int read_terms(const Dlp__Attach *wish, struct job_terms *terms, struct w
         terms->world = wish->world;
         terms->batch_size = wish->batch_size;
         terms->seed = wish->seed;
+        terms->draws = wish->draws;
         terms->max_errors = wish->max_errors + 0.0; /* -0 is 0 */
         terms->shuffle = wish->shuffle;
         terms->drop_last = wish->drop_last;

@@ -71,6 +71,8 @@ static int job_agree(const struct job *job, const struct job_terms *mine, struct
                 return differ(why, job->name, "pipeline", theirs->pipeline, mine->pipeline);
         if (theirs->seed != mine->seed)
                 return differ_number(why, job->name, "seed", theirs->seed, mine->seed);
+        if (theirs->draws != mine->draws)
+                return differ_number(why, job->name, "draws", theirs->draws, mine->draws);
         if (theirs->shuffle != mine->shuffle)
                 return differ(why, job->name, "shuffle", yes_no(theirs->shuffle), yes_no(mine->shuffle));
         if (theirs->partition != mine->partition)

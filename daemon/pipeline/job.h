@@ -34,6 +34,7 @@ struct job_terms {
         uint32_t world;
         uint32_t batch_size;
         uint64_t seed;
+        uint64_t draws;     /* stream of draws of the augmentation (proto/philox.h); 0: the seed's own */
         uint64_t n_samples; /* of the dataset */
         double max_errors;  /* as asked for, checked */
         bool shuffle;

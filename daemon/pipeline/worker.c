@@ -12,6 +12,7 @@
 #include "daemon/pipeline/batch.h"
 #include "daemon/pipeline/failure.h"
 #include "daemon/pipeline/render.h"
+#include "proto/philox.h"
 
 /* ---- scratch is paid for before it is used ------------------------------------------------------------------- */
 
@@ -105,6 +106,7 @@ static void worker_count_decoded(struct worker *worker) {
 static int serve_pixels(struct worker *worker, struct task *task, struct why *why) {
         struct batch *batch = task->batch;
         const struct recipe *recipe = batch->stream->recipe;
+        const struct job_terms *terms = &batch->stream->job->terms;
         struct geometry geometry;
         struct image_info info;
         size_t stride;
@@ -114,8 +116,8 @@ static int serve_pixels(struct worker *worker, struct task *task, struct why *wh
         r = decoder_open(worker->decoder, task->request.buffer, task->request.n_bytes, &info, why);
         if (r < 0)
                 return r;
-        r = recipe_plan(recipe, info.width, info.height, batch->stream->job->terms.seed, (uint32_t)batch->epoch,
-                        task->candidate, &geometry, why);
+        r = recipe_plan(recipe, info.width, info.height, dlp_philox_seed(terms->seed, terms->draws),
+                        (uint32_t)batch->epoch, task->candidate, &geometry, why);
         if (r < 0)
                 return r;
         r = worker_charge(worker, &info, &geometry, why);

@@ -227,6 +227,36 @@ def _(box):
     """)
 
 
+@case("loaders that differ in draws have the same order and other crops; the same draws, the same crops")
+def _(box):
+    daemon = box.daemon({"p": box.folder_of_pictures("p", 24, width=60, height=60)})
+    trainer(box, daemon, """
+        def views(**options):
+            with dlclient.Loader("p", batch_size=8, pipeline="random_resized_crop(16) hflip(0.5)", seed=3, **options) as it:
+                return [(b.indices.tolist(), b.image.copy()) for _ in range(2) for b in it]
+        def alike(one, other):
+            assert [a[0] for a in one] == [b[0] for b in other], "the order"
+            return sum(numpy.array_equal(x, y) for a, b in zip(one, other) for x, y in zip(a[1], b[1]))
+        own, again, one, two = views(), views(draws=0), views(draws=1), views(draws=2)
+        assert alike(own, again) == alike(one, views(draws=1)) == 48
+        assert alike(own, one) == alike(own, two) == alike(one, two) == 0
+        left, right = [dlclient.Loader("p", batch_size=8, pipeline="random_resized_crop(16) hflip(0.5)", seed=3, draws=draws)
+                       for draws in (0, 2**63 + 5)]
+        for a, b in zip(left, right):
+            assert a.indices.tolist() == b.indices.tolist() and not numpy.array_equal(a.image, b.image)
+        assert (left.draws, right.draws) == (0, 2**63 + 5)
+        first = dlclient.Loader("p", rank=0, world_size=2, job="two", draws=1)
+        refused(dlclient.JobMismatch, lambda: dlclient.Loader("p", rank=1, world_size=2, job="two", draws=2), "draws")
+        state = json.loads(json.dumps(right.state_dict()))
+        assert state["draws"] == 2**63 + 5 and "draws" not in left.state_dict()
+        refused(dlclient.StateError, lambda: left.load_state_dict(state), "draws", str(2**63 + 5), "has 0")
+        refused(dlclient.StateError, lambda: right.load_state_dict(left.state_dict()), "draws", "saved with 0")
+        refused(dlclient.StateError, lambda: right.load_state_dict(dict(state, draws=None)), "draws")
+        refused(dlclient.StateError, lambda: right.load_state_dict(dict(state, draws=3)), "check")
+        right.load_state_dict(state)
+    """)
+
+
 # ---- batches --------------------------------------------------------------------------------------------------------
 
 @case("a batch shows the fields by name, as attributes and as a mapping; bytes and pixels are the samples' own")
@@ -392,6 +422,9 @@ OPTIONS = [
     ("pipeline='hflip\\0'", "OptionError", "pipeline"),
     ("seed=-2**63-1", "OptionError", "seed"),
     ("seed=2**64", "OptionError", "seed"),
+    ("draws=-1", "OptionError", "draws"),
+    ("draws=2**64", "OptionError", "draws"),
+    ("draws='other'", "OptionError", "draws"),
     ("shuffle='no'", "OptionError", "shuffle"),
     ("drop_last=2", "OptionError", "drop_last"),
     ("partition='half'", "OptionError", "partition"),

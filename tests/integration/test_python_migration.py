@@ -152,6 +152,15 @@ def _(box):
         equal(sorted(losses(lines)), [(0, part) for part in range(4)], "parts")
 
 
+@case("SimCLR: both programs see two views of each picture")
+def _(box):
+    need("torch", "torchvision")
+    folder, daemon = served(box)
+    for lines in (run(box, python_command(program("simclr_before"), folder)),
+                  run(box, python_command(program("simclr_after")), daemon)):
+        equal(len(losses(lines)[0, 0]), -(-N_PHOTOS // 32), "batches")
+
+
 def both(box, name, *modules, n_lines):
     need("torch", "torchvision", *modules)
     folder, daemon = served(box)

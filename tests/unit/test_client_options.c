@@ -77,9 +77,9 @@ static const struct {
         { "SLURM_PROCID=1 SLURM_NTASKS=8 SLURM_STEP_NUM_TASKS=3", -1, -1, 1, 3 }, /* srun -n3 in a job of 8 */
         { "SLURM_PROCID=1 SLURM_NTASKS=3 SLURM_STEP_NUM_TASKS=3", -1, 3, 1, 3 },
         { "SLURM_PROCID=1 SLURM_NTASKS=3 SLURM_STEP_NUM_TASKS=3", 2, -1, 2, 3 },
-        { "SLURM_PROCID=0 SLURM_NTASKS=8", 5, 6, 5, 6 },                       /* not asked */
-        { "SLURM_NTASKS=3", -1, -1, 0, 1 },                                    /* an allocation, but no task of it */
-        { "SLURM_PROCID=0 SLURM_NTASKS=8", -1, -1, 0, 1 },                     /* a batch script */
+        { "SLURM_PROCID=0 SLURM_NTASKS=8", 5, 6, 5, 6 },                          /* not asked */
+        { "SLURM_NTASKS=3", -1, -1, 0, 1 },                                       /* an allocation, but no task of it */
+        { "SLURM_PROCID=0 SLURM_NTASKS=8", -1, -1, 0, 1 },                        /* a batch script */
         { "SLURM_PROCID=0 SLURM_NTASKS=8 SLURM_STEP_NUM_TASKS=1", -1, -1, 0, 1 }, /* srun --pty bash, in a job of 8 */
         { "SLURM_PROCID=0 SLURM_NTASKS=1 SLURM_STEP_NUM_TASKS=1", -1, -1, 0, 1 },
         { "RANK=3 WORLD_SIZE=4 SLURM_PROCID=1 SLURM_NTASKS=3 SLURM_STEP_NUM_TASKS=3", -1, -1, 3, 4 },

@@ -71,6 +71,26 @@ START_TEST(a_stream_depends_on_seed_epoch_sample_and_step) {
 }
 END_TEST
 
+START_TEST(streams_of_draws_have_seeds_of_their_own_and_the_first_is_the_seed) {
+        static const uint64_t SEEDS[] = { 0, 1, 3, UINT64_MAX };
+        static const uint64_t DRAWS[] = { 0, 1, 2, 1ull << 32, UINT64_MAX };
+        uint64_t seen[sizeof(SEEDS) / sizeof(SEEDS[0]) * sizeof(DRAWS) / sizeof(DRAWS[0])];
+        size_t n = 0;
+
+        for (size_t i = 0; i < sizeof(SEEDS) / sizeof(SEEDS[0]); i++)
+                for (size_t k = 0; k < sizeof(DRAWS) / sizeof(DRAWS[0]); k++) {
+                        seen[n] = dlp_philox_seed(SEEDS[i], DRAWS[k]);
+                        if (DRAWS[k] == 0)
+                                ck_assert_uint_eq(seen[n], SEEDS[i]);
+                        for (size_t other = 0; other < n; other++)
+                                ck_assert_uint_ne(seen[n], seen[other]);
+                        n++;
+                }
+        /* The block of the key 0 and the counter 1: a stored state must go on with the same draws in later versions. */
+        ck_assert_uint_eq(dlp_philox_seed(0, 1), 0x5cb200dbf8e4cca4ull);
+}
+END_TEST
+
 START_TEST(a_crop_is_drawn_as_the_definition_says) {
         struct vectors vectors;
         unsigned n = 0;
@@ -169,6 +189,7 @@ int main(void) {
         tcase_add_test(tcase, blocks_equal_the_published_answers);
         tcase_add_test(tcase, a_stream_depends_on_seed_epoch_sample_and_step);
         tcase_add_test(tcase, a_crop_is_drawn_as_the_definition_says);
+        tcase_add_test(tcase, streams_of_draws_have_seeds_of_their_own_and_the_first_is_the_seed);
         tcase_add_test(tcase, floats_are_below_one_and_use_the_high_bits);
         tcase_add_test(tcase, below_n_reaches_every_value_and_no_other);
         tcase_add_test(tcase, a_random_crop_lies_within_the_picture);

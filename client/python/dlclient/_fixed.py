@@ -41,9 +41,9 @@ class Fixed(Generic[T]):
 
 
 # What is a keyword of Loader.
-_KEYWORDS = frozenset("""dataset batch_size pipeline seed shuffle drop_last partition order rank world_size ranks epochs
-    steps_per_epoch on_error max_errors on_restart restart_timeout slots framework copy timeout open_timeout persistent
-    progress""".split())
+_KEYWORDS = frozenset("""dataset batch_size pipeline seed draws shuffle drop_last partition order rank world_size ranks
+    epochs steps_per_epoch on_error max_errors on_restart restart_timeout slots framework copy timeout open_timeout
+    persistent progress""".split())
 
 # Names that are no attributes of a Loader, but that who knows its keywords or torch's DataLoader may set.
 NAMES = ("ranks", "epochs", "steps_per_epoch", "on_error", "max_errors", "on_restart", "restart_timeout", "slots",

@@ -48,6 +48,7 @@ class Options(ctypes.Structure):
         ("on_restart", ctypes.c_char_p),
         ("restart_timeout_ms", ctypes.c_int),
         ("max_errors", ctypes.c_double),
+        ("draws", ctypes.c_uint64),
     ]
 
 

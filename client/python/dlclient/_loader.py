@@ -50,7 +50,10 @@ class Loader:
         copy            True: arrays of their own instead of the daemon's memory
 
     Order
-        seed, shuffle   of order and augmentation; the order is that of torch's samplers
+        seed, shuffle   of order and augmentation; the order is that of torch's samplers. Two loaders of one seed and
+                        pipeline have the same crops too
+        draws           0, 1, ...: another number gives other crops of the same samples in the same order, for several
+                        views of them
         order           "torch", or "tdperm" for datasets of 10^8 samples and more
         drop_last       leave out a rank's last incomplete batch
         partition       "pad" (all ranks get as many, as DistributedSampler does it), "drop", or "exact" (each once)
@@ -88,6 +91,7 @@ class Loader:
     batch_size: Fixed[int] = Fixed()
     pipeline: Fixed[str] = Fixed()
     seed: Fixed[int] = Fixed()
+    draws: Fixed[int] = Fixed()
     shuffle: Fixed[bool] = Fixed()
     drop_last: Fixed[bool] = Fixed()
     partition: Fixed[str] = Fixed()
@@ -100,8 +104,9 @@ class Loader:
 
     @_options.names_wrong_keywords
     def __init__(self, dataset: str, *, batch_size: int = 1, pipeline: Optional[str] = None, seed: int = 0,
-                 shuffle: bool = True, drop_last: bool = False, partition: str = "pad", order: str = "torch",
-                 rank: Optional[int] = None, world_size: Optional[int] = None, ranks: Optional[Sequence[int]] = None,
+                 draws: int = 0, shuffle: bool = True, drop_last: bool = False, partition: str = "pad",
+                 order: str = "torch", rank: Optional[int] = None, world_size: Optional[int] = None,
+                 ranks: Optional[Sequence[int]] = None,
                  job: Optional[str] = None, socket: Optional[str] = None, epochs: Optional[int] = 1,
                  steps_per_epoch: Optional[int] = None, state: Optional[Dict[str, Any]] = None, on_error: str = "fail",
                  max_errors: Union[int, float, None] = None, on_restart: str = "wait",
@@ -110,8 +115,9 @@ class Loader:
                  persistent: bool = True, progress: Optional[Callable[[str], None]] = None) -> None:
         self._closed = "the loader was never opened"
         self._wish = _options.Wish(dataset=dataset, batch_size=batch_size, pipeline=pipeline, seed=seed,
-                                   shuffle=shuffle, drop_last=drop_last, partition=partition, order=order, rank=rank,
-                                   world_size=world_size, ranks=ranks, job=job, socket=socket, on_error=on_error,
+                                   draws=draws, shuffle=shuffle, drop_last=drop_last, partition=partition, order=order,
+                                   rank=rank, world_size=world_size, ranks=ranks, job=job, socket=socket,
+                                   on_error=on_error,
                                    max_errors=max_errors, on_restart=on_restart, restart_timeout=restart_timeout,
                                    slots=slots, open_timeout=open_timeout)
         self._span = Span(None if epochs is None else _options.integer("epochs", epochs, 1, 2**32 - 1),
@@ -153,13 +159,14 @@ class Loader:
         self._job = _library.text_of(info.job)
         world, wish = int(info.world_size), self._wish
         settle(self, pipeline=_library.text_of(info.pipeline), world_size=world, rank=ranks[0].number,
-               batch_size=wish.batch_size, seed=wish.seed, shuffle=wish.shuffle, drop_last=wish.drop_last,
-               partition=wish.partition, order=wish.order, num_workers=0, pin_memory=False, batch_sampler=None,
+               batch_size=wish.batch_size, seed=wish.seed, draws=wish.draws, shuffle=wish.shuffle,
+               drop_last=wish.drop_last, partition=wish.partition, order=wish.order, num_workers=0, pin_memory=False,
+               batch_sampler=None,
                dataset=Dataset(wish.dataset, weakref.WeakMethod(self._first_handle), self._lock),
                sampler=Sampler(ranks[0].epoch_samples, ranks[0].number, world, weakref.WeakMethod(self.set_epoch)))
         self._epoch_batches = max(rank.epoch_batches for rank in ranks)
         self._saver.identity = self._identity = Identity(self._wish.dataset, self.dataset.digest, len(self.dataset),
-                                                         self.pipeline, self.order, self.shuffle, self.seed)
+                                                         self.pipeline, self.order, self.shuffle, self.seed, self.draws)
         if self._span.steps is not None and self.partition == "exact" and self.world_size > 1:
             self.close()
             raise OptionError("steps_per_epoch: with partition=\"exact\" ranks have epochs of different lengths; take "
@@ -315,8 +322,8 @@ class Loader:
 
     @property
     def epoch(self) -> int:
-        """The epoch of the loop that runs or was left in its midst; after a loop that ended, or a state, the one that the
-        next iter() begins. With steps_per_epoch the virtual one."""
+        """The epoch of the loop that runs or was left in its midst; after a loop that ended, or a state, the one that
+        the next iter() begins. With steps_per_epoch the virtual one."""
         place = self._current()
         return self._span.number(self._coming() if place is self._next_place else place)
 

@@ -112,14 +112,15 @@ class Wish:
     """The options that the daemon has to know, checked. rank and world are -1 until settle() completed them, and then
     if the library is to take them from the environment. `run`: what the default name of the job begins with."""
 
-    def __init__(self, *, dataset: object, batch_size: object, pipeline: object, seed: object, shuffle: object,
-                 drop_last: object, partition: object, order: object, rank: object, world_size: object, ranks: object,
-                 job: object, socket: object, on_error: object, max_errors: object, on_restart: object,
+    def __init__(self, *, dataset: object, batch_size: object, pipeline: object, seed: object, draws: object,
+                 shuffle: object, drop_last: object, partition: object, order: object, rank: object, world_size: object,
+                 ranks: object, job: object, socket: object, on_error: object, max_errors: object, on_restart: object,
                  restart_timeout: object, slots: object, open_timeout: object) -> None:
         self.dataset = text("dataset", dataset)
         self.batch_size = integer("batch_size", batch_size, 1, 65536)
         self.pipeline = optional_text("pipeline", pipeline)
         self.seed = integer("seed", seed, -2**63, 2**64 - 1) % 2**64  # as torch takes negative ones
+        self.draws = integer("draws", draws, 0, 2**64 - 1)
         self.shuffle = flag("shuffle", shuffle)
         self.drop_last = flag("drop_last", drop_last)
         self.partition = text("partition", partition)
@@ -155,6 +156,7 @@ class Wish:
         options.pipeline = encoded(self.pipeline)
         options.batch_size = self.batch_size
         options.seed = self.seed
+        options.draws = self.draws
         options.socket = encoded(self.socket)
         options.job = encoded(job)
         options.rank = rank

@@ -3,6 +3,7 @@
     version    1
     dataset, digest, samples         which data: the name, the daemon's digest of it, how many samples
     pipeline, order, shuffle, seed   what makes the sequence of samples and what is done to them
+    draws      the stream of draws, if it is not 0
     epoch, position                  global positions below it were consumed by all ranks together
     virtual    where the loop stands, if one `for` is not one epoch: None, or
                {"steps_per_epoch": N, "epoch": v, "step": i} or {"epochs": N, "done": k}
@@ -47,6 +48,14 @@ class Identity(NamedTuple):
     order: str
     shuffle: bool
     seed: int
+    draws: int = 0
+
+    def told(self) -> Dict[str, Any]:
+        """As a state has it."""
+        fields = self._asdict()
+        if self.draws == 0:  # so that states look as they always did
+            del fields["draws"]
+        return fields
 
 
 def _checksum(state: Mapping[str, Any]) -> str:
@@ -57,7 +66,7 @@ def _checksum(state: Mapping[str, Any]) -> str:
 
 def make(identity: Identity, place: Place, loop: Optional[Dict[str, int]]) -> Dict[str, Any]:
     state: Dict[str, Any] = {"version": VERSION}
-    state.update(identity._asdict())
+    state.update(identity.told())
     state.update(epoch=place.epoch, position=place.position, virtual=loop)
     state["check"] = _checksum(state)
     return state
@@ -82,6 +91,8 @@ def _check_shape(state: object) -> Dict[str, Any]:
             raise StateError(f"state: {name}: is missing; the state was cut")
         if not _is_kind(state[name], kind):
             raise StateError(f"state: {name}: {state[name]!r} is of the wrong type")
+    if not _is_kind(state.get("draws", 0), int):
+        raise StateError(f"state: draws: {state['draws']!r} is of the wrong type")
     return {name: state[name] for name in state}
 
 
@@ -109,8 +120,9 @@ def verify(state: object, identity: Identity) -> Dict[str, Any]:
         raise StateError(f"state: check: the state says {known['check']!r}, its fields give {check!r}: it was cut or "
                          f"edited")
     for name, mine in identity._asdict().items():
-        if known[name] != mine:
-            raise StateError(f"state: {name}: the state was saved with {known[name]!r}, this loader has {mine!r}"
+        theirs = known.get(name, 0)  # all but draws are there
+        if theirs != mine:
+            raise StateError(f"state: {name}: the state was saved with {theirs!r}, this loader has {mine!r}"
                              f"{_advice(name)}")
     _check_loop(known)
     if not 0 <= known["epoch"] < 2**32:
