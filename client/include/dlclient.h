@@ -322,8 +322,9 @@ struct dlc_stats {
 DLC_API int dlc_get_stats(struct dlc_loader *loader, struct dlc_stats *ret_stats, size_t size);
 
 /* Classes of the dataset, in the order of their labels. The names are asked for once (blocks a moment) and stay until
- * dlc_close(). dlc_n_classes() returns a negative errno if they cannot be had; dlc_class_name() NULL for a label that
- * is none. */
+ * dlc_close(). A daemon that is away is waited for as dlc_next() does it, up to restart_timeout_ms (-EINTR: a signal
+ * came, call again). dlc_n_classes() returns a negative errno if they cannot be obtained; dlc_class_name() NULL for a
+ * label that does not exist. */
 DLC_API int64_t dlc_n_classes(struct dlc_loader *loader);
 DLC_API const char *dlc_class_name(struct dlc_loader *loader, uint64_t label);
 

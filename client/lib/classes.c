@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "client/lib/clock.h"
 #include "client/lib/loader.h"
 
 /* A page more. What the daemon says of the next page and of the sum must agree with what it sends: it is input. */
@@ -64,22 +65,39 @@ void dli_classes_free(struct dlc_loader *loader) {
         loader->n_classes = 0;
 }
 
-/* That the daemon is gone is for dlc_next() to notice, which first hands out what is ready. */
-static int ask(struct dlc_loader *loader) {
+/* All of them or none. */
+static int ask_pages(struct dlc_loader *loader) {
         uint32_t next = 0;
         int r;
 
-        if (loader->state != DLI_ATTACHED)
-                return dli_reason_set(&loader->reason, -ECONNRESET,
-                                      "the daemon at %s is away: it cannot be asked for the classes now",
-                                      loader->connection.path);
         do
                 r = ask_page(loader, next, &next);
         while (r == 0 && next > 0);
         if (r < 0)
-                dli_classes_free(loader); /* all of them or none */
-        loader->has_classes = r == 0;
+                dli_classes_free(loader);
         return r;
+}
+
+/* A daemon that is away is waited for, as dlc_next() does it. What the old one left in the ring is given up for that:
+ * the new one makes it again, for the cursor is ours. */
+static int ask(struct dlc_loader *loader) {
+        int r = 0;
+
+        for (;;) {
+                if (loader->state != DLI_ATTACHED)
+                        r = dli_restart_wait(loader, -1, DLI_NEVER);
+                if (r < 0)
+                        return r;
+                r = ask_pages(loader);
+                if (r == -ECONNRESET && dli_restart_is_waited_for(loader))
+                        r = dli_restart_lost(loader, r); /* else dlc_next() first hands out what is ready */
+                if (r < 0)
+                        return r;
+                if (loader->state == DLI_ATTACHED)
+                        break;
+        }
+        loader->has_classes = true;
+        return 0;
 }
 
 int64_t dlc_n_classes(struct dlc_loader *loader) {

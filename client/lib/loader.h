@@ -135,6 +135,9 @@ int dli_attach_take_over(struct dlc_loader *loader, const Dlp__Reply *reply, str
 
 /* ---- restart.c ----------------------------------------------------------------------------------------------- */
 
+/* Is a connection that has ended, for the reason that it gave, one whose daemon is waited for? */
+bool dli_restart_is_waited_for(const struct dlc_loader *loader);
+
 /* The connection has ended with this error and connection.farewell. Returns 0 if the daemon is to be waited for: the
  * loader's state is another one; else `error`, which is final, its reason in the loader. */
 int dli_restart_lost(struct dlc_loader *loader, int error);
@@ -142,8 +145,8 @@ int dli_restart_lost(struct dlc_loader *loader, int error);
 /* Leaves the ring: what it holds is not taken any more. */
 void dli_restart_leave(struct dlc_loader *loader);
 
-/* Waits for the daemon's return until the deadline. Returns 0 once attached again; -EAGAIN (timeout_ms is 0),
- * -ETIMEDOUT, -EINTR; or what is final. */
+/* Leaves the ring and waits for the daemon's return until the deadline. Returns 0 once attached again; -EAGAIN
+ * (timeout_ms is 0), -ETIMEDOUT, -EINTR; or what is final. */
 int dli_restart_wait(struct dlc_loader *loader, int timeout_ms, uint64_t deadline_ns);
 
 /* ---- watch.c ------------------------------------------------------------------------------------------------- */

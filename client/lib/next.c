@@ -81,16 +81,6 @@ static int wait_attached(struct dlc_loader *loader, const struct wait *wait) {
         return sleep_until_ready(loader, wait);
 }
 
-static int wait_away(struct dlc_loader *loader, const struct wait *wait) {
-        uint64_t began_ns = dli_now_ns();
-        int r;
-
-        dli_restart_leave(loader);
-        r = dli_restart_wait(loader, wait->timeout_ms, wait->deadline_ns);
-        loader->counts.restart_ns += dli_now_ns() - began_ns;
-        return r;
-}
-
 /* There is no batch. Returns 0 when it is worth looking again. */
 static int wait_for_batch(struct dlc_loader *loader, struct wait *wait) {
         if (wait->began_ns == 0) {
@@ -98,7 +88,8 @@ static int wait_for_batch(struct dlc_loader *loader, struct wait *wait) {
                 wait->deadline_ns = dli_deadline(wait->timeout_ms);
                 loader->counts.n_waits++;
         }
-        return loader->state == DLI_ATTACHED ? wait_attached(loader, wait) : wait_away(loader, wait);
+        return loader->state == DLI_ATTACHED ? wait_attached(loader, wait)
+                                             : dli_restart_wait(loader, wait->timeout_ms, wait->deadline_ns);
 }
 
 /* ---- taking -------------------------------------------------------------------------------------------------- */

@@ -34,12 +34,15 @@ static void hang_up(struct dlc_loader *loader) {
 
 /* ---- going --------------------------------------------------------------------------------------------------- */
 
+bool dli_restart_is_waited_for(const struct dlc_loader *loader) {
+        return strcmp(loader->options.on_restart, "raise") != 0 && dli_connection_is_restart(&loader->connection);
+}
+
 int dli_restart_lost(struct dlc_loader *loader, int error) {
         struct dli_restart *restart = &loader->restart;
         uint64_t now = dli_now_ns();
 
-        if (error != -ECONNRESET || strcmp(loader->options.on_restart, "raise") == 0 ||
-            !dli_connection_is_restart(&loader->connection))
+        if (error != -ECONNRESET || !dli_restart_is_waited_for(loader))
                 return dli_loader_fail(loader, error);
         *restart = (struct dli_restart){
                 .lost_ns = now,
@@ -191,7 +194,7 @@ static void welcome(struct dlc_loader *loader) {
         loader->info.n_restarts++;
 }
 
-int dli_restart_wait(struct dlc_loader *loader, int timeout_ms, uint64_t deadline_ns) {
+static int wait_for_return(struct dlc_loader *loader, int timeout_ms, uint64_t deadline_ns) {
         struct dli_restart *restart = &loader->restart;
         int r;
 
@@ -217,4 +220,14 @@ int dli_restart_wait(struct dlc_loader *loader, int timeout_ms, uint64_t deadlin
                 if (r == -EINTR)
                         return dli_reason_set(&loader->reason, r, "interrupted while waiting for the daemon's return");
         }
+}
+
+int dli_restart_wait(struct dlc_loader *loader, int timeout_ms, uint64_t deadline_ns) {
+        uint64_t began_ns = dli_now_ns();
+        int r;
+
+        dli_restart_leave(loader);
+        r = wait_for_return(loader, timeout_ms, deadline_ns);
+        loader->counts.restart_ns += dli_now_ns() - began_ns;
+        return r;
 }

@@ -445,6 +445,44 @@ def _(box):
     contains(told[1], "back after")
 
 
+@case("dataset.classes first asked for while the daemon is away waits for it, and the loop loses nothing by that")
+def _(box):
+    daemon = box.daemon({"f": box.folder_of_files("f", 60)})
+    need("numpy")
+    runs = [Trainer(box, daemon, """
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR1})
+        loader = dlclient.Loader("f", batch_size=2, **eval(sys.argv[1]))
+        seen = []
+        for batch in loader:
+            seen += batch.indices.tolist()
+            if batch.step == int(sys.argv[2]):
+                out("now")
+                signal.sigwait({signal.SIGUSR1})
+                out(loader.dataset.classes)
+        out(seen)
+    """, [options, step]) for options, step in (("{}", 0), ("{}", 9), ("dict(slots=8)", 29), ("dict(on_restart='raise')", 3),
+                                                ("dict(restart_timeout=0.5)", 3))]
+    for run in runs:
+        run.wait_lines(1)
+    daemon.kill()
+    for run in runs:
+        run.process.send_signal(signal.SIGUSR1)
+    for run in runs[3:]:
+        contains(failure(run), "DaemonGone")
+    time.sleep(0.5)
+    equal([run.lines for run in runs[:3]], [["now"]] * 3, "they wait")
+    daemon.start()
+    for run in runs[:3]:
+        run.finish()
+        equal(run.lines[1:], [["class000", "class001"], expected_order(60)], "classes and samples")
+
+
+def failure(run):
+    """The text of the exception that ended it."""
+    run.finish(status=1)
+    return run.errors()
+
+
 @case("with persistent=False a daemon that is away between two loops is waited for, by one rank and by several")
 def _(box):
     folder = box.folder_of_files("f", 20)

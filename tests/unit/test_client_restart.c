@@ -238,7 +238,6 @@ START_TEST(a_seek_while_the_daemon_is_away_moves_the_cursor) {
         ck_assert_int_eq(dlc_set_epoch(loader, 5), 0); /* notices it */
         ck_assert_uint_eq(dlc_get_info(loader)->is_waiting, 1);
         ck_assert_str_eq(dlc_error(loader), "");
-        ck_assert_int_eq(dlc_n_classes(loader), -ECONNRESET);
         ck_assert_int_eq(dlc_seek(loader, 7, 30), 0);
         ck_assert_int_eq(dlc_get_cursor(loader, &epoch, &position), 0);
         ck_assert_uint_eq(epoch, 7);
@@ -251,6 +250,34 @@ START_TEST(a_seek_while_the_daemon_is_away_moves_the_cursor) {
         ck_assert_uint_eq(manners.first_step, 0);
         check_epoch(loader, 8);
         ck_assert_uint_eq(manners.n_seeks, 0);
+        dlc_close(loader);
+        stand_in_stop(stand_in);
+}
+END_TEST
+
+static void *revive_later(void *userdata) {
+        usleep(100000);
+        stand_in_revive(userdata);
+        return NULL;
+}
+
+START_TEST(classes_that_are_asked_for_while_the_daemon_is_away_wait_for_it_and_lose_no_batch) {
+        struct stand_in_manners manners = { .n_samples = 60, .n_slots = 4 };
+        struct stand_in *stand_in = stand_in_start(&manners);
+        struct dlc_options options = waiting_options(stand_in, 3);
+        struct dlc_loader *loader = open_loader(&options);
+        pthread_t thread;
+
+        check_steps(loader, 0, 0, 2);
+        usleep(30000); /* the ring is full: what is in it is made again */
+        stand_in_kill(stand_in);
+        ck_assert_int_eq(pthread_create(&thread, NULL, revive_later, stand_in), 0);
+        ck_assert_int_eq(dlc_n_classes(loader), 0); /* notices it; the stand-in has none */
+        ck_assert_int_eq(pthread_join(thread, NULL), 0);
+        ck_assert_uint_eq(dlc_get_info(loader)->n_restarts, 1);
+        ck_assert_uint_eq(manners.first_step, 2);
+        check_steps(loader, 0, 2, 20);
+        check_end(loader);
         dlc_close(loader);
         stand_in_stop(stand_in);
 }
@@ -627,6 +654,7 @@ int main(void) {
                 { "going on", held_batches_stay_until_they_are_released },
                 { "going on", another_thread_may_release_while_daemons_come_and_go },
                 { "going on", a_seek_while_the_daemon_is_away_moves_the_cursor },
+                { "going on", classes_that_are_asked_for_while_the_daemon_is_away_wait_for_it_and_lose_no_batch },
                 { "going on", past_the_prepared_epochs_a_restart_asks_for_one_more },
                 { "waiting", a_wait_for_the_daemon_keeps_to_its_time_and_goes_on_later },
                 { "waiting", a_daemon_that_does_not_come_back_is_waited_for_no_longer_than_said },

@@ -1,6 +1,7 @@
 """What is known of the dataset: what other libraries look for in `loader.dataset` and `loader.sampler`."""
 from __future__ import annotations
 
+import errno
 import weakref
 from typing import Any, Dict, List, Optional
 
@@ -35,11 +36,14 @@ class Dataset(Frozen):
 
     @property
     def classes(self) -> List[str]:
-        """Names of the classes; that of label i is classes[i]. Asked of the daemon once."""
+        """Names of the classes; that of label i is classes[i]. Asked of the daemon once; one that is away is
+        waited for."""
         if self._classes is None:
             with self._lock:
                 handle = _call(self._handle)
-                n = handle.library.n_classes(handle.pointer)
+                n = -errno.EINTR
+                while n == -errno.EINTR:  # a handler of a signal has run: what it raised would have ended this
+                    n = handle.library.n_classes(handle.pointer)
                 if n < 0:
                     raise error_of(int(n), handle.library.error_text())
                 name_of = handle.library.class_name
