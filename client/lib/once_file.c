@@ -76,18 +76,24 @@ static int open_folder(struct dli_once_file *file, bool cluster, const char *dir
 
 /* ---- the file ------------------------------------------------------------------------------------------------ */
 
-/* What tells this node, since it booted, from all others: containers of one machine share it. */
-static void name_node(char ret_node[NODE_SIZE]) {
-        _cleanup_(closep) int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+/* What tells this node, since it booted, from all others: containers of one machine share it. Where it is missing or
+ * forbidden the host's name takes its place; any other failure passes, and then the others would have another file. */
+static int name_node(char ret_node[NODE_SIZE], struct dli_reason *reason) {
+        static const char PATH[] = "/proc/sys/kernel/random/boot_id";
+        _cleanup_(closep) int fd = open(PATH, O_RDONLY | O_CLOEXEC);
         char text[HOST_NAME_MAX + 1] = "";
+        ssize_t r = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
         size_t n = 0;
 
-        if (fd < 0 || read(fd, text, sizeof(text) - 1) < (ssize_t)NODE_SIZE)
+        if (r < 0 && errno != ENOENT && errno != EACCES && errno != EPERM)
+                return dli_reason_errno(reason, -errno, "%s cannot be read", PATH);
+        if (r < (ssize_t)NODE_SIZE)
                 gethostname(text, sizeof(text) - 1);
         for (const char *c = text; *c && n < NODE_SIZE - 1; c++)
                 if (isalnum((unsigned char)*c))
                         ret_node[n++] = *c;
         ret_node[n] = '\0';
+        return 0;
 }
 
 /* Whoever may change the folder may forge the file anyway; from anybody else it is not taken. */
@@ -131,8 +137,9 @@ int dli_once_file_open(struct dli_once_file *file, const char *name, bool cluste
 
         *file = (struct dli_once_file){ .fd = -1, .folder_fd = -1 };
         r = open_folder(file, cluster, dir, reason);
+        if (r == 0)
+                r = name_node(node, reason);
         if (r == 0) {
-                name_node(node);
                 /* '@' is in no name, so that the scopes never meet in one folder. */
                 snprintf(file->name, sizeof(file->name), "%.64s%s%s.once", name, cluster ? "" : "@",
                          cluster ? "" : node);
