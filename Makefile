@@ -170,6 +170,8 @@ $(B)/obj/daemon/decode/jpeg/%.o: CFLAGS_release += -O3
 $(B)/obj/daemon/decode/jpeg/entropy.o: CFLAGS_release += -fno-tree-slp-vectorize
 # Allocates already while the sanitizers' own beginnings are not over.
 $(B)/obj/tests/faults/memory.o: CFLAGS += -fno-sanitize=all
+# Shared libraries that call the same functions make the linker look for these names.
+$(B)/obj/tests/faults/wraps.o: CFLAGS += -fvisibility=default
 # Emulated registers as arguments of static functions: how they are passed is nobody's business.
 $(B)/obj/tests/unit/test_resize_avx512.o: CFLAGS += -Wno-psabi
 

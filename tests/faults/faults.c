@@ -345,7 +345,7 @@ static void try_scenario(const struct scenario *scenario, const char *mode) {
                         try_site(scenario, &seen.sites[i]);
         free_place(true);
         clock_gettime(CLOCK_MONOTONIC, &to);
-        printf("%-10s %-5s  %5lu points, %lu bad, %.0f s\n", scenario->name, mode, n_points - before,
+        printf("%-14s %-5s  %5lu points, %lu bad, %.0f s\n", scenario->name, mode, n_points - before,
                n_bad - bad_before, (double)(to.tv_sec - from.tv_sec) + (double)(to.tv_nsec - from.tv_nsec) * 1e-9);
         fflush(NULL);
 }

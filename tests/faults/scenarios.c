@@ -1,15 +1,17 @@
-/* The scenarios: what goes on while something fails. Each ends with a clean client, for whom all must be well. */
+/* The table of scenarios, and those about the daemon. Each ends with a clean client, for whom all must be well. */
+#include "tests/faults/scenarios.h"
+
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "tests/faults/points.h"
-#include "tests/faults/scene.h"
 
-/* After the trouble: whoever comes now gets every sample, and the daemon ends as it should. */
-static void must_serve(struct scene *scene) {
+void scene_must_serve(struct scene *scene) {
         scene_end_trouble(scene);
         if (atomic_load(&scene->daemon_ended))
                 scene_problem(scene, "the daemon ended by itself");
@@ -26,7 +28,7 @@ static void start(struct scene *scene) {
         scene_begin_trouble(scene);
         if (scene_start(scene, true)) {
                 scene_read(scene, SCENE_PHOTOS, 0, 1, false);
-                must_serve(scene);
+                scene_must_serve(scene);
                 return;
         }
         scene_end_trouble(scene);
@@ -36,11 +38,10 @@ static void start(struct scene *scene) {
         if (!scene_start(scene, false))
                 scene_problem(scene, "the next daemon did not start");
         else
-                must_serve(scene);
+                scene_must_serve(scene);
 }
 
-/* A daemon that runs; and how all samples look that are served by it. */
-static void begin(struct scene *scene, bool counts) {
+void scene_begin(struct scene *scene, bool counts) {
         scene_configure(scene, "");
         if (!scene_start(scene, counts))
                 scene_problem(scene, "the daemon did not start");
@@ -49,10 +50,10 @@ static void begin(struct scene *scene, bool counts) {
 }
 
 static void serve(struct scene *scene, enum scene_data data) {
-        begin(scene, true);
+        scene_begin(scene, true);
         scene_begin_trouble(scene);
         scene_read(scene, data, 0, 2, false);
-        must_serve(scene);
+        scene_must_serve(scene);
 }
 
 static void raw(struct scene *scene) {
@@ -63,9 +64,165 @@ static void pictures(struct scene *scene) {
         serve(scene, SCENE_PHOTOS);
 }
 
+/* Opens a loader of a daemon that runs. NULL: it was said why. */
+static struct dlc_loader *open_loader(struct scene *scene, const struct dlc_options *options, bool must_work) {
+        struct dlc_loader *loader;
+        int r = dlc_open(options, &loader);
+
+        if (r < 0)
+                scene_check_failure(scene, "open", r, dlc_last_error(), must_work);
+        return r < 0 ? NULL : loader;
+}
+
+/* The configuration is read again under a running job: more workers, another dataset, then as it was. */
+static void reload(struct scene *scene) {
+        struct dlc_options options;
+        struct dlc_loader *loader;
+        char more[300];
+
+        scene_begin(scene, true);
+        options = scene_options(scene, SCENE_FILES);
+        loader = open_loader(scene, &options, true);
+        snprintf(more, sizeof(more), "dataset \"again\" { path = \"%s/files\" }", scene->data);
+        scene_configure(scene, more);
+        scene_begin_trouble(scene);
+        kill(getpid(), SIGHUP);
+        if (loader && scene_read_epoch(scene, SCENE_FILES, loader, false) == DLC_END_OF_EPOCH) {
+                scene_configure(scene, "");
+                kill(getpid(), SIGHUP);
+                scene_read_epoch(scene, SCENE_FILES, loader, false);
+        }
+        dlc_close(loader);
+        scene_must_serve(scene);
+}
+
+/* A damaged picture, and a job that has another one take its place or leaves it out. */
+static void damage(struct scene *scene, const char *on_error) {
+        struct dlc_options options;
+        struct dlc_loader *loader;
+
+        scene_begin(scene, true);
+        options = scene_options(scene, SCENE_PHOTOS);
+        options.dataset = "damaged";
+        options.on_error = on_error;
+        scene->tolerates_damage = true;
+        scene_begin_trouble(scene);
+        loader = open_loader(scene, &options, false);
+        if (loader)
+                while (scene_read_epoch(scene, SCENE_DAMAGED, loader, false) == DLC_END_OF_EPOCH &&
+                       ++scene->n_epochs < 2)
+                        ;
+        dlc_close(loader);
+        scene->tolerates_damage = false;
+        scene_must_serve(scene);
+}
+
+static void substitute(struct scene *scene) {
+        damage(scene, "substitute");
+}
+
+static void skip(struct scene *scene) {
+        damage(scene, "skip");
+}
+
+static void seek(struct scene *scene) {
+        struct dlc_options options;
+        struct dlc_loader *loader;
+        int r;
+
+        scene_begin(scene, true);
+        options = scene_options(scene, SCENE_PHOTOS);
+        loader = open_loader(scene, &options, true);
+        scene_begin_trouble(scene);
+        if (loader) {
+                r = dlc_seek(loader, 1, 5);
+                if (r < 0)
+                        scene_check_failure(scene, "seek", r, dlc_error(loader), false);
+                else if (scene_read_epoch(scene, SCENE_PHOTOS, loader, false) == DLC_END_OF_EPOCH &&
+                         (r = dlc_set_epoch(loader, 0)) < 0)
+                        scene_check_failure(scene, "set_epoch", r, dlc_error(loader), false);
+                else
+                        scene_read_epoch(scene, SCENE_PHOTOS, loader, false);
+        }
+        dlc_close(loader);
+        scene_must_serve(scene);
+}
+
+/* The daemon ends under a job and the next one takes it over; both of them fail. */
+static void restart(struct scene *scene) {
+        struct dlc_options options;
+        struct dlc_loader *loader;
+        const struct dlc_batch *batch;
+        int r;
+
+        scene_begin(scene, true);
+        options = scene_options(scene, SCENE_PHOTOS);
+        options.n_slots = 2;
+        loader = open_loader(scene, &options, true);
+        r = loader ? dlc_next(loader, 20000, &batch) : -1;
+        if (r == 0)
+                dlc_release(loader, batch);
+        scene_begin_trouble(scene);
+        scene_check_status(scene, scene_stop(scene));
+        if (!scene_start(scene, true)) {
+                scene_end_trouble(scene);
+                scene_check_status(scene, scene_stop(scene));
+                if (!scene_start(scene, false))
+                        scene_problem(scene, "the next daemon did not start");
+        }
+        if (r == 0)
+                scene_read_epoch(scene, SCENE_PHOTOS, loader, false);
+        dlc_close(loader);
+        scene_must_serve(scene);
+}
+
+/* It is told to end while it works. */
+static void stop(struct scene *scene) {
+        struct dlc_options options;
+        struct dlc_loader *loader;
+
+        scene_begin(scene, true);
+        options = scene_options(scene, SCENE_PHOTOS);
+        loader = open_loader(scene, &options, true);
+        scene_begin_trouble(scene);
+        scene_check_status(scene, scene_stop(scene));
+        dlc_close(loader);
+        if (!scene_start(scene, false))
+                scene_problem(scene, "the next daemon did not start");
+        scene_must_serve(scene);
+}
+
+/* A configuration that is wrong: it is said what, whatever else fails. */
+static void configuration(struct scene *scene) {
+        scene_configure(scene, "workrs = 3");
+        scene_begin_trouble(scene);
+        if (scene_start(scene, true))
+                scene_problem(scene, "a setting that does not exist was taken");
+        scene_check_status(scene, scene_stop(scene));
+        if (scene->daemon_status == 0)
+                scene_problem(scene, "a wrong configuration ended with 0");
+        scene_end_trouble(scene);
+}
+
 const struct scenario SCENARIOS[] = {
         { "start", start },
+        { "configuration", configuration },
         { "raw", raw },
         { "pictures", pictures },
+        { "substitute", substitute },
+        { "skip", skip },
+        { "seek", seek },
+        { "reload", reload },
+        { "requests", scenario_requests },
+        { "restart", restart },
+        { "stop", stop },
+        { "client", scenario_client },
+        { "client-asks", scenario_client_asks },
+        { "client-fork", scenario_client_fork },
+        { "client-restart", scenario_client_restart },
+        { "once", scenario_once },
+        { "stage-folder", scenario_stage_folder },
+        { "stage-packed", scenario_stage_packed },
+        { "stage-archive", scenario_stage_archive },
 };
 const unsigned N_SCENARIOS = sizeof(SCENARIOS) / sizeof(SCENARIOS[0]);

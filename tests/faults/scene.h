@@ -14,15 +14,20 @@
 #define SCENE_SAMPLES 20u /* in each dataset */
 
 struct scene {
-        const char *data; /* photos/: PNGs and JPEGs, files/: bytes; shared by all processes, read only */
+        const char *data; /* photos/, damaged/: PNGs and JPEGs, files/, files.tar: bytes; shared by all processes, read
+                             only */
         char folder[80];  /* its own */
         char config[100], socket[100];
 
         pthread_t daemon_thread;
-        bool daemon_runs, daemon_counts;
+        pthread_t trouble_thread; /* ends it */
+        bool daemon_runs, daemon_counts, trouble_ends;
         _Atomic bool daemon_ended;
         int daemon_status;
-        uint64_t hashes[2][2][SCENE_SAMPLES]; /* dataset, epoch, sample -> its bytes as a clean run had them; 0: none */
+        bool client_counts;                   /* what the library calls counts */
+        bool tolerates_damage;                /* samples may be substituted or skipped */
+        unsigned n_epochs;                    /* a scenario's own */
+        uint64_t hashes[3][2][SCENE_SAMPLES]; /* dataset, epoch, sample -> its bytes as a clean run had them; 0: none */
         unsigned n_problems;
 };
 
@@ -48,6 +53,9 @@ bool scene_start(struct scene *scene, bool counts);
 /* SIGTERM, and waits. Returns its exit status. */
 int scene_stop(struct scene *scene);
 
+/* Is there a line of the log that begins so? */
+bool scene_said(const char *beginning);
+
 /* Is `status` one that the manual names, and was it said why? */
 void scene_check_status(struct scene *scene, int status);
 
@@ -58,8 +66,9 @@ void scene_begin_trouble(struct scene *scene);
 void scene_end_trouble(struct scene *scene);
 
 enum scene_data {
-        SCENE_FILES,  /* "raw" */
-        SCENE_PHOTOS, /* decoded, cropped */
+        SCENE_FILES,   /* "raw" */
+        SCENE_PHOTOS,  /* decoded, cropped */
+        SCENE_DAMAGED, /* the same, but number 3 and 8 are cut off */
 };
 
 struct dlc_options scene_options(struct scene *scene, enum scene_data data);

@@ -118,7 +118,7 @@
 
 /* ---- by hand ------------------------------------------------------------------------------------------------- */
 
-static const int OPENING[] = { EMFILE, EACCES, EIO };
+static const int OPENING[] = { EMFILE, EIO }, OPENING_AT[] = { EMFILE, EACCES, EIO };
 
 int __real_open(const char *path, int flags, ...);
 int __wrap_open(const char *path, int flags, ...) {
@@ -138,7 +138,7 @@ int __wrap_open(const char *path, int flags, ...) {
 
 int __real_openat(int fd, const char *path, int flags, ...);
 int __wrap_openat(int fd, const char *path, int flags, ...) {
-        int failed = AT_POINT("openat", OPENING);
+        int failed = AT_POINT("openat", OPENING_AT);
         mode_t mode = 0;
         va_list rest;
 
@@ -278,6 +278,13 @@ CURLcode __wrap_curl_easy_setopt(CURL *easy, CURLoption option, ...) {
         value = va_arg(rest, void *);
         va_end(rest);
         return __real_curl_easy_setopt(easy, option, value);
+}
+
+/* Beginning anew needs no memory. */
+FUNCTION(EVP_DigestInit_ex, int, (EVP_MD_CTX * context, const EVP_MD *type, ENGINE *engine)) {
+        static const int ERRNOS[] = { ENOMEM };
+
+        return type && AT_POINT("EVP_DigestInit_ex", ERRNOS) ? 0 : __real_EVP_DigestInit_ex(context, type, engine);
 }
 
 FUNCTION(budget_reserve, int, (struct budget * budget, uint64_t bytes, const char *what, struct why *why)) {
