@@ -18,6 +18,7 @@ failure of that test, and is ended. The last line of all is `N passed, N failed,
 if nothing failed.
 """
 import argparse
+import collections
 import os
 import re
 import signal
@@ -53,7 +54,7 @@ class Test:
             self.read_terms()
         self.limit *= SLOWER.get(self.variant, 1)
         self.passed = self.failed = self.skipped = 0
-        self.seconds = 0.0
+        self.seconds = self.cpu_seconds = 0.0
         self.output = ""
         self.notes = []
 
@@ -127,6 +128,22 @@ def only_zombies(group):
     return True
 
 
+def wait(process, seconds):
+    """Waits for a process' end. Returns its exit status and the CPU seconds of it and of all children that it waited for;
+    the status is None if it has not ended in time."""
+    end = time.monotonic() + seconds
+    pause = 0.002
+    while True:
+        pid, status, usage = os.wait4(process.pid, os.WNOHANG)
+        if pid:
+            process.returncode = os.waitstatus_to_exitcode(status)
+            return process.returncode, usage.ru_utime + usage.ru_stime
+        if time.monotonic() > end:
+            return None, 0.0
+        time.sleep(pause)
+        pause = min(pause * 1.5, 0.05)
+
+
 def run(test):
     if not os.path.exists(os.path.join(ROOT, test.path)):
         test.failed = 1
@@ -139,10 +156,7 @@ def run(test):
                                    stdout=log, stderr=subprocess.STDOUT, start_new_session=True)
         with LOCK:
             RUNNING[process.pid] = test
-        try:
-            status = process.wait(test.limit)
-        except subprocess.TimeoutExpired:
-            status = None
+        status, test.cpu_seconds = wait(process, test.limit)
         left = end_group(process.pid)
         process.wait()
         with LOCK:
@@ -189,6 +203,8 @@ class Report:
 
     def __init__(self):
         self.passed = self.failed = self.skipped = 0
+        self.seconds = collections.Counter()  # by variant
+        self.cpu_seconds = collections.Counter()
         self.colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ
 
     def paint(self, text, number):
@@ -198,6 +214,8 @@ class Report:
         self.passed += test.passed
         self.failed += test.failed
         self.skipped += test.skipped
+        self.seconds[test.variant] += test.seconds
+        self.cpu_seconds[test.variant] += test.cpu_seconds
         if test.failed:
             word = self.paint("FAILED ", 31)
         elif test.passed == 0:
@@ -206,13 +224,19 @@ class Report:
             word = self.paint("ok     ", 32)
         counts = f"{test.passed} passed" + (f", {test.failed} failed" if test.failed else "") + \
             (f", {test.skipped} skipped" if test.skipped else "")
-        print(f"{word} {test.seconds:6.1f} s  {test.variant:<9} {test.name:<28} {counts}", flush=True)
+        print(f"{word} {test.seconds:6.1f} s {test.cpu_seconds:6.1f} cpu  {test.variant:<9} {test.name:<28} {counts}", flush=True)
         for note in test.notes:
             print(f"            skipped: {note}", flush=True)
         if test.failed:
             for line in test.output.rstrip().splitlines()[-TAIL_LINES:]:
                 print(f"        | {line}")
             print(f"        (all of it: build/check/{test.variant}-{test.name}.log)", flush=True)
+
+
+    def times(self, wall_seconds):
+        """Where the time went: a sentence."""
+        parts = [f"{variant} {self.cpu_seconds[variant]:.0f}" for variant in self.seconds]
+        print(f"{wall_seconds:.0f} s; CPU seconds: {sum(self.cpu_seconds.values()):.0f} ({', '.join(parts)})")
 
 
 def run_beside(tests, n_jobs, report):
@@ -247,6 +271,7 @@ def main():
     os.makedirs(LOGS, exist_ok=True)
     tests = [Test(spec, options.limit) for spec in options.tests]
     report = Report()
+    begin = time.monotonic()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     try:
         run_beside([test for test in tests if not test.alone], options.jobs, report)
@@ -256,6 +281,8 @@ def main():
             end_group(group)
         print("interrupted")
         report.failed += 1
+    if len(tests) > 1:
+        report.times(time.monotonic() - begin)
     print(f"{report.passed} passed, {report.failed} failed, {report.skipped} skipped")
     sys.stdout.flush()
     os._exit(1 if report.failed else 0)
