@@ -5,6 +5,8 @@
 
 VARIANT ?= release
 B := build/$(VARIANT)
+# Where objects lie. The fallback differs from the release by one file, so it links the release's objects: build that first.
+O := $(if $(filter fallback,$(VARIANT)),build/release,$(B))
 
 VERSION := 0.1.0
 SOVERSION := 0
@@ -30,11 +32,11 @@ CFLAGS_release := -O2 -g
 CFLAGS_debug := -O0 -g3
 CFLAGS_asan := -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
 CFLAGS_tsan := -O1 -g -fsanitize=thread -fno-omit-frame-pointer
-CFLAGS_fallback := -O2 -g
+CFLAGS_fallback = $(CFLAGS_release)
 CFLAGS_fuzzer := -O1 -g -fsanitize=address,undefined,fuzzer-no-link -fno-sanitize-recover=undefined \
 	-Wno-format-nonliteral -Wno-unused-variable
 
-CPPFLAGS += -I. -I$(B)/generated -D_GNU_SOURCE -DDLP_VERSION='"$(VERSION)"'
+CPPFLAGS += -I. -I$(O)/generated -D_GNU_SOURCE -DDLP_VERSION='"$(VERSION)"'
 CFLAGS ?=
 ALL_CFLAGS = -std=c11 -fPIC -pthread -fvisibility=hidden -ffp-contract=off $(WARNINGS) $(CFLAGS_$(VARIANT)) $(CFLAGS)
 ALL_LDFLAGS = -pthread $(filter -fsanitize=%,$(CFLAGS_$(VARIANT))) -Wl,--as-needed $(LDFLAGS)
@@ -57,7 +59,7 @@ endif
 
 # ---- what is built from what ---------------------------------------------------------------------------------------
 
-GENERATED := $(B)/generated/proto/dataloader.pb-c.c
+GENERATED := $(O)/generated/proto/dataloader.pb-c.c
 SRC_proto := $(wildcard proto/*.c)
 SRC_daemon := $(filter-out daemon/main.c daemon/stager/main.c,$(wildcard daemon/*/*.c daemon/*/*/*.c))
 # A feature that is not there is another file with the same functions, not an #ifdef.
@@ -88,8 +90,8 @@ SRC_fuzz_support := $(filter-out $(SRC_fuzz) $(SRC_guided) tests/fuzz/replay_mai
 SRC_examples := $(wildcard client/examples/*.c)
 
 comma := ,
-obj = $(patsubst %.c,$(B)/obj/%.o,$(1))
-OBJ_proto := $(call obj,$(SRC_proto)) $(B)/obj/generated/dataloader.pb-c.o
+obj = $(patsubst %.c,$(O)/obj/%.o,$(1))
+OBJ_proto := $(call obj,$(SRC_proto)) $(O)/obj/generated/dataloader.pb-c.o
 OBJ_daemon := $(call obj,$(SRC_daemon))
 OBJ_client := $(call obj,$(SRC_client))
 OBJ_dlctl := $(call obj,$(SRC_dlctl))
@@ -111,10 +113,10 @@ all: $(PRODUCT) $(EXAMPLES) ## the daemon, dlctl, the client library and the exa
 
 lib: $(B)/$(SONAME) $(B)/libdlclient.so $(B)/libdlclient.a $(B)/dlclient.pc ## the client library alone
 
-$(B)/dataloaderd: $(B)/obj/daemon/main.o $(B)/libdaemon.a $(B)/libproto.a
+$(B)/dataloaderd: $(O)/obj/daemon/main.o $(B)/libdaemon.a $(B)/libproto.a
 	$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $^ $(LIBS_daemon)
 
-$(B)/dataloaderd-stage: $(B)/obj/daemon/stager/main.o $(B)/libdaemon.a $(B)/libproto.a
+$(B)/dataloaderd-stage: $(O)/obj/daemon/stager/main.o $(B)/libdaemon.a $(B)/libproto.a
 	$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $^ $(LIBS_daemon) $(LIBS_stage)
 
 $(B)/dlctl: $(OBJ_dlctl) $(B)/libdlclient.a $(B)/libproto.a
@@ -137,82 +139,82 @@ $(B)/libdlclient.so: $(B)/$(SONAME)
 $(B)/dlclient.pc: client/lib/dlclient.pc.in Makefile
 	sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@LIBDIR@|$(LIBDIR)|' -e 's|@VERSION@|$(VERSION)|' $< >$@
 
-$(B)/examples/%: $(B)/obj/client/examples/%.o $(B)/$(SONAME) $(B)/libdlclient.so
+$(B)/examples/%: $(O)/obj/client/examples/%.o $(B)/$(SONAME) $(B)/libdlclient.so
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $< -L$(B) -ldlclient -Wl,-rpath,'$$ORIGIN/..'
 
 # ---- objects, with the headers that they depend on -----------------------------------------------------------------
 
-$(B)/generated/proto/%.pb-c.c $(B)/generated/proto/%.pb-c.h: proto/%.proto
-	@mkdir -p $(B)/generated
-	$(PROTOC) --c_out=$(B)/generated $<
+$(O)/generated/proto/%.pb-c.c $(O)/generated/proto/%.pb-c.h: proto/%.proto
+	@mkdir -p $(O)/generated
+	$(PROTOC) --c_out=$(O)/generated $<
 
-$(B)/obj/generated/%.o: $(B)/generated/proto/%.c
+$(O)/obj/generated/%.o: $(O)/generated/proto/%.c
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS) $(filter-out -W%,$(ALL_CFLAGS)) -MMD -MP -c -o $@ $<
 
-$(B)/obj/%.o: %.c Makefile | $(GENERATED)
+$(O)/obj/%.o: %.c Makefile | $(GENERATED)
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
 
 # Warnings about MPI's own headers are not ours to mend.
-$(B)/obj/daemon/stage/cluster_mpi%o: CPPFLAGS += $(patsubst -I%,-isystem %,$(CPPFLAGS_mpi))
+$(O)/obj/daemon/stage/cluster_mpi%o: CPPFLAGS += $(patsubst -I%,-isystem %,$(CPPFLAGS_mpi))
 
 # Examples are written as users write them.
-$(B)/obj/client/examples/%.o: CPPFLAGS += -Iclient/include
+$(O)/obj/client/examples/%.o: CPPFLAGS += -Iclient/include
 
 # What runs once for each pixel earns -O3; the numbers stay exact.
-$(B)/obj/daemon/augment/resize%.o: CFLAGS_release += -O3
-$(B)/obj/daemon/augment/operation%.o: CFLAGS_release += -O3
-$(B)/obj/daemon/augment/conversion.o: CFLAGS_release += -O3
-$(B)/obj/daemon/decode/jpeg/%.o: CFLAGS_release += -O3
+$(O)/obj/daemon/augment/resize%.o: CFLAGS_release += -O3
+$(O)/obj/daemon/augment/operation%.o: CFLAGS_release += -O3
+$(O)/obj/daemon/augment/conversion.o: CFLAGS_release += -O3
+$(O)/obj/daemon/decode/jpeg/%.o: CFLAGS_release += -O3
 # The bit buffer stays in scalar registers: GCC would else pack it into vectors.
-$(B)/obj/daemon/decode/jpeg/entropy.o: CFLAGS_release += -fno-tree-slp-vectorize
+$(O)/obj/daemon/decode/jpeg/entropy.o: CFLAGS_release += -fno-tree-slp-vectorize
 # Allocates already while the sanitizers' own beginnings are not over.
-$(B)/obj/tests/faults/memory.o: CFLAGS += -fno-sanitize=all
+$(O)/obj/tests/faults/memory.o: CFLAGS += -fno-sanitize=all
 # Shared libraries that call the same functions make the linker look for these names.
-$(B)/obj/tests/faults/wraps.o: CFLAGS += -fvisibility=default
+$(O)/obj/tests/faults/wraps.o: CFLAGS += -fvisibility=default
 # Emulated registers as arguments of static functions: how they are passed is nobody's business.
-$(B)/obj/tests/unit/test_resize_avx512.o: CFLAGS += -Wno-psabi
+$(O)/obj/tests/unit/test_resize_avx512.o: CFLAGS += -Wno-psabi
 
--include $(shell find $(B)/obj -name '*.d' 2>/dev/null)
+-include $(shell find $(O)/obj -name '*.d' 2>/dev/null)
 
 # ---- tests ---------------------------------------------------------------------------------------------------------
 
-$(B)/tests/%: $(B)/obj/tests/unit/%.o $(OBJ_support) $(B)/libdaemon.a $(B)/libdlclient.a $(B)/libproto.a
+$(B)/tests/%: $(O)/obj/tests/unit/%.o $(OBJ_support) $(B)/libdaemon.a $(B)/libdlclient.a $(B)/libproto.a
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $^ $(LIBS_daemon) $(LIBS_stage) -lcjson -lcheck -lsubunit -lrt -lm
 
-$(B)/bench/%: $(B)/obj/tests/bench/%.o $(B)/libdaemon.a $(B)/libdlclient.a $(B)/libproto.a
+$(B)/bench/%: $(O)/obj/tests/bench/%.o $(B)/libdaemon.a $(B)/libdlclient.a $(B)/libproto.a
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $^ $(LIBS_daemon) $(LIBS_stage) -lcjson
 
 # Plays the daemon's part, as in the client's tests.
-$(B)/bench/ready_batches: $(B)/obj/tests/bench/ready_batches.o $(OBJ_support) $(B)/libdaemon.a $(B)/libdlclient.a $(B)/libproto.a
+$(B)/bench/ready_batches: $(O)/obj/tests/bench/ready_batches.o $(OBJ_support) $(B)/libdaemon.a $(B)/libdlclient.a $(B)/libproto.a
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $^ $(LIBS_daemon) $(LIBS_stage) -lcjson -lcheck -lsubunit -lrt -lm
 
-$(B)/tools/%: $(B)/obj/tests/tools/%.o $(B)/libdaemon.a $(B)/libproto.a
+$(B)/tools/%: $(O)/obj/tests/tools/%.o $(B)/libdaemon.a $(B)/libproto.a
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $^ $(LIBS_daemon) $(LIBS_stage)
 
-$(B)/obj/tests/tools/failing_fs.o: CPPFLAGS += $(shell $(PKG_CONFIG) --cflags fuse3 2>/dev/null)
+$(O)/obj/tests/tools/failing_fs.o: CPPFLAGS += $(shell $(PKG_CONFIG) --cflags fuse3 2>/dev/null)
 $(B)/tools/failing_fs: LIBS_stage += $(shell $(PKG_CONFIG) --libs fuse3 2>/dev/null)
 
 $(B)/libfuzzsupport.a: $(OBJ_fuzz_support)
 FUZZ_LIBS := $(B)/libfuzzsupport.a $(B)/libdaemon.a $(B)/libdlclient.a $(B)/libproto.a
 
-$(B)/fuzz/%: $(B)/obj/tests/fuzz/%.o $(OBJ_support) $(FUZZ_LIBS)
+$(B)/fuzz/%: $(O)/obj/tests/fuzz/%.o $(OBJ_support) $(FUZZ_LIBS)
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $^ $(LIBS_daemon) $(LIBS_stage) -lcjson -lcheck -lsubunit -lrt -lm
 
 # libFuzzer's main() calls the one function of these; clang alone has it.
-$(B)/fuzz/guided_%: $(B)/obj/tests/fuzz/guided_%.o $(FUZZ_LIBS)
+$(B)/fuzz/guided_%: $(O)/obj/tests/fuzz/guided_%.o $(FUZZ_LIBS)
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -fsanitize=fuzzer -o $@ $^ $(LIBS_daemon) $(LIBS_stage) -lcjson
 
 # The same function under a main() of our own: any compiler, any sanitizer.
-$(B)/fuzz/replay_%: $(B)/obj/tests/fuzz/guided_%.o $(B)/obj/tests/fuzz/replay_main.o $(FUZZ_LIBS)
+$(B)/fuzz/replay_%: $(O)/obj/tests/fuzz/guided_%.o $(O)/obj/tests/fuzz/replay_main.o $(FUZZ_LIBS)
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $^ $(LIBS_daemon) $(LIBS_stage) -lcjson
 

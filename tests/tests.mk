@@ -2,7 +2,7 @@
 #
 #   release    every unit test, every script
 #   asan       the same under the address, leak and undefined-behaviour sanitizers, but what only looks at files
-#   tsan       unit tests, and the scripts with many threads and ranks at once
+#   tsan       unit tests of what has threads, and the scripts with many threads and ranks at once
 #   fallback   the build without io_uring: what reads files
 #   valgrind   unit tests of the floors that handle strangers' bytes
 
@@ -46,7 +46,13 @@ ASAN_TESTS := $(call unit_in,asan,$(SANITIZED_UNIT)) $(subst release,asan,$(FUZZ
 FAULTS_TESTS := asan:build/asan/faults/faults asan:tests/faults/check_calls.py
 FAULTS_OCCURRENCES ?= 2
 ASAN_TESTS += $(FAULTS_TESTS)
-TSAN_TESTS := $(call unit_in,tsan,$(SANITIZED_UNIT)) tsan:build/tsan/fuzz/replay_control $(call scripts_in,tsan,$(TSAN_SCRIPTS))
+# What runs on one thread has nothing to tell the thread sanitizer: pixels, orders, texts, parsers, plans.
+ONE_THREAD := test_bars test_baseline_kernels test_chunks test_classes test_cpus test_cursor test_decode% test_documents \
+	test_fetch_words test_imagefolder test_launch_% test_moves test_order test_page_cache test_philox \
+	test_plan test_progress test_recipe test_resize% test_settings test_shard test_stamp test_tdperm \
+	test_torch_random test_journal test_tree test_tree_publish
+TSAN_UNIT := $(filter-out $(ONE_THREAD),$(SANITIZED_UNIT))
+TSAN_TESTS := $(call unit_in,tsan,$(TSAN_UNIT)) tsan:build/tsan/fuzz/replay_control $(call scripts_in,tsan,$(TSAN_SCRIPTS))
 FALLBACK_TESTS := $(call unit_in,fallback,$(FALLBACK_UNIT)) $(call scripts_in,fallback,$(FALLBACK_SCRIPTS))
 VALGRIND_TESTS := $(call unit_in,valgrind,$(VALGRIND_UNIT))
 
@@ -187,9 +193,9 @@ build-release:
 build-asan:
 	+@$(MAKE) --no-print-directory VARIANT=asan all unit tools fuzz-programs build/asan/demo/rank build/asan/bench/kill_rank build/asan/faults/faults
 build-tsan:
-	+@$(MAKE) --no-print-directory VARIANT=tsan all unit build/tsan/fuzz/replay_control build/tsan/demo/rank
-build-fallback:
-	+@$(MAKE) --no-print-directory VARIANT=fallback all unit build/fallback/demo/rank
+	+@$(MAKE) --no-print-directory VARIANT=tsan all $(TSAN_UNIT:%=build/tsan/tests/%) build/tsan/fuzz/replay_control build/tsan/demo/rank
+build-fallback: build-release
+	+@$(MAKE) --no-print-directory VARIANT=fallback all $(FALLBACK_UNIT:%=build/fallback/tests/%) build/fallback/demo/rank
 
 .PHONY: build-release build-asan build-tsan build-fallback
 

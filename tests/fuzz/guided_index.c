@@ -94,7 +94,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes) {
         if (ftruncate(fd, 0) < 0 || pwrite(fd, bytes, n_bytes - 1, 0) != (ssize_t)(n_bytes - 1))
                 _exit(2);
         free(bytes);
-        r = index_open_fd(fd, "fuzzed", &index, &why);
+        r = index_open_fd(fd, "fuzzed", NULL, &index, &why);
         if (r == 0)
                 use(index, fd);
         else if (!why.text[0])

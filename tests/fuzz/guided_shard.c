@@ -122,7 +122,7 @@ static void index_folder(const struct file *file, uint64_t n_samples) {
         }
         if (index_builder_write(builder, fd, "fuzzed", &why) < 0)
                 find("what no index can be written of");
-        if (index_open_fd(fd, "fuzzed", &index, &why) < 0 || index_n_samples(index) != n_samples)
+        if (index_open_fd(fd, "fuzzed", NULL, &index, &why) < 0 || index_n_samples(index) != n_samples)
                 find("what its index does not hold");
 }
 

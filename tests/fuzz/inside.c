@@ -108,7 +108,7 @@ static void start_datasets(struct inside *inside) {
         make_files();
         make_pictures();
         folder_make("index");
-        if (catalog_init(&inside->catalog, inside->background, folder_path("index", index)) < 0 ||
+        if (catalog_init(&inside->catalog, inside->background, folder_path("index", index), &inside->budget) < 0 ||
             catalog_configure(&inside->catalog, wishes, ARRAY_SIZE(wishes), &why) < 0)
                 give_up("no datasets");
         for (uint64_t begin_ns = clock_now_ns(); clock_now_ns() - begin_ns < PATIENCE_NS;) {
