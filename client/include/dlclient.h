@@ -283,7 +283,10 @@ struct dlc_info {
 DLC_API const struct dlc_info *dlc_get_info(const struct dlc_loader *loader);
 
 /* What is allowed and perhaps not meant: a sentence for people, to be shown once. NULL: nothing (more). Ask after
- * dlc_open() and after an epoch's end. Valid until the next call on the loader. */
+ * dlc_open(), and after an epoch's end: then it names ranks of this node, as far as the launcher tells them, that have
+ * never attached, if rank and world_size came from the environment. The daemon is asked for that once; if ranks are
+ * missing the call waits until 5 s after the opening for those that are late. Valid until the next call on the loader.
+ */
 DLC_API const char *dlc_warning(struct dlc_loader *loader);
 
 /* What the environment says of this process's place in its run, as dlc_open() takes it for what is -1. */

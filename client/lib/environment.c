@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -72,6 +73,43 @@ static int alone_in_slurm(const struct launcher *launcher, const char *rank_text
         return 0;
 }
 
+/* A count or number that is only a hint: -1 for what is not there or makes no sense. */
+static int hint(const char *name) {
+        const char *text = variable(name);
+        struct dli_reason reason;
+        int number;
+
+        return text && parse_number(name, text, &reason, &number) == 0 ? number : -1;
+}
+
+/* Is the run's meeting point on this machine alone? Then so are all ranks. */
+static bool meets_at_home(void) {
+        const char *address = variable("MASTER_ADDR");
+
+        return address &&
+               (strcmp(address, "localhost") == 0 || strcmp(address, "::1") == 0 || strncmp(address, "127.", 4) == 0);
+}
+
+/* How many ranks this node has, and which, as far as the launcher says it. */
+static void look_around(const struct launcher *launcher, struct dli_launch *launch) {
+        static const char *const COUNTS[] = { "LOCAL_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS" };
+        int local_rank = hint("LOCAL_RANK"), n = -1;
+
+        for (size_t i = 0; i < sizeof(COUNTS) / sizeof(COUNTS[0]) && n < 0; i++)
+                n = hint(COUNTS[i]);
+        if (n < 0 && launcher->allocation && hint("SLURM_STEP_NUM_NODES") == 1)
+                n = launch->world;
+        if (n < 0 && !launcher->allocation && meets_at_home())
+                n = launch->world;
+        if (n < 1 || n > launch->world || n > (int)DLP_LOCAL_RANKS_MAX)
+                return;
+        launch->n_local = n;
+        if (n == launch->world)
+                launch->first_local = 0;
+        else if (variable("LOCAL_WORLD_SIZE") && local_rank >= 0 && local_rank < n && local_rank <= launch->rank)
+                launch->first_local = launch->rank - local_rank; /* torchrun numbers node by node */
+}
+
 /* Is this launcher there? Returns 1 with what it says, 0 if not, or -EINVAL. */
 static int look_at(const struct launcher *launcher, int rank, int world, struct dli_reason *reason,
                    struct dli_launch *launch) {
@@ -104,11 +142,13 @@ static int look_at(const struct launcher *launcher, int rank, int world, struct 
         launch->launcher = launcher->rank;
         launch->rank = found_rank;
         launch->world = found_world;
+        if (rank < 0 && world < 0)
+                look_around(launcher, launch);
         return 1;
 }
 
 int dli_environment_rank(int rank, int world, struct dli_reason *reason, struct dli_launch *ret_launch) {
-        struct dli_launch launch = { .rank = 0, .world = 1 };
+        struct dli_launch launch = { .rank = 0, .world = 1, .first_local = -1 };
         int r = 0;
 
         for (size_t i = 0; i < sizeof(LAUNCHERS) / sizeof(LAUNCHERS[0]) && (rank < 0 || world < 0) && r == 0; i++)

@@ -11,6 +11,8 @@ struct dli_launch {
         int rank, world;
         const char *launcher;     /* the variable that told the rank, static; NULL: none did */
         struct dli_reason remark; /* for people: what was found and left aside; "" */
+        int n_local;              /* ranks that the launcher started on this node; 0: not known */
+        int first_local;          /* the first of them if they follow each other; -1: not known */
 };
 
 /* Completes what the caller left at -1 from the first launcher that is there: torchrun (RANK, WORLD_SIZE), Open MPI,

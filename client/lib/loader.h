@@ -7,7 +7,8 @@
  *   options.c   what is asked for                  classes.c, stats.c   what else can be known
  *   attach.c    from terms to a ring               next.c     batches taken
  *   restart.c   the daemon is gone, and comes back batch.c    a record as the caller sees it
- *   watch.c     what dlc_fd() polls                release.c  batches given back */
+ *   watch.c     what dlc_fd() polls                release.c  batches given back
+ *   absent.c    ranks that never came */
 #pragma once
 
 #include <stdatomic.h>
@@ -79,6 +80,8 @@ struct dlc_loader {
         struct dli_reason failure;
         struct dli_reason warning; /* not told yet; "" */
         struct dli_reason told;    /* the last one: dlc_warning()'s text */
+        struct dli_launch launch;  /* as it was opened; n_local is 0 once the ranks have been looked for */
+        bool has_ended;            /* an epoch, for the first time */
         struct dlc_info info;
         char *digest, *pipeline, *job; /* owned: what info points to */
         char **classes;                /* owned, n_classes; NULL until asked for */

@@ -189,7 +189,7 @@ static int pass_end(struct dlc_loader *loader) {
         }
         if (loader->step < loader->n_batches)
                 return 0;
-        loader->ended = true;
+        loader->ended = loader->has_ended = true;
         return DLC_END_OF_EPOCH;
 }
 

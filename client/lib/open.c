@@ -104,6 +104,7 @@ int dlc_open(const struct dlc_options *options, struct dlc_loader **ret_loader) 
         memset(loader, 0, sizeof(*loader));
         loader->connection.socket = loader->poll_fd = loader->timer_fd = -1;
         loader->warning = launch.remark;
+        loader->launch = launch;
         watch_fork(loader);
 
         r = open_with(loader, &resolved);
@@ -180,14 +181,6 @@ int dlc_fd(const struct dlc_loader *loader) {
         if (loader->is_detached)
                 return dli_report(&loader->failure, -ESHUTDOWN);
         return loader->poll_fd;
-}
-
-const char *dlc_warning(struct dlc_loader *loader) {
-        if (!loader || dli_loader_check(loader) < 0 || !loader->warning.text[0])
-                return NULL;
-        loader->told = loader->warning;
-        loader->warning.text[0] = '\0';
-        return loader->told.text;
 }
 
 int dlc_get_launch(struct dlc_launch *ret_launch, size_t size) {

@@ -148,6 +148,7 @@ static struct job *job_new(uid_t uid, const char *name, const struct job_terms *
         snprintf(job->name, sizeof(job->name), "%s", name);
         job->uid = uid;
         job->terms = *terms;
+        attendance_recall(name, &job->attendance);
         if (damage_init(&job->damage, terms->max_errors, terms->n_samples) < 0) {
                 damage_fini(&job->damage);
                 free(job);
@@ -184,6 +185,7 @@ int job_join(struct jobs *jobs, struct job *job, uid_t uid, const char *name, co
         member->process = PROCESS_NONE;
         LIST_INSERT_HEAD(&job->members, member, entry);
         job->n_members++;
+        attendance_note(&job->attendance, rank);
         *ret_job = job_ref(job);
         *ret_member = member;
         return 0;
@@ -241,8 +243,10 @@ int cursor_check(const struct cursor *cursor, const struct job_terms *terms, uin
 void job_leave(struct job *job, struct job_member *member) {
         LIST_REMOVE(member, entry);
         free(member);
-        if (--job->n_members == 0)
+        if (--job->n_members == 0) {
                 LIST_REMOVE(job, entry); /* the next rank of this name begins a new job */
+                attendance_keep(job->name, &job->attendance);
+        }
         job_unref(job);
 }
 

@@ -13,6 +13,7 @@
 #include "daemon/base/process.h"
 #include "daemon/base/queue.h"
 #include "daemon/base/why.h"
+#include "daemon/pipeline/attendance.h"
 #include "daemon/pipeline/damage.h"
 #include "proto/order.h"
 
@@ -67,6 +68,7 @@ struct job {
         struct job_terms terms;
         LIST_HEAD(, job_member) members;
         uint32_t n_members;
+        struct attendance attendance;
         struct damage damage;
         _Atomic uint32_t refs; /* the members, and streams whose last samples are still under way */
 

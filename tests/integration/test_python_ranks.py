@@ -3,11 +3,12 @@
 be meant. A rank that is wrong trains on the wrong samples, and nothing fails."""
 # run: limit=300
 import os
+import signal
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-from harness import case, equal, expected_order, main
-from pyclient import need, trainer
+from harness import case, equal, expected_order, main, within
+from pyclient import Trainer, need, trainer
 
 # Ranks started with torch.multiprocessing.spawn(); `work(rank)` runs in each, with torch.distributed initialised.
 SPAWN = """
@@ -143,6 +144,72 @@ def _(box):
         """, **{name: str(value) for name, value in variables.items()})
         equal(lines[:2], [place, 40 // place[1]], f"{variables}: rank, world, and samples")
         equal([warning in text for text in lines[2]], [True] if warning else [], f"{variables}: {lines[2]}")
+
+
+# environment of a loader that is alone, options, a part of the warning
+LAUNCHED = dict(MASTER_ADDR="10.0.0.1", MASTER_PORT=1)
+ALONE = [
+    (dict(RANK=0, WORLD_SIZE=4, LOCAL_RANK=0, LOCAL_WORLD_SIZE=4), "", "not attached so far: 1-3. It gets 10 of 40 samples"),
+    (dict(RANK=3, WORLD_SIZE=4, LOCAL_RANK=1, LOCAL_WORLD_SIZE=2), "", "not attached so far: 2. It"),
+    (dict(RANK=0, WORLD_SIZE=4, MASTER_ADDR="localhost"), "persistent=False", "not attached so far: 1-3. It"),
+    (dict(SLURM_PROCID=1, SLURM_STEP_NUM_TASKS=3, SLURM_STEP_NUM_NODES=1, SLURM_JOB_ID=3), "", "not attached so far: 0, 2. It"),
+    (dict(OMPI_COMM_WORLD_RANK=1, OMPI_COMM_WORLD_SIZE=8, OMPI_COMM_WORLD_LOCAL_SIZE=2), "", "1 of the 2 on this node"),
+    (dict(RANK=0, WORLD_SIZE=4), "", None),                                         # several nodes, for all that is known
+    (dict(RANK=0, WORLD_SIZE=4, LOCAL_RANK=0, LOCAL_WORLD_SIZE=1), "", None),       # a rank a node
+    (dict(RANK=0, WORLD_SIZE=1, LOCAL_RANK=0, LOCAL_WORLD_SIZE=1), "", None),
+    (dict(SLURM_PROCID=1, SLURM_STEP_NUM_TASKS=4, SLURM_STEP_NUM_NODES=2, SLURM_JOB_ID=4), "", None),
+    (dict(RANK=0, WORLD_SIZE=4, LOCAL_RANK=0, LOCAL_WORLD_SIZE=4), "rank=0, world_size=4, job='mine'", None),
+    (dict(RANK=0, WORLD_SIZE=4, LOCAL_RANK=0, LOCAL_WORLD_SIZE=4), "rank=0, world_size=1", None),
+]
+
+WARNED = """
+    import warnings
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        loader = dlclient.Loader("f", batch_size=5, **eval(f"dict({sys.argv[1]})"))
+        for epoch in range(2):
+            for batch in loader: pass
+            if epoch == 0: n = len(caught)
+        assert n == len(caught), "told once, at the end of the first epoch"
+    assert all(one.filename == __file__ for one in caught), [one.filename for one in caught]
+    out([str(one.message) for one in caught if one.category is dlclient.LoaderWarning])
+"""
+
+
+@case("a loader on one rank alone says which ranks never came; not to several nodes, nor who asked for a share")
+def _(box):
+    daemon = box.daemon({"f": box.folder_of_files("f", 40)}, memory_limit="2GiB")
+    need("numpy")
+    runs = [Trainer(box, daemon, WARNED, [options], **{name: str(value) for name, value in dict(
+        LAUNCHED, MASTER_PORT=number, OMPI_MCA_ess_base_jobid=number).items() if name not in variables},
+        **{name: str(value) for name, value in variables.items()})
+        for number, (variables, options, _) in enumerate(ALONE)]
+    for run, (variables, options, warning) in zip(runs, ALONE):
+        told = run.finish()[0]
+        equal([warning in text for text in told], [True] if warning else [], f"{variables} {options}: {told}")
+
+
+@case("ranks that come late, and ranks that have come and gone, are not missed")
+def _(box):
+    daemon = box.daemon({"f": box.folder_of_files("f", 40)})
+    need("numpy")
+    launched = {name: str(value) for name, value in LAUNCHED.items()}
+    def start(rank, source):
+        return Trainer(box, daemon, source, [""], RANK=str(rank), WORLD_SIZE="3", LOCAL_RANK=str(rank),
+                       LOCAL_WORLD_SIZE="3", **launched)
+    waits = """
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR1})
+    out("ready")
+    signal.sigwait({signal.SIGUSR1})
+"""
+    start(1, 'dlclient.Loader("f", batch_size=5).close()').finish()             # it has come and gone, and so has its job
+    late, first = start(2, waits + WARNED), start(0, waits + WARNED)
+    for run in (late, first):
+        run.wait_lines(1)
+    first.process.send_signal(signal.SIGUSR1)
+    within(20, lambda: daemon.objects("jobs"), "rank 0 is there")
+    late.process.send_signal(signal.SIGUSR1)
+    equal([run.finish()[1:] for run in (first, late)], [[[]], [[]]], "what they were told")
 
 
 main()

@@ -25,6 +25,11 @@ static const char *const VARIABLES[] = {
         "SLURM_PROCID",
         "SLURM_NTASKS",
         "SLURM_STEP_NUM_TASKS",
+        "SLURM_STEP_NUM_NODES",
+        "LOCAL_RANK",
+        "LOCAL_WORLD_SIZE",
+        "OMPI_COMM_WORLD_LOCAL_SIZE",
+        "MPI_LOCALNRANKS",
         "SLURM_JOB_ID",
         "SLURM_STEP_ID",
         "TORCHELASTIC_RUN_ID",
@@ -151,6 +156,39 @@ START_TEST(garbage_in_the_environment_is_named) {
         ck_assert_msg(strstr(reason.text, BAD_RANKS[_i].part) != NULL, "\"%s\" is not in \"%s\"", BAD_RANKS[_i].part,
                       reason.text);
         ck_assert_int_eq(launch.rank, -9);
+}
+END_TEST
+
+static const struct {
+        const char *environment;
+        int n_local, first_local;
+} AROUND[] = {
+        { "RANK=5 WORLD_SIZE=8 LOCAL_RANK=1 LOCAL_WORLD_SIZE=4", 4, 4 },
+        { "RANK=5 WORLD_SIZE=8 LOCAL_WORLD_SIZE=8", 8, 0 },
+        { "RANK=5 WORLD_SIZE=8 LOCAL_WORLD_SIZE=4", 4, -1 },
+        { "RANK=5 WORLD_SIZE=8", 0, -1 },
+        { "RANK=5 WORLD_SIZE=8 MASTER_ADDR=10.0.0.1", 0, -1 },
+        { "RANK=5 WORLD_SIZE=8 MASTER_ADDR=127.0.0.1", 8, 0 },
+        { "RANK=5 WORLD_SIZE=8 LOCAL_RANK=x LOCAL_WORLD_SIZE=4", 4, -1 }, /* a hint that makes no sense is none */
+        { "RANK=5 WORLD_SIZE=8 LOCAL_WORLD_SIZE=9", 0, -1 },
+        { "OMPI_COMM_WORLD_RANK=5 OMPI_COMM_WORLD_SIZE=6 OMPI_COMM_WORLD_LOCAL_SIZE=2", 2, -1 },
+        { "PMI_RANK=1 PMI_SIZE=2 MPI_LOCALNRANKS=2", 2, 0 },
+        { "SLURM_PROCID=1 SLURM_STEP_NUM_TASKS=3 SLURM_STEP_NUM_NODES=1", 3, 0 },
+        { "SLURM_PROCID=1 SLURM_STEP_NUM_TASKS=3 SLURM_STEP_NUM_NODES=2", 0, -1 },
+        { "", 0, -1 },
+};
+
+START_TEST(how_many_ranks_the_node_has_is_known_if_the_launcher_says_so) {
+        struct dli_launch launch;
+        struct dli_reason reason;
+
+        set_environment(AROUND[_i].environment);
+        ck_assert_int_eq(dli_environment_rank(-1, -1, &reason, &launch), 0);
+        ck_assert_int_eq(launch.n_local, AROUND[_i].n_local);
+        ck_assert_int_eq(launch.first_local, AROUND[_i].first_local);
+        /* Who says which rank he is may mean it otherwise. */
+        ck_assert_int_eq(dli_environment_rank(launch.rank, launch.world, &reason, &launch), 0);
+        ck_assert_int_eq(launch.n_local, 0);
 }
 END_TEST
 
@@ -394,6 +432,8 @@ int main(void) {
         tcase_add_loop_test(environment, rank_and_world_come_from_the_launcher, 0, sizeof(RANKS) / sizeof(RANKS[0]));
         tcase_add_loop_test(environment, one_process_of_an_allocation_is_told_that_it_is_alone, 0,
                             sizeof(ALONE_IN_SLURM) / sizeof(ALONE_IN_SLURM[0]));
+        tcase_add_loop_test(environment, how_many_ranks_the_node_has_is_known_if_the_launcher_says_so, 0,
+                            sizeof(AROUND) / sizeof(AROUND[0]));
         tcase_add_test(environment, a_step_of_another_size_than_the_world_gives_no_rank);
         tcase_add_loop_test(environment, garbage_in_the_environment_is_named, 0,
                             sizeof(BAD_RANKS) / sizeof(BAD_RANKS[0]));

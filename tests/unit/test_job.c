@@ -128,6 +128,43 @@ START_TEST(each_disagreement_is_refused_with_the_field_and_both_values) {
 }
 END_TEST
 
+START_TEST(a_job_remembers_which_ranks_came_also_after_all_have_left) {
+        struct job_terms terms = terms_of_first();
+        struct job_member *first, *second;
+        struct job *job, *same;
+        char name[32];
+
+        LIST_INIT(&jobs);
+        ck_assert_int_eq(join("attended", &terms, 2, &job, &first, NULL), 0);
+        ck_assert_int_eq(join("attended", &terms, 0, &same, &second, NULL), 0);
+        ck_assert_uint_eq(job->attendance.n_ranks, 2);
+        job_leave(same, second);
+        ck_assert_int_eq(join("attended", &terms, 0, &same, &second, NULL), 0); /* again: it counts once */
+        ck_assert_uint_eq(job->attendance.n_ranks, 2);
+        job_leave(same, second);
+        job_leave(job, first);
+        for (int i = 0; i < 100; i++) { /* others come and go */
+                snprintf(name, sizeof(name), "other%d", i);
+                ck_assert_int_eq(join(name, &terms, 3, &job, &first, NULL), 0);
+                ck_assert_uint_eq(job->attendance.n_ranks, 1);
+                job_leave(job, first);
+        }
+        ck_assert_int_eq(join("attended", &terms, 1, &job, &first, NULL), 0);
+        ck_assert_uint_eq(job->attendance.n_ranks, 3);
+        ck_assert_uint_eq(job->attendance.ranks[0], 2);
+        ck_assert_uint_eq(job->attendance.ranks[2], 1);
+        job_leave(job, first);
+        for (int i = 0; i < 200; i++) { /* the newest are remembered, and no more */
+                snprintf(name, sizeof(name), "newer%d", i);
+                ck_assert_int_eq(join(name, &terms, 3, &job, &first, NULL), 0);
+                job_leave(job, first);
+        }
+        ck_assert_int_eq(join("attended", &terms, 1, &job, &first, NULL), 0);
+        ck_assert_uint_eq(job->attendance.n_ranks, 1);
+        job_leave(job, first);
+}
+END_TEST
+
 /* A struct that grows by a term must grow by a comparison: nothing but the padding may differ unnoticed. */
 START_TEST(no_term_is_left_out_of_the_comparison) {
         struct job_terms terms = terms_of_first();
@@ -412,6 +449,7 @@ int main(void) {
         tcase_add_loop_test(job, each_disagreement_is_refused_with_the_field_and_both_values, 0,
                             (int)ARRAY_LENGTH(DIFFERENCES));
         tcase_add_test(job, no_term_is_left_out_of_the_comparison);
+        tcase_add_test(job, a_job_remembers_which_ranks_came_also_after_all_have_left);
         tcase_add_test(job, two_long_pipelines_do_not_push_each_other_out_of_the_message);
         tcase_add_test(job, a_rank_that_is_taken_is_refused_with_the_process_that_has_it);
         tcase_add_test(job, who_stands_in_the_way_and_is_ending_is_waited_for);

@@ -182,6 +182,7 @@ class Loader:
                 self.close()
                 raise
         _open.add(self)
+        self._has_ended = False  # an epoch, for the first time
         self._warn()
 
     def _warn(self) -> None:
@@ -249,6 +250,9 @@ class Loader:
                 if batches is not None:
                     return batches
                 self._place = self._span.behind_epoch(self._place)
+                if not self._has_ended:  # once: a rank that was given back and attached again would ask anew
+                    self._has_ended = True
+                    self._warn()
                 n_ends += 1
                 if n_ends > 2:
                     self._check_not_empty(n_ends)
