@@ -122,9 +122,16 @@ void dli_connection_close(struct dli_connection *connection) {
 
 /* ---- receiving ----------------------------------------------------------------------------------------------- */
 
+/* A limit is told as such; any other reason is that the daemon is gone. */
+static int farewell_error(const struct dli_connection *connection) {
+        int code = connection->farewell_code;
+
+        return code == EDQUOT || code == EMFILE ? -code : -ECONNRESET;
+}
+
 static int gone(struct dli_connection *connection, struct dli_reason *reason) {
         if (connection->farewell.text[0])
-                return dli_reason_set(reason, -ECONNRESET, "%s (socket %s)", connection->farewell.text,
+                return dli_reason_set(reason, farewell_error(connection), "%s (socket %s)", connection->farewell.text,
                                       connection->path);
         return dli_reason_set(
                 reason, -ECONNRESET,

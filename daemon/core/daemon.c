@@ -190,6 +190,11 @@ static void configure_workers(struct daemon *daemon) {
                 log_info("workers", "%u -> %u: %s", n_before, pool_n_workers(pool), pool_text(pool, text));
 }
 
+static struct quotas quotas_of(const struct settings *settings) {
+        return (struct quotas){ .connections = (uint32_t)settings->user_connections,
+                                .jobs = (uint32_t)settings->user_jobs };
+}
+
 static void take_settings(struct daemon *daemon, struct settings *next) {
         struct why why;
 
@@ -199,6 +204,7 @@ static void take_settings(struct daemon *daemon, struct settings *next) {
         log_set_level(log_level_of(next->log_level));
         daemon->server.options.default_slots = (uint32_t)next->slots;
         pipeline_set_outage_timeout(daemon->pipeline, (uint64_t)next->outage_timeout * 1000000000u);
+        daemon->server.options.quotas = quotas_of(next);
         configure_workers(daemon);
         if (configure_catalog(daemon, &why) < 0)
                 log_error("core", "%s", why.text);
@@ -344,6 +350,7 @@ static int start_server(struct daemon *daemon, struct why *why) {
                 .background = daemon->background,
                 .budget = &daemon->budget,
                 .default_slots = (uint32_t)daemon->settings->slots,
+                .quotas = quotas_of(daemon->settings),
                 .version = DLP_VERSION,
                 .settings = on_settings,
                 .userdata = daemon,

@@ -59,6 +59,10 @@ const struct setting SETTINGS[] = {
           "limit" },
         { "memory_limit", SETTING_SIZE, AT(memory_limit), "8GiB", 1 << 20, UINT64_MAX, NULL, "bytes", false,
           "rings, buffers and tables together; what does not fit is refused" },
+        { "user_connections", SETTING_NUMBER, AT(user_connections), "50", 1, 100, NULL, "percent", true,
+          "connections that a user may have: of those that other users leave" },
+        { "user_jobs", SETTING_NUMBER, AT(user_jobs), "256", 1, 1024, NULL, "jobs", true,
+          "jobs that a user may have at once" },
         { "index_dir", SETTING_TEXT, AT(index_dir), NULL, 0, 3072, NULL, "path", false,
           "where index files are kept; default: $CACHE_DIRECTORY, $XDG_CACHE_HOME/dataloaderd or "
           "~/.cache/dataloaderd" },

@@ -42,6 +42,8 @@ struct settings {
         char *cpu_ceiling;
         uint64_t memory_limit;
         char *index_dir;
+        int64_t user_connections; /* percent */
+        int64_t user_jobs;
         int64_t slots;
         int64_t read_depth;
         char *reader;

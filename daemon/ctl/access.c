@@ -100,11 +100,23 @@ int access_find_dataset(const struct session *session, const char *name, struct 
         return 0;
 }
 
+/* "1002/train": of which user, said by an admin. A name alone means its own, or a user could take the name first. */
+static struct job *find_named_users_job(const struct session *session, const char *name) {
+        unsigned uid;
+        int n = 0;
+
+        if (!access_is_admin(session) || sscanf(name, "%u/%n", &uid, &n) != 1 || n == 0)
+                return NULL;
+        return job_find(&session->server->jobs, uid, name + n);
+}
+
 struct job *access_find_job(const struct session *session, const char *name, const char *dataset) {
         struct jobs *jobs = &session->server->jobs;
         struct job *job = job_find(jobs, session->peer.uid, name);
 
-        if (job)
+        if (!job)
+                job = find_named_users_job(session, name);
+        if (job || access_is_admin(session))
                 return job;
         LIST_FOREACH(job, jobs, entry)
                 if (strcmp(job->name, name) == 0 && strcmp(job->terms.dataset, dataset) == 0 &&

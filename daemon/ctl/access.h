@@ -24,5 +24,6 @@ bool access_job(const struct session *session, const struct job *job);
 int access_find_dataset(const struct session *session, const char *name, struct catalog_entry **ret_entry,
                         struct why *why);
 
-/* The job that a rank of this name and dataset belongs to: its own user's, else one that it may join; NULL: none. */
+/* The job that a rank of this name and dataset belongs to: its own user's, else one that it may join; NULL: none. An
+ * admin joins another user's with the uid before the name, "1002/train". */
 struct job *access_find_job(const struct session *session, const char *name, const char *dataset);

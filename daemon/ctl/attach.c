@@ -248,6 +248,11 @@ static int attach_prepare(struct attach *attach, const Dlp__Attach *wish, struct
         attach->options.wake_socket = fcntl(session->fd, F_DUPFD_CLOEXEC, 0);
         if (attach->options.wake_socket < 0)
                 return why_errno(why, -errno, "attach");
+        r = quota_descriptor(session, attach->options.wake_socket, why);
+        if (r == 0 && !job)
+                r = quota_job(session, why);
+        if (r < 0)
+                return r;
         r = job_join(&server->jobs, job, session->peer.uid, wish->job, &terms, wish->rank, pid, &session->job,
                      &session->member, why);
         if (r < 0)

@@ -2,45 +2,12 @@
 
 #include <errno.h>
 #include <event2/event.h>
-#include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "daemon/base/clock.h"
 #include "daemon/base/log.h"
+#include "daemon/ctl/accept.h"
 #include "daemon/ctl/session.h"
-
-static const struct timeval ACCEPT_PAUSE = { .tv_usec = 200000 };
-
-static void on_accept_again(evutil_socket_t fd, short what, void *userdata) {
-        struct server *server = userdata;
-
-        if (server->listen_event && event_add(server->listen_event, NULL) < 0)
-                event_add(server->again_event, &ACCEPT_PAUSE); /* its place in the timers' heap is there */
-}
-
-/* Out of descriptors the listening socket stays readable: without a pause the loop would spin. */
-static void pause_accepting(struct server *server, int error) {
-        log_warning("ctl", "accept: %s; trying again in 0.2 s", strerror(error));
-        if (event_add(server->again_event, &ACCEPT_PAUSE) == 0) /* else spinning is better than never accepting again */
-                event_del(server->listen_event);
-}
-
-static void on_connection(evutil_socket_t fd, short what, void *userdata) {
-        struct server *server = userdata;
-        int client = accept4(fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-
-        if (client < 0) {
-                if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED)
-                        pause_accepting(server, errno);
-                return;
-        }
-        if (session_open(server, client) < 0)
-                return;
-        if (server->n_sessions > SESSIONS_MAX)
-                session_close(TAILQ_LAST(&server->sessions, session_list),
-                              "there are 1,024 connections already, which is the limit");
-}
 
 static void on_broken(evutil_socket_t fd, short what, void *userdata) {
         struct server *server = userdata;
@@ -71,19 +38,20 @@ static void on_sweep(evutil_socket_t fd, short what, void *userdata) {
 void server_sweep_later(struct server *server, struct session *session) {
         TAILQ_INSERT_TAIL(&server->closed, session, entry);
         event_active(server->sweep_event, EV_TIMEOUT, 0);
+        accept_again(server);
 }
 
 int server_start(struct server *server, const struct server_options *options, struct why *why) {
         int r;
 
-        *server = (struct server){ .options = *options };
+        *server = (struct server){ .options = *options, .spare_fd = -1 };
         TAILQ_INIT(&server->sessions);
         TAILQ_INIT(&server->closed);
         LIST_INIT(&server->jobs);
         server->started_ns = clock_now_ns();
         server->started_unix = time(NULL);
 
-        r = mailbox_init(&server->broken, SESSIONS_MAX);
+        r = mailbox_init(&server->broken, SESSIONS_MAX + SESSIONS_RESERVED);
         if (r == 0)
                 r = user_names_new(&server->names);
         if (r < 0) {
@@ -92,34 +60,23 @@ int server_start(struct server *server, const struct server_options *options, st
         }
         server->broken_event = event_new(options->base, mailbox_fd(&server->broken), EV_READ | EV_PERSIST, on_broken,
                                          server);
-        server->listen_event = event_new(options->base, options->listen_fd, EV_READ | EV_PERSIST, on_connection,
-                                         server);
-        server->again_event = event_new(options->base, -1, 0, on_accept_again, server);
         server->sweep_event = event_new(options->base, -1, 0, on_sweep, server);
-        if (!server->broken_event || !server->listen_event || !server->again_event || !server->sweep_event ||
-            event_add(server->broken_event, NULL) < 0 || event_add(server->listen_event, NULL) < 0) {
+        if (!server->broken_event || !server->sweep_event || event_add(server->broken_event, NULL) < 0) {
                 server_fini(server);
                 return why_errno(why, -ENOMEM, "ctl: events");
         }
         mailbox_pop(&server->broken); /* arms it */
-        return 0;
-}
-
-static void stop_listening(struct server *server) {
-        if (server->options.listen_fd < 0)
-                return;
-        if (server->listen_event)
-                event_free(server->listen_event);
-        server->listen_event = NULL;
-        close(server->options.listen_fd);
-        server->options.listen_fd = -1;
+        r = accept_start(server, why);
+        if (r < 0)
+                server_fini(server);
+        return r;
 }
 
 void server_drain(struct server *server) {
         struct session *session;
 
         server->draining = true;
-        stop_listening(server);
+        accept_stop(server);
         TAILQ_FOREACH(session, &server->sessions, entry)
                 if (session->stream)
                         pipeline_drain(server->options.pipeline, session->stream);
@@ -142,16 +99,14 @@ void server_stop(struct server *server) {
         struct session *session, *next;
 
         server->draining = true;
-        stop_listening(server);
+        accept_stop(server);
         TAILQ_FOREACH_SAFE(session, &server->sessions, entry, next)
                 session_close(session, NULL);
 }
 
 void server_fini(struct server *server) {
-        stop_listening(server);
+        accept_stop(server);
         on_sweep(-1, 0, server);
-        if (server->again_event)
-                event_free(server->again_event);
         if (server->sweep_event)
                 event_free(server->sweep_event);
         if (server->broken_event)

@@ -12,10 +12,12 @@
 #include "daemon/base/background.h"
 #include "daemon/base/mailbox.h"
 #include "daemon/base/queue.h"
+#include "daemon/ctl/quota.h"
 #include "daemon/pipeline/pipeline.h"
 
-#define SESSIONS_MAX                                                                                                   \
-        1024u /* connections at a time: far above the ranks of a node, far below a usual descriptor limit */
+#define SESSIONS_MAX         1024u /* connections of users at a time: far above the ranks of a node */
+#define SESSIONS_RESERVED    16u   /* more for root and the daemon's own user */
+#define DESCRIPTORS_RESERVED 64u   /* for them, and for the daemon's own files */
 
 struct event;
 struct event_base;
@@ -34,6 +36,7 @@ struct server_options {
         struct background *background;
         struct budget *budget;
         uint32_t default_slots;
+        struct quotas quotas;
         const char *version;
         void (*settings)(void *userdata, const struct fact **ret_facts, size_t *ret_n); /* in force */
         void *userdata;
@@ -45,7 +48,11 @@ struct user_names;
 struct server {
         struct server_options options;
         struct event *listen_event; /* NULL once draining */
-        struct event *again_event;  /* accepting goes on after a pause */
+        struct event *pause_event;  /* accepting goes on after a pause */
+        bool is_paused;
+        int spare_fd;               /* given up to answer a connection when there is no other */
+        uint32_t n_sessions_max;    /* connections of users: SESSIONS_MAX, or fewer for want of descriptors */
+        uint32_t n_descriptors_max; /* RLIMIT_NOFILE */
         struct event *broken_event;
         struct mailbox broken;                      /* streams whose clients scribble; from the planner */
         TAILQ_HEAD(session_list, session) sessions; /* open, or still attaching */

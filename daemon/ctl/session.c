@@ -150,35 +150,7 @@ static void watch_process(struct session *session) {
                 event_add(session->process_event, NULL);
 }
 
-int session_open(struct server *server, int fd) {
-        struct session *session = calloc(1, sizeof(*session));
-        socklen_t length = sizeof(session->peer);
-
-        if (!session) {
-                close(fd);
-                return -ENOMEM;
-        }
-        session->server = server;
-        session->fd = fd;
-        getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &session->peer, &length);
-        access_read_groups(session);
-        snprintf(session->client, sizeof(session->client), "?");
-
-        session->event = event_new(server->options.base, fd, EV_READ | EV_PERSIST, on_readable, session);
-        if (!session->event || event_add(session->event, NULL) < 0) {
-                if (session->event)
-                        event_free(session->event);
-                session_free(session);
-                close(fd);
-                return -ENOMEM;
-        }
-        watch_process(session);
-        TAILQ_INSERT_TAIL(&server->sessions, session, entry);
-        server->n_sessions++;
-        return 0;
-}
-
-static void say_why(struct session *session, const char *reason) {
+static void say_why(struct session *session, int error, const char *reason) {
         Dlp__Reply reply = DLP__REPLY__INIT;
         Dlp__Error body = DLP__ERROR__INIT;
         char text[DLP_TEXT_MAX];
@@ -186,10 +158,19 @@ static void say_why(struct session *session, const char *reason) {
         log_warning("ctl", "connection closed: %s client=%s pid=%d user=%s", reason, session->client, session->peer.pid,
                     session_user(session));
         snprintf(text, sizeof(text), "the daemon closed the connection: %s", reason);
-        body.code = session->server->draining ? ESHUTDOWN : EPROTO; /* comes back, or is the client's own fault */
+        body.code = (uint32_t)-error;
         body.text = text;
         reply.error = &body;
         send_reply(session, &reply, NULL, 0);
+}
+
+void session_end_socket(int fd) {
+        uint8_t byte;
+
+        shutdown(fd, SHUT_RDWR);
+        while (recv(fd, &byte, 1, MSG_DONTWAIT) > 0)
+                ;
+        close(fd);
 }
 
 /* Neither socket nor process is heard any more, and the client learns of the end now: duplicates of the socket (the
@@ -200,8 +181,7 @@ static void hang_up(struct session *session) {
         if (session->process_event)
                 event_free(session->process_event);
         session->process_event = NULL;
-        shutdown(session->fd, SHUT_RDWR);
-        close(session->fd);
+        session_end_socket(session->fd);
         session->fd = -1;
 }
 
@@ -224,15 +204,55 @@ void session_give_back(struct session *session) {
         server_sweep_later(server, session);
 }
 
-void session_close(struct session *session, const char *reason) {
+/* `error` goes with the reason. */
+static void close_because(struct session *session, int error, const char *reason) {
         if (session->closed)
                 return;
         if (reason)
-                say_why(session, reason);
+                say_why(session, error, reason);
         session->closed = true;
         hang_up(session);
         if (session->state != SESSION_ATTACHING) /* else its place is taken until attach_done() */
                 session_give_back(session);
+}
+
+void session_close(struct session *session, const char *reason) {
+        /* It comes back, or it is the client's own fault. */
+        close_because(session, session->server->draining ? -ESHUTDOWN : -EPROTO, reason);
+}
+
+void session_open(struct server *server, int fd) {
+        struct session *session = calloc(1, sizeof(*session));
+        socklen_t length = sizeof(session->peer);
+        struct why why;
+        int r;
+
+        if (!session) {
+                close(fd);
+                return;
+        }
+        session->server = server;
+        session->fd = fd;
+        session->process = PROCESS_NONE;
+        getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &session->peer, &length);
+        access_read_groups(session);
+        snprintf(session->client, sizeof(session->client), "?");
+
+        session->event = event_new(server->options.base, fd, EV_READ | EV_PERSIST, on_readable, session);
+        if (!session->event || event_add(session->event, NULL) < 0) {
+                if (session->event)
+                        event_free(session->event);
+                session_free(session);
+                close(fd);
+                return;
+        }
+        TAILQ_INSERT_TAIL(&server->sessions, session, entry);
+        server->n_sessions++;
+        r = quota_connection(session, &why);
+        if (r < 0)
+                close_because(session, r, why.text);
+        else
+                watch_process(session);
 }
 
 const char *session_user(struct session *session) {

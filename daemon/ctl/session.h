@@ -42,14 +42,18 @@ struct session {
         struct stream *stream;
 };
 
-/* Takes the descriptor over; closes it itself on failure. */
-int session_open(struct server *server, int fd);
+/* Takes the descriptor over. A connection that quotas do not allow, or for which there is no memory, is closed. */
+void session_open(struct server *server, int fd);
 
 /* Ends the connection and gives back what it held; again: does nothing. `reason` is logged and, if the client still
  * listens, sent to it; NULL: the client went by itself. While attaching, job and place are kept until attach_done(),
  * which calls session_give_back(). */
 void session_close(struct session *session, const char *reason);
 void session_give_back(struct session *session);
+
+/* Shuts a connection down and closes it. What the client sent and nobody read is taken first: with that in its queue
+ * the kernel would tell the client of a reset instead of handing it our last words. */
+void session_end_socket(int fd);
 
 /* Whose it is: the name, or the number until the name is known. Valid until the next call for this session. */
 const char *session_user(struct session *session);

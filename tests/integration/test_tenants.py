@@ -3,18 +3,19 @@
 what is promised. Root only: the users are real uids."""
 # run: limit=240
 import contextlib
+import errno
 import grp
 import json
+import mmap
 import os
 import signal
 import socket
 import struct
 import subprocess
 import sys
-import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-from harness import (BUILD, DLCTL, SLOWER, HandClient, Skip, attach_body, case, check_sequence, contains, equal, field,
+from harness import (DLCTL, SLOWER, HandClient, Skip, attach_body, case, check_sequence, contains, equal, field,
                      fields_of, main, request, within)
 
 N = 60
@@ -198,8 +199,15 @@ def _(box):
     own = house.client(BOB, TEAM)
     must_attach(own, "d", job="mine", world=5, rank=0)  # allow of another dataset opens nothing here
     root = house.client(0)
-    root.send(request("attach", attach_body("d", job="mine", world=2, rank=1, seed=99)))
-    contains(error_of(root.receive())[1], "mine")  # root would join it, on the terms of it
+    must_attach(root, "d", job="mine", world=1, rank=0, seed=99)  # a name alone is root's own
+    joined = house.client(0)
+    joined.send(request("attach", attach_body("d", job=f"{ALICE}/mine", world=2, rank=1, seed=99)))
+    contains(error_of(joined.receive())[1], "seed")
+    must_attach(joined, "d", job=f"{ALICE}/mine", world=2, rank=1)
+    equal([len(job["ranks"]) for job in house.objects(ALICE, "jobs") if job["name"] == "mine"], [2], "ranks of Alice's")
+    spoofed = house.client(BOB)
+    must_attach(spoofed, "d", job=f"{ALICE}/mine", world=3, rank=0)  # for others it is a name like any
+    equal([len(job["ranks"]) for job in house.objects(ALICE, "jobs") if job["name"] == "mine"], [2], "ranks of Alice's")
 
 
 @case("an unknown group is a wrong configuration: file, line, key and name are said, and a reload keeps the old one")
@@ -221,6 +229,151 @@ def _(box):
     daemon.write_config()
     daemon.signal(signal.SIGHUP)
     within(10, lambda: len(house.objects(BOB, "datasets")) == 2, "the new group counts")
+
+
+# ---- limits ---------------------------------------------------------------------------------------------------------
+
+def status_of(client):
+    """(errno, text) of what is answered to a client that asks; it may be sent away before it has asked."""
+    with contextlib.suppress(BrokenPipeError):
+        client.send(request("status"))
+    return error_of(client.receive())
+
+
+def fill(house, uid, at_most=1200):
+    """Opens connections of a user until one is refused. Returns (how many stay, errno, text of the refusal)."""
+    for n_taken in range(at_most):
+        code, text = status_of(house.client(uid))
+        if code:
+            return n_taken, code, text
+    raise AssertionError(f"{at_most} connections and no refusal")
+
+
+@case("one user's idle connections leave room: for another user, for root, for the daemon's own user")
+def _(box):
+    house = House(box)
+    n_alice, code, text = fill(house, ALICE)
+    equal((n_alice, code), (512, errno.EDQUOT), "Alice's connections: half of 1,024")
+    contains(text, "user_connections", str(ALICE), "50 %")
+    check_sequence(house.read(BOB, "--batch", "4", "--epochs", "2"), N, batch=4, epochs=2)
+    n_bob, code, _ = fill(house, BOB)
+    equal((n_bob, code), (256, errno.EDQUOT), "Bob's: half of what Alice leaves")
+    fill(house, 61099)  # and a third hog
+    check_sequence(house.read(61098), N)
+    equal(house.daemon.dlctl("status").returncode, 0, "root")
+    equal(house.dlctl(OWNER, "status").returncode, 0, "the daemon's own user")
+    refused = house.dlctl(ALICE, "status")
+    equal(refused.returncode == 0, False, "Alice has enough")
+    contains(refused.stderr, "user_connections")
+    for client in house.clients:
+        client.close()
+    house.clients.clear()
+    within(5, lambda: house.dlctl(ALICE, "status").returncode == 0, "Alice gets in again")
+
+
+@case("short of descriptors: who knocks is told, an admin gets in, and all goes on when some are free")
+def _(box):
+    house = House(box, program=["prlimit", "--nofile=512:512"], user_connections=100)
+    n_alice, code, text = fill(house, ALICE)
+    equal(code in (errno.EDQUOT, errno.EMFILE), True, f"errno {code}: {text}")
+    equal(n_alice < 256, True, f"{n_alice} connections of 512 descriptors")
+    equal(house.daemon.dlctl("status").returncode, 0, "root gets in")
+    check_sequence(house.daemon.read("d", job="root's"), N)
+    for client in house.clients:
+        client.close()
+    house.clients.clear()
+    within(5, lambda: house.dlctl(ALICE, "status").returncode == 0, "Alice gets in again")
+
+
+@case("without any descriptor left who knocks is told so at once, and the daemon accepts again by itself")
+def _(box):
+    house = House(box, program=["prlimit", "--nofile=160:160"])
+    n_told = 0
+    for _ in range(200):  # as root, whom no share stops: to the very last descriptor
+        n_told += status_of(house.client(0))[0] == errno.EMFILE
+    equal(n_told > 40, True, f"{n_told} of 200 were told")
+    for client in house.clients:
+        client.close()
+    house.clients.clear()
+    within(5, lambda: house.dlctl(ALICE, "status").returncode == 0, "a client gets in again")
+    check_sequence(house.read(BOB), N)
+
+
+@case("user_jobs limits the jobs of a user, not the ranks of one, and not other users'; a reload raises it")
+def _(box):
+    house = House(box, user_jobs=3)
+    for number in range(3):
+        must_attach(house.client(ALICE), job=f"job{number}", world=2)
+    must_attach(house.client(ALICE), job="job1", world=2, rank=1)
+    one_more = house.client(ALICE)
+    one_more.send(request("attach", attach_body("d", job="job3")))
+    code, text = error_of(one_more.receive())
+    equal(code, errno.EDQUOT, text)
+    contains(text, "user_jobs", "3 jobs", str(ALICE))
+    must_attach(house.client(BOB), job="job3")
+    must_attach(house.client(0), job="job3", rank=0)
+    house.daemon.settings["user_jobs"] = 4
+    house.daemon.write_config()
+    house.daemon.signal(signal.SIGHUP)
+    house.daemon.wait_log("read again")
+    must_attach(one_more, job="job3")
+
+
+# ---- hostile --------------------------------------------------------------------------------------------------------
+
+def misbehave(house, round_number):
+    """Alice does what a client must not, at another point of the protocol each time."""
+    client = house.client(ALICE)
+    kind = round_number % 8
+    try:
+        if kind == 0:
+            client.send(os.urandom(200))
+        elif kind == 1:
+            client.send(request("attach", attach_body("d", job=f"bad{round_number}", batch=4)))  # and hangs up at once
+        elif kind == 2:
+            client.attach("d", job=f"bad{round_number}", batch=4)  # hangs up with a ring
+        elif kind == 3:
+            client.socket.settimeout(0.05)
+            for _ in range(300):
+                client.send(request("datasets"))  # reads nothing
+        elif kind == 4:
+            pipes = os.pipe()
+            socket.send_fds(client.socket, [request("jobs")], pipes)
+            for descriptor in pipes:
+                os.close(descriptor)
+        elif kind == 5:
+            client.send(request("status", protocol=1))
+        elif kind == 6:
+            client.attach("d", job=f"bad{round_number}", batch=4)
+            with mmap.mmap(client.descriptors[1], 4096) as page:
+                page[:] = b"\xff" * 4096
+            os.write(client.descriptors[2], struct.pack("<Q", 1))
+        else:
+            client.attach("d", job=f"bad{round_number}", batch=4)
+            client.send(request("seek", field(1, 2**40)))
+    except OSError:
+        pass
+    client.close()
+    house.clients.remove(client)
+
+
+@case("whatever one user's clients do, another's batches come complete, in order and all the time")
+def _(box):
+    house = House(box, user_jobs=1000)
+    reader = subprocess.Popen(**house.command(BOB, "read", "d", "--job", "steady", "--epochs", "40", "--batch", "4",
+                                              "--delay-ms", "2"))
+    box.processes.append(reader)
+    n_rounds = 0
+    while reader.poll() is None and n_rounds < 400:
+        misbehave(house, n_rounds)
+        n_rounds += 1
+        if n_rounds == 64:
+            equal([job["name"] for job in house.objects(BOB, "jobs")], ["steady"], "what Bob sees meanwhile")
+    output, errors = reader.communicate(timeout=120 * SLOWER)
+    equal((reader.returncode, errors), (0, ""), "Bob's reader")
+    check_sequence([json.loads(line) for line in output.splitlines()], N, batch=4, epochs=40)
+    equal(n_rounds > 64, True, f"{n_rounds} rounds of misbehaviour")
+    within(10, lambda: house.daemon.objects("jobs") == [], "nothing of it is left")
 
 
 main()

@@ -12,7 +12,8 @@ The daemon reads, decodes and augments; nothing is started in this process and n
 from ._batch import Batch, Ragged
 from ._dataset import Dataset, Sampler
 from ._errors import (BatchReleased, DaemonGone, DaemonNotRunning, DaemonTimeout, DatasetChanged, DatasetNotFound,
-                      Error, ForkedLoader, FrameworkMissing, JobMismatch, LibraryNotFound, LoaderClosed, LoaderWarning,
+                      Error, ForkedLoader, FrameworkMissing, JobMismatch, LibraryNotFound, LimitReached, LoaderClosed,
+                      LoaderWarning,
                       OptionError, PermissionDenied, RankTaken, RingFull, SampleDamaged, StateError, StillInUse,
                       VersionMismatch)
 from ._loader import Loader
@@ -22,8 +23,8 @@ from ._version import __version__
 
 __all__ = [
     "Batch", "BatchReleased", "DaemonGone", "DaemonNotRunning", "DaemonTimeout", "Dataset", "DatasetChanged",
-    "DatasetNotFound", "Error", "ForkedLoader", "FrameworkMissing", "JobMismatch", "LibraryNotFound", "Loader",
-    "LoaderClosed", "LoaderWarning", "OnceError", "OnceTimeout", "OptionError", "PermissionDenied", "Ragged",
+    "DatasetNotFound", "Error", "ForkedLoader", "FrameworkMissing", "JobMismatch", "LibraryNotFound", "LimitReached",
+    "Loader", "LoaderClosed", "LoaderWarning", "OnceError", "OnceTimeout", "OptionError", "PermissionDenied", "Ragged",
     "RankTaken", "RingFull", "SampleDamaged", "Sampler", "StateError", "Stats", "StillInUse", "VersionMismatch",
     "__version__", "once",
 ]

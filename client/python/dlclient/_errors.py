@@ -55,6 +55,11 @@ class DatasetChanged(Error):
     """The daemon came back with other files under the dataset's name, so the order is another; the text names both."""
 
 
+class LimitReached(Error):
+    """This user has as many connections or jobs as the daemon's configuration allows, or the daemon is at a limit of its
+    own; the text names the limit and what to do."""
+
+
 class RankTaken(Error):
     """Another process is this rank of this job."""
 
@@ -113,6 +118,8 @@ _CLASSES: Dict[int, Type[Error]] = {
     codes.EADDRINUSE: RankTaken,
     codes.EBUSY: RankTaken,
     codes.EUSERS: RankTaken,
+    codes.EDQUOT: LimitReached,
+    codes.EMFILE: LimitReached,
     codes.EBADMSG: SampleDamaged,
     codes.ENOBUFS: RingFull,
     codes.ECHILD: ForkedLoader,

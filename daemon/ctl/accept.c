@@ -1,0 +1,110 @@
+#include "daemon/ctl/accept.h"
+
+#include <errno.h>
+#include <event2/event.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "daemon/base/cleanup.h"
+#include "daemon/base/log.h"
+#include "daemon/ctl/session.h"
+
+#define PAUSE_US              200000
+#define DESCRIPTORS_A_SESSION 4u /* on average: two of an idle one, six of a rank */
+
+static void on_pause_end(evutil_socket_t fd, short what, void *userdata) {
+        accept_again(userdata);
+}
+
+void accept_again(struct server *server) {
+        if (!server->is_paused || !server->listen_event || event_add(server->listen_event, NULL) < 0)
+                return; /* the timer comes again */
+        server->is_paused = false;
+        event_del(server->pause_event);
+}
+
+/* Without the timer there is no pause: spinning is better than never going on. */
+static void pause_accepting(struct server *server, int error) {
+        if (event_add(server->pause_event, &(struct timeval){ .tv_usec = PAUSE_US }) < 0)
+                return;
+        log_warning("ctl", "accept: %s; trying again in 0.2 s", strerror(error));
+        event_del(server->listen_event);
+        server->is_paused = true;
+}
+
+static void tell_and_close(int fd) {
+        Dlp__Reply reply = DLP__REPLY__INIT;
+        Dlp__Error body = DLP__ERROR__INIT;
+
+        body.code = EMFILE;
+        body.text = (char *)(uintptr_t) "the daemon closed the connection: it has no descriptor left; close loaders "
+                                        "that are "
+                                        "not needed, or raise LimitNOFILE= of the daemon";
+        reply.protocol = DLP_PROTOCOL_VERSION;
+        reply.error = &body;
+        dlp_reply_send(fd, &reply, NULL, 0, MSG_DONTWAIT);
+        session_end_socket(fd);
+}
+
+/* Returns false if nobody could be told. */
+static bool turn_away(struct server *server) {
+        int fd;
+
+        closep(&server->spare_fd);
+        fd = accept4(server->options.listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+        if (fd >= 0)
+                tell_and_close(fd);
+        server->spare_fd = fcntl(server->options.listen_fd, F_DUPFD_CLOEXEC, 0);
+        return fd >= 0;
+}
+
+static void on_connection(evutil_socket_t listen_fd, short what, void *userdata) {
+        struct server *server = userdata;
+        int fd = accept4(listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK), error = errno;
+
+        if (fd >= 0) {
+                session_open(server, fd);
+                return;
+        }
+        if (error == EAGAIN || error == EINTR || error == ECONNABORTED)
+                return;
+        if ((error != EMFILE && error != ENFILE) || !turn_away(server))
+                pause_accepting(server, error);
+}
+
+/* As many connections as there are descriptors for. */
+static void find_limits(struct server *server) {
+        struct rlimit limit = { .rlim_cur = 1024 };
+        uint32_t n;
+
+        getrlimit(RLIMIT_NOFILE, &limit);
+        server->n_descriptors_max = limit.rlim_cur < UINT32_MAX ? (uint32_t)limit.rlim_cur : UINT32_MAX;
+        n = server->n_descriptors_max > 2 * DESCRIPTORS_RESERVED ? server->n_descriptors_max - DESCRIPTORS_RESERVED
+                                                                 : DESCRIPTORS_RESERVED;
+        n /= DESCRIPTORS_A_SESSION;
+        server->n_sessions_max = n < SESSIONS_MAX ? n : SESSIONS_MAX;
+}
+
+int accept_start(struct server *server, struct why *why) {
+        find_limits(server);
+        server->spare_fd = fcntl(server->options.listen_fd, F_DUPFD_CLOEXEC, 0);
+        server->pause_event = event_new(server->options.base, -1, EV_PERSIST, on_pause_end, server);
+        server->listen_event = event_new(server->options.base, server->options.listen_fd, EV_READ | EV_PERSIST,
+                                         on_connection, server);
+        if (!server->pause_event || !server->listen_event || event_add(server->listen_event, NULL) < 0)
+                return why_errno(why, -ENOMEM, "ctl: events");
+        return 0;
+}
+
+void accept_stop(struct server *server) {
+        if (server->listen_event)
+                event_free(server->listen_event);
+        if (server->pause_event)
+                event_free(server->pause_event);
+        server->listen_event = server->pause_event = NULL;
+        closep(&server->spare_fd);
+        closep(&server->options.listen_fd);
+        server->spare_fd = server->options.listen_fd = -1;
+}

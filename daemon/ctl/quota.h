@@ -1,0 +1,27 @@
+/* ctl/quota.h: how much of the node one user may take, so that something is always left for the next.
+ *
+ * A share is a percentage of what other users have not taken: a user who is alone may have the whole percentage, and
+ * the more users there are, the less a single one may add. What was granted is never taken back. Root and the daemon's
+ * own user have no share, and connections are kept back for them. */
+#pragma once
+
+#include <stdint.h>
+
+#include "daemon/base/why.h"
+
+struct session;
+
+struct quotas {
+        uint32_t connections; /* percent */
+        uint32_t jobs;        /* a number */
+};
+
+/* May this connection, which is counted already, stay? -EDQUOT its user has enough of them, -EMFILE the daemon is short
+ * of connections or descriptors. */
+int quota_connection(const struct session *session, struct why *why);
+
+/* May its user begin another job? -EDQUOT. */
+int quota_job(const struct session *session, struct why *why);
+
+/* Is a new descriptor of this number among the last ones, which are for admins? -EMFILE. */
+int quota_descriptor(const struct session *session, int fd, struct why *why);
