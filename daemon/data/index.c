@@ -273,6 +273,14 @@ int32_t index_label(const struct index *index, uint64_t sample) {
         return index->labels[sample];
 }
 
+uint64_t index_length(const struct index *index, uint64_t sample) {
+        const struct index_row *row;
+
+        assert(sample < index->header->n_samples);
+        row = &index->rows[sample * index->header->n_fields];
+        return index->files[row->file].flags & INDEX_FILE_UNREACHABLE ? index->header->max_length : row->length;
+}
+
 /* The last shard that begins at or before this sample; a dozen steps of a table that stays in the cache. */
 static uint64_t shard_of(const struct index *index, uint64_t sample) {
         uint64_t first = 0, end = index->header->n_shards;

@@ -87,6 +87,9 @@ const char *index_class_name(const struct index *index, uint32_t label);
 /* Label of a sample < index_n_samples(): a class number. */
 int32_t index_label(const struct index *index, uint64_t sample);
 
+/* Bytes of the first field of a sample; of one whose file could not be looked at, as many as the longest has. */
+uint64_t index_length(const struct index *index, uint64_t sample);
+
 /* Where field `field` < index_n_fields() of a sample lies. */
 void index_locate(const struct index *index, uint64_t sample, uint32_t field, struct index_place *ret_place);
 

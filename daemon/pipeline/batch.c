@@ -177,21 +177,16 @@ void batch_forget_shape(struct batch *batch) {
 int batch_place(struct batch *batch, uint32_t idx_sample, uint64_t n_bytes, uint64_t *ret_offset, struct why *why) {
         const struct collation *collation = &batch->stream->collation;
         uint64_t room = (n_bytes + DLP_TENSOR_ALIGN - 1) / DLP_TENSOR_ALIGN * DLP_TENSOR_ALIGN;
-        uint64_t share = (collation->slot_bytes - collation->images_offset) / batch->stream->job->terms.batch_size;
         uint64_t offset;
-        int r;
 
-        /* A file whose length the index could not learn. Nobody may take more than his share, or who comes last would
-         * be the one without room, and that is chance. */
-        if (room > share)
+        /* A file whose length the index could not learn. Nobody may take more than the longest one, or who comes last
+         * would be the one without room, and that is chance. */
+        if (room > collation->sample_bytes)
                 return why_set(why, -EFBIG, "is %llu bytes, the largest that the index knows is %llu",
                                (unsigned long long)n_bytes,
                                (unsigned long long)index_max_length(dataset_index(batch->stream->dataset->dataset)));
         offset = atomic_fetch_add_explicit(&batch->n_used_bytes, room, memory_order_relaxed);
-        assert(offset + room <= collation->slot_bytes); /* each sample is placed once at most */
-        r = ring_commit(batch->stream->ring, batch->slot, offset + room, why);
-        if (r < 0)
-                return r;
+        assert(offset + room <= collation->slot_bytes); /* each sample is placed once: nothing fails after this */
         batch->slot->places[idx_sample] = (struct dlp_place){ .offset = offset, .n_bytes = n_bytes };
         *ret_offset = offset;
         return 0;

@@ -11,37 +11,6 @@
 #include "daemon/base/cleanup.h"
 #include "proto/frame.h"
 
-static uint64_t align_tensor(uint64_t offset) {
-        return (offset + DLP_TENSOR_ALIGN - 1) / DLP_TENSOR_ALIGN * DLP_TENSOR_ALIGN;
-}
-
-/* Labels first: their size is known whatever the pictures turn out to be. */
-static int collation_plan(struct collation *collation, const struct recipe *recipe, uint32_t batch_size,
-                          uint64_t max_sample_bytes, uint64_t max_pixels, struct why *why) {
-        uint64_t image_bytes, pixel_bytes = pixel_format_bytes(recipe_format(recipe));
-
-        *collation = (struct collation){
-                .ragged = recipe_kind(recipe) == RECIPE_RAW,
-                .format = *recipe_format(recipe),
-                .images_offset = align_tensor((uint64_t)batch_size * sizeof(int64_t)),
-        };
-        if (collation->ragged) {
-                image_bytes = align_tensor(max_sample_bytes + 1);
-        } else if (recipe_output(recipe, &collation->height, &collation->width) == RECIPE_VARIES) {
-                collation->varies = true;
-                image_bytes = max_pixels * pixel_bytes;
-        } else {
-                image_bytes = (uint64_t)collation->height * collation->width * pixel_bytes;
-        }
-        if (image_bytes > DLP_PAYLOAD_MAX / batch_size)
-                return why_set(why, -EOVERFLOW,
-                               "batch_size: %u samples of up to %llu bytes pass the limit of %llu bytes a ring; "
-                               "ask for a smaller batch, or let the pipeline crop to one size",
-                               batch_size, (unsigned long long)image_bytes, DLP_PAYLOAD_MAX);
-        collation->slot_bytes = collation->images_offset + align_tensor(image_bytes * batch_size);
-        return 0;
-}
-
 static int stream_make_ring(struct stream *stream, const struct stream_options *options,
                             const struct stream_memory *memory, struct why *why) {
         struct ring_options ring_options = {
@@ -81,6 +50,11 @@ int stream_new(const struct stream_options *options, const struct stream_memory 
                struct why *why) {
         const struct job_terms *terms = &options->job->terms;
         const struct index *index = dataset_index(options->dataset->dataset);
+        const struct collation_limits limits = {
+                .memory_limit = memory->budget->limit_bytes,
+                .max_pixels = memory->max_pixels,
+                .n_slots = options->n_slots,
+        };
         struct order_spec spec;
         struct stream *stream;
         int r;
@@ -108,8 +82,7 @@ int stream_new(const struct stream_options *options, const struct stream_memory 
                                     : DLP_EPOCH_MAX + 1;
         stream_go_to(stream, &options->first);
 
-        r = collation_plan(&stream->collation, options->recipe, terms->batch_size, index_max_length(index),
-                           memory->max_pixels, why);
+        r = collation_plan(&stream->collation, options->recipe, terms, index, &limits, why);
         spec = stream_order_spec(stream, stream->epoch);
         if (r == 0 && !stream->is_ended) /* now, so that a table that does not fit is refused instead of missed later */
                 r = order_table_get(memory->tables, &spec, &stream->order, why);

@@ -14,6 +14,7 @@
 #include "daemon/base/queue.h"
 #include "daemon/data/order_table.h"
 #include "daemon/pipeline/catalog.h"
+#include "daemon/pipeline/collation.h"
 #include "daemon/pipeline/job.h"
 #include "daemon/ring/ring.h"
 
@@ -49,17 +50,6 @@ struct batch {
         uint32_t idx_failed; /* lowest sample that could not be served: its reason is the batch's */
         bool failed;
         struct why failure;
-};
-
-/* How the samples of a batch lie in a slot; the same for all batches of a stream. */
-struct collation {
-        bool ragged;            /* encoded bytes of any length */
-        bool varies;            /* dense, but each batch has its own picture size */
-        uint32_t height, width; /* unless it varies or is ragged */
-        struct pixel_format format;
-        uint64_t labels_offset; /* int64 [n] */
-        uint64_t images_offset;
-        uint64_t slot_bytes;
 };
 
 struct stream_options {

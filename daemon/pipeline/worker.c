@@ -65,6 +65,16 @@ static int serve_raw(struct task *task, struct why *why) {
         return 0;
 }
 
+/* What decides is the job's own terms and memory_limit, never what else runs or when this sample comes. */
+static int refuse_size(const struct collation *collation, uint32_t height, uint32_t width, struct why *why) {
+        return why_set(why, -EFBIG,
+                       "is %u x %u pixels after the pipeline; this job's slots have room for %llu pixels a picture: "
+                       "ask for a smaller batch or fewer slots, let the pipeline crop to one size, or raise "
+                       "memory_limit (or max_pixels, if that is less)",
+                       width, height,
+                       (unsigned long long)(collation->sample_bytes / pixel_format_bytes(&collation->format)));
+}
+
 /* Where the sample's pixels go. For pictures of varying size that is known only now. */
 static int find_place(struct task *task, uint32_t height, uint32_t width, uint8_t **ret_out, struct why *why) {
         struct batch *batch = task->batch;
@@ -73,14 +83,9 @@ static int find_place(struct task *task, uint32_t height, uint32_t width, uint8_
         int r;
 
         if (collation->varies) {
+                if (bytes > collation->sample_bytes)
+                        return refuse_size(collation, height, width, why);
                 r = batch_agree_shape(batch, height, width, why);
-                if (r < 0)
-                        return r;
-                if (collation->images_offset + bytes * (task->idx_sample + 1ull) > collation->slot_bytes)
-                        return why_set(why, -EFBIG, "is %u x %u pixels after the pipeline, more than max_pixels allows",
-                                       width, height);
-                r = ring_commit(batch->stream->ring, batch->slot,
-                                collation->images_offset + bytes * (task->idx_sample + 1ull), why);
                 if (r < 0)
                         return r;
         }

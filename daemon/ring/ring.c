@@ -69,7 +69,7 @@ int ring_new(const struct ring_options *options, struct ring **ret_ring, struct 
                                options->geometry.n_slots, (unsigned long long)options->geometry.slot_bytes,
                                DLP_PAYLOAD_MAX);
 
-        charge = control_bytes + (options->memory.sparse ? DLP_CLIENT_PAGE_BYTES : payload_bytes);
+        charge = control_bytes + payload_bytes; /* also of a sparse one: all that it may ever take */
         r = budget_reserve(options->budget, charge, "this rank's ring", why);
         if (r < 0)
                 return r;
@@ -81,8 +81,7 @@ int ring_new(const struct ring_options *options, struct ring **ret_ring, struct 
         }
         ring->n_slots = options->geometry.n_slots;
         ring->budget = options->budget;
-        ring->sparse = options->memory.sparse;
-        atomic_store_explicit(&ring->charged_bytes, charge, memory_order_relaxed);
+        ring->charged_bytes = charge;
         pthread_mutex_init(&ring->lock, NULL);
 
         r = ring_make_segments(ring, options, control_bytes, payload_bytes, why);
@@ -109,7 +108,7 @@ void ring_free(struct ring *ring) {
                 return;
         segment_fini(&ring->control_segment);
         segment_fini(&ring->payload_segment);
-        budget_release(ring->budget, atomic_load_explicit(&ring->charged_bytes, memory_order_relaxed));
+        budget_release(ring->budget, ring->charged_bytes);
         pthread_mutex_destroy(&ring->lock);
         free(ring);
 }
@@ -213,27 +212,6 @@ bool ring_complete(struct ring *ring, struct slot *slot) {
         if (wake & DLP_WAKE_FUTEX)
                 dlp_ring_wake(ring->control);
         return wake & DLP_WAKE_PACKET;
-}
-
-int ring_commit(struct ring *ring, struct slot *slot, uint64_t n_bytes, struct why *why) {
-        uint64_t rounded = (n_bytes + DLP_SLOT_ALIGN - 1) / DLP_SLOT_ALIGN * DLP_SLOT_ALIGN;
-        uint64_t committed = atomic_load_explicit(&slot->committed_bytes, memory_order_relaxed);
-
-        /* Who raises the mark pays for the difference; a loser of the race looks again. */
-        while (committed < rounded) {
-                uint64_t growth = rounded - committed;
-                int r = budget_reserve(ring->budget, growth, "a slot of variable size", why);
-
-                if (r < 0)
-                        return r;
-                if (atomic_compare_exchange_strong_explicit(&slot->committed_bytes, &committed, rounded,
-                                                            memory_order_relaxed, memory_order_relaxed)) {
-                        atomic_fetch_add_explicit(&ring->charged_bytes, growth, memory_order_relaxed);
-                        return 0;
-                }
-                budget_release(ring->budget, growth);
-        }
-        return 0;
 }
 
 void ring_count(struct ring *ring, struct ring_counts *ret_counts) {

@@ -39,8 +39,7 @@ struct slot {
         uint8_t *base;        /* slot_bytes of payload */
         struct dlp_slot_record *record;
         struct dlp_columns columns;
-        struct dlp_place *places;         /* NULL unless the geometry is ragged */
-        _Atomic uint64_t committed_bytes; /* sparse rings: pages of this slot that were paid for */
+        struct dlp_place *places; /* NULL unless the geometry is ragged */
 };
 
 struct ring_options {
@@ -55,8 +54,7 @@ struct ring {
         struct dlp_control *control;
         struct dlp_client_page *page;
         struct budget *budget;
-        _Atomic uint64_t charged_bytes;
-        bool sparse;
+        uint64_t charged_bytes;
 
         pthread_mutex_t lock;
         uint64_t next_sequence;         /* lock; of the slot taken next */
@@ -96,9 +94,6 @@ void ring_watch(struct ring *ring, bool watch);
  * before it are, and wakes a client that sleeps on them. Returns true if it asked for a packet instead: send one. Any
  * thread. */
 bool ring_complete(struct ring *ring, struct slot *slot);
-
-/* Pays for the first `n_bytes` of a sparse slot before they are written. -ENOMEM with the numbers. Any worker. */
-int ring_commit(struct ring *ring, struct slot *slot, uint64_t n_bytes, struct why *why);
 
 /* For people: slots in each state, by what the client claims to hold, and batches given back. Any thread. */
 struct ring_counts {

@@ -795,6 +795,106 @@ START_TEST(a_file_that_appeared_larger_than_all_others_spoils_only_its_own_sampl
 }
 END_TEST
 
+static void write_long(struct serving_options *options, const struct tree *tree, uint32_t idx, size_t n_bytes) {
+        uint8_t *bytes = calloc(1, n_bytes);
+        char path[64];
+
+        serving_path(options, idx, path);
+        memset(bytes, (int)idx + 1, n_bytes);
+        write_bytes(tree, path, bytes, n_bytes);
+        free(bytes);
+}
+
+static void make_long(struct serving_options *options, const struct tree *tree) {
+        for (uint32_t i = 0; i < options->n_samples; i++)
+                write_long(options, tree, i, 1000 + i * 10);
+}
+
+static void make_one_long(struct serving_options *options, const struct tree *tree) {
+        write_long(options, tree, 5, 3000000);
+}
+
+static void make_one_wide(struct serving_options *options, const struct tree *tree) {
+        char path[64];
+
+        serving_path(options, 1, path);
+        write_picture(tree, path, 1, 2000, 1000);
+}
+
+/* Its slots have room for whatever the dataset holds, whoever takes the rest of the memory meanwhile. */
+START_TEST(a_raw_rank_that_was_admitted_needs_no_memory_later) {
+        struct taken taken;
+        struct rank rank;
+        uint64_t used;
+
+        serving_start(&serving, &(struct serving_options){ .n_samples = 300, .n_classes = 1, .spoil = make_long });
+        ck_assert_int_eq(rank_make(&rank, &serving,
+                                   &(struct rank_options){ .world = 1, .batch_size = 150, .pipeline = "raw" }, NULL),
+                         0);
+        take_all_memory(0, &used);
+        rank_add(&rank);
+        for (uint64_t n = 0; n < 2 * rank.stream->rank_batches; n++) {
+                ck_assert(rank_next(&rank, SOON_MS, &taken));
+                ck_assert_msg(taken.record->status == DLP_BATCH_OK, "%s", taken.record->text);
+                for (uint32_t i = 0; i < taken.record->n_samples; i++)
+                        check_raw(&rank, &taken, i);
+                rank_release(&rank, &taken);
+        }
+        rank_leave(&rank);
+        budget_release(&serving.budget, used);
+        serving_stop(&serving);
+}
+END_TEST
+
+/* The room of a slot is that of the longest files together, not of so many as the longest one. */
+START_TEST(a_raw_ring_pays_for_the_longest_files_of_a_batch) {
+        struct rank_options options = { .world = 1, .batch_size = 10, .pipeline = "raw", .n_slots = 2 };
+        struct rank rank;
+
+        serving_start(&serving, &(struct serving_options){ .n_samples = 20, .n_classes = 1, .spoil = make_one_long });
+        ck_assert_int_eq(rank_make(&rank, &serving, &options, NULL), 0);
+        ck_assert_uint_ge(rank.stream->collation.slot_bytes, 3000000);
+        ck_assert_uint_lt(rank.stream->collation.slot_bytes, 3100000);
+        rank_add(&rank);
+        rank_leave(&rank);
+        options.on_error = ON_ERROR_SUBSTITUTE; /* one file may then stand in a batch more than once */
+        ck_assert_int_eq(rank_make(&rank, &serving, &options, NULL), 0);
+        ck_assert_uint_ge(rank.stream->collation.slot_bytes, 30000000);
+        rank_add(&rank);
+        rank_leave(&rank);
+        serving_stop(&serving);
+}
+END_TEST
+
+/* Pictures of any size share what a ring of them may take; that is a cap which others do not change. */
+START_TEST(a_picture_above_the_room_of_its_slot_is_damage_whatever_else_runs) {
+        struct rank_options options = { .world = 1, .batch_size = 1, .pipeline = "decode", .on_error = ON_ERROR_SKIP };
+        uint64_t used;
+
+        for (uint32_t is_full = 0; is_full < 2; is_full++) {
+                struct taken taken;
+                struct rank rank;
+
+                serving_start(&serving, &(struct serving_options){ .n_samples = 3,
+                                                                   .n_classes = 1,
+                                                                   .memory_limit = 64 << 20,
+                                                                   .spoil = make_one_wide });
+                ck_assert_int_eq(rank_make(&rank, &serving, &options, NULL), 0);
+                take_all_memory(is_full ? 0 : budget_used(&serving.budget) / 4, &used);
+                rank_add(&rank);
+                for (uint32_t i = 0; i < 3; i++) {
+                        ck_assert(rank_next(&rank, SOON_MS, &taken));
+                        ck_assert_msg(taken.record->status == DLP_BATCH_OK, "%s", taken.record->text);
+                        ck_assert_uint_eq(taken.record->n_samples, i == 1 ? 0 : 1);
+                        rank_release(&rank, &taken);
+                }
+                rank_leave(&rank);
+                budget_release(&serving.budget, used);
+                serving_stop(&serving);
+        }
+}
+END_TEST
+
 /* ---- hostile ------------------------------------------------------------------------------------------------- */
 
 START_TEST(a_client_that_scribbles_is_reported_and_stands_still_alone) {
@@ -837,6 +937,9 @@ int main(void) {
         tcase_add_test(order, batches_may_be_held_and_given_back_in_any_order);
         tcase_add_test(order, many_streams_share_two_tasks);
         tcase_add_test(order, raw_serves_the_files_as_they_are);
+        tcase_add_test(order, a_raw_rank_that_was_admitted_needs_no_memory_later);
+        tcase_add_test(order, a_raw_ring_pays_for_the_longest_files_of_a_batch);
+        tcase_add_test(order, a_picture_above_the_room_of_its_slot_is_damage_whatever_else_runs);
         tcase_set_timeout(order, 180);
         suite_add_tcase(suite, order);
 
