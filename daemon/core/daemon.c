@@ -24,7 +24,7 @@
 #define DRAIN_TICK_US   20000
 #define DRAIN_TICKS_MAX 250u /* five seconds for the batches that are begun */
 #define FACTS_MAX       32u
-#define LOOK_S          1 /* between two looks at the stamps of staged datasets */
+#define LOOK_S          1 /* between two looks at the stamps of staged datasets, and at memory that clients hold */
 
 struct daemon {
         struct settings *settings;
@@ -94,6 +94,7 @@ static void on_look(evutil_socket_t fd, short what, void *userdata) {
         struct daemon *daemon = userdata;
 
         catalog_look(&daemon->catalog);
+        held_look(pipeline_held(daemon->pipeline));
 }
 
 static void on_drain_tick(evutil_socket_t fd, short what, void *userdata) {
@@ -273,6 +274,7 @@ static int start_events(struct daemon *daemon, struct why *why) {
         uint64_t watchdog_us;
 
         signal(SIGPIPE, SIG_IGN);
+        signal(SIGIO, SIG_IGN); /* a lease that ring/held.c has for a moment, and somebody breaks */
         daemon->base = event_base_new();
         if (!daemon->base || background_new(&daemon->background) < 0)
                 return why_set(why, -ENOMEM, "event loop");

@@ -134,8 +134,8 @@ static void attach_free(void *userdata) {
 }
 
 static void hand_over(struct session *session, uint64_t id, struct stream *stream) {
-        const struct ring *ring = stream->ring;
-        int fds[] = { ring->control_segment.fd, ring->payload_segment.fd, stream->release_fd };
+        struct ring *ring = stream->ring;
+        int fds[] = { ring->control_segment.lent_fd, ring->payload_segment.lent_fd, stream->release_fd };
         Dlp__Reply reply = DLP__REPLY__INIT;
         Dlp__Attached attached = DLP__ATTACHED__INIT;
 
@@ -154,6 +154,7 @@ static void hand_over(struct session *session, uint64_t id, struct stream *strea
         reply.body_case = DLP__REPLY__BODY_ATTACHED;
         reply.attached = &attached;
         session_reply(session, &reply, fds, 3);
+        ring_was_sent(ring);
 }
 
 /* The job is left before the refusal is sent: who reads it may try again at once. */

@@ -32,7 +32,7 @@ static void fill_rank(Dlp__Rank *rank, struct session *session) {
         rank->n_filling = counts.n_filling;
         rank->n_leased = counts.n_leased;
         rank->n_slots = stream->ring->n_slots;
-        rank->ring_bytes = atomic_load_explicit(&stream->ring->charged_bytes, memory_order_relaxed);
+        rank->ring_bytes = ring_bytes(stream->ring);
         rank->memory = (char *)(uintptr_t)stream->ring->payload_segment.obtained;
         rank->n_batches = counts.n_released;
         rank->n_substituted = counter_get(&stream->n_substituted);

@@ -87,6 +87,9 @@ static void add_obtained(struct facts *facts, struct server *server) {
         facts_add(facts, "memlock_limit", limit.rlim_cur == RLIM_INFINITY ? "unlimited" : kib,
                   limit.rlim_cur == RLIM_INFINITY ? "" : "KiB",
                   "what may be locked without CAP_IPC_LOCK; each ring says what it got");
+        facts_add_number(facts, "held_by_left_clients",
+                         atomic_load_explicit(&pipeline_held(server->options.pipeline)->n_bytes, memory_order_relaxed),
+                         "bytes", "rings of ranks that have left and keep mappings or descriptors: charged until then");
         facts_add_number(facts, "numa_nodes", numa_n_nodes(), "nodes",
                          numa_n_nodes() > 1 ? "a ring is bound to the node that all CPUs of its client lie in"
                                             : "one node: there is nothing to bind");

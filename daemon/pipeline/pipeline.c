@@ -26,6 +26,7 @@ struct pipeline {
         struct counters counters; /* the planner's */
         struct counters sum;      /* main thread: with the workers' */
         struct order_tables *tables;
+        struct held_list held;
         struct reader *reader;
         bool ready_made, planner_started;
         _Alignas(64) struct work_queue ready; /* written by all threads, for each sample */
@@ -210,6 +211,7 @@ int pipeline_start(const struct pipeline_options *options, struct pipeline **ret
                 return why_errno(why, -ENOMEM, "pipeline");
         memset(pipeline, 0, sizeof(*pipeline));
         pipeline->options = *options;
+        held_list_init(&pipeline->held, options->budget);
         fit_into_budget(pipeline);
         r = pipeline_start_floors(pipeline, why);
         if (r < 0) {
@@ -246,6 +248,7 @@ int pipeline_stop(struct pipeline *pipeline) {
         free(pipeline->tasks);
         if (pipeline->buffers)
                 munmap(pipeline->buffers, pipeline->buffers_bytes);
+        held_list_fini(&pipeline->held);
         budget_release(pipeline->options.budget, pipeline->charged_bytes);
         free(pipeline);
         return 0;
@@ -255,6 +258,7 @@ int pipeline_make_stream(struct pipeline *pipeline, const struct stream_options 
                          struct why *why) {
         struct stream_memory memory = {
                 .budget = pipeline->options.budget,
+                .held = &pipeline->held,
                 .tables = pipeline->tables,
                 .huge_pages = pipeline->options.huge_pages,
                 .lock = pipeline->options.lock,
@@ -266,8 +270,11 @@ int pipeline_make_stream(struct pipeline *pipeline, const struct stream_options 
         for (uint32_t n_naps = 0;; n_naps++) {
                 uint32_t n_removing = atomic_load_explicit(&pipeline->n_removing, memory_order_acquire);
 
+                held_look(&pipeline->held);
                 r = stream_new(options, &memory, ret_stream, why);
-                if (r != -ENOMEM || n_removing == 0 || n_naps >= 1000)
+                if (r != -ENOMEM || n_naps >= 1000)
+                        return r;
+                if (n_removing == 0 && atomic_load_explicit(&pipeline->held.n, memory_order_relaxed) == 0)
                         return r;
                 nap(); /* a restarted trainer attaches while its old ring is on its way out */
         }
@@ -315,6 +322,10 @@ void pipeline_remove(struct pipeline *pipeline, struct stream *stream) {
 
 void pipeline_set_outage_timeout(struct pipeline *pipeline, uint64_t timeout_ns) {
         atomic_store_explicit(&pipeline->planner.outage_timeout_ns, timeout_ns, memory_order_relaxed);
+}
+
+struct held_list *pipeline_held(struct pipeline *pipeline) {
+        return &pipeline->held;
 }
 
 struct pool *pipeline_pool(struct pipeline *pipeline) {

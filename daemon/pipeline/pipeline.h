@@ -65,6 +65,9 @@ void pipeline_remove(struct pipeline *pipeline, struct stream *stream);
 /* For samples that wait by now, too. Any thread. */
 void pipeline_set_outage_timeout(struct pipeline *pipeline, uint64_t timeout_ns);
 
+/* Memory that clients hold after they have left, to be looked at now and then. */
+struct held_list *pipeline_held(struct pipeline *pipeline);
+
 /* The workers, for pool_configure() and the like. Main thread. */
 struct pool *pipeline_pool(struct pipeline *pipeline);
 

@@ -1,6 +1,7 @@
 #include "daemon/pipeline/stream.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -28,8 +29,11 @@ static int stream_make_ring(struct stream *stream, const struct stream_options *
                         .n_threads = memory->n_threads,
                 },
                 .budget = memory->budget,
+                .held = memory->held,
         };
 
+        snprintf(ring_options.whose, sizeof(ring_options.whose), "rank %u of job \"%s\"", options->rank,
+                 options->job->name);
         if (getrandom(&ring_options.generation, sizeof(ring_options.generation), 0) < 0)
                 return why_errno(why, -errno, "ring");
         return ring_new(&ring_options, &stream->ring, why);

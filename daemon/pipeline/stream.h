@@ -120,6 +120,7 @@ struct stream {
 
 struct stream_memory {
         struct budget *budget;
+        struct held_list *held;
         struct order_tables *tables;
         enum segment_wish huge_pages, lock;
         uint32_t n_threads;

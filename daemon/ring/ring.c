@@ -2,9 +2,12 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 
+#include "daemon/base/cleanup.h"
 #include "daemon/base/clock.h"
 #include "proto/ring.h"
 
@@ -41,7 +44,14 @@ static int ring_make_segments(struct ring *ring, const struct ring_options *opti
         r = segment_seal(&ring->payload_segment, false, why);
         if (r < 0)
                 return r;
-        return segment_seal(&ring->control_segment, true, why);
+        r = segment_seal(&ring->control_segment, true, why);
+        if (r < 0)
+                return r;
+        r = ring->payload_segment.lent_fd = held_lend(ring->payload_segment.fd, O_RDWR, why);
+        if (r < 0)
+                return r;
+        r = ring->control_segment.lent_fd = held_lend(ring->control_segment.fd, O_RDONLY, why);
+        return r < 0 ? r : 0;
 }
 
 static void slots_init(struct ring *ring) {
@@ -81,7 +91,10 @@ int ring_new(const struct ring_options *options, struct ring **ret_ring, struct 
         }
         ring->n_slots = options->geometry.n_slots;
         ring->budget = options->budget;
-        ring->charged_bytes = charge;
+        ring->held = options->held;
+        ring->control_bytes = control_bytes;
+        ring->payload_bytes = payload_bytes;
+        snprintf(ring->whose, sizeof(ring->whose), "%s", options->whose);
         pthread_mutex_init(&ring->lock, NULL);
 
         r = ring_make_segments(ring, options, control_bytes, payload_bytes, why);
@@ -103,12 +116,31 @@ void ring_touch_rest(struct ring *ring, uint32_t n_threads) {
         segment_touch_rest(&ring->payload_segment, n_threads);
 }
 
+void ring_was_sent(struct ring *ring) {
+        closep(&ring->control_segment.lent_fd);
+        closep(&ring->payload_segment.lent_fd);
+        ring->control_segment.lent_fd = ring->payload_segment.lent_fd = -1;
+}
+
+uint64_t ring_bytes(const struct ring *ring) {
+        return ring->control_bytes + ring->payload_bytes;
+}
+
+/* Both segments are made, or the ring was never anybody's. */
+static void segment_leave(struct ring *ring, struct segment *segment, uint64_t n_bytes) {
+        int fd = segment_unmap(segment);
+
+        if (fd >= 0)
+                held_leave(ring->held, fd, n_bytes, ring->whose);
+        else
+                budget_release(ring->budget, n_bytes);
+}
+
 void ring_free(struct ring *ring) {
         if (!ring)
                 return;
-        segment_fini(&ring->control_segment);
-        segment_fini(&ring->payload_segment);
-        budget_release(ring->budget, ring->charged_bytes);
+        segment_leave(ring, &ring->control_segment, ring->control_bytes);
+        segment_leave(ring, &ring->payload_segment, ring->payload_bytes);
         pthread_mutex_destroy(&ring->lock);
         free(ring);
 }

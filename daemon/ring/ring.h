@@ -17,6 +17,7 @@
 
 #include "daemon/base/budget.h"
 #include "daemon/base/why.h"
+#include "daemon/ring/held.h"
 #include "daemon/ring/segment.h"
 #include "proto/layout.h"
 
@@ -46,6 +47,8 @@ struct ring_options {
         struct dlp_geometry geometry;
         struct segment_options memory; /* n_bytes and name are filled in here */
         struct budget *budget;         /* pays for both memories; outlives the ring */
+        struct held_list *held;        /* where they go when the client has left; outlives the ring */
+        char whose[HELD_WHOSE_MAX];    /* for the log: "rank 3 of job x" */
         uint64_t generation;
 };
 
@@ -54,7 +57,9 @@ struct ring {
         struct dlp_control *control;
         struct dlp_client_page *page;
         struct budget *budget;
-        uint64_t charged_bytes;
+        struct held_list *held;
+        uint64_t control_bytes, payload_bytes; /* charged for each */
+        char whose[HELD_WHOSE_MAX];
 
         pthread_mutex_t lock;
         uint64_t next_sequence;         /* lock; of the slot taken next */
@@ -80,8 +85,15 @@ uint64_t ring_n_published(const struct ring *ring);
 /* Touches the pages that ring_new() left untouched, so that the first batch need not wait for them. Blocks. */
 void ring_touch_rest(struct ring *ring, uint32_t n_threads);
 
-/* Unmaps and gives the budget back. The client's mapping, if it still has one, stays valid for it. */
+/* What the client is given: the lent_fd of both segments. Once they are sent, so that the client alone has them. */
+void ring_was_sent(struct ring *ring);
+
+/* Unmaps. The budget gets back what nobody holds; the client's mappings, if it still has some, stay valid for it and
+ * charged, see held.h. */
 void ring_free(struct ring *ring);
+
+/* What it has reserved. */
+uint64_t ring_bytes(const struct ring *ring);
 
 /* Takes a free slot for the next batch. Returns 0; RING_NO_SLOT if none is free; -EPROTO if the client wrote rubbish
  * into its page. Never blocks. Planner only. */

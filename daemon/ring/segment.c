@@ -165,7 +165,7 @@ int segment_init(struct segment *segment, const struct segment_options *options,
         bool hugetlb = false, transparent = false;
         int r = -ENOMEM;
 
-        *segment = (struct segment){ .fd = -1 };
+        *segment = (struct segment){ .fd = -1, .lent_fd = -1 };
 
         /* hugetlb wastes the rest of its last page, so it is for large rings only. */
         if (options->huge_pages == SEGMENT_TRY && !options->sparse && options->n_bytes >= 4 * HUGE_PAGE_BYTES) {
@@ -209,12 +209,21 @@ int segment_init(struct segment *segment, const struct segment_options *options,
         return 0;
 }
 
-void segment_fini(struct segment *segment) {
+int segment_unmap(struct segment *segment) {
+        int fd = segment->base ? segment->fd : -1;
+
         if (segment->base) {
                 munmap(segment->base, segment->n_bytes);
-                close(segment->fd);
+                closep(&segment->lent_fd);
         }
-        *segment = (struct segment){ .fd = -1 };
+        *segment = (struct segment){ .fd = -1, .lent_fd = -1 };
+        return fd;
+}
+
+void segment_fini(struct segment *segment) {
+        int fd = segment_unmap(segment);
+
+        closep(&fd);
 }
 
 int segment_seal(struct segment *segment, bool read_only, struct why *why) {

@@ -28,6 +28,7 @@ struct segment_options {
 
 struct segment {
         int fd;
+        int lent_fd; /* the same memory, opened anew for the client: ring/held.h; -1 once it is sent */
         uint8_t *base;
         uint64_t n_bytes;   /* of the memfd: with hugetlb more than was asked for */
         uint64_t n_touched; /* bytes from the beginning whose pages are there; constant after segment_init() */
@@ -41,6 +42,9 @@ int segment_init(struct segment *segment, const struct segment_options *options,
 /* Touches what segment_init() left. Blocks as it would have; may run while others write to the memory already. If pages
  * are not to be had they are missed later, by whoever writes them. */
 void segment_touch_rest(struct segment *segment, uint32_t n_threads);
+
+/* Unmaps, and returns the descriptor that is left: the caller's. */
+int segment_unmap(struct segment *segment);
 
 /* Unmaps and closes. Takes a zeroed or half-made segment (fd 0 counts as none only with base NULL). */
 void segment_fini(struct segment *segment);

@@ -155,10 +155,13 @@ void serving_start(struct serving *serving, const struct serving_options *option
 }
 
 void serving_settle(struct serving *serving) {
-        for (int i = 0; budget_used(&serving->budget) != serving->used_bytes; i++) {
+        const struct held_list *held = pipeline_held(serving->pipeline);
+
+        for (int i = 0; budget_used(&serving->budget) != serving->used_bytes + atomic_load(&held->n_bytes); i++) {
                 ck_assert_msg(i < PATIENCE_MS / 2, "%llu bytes of the budget did not come back",
                               (unsigned long long)(budget_used(&serving->budget) - serving->used_bytes));
                 nap_ms(2);
+                held_look(pipeline_held(serving->pipeline));
         }
 }
 
@@ -200,17 +203,18 @@ static int rank_join(struct rank *rank, struct recipe *recipe, struct why *why) 
 }
 
 static void rank_map(struct rank *rank) {
-        const struct ring *ring = rank->stream->ring;
+        struct ring *ring = rank->stream->ring;
 
         rank->control_bytes = ring->control_segment.n_bytes;
         rank->payload_bytes = ring->payload_segment.n_bytes;
-        rank->control = mmap(NULL, rank->control_bytes, PROT_READ, MAP_SHARED, ring->control_segment.fd, 0);
-        rank->payload = mmap(NULL, rank->payload_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, ring->payload_segment.fd,
-                             0);
+        rank->control = mmap(NULL, rank->control_bytes, PROT_READ, MAP_SHARED, ring->control_segment.lent_fd, 0);
+        rank->payload = mmap(NULL, rank->payload_bytes, PROT_READ | PROT_WRITE, MAP_SHARED,
+                             ring->payload_segment.lent_fd, 0);
         ck_assert_ptr_ne(rank->control, MAP_FAILED);
         ck_assert_ptr_ne(rank->payload, MAP_FAILED);
         ck_assert_int_eq(dlp_layout_check(rank->control, rank->control_bytes, rank->payload_bytes), 0);
         rank->release_fd = dup(rank->stream->release_fd);
+        ring_was_sent(ring);
 }
 
 int rank_make(struct rank *rank, struct serving *serving, const struct rank_options *options, struct why *why) {

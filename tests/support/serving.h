@@ -51,7 +51,7 @@ void write_bytes(const struct tree *tree, const char *path, const void *bytes, s
 /* The same file without its last `n_bytes`. */
 void cut_file(const struct tree *tree, const char *path, uint32_t n_bytes);
 
-/* Waits until everything that was removed is gone. */
+/* Waits until everything that was removed is gone, but for the memory that ranks have not forgotten yet. */
 void serving_settle(struct serving *serving);
 
 /* ---- ranks --------------------------------------------------------------------------------------------------- */

@@ -6,27 +6,43 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "daemon/base/work_queue.h"
 #include "daemon/ring/ring.h"
+#include "proto/frame.h"
 #include "proto/ring.h"
 
 #define LIMIT (1ull << 30)
 #define BATCH 4u
 
 static struct budget budget;
+static struct held_list left;
+
+static void setup(void) {
+        held_list_init(&left, &budget);
+}
+
+static void teardown(void) {
+        held_list_fini(&left);
+}
 
 static struct ring_options options_of(uint32_t n_slots, uint64_t slot_bytes, bool sparse) {
         return (struct ring_options){
                 .geometry = { .n_slots = n_slots, .batch_size = BATCH, .slot_bytes = slot_bytes, .ragged = sparse },
                 .memory = { .numa_node = -1, .sparse = sparse, .n_threads = 2 },
                 .budget = &budget,
+                .held = &left,
                 .generation = 77,
+                .whose = "rank 0 of job \"test\"",
         };
 }
 
@@ -248,7 +264,7 @@ START_TEST(a_ring_pays_for_its_memory_and_gives_all_of_it_back) {
         struct why why;
 
         ck_assert_uint_ge(used, 3 << 20);
-        ck_assert_uint_eq(used, ring->charged_bytes);
+        ck_assert_uint_eq(used, ring_bytes(ring));
         ck_assert_uint_eq(used, ring->control_segment.n_bytes + ring->payload_segment.n_bytes);
         ring_touch_rest(ring, 2);
         memset(ring->slots[2].base, 1, 1 << 20);
@@ -397,6 +413,114 @@ START_TEST(planner_workers_and_client_share_a_ring_without_a_loss) {
 }
 END_TEST
 
+/* ---- what a client holds after it has left ------------------------------------------------------------------- */
+
+/* The client's side of a ring: descriptors of its own, as they come with a packet. */
+static void lend(struct ring *ring, int fds[2]) {
+        fds[0] = dup(ring->control_segment.lent_fd);
+        fds[1] = dup(ring->payload_segment.lent_fd);
+        ck_assert_int_ge(fds[0], 0);
+        ck_assert_int_ge(fds[1], 0);
+        ring_was_sent(ring);
+}
+
+static uint64_t charged_now(void) {
+        held_look(&left);
+        ck_assert_uint_eq(atomic_load(&left.n_bytes), budget_used(&budget));
+        return budget_used(&budget);
+}
+
+START_TEST(memory_stays_charged_while_a_client_that_left_has_its_descriptors) {
+        struct ring *ring = make_ring(2, 1 << 20, false);
+        uint64_t control = ring->control_bytes, payload = ring->payload_bytes;
+        int fds[2];
+
+        lend(ring, fds);
+        ring_free(ring);
+        ck_assert_uint_eq(charged_now(), control + payload);
+        close(fds[0]);
+        ck_assert_uint_eq(charged_now(), payload);
+        close(fds[1]);
+        ck_assert_uint_eq(charged_now(), 0);
+        ck_assert_uint_eq(atomic_load(&left.n), 0);
+}
+END_TEST
+
+START_TEST(memory_stays_charged_and_whole_while_a_client_that_left_has_it_mapped) {
+        struct ring *ring = make_ring(2, 1 << 20, false);
+        uint64_t n_bytes = ring->payload_segment.n_bytes, payload = ring->payload_bytes;
+        const uint8_t *control;
+        uint8_t *map;
+        int fds[2];
+
+        lend(ring, fds);
+        memset(ring->slots[1].base, 77, 1 << 20);
+        map = mmap(NULL, n_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fds[1], 0);
+        control = mmap(NULL, 4096, PROT_READ, MAP_SHARED, fds[0], 0);
+        ck_assert_ptr_ne(map, MAP_FAILED);
+        ck_assert_ptr_ne(control, MAP_FAILED);
+        close(fds[0]);
+        close(fds[1]);
+        ring_free(ring);
+        ck_assert_uint_gt(charged_now(), payload);
+        ck_assert_uint_eq(map[n_bytes - 1], 77);
+        munmap((void *)(uintptr_t)control, 4096);
+        ck_assert_uint_eq(charged_now(), payload);
+        munmap(map, 4096);
+        ck_assert_uint_eq(charged_now(), payload);
+        munmap(map + 4096, n_bytes - 4096);
+        ck_assert_uint_eq(charged_now(), 0);
+}
+END_TEST
+
+START_TEST(memory_stays_charged_while_a_child_of_the_client_or_a_packet_has_it) {
+        struct ring *ring = make_ring(2, 1 << 20, false);
+        uint64_t payload = ring->payload_bytes;
+        int fds[2], sockets[2];
+        pid_t child;
+
+        ck_assert_int_eq(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets), 0);
+        lend(ring, fds);
+        close(fds[0]);
+        child = fork();
+        if (child == 0) {
+                pause();
+                _exit(0);
+        }
+        ck_assert_int_eq(dlp_frame_send(sockets[0], "x", 1, &fds[1], 1, 0), 0);
+        close(fds[1]);
+        ring_free(ring);
+        ck_assert_uint_ge(charged_now(), payload);
+        ck_assert_int_eq(kill(child, SIGKILL), 0);
+        ck_assert_int_eq(waitpid(child, NULL, 0), child);
+        ck_assert_uint_eq(charged_now(), payload); /* the packet that nobody has read */
+        close(sockets[0]);
+        close(sockets[1]);
+        ck_assert_uint_eq(charged_now(), 0);
+}
+END_TEST
+
+START_TEST(a_client_that_unlocks_its_descriptor_stays_charged_or_loses_the_pages) {
+        struct ring *ring = make_ring(2, 1 << 20, false);
+        uint64_t payload = ring->payload_bytes;
+        struct stat state;
+        int fds[2];
+
+        lend(ring, fds);
+        memset(ring->slots[0].base, 1, 1 << 20);
+        close(fds[0]);
+        ck_assert_int_eq(flock(fds[1], LOCK_UN), 0);
+        ring_free(ring);
+        ck_assert_int_eq(fstat(fds[1], &state), 0);
+        if (charged_now() == 0)
+                ck_assert_int_eq(state.st_blocks, 0);
+        else
+                ck_assert_uint_eq(charged_now(), payload);
+        close(fds[1]);
+        ck_assert_uint_eq(charged_now(), 0);
+}
+END_TEST
+
 int main(void) {
         Suite *suite = suite_create("ring");
         TCase *client = tcase_create("client"), *order = tcase_create("order"), *memory = tcase_create("memory");
@@ -404,6 +528,10 @@ int main(void) {
         SRunner *runner = srunner_create(suite);
         int n_failed;
 
+        tcase_add_checked_fixture(client, setup, teardown);
+        tcase_add_checked_fixture(order, setup, teardown);
+        tcase_add_checked_fixture(memory, setup, teardown);
+        tcase_add_checked_fixture(traffic, setup, teardown);
         tcase_add_loop_test(client, a_client_can_neither_write_nor_resize_what_is_the_daemons, 0, 2);
         tcase_add_loop_test(client, what_no_client_writes_is_an_error_and_not_a_free_slot, 0, 5);
         tcase_add_test(client, a_hole_in_the_payload_costs_the_daemon_nothing_but_an_error);
@@ -414,6 +542,10 @@ int main(void) {
         suite_add_tcase(suite, order);
         tcase_add_test(memory, a_ring_pays_for_its_memory_and_gives_all_of_it_back);
         tcase_add_test(memory, a_sparse_ring_pays_for_all_that_may_be_written_and_takes_only_what_is);
+        tcase_add_test(memory, memory_stays_charged_while_a_client_that_left_has_its_descriptors);
+        tcase_add_test(memory, memory_stays_charged_and_whole_while_a_client_that_left_has_it_mapped);
+        tcase_add_test(memory, memory_stays_charged_while_a_child_of_the_client_or_a_packet_has_it);
+        tcase_add_test(memory, a_client_that_unlocks_its_descriptor_stays_charged_or_loses_the_pages);
         tcase_set_timeout(memory, 120);
         suite_add_tcase(suite, memory);
         tcase_add_loop_test(traffic, planner_workers_and_client_share_a_ring_without_a_loss, 2, 6);

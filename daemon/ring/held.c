@@ -1,0 +1,187 @@
+#include "daemon/ring/held.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "daemon/base/bytes.h"
+#include "daemon/base/cleanup.h"
+#include "daemon/base/clock.h"
+#include "daemon/base/log.h"
+
+#define SAID_AFTER_NS 2000000000ull /* a client that ends lets go within milliseconds */
+
+struct held {
+        TAILQ_ENTRY(held) entry;
+        int fd;
+        uint64_t n_bytes; /* charged: at most what the budget has been given for it */
+        uint64_t since_ns;
+        bool said; /* in the log */
+        char whose[HELD_WHOSE_MAX];
+};
+
+static int open_anew(int fd, int flags) {
+        char path[64];
+        int again;
+
+        snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+        again = open(path, flags | O_CLOEXEC);
+        return again < 0 ? -errno : again;
+}
+
+int held_lend(int fd, int flags, struct why *why) {
+        _cleanup_(closep) int lent = open_anew(fd, flags);
+
+        if (lent < 0)
+                return why_errno(why, lent,
+                                 "ring: /proc/self/fd, which tells whether a client has let go of its memory");
+        if (flock(lent, LOCK_SH | LOCK_NB) < 0)
+                return why_errno(why, -errno, "ring: locking shared memory");
+        return take_fd(&lent);
+}
+
+/* ---- does anybody hold it? ----------------------------------------------------------------------------------- */
+
+enum answer {
+        NOBODY,
+        SOMEBODY,
+        NOT_KNOWN,
+};
+
+static enum answer ask_lease(int fd) {
+        _cleanup_(closep) int own = open_anew(fd, O_RDWR);
+
+        if (own < 0)
+                return SOMEBODY; /* no descriptors left: it is asked again */
+        if (fcntl(own, F_SETLEASE, F_WRLCK) == 0)
+                return NOBODY; /* given back by the close */
+        return errno == EAGAIN ? SOMEBODY : NOT_KNOWN;
+}
+
+static enum answer ask_lock(int fd) {
+        if (flock(fd, LOCK_EX | LOCK_NB) < 0)
+                return SOMEBODY;
+        flock(fd, LOCK_UN);
+        return NOBODY;
+}
+
+static bool leases_work; /* once */
+
+/* Old kernels count what does not matter, and then grant none. */
+static void find_out(void) {
+        _cleanup_(closep) int fd = memfd_create("dataloaderd-lease", MFD_CLOEXEC), other = -1;
+
+        if (fd < 0 || ask_lease(fd) != NOBODY)
+                return;
+        other = open_anew(fd, O_RDONLY);
+        leases_work = other >= 0 && ask_lease(fd) == SOMEBODY;
+}
+
+static bool is_held(int fd) {
+        static pthread_once_t once = PTHREAD_ONCE_INIT;
+        enum answer answer = NOT_KNOWN;
+
+        pthread_once(&once, find_out);
+        if (leases_work)
+                answer = ask_lease(fd);
+        if (answer == NOT_KNOWN)
+                answer = ask_lock(fd);
+        return answer == SOMEBODY;
+}
+
+/* ---- the list ------------------------------------------------------------------------------------------------ */
+
+void held_list_init(struct held_list *list, struct budget *budget) {
+        *list = (struct held_list){ .budget = budget };
+        TAILQ_INIT(&list->list);
+        pthread_mutex_init(&list->lock, NULL);
+}
+
+/* Its pages go with the last description. One that is left was hidden on purpose: it finds them empty, and those that
+ * it touches again are its own. Refused where writing is sealed: a control segment is small. */
+static void let_go(struct held_list *list, int fd, uint64_t n_bytes) {
+        struct stat state;
+
+        if (fstat(fd, &state) == 0 && state.st_size > 0)
+                (void)!fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, state.st_size);
+        close(fd);
+        budget_release(list->budget, n_bytes);
+}
+
+static void held_free(struct held_list *list, struct held *held) {
+        TAILQ_REMOVE(&list->list, held, entry);
+        atomic_fetch_sub_explicit(&list->n, 1, memory_order_relaxed);
+        atomic_fetch_sub_explicit(&list->n_bytes, held->n_bytes, memory_order_relaxed);
+        if (held->said)
+                log_info("ring", "%s let go of its memory", held->whose);
+        let_go(list, held->fd, held->n_bytes);
+        free(held);
+}
+
+void held_list_fini(struct held_list *list) {
+        struct held *held;
+
+        while ((held = TAILQ_FIRST(&list->list))) {
+                TAILQ_REMOVE(&list->list, held, entry);
+                close(held->fd); /* with its pages: they are the client's */
+                budget_release(list->budget, held->n_bytes);
+                free(held);
+        }
+        pthread_mutex_destroy(&list->lock);
+}
+
+void held_leave(struct held_list *list, int fd, uint64_t n_bytes, const char *whose) {
+        struct held *held;
+
+        if (!is_held(fd)) {
+                let_go(list, fd, n_bytes);
+                return;
+        }
+        held = calloc(1, sizeof(*held));
+        if (!held) { /* charged for ever is safe, though a loss */
+                log_error("ring", "no memory to remember what %s holds: %llu bytes stay charged", whose,
+                          (unsigned long long)n_bytes);
+                close(fd);
+                return;
+        }
+        held->fd = fd;
+        held->n_bytes = n_bytes;
+        held->since_ns = clock_now_ns();
+        snprintf(held->whose, sizeof(held->whose), "%s", whose);
+
+        pthread_mutex_lock(&list->lock);
+        TAILQ_INSERT_TAIL(&list->list, held, entry);
+        atomic_fetch_add_explicit(&list->n_bytes, n_bytes, memory_order_relaxed);
+        atomic_fetch_add_explicit(&list->n, 1, memory_order_relaxed);
+        pthread_mutex_unlock(&list->lock);
+}
+
+void held_look(struct held_list *list) {
+        struct held *held, *next;
+        uint64_t now_ns;
+
+        if (atomic_load_explicit(&list->n, memory_order_relaxed) == 0)
+                return;
+        now_ns = clock_now_ns();
+        pthread_mutex_lock(&list->lock);
+        TAILQ_FOREACH_SAFE(held, &list->list, entry, next) {
+                char text[BYTES_TEXT_MAX];
+
+                if (!is_held(held->fd)) {
+                        held_free(list, held);
+                } else if (!held->said && now_ns - held->since_ns > SAID_AFTER_NS) {
+                        held->said = true;
+                        log_info("ring", "%s has left and still holds %s: charged until it lets go", held->whose,
+                                 format_bytes(text, held->n_bytes));
+                }
+        }
+        pthread_mutex_unlock(&list->lock);
+}
