@@ -35,12 +35,20 @@ int workspace_new(enum resize_code code, struct workspace **ret_workspace, struc
         return 0;
 }
 
+void workspace_trim(struct workspace *workspace) {
+        resizer_trim(workspace->resizer);
+        for (uint32_t i = 0; i < 2; i++) {
+                free(workspace->between[i]);
+                workspace->between[i] = NULL;
+                workspace->n_between_bytes[i] = 0;
+        }
+}
+
 void workspace_free(struct workspace *workspace) {
         if (!workspace)
                 return;
+        workspace_trim(workspace);
         resizer_free(workspace->resizer);
-        free(workspace->between[0]);
-        free(workspace->between[1]);
         free(workspace);
 }
 
@@ -64,6 +72,32 @@ static int reserve_between(struct workspace *workspace, uint32_t idx, size_t n_b
         return 0;
 }
 
+static bool is_empty(const struct stage *stage) {
+        return stage->window.width == 0;
+}
+
+/* Is the canvas of this stage memory of the workspace? Else it is the output itself. */
+static bool is_between(const struct geometry *geometry, uint32_t idx) {
+        return idx + 1 < geometry->n_stages || !geometry->is_direct;
+}
+
+uint64_t recipe_bytes_needed(const struct geometry *geometry) {
+        uint64_t between[2] = { 0 }, resizer = 0;
+
+        for (uint32_t i = 0; i < geometry->n_stages; i++) {
+                const struct stage *stage = &geometry->stages[i];
+                uint64_t canvas = (uint64_t)stage->canvas_width * stage->canvas_height * PIXEL_BYTES;
+                struct resize_job job = stage_resize_job(stage);
+
+                if (is_between(geometry, i) && canvas > between[i % 2])
+                        between[i % 2] = canvas;
+                if (!is_empty(stage))
+                        resizer += resize_bytes_needed(stage->source.width, stage->source.height,
+                                                       i == 0 ? &geometry->source : NULL, &job);
+        }
+        return between[0] + between[1] + resizer;
+}
+
 /* Where the stage's window lies on its canvas once everything is mirrored left to right: resampling does that on its
  * way. Top and bottom change places in the end. */
 static struct box window_on_canvas(const struct stage *stage) {
@@ -74,10 +108,6 @@ static struct box window_on_canvas(const struct stage *stage) {
                 place.y = stage->paste_y;
         }
         return place;
-}
-
-static bool is_empty(const struct stage *stage) {
-        return stage->window.width == 0;
 }
 
 /* Begins to draw the stage's own pixels into their place on the canvas, from a source that is still to come: the given
@@ -145,7 +175,7 @@ static int find_canvas(struct workspace *workspace, uint32_t idx, struct why *wh
         };
         int r;
 
-        if (idx + 1 < geometry->n_stages || !geometry->is_direct) {
+        if (is_between(geometry, idx)) {
                 canvas.stride = (size_t)canvas.width * PIXEL_BYTES;
                 r = reserve_between(workspace, idx % 2, canvas.stride * canvas.height, why);
                 if (r < 0)

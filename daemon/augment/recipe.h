@@ -115,6 +115,12 @@ void workspace_freep(struct workspace **workspace);
 /* What it holds at present, for accounting. */
 size_t workspace_bytes(const struct workspace *workspace);
 
+/* Gives all of it back. Not between recipe_begin() and recipe_end(). */
+void workspace_trim(struct workspace *workspace);
+
+/* The most that a workspace which holds nothing may take for this plan, in bytes. */
+uint64_t recipe_bytes_needed(const struct geometry *geometry);
+
 /* Executes a plan; its recipe is still needed. `source` shows the pixels of geometry->source. Writes geometry->height
  * rows of geometry->width pixels (with channels first: that for each channel, one behind the other), `stride` bytes
  * apart, and not a byte between or beside them. `out` and `stride` are aligned for the format's type. -ENOMEM; else 0.

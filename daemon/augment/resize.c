@@ -84,14 +84,21 @@ int resizer_new(enum resize_code code, struct resizer **ret_resizer, struct why 
         return 0;
 }
 
-void resizer_free(struct resizer *resizer) {
-        if (!resizer)
-                return;
+void resizer_trim(struct resizer *resizer) {
         axis_fini(&resizer->horizontal);
         axis_fini(&resizer->vertical);
         free(resizer->ring);
         free(resizer->padded);
         free(resizer->rows);
+        resizer->ring = resizer->padded = NULL;
+        resizer->rows = NULL;
+        resizer->n_ring_bytes = resizer->n_padded_bytes = resizer->n_rows_max = 0;
+}
+
+void resizer_free(struct resizer *resizer) {
+        if (!resizer)
+                return;
+        resizer_trim(resizer);
         free(resizer);
 }
 
@@ -122,14 +129,25 @@ static int reserve_bytes(uint8_t **bytes, size_t *n_bytes, size_t n) {
         return 0;
 }
 
-/* Room for the rows of an output, and for those that are made beside the last of them. */
-static int reserve_ring(struct resizer *resizer) {
-        uint32_t n_needed = resizer->vertical.weights.n_taps + RESIZE_ROWS_AT_ONCE, n_ring = RESIZE_ROWS_AT_ONCE;
+/* Rows of the ring for so many taps. */
+static uint32_t ring_rows(uint32_t n_taps) {
+        uint32_t n_needed = n_taps + RESIZE_ROWS_AT_ONCE, n_ring = RESIZE_ROWS_AT_ONCE;
 
         while (n_ring < n_needed)
                 n_ring *= 2;
+        return n_ring;
+}
+
+static size_t ring_stride_of(const struct resize_job *job) {
+        return ((size_t)job->window.width * PIXEL_BYTES + RESIZE_OUT_SLACK + 63) / 64 * 64;
+}
+
+/* Room for the rows of an output, and for those that are made beside the last of them. */
+static int reserve_ring(struct resizer *resizer) {
+        uint32_t n_ring = ring_rows(resizer->vertical.weights.n_taps);
+
         resizer->ring_mask = n_ring - 1;
-        resizer->ring_stride = ((size_t)resizer->job.window.width * PIXEL_BYTES + RESIZE_OUT_SLACK + 63) / 64 * 64;
+        resizer->ring_stride = ring_stride_of(&resizer->job);
         return reserve_bytes(&resizer->ring, &resizer->n_ring_bytes, n_ring * resizer->ring_stride);
 }
 
@@ -181,6 +199,21 @@ void resize_need(uint32_t source_width, uint32_t source_height, const struct res
 
         axis_need(&horizontal, &ret_box->x, &ret_box->width);
         axis_need(&vertical, &ret_box->y, &ret_box->height);
+}
+
+uint64_t resize_bytes_needed(uint32_t source_width, uint32_t source_height, const struct box *given,
+                             const struct resize_job *job) {
+        struct axis_key horizontal = horizontal_key(source_width, job), vertical = vertical_key(source_height, job);
+        uint32_t given_width = given ? given->width : source_width, n_taps_x, n_taps_y;
+        uint64_t n_bytes = axis_bytes_needed(&vertical, &n_taps_y);
+
+        n_bytes += ring_rows(n_taps_y) * (uint64_t)ring_stride_of(job) + n_taps_y * sizeof(uint8_t *);
+        if (choose_row_source(source_width, job) != ROWS_IN_PLACE) {
+                n_bytes += axis_bytes_needed(&horizontal, &n_taps_x);
+                n_bytes += RESIZE_ROWS_AT_ONCE *
+                           (((uint64_t)given_width + n_taps_x + RESIZE_READ_TAPS) * PIXEL_BYTES + RESIZE_READ_SLACK);
+        }
+        return n_bytes;
 }
 
 static int prepare_horizontal(struct resizer *resizer) {

@@ -53,6 +53,10 @@ struct resize_job {
 /* The part of the source that the window is made of; what lies around it is never looked at. */
 void resize_need(uint32_t source_width, uint32_t source_height, const struct resize_job *job, struct box *ret_box);
 
+/* The most memory that a resizer which holds nothing may take for this, in bytes. `given` as in resizer_begin(). */
+uint64_t resize_bytes_needed(uint32_t source_width, uint32_t source_height, const struct box *given,
+                             const struct resize_job *job);
+
 /* Owns tables and rows, which grow on demand and are kept: nothing is allocated once the sizes have been seen. Of one
  * thread at a time. */
 struct resizer;
@@ -82,6 +86,9 @@ void resizer_feed(struct resizer *resizer, const struct view *rows);
 
 /* What it holds at present, for accounting. */
 size_t resizer_bytes(const struct resizer *resizer);
+
+/* Gives all of it back. Not while a picture is being fed. */
+void resizer_trim(struct resizer *resizer);
 
 /* Which code it chose: one of RESIZE_CODE_NAMES, for status and logs. */
 const char *resizer_code_name(const struct resizer *resizer);

@@ -364,6 +364,20 @@ static bool same_key(const struct axis_key *a, const struct axis_key *b) {
                a->flip == b->flip;
 }
 
+/* As reserve_outputs() and reserve_weights() count; of taps a few more than there will be. */
+uint64_t axis_bytes_needed(const struct axis_key *key, uint32_t *ret_n_taps) {
+        struct scaling scaling = scaling_of(key);
+        uint64_t n_outputs = padded_outputs(key), n_taps = 2, n_weights;
+
+        if (!is_same_length(key) && key->filter != RESIZE_NEAREST)
+                n_taps = ((uint64_t)(2 * scaling.support) + 4) / 2 * 2;
+        n_weights = n_outputs * n_taps;
+        n_weights += n_weights / 4;
+        *ret_n_taps = (uint32_t)n_taps;
+        return n_outputs * 2 * sizeof(uint32_t) + n_weights * (sizeof(int32_t) + 2 * sizeof(int16_t)) +
+               n_taps * sizeof(double);
+}
+
 void axis_need(const struct axis_key *key, uint32_t *ret_first, uint32_t *ret_n) {
         struct scaling scaling = scaling_of(key);
         uint32_t first = 0, end = key->n_source, ignored;

@@ -31,6 +31,9 @@ void axis_fini(struct axis *axis);
 /* What the arrays hold, for accounting. */
 size_t axis_bytes(const struct axis *axis);
 
+/* The most that the arrays may hold for this key, in bytes; and taps of an output. Computed, not made. */
+uint64_t axis_bytes_needed(const struct axis_key *key, uint32_t *ret_n_taps);
+
 /* The source pixels that the outputs wanted are made of. */
 void axis_need(const struct axis_key *key, uint32_t *ret_first, uint32_t *ret_n);
 

@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <event2/event.h>
-#include <malloc.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -457,11 +456,6 @@ int daemon_run(struct settings *settings, const char *config_path, bool socket_i
         int r;
 
         log_set_level(log_level_of(settings->log_level));
-        /* libjpeg takes and gives back its tables for each picture: keep such memory instead of returning it to the
-         * kernel and faulting it in again. */
-        mallopt(M_MMAP_THRESHOLD, 64 << 20);
-        mallopt(M_TRIM_THRESHOLD, 256 << 20);
-
         raise_descriptor_limit();
 
         r = daemon_start(&daemon, &why);

@@ -320,6 +320,14 @@ uint64_t decoder_need(const struct decoder *decoder, const struct box *box) {
         return FORMATS[decoder->idx_format]->need(decoder->states[decoder->idx_format], box);
 }
 
+void decoder_trim(struct decoder *decoder) {
+        scratch_release(&decoder->pixels);
+        scratch_release(&decoder->work);
+        for (size_t i = 0; i < N_FORMATS; i++)
+                if (decoder->states[i] && FORMATS[i]->trim)
+                        FORMATS[i]->trim(decoder->states[i]);
+}
+
 size_t decoder_scratch_bytes(const struct decoder *decoder) {
         size_t n_bytes = decoder->pixels.n_bytes + decoder->work.n_bytes;
 

@@ -110,5 +110,8 @@ uint64_t decoder_need(const struct decoder *decoder, const struct box *box);
 /* What the decoder holds at present, for accounting. The libraries' own few hundred KiB are not in it. */
 size_t decoder_scratch_bytes(const struct decoder *decoder);
 
+/* Gives back all that it keeps for later pictures. An open one may be read afterwards. */
+void decoder_trim(struct decoder *decoder);
+
 /* The names of the formats that are handled, for messages: "JPEG, PNG, WebP". */
 const char *decode_format_names(void);

@@ -34,8 +34,10 @@ struct format {
          * open and read. */
         uint64_t (*need)(const void *state, const struct box *box);
 
-        /* Both may be absent. Memory held beside `work`; who decoded the last picture, and whether he took over. */
+        /* All three may be absent. Memory held beside `work`; gives back what can be, between open and read too; who
+         * decoded the last picture, and whether he took over. */
         size_t (*bytes)(const void *state);
+        void (*trim)(void *state);
         enum decoded_by (*decoded_by)(const void *state, bool *ret_handed_over);
 };
 

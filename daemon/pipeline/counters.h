@@ -17,6 +17,7 @@
         ROW(n_jpeg_own, "pictures", "JPEG, decoded by our own decoder")                                                \
         ROW(n_jpeg_libjpeg, "pictures", "JPEG, decoded by libjpeg-turbo")                                              \
         ROW(n_jpeg_handed_over, "pictures", "of these, begun by our own decoder and given up half-way")                \
+        ROW(n_scratch_waits, "samples", "large pictures that waited for scratch of others")                            \
         ROW(decode_ns, "ns", "of worker time in decoding and augmenting")
 
 struct counters {

@@ -15,11 +15,12 @@
 #include "daemon/pipeline/planner.h"
 #include "daemon/pipeline/pool.h"
 
-#define STOP_NAPS_MAX  10000u /* milliseconds, about */
-#define TASKS_MIN      2u
-#define TOUCH_NAPS_MAX 100 /* of a millisecond: how long it waits for a stream's first batch */
-#define TOUCH_NICE     10  /* of the one thread: nice(2) is a thread's own on Linux */
-#define READER_THREADS 8u  /* of the fallback: a disk wants about that many waiting readers */
+#define STOP_NAPS_MAX    10000u /* milliseconds, about */
+#define TASKS_MIN        2u
+#define TOUCH_NAPS_MAX   100          /* of a millisecond: how long it waits for a stream's first batch */
+#define TOUCH_NICE       10           /* of the one thread: nice(2) is a thread's own on Linux */
+#define SCRATCH_POOL_MAX (1ull << 30) /* bytes; what the largest pictures may take by default */
+#define READER_THREADS   8u           /* of the fallback: a disk wants about that many waiting readers */
 
 struct pipeline {
         struct pipeline_options options;
@@ -27,6 +28,8 @@ struct pipeline {
         struct counters sum;      /* main thread: with the workers' */
         struct order_tables *tables;
         struct held_list held;
+        struct scratch_pool scratch;
+        bool scratch_made;
         struct reader *reader;
         bool ready_made, planner_started;
         _Alignas(64) struct work_queue ready; /* written by all threads, for each sample */
@@ -35,7 +38,8 @@ struct pipeline {
         struct task *tasks;
         uint8_t *buffers;
         uint64_t buffers_bytes, charged_bytes;
-        uint64_t scratch_bytes;      /* of all workers together */
+        uint64_t scratch_bytes;      /* of all workers together, their own */
+        uint64_t scratch_pool_bytes; /* beside it, for large pictures */
         _Atomic uint32_t n_removing; /* removed streams whose memory is not back yet */
         _Atomic uint32_t n_streams;
 };
@@ -109,6 +113,17 @@ static int make_tasks(struct pipeline *pipeline, struct why *why) {
         return 0;
 }
 
+static int make_scratch_pool(struct pipeline *pipeline, struct why *why) {
+        uint64_t n_bytes = pipeline->scratch_pool_bytes;
+        int r = budget_reserve(pipeline->options.budget, n_bytes, "scratch for large pictures", why);
+
+        if (r < 0)
+                return r;
+        scratch_pool_init(&pipeline->scratch, n_bytes, &pipeline->ready);
+        pipeline->scratch_made = true;
+        return 0;
+}
+
 static int start_reader(struct pipeline *pipeline, struct why *why) {
         struct reader_options options = {
                 .depth = pipeline->options.n_tasks,
@@ -151,6 +166,7 @@ static int start_workers(struct pipeline *pipeline, struct why *why) {
                 .ready = &pipeline->ready,
                 .planner = &pipeline->planner,
                 .budget = pipeline->options.budget,
+                .scratch = &pipeline->scratch,
                 .limits = pipeline->options.limits,
                 .decode_jpeg = pipeline->options.decode_jpeg,
                 .scratch_bytes = pipeline->scratch_bytes,
@@ -180,6 +196,9 @@ static int pipeline_start_floors(struct pipeline *pipeline, struct why *why) {
         if (r < 0)
                 return why_errno(why, r, "queue");
         pipeline->ready_made = true;
+        r = make_scratch_pool(pipeline, why);
+        if (r < 0)
+                return r;
         r = order_tables_new(&tables, &pipeline->tables);
         if (r < 0)
                 return why_errno(why, r, "order tables");
@@ -192,7 +211,8 @@ static int pipeline_start_floors(struct pipeline *pipeline, struct why *why) {
         return start_workers(pipeline, why);
 }
 
-/* Buffers and scratch leave most of a small memory_limit to the rings: a quarter and an eighth at most. */
+/* Of a small memory_limit read buffers take a quarter at most, the workers' own scratch an eighth and the pool for
+ * large pictures a quarter; the rest is for the rings. */
 static void fit_into_budget(struct pipeline *pipeline) {
         struct pipeline_options *options = &pipeline->options;
         uint64_t limit = options->budget->limit_bytes;
@@ -201,6 +221,7 @@ static void fit_into_budget(struct pipeline *pipeline) {
         if (n_tasks < options->n_tasks)
                 options->n_tasks = n_tasks < TASKS_MIN ? TASKS_MIN : (uint32_t)n_tasks;
         pipeline->scratch_bytes = limit / 8;
+        pipeline->scratch_pool_bytes = limit / 4 < SCRATCH_POOL_MAX ? limit / 4 : SCRATCH_POOL_MAX;
 }
 
 int pipeline_start(const struct pipeline_options *options, struct pipeline **ret_pipeline, struct why *why) {
@@ -243,6 +264,10 @@ int pipeline_stop(struct pipeline *pipeline) {
                 planner_stop(&pipeline->planner);
         if (pipeline->reader && reader_stop(pipeline->reader) < 0)
                 return -ETIMEDOUT;
+        if (pipeline->scratch_made) {
+                scratch_pool_fini(&pipeline->scratch);
+                budget_release(pipeline->options.budget, pipeline->scratch_pool_bytes);
+        }
         if (pipeline->ready_made)
                 work_queue_fini(&pipeline->ready);
         free(pipeline->tasks);

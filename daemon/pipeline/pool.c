@@ -4,11 +4,14 @@
 #include <errno.h>
 #include <stdio.h>
 
+#include "daemon/base/heap.h"
+
 void pool_init(struct pool *pool, const struct pool_options *options) {
         pool->options = (struct worker_options){
                 .ready = options->ready,
                 .planner = options->planner,
                 .budget = options->budget,
+                .scratch = options->scratch,
                 .pace = &pool->pace,
                 .limits = options->limits,
                 .decode_jpeg = options->decode_jpeg,
@@ -79,6 +82,7 @@ static int pool_resize(struct pool *pool, uint32_t n_workers, struct why *why) {
         pool->options.scratch_bytes = pool->scratch_bytes / n_workers;
         if (pool->options.scratch_bytes > WORKER_SCRATCH_BYTES)
                 pool->options.scratch_bytes = WORKER_SCRATCH_BYTES;
+        heap_keep(pool->options.scratch_bytes);
         if (n_workers > n_before)
                 r = pool_grow(pool, n_workers - n_before, why);
         else if (n_workers < n_before)

@@ -33,6 +33,7 @@ struct pool_options {
         struct work_queue *ready;
         struct planner *planner;
         struct budget *budget;
+        struct scratch_pool *scratch;
         struct decode_limits limits;
         enum decode_jpeg decode_jpeg;
         uint64_t scratch_bytes; /* of all workers together, at most */

@@ -26,14 +26,15 @@ struct task {
         char path[PATH_MAX]; /* what the sample is called: its file, or the one that it was before it was packed */
 
         struct batch *batch;
-        uint32_t idx_sample;    /* in the batch */
-        uint64_t position;      /* global, in the epoch */
-        uint64_t index;         /* that the order says */
-        uint64_t candidate;     /* that is being read: `index`, or a substitute */
-        uint64_t n_tries;       /* substitutes so far */
-        struct why reason;      /* of the first failure */
-        uint32_t n_shortages;   /* tries that a lack of memory or descriptors has cost it */
-        uint64_t not_before_ns; /* such a task rests until then; 0: to be read at once */
+        uint32_t idx_sample;      /* in the batch */
+        uint64_t position;        /* global, in the epoch */
+        uint64_t index;           /* that the order says */
+        uint64_t candidate;       /* that is being read: `index`, or a substitute */
+        uint64_t n_tries;         /* substitutes so far */
+        struct why reason;        /* of the first failure */
+        uint64_t n_scratch_bytes; /* pipeline/scratch.h: what it waits for, or was granted; else 0 */
+        uint32_t n_shortages;     /* tries that a lack of memory or descriptors has cost it */
+        uint64_t not_before_ns;   /* such a task rests until then; 0: to be read at once */
 
         bool is_held;        /* its read failed, and whether it or the dataset is to blame is not known yet */
         uint64_t held_round; /* of outage_judge() */

@@ -14,41 +14,57 @@
 #include "daemon/pipeline/render.h"
 #include "proto/philox.h"
 
-/* ---- scratch is paid for before it is used ------------------------------------------------------------------- */
+/* ---- scratch is paid for before it is taken ------------------------------------------------------------------ */
 
-/* For the part that is to be decoded, of a picture of this size. */
-static int worker_charge(struct worker *worker, const struct image_info *info, const struct geometry *geometry,
-                         struct why *why) {
-        uint64_t need = decoder_need(worker->decoder, &geometry->source);
-        int r;
+#define SAMPLE_WAITS 1 /* the task is not ours any more */
 
-        if (need <= worker->charged_bytes)
+static void worker_trim(struct worker *worker) {
+        decoder_trim(worker->decoder);
+        workspace_trim(worker->workspace);
+}
+
+/* What this picture needs, all together, is known from its header and its plan. What is kept of earlier ones counts
+ * beside it: of another shape it may be of no use. */
+static int worker_charge(struct worker *worker, struct task *task, const struct image_info *info,
+                         const struct geometry *geometry, struct why *why) {
+        uint64_t need = decoder_need(worker->decoder, &geometry->source) + recipe_bytes_needed(geometry);
+        uint64_t held = decoder_scratch_bytes(worker->decoder) + workspace_bytes(worker->workspace);
+
+        if (held + need <= worker->own_bytes)
                 return 0;
-        if (need > worker->budget->limit_bytes)
+        worker_trim(worker);
+        if (need <= worker->own_bytes || need <= worker->borrowed_bytes)
+                return 0;
+        if (need > worker->scratch->n_bytes)
                 return why_set(why, -EFBIG,
-                               "is %u x %u pixels: decoding what is needed of it may take %llu bytes, "
-                               "more than memory_limit",
-                               info->width, info->height, (unsigned long long)need);
-        r = budget_reserve(worker->budget, need - worker->charged_bytes, "decoding a large picture", why);
-        if (r < 0)
-                return r;
-        worker->charged_bytes = need;
+                               "is %u x %u pixels: decoding and augmenting what is needed of it may take %llu bytes, "
+                               "%llu are allowed (a quarter of memory_limit, 1 GiB at most): raise memory_limit, or "
+                               "crop or resize earlier in the pipeline",
+                               info->width, info->height, (unsigned long long)need,
+                               (unsigned long long)worker->scratch->n_bytes);
+        scratch_give(worker->scratch, worker->borrowed_bytes); /* nobody who has something waits for more */
+        worker->borrowed_bytes = 0;
+        if (scratch_take(worker->scratch, task, need) == SCRATCH_WAITS) {
+                counter_add(&worker->counters->n_scratch_waits, 1);
+                return SAMPLE_WAITS;
+        }
+        worker->borrowed_bytes = need;
         return 0;
 }
 
-/* Gives back what a large picture needed beyond what the worker keeps. */
-static void worker_settle(struct worker *worker) {
-        uint64_t held = decoder_scratch_bytes(worker->decoder) + workspace_bytes(worker->workspace);
+/* A granted task brings what it was granted, whether it still needs that or not. */
+static void worker_accept(struct worker *worker, struct task *task) {
+        worker->borrowed_bytes = task->n_scratch_bytes;
+        task->n_scratch_bytes = 0;
+}
 
-        if (held < worker->kept_bytes)
-                held = worker->kept_bytes;
-        if (worker->charged_bytes > held) {
-                budget_release(worker->budget, worker->charged_bytes - held);
-                worker->charged_bytes = held;
-        } else if (worker->charged_bytes < held &&
-                   budget_reserve(worker->budget, held - worker->charged_bytes, "scratch", NULL) == 0) {
-                worker->charged_bytes = held; /* rows between two resizes: tables of the size of the output */
-        }
+/* Gives back what was borrowed, after the memory that it stood for. */
+static void worker_settle(struct worker *worker) {
+        if (worker->borrowed_bytes == 0)
+                return;
+        worker_trim(worker);
+        scratch_give(worker->scratch, worker->borrowed_bytes);
+        worker->borrowed_bytes = 0;
 }
 
 /* ---- one sample ---------------------------------------------------------------------------------------------- */
@@ -125,8 +141,8 @@ static int serve_pixels(struct worker *worker, struct task *task, struct why *wh
                         (uint32_t)batch->epoch, task->candidate, &geometry, why);
         if (r < 0)
                 return r;
-        r = worker_charge(worker, &info, &geometry, why);
-        if (r < 0)
+        r = worker_charge(worker, task, &info, &geometry, why);
+        if (r != 0)
                 return r;
         r = find_place(task, geometry.height, geometry.width, &out, why);
         if (r < 0)
@@ -139,6 +155,7 @@ static int serve_pixels(struct worker *worker, struct task *task, struct why *wh
         return r;
 }
 
+/* Returns 0, SAMPLE_WAITS, or what is wrong with the sample. */
 static int serve(struct worker *worker, struct task *task, struct why *why) {
         uint64_t begin_ns = clock_now_ns(), end_ns;
         int r;
@@ -155,6 +172,8 @@ static int serve(struct worker *worker, struct task *task, struct why *why) {
         } else {
                 r = serve_pixels(worker, task, why);
                 decoder_close(worker->decoder);
+                if (r == SAMPLE_WAITS)
+                        return r;
                 worker_settle(worker);
         }
         end_ns = clock_now_ns();
@@ -170,10 +189,14 @@ static void worker_do(struct worker *worker, struct task *task) {
         struct why why;
         int r;
 
+        worker_accept(worker, task);
         if (!batch_is_wanted(batch)) {
+                worker_settle(worker);
                 counter_add(&worker->counters->n_dropped, 1);
         } else {
                 r = serve(worker, task, &why);
+                if (r == SAMPLE_WAITS)
+                        return;
                 if (r < 0 && failure_handle(task, r, &why, worker->counters) != FAILURE_ENDS) {
                         planner_retry(worker->planner, task);
                         return;
@@ -208,7 +231,7 @@ static int worker_equip(struct worker *worker) {
 static void worker_strip(struct worker *worker) {
         decoder_free(worker->decoder);
         workspace_free(worker->workspace);
-        budget_release(worker->budget, worker->charged_bytes);
+        budget_release(worker->budget, worker->own_bytes);
 }
 
 static void *worker_main(void *userdata) {
@@ -241,8 +264,8 @@ static struct worker *worker_new(const struct worker_options *options, uint32_t 
                 .decode_jpeg = options->decode_jpeg,
                 .nice = options->nice,
                 .counters = &worker->counted,
-                .charged_bytes = options->scratch_bytes,
-                .kept_bytes = options->scratch_bytes,
+                .scratch = options->scratch,
+                .own_bytes = options->scratch_bytes,
         };
         sem_init(&worker->began, 0, 0);
         return worker;

@@ -18,6 +18,7 @@
 #include "daemon/decode/decode.h"
 #include "daemon/pipeline/counters.h"
 #include "daemon/pipeline/planner.h"
+#include "daemon/pipeline/scratch.h"
 
 #define WORKER_SCRATCH_BYTES (8ull << 20) /* a picture of about a megapixel, and its rows */
 
@@ -28,6 +29,7 @@ struct worker {
         struct work_queue *ready; /* tasks whose bytes have come, or could not */
         struct planner *planner;  /* where tasks go back to */
         struct budget *budget;
+        struct scratch_pool *scratch; /* for what its own does not suffice for */
         struct pace *pace;
         struct decode_limits limits;
         enum decode_jpeg decode_jpeg;
@@ -40,9 +42,9 @@ struct worker {
         _Alignas(64) struct counters *counters; /* what it counts into: its own, added up when somebody asks */
         struct decoder *decoder;
         struct workspace *workspace;
-        uint64_t charged_bytes; /* own thread: paid for scratch */
-        uint64_t kept_bytes;    /* paid for all the time */
-        uint64_t clock_ns;      /* own thread: base/pace.h */
+        uint64_t own_bytes;      /* of scratch, paid for as long as it lives */
+        uint64_t borrowed_bytes; /* own thread: from the pool, for the sample in hand */
+        uint64_t clock_ns;       /* own thread: base/pace.h */
         struct counters counted;
         _Atomic bool has_left; /* its last word: only the join is left */
 };
@@ -51,6 +53,7 @@ struct worker_options {
         struct work_queue *ready;
         struct planner *planner;
         struct budget *budget;
+        struct scratch_pool *scratch;
         struct pace *pace;
         struct decode_limits limits;
         enum decode_jpeg decode_jpeg;

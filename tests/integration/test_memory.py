@@ -6,7 +6,7 @@ import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 
-from harness import DLCTL, case, contains, equal, main, within
+from harness import DLCTL, case, check_sequence, contains, equal, main, within
 from pyclient import trainer
 from resident import Resident
 
@@ -41,6 +41,43 @@ def _(box):
     equal(0 < n_opened < 8, True, f"{n_opened} were let in")
     equal(int(n_held[0]) > n_opened * 4 * 16 * 224 * 224 * 3, True, f"{n_held} bytes are shown")
     within(5, lambda: daemon.memory_used() == before, "all of it is back when the client has ended")
+
+
+CHAIN = "resize(2600) hflip(1) resize(2500) hflip(1) resize(64) center_crop(32)"
+
+
+@case("pixels between the steps of a pipeline are paid for before they are taken, by one worker and by sixteen")
+def _(box):
+    folder = box.folder_of_pictures("d", 12)
+    for workers in (1, 16):
+        daemon = box.daemon({"d": folder}, memory_limit="256MiB", workers=workers)
+        before = daemon.memory_used()
+        with Resident(daemon, 256):
+            readers = [daemon.reader("d", job=f"j{i}", batch=4, epochs=1, pipeline=CHAIN) for i in range(2)]
+            for reader in readers:
+                check_sequence(reader.good(120), 12, batch=4, epochs=1)
+        within(2, lambda used=before, asked=daemon: asked.memory_used() == used, "the memory of the jobs is back")
+        waits = next(int(fact["value"]) for fact in daemon.status()["counters"] if fact["name"] == "n_scratch_waits")
+        equal(waits > 0, workers > 1, f"pictures waited for each other's memory: {waits}")
+        daemon.stop()
+
+
+@case("a picture that needs more than all scratch is damaged, with the numbers, and takes nothing")
+def _(box):
+    daemon = box.daemon({"d": box.folder_of_pictures("d", 8)}, memory_limit="256MiB", workers=2)
+    with Resident(daemon, 256):
+        _, lines = daemon.reader("d", batch=4, epochs=1, shuffle=False,
+                                 pipeline="resize(6000) hflip(1) resize(5000) center_crop(32)").finish(60)
+    equal(lines, [], "batches")
+    within(5, lambda: "quarter of memory_limit" in daemon.log(), "the log says what is allowed")
+
+
+@case("64 workers stay within memory_limit and its allowance")
+def _(box):
+    daemon = box.daemon({"d": box.folder_of_pictures("d", 40, width=400, height=300)}, memory_limit="256MiB", workers=64)
+    with Resident(daemon, 256):
+        check_sequence(daemon.read("d", batch=16, epochs=3, pipeline="random_resized_crop(224) hflip(0.5)"), 40,
+                       batch=16, epochs=3)
 
 
 main()

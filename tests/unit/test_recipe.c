@@ -532,7 +532,7 @@ static uint8_t *apply(struct workspace *workspace, const char *text, const uint8
         struct recipe *recipe = parse(text);
         struct view view;
         uint8_t *out, *packed;
-        size_t stride;
+        size_t stride, n_held;
 
         ck_assert_int_eq(recipe_plan(recipe, width, height, 1, 2, 3, geometry, NULL), 0);
         view = (struct view){
@@ -545,7 +545,13 @@ static uint8_t *apply(struct workspace *workspace, const char *text, const uint8
         out = malloc(stride * geometry->height);
         packed = malloc((size_t)geometry->width * 3 * geometry->height);
         memset(out, 0xa5, stride * geometry->height);
+        if (text[strlen(text) / 2] % 2)
+                workspace_trim(workspace);
+        n_held = workspace_bytes(workspace);
         ck_assert_int_eq(recipe_apply(workspace, geometry, &view, out, stride, NULL), 0);
+        if (workspace_bytes(workspace) > n_held + recipe_bytes_needed(geometry)) /* who pays has paid too little */
+                ck_abort_msg("%s: %zu bytes, after %zu; said to need %llu", text, workspace_bytes(workspace), n_held,
+                             (unsigned long long)recipe_bytes_needed(geometry));
         for (uint32_t y = 0; y < geometry->height; y++) {
                 const uint8_t *row = out + y * stride;
 

@@ -85,6 +85,10 @@ size_t baseline_bytes(const struct baseline *baseline) {
         return sizeof(*baseline) + baseline->band.n_bytes;
 }
 
+void baseline_trim(struct baseline *baseline) {
+        band_fini(&baseline->band);
+}
+
 /* ---- headers --------------------------------------------------------------------------------------------------- */
 
 /* No tables are built yet: what is opened need not be read. */

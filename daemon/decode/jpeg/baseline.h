@@ -45,3 +45,6 @@ int baseline_read(struct baseline *baseline, const struct box *box, const struct
 
 /* Memory held at present, shared tables left out, for accounting. */
 size_t baseline_bytes(const struct baseline *baseline);
+
+/* Gives back what is kept for later pictures; an open one may be read afterwards. */
+void baseline_trim(struct baseline *baseline);

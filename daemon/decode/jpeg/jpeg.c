@@ -144,6 +144,13 @@ static size_t jpeg_bytes(const void *opaque) {
         return state->baseline ? baseline_bytes(state->baseline) : 0;
 }
 
+static void jpeg_trim(void *opaque) {
+        struct jpeg_state *state = opaque;
+
+        if (state->baseline)
+                baseline_trim(state->baseline);
+}
+
 static enum decoded_by jpeg_decoded_by(const void *opaque, bool *ret_handed_over) {
         const struct jpeg_state *state = opaque;
 
@@ -160,5 +167,6 @@ const struct format format_jpeg = {
         .read_rows = jpeg_read_rows,
         .need = jpeg_need,
         .bytes = jpeg_bytes,
+        .trim = jpeg_trim,
         .decoded_by = jpeg_decoded_by,
 };
