@@ -61,6 +61,10 @@ static bool needs_memory(const struct order_spec *spec) {
         return spec->shuffle && spec->kind == DLP_ORDER_TORCH && spec->n > 0;
 }
 
+uint64_t order_table_bytes(const struct order_spec *spec) {
+        return needs_memory(spec) ? spec->n * dlp_shuffle_element_bytes(spec->n) : 0;
+}
+
 static bool is_done(const struct order_table *table) {
         return atomic_load(&table->n_final) == table->n;
 }
@@ -72,7 +76,7 @@ static void table_free(struct order_table *table) {
         if (table->memory) {
                 munmap(table->memory, table->n_bytes);
                 if (tables->options.release)
-                        tables->options.release(tables->options.userdata, table->n_bytes);
+                        tables->options.release(tables->options.userdata, table->spec.payer, table->n_bytes);
         }
         free(table);
 }
@@ -137,6 +141,8 @@ static void *run(void *argument) {
                         table_remove(table);
                         pthread_mutex_unlock(&tables->mutex);
                         table_free(table);
+                        if (tables->options.ready) /* somebody may wait for its memory */
+                                tables->options.ready(tables->options.userdata);
                         pthread_mutex_lock(&tables->mutex);
                 }
         }
@@ -186,19 +192,19 @@ void order_tables_free(struct order_tables *tables) {
  * few thousand steps touch pages all over the table, and clearing 2 MiB for each would hold up the first batch. */
 static int take_memory(struct order_table *table, struct why *why) {
         const struct order_tables_options *options = &table->tables->options;
-        uint64_t n_bytes = table->n * dlp_shuffle_element_bytes(table->n);
+        uint64_t n_bytes = order_table_bytes(&table->spec);
         char what[64];
         int r;
 
         snprintf(what, sizeof(what), "the order of %" PRIu64 " samples", table->n);
-        r = options->reserve ? options->reserve(options->userdata, n_bytes, what, why) : 0;
+        r = options->reserve ? options->reserve(options->userdata, table->spec.payer, n_bytes, what, why) : 0;
         if (r < 0)
                 return r;
         table->memory = mmap(NULL, n_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         if (table->memory == MAP_FAILED) {
                 table->memory = NULL;
                 if (options->release)
-                        options->release(options->userdata, n_bytes);
+                        options->release(options->userdata, table->spec.payer, n_bytes);
                 return why_set(why, -ENOMEM, "no memory for %s: %" PRIu64 " bytes", what, n_bytes);
         }
         madvise(table->memory, n_bytes, MADV_NOHUGEPAGE); /* else a wish; refused where there are none */
@@ -240,7 +246,7 @@ static int table_new(struct order_tables *tables, const struct order_spec *spec,
 
 /* Do both give the same sequence? Of seed and epoch torch uses dlp_order_seed() alone. */
 static bool is_same_order(const struct order_spec *a, const struct order_spec *b) {
-        if (a->n != b->n || a->shuffle != b->shuffle)
+        if (a->n != b->n || a->shuffle != b->shuffle || a->payer != b->payer)
                 return false;
         if (!a->shuffle)
                 return true;

@@ -27,9 +27,10 @@ struct order_table;
 
 struct order_tables_options {
         /* Asked before memory is taken; returns 0, or an errno with `why`. NULL: always yes. Any thread that gets. */
-        int (*reserve)(void *userdata, uint64_t n_bytes, const char *what, struct why *why);
-        /* The same bytes are free again. Any thread that puts, and the background thread. NULL: nobody counts. */
-        void (*release)(void *userdata, uint64_t n_bytes);
+        int (*reserve)(void *userdata, void *payer, uint64_t n_bytes, const char *what, struct why *why);
+        /* The same bytes are free again. Any thread that puts, and the background thread, which then calls ready(),
+         * too. NULL: nobody counts. */
+        void (*release)(void *userdata, void *payer, uint64_t n_bytes);
         /* Elements were made of a table of which somebody was told ORDER_NOT_YET. The background thread; must not
          * block for long. Comes at most once for each ORDER_NOT_YET, and may come a time too many. NULL: nobody waits.
          */
@@ -45,7 +46,11 @@ struct order_spec {
         bool shuffle;
         enum dlp_order_kind kind;     /* of the shuffling */
         enum dlp_torch_compat compat; /* DLP_ORDER_TORCH; 0: the newest torch */
+        void *payer;                  /* for reserve() and release(): tables are shared by who has the same one */
 };
+
+/* The memory that a table of this order takes. */
+uint64_t order_table_bytes(const struct order_spec *spec);
 
 /* Starts the background thread. Returns 0 or an errno. */
 int order_tables_new(const struct order_tables_options *options, struct order_tables **ret_tables);

@@ -1,5 +1,6 @@
 #include "daemon/pipeline/job.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -258,9 +259,48 @@ struct job *job_ref(struct job *job) {
 void job_unref(struct job *job) {
         if (!job || atomic_fetch_sub_explicit(&job->refs, 1, memory_order_acq_rel) > 1)
                 return;
+        if (job->orders_budget)
+                budget_release(job->orders_budget, job->orders_bytes);
         damage_fini(&job->damage);
         pthread_mutex_destroy(&job->lock);
         free(job);
+}
+
+int job_reserve_orders(struct job *job, struct budget *budget, uint64_t n_bytes, struct why *why) {
+        int r = 0;
+
+        pthread_mutex_lock(&job->lock);
+        if (!job->orders_budget) {
+                r = budget_reserve(budget, n_bytes, "the order of two epochs of this job", why);
+                if (r == 0) {
+                        job->orders_budget = budget;
+                        job->orders_bytes = n_bytes;
+                }
+        }
+        pthread_mutex_unlock(&job->lock);
+        return r;
+}
+
+int job_take_order(struct job *job, uint64_t n_bytes) {
+        int r = 0;
+
+        pthread_mutex_lock(&job->lock);
+        if (n_bytes <= job->orders_bytes - job->orders_used_bytes)
+                job->orders_used_bytes += n_bytes;
+        else
+                r = -EAGAIN;
+        pthread_mutex_unlock(&job->lock);
+        if (r == 0)
+                job_ref(job);
+        return r;
+}
+
+void job_give_order(struct job *job, uint64_t n_bytes) {
+        pthread_mutex_lock(&job->lock);
+        assert(job->orders_used_bytes >= n_bytes);
+        job->orders_used_bytes -= n_bytes;
+        pthread_mutex_unlock(&job->lock);
+        job_unref(job);
 }
 
 bool job_fail(struct job *job, const char *text) {

@@ -10,6 +10,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "daemon/base/budget.h"
 #include "daemon/base/process.h"
 #include "daemon/base/queue.h"
 #include "daemon/base/why.h"
@@ -72,7 +73,9 @@ struct job {
         struct damage damage;
         _Atomic uint32_t refs; /* the members, and streams whose last samples are still under way */
 
-        pthread_mutex_t lock; /* guards `failure`; a leaf */
+        pthread_mutex_t lock;                     /* guards what follows; a leaf */
+        struct budget *orders_budget;             /* that paid for orders_bytes; NULL: nobody has yet */
+        uint64_t orders_bytes, orders_used_bytes; /* for the tables of the orders of its epochs */
         _Atomic bool failed;
         struct why failure; /* the first one */
 };
@@ -110,6 +113,14 @@ void job_unref(struct job *job);
 
 /* The first failure of a job counts and ends it. Returns true to the caller whose it was. Any thread. */
 bool job_fail(struct job *job, const char *text);
+
+/* Reserves memory for the orders of its epochs, once: later calls do nothing. It is given back with the job. -ENOMEM
+ * with the numbers. Any thread. */
+int job_reserve_orders(struct job *job, struct budget *budget, uint64_t n_bytes, struct why *why);
+
+/* Takes of that for a table, and a reference. -EAGAIN if other epochs' tables have it: it comes back. Any thread. */
+int job_take_order(struct job *job, uint64_t n_bytes);
+void job_give_order(struct job *job, uint64_t n_bytes);
 
 /* Copies the reason; empty if there is none. Any thread. */
 void job_failure(struct job *job, struct why *ret_why);

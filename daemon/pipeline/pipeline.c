@@ -58,16 +58,15 @@ static void on_order_ready(void *userdata) {
         planner_wake(&pipeline->planner);
 }
 
-static int on_order_reserve(void *userdata, uint64_t bytes, const char *what, struct why *why) {
-        struct pipeline *pipeline = userdata;
+/* Out of what its job has reserved: stream_new(). */
+static int on_order_reserve(void *userdata, void *payer, uint64_t bytes, const char *what, struct why *why) {
+        int r = job_take_order(payer, bytes);
 
-        return budget_reserve(pipeline->options.budget, bytes, what, why);
+        return r < 0 ? why_set(why, r, "%s: two epochs' are in use", what) : 0;
 }
 
-static void on_order_release(void *userdata, uint64_t bytes) {
-        struct pipeline *pipeline = userdata;
-
-        budget_release(pipeline->options.budget, bytes);
+static void on_order_release(void *userdata, void *payer, uint64_t bytes) {
+        job_give_order(payer, bytes);
 }
 
 static void on_stream_freed(void *userdata) {

@@ -1,5 +1,7 @@
 #include "daemon/pipeline/schedule.h"
 
+#include <errno.h>
+
 #include "daemon/pipeline/batch.h"
 
 #define CHUNK_SAMPLES 8u /* planned for one stream before looking who is the most urgent: a tenth of a usual batch */
@@ -12,22 +14,38 @@ static struct task *task_take(struct planner *planner) {
         return task;
 }
 
-/* Will an order's memory come free by itself? That of this rank's last batches, or one that ranks of its job behind it
- * still use. Who waits holds no order, so the last of them never waits for the others. */
-static bool stream_may_get_memory(const struct planner *planner, const struct stream *stream) {
-        const struct stream *other;
+/* A job has memory for the orders of two epochs, which its ranks share. Where they are further apart, a rank that has
+ * nothing under way gives up its table, and gets another one when it goes on: who waits for a client, perhaps for the
+ * very one that waits here, holds nothing that others need. Those that are at work do so until their epoch ends, or
+ * until their ring is full. */
+static void reclaim_orders(struct planner *planner, const struct stream *stream) {
+        struct stream *other;
 
-        if (stream->n_tasks > 0)
-                return true;
-        TAILQ_FOREACH(other, &planner->streams, entry)
-                if (other->job == stream->job && other->order && other->order_epoch < stream->epoch && !other->is_ended)
-                        return true;
-        return false;
+        TAILQ_FOREACH(other, &planner->streams, entry) {
+                if (other == stream || other->job != stream->job)
+                        continue;
+                order_table_put(other->next_order);
+                other->next_order = NULL;
+                if (other->n_tasks == 0 && !other->batch) {
+                        order_table_put(other->order);
+                        other->order = NULL;
+                }
+        }
+}
+
+/* The order of the next epoch is made in the background while this one is consumed. If there is no room for it yet, it
+ * is tried again with the next batch, and made at the latest when it is due. */
+static void stream_prefetch_order(struct planner *planner, struct stream *stream) {
+        struct order_spec spec = stream_order_spec(stream, stream->epoch + 1);
+
+        if (!stream->next_order && stream->epoch + 1 < stream->end_epoch)
+                order_table_get(planner->options.tables, &spec, &stream->next_order, NULL);
 }
 
 static void stream_begin_epoch(struct planner *planner, struct stream *stream) {
         struct order_spec spec;
         struct why why;
+        int r = 0;
 
         if (stream->order && stream->order_epoch == stream->epoch)
                 return;
@@ -42,20 +60,20 @@ static void stream_begin_epoch(struct planner *planner, struct stream *stream) {
                 order_table_put(stream->next_order);
         stream->next_order = NULL;
 
-        spec = stream_order_spec(stream, stream->epoch);
-        if (!stream->order && order_table_get(planner->options.tables, &spec, &stream->order, &why) < 0) {
-                if (stream_may_get_memory(planner, stream))
-                        stream->needs_order = true;
-                else
-                        job_fail(stream->job, why.text); /* waiting for memory that may never come would be a hang */
-                return;
+        if (!stream->order) {
+                spec = stream_order_spec(stream, stream->epoch);
+                r = order_table_get(planner->options.tables, &spec, &stream->order, &why);
+                if (r == -EAGAIN) {
+                        reclaim_orders(planner, stream);
+                        r = order_table_get(planner->options.tables, &spec, &stream->order, &why);
+                }
         }
-        stream->order_epoch = stream->epoch;
-        /* Made in the background while this epoch is consumed; without memory for it, it is made when it is due. */
-        if (stream->epoch + 1 < stream->end_epoch) {
-                spec = stream_order_spec(stream, stream->epoch + 1);
-                order_table_get(planner->options.tables, &spec, &stream->next_order, NULL);
-        }
+        if (r == -EAGAIN)
+                stream->needs_order = true; /* samples under way, its own or other ranks', bring it back */
+        else if (r < 0)
+                job_fail(stream->job, why.text); /* what was reserved is not to be had: the node itself has none left */
+        else
+                stream->order_epoch = stream->epoch;
 }
 
 static void stream_next_step(struct stream *stream) {
@@ -106,6 +124,7 @@ static bool stream_begin_batch(struct planner *planner, struct stream *stream) {
         stream->batch = &stream->batches[slot->idx];
         stream->idx_sample = 0;
         batch_begin(stream->batch, stream, stream->order);
+        stream_prefetch_order(planner, stream);
         return true;
 }
 

@@ -88,8 +88,14 @@ int stream_new(const struct stream_options *options, const struct stream_memory 
 
         r = collation_plan(&stream->collation, options->recipe, terms, index, &limits, why);
         spec = stream_order_spec(stream, stream->epoch);
-        if (r == 0 && !stream->is_ended) /* now, so that a table that does not fit is refused instead of missed later */
+        if (r == 0) /* once a job: an epoch's end needs no memory that is not there */
+                r = job_reserve_orders(options->job, memory->budget, 2 * order_table_bytes(&spec), why);
+        if (r == 0 &&
+            !stream->is_ended) { /* at once, so that it is there sooner; others' epochs may have both tables */
                 r = order_table_get(memory->tables, &spec, &stream->order, why);
+                if (r == -EAGAIN)
+                        r = 0;
+        }
         stream->order_epoch = stream->epoch;
         if (r == 0)
                 r = stream_make_ring(stream, options, memory, why);
@@ -138,7 +144,8 @@ struct order_spec stream_order_spec(const struct stream *stream, uint64_t epoch)
                                     .seed = terms->seed,
                                     .epoch = epoch,
                                     .shuffle = terms->shuffle,
-                                    .kind = terms->order };
+                                    .kind = terms->order,
+                                    .payer = stream->job };
 }
 
 static void stream_begin_at(struct stream *stream, uint64_t epoch, uint64_t base) {

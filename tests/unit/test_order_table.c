@@ -22,7 +22,7 @@ struct owner {
         atomic_uint_fast64_t n_bytes, limit_bytes, n_reserved;
 };
 
-static int owner_reserve(void *userdata, uint64_t n_bytes, const char *what, struct why *why) {
+static int owner_reserve(void *userdata, void *payer, uint64_t n_bytes, const char *what, struct why *why) {
         struct owner *owner = userdata;
 
         if (atomic_fetch_add(&owner->n_bytes, n_bytes) + n_bytes > atomic_load(&owner->limit_bytes)) {
@@ -33,7 +33,7 @@ static int owner_reserve(void *userdata, uint64_t n_bytes, const char *what, str
         return 0;
 }
 
-static void owner_release(void *userdata, uint64_t n_bytes) {
+static void owner_release(void *userdata, void *payer, uint64_t n_bytes) {
         struct owner *owner = userdata;
 
         atomic_fetch_sub(&owner->n_bytes, n_bytes);

@@ -395,6 +395,77 @@ START_TEST(a_rank_that_runs_goes_on_when_all_memory_is_taken) {
 }
 END_TEST
 
+/* One rank has not begun while the other is epochs ahead: neither waits for the other's client, whatever memory there
+ * is. */
+START_TEST(ranks_far_apart_share_the_memory_of_two_orders) {
+        struct rank_options options = { .world = 2, .batch_size = 8, .n_slots = 2, .shuffle = true };
+        struct rank ranks[2];
+        uint64_t taken;
+
+        serving_start(&serving, &(struct serving_options){ .n_samples = 500, .n_classes = 2 });
+        for (uint32_t i = 0; i < 2; i++) {
+                options.rank = i;
+                ck_assert_int_eq(rank_make(&ranks[i], &serving, &options, NULL), 0);
+        }
+        take_all_memory(0, &taken);
+        rank_add(&ranks[0]);
+        rank_add(&ranks[1]);
+        for (uint64_t epoch = 0; epoch < 4; epoch++)
+                rank_eat_epoch(&ranks[0], epoch);
+        for (uint64_t epoch = 0; epoch < 3; epoch++)
+                rank_eat_epoch(&ranks[1], epoch);
+        rank_eat_epoch(&ranks[0], 4);
+        rank_eat_epoch(&ranks[1], 3);
+        rank_leave(&ranks[0]);
+        rank_leave(&ranks[1]);
+        budget_release(&serving.budget, taken);
+        serving_stop(&serving);
+}
+END_TEST
+
+struct apart {
+        struct rank *rank;
+        uint64_t n_epochs;
+        pthread_t thread;
+};
+
+static void *eat_main(void *userdata) {
+        struct apart *apart = userdata;
+
+        for (uint64_t i = 0; i < apart->n_epochs; i++)
+                rank_eat_epoch(apart->rank, apart->rank->options.first_epoch + i);
+        return NULL;
+}
+
+/* Each in an epoch of its own, all of them hungry: they take turns with two tables. */
+START_TEST(four_ranks_in_four_epochs_all_come_to_their_end) {
+        struct apart apart[4];
+        struct rank ranks[4];
+        uint64_t taken;
+
+        serving_start(&serving, &(struct serving_options){ .n_samples = 400, .n_classes = 2, .n_workers = 3 });
+        for (uint32_t i = 0; i < 4; i++) {
+                struct rank_options options = {
+                        .world = 4, .rank = i, .batch_size = 5, .shuffle = true, .first_epoch = i * 3
+                };
+
+                ck_assert_int_eq(rank_make(&ranks[i], &serving, &options, NULL), 0);
+        }
+        take_all_memory(0, &taken);
+        for (uint32_t i = 0; i < 4; i++) {
+                apart[i] = (struct apart){ .rank = &ranks[i], .n_epochs = 6 };
+                rank_add(&ranks[i]);
+                ck_assert_int_eq(pthread_create(&apart[i].thread, NULL, eat_main, &apart[i]), 0);
+        }
+        for (uint32_t i = 0; i < 4; i++)
+                pthread_join(apart[i].thread, NULL);
+        for (uint32_t i = 0; i < 4; i++)
+                rank_leave(&ranks[i]);
+        budget_release(&serving.budget, taken);
+        serving_stop(&serving);
+}
+END_TEST
+
 START_TEST(a_ring_that_does_not_fit_is_refused_and_leaves_nothing) {
         struct rank_options options = {
                 .job = "large", .world = 1, .batch_size = 4096, .n_slots = 64, .pipeline = "random_resized_crop(224)"
@@ -1003,6 +1074,8 @@ int main(void) {
         tcase_add_test(life, a_rank_may_leave_while_its_memory_is_being_touched);
         tcase_add_test(life, hundreds_of_epochs_leave_no_more_memory_in_use);
         tcase_add_test(life, a_rank_that_runs_goes_on_when_all_memory_is_taken);
+        tcase_add_test(life, ranks_far_apart_share_the_memory_of_two_orders);
+        tcase_add_test(life, four_ranks_in_four_epochs_all_come_to_their_end);
         tcase_add_test(life, a_ring_that_does_not_fit_is_refused_and_leaves_nothing);
         tcase_set_timeout(life, 180);
         suite_add_tcase(suite, life);
