@@ -17,6 +17,7 @@
 #include "daemon/base/cleanup.h"
 #include "daemon/base/disk.h"
 #include "daemon/stage/tree_private.h"
+#include "daemon/stage/version_lock.h"
 
 static int check_whole(const struct tree *tree, struct why *why) {
         uint64_t n_chunks = chunks_count(tree->chunks), missing = state_first_missing(tree, 0, n_chunks);
@@ -81,6 +82,7 @@ int tree_publish(struct tree *tree, struct stamp *stamp, struct why *why) {
                 return r;
         is_new = stamp_read(&tree->place, &before, why) != 0 || strcmp(before.version, tree->version) != 0;
         fill_in(tree, stamp);
+        version_lock_prepare(tree->folder_fd, tree->version); /* if it fails readers lock the folder */
         r = swap_link(tree, why);
         if (r == 0)
                 r = stamp_write(&tree->place, stamp, why);

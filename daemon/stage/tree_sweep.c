@@ -3,14 +3,17 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "daemon/base/cleanup.h"
 #include "daemon/base/log.h"
 #include "daemon/stage/tree_private.h"
+#include "daemon/stage/version_lock.h"
 
-#define DEPTH_MAX 200u /* a descriptor each; what lies deeper was not made by people */
+#define VERSIONS_MAX 64u  /* removed at a time; what is left over the next staging removes */
+#define DEPTH_MAX    200u /* a descriptor each; what lies deeper was not made by people */
 
 static int remove_entry(struct tree *tree, int dir_fd, const char *name, uint32_t depth);
 
@@ -65,24 +68,76 @@ static bool is_kept(const char *name, const char *const *keep, size_t n_keep) {
         return false;
 }
 
+/* What has been decided of a version: removed, or left to who reads it. */
+struct swept {
+        char version[PLACE_VERSION_SIZE];
+        struct version_claim claim;
+        bool is_ours;
+};
+
+struct sweep {
+        struct tree *tree;
+        struct swept versions[VERSIONS_MAX];
+        uint32_t n;
+};
+
+/* The version that a name belongs to, claimed when it is met first. NULL: too many at a time. */
+static struct swept *sweep_version(struct sweep *sweep, const char *name) {
+        struct swept *swept;
+
+        for (uint32_t i = 0; i < sweep->n; i++)
+                if (strncmp(sweep->versions[i].version, name, 14) == 0)
+                        return &sweep->versions[i];
+        if (sweep->n == VERSIONS_MAX)
+                return NULL;
+        swept = &sweep->versions[sweep->n++];
+        snprintf(swept->version, sizeof(swept->version), "%.14s", name);
+        swept->is_ours = version_claim(sweep->tree->folder_fd, swept->version, &swept->claim) == 0;
+        if (!swept->is_ours)
+                log_info("stage", "an old version is left, for somebody reads it; a later staging removes it name=%s",
+                         swept->version);
+        return swept;
+}
+
+/* Last of all what readers lock: who comes too late finds it gone, with the version. */
+static void sweep_end(struct sweep *sweep) {
+        for (uint32_t i = 0; i < sweep->n; i++) {
+                struct swept *swept = &sweep->versions[i];
+                char name[PLACE_VERSION_SIZE + 16];
+
+                if (!swept->is_ours)
+                        continue;
+                snprintf(name, sizeof(name), "%s.readers", swept->version);
+                unlinkat(sweep->tree->folder_fd, name, 0);
+                version_claim_free(&swept->claim);
+        }
+}
+
+static void sweep_entry(struct sweep *sweep, const char *name) {
+        const struct swept *swept = sweep_version(sweep, name);
+        int r;
+
+        if (!swept || !swept->is_ours || strcmp(name + 14, ".readers") == 0)
+                return;
+        r = remove_entry(sweep->tree, sweep->tree->folder_fd, name, 0);
+        if (r < 0)
+                log_warning("stage", "an old version cannot be removed (%s); the next staging tries again name=%s",
+                            strerror(-r), name);
+}
+
 void sweep_versions(struct tree *tree, const char *const *keep, size_t n_keep) {
         int fd = openat(tree->folder_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         DIR *folder = fd < 0 ? NULL : fdopendir(fd);
+        struct sweep sweep = { .tree = tree };
         const struct dirent *entry;
 
         if (!folder) {
                 closep(&fd);
                 return;
         }
-        while ((entry = readdir(folder))) {
-                int r = 0;
-
+        while ((entry = readdir(folder)))
                 if (is_of_version(entry->d_name) && !is_kept(entry->d_name, keep, n_keep))
-                        r = remove_entry(tree, tree->folder_fd, entry->d_name, 0);
-                if (r < 0)
-                        log_warning("stage",
-                                    "an old version cannot be removed (%s); the next staging tries again name=%s",
-                                    strerror(-r), entry->d_name);
-        }
+                        sweep_entry(&sweep, entry->d_name);
         closedir(folder);
+        sweep_end(&sweep);
 }

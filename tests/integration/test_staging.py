@@ -15,7 +15,8 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 
 import faulty_server  # noqa: E402
 import s3_server  # noqa: E402
-from harness import VARIANT, Skip, Table, case, contains, equal, main, within  # noqa: E402
+from harness import (VARIANT, Skip, Table, case, contains, equal, main, samples_of, sha256_of,  # noqa: E402
+                     within, write)
 from staging import (PROTOCOL, OSERR, TEMPFAIL, UNAVAILABLE, Staging, files_of, make_files, photos_sizes,  # noqa: E402
                      write_manifest)
 
@@ -566,6 +567,35 @@ def _(box):
             server.reset()
             equal(staging.run().result, "staged", "result")
             equal(server.total()["bytes"], os.path.getsize(os.path.join(folder, "manifest.jsonl")), "bytes sent")
+
+
+@case("versions that a job reads are left alone by stagings, and removed by one after the job has ended")
+def _(box):
+    folder = source_of(box, photos_sizes(n_classes=2, n_each=30, size=300))
+    write_manifest(folder)
+    with faulty_server.start(folder) as server:
+        staging = Staging(box, server.url("manifest.jsonl"))
+        equal(staging.run().result, "staged", "the first version")
+        first = os.path.basename(staging.version())
+        samples = [sha256_of(path) for path, _ in samples_of(os.path.realpath(staging.path))]
+        daemon = box.daemon({"photos": {"path": staging.path, "origin": server.url("manifest.jsonl")}})
+        reader = daemon.reader("photos", shuffle=False, on_error="skip", slots=2, delay_ms=100)
+        reader.wait_lines(3)
+        for number in range(3):
+            write(os.path.join(folder, "class0", f"more{number}.jpg"), b"more" * (number + 1))
+            write_manifest(folder)
+            equal(staging.run().result, "staged", "another version")
+            equal(os.path.isdir(os.path.join(staging.state, first)), True, f"{first} is there")
+        lines = reader.good()
+        equal([line["index"] for line in lines], list(range(60)), "samples")
+        equal([line["fields"]["image"]["sha256"] for line in lines], samples, "bytes")
+        equal(daemon.objects("errors"), [], "damaged samples")
+        daemon.stop()
+        write(os.path.join(folder, "class0", "last.jpg"), b"last")
+        write_manifest(folder)
+        equal(staging.run().result, "staged", "the last version")
+        left = {name[:14] for name in os.listdir(staging.state) if name.startswith("v-")}
+        equal((len(left), first in left), (2, False), "versions left")
 
 
 if __name__ == "__main__":
