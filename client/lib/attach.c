@@ -110,6 +110,7 @@ int dli_attach_ask(struct dlc_loader *loader) {
         message.attach.first_epoch = loader->epoch;
         message.attach.first_position = loader->base;
         message.attach.first_step = loader->step;
+        message.attach.digest = loader->digest;
         /* So far as the old one would have prepared; where a seek went beyond that, this epoch alone. */
         if (loader->prepared_until != UINT64_MAX)
                 message.attach.n_epochs = loader->prepared_until > loader->epoch

@@ -1,6 +1,7 @@
 /* A rank asks for its ring: checked, entered into its job, its memory made in the background, handed over. */
 #include <errno.h>
 #include <fcntl.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +16,8 @@
 struct attach {
         struct session *session;
         uint64_t id; /* of the request */
+        struct catalog_waiter waiter;
+        Dlp__Attach *wish; /* a copy, while the dataset's folder is looked at; else NULL */
         struct stream_options options;
         struct pipeline *pipeline;
         struct stream *stream;
@@ -123,6 +126,8 @@ static void attach_touch(void *userdata) {
 static void attach_free(void *userdata) {
         struct attach *attach = userdata;
 
+        if (attach->wish)
+                dlp__attach__free_unpacked(attach->wish, NULL);
         if (!attach->stream) { /* else the stream has taken them over */
                 job_unref(attach->options.job);
                 catalog_dataset_unref(attach->options.dataset);
@@ -198,9 +203,10 @@ static void attach_done(void *userdata) {
         attach_free(attach);
 }
 
-/* What the job that a rank belongs to is served from: a new version is for new jobs. */
+/* What the job that a rank belongs to is served from, if it is there already, or was until the daemon began anew: a new
+ * version is for new jobs. */
 static const char *digest_of_job(const struct job *job, const Dlp__Attach *wish) {
-        return job && strcmp(job->terms.dataset, wish->dataset) == 0 ? job->terms.digest : NULL;
+        return job && strcmp(job->terms.dataset, wish->dataset) == 0 ? job->terms.digest : wish->digest;
 }
 
 /* ---- the request --------------------------------------------------------------------------------------------- */
@@ -272,20 +278,13 @@ static int attach_prepare(struct attach *attach, const Dlp__Attach *wish, struct
         return 0;
 }
 
-void handle_attach(struct session *session, const Dlp__Request *request) {
-        struct attach *attach = calloc(1, sizeof(*attach));
+/* The dataset is ready to be asked for. */
+static void attach_begin(struct attach *attach, const Dlp__Attach *wish) {
+        struct session *session = attach->session;
+        uint64_t id = attach->id;
         struct why why;
-        int r;
+        int r = attach_prepare(attach, wish, &why);
 
-        if (!attach) {
-                session_refuse(session, request->id, -ENOMEM, "attach: out of memory");
-                return;
-        }
-        attach->session = session;
-        attach->id = request->id;
-        attach->pipeline = session->server->options.pipeline;
-        attach->options.wake_socket = -1;
-        r = attach_prepare(attach, request->attach, &why);
         if (r == 0) {
                 session_listen(session, false);
                 session->state = SESSION_ATTACHING;
@@ -299,7 +298,66 @@ void handle_attach(struct session *session, const Dlp__Request *request) {
         }
         attach_free(attach);
         if (r == -EAGAIN)
-                session_refuse_for_now(session, request->id, r, why.text);
+                session_refuse_for_now(session, id, r, why.text);
         else
-                session_refuse(session, request->id, r, why.text);
+                session_refuse(session, id, r, why.text);
+}
+
+/* The folder has been looked at, or does not answer. */
+static void attach_checked(struct catalog_waiter *waiter, bool late) {
+        struct attach *attach = (struct attach *)((uint8_t *)waiter - offsetof(struct attach, waiter));
+        struct session *session = attach->session;
+        uint64_t id = attach->id;
+        struct why why;
+
+        session->state = SESSION_OPEN;
+        if (session->closed) { /* the client has gone meanwhile */
+                session_give_back(session);
+                attach_free(attach);
+                return;
+        }
+        session_listen(session, true);
+        if (!late) {
+                attach_begin(attach, attach->wish);
+                return;
+        }
+        why_set(&why, 0, "dataset %.100s: its folder does not answer (a dead mount?); asking again",
+                attach->wish->dataset);
+        attach_free(attach);
+        session_refuse_for_now(session, id, -EAGAIN, why.text);
+}
+
+static Dlp__Attach *copy_of(const Dlp__Attach *wish) {
+        size_t n = dlp__attach__get_packed_size(wish);
+        uint8_t *bytes = malloc(n ? n : 1);
+        Dlp__Attach *copy = NULL;
+
+        if (bytes)
+                copy = dlp__attach__unpack(NULL, dlp__attach__pack(wish, bytes), bytes);
+        free(bytes);
+        return copy;
+}
+
+void handle_attach(struct session *session, const Dlp__Request *request) {
+        struct attach *attach = calloc(1, sizeof(*attach));
+
+        if (attach)
+                attach->wish = copy_of(request->attach);
+        if (!attach || !attach->wish) {
+                free(attach);
+                session_refuse(session, request->id, -ENOMEM, "attach: out of memory");
+                return;
+        }
+        attach->session = session;
+        attach->id = request->id;
+        attach->pipeline = session->server->options.pipeline;
+        attach->options.wake_socket = -1;
+        attach->waiter.done = attach_checked;
+        if (session->state == SESSION_OPEN &&
+            catalog_check(session->server->options.catalog, attach->wish->dataset, &attach->waiter) == 1) {
+                session_listen(session, false);
+                session->state = SESSION_ATTACHING;
+                return;
+        }
+        attach_begin(attach, attach->wish);
 }

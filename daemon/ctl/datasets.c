@@ -22,9 +22,9 @@ static void fill_open(struct row *row, struct catalog_dataset *open) {
         row->message.n_bytes = index_total_bytes(index);
         row->message.digest = (char *)(uintptr_t)index_digest(index);
         row->message.n_errors = ledger_n_samples(open->ledger);
-        pthread_mutex_lock(&open->lock);
+        pthread_mutex_lock(&open->error_lock);
         row->last_error = open->last_error;
-        pthread_mutex_unlock(&open->lock);
+        pthread_mutex_unlock(&open->error_lock);
 }
 
 static void fill_nodes(struct row *row, const struct progress *progress) {

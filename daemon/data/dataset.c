@@ -234,6 +234,8 @@ int dataset_is_current(const struct dataset *dataset, struct why *why) {
         /* The descriptor follows a folder that is renamed; what counts is what lies at the path now. */
         if (fstat(dataset->root_fd, &ours) < 0)
                 return why_errno(why, -errno, "%s", dataset->path);
+        if (stat(dataset->path, &there) < 0 && errno != ENOENT && errno != ENOTDIR)
+                return why_errno(why, -errno, "%s", dataset->path);
         if (stat(dataset->path, &there) < 0 || there.st_ino != ours.st_ino || there.st_dev != ours.st_dev) {
                 why_set(why, 0, "%s is gone, or another folder now", dataset->path);
                 return INDEX_STALE;

@@ -37,7 +37,7 @@ static struct catalog_dataset *catalog_dataset_new(struct dataset *dataset, stru
         open->ledger = ledger;
         snprintf(open->name, sizeof(open->name), "%s", name);
         atomic_store_explicit(&open->refs, 1, memory_order_relaxed);
-        pthread_mutex_init(&open->lock, NULL);
+        pthread_mutex_init(&open->error_lock, NULL);
         return open;
 }
 
@@ -52,29 +52,19 @@ void catalog_dataset_unref(struct catalog_dataset *dataset) {
         outage_free(dataset->outage);
         ledger_unref(dataset->ledger);
         dataset_unref(dataset->dataset);
-        pthread_mutex_destroy(&dataset->lock);
+        version_lock_free(dataset->lock); /* after the last file is closed */
+        pthread_mutex_destroy(&dataset->error_lock);
         free(dataset);
 }
 
 uint64_t catalog_dataset_error(struct catalog_dataset *dataset, const char *text) {
-        pthread_mutex_lock(&dataset->lock);
+        pthread_mutex_lock(&dataset->error_lock);
         snprintf(dataset->last_error.text, sizeof(dataset->last_error.text), "%s", text);
-        pthread_mutex_unlock(&dataset->lock);
+        pthread_mutex_unlock(&dataset->error_lock);
         return atomic_fetch_add_explicit(&dataset->n_errors, 1, memory_order_relaxed);
 }
 
 /* ---- opening, in the background ------------------------------------------------------------------------------ */
-
-/* What the background thread works on: a copy, so that the entry may change meanwhile. */
-struct opening {
-        struct catalog_entry *entry;
-        char path[PATH_MAX], index[PATH_MAX], digest[INDEX_DIGEST_SIZE], format[32];
-        struct dataset *dataset;
-        struct ledger *ledger;
-        struct dataset_report report;
-        struct why why;
-        int result;
-};
 
 static void on_progress(void *userdata, uint64_t n_files) {
         struct catalog_entry *entry = userdata;
@@ -82,26 +72,63 @@ static void on_progress(void *userdata, uint64_t n_files) {
         atomic_store_explicit(&entry->n_files, n_files, memory_order_relaxed);
 }
 
-static void opening_work(void *userdata) {
+/* Before anything of it is opened: from then on it stays. */
+static int opening_lock(struct opening *opening) {
+        int r;
+
+        if (!opening->version[0])
+                return 0;
+        r = version_lock_take(&opening->place, opening->version, &opening->lock, &opening->unprotected);
+        if (r == 0)
+                opening->unprotected.text[0] = '\0';
+        if (r == -ENOENT)
+                opening->why = opening->unprotected;
+        return r == -ENOENT ? r : 0;
+}
+
+void opening_work(void *userdata) {
         struct opening *opening = userdata;
         struct catalog_entry *entry = opening->entry;
         struct dataset_spec spec = { .name = entry->name,
                                      .path = opening->path,
                                      .format = opening->format,
-                                     .budget = entry->catalog->budget,
                                      .given_index = opening->index[0] ? opening->index : NULL,
                                      .given_digest = opening->digest };
         struct index_watch watch = { .progress = on_progress, .userdata = entry, .cancel = &entry->cancelled };
 
-        opening->result = dataset_open(&spec, entry->catalog->index_dir, &watch, &opening->dataset, &opening->report,
-                                       &opening->why);
+        opening->result = opening_lock(opening);
+        if (opening->result == 0)
+                opening->result = dataset_open(&spec, entry->catalog->index_dir, &watch, &opening->dataset,
+                                               &opening->report, &opening->why);
         if (opening->result == 0 && ledger_open(entry->catalog->ledgers, opening->dataset, &opening->ledger) < 0) {
-                dataset_unref(opening->dataset);
+                dataset_unref(TAKE_PTR(opening->dataset));
                 opening->result = why_errno(&opening->why, -ENOMEM, "the ledger of damaged samples");
         }
+        if (opening->result < 0)
+                version_lock_free(TAKE_PTR(opening->lock));
 }
 
-static void entry_free(struct catalog_entry *entry) {
+struct catalog_dataset *opening_take(struct opening *opening) {
+        struct catalog_dataset *open;
+
+        if (opening->result < 0)
+                return NULL;
+        open = catalog_dataset_new(opening->dataset, opening->ledger, opening->entry->name);
+        if (!open) {
+                ledger_unref(opening->ledger);
+                dataset_unref(opening->dataset);
+                version_lock_free(opening->lock);
+                opening->result = why_errno(&opening->why, -ENOMEM, "opening");
+                return NULL;
+        }
+        open->lock = opening->lock;
+        if (opening->unprotected.text[0])
+                log_warning("dataset", "%s: version %s is not kept from being removed while it is served: %s",
+                            opening->entry->name, opening->version, opening->unprotected.text);
+        return open;
+}
+
+void entry_free(struct catalog_entry *entry) {
         catalog_dataset_unref(entry->open);
         staged_free(entry->staged);
         groups_fini(&entry->allow);
@@ -164,16 +191,8 @@ void entry_fail(struct catalog_entry *entry, int error, const struct why *why) {
 static void opening_done(void *userdata) {
         struct opening *opening = userdata;
         struct catalog_entry *entry = opening->entry;
-        struct catalog_dataset *open = NULL;
+        struct catalog_dataset *open = opening_take(opening);
 
-        if (opening->result == 0) {
-                open = catalog_dataset_new(opening->dataset, opening->ledger, entry->name);
-                if (!open) {
-                        ledger_unref(opening->ledger);
-                        dataset_unref(opening->dataset);
-                        opening->result = why_errno(&opening->why, -ENOMEM, "opening");
-                }
-        }
         entry->is_opening = false;
         if (!entry->is_wanted) {
                 catalog_dataset_unref(open);
@@ -189,7 +208,7 @@ static void opening_done(void *userdata) {
 /* Where it lies, as what, and the index that came with it. */
 static int opening_aim(struct opening *opening, const struct catalog_entry *entry) {
         if (entry->staged)
-                return staged_aim(entry, opening->path, opening->index, opening->digest, opening->format);
+                return staged_aim(entry, opening);
         if (snprintf(opening->path, PATH_MAX, "%s", entry->path) >= PATH_MAX)
                 return -ENAMETOOLONG;
         snprintf(opening->format, sizeof(opening->format), "%s", entry->format);
@@ -222,22 +241,6 @@ void entry_open(struct catalog_entry *entry) {
                 return; /* of the version before: served until this is done */
         entry->state = CATALOG_INDEXING;
         entry->was_told = false;
-}
-
-/* Nobody is served from it any more, and its folder looks different: let go of what is open. */
-static void entry_check(struct catalog_entry *entry) {
-        struct why why;
-
-        if (entry->staged) /* a version never changes; a new one has a stamp of its own */
-                return;
-        if (entry->state != CATALOG_READY || atomic_load_explicit(&entry->open->refs, memory_order_acquire) > 1)
-                return;
-        if (dataset_is_current(entry->open->dataset, &why) == 0)
-                return;
-        log_info("dataset", "%s: %s; indexing it again", entry->name, why.text);
-        catalog_dataset_unref(entry->open);
-        entry->open = NULL;
-        entry_open(entry);
 }
 
 /* ---- the list ------------------------------------------------------------------------------------------------ */
@@ -302,6 +305,7 @@ static int entry_allow(struct catalog_entry *entry, const struct catalog_wish *w
 static void entry_remove(struct catalog_entry *entry) {
         TAILQ_REMOVE(&entry->catalog->entries, entry, entry);
         entry->is_wanted = false;
+        entry_wake_waiters(entry);
         if (entry->is_opening)
                 atomic_store_explicit(&entry->cancelled, true, memory_order_relaxed); /* opening_done() frees it */
         else
@@ -329,6 +333,7 @@ static int entry_add(struct catalog *catalog, const struct catalog_wish *wish, s
         snprintf(entry->format, sizeof(entry->format), "%s", wish->format);
         entry->catalog = catalog;
         entry->is_wanted = true;
+        TAILQ_INIT(&entry->waiters);
         TAILQ_INSERT_TAIL(&catalog->entries, entry, entry);
         if (!entry->staged)
                 entry_open(entry); /* the others wait for a look */
@@ -387,11 +392,20 @@ struct catalog_entry *catalog_find(struct catalog *catalog, const char *name, st
 int catalog_get_again(struct catalog *catalog, const char *name, const char *digest,
                       struct catalog_dataset **ret_dataset, struct why *why) {
         struct catalog_entry *entry = entry_find(catalog, name);
+        struct catalog_dataset *older;
 
-        if (!entry || !digest || !entry->staged || !staged_has_previous(entry->staged, digest))
+        if (!entry || !entry->staged || !digest || !*digest ||
+            (entry->open && strcmp(index_digest(dataset_index(entry->open->dataset)), digest) == 0))
                 return catalog_get(catalog, name, ret_dataset, why);
-        *ret_dataset = catalog_dataset_ref(entry->staged->previous);
-        return 0;
+        older = versions_find(entry->staged, digest);
+        if (older) {
+                *ret_dataset = catalog_dataset_ref(older);
+                return 0;
+        }
+        if (versions_seek(entry, digest))
+                return why_set(why, -EAGAIN, "dataset %s: the version that the job had before is being looked for",
+                               name);
+        return catalog_get(catalog, name, ret_dataset, why);
 }
 
 int catalog_get(struct catalog *catalog, const char *name, struct catalog_dataset **ret_dataset, struct why *why) {
@@ -400,7 +414,6 @@ int catalog_get(struct catalog *catalog, const char *name, struct catalog_datase
         if (!entry)
                 return -ENOENT;
 
-        entry_check(entry);
         if (entry->state == CATALOG_FAILED && !entry->was_told &&
             clock_now_ns() - entry->failed_at_ns < RETRY_AFTER_NS) {
                 entry->was_told = true;

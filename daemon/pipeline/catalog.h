@@ -21,6 +21,7 @@
 #include "daemon/pipeline/outage.h"
 #include "daemon/stage/progress.h"
 #include "daemon/stage/stamp.h"
+#include "daemon/stage/version_lock.h"
 
 enum catalog_state {
         CATALOG_CLOSED,   /* not looked at yet */
@@ -35,11 +36,15 @@ struct catalog_dataset {
         struct dataset *dataset;
         struct ledger *ledger; /* of its damaged samples */
         struct outage *outage; /* whether it can be read */
+
+        struct version_lock *lock;          /* of a staged version: nobody removes it; NULL: it has none */
+        TAILQ_ENTRY(catalog_dataset) older; /* in catalog_staged.older; main thread */
+        uint64_t kept_until_ns;             /* there: also if nobody has it; main thread */
         char name[DLP_NAME_MAX];
         _Atomic uint32_t refs;
 
         /* What went wrong with samples since it was opened, each time counted. Any worker. */
-        pthread_mutex_t lock; /* guards last_error; a leaf */
+        pthread_mutex_t error_lock; /* guards last_error; a leaf */
         _Atomic uint64_t n_errors;
         struct why last_error;
 };
@@ -61,6 +66,9 @@ struct catalog_entry {
         bool is_wanted;               /* false: gone from the configuration, freed when the index thread is back */
         struct catalog *catalog;
 
+        bool is_checking; /* a look at its folder is under way: another one would only hang with it */
+        TAILQ_HEAD(, catalog_waiter) waiters;
+
         struct catalog_staged *staged; /* of a dataset with an origin, else NULL */
 };
 
@@ -68,17 +76,28 @@ struct catalog_entry {
 struct catalog_staged {
         char *origin; /* as it may be shown: without query */
         struct place place;
-        struct stamp stamp;               /* of what is open */
-        struct stamp next;                /* of what is being opened */
-        uint64_t mark;                    /* of the stamp that was looked at last; 0: none was there */
-        bool is_looked_at;                /* at least once */
-        bool is_looking;                  /* a look is under way: another one would only hang with it */
-        struct catalog_dataset *previous; /* of the version before, while jobs are served from it */
-        struct why told;                  /* what the log has said of it: once is enough */
+        struct stamp stamp;                  /* of what is open */
+        struct stamp next;                   /* of what is being opened */
+        uint64_t mark;                       /* of the stamp that was looked at last; 0: none was there */
+        bool is_looked_at;                   /* at least once */
+        bool is_looking;                     /* a look is under way: another one would only hang with it */
+        TAILQ_HEAD(, catalog_dataset) older; /* versions before, while jobs are served from them */
+        char sought[INDEX_DIGEST_SIZE];      /* of the version that was looked for last, */
+        uint64_t sought_ns;                  /* and when */
+        uint64_t renewed_ns;                 /* leases of versions */
+        struct why told;                     /* what the log has said of it: once is enough */
 
         struct progress progress;     /* what the staging said last */
         uint64_t progress_mark;       /* of the file; 0: there is none */
         uint64_t progress_changed_ns; /* when another mark was seen: without a new one the run is dead */
+};
+
+/* Who waits for the look at a folder. Its memory is the caller's. */
+struct catalog_waiter {
+        TAILQ_ENTRY(catalog_waiter) entry;
+        uint64_t since_ns;
+        /* The look is over; or it takes long (`late`), and goes on without the waiter. Main thread, once. */
+        void (*done)(struct catalog_waiter *waiter, bool late);
 };
 
 struct catalog {
@@ -113,12 +132,18 @@ int catalog_configure(struct catalog *catalog, const struct catalog_wish *wishes
 /* Looks in the background whether stamps have changed, and how far stagings are. Call it once a second. */
 void catalog_look(struct catalog *catalog);
 
-/* A reference to an open dataset. If nobody is served from it, looks first whether its folder has changed. -ENOENT no
+/* Before catalog_get() for somebody new: if nobody is served from the dataset its folder may have changed, and is
+ * looked at in the background (one look a dataset at a time, whoever waits). Returns 1 if there is such a look: done()
+ * follows; 0 if there is nothing to wait for. */
+int catalog_check(struct catalog *catalog, const char *name, struct catalog_waiter *waiter);
+
+/* A reference to an open dataset. Asks no file system. -ENOENT no
  * such dataset (names the known ones), -EAGAIN it is being staged or indexed (says how far), -EIO it could not be
  * opened (says why; asking begins a new try). */
 int catalog_get(struct catalog *catalog, const char *name, struct catalog_dataset **ret_dataset, struct why *why);
 
-/* The same for a job that runs with the content `digest` (may be NULL): it gets the version before if that is its. */
+/* The same for a job that runs with the content `digest` (may be NULL, or ""): it gets the version that has it, as long
+ * as it lies on the disk; -EAGAIN while that is looked for. */
 int catalog_get_again(struct catalog *catalog, const char *name, const char *digest,
                       struct catalog_dataset **ret_dataset, struct why *why);
 

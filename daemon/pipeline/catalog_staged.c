@@ -13,10 +13,12 @@
  * nothing for so long is dead. By our own clock: those of other nodes may differ. */
 #define SILENT_NS 20000000000ull
 
+#define LEASES_MAX 32u /* renewed at a time: versions of one dataset that jobs are served from */
+
 void staged_free(struct catalog_staged *staged) {
         if (!staged)
                 return;
-        catalog_dataset_unref(staged->previous);
+        versions_fini(staged);
         progress_fini(&staged->progress);
         free(staged->origin);
         free(staged);
@@ -31,6 +33,8 @@ int staged_new(const struct catalog_wish *wish, struct catalog_staged **ret_stag
         struct catalog_staged *staged = calloc(1, sizeof(*staged));
         int r;
 
+        if (staged)
+                TAILQ_INIT(&staged->older);
         if (staged)
                 staged->origin = strndup(wish->origin, shown_length(wish->origin));
         if (!staged || !staged->origin) {
@@ -57,36 +61,27 @@ bool staged_matches(const struct catalog_staged *staged, const char *origin) {
 
 /* ---- versions ------------------------------------------------------------------------------------------------ */
 
-int staged_aim(const struct catalog_entry *entry, char ret_path[PATH_MAX], char ret_index[PATH_MAX],
-               char ret_digest[INDEX_DIGEST_SIZE], char ret_format[32]) {
+int staged_aim(const struct catalog_entry *entry, struct opening *opening) {
         const struct catalog_staged *staged = entry->staged;
         const struct stamp *stamp = &staged->next;
         int r;
 
-        r = place_file(&staged->place, stamp->version, "", ret_path);
+        r = place_file(&staged->place, stamp->version, "", opening->path);
         if (r == 0 && stamp->index[0])
-                r = place_file(&staged->place, stamp->version, ".index", ret_index);
+                r = place_file(&staged->place, stamp->version, ".index", opening->index);
         if (r < 0)
                 return r;
-        snprintf(ret_digest, INDEX_DIGEST_SIZE, "%s", stamp->index);
-        snprintf(ret_format, 32, "%s", stamp->format[0] ? stamp->format : entry->format);
+        opening->place = staged->place;
+        snprintf(opening->version, sizeof(opening->version), "%s", stamp->version);
+        snprintf(opening->digest, sizeof(opening->digest), "%s", stamp->index);
+        snprintf(opening->format, sizeof(opening->format), "%s", stamp->format[0] ? stamp->format : entry->format);
         return 0;
 }
 
 /* What was served until now is for those alone who have it. */
 static void retire(struct catalog_entry *entry) {
-        struct catalog_staged *staged = entry->staged;
-
-        if (!entry->open)
-                return;
-        catalog_dataset_unref(staged->previous); /* two versions back: its jobs keep it, their late ranks do not */
-        staged->previous = TAKE_PTR(entry->open);
-}
-
-/* Nobody has it any more but we. */
-static void drop_previous(struct catalog_staged *staged) {
-        if (staged->previous && atomic_load_explicit(&staged->previous->refs, memory_order_acquire) == 1)
-                catalog_dataset_unref(TAKE_PTR(staged->previous));
+        if (entry->open)
+                versions_retire(entry->staged, TAKE_PTR(entry->open));
 }
 
 void staged_take(struct catalog_entry *entry, const struct catalog_dataset *open) {
@@ -96,13 +91,9 @@ void staged_take(struct catalog_entry *entry, const struct catalog_dataset *open
                 log_info("dataset", "%s: version %s takes the place of %s for whoever attaches from now on",
                          entry->name, staged->next.version, staged->stamp.version);
         retire(entry);
-        drop_previous(staged);
+        versions_drop_unused(staged);
         staged->stamp = staged->next;
         staged->told.text[0] = '\0';
-}
-
-bool staged_has_previous(const struct catalog_staged *staged, const char *digest) {
-        return staged->previous && strcmp(index_digest(dataset_index(staged->previous->dataset)), digest) == 0;
 }
 
 void staged_look_again(struct catalog_entry *entry) {
@@ -127,13 +118,24 @@ struct look {
         bool has_progress;
         struct progress progress;
         uint64_t progress_mark;
+
+        struct catalog_dataset *leased[LEASES_MAX]; /* references: their leases are due */
+        uint32_t n_leased;
 };
+
+static void look_free(struct look *look) {
+        for (uint32_t i = 0; i < look->n_leased; i++)
+                catalog_dataset_unref(look->leased[i]);
+        free(look);
+}
 
 static void look_work(void *userdata) {
         struct look *look = userdata;
         uint64_t mark = stamp_mark(&look->place);
         struct why why; /* a progress that cannot be read is none: nothing depends on it */
 
+        for (uint32_t i = 0; i < look->n_leased; i++)
+                version_lock_renew(look->leased[i]->lock);
         look->must_read |= mark != look->mark;
         look->mark = mark;
         if (look->must_read)
@@ -201,13 +203,31 @@ static void look_done(void *userdata) {
         if (entry && entry->staged && strcmp(entry->staged->place.folder, look->place.folder) == 0 &&
             !look->catalog->is_ending) {
                 entry->staged->is_looking = false;
-                drop_previous(entry->staged);
+                versions_drop_unused(entry->staged);
                 take_progress(entry->staged, look);
                 if (look->must_read && !entry->is_opening)
                         take_stamp(entry, look);
         }
         progress_fini(&look->progress);
-        free(look);
+        look_free(look);
+}
+
+static void look_add_lease(struct look *look, struct catalog_dataset *dataset) {
+        if (dataset && dataset->lock && version_lock_is_lease(dataset->lock) && look->n_leased < LEASES_MAX)
+                look->leased[look->n_leased++] = catalog_dataset_ref(dataset);
+}
+
+/* Where versions are kept by leases instead of locks. */
+static void look_add_leases(struct look *look, struct catalog_entry *entry) {
+        struct catalog_staged *staged = entry->staged;
+        struct catalog_dataset *dataset;
+
+        if (staged->renewed_ns != 0 && clock_now_ns() - staged->renewed_ns < VERSION_LEASE_RENEW_S * 1000000000ull)
+                return;
+        staged->renewed_ns = clock_now_ns();
+        look_add_lease(look, entry->open);
+        TAILQ_FOREACH(dataset, &staged->older, older)
+                look_add_lease(look, dataset);
 }
 
 static void entry_look(struct catalog_entry *entry) {
@@ -221,14 +241,16 @@ static void entry_look(struct catalog_entry *entry) {
         look->place = staged->place;
         look->mark = staged->mark;
         look->must_read = !staged->is_looked_at;
+        look_add_leases(look, entry);
         staged->is_looking = background_run(entry->catalog->background, look_work, look_done, look) == 0;
         if (!staged->is_looking)
-                free(look);
+                look_free(look);
 }
 
 void catalog_look(struct catalog *catalog) {
         struct catalog_entry *entry;
 
+        catalog_wake_late(catalog);
         TAILQ_FOREACH(entry, &catalog->entries, entry)
                 if (entry->staged && !entry->staged->is_looking && !catalog->is_ending)
                         entry_look(entry);

@@ -2,6 +2,7 @@
 """A file system that is out of order is no damage: jobs wait, say why, and go on exactly where they were."""
 # run: limit=240
 import os
+import signal
 import sys
 import time
 
@@ -134,6 +135,29 @@ def _(box):
     within(20, lambda: len(daemon.objects("jobs")) == 2, "a job on hold can be left")
     disk.clear()
     for reader in held[1:]:
+        check_whole(reader.good(), source)
+
+
+@case("while a mount hangs others attach, ask, are served and leave; who attaches to it waits and is told")
+def _(box):
+    source = box.folder_of_files("files", N)
+    other = box.folder_of_files("other", N)
+    disk = FailingFs(box, source)
+    daemon = box.daemon({"d": disk.path, "e": other}, read_depth=16)
+    equal(len(daemon.read("d", job="first")), N, "samples before")
+    disk.hang("*")
+    waiting = [daemon.reader("d", job=f"waits{number}", **RANK) for number in range(3)]
+    within(20, lambda: "does not answer" in waiting[0].errors(), "it is told")
+    for number in range(3):
+        equal([row["name"] for row in daemon.objects("datasets")], ["d", "e"], "dlctl datasets")
+        daemon.status()
+        check_whole(daemon.read("e", job=f"other{number}", **RANK), other)
+    waiting[2].process.kill()
+    waiting[2].finish()
+    daemon.signal(signal.SIGHUP)
+    daemon.wait_log("configuration read again")
+    disk.clear()
+    for reader in waiting[:2]:
         check_whole(reader.good(), source)
 
 

@@ -164,6 +164,28 @@ def _(box):
     check_sequence(daemon.read("d", job="long"), N + 10)  # the name is free again, and with it the old version
 
 
+@case("a daemon that begins anew serves each job the version that it had, however old, and new jobs the newest")
+def _(box):
+    place = Place(box)
+    old = place.stage(N)
+    daemon = box.daemon({"d": place.keys})
+    wait_state(daemon, "ready")
+    first = daemon.reader("d", job="long", world=2, rank=0, epochs=3, delay_ms=50, shuffle=False, on_restart="wait")
+    first.wait_lines(3)
+    for more in (10, 20):
+        newest = place.stage(N + more)
+        daemon.wait_log(f"version {os.path.basename(newest)} takes", 10)
+    daemon.kill()
+    daemon.start()
+    wait_state(daemon, "ready")
+    daemon.wait_log("is open for a job that had it before", 20)
+    second = daemon.reader("d", job="long", world=2, rank=1, epochs=3, shuffle=False)  # one that comes late
+    check_sequence(daemon.read("d", job="new"), N + 20)
+    lines = first.good() + second.good()
+    equal(sorted({line["index"] for line in lines}), list(range(N)), "samples of the old version")
+    check_bytes(lines, samples_of(old))
+
+
 @case("a stamp that vanishes or is damaged ends nobody's job, lets nobody in, and is said once")
 def _(box):
     place = Place(box)

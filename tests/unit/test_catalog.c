@@ -69,6 +69,26 @@ static void wait_a_little(void) {
         background_reap(f.background);
 }
 
+static bool is_checked;
+
+static void on_checked(struct catalog_waiter *waiter, bool late) {
+        (void)waiter;
+        ck_assert(!late);
+        is_checked = true;
+}
+
+/* As attaching does: waits for the look at the folder. */
+static void check(const char *name) {
+        struct catalog_waiter waiter = { .done = on_checked };
+
+        is_checked = false;
+        if (catalog_check(&f.catalog, name, &waiter) == 0)
+                return;
+        for (int i = 0; i < PATIENCE && !is_checked; i++)
+                wait_a_little();
+        ck_assert(is_checked);
+}
+
 /* As a client does: asks again as long as it is told to. */
 static int get(const char *name, struct catalog_dataset **ret_dataset, struct why *why) {
         int r = -EAGAIN;
@@ -175,7 +195,12 @@ START_TEST(a_changed_folder_is_indexed_again_once_nobody_is_served_from_it) {
         ck_assert_int_eq(catalog_get(&f.catalog, "one", &again, &why), 0); /* as long as somebody is */
         ck_assert_ptr_eq(again, served);
         catalog_dataset_unref(again);
+        check("one");
+        ck_assert_int_eq(catalog_get(&f.catalog, "one", &again, &why), 0);
+        ck_assert_ptr_eq(again, served);
+        catalog_dataset_unref(again);
         catalog_dataset_unref(served);
+        check("one");
         ck_assert_int_eq(catalog_get(&f.catalog, "one", &again, &why), -EAGAIN);
         ck_assert_int_eq(get("one", &again, &why), 0);
         ck_assert_uint_eq(n_samples(again), 3);
@@ -229,6 +254,25 @@ START_TEST(datasets_may_go_and_come_while_they_are_being_indexed) {
 }
 END_TEST
 
+START_TEST(whoever_waits_for_a_look_is_told_also_if_the_dataset_goes) {
+        struct catalog_waiter waiters[3] = { { .done = on_checked }, { .done = on_checked }, { .done = on_checked } };
+        struct catalog_dataset *dataset;
+        struct why why;
+
+        setup();
+        configure(&(struct catalog_wish){ "one", f.path[0], "imagefolder" }, 1);
+        ck_assert_int_eq(get("one", &dataset, &why), 0);
+        catalog_dataset_unref(dataset);
+        for (int i = 0; i < 3; i++) /* one look for all */
+                ck_assert_int_eq(catalog_check(&f.catalog, "one", &waiters[i]), 1);
+        configure(NULL, 0);
+        ck_assert(is_checked);
+        ck_assert_int_eq(catalog_check(&f.catalog, "one", &waiters[0]), 0);
+        wait_a_little();
+        teardown();
+}
+END_TEST
+
 START_TEST(damaged_samples_are_counted_and_the_last_is_remembered) {
         struct catalog_dataset *dataset;
         struct why why;
@@ -256,6 +300,7 @@ int main(void) {
         tcase_add_test(catalog, a_changed_folder_is_indexed_again_once_nobody_is_served_from_it);
         tcase_add_test(catalog, a_dataset_that_leaves_the_configuration_stays_for_who_is_served_from_it);
         tcase_add_test(catalog, datasets_may_go_and_come_while_they_are_being_indexed);
+        tcase_add_test(catalog, whoever_waits_for_a_look_is_told_also_if_the_dataset_goes);
         tcase_add_test(catalog, damaged_samples_are_counted_and_the_last_is_remembered);
         tcase_set_timeout(catalog, 60);
         suite_add_tcase(suite, catalog);

@@ -1,6 +1,7 @@
 /* Datasets with an origin in the catalog: stamps come, change and go, and nobody is served from anything else. */
 #include <check.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -133,6 +134,19 @@ START_TEST(without_a_stamp_whoever_asks_waits_and_reads_what_for) {
 }
 END_TEST
 
+/* As a client does: asks again as long as it is told to. */
+static int get_again(const char *digest, struct catalog_dataset **ret_dataset) {
+        struct why why;
+        int r = -EAGAIN;
+
+        for (int i = 0; i < PATIENCE && r == -EAGAIN; i++) {
+                r = catalog_get_again(&f.catalog, "d", digest, ret_dataset, &why);
+                if (r == -EAGAIN)
+                        look();
+        }
+        return r;
+}
+
 START_TEST(a_running_job_gets_the_version_before_as_long_as_somebody_holds_it) {
         struct catalog_dataset *old, *dataset;
         char digest[INDEX_DIGEST_SIZE];
@@ -158,12 +172,50 @@ START_TEST(a_running_job_gets_the_version_before_as_long_as_somebody_holds_it) {
         catalog_dataset_unref(dataset);
 
         catalog_dataset_unref(old);
-        for (int i = 0; i < PATIENCE && entry()->staged->previous; i++)
+        for (int i = 0; i < PATIENCE && !TAILQ_EMPTY(&entry()->staged->older); i++)
                 look();
-        ck_assert_ptr_null(entry()->staged->previous);
-        ck_assert_int_eq(catalog_get_again(&f.catalog, "d", digest, &dataset, &why), 0);
+        ck_assert(TAILQ_EMPTY(&entry()->staged->older));
+        ck_assert_int_eq(get_again(digest, &dataset), 0); /* it has no index of its own: it is not found */
         ck_assert_str_ne(digest_of(dataset), digest);
         catalog_dataset_unref(dataset);
+        teardown();
+}
+END_TEST
+
+START_TEST(jobs_of_many_versions_keep_each_its_own) {
+        struct catalog_dataset *held[4], *dataset;
+        char digests[4][INDEX_DIGEST_SIZE];
+        struct version_claim claim;
+        struct why why;
+        int folder_fd;
+
+        setup();
+        for (int i = 0; i < 4; i++) {
+                stage((char)('1' + i), 2 + i);
+                if (i == 0)
+                        configure("https://host/x");
+                wait_samples(2 + (uint64_t)i);
+                ck_assert_int_eq(catalog_get(&f.catalog, "d", &held[i], &why), 0);
+                snprintf(digests[i], sizeof(digests[i]), "%s", digest_of(held[i]));
+        }
+        folder_fd = open(f.place.folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        for (int i = 0; i < 4; i++) {
+                char version[PLACE_VERSION_SIZE];
+
+                ck_assert_int_eq(get_again(digests[i], &dataset), 0);
+                ck_assert_ptr_eq(dataset, held[i]);
+                catalog_dataset_unref(dataset);
+                snprintf(version, sizeof(version), "v-%012d", 0);
+                memset(version + 2, '1' + i, 12);
+                ck_assert_int_eq(version_claim(folder_fd, version, &claim), -EBUSY);
+        }
+        catalog_dataset_unref(held[0]);
+        for (int i = 0; i < PATIENCE && version_claim(folder_fd, "v-111111111111", &claim) < 0; i++)
+                look();
+        version_claim_free(&claim); /* else it is not ours, and this fails */
+        for (int i = 1; i < 4; i++)
+                catalog_dataset_unref(held[i]);
+        close(folder_fd);
         teardown();
 }
 END_TEST
@@ -243,6 +295,7 @@ int main(void) {
         tcase_set_timeout(tcase, 120);
         tcase_add_test(tcase, without_a_stamp_whoever_asks_waits_and_reads_what_for);
         tcase_add_test(tcase, a_running_job_gets_the_version_before_as_long_as_somebody_holds_it);
+        tcase_add_test(tcase, jobs_of_many_versions_keep_each_its_own);
         tcase_add_test(tcase, a_version_that_cannot_be_opened_does_not_displace_the_one_before);
         tcase_add_test(tcase, a_stamp_that_goes_or_is_damaged_lets_nobody_in);
         tcase_add_test(tcase, an_end_or_a_reload_in_the_middle_of_a_look_does_no_harm);
