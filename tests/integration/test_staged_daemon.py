@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -172,13 +173,16 @@ def _(box):
     wait_state(daemon, "ready")
     first = daemon.reader("d", job="long", world=2, rank=0, epochs=3, delay_ms=50, shuffle=False, on_restart="wait")
     first.wait_lines(3)
+    first.process.send_signal(signal.SIGSTOP)  # it would be through before all this has happened
     for more in (10, 20):
         newest = place.stage(N + more)
         daemon.wait_log(f"version {os.path.basename(newest)} takes", 10)
     daemon.kill()
     daemon.start()
     wait_state(daemon, "ready")
+    first.process.send_signal(signal.SIGCONT)
     daemon.wait_log("is open for a job that had it before", 20)
+    within(20, lambda: daemon.log().count("rank attached job=long rank=0") == 2, "the job is there again")
     second = daemon.reader("d", job="long", world=2, rank=1, epochs=3, shuffle=False)  # one that comes late
     check_sequence(daemon.read("d", job="new"), N + 20)
     lines = first.good() + second.good()
