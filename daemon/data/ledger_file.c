@@ -15,6 +15,7 @@
 #define CHUNK_BYTES    (256u << 10) /* written at once */
 #define FILE_BYTES_MAX (1ull << 30) /* what is longer is no ledger of ours */
 #define HEADER_MAX     256u
+#define TORN_LINE_END  "\t\t\t\t\t\t\n" /* more columns than a line has: what was torn does not become an entry */
 
 static int write_all(int fd, const void *bytes, size_t n_bytes) {
         const uint8_t *at = bytes;
@@ -84,7 +85,7 @@ static int begin(struct ledger_file *file, int fd, off_t size, struct growing *f
                 return -errno;
         if (!ledger_header_matches(header, file->digest))
                 return -ESTALE;
-        return last == '\n' ? 0 : growing_append(first, "\n", 1);
+        return last == '\n' ? 0 : growing_append(first, TORN_LINE_END, strlen(TORN_LINE_END));
 }
 
 static int append_to(struct ledger_file *file, int fd, enum ledger_state at_least) {

@@ -84,13 +84,20 @@ static int parse_number(const char *text, uint64_t *ret_number) {
         return errno == 0 && *end == '\0' ? 0 : -EBADMSG;
 }
 
+static bool is_within(int value, int least, int most) {
+        return value >= least && value <= most;
+}
+
+/* What print_time() writes, and nothing that it would print otherwise. */
 static int parse_time(const char *text, int64_t *ret_unix) {
         struct tm utc = { 0 };
         int n = 0;
 
         if (sscanf(text, "%4d-%2d-%2dT%2d:%2d:%2dZ%n", &utc.tm_year, &utc.tm_mon, &utc.tm_mday, &utc.tm_hour,
                    &utc.tm_min, &utc.tm_sec, &n) != 6 ||
-            n == 0 || text[n] != '\0' || utc.tm_year < 1970 || utc.tm_year > YEAR_MAX)
+            n == 0 || text[n] != '\0' || !is_within(utc.tm_year, 1970, YEAR_MAX) || !is_within(utc.tm_mon, 1, 12) ||
+            !is_within(utc.tm_mday, 1, 31) || !is_within(utc.tm_hour, 0, 23) || !is_within(utc.tm_min, 0, 59) ||
+            !is_within(utc.tm_sec, 0, 59))
                 return -EBADMSG;
         utc.tm_year -= 1900;
         utc.tm_mon--;

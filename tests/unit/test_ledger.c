@@ -76,6 +76,8 @@ static const char *const NO_LINES[] = {
         "17\t1\t2026-11-21T12:00:00Z\t2026-11-21T12:00:00\ta.jpg\tcut",
         "17\t1\t2026-11-21T12:00:00Z\t2026-11-21T12:00:00Zulu\ta.jpg\tcut",
         "17\t1\t1026-11-21T12:00:00Z\t2026-11-21T12:00:00Z\ta.jpg\tcut",
+        "17\t1\t9999-13-21T12:00:00Z\t2026-11-21T12:00:00Z\ta.jpg\tcut", /* would be printed as the year 10000 */
+        "17\t1\t2026-11-21T12:00:00Z\t1970--1-21T12:00:00Z\ta.jpg\tcut", /* and this as 1969 */
         "x17\t1\t2026-11-21T12:00:00Z\t2026-11-21T12:00:00Z\ta.jpg\tcut",
 };
 
@@ -305,8 +307,13 @@ START_TEST(entries_and_counts_survive_a_restart) {
 }
 END_TEST
 
+static const char *const TORN[] = {
+        "11\t1\t2026-11-21T12:00:00Z\t2026-11-2", "11\t1\t2026-11-21T12:00:00Z\t2026-11-21T12:00:00Z",
+        "11\t1\t2026-11-21T12:00:00Z\t2026-11-21T12:00:00Z\ta.jpg\tno pict", /* all columns are there */
+};
+
 START_TEST(a_torn_last_line_is_no_entry_and_does_not_spoil_the_next) {
-        const char *torn = "11\t1\t2026-11-21T12:00:00Z\t2026-11-2";
+        const char *torn = TORN[_i];
 
         ledger_meet(f.ledger, 3, "cut short");
         end();
@@ -480,7 +487,7 @@ int main(void) {
         tcase_add_test(file, nothing_is_written_for_a_healthy_dataset);
         tcase_add_test(file, what_is_new_is_in_the_file_within_a_second);
         tcase_add_test(file, entries_and_counts_survive_a_restart);
-        tcase_add_test(file, a_torn_last_line_is_no_entry_and_does_not_spoil_the_next);
+        tcase_add_loop_test(file, a_torn_last_line_is_no_entry_and_does_not_spoil_the_next, 0, ARRAY_LENGTH(TORN));
         tcase_add_test(file, rubbish_in_the_middle_costs_only_itself);
         tcase_add_test(file, the_ledger_of_another_content_is_put_aside);
         tcase_add_loop_test(file, what_is_no_ledger_is_put_aside, 0, (int)ARRAY_LENGTH(NO_LEDGERS));
