@@ -135,7 +135,6 @@ static void start_pipeline(struct inside *inside) {
         };
         struct why why;
 
-        inside->budget.limit_bytes = MEMORY_LIMIT;
         if (pipeline_start(&options, &inside->pipeline, &why) < 0)
                 give_up(why.text);
 }
@@ -176,6 +175,7 @@ void inside_start(struct inside *inside) {
         signal(SIGPIPE, SIG_IGN);
         log_set_level(getenv("FUZZ_LOG") ? LOG_LEVEL_DEBUG : LOG_NOTHING);
         snprintf(inside->socket, sizeof(inside->socket), "%.100s", folder_path("socket", path));
+        inside->budget.limit_bytes = MEMORY_LIMIT;
         start_events(inside);
         numa_start();
         start_datasets(inside);
@@ -235,6 +235,8 @@ void inside_settle(struct inside *inside) {
 
 void inside_restart(struct inside *inside) {
         server_stop(&inside->server);
+        if (background_stop(inside->background) < 0)
+                give_up("work in the background does not end");
         inside_settle(inside);
         server_fini(&inside->server);
         start_server(inside);
