@@ -3,12 +3,15 @@
 #include <check.h>
 #include <errno.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <unistd.h>
 
+#include "proto/limits.h"
 #include "tests/support/client.h"
 #include "tests/support/suite.h"
 
 START_TEST(other_versions_are_refused_naming_both) {
+        char layout[64];
         struct stand_in_manners manners = { .n_samples = 100, .protocol = 7 };
         struct stand_in *stand_in = stand_in_start(&manners);
         struct dlc_options options = options_for(stand_in, 4);
@@ -20,7 +23,8 @@ START_TEST(other_versions_are_refused_naming_both) {
         manners = (struct stand_in_manners){ .n_samples = 100, .layout_version = 9 };
         stand_in = stand_in_start(&manners);
         options = options_for(stand_in, 4);
-        check_refused(&options, -EPROTONOSUPPORT, "layout 2, the daemon");
+        snprintf(layout, sizeof(layout), "layout %u, the daemon", DLP_LAYOUT_VERSION);
+        check_refused(&options, -EPROTONOSUPPORT, layout);
         check_refused(&options, -EPROTONOSUPPORT, "uses 9");
         stand_in_stop(stand_in);
 }
