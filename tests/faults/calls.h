@@ -89,7 +89,7 @@ NEGATIVE(io_uring_register_buffers, int, 0, (struct io_uring *ring, const struct
 NEGATIVE(io_uring_register_files_sparse, int, 0, (struct io_uring *ring, unsigned n), (ring, n), EMFILE, ENOMEM)
 NEGATIVE(io_uring_register_files_update, int, 0, (struct io_uring *ring, unsigned offset, const int *files, unsigned n), (ring, offset, files, n), ENOMEM)
 NEGATIVE(io_uring_submit_and_wait, int, 0, (struct io_uring *ring, unsigned n), (ring, n), EINTR, EAGAIN)
-NEGATIVE(io_uring_submit_and_wait_timeout, int, 0, (struct io_uring *ring, struct io_uring_cqe **cqe, unsigned n, struct __kernel_timespec *timeout, sigset_t *mask), (ring, cqe, n, timeout, mask), EINTR, EAGAIN)
+HAND(io_uring_submit_and_wait_timeout)
 
 /* ---- memory, texts ---- */
 ERRNO(mmap, void *, MAP_FAILED, (void *at, size_t n, int protection, int flags, int fd, off_t offset), (at, n, protection, flags, fd, offset), ENOMEM)
@@ -110,6 +110,8 @@ ERRNO(execvp, int, -1, (const char *file, char *const argv[]), (file, argv), ENO
 ERRNO(waitpid, pid_t, -1, (pid_t pid, int *status, int options), (pid, status, options), EINTR)
 ERRNO(kill, int, -1, (pid_t pid, int number), (pid, number), EPERM)
 ERRNO(dup2, int, -1, (int from, int to), (from, to), EBUSY)
+ERRNO(dup3, int, -1, (int from, int to, int flags), (from, to, flags), EBUSY, EMFILE)
+ERRNO(process_vm_readv, ssize_t, -1, (pid_t pid, const struct iovec *into, unsigned long n_into, const struct iovec *from, unsigned long n_from, unsigned long flags), (pid, into, n_into, from, n_from, flags), EPERM, ESRCH)
 ERRNO(setpgid, int, -1, (pid_t pid, pid_t group), (pid, group), EPERM)
 ERRNO(setrlimit, int, -1, (__rlimit_resource_t what, const struct rlimit *limit), (what, limit), EPERM)
 ERRNO(getrlimit, int, -1, (__rlimit_resource_t what, struct rlimit *limit), (what, limit), EINVAL)
@@ -118,7 +120,8 @@ ERRNO(sched_getaffinity, int, -1, (pid_t pid, size_t n, cpu_set_t *set), (pid, n
 ERRNO(getrandom, ssize_t, -1, (void *buffer, size_t n, unsigned flags), (buffer, n, flags), ENOSYS)
 ERRNO(gethostname, int, -1, (char *name, size_t n), (name, n), ENAMETOOLONG)
 ERRNO(setenv, int, -1, (const char *name, const char *value, int overwrite), (name, value, overwrite), ENOMEM)
-ERRNO(getpwuid, struct passwd *, NULL, (uid_t uid), (uid), EIO)
+POSITIVE(getpwuid_r, int, 0, (uid_t uid, struct passwd *user, char *buffer, size_t n, struct passwd **found), (uid, user, buffer, n, found), EIO, ENOMEM)
+POSITIVE(getgrnam_r, int, 0, (const char *name, struct group *group, char *buffer, size_t n, struct group **found), (name, group, buffer, n, found), EIO, ENOMEM)
 POSITIVE(getgrgid_r, int, 0, (gid_t gid, struct group *group, char *buffer, size_t n, struct group **found), (gid, group, buffer, n, found), EIO)
 
 /* ---- libraries whose calls fail as a whole ---- */

@@ -49,6 +49,17 @@ void scene_begin(struct scene *scene, bool counts) {
         scene_read(scene, SCENE_PHOTOS, 0, 2, true);
 }
 
+/* Through the pool of reading threads: the way of machines without io_uring. */
+static void threads(struct scene *scene) {
+        scene_configure(scene, "reader = \"threads\"");
+        if (!scene_start(scene, true))
+                scene_problem(scene, "the daemon did not start");
+        scene_read(scene, SCENE_FILES, 0, 2, true);
+        scene_begin_trouble(scene);
+        scene_read(scene, SCENE_FILES, 0, 2, false);
+        scene_must_serve(scene);
+}
+
 static void serve(struct scene *scene, enum scene_data data) {
         scene_begin(scene, true);
         scene_begin_trouble(scene);
@@ -209,6 +220,7 @@ const struct scenario SCENARIOS[] = {
         { "configuration", configuration },
         { "raw", raw },
         { "pictures", pictures },
+        { "threads", threads },
         { "substitute", substitute },
         { "skip", skip },
         { "seek", seek },

@@ -35,6 +35,7 @@
 #include <sys/syscall.h>
 #include <sys/timerfd.h>
 #include <sys/types.h>
+#include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -250,6 +251,36 @@ long __wrap_syscall(long number, ...) {
                 return __real_syscall(number, values[0], values[1], values[2], values[3], values[4], values[5]);
         errno = failed;
         return -1;
+}
+
+/* Reads within the ring end in the kernel; what came of them is changed before the reader looks. The lowest two bits of
+ * user_data say what it was (daemon/io/uring.c). */
+static void spoil_reads(struct io_uring *ring, const void *address, const void *frame) {
+        static const int ERRNOS[] = { EIO, EAGAIN, FAULT_SHORT };
+        struct io_uring_cqe *completion;
+        unsigned head;
+
+        io_uring_for_each_cqe(ring, head, completion) {
+                int failed = (completion->user_data & 3) != 1 || completion->res <= 0
+                                     ? 0
+                                     : fault_point("io_uring's read", ERRNOS, COUNT_OF(ERRNOS), address, frame);
+
+                if (failed)
+                        completion->res = failed > 0 ? -failed : completion->res / 2;
+        }
+}
+
+FUNCTION(io_uring_submit_and_wait_timeout, int,
+         (struct io_uring * ring, struct io_uring_cqe **cqe, unsigned n, struct __kernel_timespec *timeout,
+          sigset_t *mask)) {
+        static const int ERRNOS[] = { EINTR, EAGAIN };
+        int failed = AT_POINT("io_uring_submit_and_wait_timeout", ERRNOS), r;
+
+        if (failed)
+                return -failed;
+        r = __real_io_uring_submit_and_wait_timeout(ring, cqe, n, timeout, mask);
+        spoil_reads(ring, __builtin_return_address(0), __builtin_frame_address(0));
+        return r;
 }
 
 int __wrap_asprintf(char **ret_text, const char *format, ...) {
