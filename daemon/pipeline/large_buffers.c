@@ -5,6 +5,14 @@
 
 #define STEP (256u << 10) /* bytes: else each slightly larger file would take a new one */
 
+static uint64_t rounded(uint64_t n_bytes) {
+        return (n_bytes + STEP - 1) / STEP * STEP;
+}
+
+uint64_t large_buffer_cost(uint64_t n_bytes) {
+        return sizeof(struct large_buffer) + rounded(n_bytes);
+}
+
 static void buffer_free(struct large_buffers *buffers, struct large_buffer *buffer) {
         budget_release(buffers->budget, sizeof(*buffer) + buffer->n_bytes);
         free(buffer);
@@ -54,7 +62,7 @@ int large_buffers_take(struct large_buffers *buffers, uint64_t n_bytes, struct l
 
         if (!buffer) {
                 drop_one(buffers);
-                n_bytes = (n_bytes + STEP - 1) / STEP * STEP;
+                n_bytes = rounded(n_bytes);
                 r = reserve(buffers, sizeof(*buffer) + n_bytes, why);
                 if (r < 0)
                         return r;

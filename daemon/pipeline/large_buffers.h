@@ -1,7 +1,8 @@
 /* pipeline/large_buffers.h: memory for files that do not fit a task's own buffer.
  *
- * There are as many as large files were under way at once, whichever tasks had them: the one that was given back last
- * is taken first, so its pages are there and in the caches. Paid for as long as they are kept. The planner's alone. */
+ * Each stream has its own, out of what it reserved when its rank attached: room for a few of the largest files of its
+ * dataset. If it is used up, the next large file waits for one of the same stream. The buffer that was given back last
+ * is taken first, so its pages are there and in the caches. The planner's alone. */
 #pragma once
 
 #include <stdint.h>
@@ -18,13 +19,16 @@ struct large_buffer {
 };
 
 struct large_buffers {
-        struct budget *budget;
+        struct budget *budget;      /* what the stream has reserved */
         struct large_buffer *spare; /* last given back first */
 };
 
 /* Room for `n_bytes`. -ENOMEM with the numbers; what is spare has been given back then. */
 int large_buffers_take(struct large_buffers *buffers, uint64_t n_bytes, struct large_buffer **ret_buffer,
                        struct why *why);
+
+/* What a buffer for `n_bytes` costs. */
+uint64_t large_buffer_cost(uint64_t n_bytes);
 
 /* Takes NULL. */
 void large_buffers_put(struct large_buffers *buffers, struct large_buffer *buffer);

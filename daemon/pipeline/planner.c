@@ -258,8 +258,10 @@ static void planner_retry_orders(struct planner *planner) {
                 STAILQ_REMOVE_HEAD(&retries, entry);
                 task_substitute(planner, task);
         }
-        TAILQ_FOREACH(stream, &planner->streams, entry)
+        TAILQ_FOREACH(stream, &planner->streams, entry) {
                 stream->needs_order = false;
+                task_read_waiting(planner, stream);
+        }
 }
 
 /* How many tasks must come back before it is worth waking up: a quarter while there is work for all of them, so that a
@@ -271,7 +273,8 @@ static bool planner_arm(struct planner *planner) {
         bool now;
 
         TAILQ_FOREACH(stream, &planner->streams, entry)
-                waiting |= stream->is_removed || (!stream->order && !stream->is_ended);
+                waiting |= stream->is_removed || (!stream->order && !stream->is_ended) ||
+                           !STAILQ_EMPTY(&stream->large_waiting);
 
         pthread_mutex_lock(&planner->lock);
         planner->wake_at = waiting ? 1 : out_of_tasks ? (planner->options.n_tasks + 3) / 4 : 0;
@@ -318,7 +321,6 @@ int planner_start(struct planner *planner, const struct planner_options *options
         planner->options = *options;
         planner->making_ns = MAKING_GUESS_NS;
         atomic_store_explicit(&planner->outage_timeout_ns, options->outage_timeout_ns, memory_order_relaxed);
-        planner->large.budget = options->budget;
         STAILQ_INIT(&planner->free_tasks);
         STAILQ_INIT(&planner->retries);
         STAILQ_INIT(&planner->resting);
@@ -350,8 +352,5 @@ void planner_stop(struct planner *planner) {
         thread_join(planner->thread);
         close(planner->epoll_fd);
         close(planner->wake_fd);
-        for (uint32_t i = 0; i < planner->options.n_tasks; i++)
-                task_trim(planner, &planner->options.tasks[i]);
-        large_buffers_trim(&planner->large);
         pthread_mutex_destroy(&planner->lock);
 }

@@ -40,7 +40,6 @@ struct planner {
         uint64_t making_ns;           /* planner; how long a batch takes to be made, smoothed over all streams */
         TAILQ_HEAD(, stream) streams; /* planner */
         struct tasks retries;         /* planner: waiting for a place in the order that is not final yet */
-        struct large_buffers large;   /* planner */
         bool any_held;                /* planner: of its streams */
         uint32_t n_parked;            /* planner: samples of all streams that wait for their dataset */
         struct tasks resting;         /* planner: until task->not_before_ns; the first one is due first */

@@ -174,7 +174,8 @@ static bool stream_plan_sample(struct planner *planner, struct stream *stream, s
 }
 
 static bool stream_is_runnable(const struct stream *stream) {
-        return !stream->is_ended && !stream->is_held && !stream->needs_order && (stream->batch || !stream->is_full);
+        return !stream->is_ended && !stream->is_held && !stream->needs_order && (stream->batch || !stream->is_full) &&
+               STAILQ_EMPTY(&stream->large_waiting);
 }
 
 /* Gets the stream as far as having a batch to plan. */

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "daemon/base/cleanup.h"
+#include "daemon/pipeline/task.h"
 #include "proto/frame.h"
 
 static int stream_make_ring(struct stream *stream, const struct stream_options *options,
@@ -50,6 +51,45 @@ static void batches_init(struct stream *stream) {
         }
 }
 
+#define LARGE_AT_ONCE 8u  /* large files of a stream that are read side by side, */
+#define LARGE_SHARE   16u /* if that is no more than this part of memory_limit; else fewer */
+#define LARGE_MAX     4u  /* a file may take this part of it */
+
+/* Room for the largest file of the dataset, or for several: what is short then is waited for, and comes back. */
+static int stream_reserve_large(struct stream *stream, const struct index *index, struct why *why) {
+        const struct job_terms *terms = &stream->job->terms;
+        uint64_t limit = stream->budget->limit_bytes, cost;
+        uint64_t n_bytes = (index_max_length(index) + READER_ALIGN) / READER_ALIGN * READER_ALIGN;
+        uint32_t n = terms->batch_size < LARGE_AT_ONCE ? terms->batch_size : LARGE_AT_ONCE;
+        int r;
+
+        stream->large.budget = &stream->large_budget;
+        stream->large_max = limit / LARGE_MAX;
+        if (n_bytes <= TASK_BUFFER_BYTES)
+                return 0;
+        if (n_bytes > stream->large_max) {
+                if (terms->on_error == ON_ERROR_FAIL)
+                        return why_set(why, -EFBIG,
+                                       "dataset: its largest file has %llu bytes, %llu can be read (a quarter of "
+                                       "memory_limit): raise memory_limit, or ask for on_error \"skip\" or "
+                                       "\"substitute\"",
+                                       (unsigned long long)index_max_length(index),
+                                       (unsigned long long)stream->large_max);
+                n_bytes = stream->large_max;
+        }
+        cost = large_buffer_cost(n_bytes);
+        while (n > 1 && n * cost > limit / LARGE_SHARE)
+                n /= 2;
+        r = budget_reserve(stream->budget, n * cost, "reading the largest files", why);
+        if (r < 0 && n > 1) {
+                n = 1;
+                r = budget_reserve(stream->budget, cost, "reading the largest file", why);
+        }
+        if (r == 0)
+                stream->large_budget.limit_bytes = n * cost;
+        return r;
+}
+
 int stream_new(const struct stream_options *options, const struct stream_memory *memory, struct stream **ret_stream,
                struct why *why) {
         const struct job_terms *terms = &options->job->terms;
@@ -76,6 +116,8 @@ int stream_new(const struct stream_options *options, const struct stream_memory 
         }
 
         TAILQ_INIT(&stream->parked);
+        stream->budget = memory->budget;
+        STAILQ_INIT(&stream->large_waiting);
         stream->job = options->job;
         stream->rank = options->rank;
         stream->n_samples = index_n_samples(index);
@@ -98,10 +140,13 @@ int stream_new(const struct stream_options *options, const struct stream_memory 
         }
         stream->order_epoch = stream->epoch;
         if (r == 0)
+                r = stream_reserve_large(stream, index, why);
+        if (r == 0)
                 r = stream_make_ring(stream, options, memory, why);
         if (r < 0) {
                 if (stream->order)
                         order_table_put(stream->order);
+                budget_release(stream->budget, stream->large_budget.limit_bytes);
                 close(stream->release_fd);
                 free(stream);
                 return r;
@@ -127,6 +172,8 @@ void stream_free(struct stream *stream) {
                 order_table_put(stream->order);
         if (stream->next_order)
                 order_table_put(stream->next_order);
+        large_buffers_trim(&stream->large);
+        budget_release(stream->budget, stream->large_budget.limit_bytes);
         ring_free(stream->ring);
         recipe_free(stream->recipe);
         catalog_dataset_unref(stream->dataset);

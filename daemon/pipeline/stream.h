@@ -16,6 +16,7 @@
 #include "daemon/pipeline/catalog.h"
 #include "daemon/pipeline/collation.h"
 #include "daemon/pipeline/job.h"
+#include "daemon/pipeline/large_buffers.h"
 #include "daemon/ring/ring.h"
 
 /* What the main thread asks the planner for; bits, so that asking twice is asking once. */
@@ -25,6 +26,9 @@ enum stream_command {
         STREAM_SEEK = 4,
         STREAM_DRAIN = 8,
 };
+
+struct task;
+STAILQ_HEAD(tasks, task);
 
 /* One batch on its way: what its workers share. One for each slot of the ring. What all of them write for each sample
  * lies in a cache line of its own, so that what they only read stays in their caches. */
@@ -77,6 +81,8 @@ struct stream {
         struct ring *ring;
         uint32_t rank;
         uint64_t n_samples;    /* of the dataset */
+        uint64_t large_max;    /* bytes of a file that can be read */
+        struct budget *budget; /* memory_limit */
         uint64_t rank_samples; /* a whole epoch */
         uint64_t rank_batches;
         int wake_socket; /* any worker sends one byte here */
@@ -103,17 +109,20 @@ struct stream {
         uint64_t order_epoch;
         struct order_table *next_order; /* of the epoch behind it, made in the background */
         uint32_t n_tasks;               /* under way */
-        TAILQ_HEAD(, parked) parked;    /* samples that wait for their dataset (pipeline/hold.h) */
-        uint64_t n_outages;             /* that had ended when its files were opened last */
-        uint64_t told_ns;               /* when the client was told last what it waits for */
-        bool past_cache;                /* packed samples are read past the page cache */
-        bool is_held;                   /* its dataset cannot be read: nothing is planned */
-        bool is_given_up;               /* it was on hold for too long */
-        bool is_full;                   /* no free slot: wait for the release eventfd */
-        bool needs_order;               /* the order's table has not come that far */
-        bool is_removed;                /* the command has been obeyed: free it when its last task is back */
-        bool drains;                    /* begin no batch any more */
-        bool is_ended;                  /* nothing more to plan */
+        struct budget large_budget;     /* reserved for buffers of large files; its limit is what was reserved */
+        struct large_buffers large;
+        struct tasks large_waiting;  /* in line for one */
+        TAILQ_HEAD(, parked) parked; /* samples that wait for their dataset (pipeline/hold.h) */
+        uint64_t n_outages;          /* that had ended when its files were opened last */
+        uint64_t told_ns;            /* when the client was told last what it waits for */
+        bool past_cache;             /* packed samples are read past the page cache */
+        bool is_held;                /* its dataset cannot be read: nothing is planned */
+        bool is_given_up;            /* it was on hold for too long */
+        bool is_full;                /* no free slot: wait for the release eventfd */
+        bool needs_order;            /* the order's table has not come that far */
+        bool is_removed;             /* the command has been obeyed: free it when its last task is back */
+        bool drains;                 /* begin no batch any more */
+        bool is_ended;               /* nothing more to plan */
 
         struct batch batches[DLP_SLOTS_MAX]; /* by slot */
 };

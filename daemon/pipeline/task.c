@@ -9,8 +9,10 @@
 _Static_assert(TASK_BUFFER_BYTES % READER_ALIGN == 0 && LARGE_BUFFER_ALIGN % READER_ALIGN == 0,
                "buffers are what reading past the page cache asks for");
 
-/* Finds room for `n_bytes`. Most files fit the registered buffer. */
+/* Finds room for `n_bytes`. Most files fit the registered buffer. -EAGAIN: others of its stream have it, or are in line
+ * before it. */
 static int task_buffer(struct planner *planner, struct task *task, uint64_t n_bytes, struct why *why) {
+        struct stream *stream = task->batch->stream;
         struct read_request *request = &task->request;
         int r;
 
@@ -20,11 +22,16 @@ static int task_buffer(struct planner *planner, struct task *task, uint64_t n_by
                 request->idx_buffer = (int32_t)task->idx;
                 return 0;
         }
-        if (n_bytes > planner->options.budget->limit_bytes)
-                return why_set(why, -EFBIG, "is %llu bytes, more than memory_limit", (unsigned long long)n_bytes);
+        if (n_bytes > stream->large_max)
+                return why_set(why, -EFBIG, "is %llu bytes, %llu can be read (a quarter of memory_limit)",
+                               (unsigned long long)n_bytes, (unsigned long long)stream->large_max);
         if (!task->large || task->large->n_bytes < n_bytes) {
                 task_trim(planner, task);
-                r = large_buffers_take(&planner->large, n_bytes, &task->large, why);
+                if (!STAILQ_EMPTY(&stream->large_waiting))
+                        return -EAGAIN;
+                r = large_buffers_take(&stream->large, n_bytes, &task->large, why);
+                if (r == -ENOMEM && budget_used(&stream->large_budget) > 0)
+                        return -EAGAIN;
                 if (r < 0)
                         return r;
         }
@@ -85,7 +92,9 @@ void task_read(struct planner *planner, struct task *task) {
         int r = task_locate(planner, task);
 
         task->asked_ns = clock_now_ns();
-        if (r < 0) {
+        if (r == -EAGAIN) {
+                STAILQ_INSERT_TAIL(&task->batch->stream->large_waiting, task, entry);
+        } else if (r < 0) {
                 task->request.result = r;
                 task_arrived(task, planner->options.ready);
         } else {
@@ -93,7 +102,20 @@ void task_read(struct planner *planner, struct task *task) {
         }
 }
 
+void task_read_waiting(struct planner *planner, struct stream *stream) {
+        struct tasks waiting = STAILQ_HEAD_INITIALIZER(waiting);
+        struct task *task;
+
+        STAILQ_CONCAT(&waiting, &stream->large_waiting);
+        while ((task = STAILQ_FIRST(&waiting))) { /* the first that must wait again keeps those after it in line */
+                STAILQ_REMOVE_HEAD(&waiting, entry);
+                task_read(planner, task);
+        }
+}
+
 void task_trim(struct planner *planner, struct task *task) {
-        large_buffers_put(&planner->large, task->large);
+        (void)planner;
+        if (task->large)
+                large_buffers_put(&task->batch->stream->large, task->large);
         task->large = NULL;
 }

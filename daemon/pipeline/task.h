@@ -45,13 +45,14 @@ struct task {
         uint64_t arrived_ns; /* and when they were there */
 };
 
-STAILQ_HEAD(tasks, task);
-
 struct planner;
 
 /* Sends the task's candidate to be read. What fails here fails as a read would: the worker hears of it. Planner only.
  */
 void task_read(struct planner *planner, struct task *task);
+
+/* Those that wait for room for large files try again, in line. Planner only. */
+void task_read_waiting(struct planner *planner, struct stream *stream);
 
 /* The bytes are there, or will not be: to the workers. Any thread of the reader, or the planner. */
 void task_arrived(struct task *task, struct work_queue *ready);

@@ -969,6 +969,60 @@ START_TEST(a_raw_rank_that_was_admitted_needs_no_memory_later) {
 }
 END_TEST
 
+static void make_huge(struct serving_options *options, const struct tree *tree) {
+        for (uint32_t i = 0; i < options->n_samples; i++)
+                write_long(options, tree, i, (300 + i * 50) << 10);
+}
+
+/* Buffers for a file or two at a time, and nothing more to be had: the others wait for them. */
+START_TEST(large_files_wait_for_each_other_and_none_fails) {
+        struct taken taken;
+        struct rank rank;
+        uint64_t used;
+
+        serving_start(&serving,
+                      &(struct serving_options){
+                              .n_samples = 40, .n_classes = 1, .memory_limit = 128 << 20, .spoil = make_huge });
+        ck_assert_int_eq(rank_make(&rank, &serving,
+                                   &(struct rank_options){ .world = 1, .batch_size = 5, .pipeline = "raw" }, NULL),
+                         0);
+        take_all_memory(0, &used);
+        rank_add(&rank);
+        for (uint64_t n = 0; n < 3 * rank.stream->rank_batches; n++) {
+                ck_assert(rank_next(&rank, SOON_MS, &taken));
+                ck_assert_msg(taken.record->status == DLP_BATCH_OK, "%s", taken.record->text);
+                ck_assert_uint_eq(taken.record->n_samples, 5);
+                rank_release(&rank, &taken);
+        }
+        rank_leave(&rank);
+        budget_release(&serving.budget, used);
+        serving_stop(&serving);
+}
+END_TEST
+
+/* A file of a quarter of the limit could be read by nobody: said at once, or a damaged sample if damage is allowed. */
+START_TEST(a_file_that_no_buffer_can_hold_is_refused_or_left_out) {
+        struct rank_options options = { .world = 1, .batch_size = 5, .pipeline = "center_crop(8)" };
+        struct taken taken;
+        struct rank rank;
+        struct why why;
+
+        serving_start(&serving,
+                      &(struct serving_options){
+                              .n_samples = 10, .n_classes = 1, .memory_limit = 8 << 20, .spoil = make_one_long });
+        ck_assert_int_eq(rank_make(&rank, &serving, &options, &why), -EFBIG);
+        ck_assert_ptr_nonnull(strstr(why.text, "raise memory_limit"));
+        options.on_error = ON_ERROR_SKIP;
+        rank_attach(&rank, &serving, &options);
+        ck_assert(rank_next(&rank, SOON_MS, &taken));
+        ck_assert_uint_eq(taken.record->n_samples, 5);
+        ck_assert(rank_next(&rank, SOON_MS, &taken));
+        ck_assert_uint_eq(taken.record->n_samples, 4);
+        rank_leave(&rank);
+        serving_stop(&serving);
+}
+END_TEST
+
 /* The room of a slot is that of the longest files together, not of so many as the longest one. */
 START_TEST(a_raw_ring_pays_for_the_longest_files_of_a_batch) {
         struct rank_options options = { .world = 1, .batch_size = 10, .pipeline = "raw", .n_slots = 2 };
@@ -1061,6 +1115,8 @@ int main(void) {
         tcase_add_test(order, many_streams_share_two_tasks);
         tcase_add_test(order, raw_serves_the_files_as_they_are);
         tcase_add_test(order, a_raw_rank_that_was_admitted_needs_no_memory_later);
+        tcase_add_test(order, large_files_wait_for_each_other_and_none_fails);
+        tcase_add_test(order, a_file_that_no_buffer_can_hold_is_refused_or_left_out);
         tcase_add_test(order, a_raw_ring_pays_for_the_longest_files_of_a_batch);
         tcase_add_test(order, a_picture_above_the_room_of_its_slot_is_damage_whatever_else_runs);
         tcase_set_timeout(order, 180);
