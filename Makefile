@@ -36,10 +36,24 @@ CFLAGS_fallback = $(CFLAGS_release)
 CFLAGS_fuzzer := -O1 -g -fsanitize=address,undefined,fuzzer-no-link -fno-sanitize-recover=undefined \
 	-Wno-format-nonliteral -Wno-unused-variable
 
+# What makes a bug harder to use, in what is installed. Sanitizers see more by themselves, and valgrind and debuggers are to
+# see what is there. Left to CFLAGS and CPPFLAGS where they say something about _FORTIFY_SOURCE, which needs -O1 at least.
+# `make HARD_CFLAGS= HARD_ZEROS= HARD_LDFLAGS= HARD_PROGRAM=` builds without all of it.
+IS_HARD := $(filter release fallback,$(VARIANT))
+HARD_FORTIFY := $(if $(filter -O0,$(CFLAGS))$(findstring _FORTIFY_SOURCE,$(CFLAGS) $(CPPFLAGS)),,-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=3)
+HARD_CFLAGS := $(if $(IS_HARD),-fstack-protector-strong -fstack-clash-protection $(HARD_FORTIFY) \
+	$(if $(filter x86_64%,$(shell $(CC) -dumpmachine)),-fcf-protection))
+# Variables begin as zeros: what is forgotten is not what lay there before. GCC 12 and clang 16 know how.
+HARD_ZEROS := $(if $(IS_HARD),$(shell echo | $(CC) -ftrivial-auto-var-init=zero -x c -c -o /dev/null - 2>/dev/null && \
+	echo -ftrivial-auto-var-init=zero))
+HARD_LDFLAGS := -Wl,-z,relro,-z,now,-z,noexecstack
+HARD_PROGRAM := $(if $(IS_HARD),-pie)
+
 CPPFLAGS += -I. -I$(O)/generated -D_GNU_SOURCE -DDLP_VERSION='"$(VERSION)"'
 CFLAGS ?=
-ALL_CFLAGS = -std=c11 -fPIC -pthread -fvisibility=hidden -ffp-contract=off $(WARNINGS) $(CFLAGS_$(VARIANT)) $(CFLAGS)
-ALL_LDFLAGS = -pthread $(filter -fsanitize=%,$(CFLAGS_$(VARIANT))) -Wl,--as-needed $(LDFLAGS)
+ALL_CFLAGS = -std=c11 -fPIC -pthread -fvisibility=hidden -ffp-contract=off $(WARNINGS) $(HARD_CFLAGS) $(HARD_ZEROS) \
+	$(CFLAGS_$(VARIANT)) $(CFLAGS)
+ALL_LDFLAGS = -pthread $(filter -fsanitize=%,$(CFLAGS_$(VARIANT))) -Wl,--as-needed $(HARD_LDFLAGS) $(LDFLAGS)
 
 LIBS_proto := -lprotobuf-c
 LIBS_daemon := -levent_core -luring -lprotobuf-c -ljpeg -lspng -lwebp -lconfuse -lcjson -lcrypto -lhwloc -lsystemd -lm
@@ -114,13 +128,13 @@ all: $(PRODUCT) $(EXAMPLES) ## the daemon, dlctl, the client library and the exa
 lib: $(B)/$(SONAME) $(B)/libdlclient.so $(B)/libdlclient.a $(B)/dlclient.pc ## the client library alone
 
 $(B)/dataloaderd: $(O)/obj/daemon/main.o $(B)/libdaemon.a $(B)/libproto.a
-	$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $^ $(LIBS_daemon)
+	$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) $(HARD_PROGRAM) -o $@ $^ $(LIBS_daemon)
 
 $(B)/dataloaderd-stage: $(O)/obj/daemon/stager/main.o $(B)/libdaemon.a $(B)/libproto.a
-	$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $^ $(LIBS_daemon) $(LIBS_stage)
+	$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) $(HARD_PROGRAM) -o $@ $^ $(LIBS_daemon) $(LIBS_stage)
 
 $(B)/dlctl: $(OBJ_dlctl) $(B)/libdlclient.a $(B)/libproto.a
-	$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $^ $(LIBS_dlctl)
+	$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) $(HARD_PROGRAM) -o $@ $^ $(LIBS_dlctl)
 
 $(B)/libdaemon.a: $(OBJ_daemon)
 $(B)/libproto.a: $(OBJ_proto)
@@ -141,7 +155,7 @@ $(B)/dlclient.pc: client/lib/dlclient.pc.in Makefile
 
 $(B)/examples/%: $(O)/obj/client/examples/%.o $(B)/$(SONAME) $(B)/libdlclient.so
 	@mkdir -p $(@D)
-	$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $< -L$(B) -ldlclient -Wl,-rpath,'$$ORIGIN/..'
+	$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) $(HARD_PROGRAM) -o $@ $< -L$(B) -ldlclient -Wl,-rpath,'$$ORIGIN/..'
 
 # ---- objects, with the headers that they depend on -----------------------------------------------------------------
 
@@ -168,6 +182,11 @@ $(O)/obj/daemon/augment/resize%.o: CFLAGS_release += -O3
 $(O)/obj/daemon/augment/operation%.o: CFLAGS_release += -O3
 $(O)/obj/daemon/augment/conversion.o: CFLAGS_release += -O3
 $(O)/obj/daemon/decode/jpeg/%.o: CFLAGS_release += -O3
+# What is cleared for each block, and checked for each call, costs a tenth and a twentieth of a photo there.
+HARD_LESS := $(if $(IS_HARD),$(if $(HARD_ZEROS),-ftrivial-auto-var-init=uninitialized))
+$(O)/obj/daemon/decode/jpeg/%.o $(O)/obj/daemon/augment/%.o: HARD_ZEROS += $(HARD_LESS)
+$(O)/obj/daemon/decode/jpeg/entropy.o $(O)/obj/daemon/decode/jpeg/kernels%.o $(O)/obj/daemon/decode/jpeg/idct%.o: \
+	HARD_CFLAGS += $(if $(IS_HARD),-fno-stack-protector)
 # The bit buffer stays in scalar registers: GCC would else pack it into vectors.
 $(O)/obj/daemon/decode/jpeg/entropy.o: CFLAGS_release += -fno-tree-slp-vectorize
 # Allocates already while the sanitizers' own beginnings are not over.
