@@ -65,8 +65,9 @@ struct dlc_loader;
 
 /* ---- opening ------------------------------------------------------------------------------------------------- */
 
-/* Called while dlc_open() waits for something that takes long, at most once a second, from within dlc_open(). `text` is
- * a sentence such as "photos: indexing, 120000 files so far", valid during the call. */
+/* Called while dlc_open() waits for something that takes long, and while dlc_next() waits for a dataset that cannot be
+ * read (see dlc_hold()); at most once a second, from within that call. `text` is a sentence such as "photos: indexing,
+ * 120000 files so far", valid during the call. */
 typedef void (*dlc_progress_fn)(void *userdata, const char *text);
 
 /* What is asked for. Begin with DLC_OPTIONS_INIT and set what differs; texts are copied by dlc_open(). */
@@ -109,7 +110,7 @@ struct dlc_options {
          * as it takes; 0: not at all. */
         int open_timeout_ms;
         dlc_progress_fn on_progress; /* may be NULL */
-        void *userdata;              /* handed to on_progress */
+        void *userdata;              /* handed to on_progress: what it points to lives as long as the loader */
 
         /* Where first_epoch begins: global positions before it were consumed by an earlier run, and the ranks deal out
          * what is left. Default 0. As dlc_seek(). */
@@ -319,10 +320,17 @@ struct dlc_stats {
         uint32_t n_held;        /* and held by the caller */
         uint32_t n_slots;
         uint32_t n_restarts;
+        uint64_t hold_ns; /* of waited_ns: while the job was on hold (dlc_hold()) */
 };
 
 /* Fills in the first `size` bytes of it (pass sizeof(struct dlc_stats)). 0 or a negative errno. */
 DLC_API int dlc_get_stats(struct dlc_loader *loader, struct dlc_stats *ret_stats, size_t size);
+
+/* Is the job on hold because its dataset cannot be read (a mount that is gone, a server that does not answer)? Then the
+ * sentence why, such as "on hold: /data/photos: cats/7.jpg: Input/output error (EIO); trying again for 9 min"; else
+ * NULL. No sample is lost meanwhile; after the daemon's outage_timeout the job ends and dlc_next() returns -EBADMSG
+ * with the reason. Valid until the next call on the loader. Never blocks. */
+DLC_API const char *dlc_hold(struct dlc_loader *loader);
 
 /* Classes of the dataset, in the order of their labels. The names are asked for once (blocks a moment) and stay until
  * dlc_close(). A daemon that is away is waited for as dlc_next() does it, up to restart_timeout_ms (-EINTR: a signal

@@ -33,7 +33,7 @@ enum dli_state {
 struct dli_counts {
         uint64_t n_batches, n_samples, n_substituted, n_skipped;
         uint64_t read_ns, queued_ns, decode_ns;
-        uint64_t n_waits, waited_ns, restart_ns, opened_ns;
+        uint64_t n_waits, waited_ns, restart_ns, hold_ns, opened_ns;
 };
 
 /* The daemon's return, as far as it has come (restart.c). */
@@ -78,6 +78,8 @@ struct dlc_loader {
         pid_t pid; /* of who opened it; looked at only if the kernel cannot clear a page */
         struct dli_reason reason;
         struct dli_reason failure;
+        char hold[DLP_TEXT_MAX];   /* what dlc_hold() gives */
+        uint64_t hold_told_ns;     /* when on_progress was told of one last */
         struct dli_reason warning; /* not told yet; "" */
         struct dli_reason told;    /* the last one: dlc_warning()'s text */
         struct dli_launch launch;  /* as it was opened; n_local is 0 once the ranks have been looked for */

@@ -11,8 +11,9 @@
 #include "client/lib/loader.h"
 #include "proto/ring.h"
 
-#define SLICE_NS    100000000u /* how late a sleeper may learn of the daemon's death */
-#define PASSED_OVER 1          /* the batch is none for the caller: left over from before a seek, or without samples */
+#define SLICE_NS     100000000u /* how late a sleeper may learn of the daemon's death */
+#define HOLD_TELL_NS 1000000000u
+#define PASSED_OVER  1 /* the batch is none for the caller: left over from before a seek, or without samples */
 
 static int damaged(struct dlc_loader *loader, const char *what) {
         dli_reason_set(&loader->reason, -EPROTO, "the ring of the daemon at %s is damaged: %s of batch %llu",
@@ -42,6 +43,21 @@ static int at_the_end(struct dlc_loader *loader, int error) {
         return 0;
 }
 
+/* The daemon waits for the dataset: counted, and told once a second. */
+static void look_at_hold(struct dlc_loader *loader, uint64_t slept_ns) {
+        const struct dlc_options *options = &loader->options;
+        uint64_t now;
+
+        if (!dlp_ring_held(dli_ring_of(loader)->control, loader->hold))
+                return;
+        loader->counts.hold_ns += slept_ns;
+        now = dli_now_ns();
+        if (!options->on_progress || (loader->hold_told_ns != 0 && now - loader->hold_told_ns < HOLD_TELL_NS))
+                return;
+        loader->hold_told_ns = now;
+        options->on_progress(options->userdata, loader->hold);
+}
+
 /* Sleeps in slices: the futex does not tell of the daemon's death, the socket does. */
 static int sleep_until_ready(struct dlc_loader *loader, const struct wait *wait) {
         struct dli_ring *ring = dli_ring_of(loader);
@@ -55,6 +71,7 @@ static int sleep_until_ready(struct dlc_loader *loader, const struct wait *wait)
                         return 0;
                 if (r < 0)
                         return dli_reason_set(&loader->reason, r, "interrupted while waiting for a batch");
+                look_at_hold(loader, left < SLICE_NS ? left : SLICE_NS);
                 r = dli_connection_drain(&loader->connection, &loader->reason);
                 if (r < 0)
                         return at_the_end(loader, r);

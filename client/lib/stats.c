@@ -60,9 +60,17 @@ int dlc_get_stats(struct dlc_loader *loader, struct dlc_stats *ret_stats, size_t
         stats.n_held = count_held(loader);
         stats.n_slots = loader->info.n_slots;
         stats.n_restarts = loader->info.n_restarts;
+        stats.hold_ns = counts->hold_ns;
 
         if (size > sizeof(stats)) /* of a newer program: what it knows more is not counted here */
                 memset((uint8_t *)ret_stats + sizeof(stats), 0, size - sizeof(stats));
         memcpy(ret_stats, &stats, size < sizeof(stats) ? size : sizeof(stats));
         return 0;
+}
+
+const char *dlc_hold(struct dlc_loader *loader) {
+        if (dli_loader_enter(loader, "dlc_hold", true) < 0 || loader->state != DLI_ATTACHED ||
+            !dlp_ring_held(dli_ring_of(loader)->control, loader->hold))
+                return NULL;
+        return loader->hold;
 }

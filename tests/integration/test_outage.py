@@ -8,7 +8,8 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 from failing_fs import FailingFs
-from harness import Table, case, contains, equal, indices, main, samples_of, sha256_of, within
+from harness import Table, case, contains, equal, indices, main, samples_of, sha256_of, within, write
+from pyclient import Trainer, need
 
 N = 200
 RANK = {"shuffle": False, "batch": 4, "slots": 2, "delay_ms": 5}
@@ -43,6 +44,7 @@ def _(box):
                 disk.fail("*", error, ops=ops)
                 within(20, lambda: hold_of(daemon) != "", "it is on hold")
                 contains(hold_of(daemon), disk.path, error)
+                within(20, lambda: "on hold" in reader.errors(), "the client is told")
                 n_lines = len(reader.lines)
                 equal(n_lines < N, True, "it waits")
                 time.sleep(0.5)
@@ -136,6 +138,39 @@ def _(box):
     disk.clear()
     for reader in held[1:]:
         check_whole(reader.good(), source)
+
+
+@case("a trainer hears why no batch comes: its progress function, stats() and the log; and loses nothing")
+def _(box):
+    need("numpy")
+    source = box.folder_of_files("files", N)
+    disk = FailingFs(box, source)
+    daemon = box.daemon({"d": disk.path})
+    run = Trainer(box, daemon, """
+        logging.basicConfig(level=logging.INFO)
+        told = []
+        loader = dlclient.Loader("d", batch_size=4, shuffle=False, slots=2, progress=told.append, on_error="skip")
+        indices = []
+        for number, batch in enumerate(loader):
+            indices += batch.indices.tolist()
+            if number == 3:
+                out("now")
+                while not os.path.exists(sys.argv[1]):
+                    time.sleep(0.01)
+        stats = loader.stats()
+        out([indices, told, stats.on_hold, stats.hold_s > 0, stats.limit in ("outage", "reading", "decoding", "trainer")])
+    """, [box.path("go")])
+    run.wait_lines(1)
+    disk.fail("*", "EIO")
+    write(box.path("go"), b"")
+    within(20, lambda: hold_of(daemon) != "", "it is on hold")
+    within(20, lambda: "on hold" in run.errors(), "the log")
+    disk.clear()
+    told = run.finish()[-1]
+    equal(told[0], list(range(N)), "samples")
+    contains(told[1][0], "on hold", disk.path, "EIO", "trying again")
+    equal(told[2:], ["", True, True], "stats")
+    contains(run.errors(), "can be read again")
 
 
 @case("while a mount hangs others attach, ask, are served and leave; who attaches to it waits and is told")

@@ -51,7 +51,7 @@ class Handle:
     """The library's loader of one rank. It is closed when nobody refers to it any more."""
 
     __slots__ = ("library", "pointer", "out", "out_reference", "info", "refusal", "detached", "leases", "ending",
-                 "forks", "__weakref__")
+                 "forks", "teller", "__weakref__")
 
     def __init__(self, library: Library, pointer: int) -> None:
         self.library = library
@@ -64,6 +64,7 @@ class Handle:
         self.leases: Dict[int, weakref.ref[Lease]] = {}  # what was delivered and not given back, by address
         self.ending = (functools.partial(library.quick.release, pointer), functools.partial(self.leases.pop))
         self.forks = _Forks.n
+        self.teller: Any = None  # what the library calls with sentences, and the user's function that they go to
 
     @property
     def is_here(self) -> bool:

@@ -149,6 +149,7 @@ class Stats(ctypes.Structure):
         ("n_held", ctypes.c_uint32),
         ("n_slots", ctypes.c_uint32),
         ("n_restarts", ctypes.c_uint32),
+        ("hold_ns", ctypes.c_uint64),
     ]
 
 
@@ -203,6 +204,7 @@ _FUNCTIONS: List[Tuple[str, Any, List[Any]]] = [
     ("dlc_get_info", ctypes.POINTER(Info), [_LOADER]),
     ("dlc_get_stats", ctypes.c_int, [_LOADER, ctypes.POINTER(Stats), ctypes.c_size_t]),
     ("dlc_get_launch", ctypes.c_int, [ctypes.POINTER(Launch), ctypes.c_size_t]),
+    ("dlc_hold", ctypes.c_char_p, [_LOADER]),
     ("dlc_warning", ctypes.c_char_p, [_LOADER]),
     ("dlc_n_classes", ctypes.c_int64, [_LOADER]),
     ("dlc_class_name", ctypes.c_char_p, [_LOADER, ctypes.c_uint64]),
@@ -230,6 +232,7 @@ class Functions:
     fd: Any
     get_info: Any
     get_stats: Any
+    hold: Any
     get_launch: Any
     warning: Any
     n_classes: Any

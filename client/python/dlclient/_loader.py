@@ -77,7 +77,8 @@ class Loader:
         max_errors      how many are borne: a number, or a share of the dataset below 1; None: any number
         on_restart      the daemon goes away: "wait" up to restart_timeout seconds and go on, or "raise" DaemonGone
         open_timeout    seconds that an index being built is waited for; None: as long as it takes
-        progress        a function that is told meanwhile, a sentence a second at most; None: logged at INFO
+        progress        a function that is told meanwhile, a sentence a second at most, also when a batch is waited for
+                        because the dataset cannot be read; None: logged at INFO
 
     Memory
         slots           batches that are prepared ahead or held; None: the daemon's setting

@@ -43,10 +43,12 @@ class _Teller:
         self.progress = progress
         self.told = 0.0
         self.trouble: Optional[BaseException] = None
+        self.is_open = False
+        self.options: Any = None  # holds the library's pointer to this
 
     def __call__(self, _: Optional[int], text: bytes) -> None:
         now = time.monotonic()
-        if self.trouble is not None or (self.told and now - self.told < PROGRESS_SECONDS):
+        if self.is_open or self.trouble is not None or (self.told and now - self.told < PROGRESS_SECONDS):
             return
         self.told = now
         try:
@@ -87,6 +89,8 @@ def open_rank(library: _library.Library, wish: Wish, rank: int, job: Optional[st
         if teller.trouble is not None:
             raise teller.trouble
         if handle is not None:
+            teller.is_open, teller.options = True, options  # the loop asks by itself: see Rank._look_for_hold()
+            handle.teller = teller
             return handle
         if result == -errno.EINTR:
             continue

@@ -19,6 +19,7 @@ from ._lease import Handle, Lease, deliver, held_by, sweep
 log = logging.getLogger("dlclient")
 
 SLICE_MS = 200
+HOLD_TELL_SECONDS = 1.0
 _AGAIN = (-errno.EAGAIN, -errno.ETIMEDOUT, -errno.EINTR)
 
 
@@ -42,6 +43,8 @@ class Rank:
         self._state = state
         self._restarts = 0
         self._gone_since: Optional[float] = None
+        self._on_hold = False
+        self._hold_told = 0.0
 
     def go_to(self, epoch: int, position: int) -> None:
         """Stands at the place; the daemon is asked only if it would not come there by itself."""
@@ -70,6 +73,8 @@ class Rank:
                 return None
             if self._gone_since is not None:
                 self._tell_return()
+            if self._on_hold:
+                self._look_for_hold()
         address = int(handle.out.value or 0)
         record = _library.Batch.from_address(address)
         epoch, step = record.epoch, record.step
@@ -107,6 +112,7 @@ class Rank:
             self._look_for_daemon()
             if result >= 0:
                 return int(result)
+            self._look_for_hold()
 
     def _ring_full(self) -> RingFull:
         leases = [reference() for reference in list(self.handle.leases.values())]
@@ -121,6 +127,25 @@ class Rank:
         if info.is_waiting and self._gone_since is None:
             self._gone_since = time.monotonic()
             log.warning("the daemon is gone; waiting for its return (%s)", self.name)
+
+    def _look_for_hold(self) -> None:
+        """Says why no batch comes if the dataset cannot be read: once in the log, once a second to the user's function,
+        whose exceptions end the wait."""
+        text = self.library.quick.hold(self.handle.pointer)
+        if not text:
+            if self._on_hold:
+                self._on_hold = False
+                log.info("the dataset can be read again (%s)", self.name)
+            return
+        sentence, now = _library.text_of(text), time.monotonic()
+        if not self._on_hold:
+            self._on_hold = True
+            self._hold_told = 0.0
+            log.warning("%s (%s)", sentence, self.name)
+        progress = self.handle.teller.progress if self.handle.teller is not None else None
+        if progress is not None and now - self._hold_told >= HOLD_TELL_SECONDS:
+            self._hold_told = now
+            progress(sentence)
 
     def _tell_return(self) -> None:
         since, self._gone_since = self._gone_since, None
