@@ -7,8 +7,10 @@
  *   /data/.photos.staged/v-8f3a.../      a version: named by the first 12 digits of its digest; never changed once
  * stamped /data/.photos.staged/v-8f3a....manifest, .journal, .index, .spool/
  *
+ *   /data/.photos.staged/v-8f3a....readers   locked by who reads the version (stage/version_lock.h)
+ *
  * Files that two versions share are one file with two names (hard links). The version before the stamped one is kept
- * until the next is stamped, for the jobs that still read it. */
+ * until the next is stamped, and any version as long as a job reads it. */
 #pragma once
 
 #include <limits.h>
