@@ -148,7 +148,9 @@ struct look {
         int results[SUSPECTS_MAX];
         uint32_t n;
         bool reopened;
-        int result; /* of the dataset */
+        bool was_held;
+        uint64_t held_ns; /* was_held: for so long */
+        int result;       /* of the dataset */
         struct why why;
 };
 
@@ -201,11 +203,8 @@ static void take_outage(struct outage *outage, const struct look *look) {
         outage->why = look->why;
         outage->pause_ns = longer(outage->is_held ? outage->pause_ns : 0);
         outage->next_ns = now_ns + outage->pause_ns;
-        if (!outage->is_held) {
+        if (!outage->is_held)
                 outage->held_ns = now_ns;
-                log_error("outage", "%s is on hold: %s; nothing of it is lost, reads are tried again",
-                          dataset_name(outage->dataset), look->why.text);
-        }
         outage->is_held = true;
 }
 
@@ -233,13 +232,22 @@ static void take_suspects(struct outage *outage, const struct look *look) {
 static void take_readable(struct outage *outage, const struct look *look) {
         if (outage->is_held || look->reopened)
                 atomic_fetch_add_explicit(&outage->n_ended, 1, memory_order_release);
-        if (outage->is_held)
-                log_info("outage", "%s can be read again after %.1f s; its jobs go on", dataset_name(outage->dataset),
-                         (double)(clock_now_ns() - outage->held_ns) / 1e9);
         outage->is_held = false;
         outage->why.text[0] = '\0';
         take_suspects(outage, look);
         atomic_store_explicit(&outage->cleared, look->number, memory_order_release);
+}
+
+/* What is news is said once. Without the lock. */
+static void look_say(const struct look *look) {
+        const char *name = dataset_name(look->outage->dataset);
+
+        if (look->result < 0 && !look->was_held)
+                log_error("outage", "%s is on hold: %s; nothing of it is lost, reads are tried again", name,
+                          look->why.text);
+        else if (look->result == 0 && look->was_held)
+                log_info("outage", "%s can be read again after %.1f s; its jobs go on", name,
+                         (double)look->held_ns / 1e9);
 }
 
 static void wait_until_due(struct outage *outage) {
@@ -264,10 +272,15 @@ static void *outage_main(void *userdata) {
                 look_work(look);
                 pthread_mutex_lock(&outage->lock);
                 outage->looking_ns = 0;
+                look->was_held = outage->is_held;
+                look->held_ns = clock_now_ns() - outage->held_ns;
                 if (look->result < 0)
                         take_outage(outage, look);
                 else
                         take_readable(outage, look);
+                pthread_mutex_unlock(&outage->lock);
+                look_say(look);
+                pthread_mutex_lock(&outage->lock);
         }
         outage->is_running = false; /* without memory for the look: the next poke tries again */
         pthread_mutex_unlock(&outage->lock);
