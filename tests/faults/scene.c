@@ -139,19 +139,21 @@ void scene_make_data(const char *folder) {
 /* ---- the daemon ---------------------------------------------------------------------------------------------- */
 
 void scene_configure(struct scene *scene, const char *settings) {
+        char next[sizeof(scene->config) + 8];
         FILE *file;
 
         snprintf(scene->config, sizeof(scene->config), "%s/conf", scene->folder);
         snprintf(scene->socket, sizeof(scene->socket), "%s/s", scene->folder);
-        file = fopen(scene->config, "w");
-        if (!file)
-                abort();
+        snprintf(next, sizeof(next), "%s.next", scene->config);
+        file = fopen(next, "w");
+        must(file != NULL, next);
         fprintf(file,
                 "socket = \"%s\"\nindex_dir = \"%s/index\"\nworkers = 2\nread_depth = 16\nmemory_limit = 256MiB\n%s\n"
                 "dataset \"files\" { path = \"%s/files\" }\ndataset \"photos\" { path = \"%s/photos\" }\n"
                 "dataset \"damaged\" { path = \"%s/damaged\" }\n",
                 scene->socket, scene->folder, settings, scene->data, scene->data, scene->data);
         fclose(file);
+        must(rename(next, scene->config) == 0, next); /* a reload may be under way */
 }
 
 static void *run_daemon(void *userdata) {
