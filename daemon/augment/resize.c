@@ -85,6 +85,8 @@ int resizer_new(enum resize_code code, struct resizer **ret_resizer, struct why 
 }
 
 void resizer_trim(struct resizer *resizer) {
+        if (!resizer)
+                return;
         axis_fini(&resizer->horizontal);
         axis_fini(&resizer->vertical);
         free(resizer->ring);
