@@ -5,6 +5,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
@@ -22,7 +23,11 @@
 
 struct dataset {
         atomic_uint n_refs;
-        int root_fd;
+        int root_fd;          /* -1: nobody holds it. Its number does not change while it is held */
+        pthread_mutex_t lock; /* guards what follows, and whether root_fd is open; a leaf */
+        unsigned n_holds;
+        dev_t device; /* of the folder, */
+        ino_t inode;  /* to know it again */
         char *name;
         char *path;
         struct index *index;
@@ -40,6 +45,7 @@ void dataset_unref(struct dataset *dataset) {
                 return;
         index_close(dataset->index);
         closep(&dataset->root_fd);
+        pthread_mutex_destroy(&dataset->lock);
         free(dataset->name);
         free(dataset->path);
         free(dataset);
@@ -166,12 +172,38 @@ void dataset_sweep(const char *index_dir) {
 
 /* ---- open ---------------------------------------------------------------------------------------------------- */
 
+/* Which folder it is. */
+static void remember(struct dataset *dataset, int fd) {
+        struct stat status;
+
+        if (fstat(fd, &status) < 0)
+                return;
+        pthread_mutex_lock(&dataset->lock);
+        dataset->device = status.st_dev;
+        dataset->inode = status.st_ino;
+        pthread_mutex_unlock(&dataset->lock);
+}
+
+static bool is_same_folder(const struct dataset *dataset, int fd) {
+        pthread_mutex_t *lock = (pthread_mutex_t *)(uintptr_t)&dataset->lock;
+        struct stat status;
+        bool same;
+
+        if (fstat(fd, &status) < 0)
+                return false;
+        pthread_mutex_lock(lock);
+        same = status.st_dev == dataset->device && status.st_ino == dataset->inode;
+        pthread_mutex_unlock(lock);
+        return same;
+}
+
 static int dataset_new(const struct dataset_spec *spec, struct dataset **ret_dataset, struct why *why) {
         _cleanup_(dataset_unrefp) struct dataset *dataset = calloc(1, sizeof(*dataset));
 
         if (!dataset)
                 return why_set(why, -ENOMEM, "no memory to open dataset %s", spec->name);
         atomic_init(&dataset->n_refs, 1);
+        pthread_mutex_init(&dataset->lock, NULL);
         dataset->root_fd = -1;
         dataset->name = strdup(spec->name);
         dataset->path = strdup(spec->path);
@@ -181,6 +213,8 @@ static int dataset_new(const struct dataset_spec *spec, struct dataset **ret_dat
         dataset->root_fd = open(spec->path, O_PATH | O_DIRECTORY | O_CLOEXEC);
         if (dataset->root_fd < 0)
                 return why_errno(why, -errno, "the folder %s of dataset %s cannot be opened", spec->path, spec->name);
+        dataset->n_holds = 1;
+        remember(dataset, dataset->root_fd);
         *ret_dataset = TAKE_PTR(dataset);
         return 0;
 }
@@ -228,19 +262,55 @@ int dataset_open(const struct dataset_spec *spec, const char *index_dir, const s
 
 /* ---- accessors ----------------------------------------------------------------------------------------------- */
 
-int dataset_is_current(const struct dataset *dataset, struct why *why) {
-        struct stat ours, there;
+/* Opens without the lock: on a dead mount it would be held for ever. */
+int dataset_hold(struct dataset *dataset, struct why *why) {
+        _cleanup_(closep) int fd = -1;
 
-        /* The descriptor follows a folder that is renamed; what counts is what lies at the path now. */
-        if (fstat(dataset->root_fd, &ours) < 0)
+        pthread_mutex_lock(&dataset->lock);
+        if (dataset->n_holds > 0) {
+                dataset->n_holds++;
+                pthread_mutex_unlock(&dataset->lock);
+                return 0;
+        }
+        pthread_mutex_unlock(&dataset->lock);
+
+        fd = open(dataset->path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+        if (fd < 0)
+                return why_errno(why, -errno, "the folder %s of dataset %s cannot be opened", dataset->path,
+                                 dataset->name);
+        if (!is_same_folder(dataset, fd))
+                return why_set(why, -ESTALE, "%s is another folder now; attach again", dataset->path);
+        pthread_mutex_lock(&dataset->lock);
+        if (dataset->n_holds++ == 0) /* else another one was faster */
+                dataset->root_fd = take_fd(&fd);
+        pthread_mutex_unlock(&dataset->lock);
+        return 0;
+}
+
+void dataset_leave(struct dataset *dataset) {
+        int fd = -1;
+
+        pthread_mutex_lock(&dataset->lock);
+        if (--dataset->n_holds == 0) {
+                fd = dataset->root_fd;
+                dataset->root_fd = -1;
+        }
+        pthread_mutex_unlock(&dataset->lock);
+        if (fd >= 0)
+                close(fd);
+}
+
+int dataset_is_current(const struct dataset *dataset, struct why *why) {
+        _cleanup_(closep) int fd = open(dataset->path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+        /* What counts is what lies at the path now, not where a folder that was renamed is. */
+        if (fd < 0 && errno != ENOENT && errno != ENOTDIR)
                 return why_errno(why, -errno, "%s", dataset->path);
-        if (stat(dataset->path, &there) < 0 && errno != ENOENT && errno != ENOTDIR)
-                return why_errno(why, -errno, "%s", dataset->path);
-        if (stat(dataset->path, &there) < 0 || there.st_ino != ours.st_ino || there.st_dev != ours.st_dev) {
+        if (fd < 0 || !is_same_folder(dataset, fd)) {
                 why_set(why, 0, "%s is gone, or another folder now", dataset->path);
                 return INDEX_STALE;
         }
-        return index_is_current(dataset->index, dataset->root_fd, why);
+        return index_is_current(dataset->index, fd, why);
 }
 
 int dataset_reopen(struct dataset *dataset) {
@@ -254,7 +324,10 @@ int dataset_reopen(struct dataset *dataset) {
         if (r != 0)
                 return r < 0 ? r : -ENOENT;
         /* At once for all threads: the number stays, what it stands for changes. */
-        return dup3(fd, dataset->root_fd, O_CLOEXEC) < 0 ? -errno : 0;
+        if (dup3(fd, dataset->root_fd, O_CLOEXEC) < 0)
+                return -errno;
+        remember(dataset, fd);
+        return 0;
 }
 
 const char *dataset_name(const struct dataset *dataset) {

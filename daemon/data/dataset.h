@@ -68,18 +68,26 @@ struct dataset *dataset_ref(struct dataset *dataset);
 void dataset_unref(struct dataset *dataset);
 void dataset_unrefp(struct dataset **dataset);
 
+/* Holds the folder's descriptor open, or not. A dataset from which nobody is served needs none, and a daemon may have
+ * thousands: dataset_open() returns one that is held, once. Each hold ends with a dataset_leave(); any thread.
+ * dataset_hold() opens the folder again where nobody held it: -ESTALE if another one lies at its path now, or what
+ * open() says. It may block then, as the file system does. */
+int dataset_hold(struct dataset *dataset, struct why *why);
+void dataset_leave(struct dataset *dataset);
+
 /* Does the folder still look as it did? As index_is_current(); blocks for a stat a directory. */
 int dataset_is_current(const struct dataset *dataset, struct why *why);
 
 /* Its folder's mount is gone: opens the path again, and from then on dataset_root_fd() is what lies there, if that is
  * the same folder: all directories and shards of the index with their times and sizes, inodes aside; of a version that
- * was staged their being there. 0 or an errno. Blocks as dataset_is_current(). One thread at a time; the others may use
- * the descriptor meanwhile. */
+ * was staged their being there. 0 or an errno. Blocks as dataset_is_current(). One thread at a time, which holds the
+ * dataset; the others may use the descriptor meanwhile. */
 int dataset_reopen(struct dataset *dataset);
 
 const char *dataset_name(const struct dataset *dataset);
 const char *dataset_path(const struct dataset *dataset);
 const struct index *dataset_index(const struct dataset *dataset);
 
-/* Descriptor of the folder (O_PATH), for openat() with the paths of the index. It stays the dataset's. */
+/* Descriptor of the folder (O_PATH), for openat() with the paths of the index. It stays the dataset's, and is there as
+ * long as the caller holds it. */
 int dataset_root_fd(const struct dataset *dataset);

@@ -106,6 +106,8 @@ void opening_work(void *userdata) {
         }
         if (opening->result < 0)
                 version_lock_free(TAKE_PTR(opening->lock));
+        else
+                dataset_leave(opening->dataset); /* until somebody is served from it */
 }
 
 struct catalog_dataset *opening_take(struct opening *opening) {

@@ -182,6 +182,9 @@ static void look_work(struct look *look) {
         struct dataset *dataset = look->outage->dataset;
         bool any = false;
 
+        look->result = dataset_hold(dataset, &look->why); /* the jobs may be gone by now */
+        if (look->result < 0)
+                return;
         look->result = dataset_look(dataset, on_skip, look, &look->reopened, &look->why);
         for (uint32_t i = 0; i < look->n && look->result == 0; i++) {
                 look->results[i] = dataset_look_at(dataset, look->samples[i], &look->why);
@@ -191,6 +194,7 @@ static void look_work(struct look *look) {
         }
         if (any && look->result == 0)
                 look->result = dataset_look(dataset, on_skip, look, &look->reopened, &look->why);
+        dataset_leave(dataset);
 }
 
 static uint64_t longer(uint64_t pause_ns) {

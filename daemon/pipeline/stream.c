@@ -143,6 +143,11 @@ int stream_new(const struct stream_options *options, const struct stream_memory 
                 r = stream_reserve_large(stream, index, why);
         if (r == 0)
                 r = stream_make_ring(stream, options, memory, why);
+        if (r == 0) {
+                r = dataset_hold(options->dataset->dataset, why);
+                if (r < 0)
+                        ring_free(stream->ring);
+        }
         if (r < 0) {
                 if (stream->order)
                         order_table_put(stream->order);
@@ -176,6 +181,7 @@ void stream_free(struct stream *stream) {
         budget_release(stream->budget, stream->large_budget.limit_bytes);
         ring_free(stream->ring);
         recipe_free(stream->recipe);
+        dataset_leave(stream->dataset->dataset);
         catalog_dataset_unref(stream->dataset);
         job_unref(stream->job);
         close(stream->release_fd);
