@@ -148,6 +148,52 @@ def _(box):
                   orders[5][:4]], "what the loops gave")
 
 
+@case("after a loop that was left by break, islice or zip the next one begins the next epoch, or goes on with the stream")
+def _(box):
+    daemon = box.daemon({"f": box.folder_of_files("f", 40)})
+    epochs = epochs_of(40, 4, batch_size=4)
+    stream = sum(epochs, [])
+    lines = trainer(box, daemon, """
+        import itertools
+        def left_by_break(loader, n):
+            for step, batch in enumerate(loader):
+                if step == n - 1: break
+        def left_by_islice(loader, n):
+            return [batch.step for batch in itertools.islice(loader, n)]
+        def left_by_zip(loader, n):
+            return [number for _, number in zip(loader, range(n - 1))]     # zip takes one more of the first
+        def left_by_an_exception(loader, n):
+            try:
+                for step, batch in enumerate(loader):
+                    if step == n - 1: raise KeyError
+            except KeyError:
+                pass
+        def first(loader):
+            return next(iter(loader)).indices.tolist()
+        for leave in (left_by_break, left_by_islice, left_by_zip, left_by_an_exception):
+            for options in (dict(), dict(persistent=False), dict(slots=8), dict(epochs=2), dict(epochs=None)):
+                for n in (1, 2, 5, 10):
+                    loader = dlclient.Loader("f", batch_size=4, **options)
+                    leave(loader, n)
+                    place = loader.state_dict()                # a state goes on in the epoch that was left
+                    assert (place["epoch"], place["position"]) == (0, 4 * n), (leave, options, n, place)
+                    assert first(loader) == json.loads(sys.argv[1])[1][0], (leave, options, n)
+                    leave(loader, n)
+                    whole = [batch.indices.tolist() for batch in itertools.islice(loader, 10)]
+                    assert whole == json.loads(sys.argv[1])[3], (leave, options, n, whole)
+                    loader.close()
+            loader = dlclient.Loader("f", batch_size=4, steps_per_epoch=6)
+            leave(loader, 2)
+            out([first(loader), loader.epoch])                     # nothing of the stream is left out
+            loader.close()
+        pair = dlclient.Loader("f", batch_size=2, ranks=[0, 1])
+        for one, other in pair: break
+        out([batch.indices.tolist() for batch in next(iter(pair))])
+    """, json.dumps(epochs))
+    both = epochs_of(40, 2, batch_size=2, world_size=2, rank=0)[1][0], epochs_of(40, 2, batch_size=2, world_size=2, rank=1)[1][0]
+    equal(lines, [[stream[2], 1]] * 4 + [list(both)], "what came next")
+
+
 @case("epochs=None never ends, steps_per_epoch cuts the stream, and what makes no sense is refused")
 def _(box):
     daemon = box.daemon({"f": box.folder_of_files("f", 10)})
