@@ -103,6 +103,28 @@ spawn(2, work)
     equal(lines, ["done"] * 2, "both ranks")
 
 
+@case("a loader that was opened before init_process_group() says so, instead of giving all ranks the same samples")
+def _(box):
+    daemon = box.daemon({"f": box.folder_of_files("f", 40)})
+    need("torch")
+    lines = trainer(box, daemon, """
+import torch.distributed, torch.multiprocessing
+def start(rank, world):
+    early = dlclient.Loader("f", batch_size=5)
+    given = dlclient.Loader("f", batch_size=5, rank=0, world_size=1)
+    torch.distributed.init_process_group("gloo", init_method=f"file://{sys.argv[1]}", rank=rank, world_size=world)
+    refused(dlclient.OptionError, lambda: next(iter(early)), "opened as rank 0 of 1", f"rank {rank} of 2",
+            "init_process_group")
+    assert len(list(batch.step for batch in given)) == 8
+    late = dlclient.Loader("f", batch_size=5)
+    out([rank, sum((batch.indices.tolist() for batch in late), [])])
+    torch.distributed.barrier()
+if __name__ == "__main__":
+    torch.multiprocessing.spawn(start, (2,), 2)
+""", box.path("rendezvous"), seconds=120, OMP_NUM_THREADS="1")
+    equal(sorted(lines), [[rank, expected_order(40, world=2, rank=rank)] for rank in range(2)], "samples")
+
+
 @case("without an initialised torch.distributed the environment decides, and torch is not imported for the question")
 def _(box):
     daemon = box.daemon({"f": box.folder_of_files("f", 40)})

@@ -73,6 +73,19 @@ def find(library: _library.Library, rank: int, world: int) -> Place:
     return Place(mine[0], mine[1] if world < 0 else world, _name(distributed) if mine[1] > 1 else None)
 
 
+def check(rank: int, world: int) -> None:
+    """Before the first loop of a loader whose rank nobody gave: torch.distributed may have been initialised after it
+    was opened. Then it is not the rank that the program thinks."""
+    distributed = _distributed()
+    if distributed is None:
+        return
+    theirs = int(distributed.get_rank()), int(distributed.get_world_size())
+    if theirs != (rank, world):
+        raise OptionError(f"rank: the loader was opened as rank {rank} of {world}, and torch.distributed, which was "
+                          f"initialised after that, says rank {theirs[0]} of {theirs[1]}: open the loader after "
+                          f"init_process_group(), or give it rank and world_size")
+
+
 def next_number() -> int:
     """Of the loader that is being opened, for its name."""
     return _n_named

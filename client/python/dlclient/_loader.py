@@ -7,7 +7,7 @@ import threading
 import weakref
 from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Union
 
-from . import _convert, _library, _opening, _options, _state
+from . import _convert, _launch, _library, _opening, _options, _state
 from ._dataset import Dataset, Sampler
 from ._epochs import EpochIterator, Span
 from ._errors import DatasetChanged, Error, LoaderClosed, OptionError
@@ -261,6 +261,8 @@ class Loader:
             return None
 
     def _begin_loop(self, iterator: EpochIterator) -> None:
+        if not self._wish.is_told and not self._has_ended:
+            _launch.check(self.rank, self.world_size)
         self._ranks()
         assert self._team is not None
         if not self._span.over(self._place):  # as set_epoch() may have chosen it: a virtual epoch that is complete

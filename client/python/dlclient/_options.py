@@ -128,6 +128,7 @@ class Wish:
         self.world = -1 if world_size is None else integer("world_size", world_size, 1, 2**31 - 1)
         self.rank = -1 if rank is None else integer("rank", rank, 0, 2**31 - 1)
         self.ranks = rank_list(ranks, rank, self.world if self.world > 0 else None)
+        self.is_told = rank is not None or world_size is not None or ranks is not None  # which rank it is
         self.run: Optional[str] = None
         self.job = optional_text("job", job)
         self.socket = optional_text("socket", socket)
