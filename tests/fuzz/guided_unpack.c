@@ -62,7 +62,7 @@ static int look_at_one(const char *path, const struct stat *status, int type, st
                 find("something that is neither file, folder nor link");
         if (status->st_mode & (S_ISUID | S_ISGID) && !S_ISDIR(status->st_mode))
                 find("a file that runs as somebody else");
-        if (strstr(path, "/" PLAN_UNFINISHED))
+        if (where->level == 1 && strncmp(path + where->base, PLAN_UNFINISHED, strlen(PLAN_UNFINISHED)) == 0)
                 find("something unfinished is left");
         n_found++;
         if (S_ISREG(status->st_mode))
