@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import reprlib
 from typing import Any, Dict, Mapping, NamedTuple, Optional, Tuple
 
 from ._errors import StateError
@@ -76,21 +77,29 @@ def _is_kind(value: object, kind: Any) -> bool:
     return isinstance(value, kind) and (kind is bool or not isinstance(value, bool))
 
 
+def _shown(value: object) -> str:
+    """For a message: whatever it is, however long or deep."""
+    try:
+        return reprlib.repr(value)
+    except Exception:  # an int of thousands of digits, a __repr__ that fails
+        return f"something of the type {type(value).__name__}"
+
+
 def _check_shape(state: object) -> Dict[str, Any]:
     """Version first, since a newer one may look otherwise."""
     if not isinstance(state, Mapping):
         raise StateError(f"state: {type(state).__name__} is no dict; load what state_dict() gave")
     version: Any = state.get("version")
     if not _is_kind(version, int):
-        raise StateError(f"state: version: {version!r}; this is not what state_dict() gave")
+        raise StateError(f"state: version: {_shown(version)}; this is not what state_dict() gave")
     if version != VERSION:
-        raise StateError(f"state: version: the state has {version}, this dlclient understands {VERSION}: "
+        raise StateError(f"state: version: the state has {_shown(version)}, this dlclient understands {VERSION}: "
                          f"{'install the version that saved it' if version > VERSION else 'it cannot be used'}")
     for name, kind in _KINDS.items():
         if name not in state:
             raise StateError(f"state: {name}: is missing; the state was cut")
         if not _is_kind(state[name], kind):
-            raise StateError(f"state: {name}: {state[name]!r} is of the wrong type")
+            raise StateError(f"state: {name}: {_shown(state[name])} is of the wrong type")
     if not _is_kind(state.get("draws", 0), int):
         raise StateError(f"state: draws: {state['draws']!r} is of the wrong type")
     return {name: state[name] for name in state}
@@ -100,7 +109,7 @@ def _check_loop(state: Dict[str, Any]) -> None:
     loop = state["virtual"]
     if loop is not None and (set(loop) not in _LOOPS or
                              not all(_is_kind(number, int) and number >= 0 for number in loop.values())):
-        raise StateError(f"state: virtual: {loop!r} is none that state_dict() makes")
+        raise StateError(f"state: virtual: {_shown(loop)} is none that state_dict() makes")
 
 
 def peek(state: object) -> Tuple[int, int]:
@@ -114,10 +123,10 @@ def verify(state: object, identity: Identity) -> Dict[str, Any]:
     known = _check_shape(state)
     try:
         check = _checksum(known)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, RecursionError) as error:
         raise StateError(f"state: is not plain: {error}") from None
     if check != known["check"]:
-        raise StateError(f"state: check: the state says {known['check']!r}, its fields give {check!r}: it was cut or "
+        raise StateError(f"state: check: the state says {_shown(known['check'])}, its fields give {check!r}: it was cut or "
                          f"edited")
     for name, mine in identity._asdict().items():
         theirs = known.get(name, 0)  # all but draws are there
