@@ -139,6 +139,7 @@ void handle_status(struct session *session, const Dlp__Request *request) {
         struct catalog_entry *entry;
         struct job *job;
 
+        held_look(pipeline_held(server->options.pipeline)); /* what is shown is what is true now */
         settings.n = obtained.n = counters.n = staging.n = 0;
         add_settings(&settings, server);
         add_obtained(&obtained, server);
