@@ -40,6 +40,7 @@ static void add(cJSON *list, const Dlp__Job *job) {
         record_text(record, "on_error", job->on_error);
         record_number(record, "n_errors", job->n_errors);
         record_number(record, "errors_allowed", job->errors_allowed);
+        record_number(record, "worker_ns", job->worker_ns);
         record_text(record, "failure", job->failure);
         record_text(record, "hold", job->hold);
         ranks = record_list(record, "ranks");

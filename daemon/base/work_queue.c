@@ -59,27 +59,16 @@ static void *take_locked(struct work_queue *queue) {
         return item;
 }
 
-/* Is the caller to leave? No wake-up for an item is lost with him: a dismissal wakes all that sleep, and nobody falls
- * asleep while one is waiting to be followed. */
-static bool leave_locked(struct work_queue *queue) {
-        if (queue->is_stopped)
-                return true;
-        if (queue->n_dismissed == 0)
-                return false;
-        queue->n_dismissed--;
-        return true;
-}
-
 void *work_queue_pop(struct work_queue *queue) {
         void *item = NULL;
 
         pthread_mutex_lock(&queue->lock);
-        while (queue->n_items == 0 && queue->n_dismissed == 0 && !queue->is_stopped) {
+        while (queue->n_items == 0 && !queue->is_stopped) {
                 queue->n_waiting++;
                 pthread_cond_wait(&queue->filled, &queue->lock);
                 queue->n_waiting--;
         }
-        if (!leave_locked(queue))
+        if (!queue->is_stopped)
                 item = take_locked(queue);
         pthread_mutex_unlock(&queue->lock);
         return item;
@@ -92,22 +81,6 @@ void *work_queue_pop_nowait(struct work_queue *queue) {
         item = take_locked(queue);
         pthread_mutex_unlock(&queue->lock);
         return item;
-}
-
-void work_queue_dismiss(struct work_queue *queue, uint32_t n) {
-        pthread_mutex_lock(&queue->lock);
-        queue->n_dismissed += n;
-        pthread_mutex_unlock(&queue->lock);
-        pthread_cond_broadcast(&queue->filled);
-}
-
-uint32_t work_queue_retain(struct work_queue *queue, uint32_t n) {
-        pthread_mutex_lock(&queue->lock);
-        if (n > queue->n_dismissed)
-                n = queue->n_dismissed;
-        queue->n_dismissed -= n;
-        pthread_mutex_unlock(&queue->lock);
-        return n;
 }
 
 void work_queue_stop(struct work_queue *queue) {

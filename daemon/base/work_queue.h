@@ -18,7 +18,6 @@ struct work_queue {
         uint32_t n_items;
         uint32_t n_waiting; /* threads that sleep in pop; up to here what a push or a pop writes: one cache line */
 
-        uint32_t n_dismissed; /* threads that are to leave, and have not yet */
         bool is_stopped;
         pthread_cond_t filled;
 };
@@ -33,18 +32,11 @@ void work_queue_fini(struct work_queue *queue);
  * Allowed after stop: such an item waits for work_queue_pop_nowait(). */
 void work_queue_push(struct work_queue *queue, void *item);
 
-/* Blocks until there is an item, and returns it. NULL, even if items are left: this thread is to go home, because the
- * queue was stopped or it is one too many. */
+/* Blocks until there is an item, and returns it. NULL, even if items are left: the queue was stopped. */
 void *work_queue_pop(struct work_queue *queue);
 
 /* The next item, or NULL if there is none; also after stop: so the one who stops takes out what is left. */
 void *work_queue_pop_nowait(struct work_queue *queue);
-
-/* Sends `n` threads home: those that come to pop next, or sleep there. The others take what is queued. Any thread. */
-void work_queue_dismiss(struct work_queue *queue, uint32_t n);
-
-/* Takes back up to `n` dismissals that nobody has followed yet. Returns how many. Any thread. */
-uint32_t work_queue_retain(struct work_queue *queue, uint32_t n);
 
 /* Sends all threads home that sleep in pop, now and later. Any thread. */
 void work_queue_stop(struct work_queue *queue);

@@ -66,6 +66,7 @@ static void fill_job(Dlp__Job *message, struct job *job) {
         message->on_error = (char *)(uintptr_t)on_error_name(terms->on_error);
         message->n_errors = counter_get(&job->damage.n_met);
         message->errors_allowed = job->damage.n_allowed;
+        message->worker_ns = counter_get(&job->share.taken_ns);
 }
 
 void handle_jobs(struct session *session, const Dlp__Request *request) {

@@ -142,10 +142,11 @@ static int job_admit(const struct job *job, const struct job_terms *terms, uint3
 }
 
 static struct job *job_new(uid_t uid, const char *name, const struct job_terms *terms) {
-        struct job *job = calloc(1, sizeof(*job));
+        struct job *job = aligned_alloc(_Alignof(struct job), sizeof(*job));
 
         if (!job)
                 return NULL;
+        memset(job, 0, sizeof(*job));
         snprintf(job->name, sizeof(job->name), "%s", name);
         job->uid = uid;
         job->terms = *terms;
@@ -155,6 +156,7 @@ static struct job *job_new(uid_t uid, const char *name, const struct job_terms *
                 free(job);
                 return NULL;
         }
+        fair_share_init(&job->share, 1);
         pthread_mutex_init(&job->lock, NULL);
         return job;
 }

@@ -11,6 +11,7 @@
 #include <sys/types.h>
 
 #include "daemon/base/budget.h"
+#include "daemon/base/fair_queue.h"
 #include "daemon/base/process.h"
 #include "daemon/base/queue.h"
 #include "daemon/base/why.h"
@@ -78,6 +79,8 @@ struct job {
         uint64_t orders_bytes, orders_used_bytes; /* for the tables of the orders of its epochs */
         _Atomic bool failed;
         struct why failure; /* the first one */
+
+        _Alignas(64) struct fair_share share; /* of the workers' time; written by all of them for each sample */
 };
 
 LIST_HEAD(jobs, job);

@@ -10,8 +10,8 @@
 #include <time.h>
 
 #include "daemon/base/cleanup.h"
+#include "daemon/base/fair_queue.h"
 #include "daemon/base/log.h"
-#include "daemon/base/work_queue.h"
 #include "daemon/pipeline/planner.h"
 #include "daemon/pipeline/pool.h"
 
@@ -32,7 +32,7 @@ struct pipeline {
         bool scratch_made;
         struct reader *reader;
         bool ready_made, planner_started;
-        _Alignas(64) struct work_queue ready; /* written by all threads, for each sample */
+        _Alignas(64) struct fair_queue ready; /* written by all threads, for each sample */
         _Alignas(64) struct planner planner;
         _Alignas(64) struct pool pool;
         struct task *tasks;
@@ -191,9 +191,7 @@ static int pipeline_start_floors(struct pipeline *pipeline, struct why *why) {
         r = make_tasks(pipeline, why);
         if (r < 0)
                 return r;
-        r = work_queue_init(&pipeline->ready, pipeline->options.n_tasks);
-        if (r < 0)
-                return why_errno(why, r, "queue");
+        fair_queue_init(&pipeline->ready);
         pipeline->ready_made = true;
         r = make_scratch_pool(pipeline, why);
         if (r < 0)
@@ -268,7 +266,7 @@ int pipeline_stop(struct pipeline *pipeline) {
                 budget_release(pipeline->options.budget, pipeline->scratch_pool_bytes);
         }
         if (pipeline->ready_made)
-                work_queue_fini(&pipeline->ready);
+                fair_queue_fini(&pipeline->ready);
         free(pipeline->tasks);
         if (pipeline->buffers)
                 munmap(pipeline->buffers, pipeline->buffers_bytes);

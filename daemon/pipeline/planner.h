@@ -11,7 +11,7 @@
 #include <stdbool.h>
 
 #include "daemon/base/budget.h"
-#include "daemon/base/work_queue.h"
+#include "daemon/base/fair_queue.h"
 #include "daemon/pipeline/counters.h"
 #include "daemon/pipeline/page_cache.h"
 #include "daemon/pipeline/task.h"
@@ -19,7 +19,7 @@
 struct planner_options {
         struct reader *reader;
         struct order_tables *tables;
-        struct work_queue *ready; /* to the workers: a sample that cannot even be read goes there at once */
+        struct fair_queue *ready; /* to the workers: a sample that cannot even be read goes there at once */
         struct budget *budget;
         enum page_cache page_cache;
         uint64_t outage_timeout_ns;

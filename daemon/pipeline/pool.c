@@ -40,7 +40,7 @@ static void pool_reap(struct pool *pool) {
 void pool_stop(struct pool *pool) {
         if (!pool->options.ready)
                 return;
-        work_queue_stop(pool->options.ready);
+        fair_queue_stop(pool->options.ready);
         pace_stop(&pool->pace);
         for (uint32_t i = 0; i < WORKERS_MAX; i++)
                 if (pool->workers[i])
@@ -59,13 +59,13 @@ static int pool_start_one(struct pool *pool, struct why *why) {
 }
 
 static int pool_grow(struct pool *pool, uint32_t n_more, struct why *why) {
-        uint32_t n_retained = work_queue_retain(pool->options.ready, n_more);
+        uint32_t n_retained = fair_queue_retain(pool->options.ready, n_more);
         int r = 0;
 
         for (uint32_t n = n_retained; n < n_more; n++) {
                 r = pool_start_one(pool, why);
                 if (r < 0) {
-                        work_queue_dismiss(pool->options.ready, n);
+                        fair_queue_dismiss(pool->options.ready, n);
                         break;
                 }
         }
@@ -86,7 +86,7 @@ static int pool_resize(struct pool *pool, uint32_t n_workers, struct why *why) {
         if (n_workers > n_before)
                 r = pool_grow(pool, n_workers - n_before, why);
         else if (n_workers < n_before)
-                work_queue_dismiss(pool->options.ready, n_before - n_workers);
+                fair_queue_dismiss(pool->options.ready, n_before - n_workers);
         if (r == 0)
                 atomic_store_explicit(&pool->n_workers, n_workers, memory_order_relaxed);
         return r;

@@ -30,7 +30,7 @@ struct pool_wish {
 };
 
 struct pool_options {
-        struct work_queue *ready;
+        struct fair_queue *ready;
         struct planner *planner;
         struct budget *budget;
         struct scratch_pool *scratch;

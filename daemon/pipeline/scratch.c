@@ -2,7 +2,7 @@
 
 #include <assert.h>
 
-void scratch_pool_init(struct scratch_pool *pool, uint64_t n_bytes, struct work_queue *ready) {
+void scratch_pool_init(struct scratch_pool *pool, uint64_t n_bytes, struct fair_queue *ready) {
         *pool = (struct scratch_pool){ .ready = ready, .n_bytes = n_bytes, .n_free = n_bytes };
         STAILQ_INIT(&pool->waiting);
         pthread_mutex_init(&pool->lock, NULL);
@@ -47,7 +47,7 @@ void scratch_give(struct scratch_pool *pool, uint64_t n_bytes) {
 
         while ((task = STAILQ_FIRST(&granted))) {
                 STAILQ_REMOVE_HEAD(&granted, entry);
-                work_queue_push(pool->ready, task);
+                fair_queue_push(pool->ready, &task->batch->stream->job->share, &task->ready);
         }
 }
 

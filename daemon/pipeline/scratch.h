@@ -13,20 +13,20 @@
 #include <pthread.h>
 #include <stdint.h>
 
-#include "daemon/base/work_queue.h"
+#include "daemon/base/fair_queue.h"
 #include "daemon/pipeline/task.h"
 
 #define SCRATCH_WAITS 1
 
 struct scratch_pool {
-        struct work_queue *ready; /* where samples go on */
+        struct fair_queue *ready; /* where samples go on */
         uint64_t n_bytes;         /* of all */
         pthread_mutex_t lock;
         uint64_t n_free;      /* lock */
         struct tasks waiting; /* lock; in line */
 };
 
-void scratch_pool_init(struct scratch_pool *pool, uint64_t n_bytes, struct work_queue *ready);
+void scratch_pool_init(struct scratch_pool *pool, uint64_t n_bytes, struct fair_queue *ready);
 
 /* Nobody may wait. */
 void scratch_pool_fini(struct scratch_pool *pool);

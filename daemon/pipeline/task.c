@@ -83,9 +83,9 @@ static int task_locate(struct planner *planner, struct task *task) {
         return task_buffer(planner, task, place.length + 1, &request->why);
 }
 
-void task_arrived(struct task *task, struct work_queue *ready) {
+void task_arrived(struct task *task, struct fair_queue *ready) {
         task->arrived_ns = clock_now_ns();
-        work_queue_push(ready, task);
+        fair_queue_push(ready, &task->batch->stream->job->share, &task->ready);
 }
 
 void task_read(struct planner *planner, struct task *task) {

@@ -7,10 +7,11 @@
 
 #include <limits.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
+#include "daemon/base/fair_queue.h"
 #include "daemon/base/queue.h"
-#include "daemon/base/work_queue.h"
 #include "daemon/io/reader.h"
 #include "daemon/pipeline/large_buffers.h"
 #include "daemon/pipeline/stream.h"
@@ -19,6 +20,7 @@
 
 struct task {
         STAILQ_ENTRY(task) entry;
+        struct fair_item ready; /* in the workers' queue */
         struct read_request request;
         uint8_t *own_buffer; /* TASK_BUFFER_BYTES, registered as buffer `idx` */
         uint32_t idx;
@@ -45,6 +47,10 @@ struct task {
         uint64_t arrived_ns; /* and when they were there */
 };
 
+static inline struct task *task_of_ready(struct fair_item *item) {
+        return (struct task *)((uint8_t *)item - offsetof(struct task, ready));
+}
+
 struct planner;
 
 /* Sends the task's candidate to be read. What fails here fails as a read would: the worker hears of it. Planner only.
@@ -55,7 +61,7 @@ void task_read(struct planner *planner, struct task *task);
 void task_read_waiting(struct planner *planner, struct stream *stream);
 
 /* The bytes are there, or will not be: to the workers. Any thread of the reader, or the planner. */
-void task_arrived(struct task *task, struct work_queue *ready);
+void task_arrived(struct task *task, struct fair_queue *ready);
 
 /* Gives back the buffer for a large file. Planner only. */
 void task_trim(struct planner *planner, struct task *task);

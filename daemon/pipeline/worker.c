@@ -44,6 +44,7 @@ static int worker_charge(struct worker *worker, struct task *task, const struct 
                                (unsigned long long)worker->scratch->n_bytes);
         scratch_give(worker->scratch, worker->borrowed_bytes); /* nobody who has something waits for more */
         worker->borrowed_bytes = 0;
+        fair_item_refund(&task->ready); /* now: one that waits may be with another worker in a moment */
         if (scratch_take(worker->scratch, task, need) == SCRATCH_WAITS) {
                 counter_add(&worker->counters->n_scratch_waits, 1);
                 return SAMPLE_WAITS;
@@ -177,8 +178,9 @@ static int serve(struct worker *worker, struct task *task, struct why *why) {
                 worker_settle(worker);
         }
         end_ns = clock_now_ns();
-        counter_add(&worker->counters->decode_ns, end_ns - begin_ns);
-        batch_took(task->batch, task->arrived_ns - task->asked_ns, begin_ns - task->arrived_ns, end_ns - begin_ns);
+        worker->serving_ns = end_ns - begin_ns;
+        counter_add(&worker->counters->decode_ns, worker->serving_ns);
+        batch_took(task->batch, task->arrived_ns - task->asked_ns, begin_ns - task->arrived_ns, worker->serving_ns);
         return r;
 }
 
@@ -189,14 +191,17 @@ static void worker_do(struct worker *worker, struct task *task) {
         struct why why;
         int r;
 
+        worker->serving_ns = 0;
         worker_accept(worker, task);
         if (!batch_is_wanted(batch)) {
                 worker_settle(worker);
                 counter_add(&worker->counters->n_dropped, 1);
+                fair_item_done(&task->ready, 0);
         } else {
                 r = serve(worker, task, &why);
                 if (r == SAMPLE_WAITS)
                         return;
+                fair_item_done(&task->ready, worker->serving_ns);
                 if (r < 0 && failure_handle(task, r, &why, worker->counters) != FAILURE_ENDS) {
                         planner_retry(worker->planner, task);
                         return;
@@ -236,12 +241,12 @@ static void worker_strip(struct worker *worker) {
 
 static void *worker_main(void *userdata) {
         struct worker *worker = userdata;
-        struct task *task;
+        struct fair_item *item;
 
         worker->result = worker_equip(worker);
         sem_post(&worker->began);
-        while (worker->result == 0 && (task = work_queue_pop(worker->ready))) {
-                worker_do(worker, task);
+        while (worker->result == 0 && (item = fair_queue_pop(worker->ready))) {
+                worker_do(worker, task_of_ready(item));
                 pace_rest(worker->pace, &worker->clock_ns); /* with nothing in hand */
         }
         worker_strip(worker);

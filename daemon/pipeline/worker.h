@@ -1,9 +1,10 @@
 /* pipeline/worker.h: the pool that turns encoded samples into pixels in their place.
  *
- * Workers take samples from one queue, whoever's they are, so that a batch is spread over all of them and an idle one
- * never waits beside a busy one. Each owns a decoder and a workspace and keeps them warm; in the steady state a sample
- * allocates nothing. A worker makes what it works with itself, on its own thread: so the memory is near to the CPUs
- * that it runs on, and what it writes for each sample lies in no cache line that another worker writes. */
+ * Workers take samples from one queue, so that a batch is spread over all of them and an idle one never waits beside a
+ * busy one. When several jobs have samples there, the job that has had the least of the workers' time comes first. Each
+ * owns a decoder and a workspace and keeps them warm; in the steady state a sample allocates nothing. A worker makes
+ * what it works with itself, on its own thread: so the memory is near to the CPUs that it runs on, and what it writes
+ * for each sample lies in no cache line that another worker writes. */
 #pragma once
 
 #include <pthread.h>
@@ -13,8 +14,8 @@
 #include <sys/types.h>
 
 #include "daemon/base/budget.h"
+#include "daemon/base/fair_queue.h"
 #include "daemon/base/pace.h"
-#include "daemon/base/work_queue.h"
 #include "daemon/decode/decode.h"
 #include "daemon/pipeline/counters.h"
 #include "daemon/pipeline/planner.h"
@@ -26,7 +27,7 @@ struct worker {
         pthread_t thread;
         pid_t tid;
         uint32_t idx;             /* in its name */
-        struct work_queue *ready; /* tasks whose bytes have come, or could not */
+        struct fair_queue *ready; /* tasks whose bytes have come, or could not */
         struct planner *planner;  /* where tasks go back to */
         struct budget *budget;
         struct scratch_pool *scratch; /* for what its own does not suffice for */
@@ -45,12 +46,13 @@ struct worker {
         uint64_t own_bytes;      /* of scratch, paid for as long as it lives */
         uint64_t borrowed_bytes; /* own thread: from the pool, for the sample in hand */
         uint64_t clock_ns;       /* own thread: base/pace.h */
+        uint64_t serving_ns;     /* own thread: that the sample in hand took */
         struct counters counted;
         _Atomic bool has_left; /* its last word: only the join is left */
 };
 
 struct worker_options {
-        struct work_queue *ready;
+        struct fair_queue *ready;
         struct planner *planner;
         struct budget *budget;
         struct scratch_pool *scratch;

@@ -21,12 +21,23 @@ static struct serving serving;
 
 #define N_HOMES 4u
 
-static struct work_queue queue;
+static struct fair_queue queue;
+static struct fair_share everybody;
 static _Atomic uint32_t n_taken, n_home;
+
+static void begin(void) {
+        memset(&everybody, 0, sizeof(everybody));
+        fair_share_init(&everybody, 1);
+        fair_queue_init(&queue);
+}
+
+static void push(struct fair_item *item) {
+        fair_queue_push(&queue, &everybody, item);
+}
 
 static void *take_all(void *userdata) {
         (void)userdata;
-        while (work_queue_pop(&queue))
+        while (fair_queue_pop(&queue))
                 atomic_fetch_add(&n_taken, 1);
         atomic_fetch_add(&n_home, 1);
         return NULL;
@@ -41,40 +52,40 @@ static void wait_for(_Atomic uint32_t *value, uint32_t expected) {
 
 START_TEST(a_dismissal_sends_one_home_and_leaves_what_is_queued_to_the_others) {
         pthread_t threads[N_HOMES];
-        int item;
+        struct fair_item items[500];
 
-        ck_assert_int_eq(work_queue_init(&queue, 1024), 0);
+        begin();
         atomic_store(&n_taken, 0);
         atomic_store(&n_home, 0);
         for (uint32_t i = 0; i < N_HOMES; i++)
                 ck_assert_int_eq(pthread_create(&threads[i], NULL, take_all, NULL), 0);
         nap_ms(20); /* they sleep, most likely */
-        work_queue_dismiss(&queue, 1);
+        fair_queue_dismiss(&queue, 1);
         wait_for(&n_home, 1);
         for (int i = 0; i < 500; i++)
-                work_queue_push(&queue, &item);
-        work_queue_dismiss(&queue, 2);
+                push(&items[i]);
+        fair_queue_dismiss(&queue, 2);
         wait_for(&n_home, 3);
         wait_for(&n_taken, 500);
-        work_queue_stop(&queue);
+        fair_queue_stop(&queue);
         for (uint32_t i = 0; i < N_HOMES; i++)
                 pthread_join(threads[i], NULL);
         ck_assert_uint_eq(atomic_load(&n_home), N_HOMES);
-        work_queue_fini(&queue);
+        fair_queue_fini(&queue);
 }
 END_TEST
 
 START_TEST(a_dismissal_that_nobody_followed_can_be_taken_back) {
-        int item;
+        struct fair_item item;
 
-        ck_assert_int_eq(work_queue_init(&queue, 4), 0);
-        work_queue_push(&queue, &item);
-        work_queue_dismiss(&queue, 3);
-        ck_assert_uint_eq(work_queue_retain(&queue, 2), 2);
-        ck_assert_ptr_null(work_queue_pop(&queue)); /* the third one */
-        ck_assert_ptr_eq(work_queue_pop(&queue), &item);
-        ck_assert_uint_eq(work_queue_retain(&queue, 1), 0);
-        work_queue_fini(&queue);
+        begin();
+        push(&item);
+        fair_queue_dismiss(&queue, 3);
+        ck_assert_uint_eq(fair_queue_retain(&queue, 2), 2);
+        ck_assert_ptr_null(fair_queue_pop(&queue)); /* the third one */
+        ck_assert_ptr_eq(fair_queue_pop(&queue), &item);
+        ck_assert_uint_eq(fair_queue_retain(&queue, 1), 0);
+        fair_queue_fini(&queue);
 }
 END_TEST
 
@@ -82,25 +93,25 @@ END_TEST
  * item at a time, a lost one stands still for ever. */
 START_TEST(no_wake_up_is_lost_to_who_leaves) {
         pthread_t stays, leaves;
-        int item;
+        struct fair_item items[2];
 
         for (int round = 0; round < 300; round++) {
-                ck_assert_int_eq(work_queue_init(&queue, 4), 0);
+                begin();
                 atomic_store(&n_taken, 0);
                 atomic_store(&n_home, 0);
                 pthread_create(&stays, NULL, take_all, NULL);
                 pthread_create(&leaves, NULL, take_all, NULL);
                 if (round % 2)
                         sched_yield();
-                work_queue_push(&queue, &item);
-                work_queue_dismiss(&queue, 1);
-                work_queue_push(&queue, &item);
+                push(&items[0]);
+                fair_queue_dismiss(&queue, 1);
+                push(&items[1]);
                 wait_for(&n_taken, 2);
                 wait_for(&n_home, 1);
-                work_queue_stop(&queue);
+                fair_queue_stop(&queue);
                 pthread_join(stays, NULL);
                 pthread_join(leaves, NULL);
-                work_queue_fini(&queue);
+                fair_queue_fini(&queue);
         }
 }
 END_TEST
@@ -380,7 +391,9 @@ START_TEST(what_workers_share_and_write_lies_apart_from_what_they_only_read) {
         ck_assert_uint_eq(LINE_OF(batch, n_left), LINE_OF(batch, decode_ns));
         ck_assert_uint_gt(LINE_OF(stream, planned_number), LINE_OF(stream, n_skipped));
         ck_assert_uint_lt(LINE_OF(stream, is_ended), LINE_OF(stream, batches));
-        ck_assert_uint_eq(LINE_OF(work_queue, n_waiting), 0);
+        ck_assert_uint_eq(LINE_OF(fair_queue, n_waiting), LINE_OF(fair_queue, shares));
+        ck_assert_uint_gt(LINE_OF(job, share), LINE_OF(job, failed));
+        ck_assert_uint_eq(sizeof(struct job) % 64, 0);
         ck_assert_uint_gt(LINE_OF(planner, lock), LINE_OF(planner, resting));
 
         serving_start(&serving, &(struct serving_options){ .n_samples = 4, .n_classes = 2 });

@@ -1,0 +1,168 @@
+#include "daemon/base/fair_queue.h"
+
+#include <assert.h>
+#include <stddef.h>
+
+#define SMOOTHING 8 /* items that the usual time is an average of, about */
+
+void fair_queue_init(struct fair_queue *queue) {
+        *queue = (struct fair_queue){ .now_ns = 0 };
+        TAILQ_INIT(&queue->shares);
+        pthread_mutex_init(&queue->lock, NULL);
+        pthread_cond_init(&queue->filled, NULL);
+}
+
+void fair_queue_fini(struct fair_queue *queue) {
+        pthread_cond_destroy(&queue->filled);
+        pthread_mutex_destroy(&queue->lock);
+}
+
+void fair_share_init(struct fair_share *share, uint32_t weight) {
+        assert(weight >= 1 && weight <= FAIR_WEIGHT_MAX);
+        STAILQ_INIT(&share->items);
+        atomic_store_explicit(&share->weight, weight, memory_order_relaxed);
+}
+
+/* ---- under the lock ------------------------------------------------------------------------------------------ */
+
+static void charge_locked(struct fair_share *share, int64_t ns) {
+        share->had_ns += ns / (int64_t)atomic_load_explicit(&share->weight, memory_order_relaxed);
+}
+
+/* What its done items took differently than expected. */
+static void settle_locked(struct fair_share *share) {
+        if (atomic_load_explicit(&share->due_ns, memory_order_relaxed) != 0)
+                charge_locked(share, atomic_exchange_explicit(&share->due_ns, 0, memory_order_relaxed));
+}
+
+static void begin_locked(struct fair_queue *queue, struct fair_share *share) {
+        int64_t credit_ns = share->has_begun ? FAIR_CREDIT_NS : 0;
+
+        settle_locked(share);
+        if (!share->has_begun || share->had_ns < queue->now_ns - credit_ns)
+                share->had_ns = queue->now_ns - credit_ns;
+        share->has_begun = true;
+        TAILQ_INSERT_TAIL(&queue->shares, share, entry);
+}
+
+static struct fair_share *least_served_locked(struct fair_queue *queue) {
+        struct fair_share *share, *least = NULL;
+
+        TAILQ_FOREACH(share, &queue->shares, entry) {
+                settle_locked(share);
+                if (!least || share->had_ns < least->had_ns)
+                        least = share;
+        }
+        return least;
+}
+
+static struct fair_item *take_locked(struct fair_queue *queue) {
+        struct fair_share *share = least_served_locked(queue);
+        struct fair_item *item;
+
+        if (!share)
+                return NULL;
+        item = STAILQ_FIRST(&share->items);
+        STAILQ_REMOVE_HEAD(&share->items, entry);
+        if (share->had_ns > queue->now_ns)
+                queue->now_ns = share->had_ns;
+        item->charged_ns = atomic_load_explicit(&share->usual_ns, memory_order_relaxed);
+        charge_locked(share, item->charged_ns);
+        /* Of several that have had the same, the one that waited longest is next. */
+        TAILQ_REMOVE(&queue->shares, share, entry);
+        if (!STAILQ_EMPTY(&share->items))
+                TAILQ_INSERT_TAIL(&queue->shares, share, entry);
+        return item;
+}
+
+/* Is the caller to leave? No wake-up for an item is lost with him: a dismissal wakes all that sleep, and nobody falls
+ * asleep while one is waiting to be followed. */
+static bool leave_locked(struct fair_queue *queue) {
+        if (queue->is_stopped)
+                return true;
+        if (queue->n_dismissed == 0)
+                return false;
+        queue->n_dismissed--;
+        return true;
+}
+
+/* ---- from outside -------------------------------------------------------------------------------------------- */
+
+void fair_queue_push(struct fair_queue *queue, struct fair_share *share, struct fair_item *item) {
+        bool somebody_sleeps;
+
+        item->share = share;
+        pthread_mutex_lock(&queue->lock);
+        if (STAILQ_EMPTY(&share->items))
+                begin_locked(queue, share);
+        STAILQ_INSERT_TAIL(&share->items, item, entry);
+        somebody_sleeps = queue->n_waiting > 0;
+        pthread_mutex_unlock(&queue->lock);
+
+        /* Outside the lock, or the woken thread's first act would be to wait for it. */
+        if (somebody_sleeps)
+                pthread_cond_signal(&queue->filled);
+}
+
+struct fair_item *fair_queue_pop(struct fair_queue *queue) {
+        struct fair_item *item = NULL;
+
+        pthread_mutex_lock(&queue->lock);
+        while (TAILQ_EMPTY(&queue->shares) && queue->n_dismissed == 0 && !queue->is_stopped) {
+                queue->n_waiting++;
+                pthread_cond_wait(&queue->filled, &queue->lock);
+                queue->n_waiting--;
+        }
+        if (!leave_locked(queue))
+                item = take_locked(queue);
+        pthread_mutex_unlock(&queue->lock);
+        return item;
+}
+
+struct fair_item *fair_queue_pop_nowait(struct fair_queue *queue) {
+        struct fair_item *item;
+
+        pthread_mutex_lock(&queue->lock);
+        item = take_locked(queue);
+        pthread_mutex_unlock(&queue->lock);
+        return item;
+}
+
+void fair_item_done(struct fair_item *item, uint64_t taken_ns) {
+        struct fair_share *share = item->share;
+        int64_t usual_ns = atomic_load_explicit(&share->usual_ns, memory_order_relaxed);
+
+        /* Two threads may overwrite each other's average: either is one. */
+        usual_ns += ((int64_t)taken_ns - usual_ns) / SMOOTHING;
+        atomic_store_explicit(&share->usual_ns, usual_ns, memory_order_relaxed);
+        atomic_fetch_add_explicit(&share->due_ns, (int64_t)taken_ns - item->charged_ns, memory_order_relaxed);
+        atomic_fetch_add_explicit(&share->taken_ns, taken_ns, memory_order_relaxed);
+}
+
+void fair_item_refund(struct fair_item *item) {
+        atomic_fetch_sub_explicit(&item->share->due_ns, item->charged_ns, memory_order_relaxed);
+        item->charged_ns = 0;
+}
+
+void fair_queue_dismiss(struct fair_queue *queue, uint32_t n) {
+        pthread_mutex_lock(&queue->lock);
+        queue->n_dismissed += n;
+        pthread_mutex_unlock(&queue->lock);
+        pthread_cond_broadcast(&queue->filled);
+}
+
+uint32_t fair_queue_retain(struct fair_queue *queue, uint32_t n) {
+        pthread_mutex_lock(&queue->lock);
+        if (n > queue->n_dismissed)
+                n = queue->n_dismissed;
+        queue->n_dismissed -= n;
+        pthread_mutex_unlock(&queue->lock);
+        return n;
+}
+
+void fair_queue_stop(struct fair_queue *queue) {
+        pthread_mutex_lock(&queue->lock);
+        queue->is_stopped = true;
+        pthread_mutex_unlock(&queue->lock);
+        pthread_cond_broadcast(&queue->filled);
+}

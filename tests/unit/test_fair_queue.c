@@ -1,0 +1,261 @@
+/* Sharing a pool's time: who is served next, reckoned with made-up times and without a thread; and threads over it. */
+#include <check.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/base/fair_queue.h"
+#include "tests/support/suite.h"
+
+#define N_SHARES 4u
+#define MS       1000000ull
+#define N_BUSY   3u /* threads */
+#define N_PUSHED 5000u
+
+/* One who always has items, each of which takes `item_ns`. */
+struct user {
+        struct fair_share share;
+        struct fair_item items[8];
+        uint64_t item_ns;
+        uint64_t n_served;
+        bool is_idle; /* its items are not pushed again */
+};
+
+static struct fair_queue queue;
+static struct user users[N_SHARES];
+
+static void user_begin(struct user *user, uint32_t weight, uint64_t item_ns) {
+        memset(user, 0, sizeof(*user));
+        user->item_ns = item_ns;
+        fair_share_init(&user->share, weight);
+}
+
+static void user_push(struct user *user) {
+        for (size_t i = 0; i < sizeof(user->items) / sizeof(user->items[0]); i++)
+                fair_queue_push(&queue, &user->share, &user->items[i]);
+}
+
+static struct user *user_of(const struct fair_item *item) {
+        for (uint32_t i = 0; i < N_SHARES; i++)
+                if (item->share == &users[i].share)
+                        return &users[i];
+        ck_abort_msg("an item of nobody");
+        return NULL;
+}
+
+/* So many workers of a model serve for so long: each takes the next item when its last one is done. */
+static void serve(uint32_t n_workers, uint64_t ns) {
+        struct fair_item *held[16] = { 0 };
+        uint64_t done_ns[16] = { 0 };
+
+        ck_assert_uint_le(n_workers, 16);
+        for (;;) {
+                uint32_t first = 0;
+                struct user *user;
+
+                for (uint32_t i = 1; i < n_workers; i++)
+                        if (done_ns[i] < done_ns[first])
+                                first = i;
+                if (held[first]) {
+                        user = user_of(held[first]);
+                        fair_item_done(held[first], user->item_ns);
+                        user->n_served++;
+                        if (!user->is_idle)
+                                fair_queue_push(&queue, &user->share, held[first]);
+                }
+                held[first] = done_ns[first] < ns ? fair_queue_pop_nowait(&queue) : NULL;
+                if (!held[first] && done_ns[first] >= ns)
+                        break;
+                done_ns[first] += held[first] ? user_of(held[first])->item_ns : MS;
+        }
+        for (uint32_t i = 0; i < n_workers; i++) /* what is under way at the end counts nothing */
+                if (held[i])
+                        fair_item_done(held[i], 0);
+}
+
+static uint64_t had_ms(const struct user *user) {
+        return atomic_load(&user->share.taken_ns) / MS;
+}
+
+static void check_had(const struct user *user, uint64_t expected_ms, uint64_t tolerance_ms) {
+        ck_assert_msg(had_ms(user) + tolerance_ms >= expected_ms && had_ms(user) <= expected_ms + tolerance_ms,
+                      "share %u had %llu ms, not %llu", (unsigned)(user - users), (unsigned long long)had_ms(user),
+                      (unsigned long long)expected_ms);
+}
+
+static void setup(void) {
+        fair_queue_init(&queue);
+        for (uint32_t i = 0; i < N_SHARES; i++)
+                user_begin(&users[i], 1, MS);
+}
+
+static void teardown(void) {
+        fair_queue_fini(&queue);
+}
+
+START_TEST(one_share_is_a_queue) {
+        struct fair_item items[3];
+
+        for (int i = 0; i < 3; i++)
+                fair_queue_push(&queue, &users[0].share, &items[i]);
+        for (int i = 0; i < 3; i++)
+                ck_assert_ptr_eq(fair_queue_pop_nowait(&queue), &items[i]);
+        ck_assert_ptr_null(fair_queue_pop_nowait(&queue));
+}
+END_TEST
+
+START_TEST(each_gets_the_same_time_whatever_its_items_take) {
+        static const uint64_t ITEM_NS[N_SHARES] = { MS / 10, MS, 20 * MS, 300 * MS };
+
+        for (uint32_t i = 0; i < N_SHARES; i++) {
+                user_begin(&users[i], 1, ITEM_NS[i]);
+                user_push(&users[i]);
+        }
+        serve(2, 40000 * MS);
+        for (uint32_t i = 0; i < N_SHARES; i++)
+                check_had(&users[i], 20000, 1000);
+}
+END_TEST
+
+START_TEST(many_workers_that_take_at_once_are_spread_over_the_shares) {
+        user_begin(&users[0], 1, 1000 * MS);
+        user_begin(&users[1], 1, MS);
+        user_push(&users[0]);
+        user_push(&users[1]);
+        serve(8, 30000 * MS);
+        check_had(&users[0], 120000, 6000);
+        check_had(&users[1], 120000, 6000);
+}
+END_TEST
+
+START_TEST(time_is_shared_by_weight) {
+        user_begin(&users[0], 3, 2 * MS);
+        user_begin(&users[1], 1, 5 * MS);
+        user_push(&users[0]);
+        user_push(&users[1]);
+        serve(2, 10000 * MS);
+        check_had(&users[0], 15000, 300);
+        check_had(&users[1], 5000, 300);
+}
+END_TEST
+
+START_TEST(what_one_does_not_want_the_others_get) {
+        user_push(&users[0]);
+        serve(2, 1000 * MS);
+        check_had(&users[0], 2000, 10);
+}
+END_TEST
+
+START_TEST(a_newcomer_gets_its_share_at_once_and_no_more) {
+        user_push(&users[0]);
+        serve(1, 10000 * MS);
+        user_push(&users[1]);
+        serve(1, 1000 * MS);
+        check_had(&users[1], 500, 10);
+        check_had(&users[0], 10500, 10);
+}
+END_TEST
+
+START_TEST(who_was_idle_has_saved_up_a_little_credit_at_most) {
+        user_push(&users[0]);
+        user_push(&users[1]);
+        serve(1, 100 * MS);
+        users[1].is_idle = true;
+        serve(1, 20000 * MS);
+        users[1].is_idle = false;
+        ck_assert_uint_lt(had_ms(&users[1]), 100);
+        user_push(&users[1]);
+        serve(1, 2000 * MS);
+        ck_assert_uint_le(had_ms(&users[1]), 100 + 1000 + FAIR_CREDIT_NS / MS);
+        ck_assert_uint_ge(had_ms(&users[1]), 900);
+}
+END_TEST
+
+/* Its queue runs empty again and again because reading or planning is a little late. */
+START_TEST(a_queue_that_is_empty_for_a_moment_loses_nothing) {
+        user_begin(&users[0], 1, 100 * MS);
+        user_push(&users[0]);
+        for (int round = 0; round < 100; round++) {
+                user_push(&users[1]); /* 8 items of a millisecond, then nothing until a heavy one is done */
+                users[1].is_idle = true;
+                serve(1, 100 * MS);
+        }
+        check_had(&users[1], 800, 10); /* all that it wanted, which is far below its half */
+}
+END_TEST
+
+START_TEST(an_expensive_surprise_is_paid_for_afterwards) {
+        user_push(&users[0]);
+        user_push(&users[1]);
+        serve(1, 100 * MS);
+        users[0].item_ns = 3000 * MS;
+        serve(1, 2 * MS);
+        users[0].item_ns = MS;
+        serve(1, 2000 * MS); /* the other one's, until it has had as much */
+        ck_assert_uint_ge(had_ms(&users[1]), 2000);
+}
+END_TEST
+
+/* ---- threads ------------------------------------------------------------------------------------------------- */
+
+static _Atomic uint32_t n_done;
+
+static void *take(void *userdata) {
+        struct fair_item *item;
+
+        (void)userdata;
+        while ((item = fair_queue_pop(&queue))) {
+                fair_item_done(item, MS);
+                atomic_fetch_add(&n_done, 1);
+        }
+        return NULL;
+}
+
+START_TEST(no_item_is_lost_between_threads) {
+        struct fair_item *items = calloc(N_PUSHED, sizeof(*items));
+        pthread_t threads[N_BUSY];
+
+        ck_assert_ptr_nonnull(items);
+        atomic_store(&n_done, 0);
+        for (uint32_t i = 0; i < N_BUSY; i++)
+                ck_assert_int_eq(pthread_create(&threads[i], NULL, take, NULL), 0);
+        for (uint32_t i = 0; i < N_PUSHED; i++)
+                fair_queue_push(&queue, &users[i % N_SHARES].share, &items[i]);
+        while (atomic_load(&n_done) < N_PUSHED)
+                sched_yield(); /* for ever if one is lost: Check's limit ends it */
+        fair_queue_stop(&queue);
+        for (uint32_t i = 0; i < N_BUSY; i++)
+                pthread_join(threads[i], NULL);
+        for (uint32_t i = 0; i < N_SHARES; i++)
+                ck_assert_uint_eq(had_ms(&users[i]), N_PUSHED / N_SHARES);
+        free(items);
+}
+END_TEST
+
+int main(void) {
+        TCase *reckoned = tcase_create("reckoned"), *threaded = tcase_create("threaded");
+        Suite *suite = suite_create("fair_queue");
+        SRunner *runner = srunner_create(suite);
+        int n_failed;
+
+        tcase_add_checked_fixture(reckoned, setup, teardown);
+        tcase_add_test(reckoned, one_share_is_a_queue);
+        tcase_add_test(reckoned, each_gets_the_same_time_whatever_its_items_take);
+        tcase_add_test(reckoned, many_workers_that_take_at_once_are_spread_over_the_shares);
+        tcase_add_test(reckoned, time_is_shared_by_weight);
+        tcase_add_test(reckoned, what_one_does_not_want_the_others_get);
+        tcase_add_test(reckoned, a_newcomer_gets_its_share_at_once_and_no_more);
+        tcase_add_test(reckoned, who_was_idle_has_saved_up_a_little_credit_at_most);
+        tcase_add_test(reckoned, a_queue_that_is_empty_for_a_moment_loses_nothing);
+        tcase_add_test(reckoned, an_expensive_surprise_is_paid_for_afterwards);
+        suite_add_tcase(suite, reckoned);
+        tcase_add_checked_fixture(threaded, setup, teardown);
+        tcase_set_timeout(threaded, 60);
+        tcase_add_test(threaded, no_item_is_lost_between_threads);
+        suite_add_tcase(suite, threaded);
+        srunner_run_all(runner, CK_NORMAL);
+        n_failed = srunner_ntests_failed(runner);
+        srunner_free(runner);
+        return n_failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
