@@ -5,6 +5,7 @@
 #include "daemon/base/clock.h"
 #include "daemon/base/log.h"
 #include "daemon/pipeline/batch.h"
+#include "daemon/pipeline/schedule.h"
 #include "proto/ring.h"
 
 #define REST_NS 100000000ull  /* of a task for which there is no memory to park it */
@@ -72,6 +73,7 @@ static void read_again(struct planner *planner, struct stream *stream, struct pa
         task->is_held = false;
         unpark(planner, stream, parked);
         stream->n_tasks++;
+        shares_take(&planner->shares, &stream->job->tasks);
         task_read(planner, task);
 }
 
@@ -161,7 +163,7 @@ static void go_on(struct planner *planner, struct stream *stream, uint64_t now_n
                         give_up(planner, stream, parked, &why);
                 else if (is_too_late(planner, parked, now_ns))
                         give_up_late(planner, stream, parked, now_ns);
-                else if (!STAILQ_EMPTY(&planner->free_tasks) && outage_has_cleared(outage, parked->round))
+                else if (outage_has_cleared(outage, parked->round) && schedule_may_take(planner, stream))
                         read_again(planner, stream, parked);
         }
 }

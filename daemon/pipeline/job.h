@@ -17,6 +17,7 @@
 #include "daemon/base/why.h"
 #include "daemon/pipeline/attendance.h"
 #include "daemon/pipeline/damage.h"
+#include "daemon/pipeline/shares.h"
 #include "proto/order.h"
 
 enum on_error {
@@ -79,6 +80,8 @@ struct job {
         uint64_t orders_bytes, orders_used_bytes; /* for the tables of the orders of its epochs */
         _Atomic bool failed;
         struct why failure; /* the first one */
+
+        struct task_share tasks; /* planner */
 
         _Alignas(64) struct fair_share share; /* of the workers' time; written by all of them for each sample */
 };

@@ -17,6 +17,7 @@
 
 #define STOP_NAPS_MAX    10000u /* milliseconds, about */
 #define TASKS_MIN        2u
+#define SPARE_TASKS      3u           /* to spare, for each of n_tasks: three jobs may hang while others read on */
 #define TOUCH_NAPS_MAX   100          /* of a millisecond: how long it waits for a stream's first batch */
 #define TOUCH_NICE       10           /* of the one thread: nice(2) is a thread's own on Linux */
 #define SCRATCH_POOL_MAX (1ull << 30) /* bytes; what the largest pictures may take by default */
@@ -36,6 +37,7 @@ struct pipeline {
         _Alignas(64) struct planner planner;
         _Alignas(64) struct pool pool;
         struct task *tasks;
+        uint32_t n_tasks; /* options.n_tasks, and those to spare */
         uint8_t *buffers;
         uint64_t buffers_bytes, charged_bytes;
         uint64_t scratch_bytes;      /* of all workers together, their own */
@@ -83,7 +85,7 @@ static void on_stream_broken(void *userdata, struct stream *stream) {
 }
 
 static int make_tasks(struct pipeline *pipeline, struct why *why) {
-        uint32_t n = pipeline->options.n_tasks;
+        uint32_t n = pipeline->n_tasks;
         int r;
 
         pipeline->buffers_bytes = (uint64_t)n * TASK_BUFFER_BYTES;
@@ -125,7 +127,7 @@ static int make_scratch_pool(struct pipeline *pipeline, struct why *why) {
 
 static int start_reader(struct pipeline *pipeline, struct why *why) {
         struct reader_options options = {
-                .depth = pipeline->options.n_tasks,
+                .depth = pipeline->n_tasks,
                 .buffers = pipeline->buffers,
                 .buffer_bytes = TASK_BUFFER_BYTES,
                 .n_buffers = pipeline->options.n_tasks,
@@ -147,7 +149,8 @@ static int start_planner(struct pipeline *pipeline, struct why *why) {
                 .outage_timeout_ns = pipeline->options.outage_timeout_ns,
                 .counters = &pipeline->counters,
                 .tasks = pipeline->tasks,
-                .n_tasks = pipeline->options.n_tasks,
+                .n_tasks = pipeline->n_tasks,
+                .n_depth = pipeline->options.n_tasks,
                 .freed = on_stream_freed,
                 .broken = on_stream_broken,
                 .userdata = pipeline,
@@ -208,15 +211,20 @@ static int pipeline_start_floors(struct pipeline *pipeline, struct why *why) {
         return start_workers(pipeline, why);
 }
 
-/* Of a small memory_limit read buffers take a quarter at most, the workers' own scratch an eighth and the pool for
- * large pictures a quarter; the rest is for the rings. */
+/* Of a small memory_limit read buffers take a quarter at most, those of the tasks to spare (pipeline/shares.h) a
+ * sixteenth, the workers' own scratch an eighth and the pool for large pictures a quarter; the rest is for the rings.
+ */
 static void fit_into_budget(struct pipeline *pipeline) {
         struct pipeline_options *options = &pipeline->options;
         uint64_t limit = options->budget->limit_bytes;
-        uint64_t n_tasks = limit / 4 / (TASK_BUFFER_BYTES + sizeof(struct task));
+        uint64_t n_tasks = limit / 4 / (TASK_BUFFER_BYTES + sizeof(struct task)), n_spare;
 
         if (n_tasks < options->n_tasks)
                 options->n_tasks = n_tasks < TASKS_MIN ? TASKS_MIN : (uint32_t)n_tasks;
+        n_spare = limit / 16 / (TASK_BUFFER_BYTES + sizeof(struct task));
+        if (n_spare > (uint64_t)options->n_tasks * SPARE_TASKS)
+                n_spare = (uint64_t)options->n_tasks * SPARE_TASKS;
+        pipeline->n_tasks = options->n_tasks + (uint32_t)n_spare;
         pipeline->scratch_bytes = limit / 8;
         pipeline->scratch_pool_bytes = limit / 4 < SCRATCH_POOL_MAX ? limit / 4 : SCRATCH_POOL_MAX;
 }

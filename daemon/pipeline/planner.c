@@ -17,7 +17,9 @@
 #include "daemon/pipeline/schedule.h"
 
 #define EVENTS_MAX      64
-#define MAKING_GUESS_NS 100000000ull /* before a batch has been made */
+#define STUCK_NS        1000000000ull /* a read that takes longer: far above what a disk in order takes */
+#define LOOK_NS         250000000ull  /* between two looks for such reads */
+#define MAKING_GUESS_NS 100000000ull  /* before a batch has been made */
 
 /* ---- asked from outside -------------------------------------------------------------------------------------- */
 
@@ -101,6 +103,8 @@ void planner_retire(struct planner *planner, struct task *task) {
         struct stream *stream = task->batch->stream;
 
         task_trim(planner, task);
+        shares_give(&planner->shares, &stream->job->tasks, task->is_stuck);
+        task->is_stuck = false;
         task->batch = NULL;
         STAILQ_INSERT_HEAD(&planner->free_tasks, task, entry); /* its buffer is still in the caches */
         stream->n_tasks--;
@@ -234,17 +238,40 @@ static void planner_wake_resting(struct planner *planner) {
         }
 }
 
-/* How long the planner may sleep, ms: -1 without end. */
+/* Which reads have not come back for long? Their jobs take no more than their part until they do. */
+static void planner_look_for_stuck(struct planner *planner) {
+        uint64_t now_ns = clock_now_ns();
+
+        if (now_ns - planner->looked_ns < LOOK_NS)
+                return;
+        planner->looked_ns = now_ns;
+        for (uint32_t i = 0; i < planner->options.n_tasks; i++) {
+                struct task *task = &planner->options.tasks[i];
+                bool is_stuck = task->batch && task_is_late(task, now_ns, STUCK_NS);
+
+                if (is_stuck == task->is_stuck)
+                        continue;
+                task->is_stuck = is_stuck;
+                shares_set_stuck(&planner->shares, &task->batch->stream->job->tasks, is_stuck);
+        }
+}
+
+static int ms_until(uint64_t then_ns, uint64_t now_ns) {
+        return then_ns <= now_ns ? 0 : (int)((then_ns - now_ns) / 1000000) + 1;
+}
+
+/* How long the planner may sleep, ms: -1 without end, when nothing is under way. */
 static int planner_patience(const struct planner *planner) {
         const struct task *first = STAILQ_FIRST(&planner->resting);
-        uint64_t now_ns;
+        uint64_t now_ns = clock_now_ns();
+        int look_ms = ms_until(planner->looked_ns + LOOK_NS, now_ns), rest_ms;
 
         if (planner->n_parked > 0)
                 return HOLD_TICK_MS;
-        if (!first)
+        if (planner->shares.n_free == planner->options.n_tasks)
                 return -1;
-        now_ns = clock_now_ns();
-        return first->not_before_ns <= now_ns ? 0 : (int)((first->not_before_ns - now_ns) / 1000000) + 1;
+        rest_ms = first ? ms_until(first->not_before_ns, now_ns) : look_ms;
+        return rest_ms < look_ms ? rest_ms : look_ms;
 }
 
 /* After a wake-up any order may have come further. */
@@ -264,11 +291,11 @@ static void planner_retry_orders(struct planner *planner) {
         }
 }
 
-/* How many tasks must come back before it is worth waking up: a quarter while there is work for all of them, so that a
- * wake-up serves many samples; any, when somebody waits for a stream's last one: to be removed, or for the memory of
- * its order. Returns true if there are so many already. */
+/* How many tasks must come back before it is worth waking up: a quarter of what those have that want more, so that a
+ * wake-up serves many samples and none of them runs dry; any, when somebody waits for a stream's last one: to be
+ * removed, or for the memory of its order. Returns true if there are so many already. */
 static bool planner_arm(struct planner *planner) {
-        bool out_of_tasks = STAILQ_EMPTY(&planner->free_tasks), waiting = false;
+        bool waiting = false;
         struct stream *stream;
         bool now;
 
@@ -277,7 +304,7 @@ static bool planner_arm(struct planner *planner) {
                            !STAILQ_EMPTY(&stream->large_waiting);
 
         pthread_mutex_lock(&planner->lock);
-        planner->wake_at = waiting ? 1 : out_of_tasks ? (planner->options.n_tasks + 3) / 4 : 0;
+        planner->wake_at = waiting ? 1 : planner->n_wake_for;
         now = planner->wake_at && planner->n_returned >= planner->wake_at;
         pthread_mutex_unlock(&planner->lock);
         return now;
@@ -296,6 +323,7 @@ static void *planner_main(void *userdata) {
                 planner_bury(planner);
                 planner_retry_orders(planner);
                 planner_wake_resting(planner);
+                planner_look_for_stuck(planner);
                 schedule_plan(planner);
                 if (planner_arm(planner))
                         continue;
@@ -321,6 +349,7 @@ int planner_start(struct planner *planner, const struct planner_options *options
         planner->options = *options;
         planner->making_ns = MAKING_GUESS_NS;
         atomic_store_explicit(&planner->outage_timeout_ns, options->outage_timeout_ns, memory_order_relaxed);
+        shares_init(&planner->shares, options->n_depth, options->n_tasks);
         STAILQ_INIT(&planner->free_tasks);
         STAILQ_INIT(&planner->retries);
         STAILQ_INIT(&planner->resting);

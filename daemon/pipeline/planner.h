@@ -1,9 +1,9 @@
 /* pipeline/planner.h: which sample is read next, for whom.
  *
  * One thread. It takes free slots, turns them into batches of sample indices (order + rank + world + cursor), and keeps
- * the reader fed with as many samples as there are tasks. When there is a choice it serves the rank that will run dry
- * first: the one whose prepared batches last least long at the speed at which it takes them. When all rings are full it
- * sleeps, and a release wakes it: fullness is the only backpressure. */
+ * the reader fed. When there is a choice it serves the job that has the fewest samples under way, and of a job the rank
+ * that will run dry first: the one whose prepared batches last least long at the speed at which it takes them. When all
+ * rings are full it sleeps, and a release wakes it: fullness is the only backpressure. */
 #pragma once
 
 #include <pthread.h>
@@ -14,6 +14,7 @@
 #include "daemon/base/fair_queue.h"
 #include "daemon/pipeline/counters.h"
 #include "daemon/pipeline/page_cache.h"
+#include "daemon/pipeline/shares.h"
 #include "daemon/pipeline/task.h"
 
 struct planner_options {
@@ -26,6 +27,8 @@ struct planner_options {
         struct counters *counters;
         struct task *tasks;
         uint32_t n_tasks;
+        uint32_t n_depth; /* samples under way when all goes well; n_tasks or fewer: the others are for when it does not
+                           */
         void (*freed)(void *userdata); /* a removed stream is gone, its memory is back; planner thread */
         void (*broken)(void *userdata, struct stream *stream); /* its client scribbles; planner thread */
         void *userdata;
@@ -35,9 +38,12 @@ struct planner {
         struct planner_options options;
         pthread_t thread;
         int epoll_fd;
-        int wake_fd;                  /* eventfd: written by planner_wake(), edge-triggered, never read */
-        struct tasks free_tasks;      /* planner */
-        uint64_t making_ns;           /* planner; how long a batch takes to be made, smoothed over all streams */
+        int wake_fd;             /* eventfd: written by planner_wake(), edge-triggered, never read */
+        struct tasks free_tasks; /* planner */
+        struct shares shares;    /* planner: of the tasks */
+        uint32_t n_wake_for;     /* planner: so many returned tasks serve somebody who lacks them; 0: nobody does */
+        uint64_t looked_ns;      /* planner: when stuck reads were last looked for */
+        uint64_t making_ns;      /* planner; how long a batch takes to be made, smoothed over all streams */
         TAILQ_HEAD(, stream) streams; /* planner */
         struct tasks retries;         /* planner: waiting for a place in the order that is not final yet */
         bool any_held;                /* planner: of its streams */

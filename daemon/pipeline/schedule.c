@@ -1,5 +1,6 @@
 #include "daemon/pipeline/schedule.h"
 
+#include <assert.h>
 #include <errno.h>
 
 #include "daemon/pipeline/batch.h"
@@ -9,8 +10,8 @@
 static struct task *task_take(struct planner *planner) {
         struct task *task = STAILQ_FIRST(&planner->free_tasks);
 
-        if (task)
-                STAILQ_REMOVE_HEAD(&planner->free_tasks, entry);
+        assert(task); /* or nobody might have taken one */
+        STAILQ_REMOVE_HEAD(&planner->free_tasks, entry);
         return task;
 }
 
@@ -167,6 +168,7 @@ static bool stream_plan_sample(struct planner *planner, struct stream *stream, s
         task->failing_ns = 0;
         task->reason.text[0] = '\0';
         stream->n_tasks++;
+        shares_take(&planner->shares, &stream->job->tasks);
         if (++stream->idx_sample == batch->n_samples)
                 stream_next_step(stream);
         task_read(planner, task);
@@ -192,17 +194,67 @@ static bool stream_prepare(struct planner *planner, struct stream *stream) {
         return stream_begin_batch(planner, stream);
 }
 
+static uint32_t stream_weight(const struct stream *stream) {
+        return atomic_load_explicit(&stream->job->share.weight, memory_order_relaxed);
+}
+
+static bool stream_may_take(const struct planner *planner, const struct stream *stream) {
+        return shares_may_take(&planner->shares, &stream->job->tasks, stream_weight(stream));
+}
+
+bool schedule_may_take(struct planner *planner, struct stream *stream) {
+        shares_want(&planner->shares, &stream->job->tasks, stream_weight(stream));
+        return stream_may_take(planner, stream);
+}
+
+/* Who wants tasks, or has some and will want again. */
+static void count_wishes(struct planner *planner) {
+        struct stream *stream;
+
+        shares_begin(&planner->shares);
+        TAILQ_FOREACH(stream, &planner->streams, entry)
+                if (stream_is_runnable(stream) || stream->job->tasks.n_tasks > stream->job->tasks.n_stuck)
+                        shares_want(&planner->shares, &stream->job->tasks, stream_weight(stream));
+}
+
+/* It wants more than it may have now: the planner wakes when a quarter of what it has may be back. */
+static void note_want(struct planner *planner, const struct stream *stream) {
+        uint32_t n = (stream->job->tasks.n_tasks + 3) / 4;
+
+        if (n == 0)
+                n = 1;
+        if (planner->n_wake_for == 0 || n < planner->n_wake_for)
+                planner->n_wake_for = n;
+}
+
+/* Is its job the one with less, or is it the rank of that job that is dry first? */
+static bool stream_is_before(const struct stream *stream, uint64_t at_ns, const struct stream *other,
+                             uint64_t other_at_ns) {
+        const struct task_share *tasks = &stream->job->tasks, *others = &other->job->tasks;
+
+        if (shares_is_less(tasks, stream_weight(stream), others, stream_weight(other)))
+                return true;
+        if (shares_is_less(others, stream_weight(other), tasks, stream_weight(stream)))
+                return false;
+        return at_ns < other_at_ns;
+}
+
 static struct stream *most_urgent(struct planner *planner) {
         struct stream *stream, *best = NULL;
         uint64_t best_at_ns = 0;
 
+        planner->n_wake_for = 0;
         TAILQ_FOREACH(stream, &planner->streams, entry) {
                 uint64_t at_ns;
 
                 if (!stream_is_runnable(stream))
                         continue;
+                if (!stream_may_take(planner, stream)) {
+                        note_want(planner, stream);
+                        continue;
+                }
                 at_ns = stream_wanted_at_ns(planner, stream);
-                if (!best || at_ns < best_at_ns) {
+                if (!best || stream_is_before(stream, at_ns, best, best_at_ns)) {
                         best = stream;
                         best_at_ns = at_ns;
                 }
@@ -213,13 +265,12 @@ static struct stream *most_urgent(struct planner *planner) {
 void schedule_plan(struct planner *planner) {
         struct stream *stream;
 
+        count_wishes(planner);
         while ((stream = most_urgent(planner)))
                 for (uint32_t i = 0; i < CHUNK_SAMPLES && stream_is_runnable(stream); i++) {
                         struct task *task;
 
-                        if (STAILQ_EMPTY(&planner->free_tasks))
-                                return;
-                        if (!stream_prepare(planner, stream))
+                        if (!stream_may_take(planner, stream) || !stream_prepare(planner, stream))
                                 break;
                         task = task_take(planner);
                         if (!stream_plan_sample(planner, stream, task)) {

@@ -19,7 +19,7 @@ static int task_buffer(struct planner *planner, struct task *task, uint64_t n_by
         if (n_bytes <= TASK_BUFFER_BYTES) {
                 request->buffer = task->own_buffer;
                 request->capacity = TASK_BUFFER_BYTES;
-                request->idx_buffer = (int32_t)task->idx;
+                request->idx_buffer = task->idx < planner->options.n_depth ? (int32_t)task->idx : -1;
                 return 0;
         }
         if (n_bytes > stream->large_max)
@@ -85,6 +85,7 @@ static int task_locate(struct planner *planner, struct task *task) {
 
 void task_arrived(struct task *task, struct fair_queue *ready) {
         task->arrived_ns = clock_now_ns();
+        atomic_store_explicit(&task->reading_ns, 0, memory_order_relaxed);
         fair_queue_push(ready, &task->batch->stream->job->share, &task->ready);
 }
 
@@ -98,6 +99,7 @@ void task_read(struct planner *planner, struct task *task) {
                 task->request.result = r;
                 task_arrived(task, planner->options.ready);
         } else {
+                atomic_store_explicit(&task->reading_ns, task->asked_ns, memory_order_relaxed);
                 reader_submit(planner->options.reader, &task->request);
         }
 }
@@ -111,6 +113,12 @@ void task_read_waiting(struct planner *planner, struct stream *stream) {
                 STAILQ_REMOVE_HEAD(&waiting, entry);
                 task_read(planner, task);
         }
+}
+
+bool task_is_late(const struct task *task, uint64_t now_ns, uint64_t limit_ns) {
+        uint64_t since_ns = atomic_load_explicit(&task->reading_ns, memory_order_relaxed);
+
+        return since_ns != 0 && now_ns > since_ns && now_ns - since_ns >= limit_ns;
 }
 
 void task_trim(struct planner *planner, struct task *task) {

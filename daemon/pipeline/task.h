@@ -1,11 +1,12 @@
 /* pipeline/task.h: one sample on its way from its file into its slot.
  *
- * There are as many tasks as reads may be under way, made once. A task is with exactly one of: the planner (free, or to
- * be read again with another sample), the reader, the workers' queue, a worker. Whoever hands it on does not touch it
- * any more. */
+ * There are more tasks than reads shall be under way (pipeline/shares.h), made once. A task is with exactly one of: the
+ * planner (free, or to be read again with another sample), the reader, the workers' queue, a worker. Whoever hands it
+ * on does not touch it any more. */
 #pragma once
 
 #include <limits.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -22,7 +23,7 @@ struct task {
         STAILQ_ENTRY(task) entry;
         struct fair_item ready; /* in the workers' queue */
         struct read_request request;
-        uint8_t *own_buffer; /* TASK_BUFFER_BYTES, registered as buffer `idx` */
+        uint8_t *own_buffer; /* TASK_BUFFER_BYTES, registered as buffer `idx` if there are so many */
         uint32_t idx;
         struct large_buffer *large; /* for a larger file; NULL: it fits */
         char path[PATH_MAX]; /* what the sample is called: its file, or the one that it was before it was packed */
@@ -43,8 +44,10 @@ struct task {
         uint64_t failing_ns; /* since when the candidate cannot be read; 0: it was not tried */
         struct why failing;  /* how, last */
 
-        uint64_t asked_ns;   /* when the candidate's bytes were asked for, */
-        uint64_t arrived_ns; /* and when they were there */
+        bool is_stuck;               /* planner: its read has not come back for long */
+        _Atomic uint64_t reading_ns; /* since when the reader has it; 0: it has not */
+        uint64_t asked_ns;           /* when the candidate's bytes were asked for, */
+        uint64_t arrived_ns;         /* and when they were there */
 };
 
 static inline struct task *task_of_ready(struct fair_item *item) {
@@ -62,6 +65,9 @@ void task_read_waiting(struct planner *planner, struct stream *stream);
 
 /* The bytes are there, or will not be: to the workers. Any thread of the reader, or the planner. */
 void task_arrived(struct task *task, struct fair_queue *ready);
+
+/* Has its read not come back for so long? Planner only. */
+bool task_is_late(const struct task *task, uint64_t now_ns, uint64_t limit_ns);
 
 /* Gives back the buffer for a large file. Planner only. */
 void task_trim(struct planner *planner, struct task *task);
