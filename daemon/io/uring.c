@@ -77,12 +77,13 @@ struct uring {
         bool is_listening; /* a poll of the mailbox's fd is in the ring */
         bool is_leaving;
         uint64_t checked_ns; /* when stalls were last looked for */
+        uint32_t n_recalls;  /* in the ring since it was last empty */
 };
 
 static struct io_uring_sqe *next_entry(struct uring *uring) {
         struct io_uring_sqe *entry = io_uring_get_sqe(&uring->ring);
 
-        assert(entry); /* the ring was sized for everything one turn can ask */
+        assert(entry); /* room for depth chains, depth recalls and listening, however long they stay there */
         return entry;
 }
 
@@ -425,6 +426,7 @@ static uint64_t stall_ns(const struct uring *uring) {
 static void recall(struct uring *uring, uint32_t idx, enum operation operation) {
         struct io_uring_sqe *entry = next_entry(uring);
 
+        uring->n_recalls++;
         io_uring_prep_cancel64(entry, USER_DATA(idx, operation), 0);
         mark(entry, USER_DATA_RECALL, 0);
 }
@@ -441,6 +443,8 @@ static void recall_stalled(struct uring *uring) {
 
                 if (!chain->request || now - chain->started_ns < stall_ns(uring))
                         continue;
+                if (uring->n_recalls >= uring->reader->options.depth)
+                        return; /* the kernel has not even taken the earlier ones */
                 chain->started_ns = now; /* and again after another stall_ms: it may hang at its next step */
                 recall(uring, i, chain->n_left == 3 ? OPERATION_OPEN : OPERATION_READ);
         }
@@ -460,6 +464,8 @@ static void submit_and_wait(struct uring *uring) {
         assert(r >= 0 || r == -ETIME || r == -EINTR || r == -EAGAIN || r == -EBUSY || r == -ENOMEM);
         if (r == -EAGAIN || r == -EBUSY || r == -ENOMEM)
                 usleep(1000);
+        if (io_uring_sq_ready(&uring->ring) == 0)
+                uring->n_recalls = 0;
 }
 
 static void reap(struct uring *uring) {
