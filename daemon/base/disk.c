@@ -3,11 +3,18 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/magic.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "daemon/base/cleanup.h"
+
+/* Not among the kernel's public ones. */
+#ifndef ZFS_SUPER_MAGIC
+#define ZFS_SUPER_MAGIC 0x2fc12fc1
+#endif
 
 int disk_write_at(int fd, const void *bytes, size_t n_bytes, uint64_t offset) {
         const uint8_t *at = bytes;
@@ -88,4 +95,21 @@ int disk_replace(const char *path, const void *bytes, size_t n_bytes, struct why
                 return why_errno(why, r, "%s", path);
         }
         return disk_sync_folder_of(path, why);
+}
+
+bool disk_may_hang(int fd) {
+        static const unsigned LOCAL[] = {
+                EXT4_SUPER_MAGIC, XFS_SUPER_MAGIC,      BTRFS_SUPER_MAGIC,     F2FS_SUPER_MAGIC, TMPFS_MAGIC,
+                SQUASHFS_MAGIC,   EROFS_SUPER_MAGIC_V1, OVERLAYFS_SUPER_MAGIC, /* a container's: what lies below it is
+                                                                                  local all but always */
+                ZFS_SUPER_MAGIC,
+        };
+        struct statfs status;
+
+        if (fstatfs(fd, &status) < 0)
+                return true;
+        for (size_t i = 0; i < sizeof(LOCAL) / sizeof(LOCAL[0]); i++)
+                if ((unsigned)status.f_type == LOCAL[i])
+                        return false;
+        return true;
 }

@@ -36,6 +36,7 @@ int kept_files_init(struct kept_files *files) {
         *files = (struct kept_files){ .n_max = n_files_allowed(), .n_buckets = 1 };
         TAILQ_INIT(&files->by_use);
         TAILQ_INIT(&files->free);
+        TAILQ_INIT(&files->unwanted);
         while (files->n_buckets < files->n_max)
                 files->n_buckets *= 2;
         files->files = calloc(files->n_max, sizeof(*files->files));
@@ -57,6 +58,7 @@ void kept_files_fini(struct kept_files *files) {
 
         if (!files->buckets)
                 return;
+        kept_files_close(files);
         TAILQ_FOREACH(file, &files->by_use, entry) {
                 assert(file->n_users == 0);
                 close(file->fd);
@@ -84,8 +86,8 @@ static struct kept_file *find_locked(struct kept_files *files, const struct read
         return file;
 }
 
-/* Nobody finds it any more. Its place is free at once if it has no user. Returns the descriptor to be closed, or -1. */
-static int drop_locked(struct kept_files *files, struct kept_file *file) {
+/* Nobody finds it any more. Who has no user is to be closed at once. Returns true if so. */
+static bool drop_locked(struct kept_files *files, struct kept_file *file) {
         struct kept_file **place = own_bucket(files, file);
 
         while (*place != file)
@@ -94,9 +96,9 @@ static int drop_locked(struct kept_files *files, struct kept_file *file) {
         TAILQ_REMOVE(&files->by_use, file, entry);
         file->is_forgotten = true;
         if (file->n_users > 0)
-                return -1;
-        TAILQ_INSERT_HEAD(&files->free, file, entry);
-        return file->fd;
+                return false;
+        TAILQ_INSERT_TAIL(&files->unwanted, file, entry);
+        return true;
 }
 
 /* The one that may make room, if any may. */
@@ -146,64 +148,89 @@ bool kept_files_have_room(struct kept_files *files) {
         return have_room;
 }
 
-struct kept_file *kept_files_add(struct kept_files *files, const struct read_request *request, int fd, bool is_direct) {
-        struct kept_file *file, *unused;
-        int fd_to_close = -1;
+/* The request's file as somebody else has added it meanwhile, or added with `fd` if there is room. */
+static struct kept_file *find_or_add(struct kept_files *files, const struct read_request *request, int fd,
+                                     bool is_direct, bool *ret_is_added) {
+        struct kept_file *file;
 
         pthread_mutex_lock(&files->lock);
         file = find_locked(files, request);
-        if (file) {
-                fd_to_close = fd;
-        } else {
-                unused = TAILQ_EMPTY(&files->free) ? unused_locked(files) : NULL;
-                if (unused)
-                        fd_to_close = drop_locked(files, unused);
-                if (!TAILQ_EMPTY(&files->free))
-                        file = add_locked(files, request, fd, is_direct);
-        }
+        *ret_is_added = !file && !TAILQ_EMPTY(&files->free);
+        if (*ret_is_added)
+                file = add_locked(files, request, fd, is_direct);
         pthread_mutex_unlock(&files->lock);
-        if (fd_to_close >= 0)
-                close(fd_to_close);
         return file;
 }
 
-void kept_files_put(struct kept_files *files, struct kept_file *file) {
-        int fd = -1;
+/* Makes room of a file that was not read for a while. Returns false if there is none. */
+static bool make_room(struct kept_files *files) {
+        struct kept_file *file;
+
+        pthread_mutex_lock(&files->lock);
+        file = unused_locked(files);
+        if (file)
+                drop_locked(files, file);
+        pthread_mutex_unlock(&files->lock);
+        if (file)
+                kept_files_close(files);
+        return file != NULL;
+}
+
+struct kept_file *kept_files_add(struct kept_files *files, const struct read_request *request, int fd, bool is_direct) {
+        bool is_added;
+        struct kept_file *file = find_or_add(files, request, fd, is_direct, &is_added);
+
+        if (!file && make_room(files))
+                file = find_or_add(files, request, fd, is_direct, &is_added);
+        if (file && !is_added)
+                close(fd);
+        return file;
+}
+
+bool kept_files_put(struct kept_files *files, struct kept_file *file) {
+        bool is_unwanted;
 
         pthread_mutex_lock(&files->lock);
         assert(file->n_users > 0);
-        if (--file->n_users == 0 && file->is_forgotten) {
-                fd = file->fd;
-                TAILQ_INSERT_HEAD(&files->free, file, entry);
-        }
+        is_unwanted = --file->n_users == 0 && file->is_forgotten;
+        if (is_unwanted)
+                TAILQ_INSERT_TAIL(&files->unwanted, file, entry);
         pthread_mutex_unlock(&files->lock);
-        if (fd >= 0)
-                close(fd);
+        return is_unwanted;
 }
 
-/* One a turn, so that the lock is not held while descriptors are closed. */
-static int forget_one(struct kept_files *files, const void *owner, bool *ret_found) {
-        struct kept_file *file;
-        int fd = -1;
+bool kept_files_forget(struct kept_files *files, const void *owner) {
+        struct kept_file *file, *next;
+        bool is_any = false;
 
         pthread_mutex_lock(&files->lock);
-        TAILQ_FOREACH(file, &files->by_use, entry)
+        TAILQ_FOREACH_SAFE(file, &files->by_use, entry, next)
                 if (file->owner == owner)
-                        break;
-        *ret_found = file != NULL;
-        if (file)
-                fd = drop_locked(files, file);
+                        is_any |= drop_locked(files, file);
         pthread_mutex_unlock(&files->lock);
-        return fd;
+        return is_any;
 }
 
-void kept_files_forget(struct kept_files *files, const void *owner) {
-        bool found = true;
+/* One a turn, so that the lock is not held while descriptors are closed. Its place is free when that is done: so files
+ * that cannot be closed never hold more descriptors than there are places. */
+static bool close_one(struct kept_files *files) {
+        struct kept_file *file;
 
-        while (found) {
-                int fd = forget_one(files, owner, &found);
+        pthread_mutex_lock(&files->lock);
+        file = TAILQ_FIRST(&files->unwanted);
+        if (file)
+                TAILQ_REMOVE(&files->unwanted, file, entry);
+        pthread_mutex_unlock(&files->lock);
+        if (!file)
+                return false;
+        close(file->fd);
+        pthread_mutex_lock(&files->lock);
+        TAILQ_INSERT_HEAD(&files->free, file, entry);
+        pthread_mutex_unlock(&files->lock);
+        return true;
+}
 
-                if (fd >= 0)
-                        close(fd);
-        }
+void kept_files_close(struct kept_files *files) {
+        while (close_one(files))
+                continue;
 }

@@ -82,7 +82,8 @@ void read_part(struct reader *reader, struct read_request *request) {
                         file = open_and_keep(reader, request);
                 if (file) {
                         is_read = read_kept(reader, file, request);
-                        kept_files_put(&reader->kept, file);
+                        if (kept_files_put(&reader->kept, file))
+                                kept_files_close(&reader->kept);
                 }
         }
         if (!is_read) {

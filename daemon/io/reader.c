@@ -57,9 +57,13 @@ void reader_finish(struct reader *reader, struct read_request *request) {
         reader->options.done(request);
 }
 
+int reader_cancelled(struct read_request *request) {
+        return why_set(&request->why, -ECANCELED, "%s: not read: the reader was stopped", request->path);
+}
+
 void reader_cancel(struct reader *reader, struct read_request *request) {
         request->n_bytes = 0;
-        request->result = why_set(&request->why, -ECANCELED, "%s: not read: the reader was stopped", request->path);
+        request->result = reader_cancelled(request);
         reader_finish(reader, request);
 }
 
@@ -187,8 +191,13 @@ void reader_submit(struct reader *reader, struct read_request *request) {
         reader->backend->submit(reader, request);
 }
 
+void reader_tend(struct reader *reader) {
+        reader_pool_tend(reader);
+}
+
 void reader_forget(struct reader *reader, const void *owner) {
-        kept_files_forget(&reader->kept, owner);
+        if (kept_files_forget(&reader->kept, owner))
+                reader_pool_close_files(reader);
 }
 
 const struct reader_report *reader_report(const struct reader *reader) {

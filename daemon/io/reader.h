@@ -22,11 +22,23 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "daemon/base/queue.h"
 #include "daemon/base/why.h"
 
 #define READER_LENGTH_UNKNOWN UINT64_MAX
 #define READER_ALIGN          4096u /* bytes: what O_DIRECT likes on every disk */
 #define READER_DEPTH_MAX      4096u /* requests: 4 entries each stay below io_uring's 32,768 */
+
+struct read_request;
+
+/* Whose requests they are: those of one share wait for no thread that those of another one hold. Part of whatever that
+ * is; zeroed at first; outlives its requests. All of it is the reader's. */
+struct read_share {
+        STAILQ_HEAD(, read_request) waiting;
+        TAILQ_ENTRY(read_share) entry; /* while requests wait */
+        uint32_t n_held;               /* threads that read for it */
+        bool is_begun;
+};
 
 /* The caller's, and not touched by it from submit until done(). */
 struct read_request {
@@ -43,12 +55,16 @@ struct read_request {
                           * capacity are multiples of READER_ALIGN; bytes of the buffer behind `length`, up to such a
                           * multiple, are overwritten */
 
+        struct read_share *share; /* NULL: all such requests are one share */
+        bool may_hang; /* its file system may keep whoever asks waiting without end: a network's, or a program's */
+
         uint8_t *buffer;
         size_t capacity;    /* bytes; for a whole file of known length at least one more than that; for one of unknown
                              * length a file that does not fit is refused with -EFBIG */
         int32_t idx_buffer; /* which of the options' buffers `buffer` lies in; -1: in none, any memory will do */
 
-        void *userdata; /* the caller's; never looked at */
+        void *userdata;                   /* the caller's; never looked at */
+        STAILQ_ENTRY(read_request) entry; /* the reader's */
 
         /* Set when done() is called. */
         int result;     /* 0 = all bytes are there; else a negative errno:
@@ -107,8 +123,12 @@ int reader_start(const struct reader_options *options, struct reader **ret_reade
  * with -ECANCELED; nothing may be submitted after it stopped. */
 void reader_submit(struct reader *reader, struct read_request *request);
 
-/* The owner's files are needed no more: closes them, those that are read at this moment when that is done. They may be
- * read again, and are opened again then. Any thread; closes files. */
+/* To be called a few times a second while requests are outstanding: threads that hang are replaced. One thread at a
+ * time; starts threads, else does not block. */
+void reader_tend(struct reader *reader);
+
+/* The owner's files are needed no more: a thread of the reader closes them, those that are read at this moment when
+ * that is done. They may be read again, and are opened again then. Any thread; does not block. */
 void reader_forget(struct reader *reader, const void *owner);
 
 /* Completes what has not begun with -ECANCELED, waits for what is under way, ends the threads and frees the reader.

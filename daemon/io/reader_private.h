@@ -10,7 +10,6 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "daemon/base/work_queue.h"
 #include "daemon/io/kept_files.h"
 #include "daemon/io/reader.h"
 
@@ -33,6 +32,21 @@ extern const struct reader_backend reader_uring;
 extern const struct reader_backend reader_threads;
 
 struct uring;
+struct pool_thread;
+
+struct read_pool {
+        pthread_mutex_t lock;            /* a leaf; covers all that changes */
+        pthread_cond_t filled;           /* something waits that may be taken, or is_stopped */
+        TAILQ_HEAD(, read_share) shares; /* those with requests that wait */
+        struct read_share own;           /* of requests without one */
+        struct read_request closing;     /* stands for: close the files that are to be closed */
+        struct pool_thread *threads;     /* n_max */
+        uint32_t n_threads;              /* that run */
+        uint32_t n_wanted;               /* that are to read, beside those that hang; of one share at most */
+        uint32_t n_max;
+        bool is_closing; /* `closing` waits */
+        bool is_stopped;
+};
 
 struct reader {
         struct reader_options options; /* with the defaults filled in */
@@ -42,9 +56,7 @@ struct reader {
         struct kept_files kept;
         _Atomic bool has_said_refused; /* that something cannot be read past the page cache */
 
-        struct work_queue pool_queue;
-        pthread_t *pool_threads;
-        uint32_t n_pool_threads;
+        struct read_pool pool;
         struct uring *uring; /* NULL without */
 
         _Atomic uint32_t n_outstanding; /* <= options.depth */
@@ -67,7 +79,10 @@ void reader_thread_leaves(struct reader *reader);
 /* Request.result, .n_bytes and .why are set: counts it and calls done(). */
 void reader_finish(struct reader *reader, struct read_request *request);
 
-/* The same with -ECANCELED. */
+/* Says in the request that it was not read. Returns -ECANCELED. */
+int reader_cancelled(struct read_request *request);
+
+/* Does both. */
 void reader_cancel(struct reader *reader, struct read_request *request);
 
 /* The bytes to ask the kernel for: one more than a whole file has. Only for a known length. */
@@ -112,5 +127,7 @@ void read_file(struct read_request *request);
 
 int reader_pool_start(struct reader *reader, uint32_t n_threads, struct why *why);
 void reader_pool_submit(struct reader *reader, struct read_request *request);
+void reader_pool_close_files(struct reader *reader); /* those that kept_files holds for it; does not block */
+void reader_pool_tend(struct reader *reader);
 void reader_pool_leave(struct reader *reader);
 void reader_pool_fini(struct reader *reader);

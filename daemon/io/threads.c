@@ -1,86 +1,242 @@
 /* io/threads.c: the pread pool.
  *
  * Each thread reads one file at a time, so n_threads is the depth that the disk sees. io_uring keeps a small pool as
- * well: there a file of unknown length, or one whose chain failed, may block as long as it likes. */
+ * well: there a file of unknown length, or one whose chain failed, may block as long as it likes.
+ *
+ * Requests wait in a queue a share (a job). A thread takes from the share that holds the fewest threads, and no share
+ * holds more than n_threads. A thread whose read has not come back for a while is replaced by another one: so the reads
+ * that hang hold threads that nobody misses, n_threads for each job at most. */
+#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "daemon/base/clock.h"
 #include "daemon/base/thread.h"
 #include "daemon/io/reader_private.h"
 
+#define LATE_NS 1000000000ull /* a read that takes longer keeps its thread; another one takes the thread's place */
+
+struct pool_thread {
+        struct reader *reader;
+        pthread_t thread;
+        uint64_t since_ns; /* the lock's: when it took what it reads; 0: it waits */
+};
+
+/* ---- the queue, under its lock ------------------------------------------------------------------------------- */
+
+static struct read_share *share_of(struct read_pool *pool, struct read_request *request) {
+        return request->share ? request->share : &pool->own;
+}
+
+static struct read_share *next_share_locked(struct read_pool *pool) {
+        struct read_share *share, *best = NULL;
+
+        TAILQ_FOREACH(share, &pool->shares, entry)
+                if (share->n_held < pool->n_wanted && (!best || share->n_held < best->n_held))
+                        best = share;
+        return best;
+}
+
+static struct read_request *take_locked(struct read_pool *pool, struct read_share *share) {
+        struct read_request *request = STAILQ_FIRST(&share->waiting);
+
+        STAILQ_REMOVE_HEAD(&share->waiting, entry);
+        TAILQ_REMOVE(&pool->shares, share, entry);
+        if (!STAILQ_EMPTY(&share->waiting)) /* of several that hold the same number the others come first */
+                TAILQ_INSERT_TAIL(&pool->shares, share, entry);
+        if (request == &pool->closing)
+                pool->is_closing = false;
+        return request;
+}
+
+static void push_locked(struct read_pool *pool, struct read_request *request) {
+        struct read_share *share = share_of(pool, request);
+
+        if (!share->is_begun)
+                STAILQ_INIT(&share->waiting);
+        share->is_begun = true;
+        if (STAILQ_EMPTY(&share->waiting))
+                TAILQ_INSERT_TAIL(&pool->shares, share, entry);
+        STAILQ_INSERT_TAIL(&share->waiting, request, entry);
+}
+
+/* ---- a thread ------------------------------------------------------------------------------------------------ */
+
+static struct read_request *pool_next(struct read_pool *pool, struct pool_thread *thread) {
+        struct read_request *request = NULL;
+        struct read_share *share;
+
+        pthread_mutex_lock(&pool->lock);
+        while (!(share = next_share_locked(pool)) && !pool->is_stopped)
+                pthread_cond_wait(&pool->filled, &pool->lock);
+        if (share && !pool->is_stopped) {
+                request = take_locked(pool, share);
+                share->n_held++;
+                thread->since_ns = clock_now_ns();
+        }
+        pthread_mutex_unlock(&pool->lock);
+        return request;
+}
+
+/* Nobody has to be woken because the share may hold one more again: this thread looks for it next. */
+static void pool_done(struct read_pool *pool, struct pool_thread *thread, struct read_share *share) {
+        pthread_mutex_lock(&pool->lock);
+        share->n_held--;
+        thread->since_ns = 0;
+        pthread_mutex_unlock(&pool->lock);
+}
+
+static void pool_read(struct reader *reader, struct read_request *request) {
+        if (request == &reader->pool.closing) {
+                kept_files_close(&reader->kept);
+                return;
+        }
+        if (atomic_load(&reader->is_stopping)) {
+                request->n_bytes = 0;
+                request->result = reader_cancelled(request);
+        } else if (request->owner) {
+                read_part(reader, request);
+        } else {
+                read_file(request);
+        }
+}
+
 static void *pool_main(void *argument) {
-        struct reader *reader = argument;
+        struct pool_thread *thread = argument;
+        struct reader *reader = thread->reader;
         struct read_request *request;
 
-        while ((request = work_queue_pop(&reader->pool_queue))) {
-                if (atomic_load(&reader->is_stopping)) {
-                        reader_cancel(reader, request);
-                } else {
-                        if (request->owner)
-                                read_part(reader, request);
-                        else
-                                read_file(request);
-                        reader_finish(reader, request);
-                }
-        }
+        while ((request = pool_next(&reader->pool, thread))) {
+                struct read_share *share = share_of(&reader->pool, request);
 
+                pool_read(reader, request);
+                /* Before the request is done: after it the share may be gone. */
+                pool_done(&reader->pool, thread, share);
+                if (request != &reader->pool.closing)
+                        reader_finish(reader, request);
+        }
         reader_thread_leaves(reader);
         return NULL;
 }
 
-int reader_pool_start(struct reader *reader, uint32_t n_threads, struct why *why) {
+/* ---- begin, more, end ---------------------------------------------------------------------------------------- */
+
+static int pool_start_one(struct reader *reader) {
+        struct read_pool *pool = &reader->pool;
+        struct pool_thread *thread = &pool->threads[pool->n_threads];
         char name[THREAD_NAME_MAX + 1];
         int r;
 
-        reader->pool_threads = calloc(n_threads, sizeof(*reader->pool_threads));
-        if (!reader->pool_threads)
-                return why_set(why, -ENOMEM, "reader: no memory for %" PRIu32 " threads", n_threads);
+        thread->reader = reader;
+        snprintf(name, sizeof(name), "dl-read-%" PRIu32, pool->n_threads % 100000);
+        r = reader_thread_start(reader, &thread->thread, name, pool_main, thread);
+        if (r < 0)
+                return r;
+        pthread_mutex_lock(&pool->lock);
+        pool->n_threads++;
+        pthread_mutex_unlock(&pool->lock);
+        return 0;
+}
 
-        r = work_queue_init(&reader->pool_queue, reader->options.depth);
-        if (r < 0) {
-                reader_pool_fini(reader);
-                return why_set(why, r, "reader: no memory for %" PRIu32 " requests", reader->options.depth);
-        }
+int reader_pool_start(struct reader *reader, uint32_t n_threads, struct why *why) {
+        struct read_pool *pool = &reader->pool;
+        int r;
 
-        while (reader->n_pool_threads < n_threads) {
-                snprintf(name, sizeof(name), "dl-read-%" PRIu32, reader->n_pool_threads % 100000);
-                r = reader_thread_start(reader, &reader->pool_threads[reader->n_pool_threads], name, pool_main, reader);
+        *pool = (struct read_pool){ .n_wanted = n_threads, .n_max = n_threads + reader->options.depth };
+        pool->threads = calloc(pool->n_max, sizeof(*pool->threads));
+        if (!pool->threads)
+                return why_set(why, -ENOMEM, "reader: no memory for %" PRIu32 " threads", pool->n_max);
+        TAILQ_INIT(&pool->shares);
+        pthread_mutex_init(&pool->lock, NULL);
+        pthread_cond_init(&pool->filled, NULL);
+
+        while (pool->n_threads < n_threads) {
+                r = pool_start_one(reader);
                 if (r < 0) {
-                        why_errno(why, r, "reader: thread %" PRIu32 " of %" PRIu32, reader->n_pool_threads + 1,
-                                  n_threads);
+                        why_errno(why, r, "reader: thread %" PRIu32 " of %" PRIu32, pool->n_threads + 1, n_threads);
                         reader_pool_leave(reader);
                         reader_pool_fini(reader);
                         return r;
                 }
-                reader->n_pool_threads++;
         }
 
         reader->report.n_threads = n_threads;
         return 0;
 }
 
+/* How many threads are missing, because others hang while somebody waits who may have one? */
+static uint32_t n_missing(struct read_pool *pool) {
+        uint64_t now_ns = clock_now_ns();
+        uint32_t n_late = 0, n;
+
+        pthread_mutex_lock(&pool->lock);
+        for (uint32_t i = 0; i < pool->n_threads; i++)
+                n_late += pool->threads[i].since_ns != 0 && now_ns > pool->threads[i].since_ns + LATE_NS;
+        n = pool->n_wanted + n_late;
+        if (n > pool->n_max)
+                n = pool->n_max;
+        n = pool->n_threads < n && next_share_locked(pool) ? n - pool->n_threads : 0;
+        pthread_mutex_unlock(&pool->lock);
+        return n;
+}
+
+void reader_pool_tend(struct reader *reader) {
+        if (atomic_load(&reader->is_stopping))
+                return;
+        for (uint32_t n = n_missing(&reader->pool); n > 0; n--)
+                if (pool_start_one(reader) < 0)
+                        return; /* tried again when it is tended next */
+}
+
 void reader_pool_submit(struct reader *reader, struct read_request *request) {
-        work_queue_push(&reader->pool_queue, request);
+        struct read_pool *pool = &reader->pool;
+
+        pthread_mutex_lock(&pool->lock);
+        push_locked(pool, request);
+        pthread_mutex_unlock(&pool->lock);
+        pthread_cond_signal(&pool->filled);
+}
+
+void reader_pool_close_files(struct reader *reader) {
+        struct read_pool *pool = &reader->pool;
+
+        pthread_mutex_lock(&pool->lock);
+        if (!pool->is_closing)
+                push_locked(pool, &pool->closing);
+        pool->is_closing = true;
+        pthread_mutex_unlock(&pool->lock);
+        pthread_cond_signal(&pool->filled);
 }
 
 void reader_pool_leave(struct reader *reader) {
-        work_queue_stop(&reader->pool_queue);
+        struct read_pool *pool = &reader->pool;
+
+        pthread_mutex_lock(&pool->lock);
+        pool->is_stopped = true;
+        pthread_mutex_unlock(&pool->lock);
+        pthread_cond_broadcast(&pool->filled);
 }
 
 void reader_pool_fini(struct reader *reader) {
-        struct read_request *request;
+        struct read_pool *pool = &reader->pool;
+        struct read_share *share;
 
-        for (uint32_t i = 0; i < reader->n_pool_threads; i++)
-                thread_join(reader->pool_threads[i]);
-        while (reader->pool_queue.items && (request = work_queue_pop_nowait(&reader->pool_queue)))
-                reader_cancel(reader, request);
+        if (!pool->threads)
+                return;
+        for (uint32_t i = 0; i < pool->n_threads; i++)
+                thread_join(pool->threads[i].thread);
+        while ((share = TAILQ_FIRST(&pool->shares))) {
+                struct read_request *request = take_locked(pool, share);
 
-        work_queue_fini(&reader->pool_queue);
-        free(reader->pool_threads);
-        reader->pool_threads = NULL;
-        reader->n_pool_threads = 0;
+                if (request != &pool->closing)
+                        reader_cancel(reader, request);
+        }
+        pthread_cond_destroy(&pool->filled);
+        pthread_mutex_destroy(&pool->lock);
+        free(pool->threads);
+        *pool = (struct read_pool){ 0 };
         reader->report.n_threads = 0;
 }
 

@@ -14,8 +14,10 @@
  *
  * What hangs: O_NONBLOCK keeps the open of a FIFO from waiting, but the ring still waits with a read that could be
  * polled (FIFO, terminal, O_NONBLOCK or not). So a read that takes longer than stall_ms is called back; for a regular
- * file on a slow disk that is without effect or ends in the pool. O_NONBLOCK does no harm to regular files: cold ones
- * are read as well. */
+ * file on a slow disk that is without effect or ends in the pool. A file system that may keep us waiting without end
+ * (may_hang) is never asked by the ring's own thread: the kernel tries an open whose names it knows at once, and some
+ * file systems ask their server even then. The kernel's threads do it (io-wq), as many as may hang there. O_NONBLOCK
+ * does no harm to regular files: cold ones are read as well. */
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -137,6 +139,14 @@ static int set_up(struct uring *uring) {
         return r;
 }
 
+/* Each of the reads under way may hang in a thread of the kernel's, and none of them is to wait for another one's. The
+ * kernel's own limit is four threads a CPU. Refused by kernels before 5.15: then jobs wait for each other here. */
+static void allow_threads(struct uring *uring) {
+        unsigned n_threads[2] = { uring->reader->options.depth, 0 }; /* for files; 0: the others as they are */
+
+        io_uring_register_iowq_max_workers(&uring->ring, n_threads);
+}
+
 static int wait_for_one(struct uring *uring) {
         struct io_uring_cqe *completion;
         int r;
@@ -208,6 +218,7 @@ static int open_ring(struct uring *uring) {
         r = set_up(uring);
         if (r < 0)
                 return refuse(&uring->open_why, r, "setup");
+        allow_threads(uring);
 
         r = io_uring_register_files_sparse(&uring->ring, reader->options.depth);
         if (r < 0) {
@@ -254,6 +265,7 @@ static uint32_t take_chain(struct uring *uring, struct read_request *request, ui
 static void add_read(struct uring *uring, uint32_t idx, int file, unsigned flags) {
         const struct chain *chain = &uring->chains[idx];
         const struct read_request *request = chain->request;
+        unsigned async = request->may_hang ? IOSQE_ASYNC : 0;
         unsigned n_wanted = (unsigned)(chain->is_direct ? read_request_blocks(request) : read_request_wanted(request));
         struct io_uring_sqe *entry = next_entry(uring);
 
@@ -261,10 +273,11 @@ static void add_read(struct uring *uring, uint32_t idx, int file, unsigned flags
                 io_uring_prep_read_fixed(entry, file, request->buffer, n_wanted, request->offset, request->idx_buffer);
         else
                 io_uring_prep_read(entry, file, request->buffer, n_wanted, request->offset);
-        mark(entry, USER_DATA(idx, OPERATION_READ), flags);
+        mark(entry, USER_DATA(idx, OPERATION_READ), flags | async);
 }
 
 static void begin_chain(struct uring *uring, struct read_request *request) {
+        unsigned async = request->may_hang ? IOSQE_ASYNC : 0;
         uint32_t idx = take_chain(uring, request, 3);
         int flags = O_RDONLY | O_NONBLOCK | O_NOCTTY;
         struct io_uring_sqe *entry;
@@ -277,13 +290,13 @@ static void begin_chain(struct uring *uring, struct read_request *request) {
         /* No O_CLOEXEC: refused here, and what is only in the ring's table is not inherited. */
         entry = next_entry(uring);
         io_uring_prep_openat_direct(entry, request->dir_fd, request->path, flags, 0, idx);
-        mark(entry, USER_DATA(idx, OPERATION_OPEN), IOSQE_IO_LINK);
+        mark(entry, USER_DATA(idx, OPERATION_OPEN), IOSQE_IO_LINK | async);
 
         add_read(uring, idx, (int)idx, IOSQE_FIXED_FILE | IOSQE_IO_HARDLINK);
 
         entry = next_entry(uring);
         io_uring_prep_close_direct(entry, idx);
-        mark(entry, USER_DATA(idx, OPERATION_CLOSE), 0);
+        mark(entry, USER_DATA(idx, OPERATION_CLOSE), async);
 }
 
 /* The file is open: only the read is left. False if it cannot be read like this after all. */
@@ -300,6 +313,12 @@ static bool begin_kept(struct uring *uring, struct read_request *request, struct
         return true;
 }
 
+/* Closing may hang, so it is not for this thread. */
+static void put_kept(struct uring *uring, struct kept_file *kept) {
+        if (kept_files_put(&uring->reader->kept, kept))
+                reader_pool_close_files(uring->reader);
+}
+
 static void begin_part(struct uring *uring, struct read_request *request) {
         struct kept_files *files = &uring->reader->kept;
         struct kept_file *kept = kept_files_find(files, request);
@@ -309,7 +328,7 @@ static void begin_part(struct uring *uring, struct read_request *request) {
         } else if (!kept) {
                 begin_chain(uring, request);
         } else if (!begin_kept(uring, request, kept)) {
-                kept_files_put(files, kept);
+                put_kept(uring, kept);
                 go_slow_way(uring, request);
         }
 }
@@ -331,7 +350,7 @@ static void end_chain(struct uring *uring, struct chain *chain) {
         bool is_read = is_good(chain);
 
         if (chain->kept)
-                kept_files_put(&uring->reader->kept, chain->kept);
+                put_kept(uring, chain->kept);
         chain->request = NULL;
         uring->free_chains[uring->n_free++] = (uint32_t)(chain - uring->chains);
 
@@ -444,7 +463,7 @@ static void recall_stalled(struct uring *uring) {
                 if (!chain->request || now - chain->started_ns < stall_ns(uring))
                         continue;
                 if (uring->n_recalls >= uring->reader->options.depth)
-                        return; /* the kernel has not even taken the earlier ones */
+                        return;          /* the kernel has not even taken the earlier ones */
                 chain->started_ns = now; /* and again after another stall_ms: it may hang at its next step */
                 recall(uring, i, chain->n_left == 3 ? OPERATION_OPEN : OPERATION_READ);
         }

@@ -15,6 +15,7 @@
 #include "daemon/base/process.h"
 #include "daemon/base/queue.h"
 #include "daemon/base/why.h"
+#include "daemon/io/reader.h"
 #include "daemon/pipeline/attendance.h"
 #include "daemon/pipeline/damage.h"
 #include "daemon/pipeline/shares.h"
@@ -81,7 +82,8 @@ struct job {
         _Atomic bool failed;
         struct why failure; /* the first one */
 
-        struct task_share tasks; /* planner */
+        struct task_share tasks;   /* planner */
+        struct read_share reading; /* the reader's */
 
         _Alignas(64) struct fair_share share; /* of the workers' time; written by all of them for each sample */
 };

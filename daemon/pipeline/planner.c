@@ -245,6 +245,7 @@ static void planner_look_for_stuck(struct planner *planner) {
         if (now_ns - planner->looked_ns < LOOK_NS)
                 return;
         planner->looked_ns = now_ns;
+        reader_tend(planner->options.reader);
         for (uint32_t i = 0; i < planner->options.n_tasks; i++) {
                 struct task *task = &planner->options.tasks[i];
                 bool is_stuck = task->batch && task_is_late(task, now_ns, STUCK_NS);

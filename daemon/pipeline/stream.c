@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "daemon/base/cleanup.h"
+#include "daemon/base/disk.h"
 #include "daemon/pipeline/task.h"
 #include "proto/frame.h"
 
@@ -120,6 +121,7 @@ int stream_new(const struct stream_options *options, const struct stream_memory 
         STAILQ_INIT(&stream->large_waiting);
         stream->job = options->job;
         stream->rank = options->rank;
+        stream->may_hang = disk_may_hang(dataset_root_fd(options->dataset->dataset));
         stream->n_samples = index_n_samples(index);
         stream->rank_samples = dlp_order_rank_samples(stream->n_samples, terms->world, options->rank, terms->partition);
         stream->rank_batches = dlp_order_rank_batches(stream->rank_samples, terms->batch_size, terms->drop_last);

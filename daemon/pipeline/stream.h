@@ -80,6 +80,7 @@ struct stream {
         struct collation collation;
         struct ring *ring;
         uint32_t rank;
+        bool may_hang;         /* its files lie where a read may never come back */
         uint64_t n_samples;    /* of the dataset */
         uint64_t large_max;    /* bytes of a file that can be read */
         struct budget *budget; /* memory_limit */

@@ -64,6 +64,8 @@ static int task_locate(struct planner *planner, struct task *task) {
         index_path(dataset_index(dataset), task->candidate, 0, task->path);
         index_locate(dataset_index(dataset), task->candidate, 0, &place);
         request->dir_fd = dataset_root_fd(dataset);
+        request->share = &task->batch->stream->job->reading;
+        request->may_hang = task->batch->stream->may_hang;
         request->offset = place.offset;
         if (place.shard)
                 return task_locate_part(planner, task, &place);

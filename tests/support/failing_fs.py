@@ -38,9 +38,10 @@ def own_mounts():
 
 
 class FailingFs:
-    """`source` as seen through a file system that fails on command, at `path`."""
+    """`source` as seen through a file system that fails on command, at `path`. The kernel remembers names and attributes
+    for `name_seconds`; with 0 every use of a path asks."""
 
-    def __init__(self, box, source, name="disk"):
+    def __init__(self, box, source, name="disk", name_seconds=0):
         if not os.path.exists(PROGRAM):
             raise Skip("build/release/tools/failing_fs was not built (Debian: libfuse3-dev)")
         if os.geteuid() != 0 or not os.path.exists("/dev/fuse"):
@@ -51,7 +52,7 @@ class FailingFs:
         self.socket = box.path(name + ".control")
         os.makedirs(self.path, exist_ok=True)  # mounted again, it is there
         device = os.stat(self.path).st_dev
-        self.process = box.start([PROGRAM, source, self.path, self.socket])
+        self.process = box.start([PROGRAM, source, self.path, self.socket, str(name_seconds)])
         box.releases.append(self.release)
         box.cleanups.append(self.unmount)
         within(10, lambda: self.process.poll() is not None or os.stat(self.path).st_dev != device, "it is mounted")

@@ -1,6 +1,6 @@
 /* A file system that passes a folder through and fails as it is told: reads that hang, errors, delays, short reads.
  *
- *   failing_fs FOLDER MOUNTPOINT SOCKET
+ *   failing_fs FOLDER MOUNTPOINT SOCKET [SECONDS]
  *
  * Stays in the foreground until SIGTERM or SIGINT, then unmounts. Commands come as packets to the Unix socket
  * (SOCK_SEQPACKET) at SOCKET, one a connection; the answer is one packet: "ok", "ok NUMBER" or "error: REASON".
@@ -18,8 +18,9 @@
  * The first rule that applies decides.
  *
  * A request that hangs is like one to a hard mount of a dead server: no signal ends it. After SIGKILL to this program,
- * requests fail with ENOTCONN. Nothing is cached by name or attribute, so each open asks here; data that lie in the
- * page cache are read without asking, except in files that were opened while a `short` rule was there.
+ * requests fail with ENOTCONN. The kernel remembers names and attributes for SECONDS (0: not at all, so each use of a
+ * path asks here); data that lie in the page cache are read without asking, except in files that were opened while a
+ * `short` rule was there.
  *
  * One thread. A request that has to wait is put aside as the kernel sent it, and handled again later. */
 #define FUSE_USE_VERSION 314
@@ -109,6 +110,7 @@ static struct {
         struct fuse_session *session;
         TAILQ_HEAD(, rule) rules;
         TAILQ_HEAD(, waiting) waiting;
+        double name_seconds;
         uint64_t last_rule;
         uint64_t n_seen[N_OPERATIONS];
         struct node *nodes; /* by inode number; 0 is none, 1 the root */
@@ -331,6 +333,7 @@ static int entry_of(const char *path, struct fuse_entry_param *ret_entry) {
         const struct node *node;
 
         memset(ret_entry, 0, sizeof(*ret_entry));
+        ret_entry->attr_timeout = ret_entry->entry_timeout = fs.name_seconds;
         if (fstatat(fs.folder_fd, path, &ret_entry->attr, AT_SYMLINK_NOFOLLOW) < 0)
                 return -1;
         node = node_get(path);
@@ -394,7 +397,7 @@ static void reply_attr(fuse_req_t req, fuse_ino_t ino, const struct fuse_file_in
         if (status_of(ino, info, &status) < 0)
                 fuse_reply_err(req, errno);
         else
-                fuse_reply_attr(req, &status, 0);
+                fuse_reply_attr(req, &status, fs.name_seconds);
 }
 
 static void do_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *info) {
@@ -936,12 +939,13 @@ static int mount_and_run(const char *program, const char *mount_point) {
 int main(int argc, char **argv) {
         struct rlimit files;
 
-        if (argc != 4) {
-                fprintf(stderr, "Usage: failing_fs FOLDER MOUNTPOINT SOCKET\n");
+        if (argc != 4 && argc != 5) {
+                fprintf(stderr, "Usage: failing_fs FOLDER MOUNTPOINT SOCKET [SECONDS]\n");
                 return 64;
         }
         TAILQ_INIT(&fs.rules);
         TAILQ_INIT(&fs.waiting);
+        fs.name_seconds = argc == 5 ? atof(argv[4]) : 0;
         fs.folder_fd = open(argv[1], O_PATH | O_DIRECTORY | O_CLOEXEC);
         fs.listen_fd = listen_at(argv[3]);
         if (fs.folder_fd < 0 || fs.listen_fd < 0) {
