@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "daemon/base/cleanup.h"
+#include "daemon/base/fair_queue.h"
 #include "daemon/core/settings.h"
 #include "daemon/data/format.h"
 #include "daemon/prepare/prepare.h"
@@ -88,6 +89,8 @@ const struct setting DATASET_SETTINGS[] = {
         { "allow", SETTING_OPTIONAL, AT(allow), "", 0, 4095, NULL, "groups", true,
           "whose members may use the dataset and join each other's jobs on it; empty: everybody who may connect",
           check_allow },
+        { "weight", SETTING_NUMBER, AT(weight), "1", 1, FAIR_WEIGHT_MAX, NULL, "", true,
+          "parts of the workers' time and of the reads that each of its jobs gets beside others" },
         { "origin", SETTING_OPTIONAL, AT(origin), "", 0, 4095, NULL, "URL", true,
           "where the dataset comes from; empty: it lies at its path already", check_origin },
         { "origin_kind", SETTING_CHOICE, AT(origin_kind), "auto", 0, 0, "auto manifest list s3 folder archive file", "",

@@ -32,6 +32,7 @@ struct dataset_setting {
 
         char *allow;          /* groups whose members may use it; "": everybody who may connect */
         struct groups groups; /* of `allow`, looked up */
+        int64_t weight;       /* 1; parts of workers and reads that each of its jobs gets */
 };
 
 struct settings {

@@ -162,6 +162,14 @@ static void hand_over(struct session *session, uint64_t id, struct stream *strea
         ring_was_sent(ring);
 }
 
+/* As the configuration says now; a reload counts from the next rank's attaching. */
+static void weigh_job(struct server *server, struct job *job) {
+        const struct catalog_entry *entry = catalog_find(server->options.catalog, job->terms.dataset, NULL);
+
+        if (entry)
+                atomic_store_explicit(&job->share.weight, entry->weight, memory_order_relaxed);
+}
+
 /* The job is left before the refusal is sent: who reads it may try again at once. */
 static void leave_job(struct session *session) {
         job_leave(session->job, session->member);
@@ -265,6 +273,7 @@ static int attach_prepare(struct attach *attach, const Dlp__Attach *wish, struct
         if (r < 0)
                 return r;
         session->member->process = session->process;
+        weigh_job(server, session->job);
         r = job_place(session->job, session->member, &attach->options.first, why);
         if (r < 0) {
                 leave_job(session);

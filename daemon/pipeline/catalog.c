@@ -294,13 +294,15 @@ static bool entry_matches(const struct catalog_entry *entry, const struct catalo
                strcmp(entry->format, wish->format) == 0 && staged_matches(entry->staged, wish->origin);
 }
 
-static int entry_allow(struct catalog_entry *entry, const struct catalog_wish *wish, struct why *why) {
+/* What counts from now on, for a dataset that stays as well. */
+static int entry_apply(struct catalog_entry *entry, const struct catalog_wish *wish, struct why *why) {
         struct groups allow = { 0 };
 
         if (wish->allow && groups_copy(wish->allow, &allow) < 0)
                 return why_errno(why, -ENOMEM, "dataset %s", wish->name);
         groups_fini(&entry->allow);
         entry->allow = allow;
+        entry->weight = wish->weight > 0 ? wish->weight : 1;
         return 0;
 }
 
@@ -325,7 +327,7 @@ static int entry_add(struct catalog *catalog, const struct catalog_wish *wish, s
         else if (wish->origin && *wish->origin)
                 r = staged_new(wish, &entry->staged, why);
         if (r == 0)
-                r = entry_allow(entry, wish, why);
+                r = entry_apply(entry, wish, why);
         if (r < 0) {
                 if (entry)
                         entry_free(entry);
@@ -356,7 +358,7 @@ int catalog_configure(struct catalog *catalog, const struct catalog_wish *wishes
                         entry_remove(entry);
                         continue;
                 }
-                r = entry_allow(entry, wish, why);
+                r = entry_apply(entry, wish, why);
                 if (r < 0)
                         return r;
                 entry_check(entry);

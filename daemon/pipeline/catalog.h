@@ -55,6 +55,7 @@ struct catalog_entry {
         char *path;
         char format[32];
         struct groups allow; /* who may use it; no group: everybody */
+        uint32_t weight;     /* of each of its jobs */
         enum catalog_state state;
         struct catalog_dataset *open; /* READY: one reference */
         struct why text;              /* how it was opened, or why it was not */
@@ -113,6 +114,7 @@ struct catalog_wish {
         const char *name, *path, *format;
         const char *origin;         /* URL; "" or NULL: it lies at its path */
         const struct groups *allow; /* who may use it; NULL: everybody */
+        uint32_t weight;            /* of each of its jobs (base/fair_queue.h); 0: 1 */
 };
 
 /* `budget` outlives every dataset that is opened; NULL: nobody counts. */

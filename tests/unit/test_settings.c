@@ -225,6 +225,7 @@ static const struct {
         { "dataset \"a\" { path = \"/data\" shard_size = \"2TiB\" }", { "shard_size", "too large" } },
         { "dataset \"a\" { path = \"/data\" sharing = \"nfs\" }", { "sharing", "auto local shared" } },
         { "dataset \"a\" { path = \"/data\" stall_timeout = 1 }", { "stall_timeout", "5 to 86400" } },
+        { "dataset \"a\" { path = \"/data\" weight = 0 }", { "weight", "1 to 1000" } },
         { "dataset \"a\" { path = \"/data\" prepare = \"rotate(3)\" }", { "prepare", "rotate" } },
         { "stage_nodes = \"n1, -oProxyCommand=x\"", { "stage_nodes", "-oProxyCommand", "host" } },
         { "stage_nodes = \"n1;n2\"", { "stage_nodes", "n1;n2" } },
