@@ -20,6 +20,9 @@ their speed drifts. Times here are reported, never asserted.
     wake                   us from publishing to the return of a next() that slept (p50), the worker idle behind it; wake_p99
     wake_busy              the same while the worker goes on decoding
     wake_floor, _busy      the same of a bare futex, measured in turns: what this machine can do
+    fair_equal             images/s of a job beside one like it, two workers; over that: fair_heavy, beside a job with a heavy
+                           pipeline, fair_hung, beside one whose reads hang; fair_first_hung, fair_status_hung: ms of a
+                           first batch and of `dlctl status` then (tests/bench/fair.py)
     pss_per_rank           bytes that a second rank adds to all processes together; ring_per_rank: its ring
     resume_tdperm_1e8      ms from asking for an order of 10^8 samples to its index at a random position
     resume_torch_1e8       the same for torch's order; _vs_shuffle: over the time of torch's whole shuffle, in turns
@@ -98,13 +101,13 @@ def photos():
 class Daemon:
     """A private daemon with its own folder; ended with the block."""
 
-    def __init__(self, workers, memory="2GiB"):
+    def __init__(self, workers, memory="2GiB", more=""):
         self.folder = tempfile.mkdtemp(prefix="dlbench-")
         self.socket = os.path.join(self.folder, "s")
         config = os.path.join(self.folder, "c")
         with open(config, "w", encoding="utf-8") as file:
             file.write(f'socket = "{self.socket}"\nindex_dir = "{self.folder}/i"\nworkers = {workers}\n'
-                       f'memory_limit = "{memory}"\ndataset "photos" {{ path = "{photos()}" }}\n')
+                       f'memory_limit = "{memory}"\ndataset "photos" {{ path = "{photos()}" }}\n{more}')
         self.start()
         self.consume("first")  # waits for the index
 
@@ -217,6 +220,12 @@ def next_ready():
         runs = [it.consume("ready") for _ in range(3)]
     emit("next_ready_p50", median(runs, "p50"), "ns", n=runs[0]["n"])
     emit("next_ready_p99", median(runs, "p99"), "ns")
+
+
+def fair():
+    """What a light job gets beside others."""
+    import fair as measurement  # pylint: disable=import-outside-toplevel
+    measurement.run(daemon, emit, BUILD, photos(), min(REPEATS, 3), IMAGES // 2 // BATCH)
 
 
 def python_client(it, mode):
@@ -560,6 +569,7 @@ MEASUREMENTS = [
     (("own_vs_libjpeg", "decode_limit_libjpeg", "decode_limit_mixed", "mixed_vs_baseline"), vs_libjpeg),
     (("first_batch",), first_batch),
     (("next_ready",), next_ready),
+    (("fair",), fair),
     (("python_next", "python_array", "python_first_batch"), python_next),
     (("wake",), wake),
     (("pss_per_rank", "ring_per_rank", "pss_one_rank"), pss_per_rank),

@@ -1,0 +1,108 @@
+"""What a light job gets beside others: an equal one, one with a heavy pipeline, one whose reads hang.
+
+    fair_equal       images/s beside a job that is the same; the share that the others are held against
+    fair_heavy       images/s beside a job whose pipeline takes a hundred times as long, over fair_equal
+    fair_heavy_share part of the workers' time that it has meanwhile: a half is fair
+    fair_hung        images/s beside a job whose reads do not come back, over fair_equal
+    fair_first_hung  ms from attach to the first batch while that mount hangs
+    fair_status_hung ms of `dlctl status` while that mount hangs, the slowest of 50; its start included
+
+In turns; medians. The mount is tests/tools/failing_fs.c, so root and libfuse3 are needed for the last three."""
+import contextlib
+import json
+import os
+import statistics
+import subprocess
+import sys
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "support"))
+from failing_fs import FailingFs  # noqa: E402
+from harness import Box, Skip, end, within  # noqa: E402
+
+HEAVY = "resize(3000) center_crop(2900) resize(3000)"
+SETTLE_S = 2
+
+
+@contextlib.contextmanager
+def neighbour(box, command, env):
+    """Another job, ended with the block."""
+    process = box.start(command, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    time.sleep(SETTLE_S)
+    try:
+        yield
+    finally:
+        end(process)
+
+
+def status_ms(it, program):
+    begin = time.monotonic()
+    subprocess.run([program, "--socket", it.socket, "status"], stdout=subprocess.DEVNULL, check=True, timeout=60)
+    return 1000 * (time.monotonic() - begin)
+
+
+def asked(it, program, *command):
+    done = subprocess.run([program, "--socket", it.socket, "--format", "json", *command], stdout=subprocess.PIPE, check=True,
+                          timeout=60)
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def worker_ns(it, program):
+    """Of all jobs together, and of the one named "heavy"."""
+    total = next(fact["value"] for fact in asked(it, program, "status")[0]["counters"] if fact["name"] == "decode_ns")
+    return int(total), sum(job["worker_ns"] for job in asked(it, program, "jobs") if job["name"] == "heavy")
+
+
+def measure(box, daemon, emit, build, folder, repeats, n_batches):
+    """`daemon`, `emit` as in run.py; `folder`: of photos."""
+    dlctl = os.path.join(build, "dlctl")
+    rates = {"equal": [], "heavy": [], "hung": []}
+    first, status, shares = [], [], []
+    try:
+        disk = FailingFs(box, folder)
+    except Skip as skip:
+        print(f"# fair_hung: {skip}", file=sys.stderr)
+        disk = None
+    more = f'dataset "hanging" {{ path = "{disk.path}" }}\n' if disk else ""
+    with daemon(2, more=more) as it:
+        def read(dataset, *options):
+            return [dlctl, "--socket", it.socket, "read", dataset, "--epochs", "1000", *options]
+
+        commands = {"equal": [os.path.join(build, "bench", "consume"), "throughput", str(it.process.pid), "1000000"],
+                    "heavy": read("photos", "--job", "heavy", "--pipeline", HEAVY, "--batch", "4", "--slots", "2")}
+        if disk:
+            commands["hung"] = read("hanging", "--batch", "64", "--pipeline", "random_resized_crop(224)")
+        for _ in range(repeats):
+            for kind, command in commands.items():
+                if kind == "hung":
+                    disk.hang("*.jpg", ops="open,read")
+                with neighbour(box, command, dict(it.environment(), BENCH_JOB=kind)):
+                    if kind == "hung":
+                        within(30, lambda: disk.n_hanging() > 0, "a read hangs")
+                    before = worker_ns(it, dlctl)
+                    rates[kind].append(it.consume("throughput", n_batches)["images_per_s"])
+                    took, took_heavy = (b - a for a, b in zip(before, worker_ns(it, dlctl)))
+                    if kind == "heavy":
+                        shares.append(1 - took_heavy / took)
+                    if kind == "hung":
+                        first.append(it.consume("first")["ms"])
+                        status += [status_ms(it, dlctl) for _ in range(50 // repeats)]
+                    if disk:
+                        disk.clear()
+    equal = statistics.median(rates["equal"])
+    emit("fair_equal", equal, "images/s", repeats=repeats)
+    emit("fair_heavy", statistics.median(rates["heavy"]) / equal, "ratio")
+    emit("fair_heavy_share", statistics.median(shares), "ratio")
+    if disk:
+        emit("fair_hung", statistics.median(rates["hung"]) / equal, "ratio")
+        emit("fair_first_hung", statistics.median(first), "ms")
+        emit("fair_status_hung", max(status), "ms", n=len(status))
+
+
+def run(daemon, emit, build, folder, repeats, n_batches):
+    """Everything that was started or mounted is gone when this returns."""
+    box = Box()
+    try:
+        measure(box, daemon, emit, build, folder, repeats, n_batches)
+    finally:
+        box.close()
