@@ -223,6 +223,7 @@ void inside_settle(struct inside *inside) {
                 inside_step(inside); /* which may still find a request for another number */
                 if (pool_n_workers(pipeline_pool(inside->pipeline)) != N_WORKERS)
                         pool_set_workers(pipeline_pool(inside->pipeline), N_WORKERS, &why);
+                held_look(pipeline_held(inside->pipeline)); /* which the daemon does once a second */
                 left = what_is_left(inside);
                 if (!left)
                         return;
