@@ -26,7 +26,8 @@ import gc, json, logging, os, signal, sys, threading, time
 import numpy
 import dlclient
 def out(value):
-    print(json.dumps(value), flush=True)
+    sys.stdout.write(json.dumps(value) + "\\n")        # one write: several processes may share the pipe
+    sys.stdout.flush()
 def refused(kind, function, *words):
     try:
         function()
