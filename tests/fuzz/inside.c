@@ -202,20 +202,20 @@ bool inside_wait(struct inside *inside, int fd) {
         return false;
 }
 
-/* What is still held that should be free; NULL if nothing is. */
-static const char *what_is_left(const struct inside *inside) {
+/* What is still held that should be free; NULL if nothing is. Memory only if clients hold none. */
+static const char *what_is_left(const struct inside *inside, bool memory_too) {
         if (!TAILQ_EMPTY(&inside->server.sessions))
                 return "a session of a connection that was closed";
         if (!LIST_EMPTY(&inside->server.jobs))
                 return "a job without ranks";
         if (pool_n_workers(pipeline_pool(inside->pipeline)) != N_WORKERS)
                 return "another number of workers";
-        if (atomic_load(&inside->budget.used_bytes) != inside->idle_bytes)
+        if (memory_too && atomic_load(&inside->budget.used_bytes) != inside->idle_bytes)
                 return "memory of the budget";
         return NULL;
 }
 
-void inside_settle(struct inside *inside) {
+static void settle(struct inside *inside, bool memory_too) {
         const char *left = "";
         struct why why;
 
@@ -224,7 +224,7 @@ void inside_settle(struct inside *inside) {
                 if (pool_n_workers(pipeline_pool(inside->pipeline)) != N_WORKERS)
                         pool_set_workers(pipeline_pool(inside->pipeline), N_WORKERS, &why);
                 held_look(pipeline_held(inside->pipeline)); /* which the daemon does once a second */
-                left = what_is_left(inside);
+                left = what_is_left(inside, memory_too);
                 if (!left)
                         return;
                 usleep(50);
@@ -234,11 +234,15 @@ void inside_settle(struct inside *inside) {
         abort();
 }
 
+void inside_settle(struct inside *inside) {
+        settle(inside, true);
+}
+
 void inside_restart(struct inside *inside) {
         server_stop(&inside->server);
         if (background_stop(inside->background) < 0)
                 give_up("work in the background does not end");
-        inside_settle(inside);
+        settle(inside, false);
         server_fini(&inside->server);
         start_server(inside);
 }
