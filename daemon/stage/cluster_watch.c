@@ -138,14 +138,33 @@ static int say(const struct naming *naming, struct why *why, const char *before,
                        (uint64_t)(ns / NS_PER_S));
 }
 
+/* Who has been silent longest comes first: on a busy machine a node that is well may be late for a moment, too, and it
+ * is late by less. */
+static void name_silent(struct naming *naming, const struct watch *watch, uint64_t now_ns) {
+        uint64_t after_ns = 0;
+
+        for (;;) { /* one time of hearing after the other; only the end of a run comes here */
+                uint64_t next_ns = UINT64_MAX;
+
+                for (uint32_t i = 0; i < watch->n_nodes; i++)
+                        if (is_silent(watch, i, now_ns) && watch->nodes[i].heard_ns >= after_ns &&
+                            watch->nodes[i].heard_ns < next_ns)
+                                next_ns = watch->nodes[i].heard_ns;
+                if (next_ns == UINT64_MAX)
+                        return;
+                for (uint32_t i = 0; i < watch->n_nodes; i++)
+                        if (is_silent(watch, i, now_ns) && watch->nodes[i].heard_ns == next_ns)
+                                name_node(naming, watch, i);
+                after_ns = next_ns + 1;
+        }
+}
+
 int watch_judge(struct watch *watch, uint64_t now_ns, struct why *why) {
         struct naming silent = { .n_nodes = 0 }, idle = { .n_nodes = 0 };
         uint32_t n_waiting = 0;
 
         account_for_absence(watch, now_ns);
-        for (uint32_t i = 0; i < watch->n_nodes; i++)
-                if (is_silent(watch, i, now_ns))
-                        name_node(&silent, watch, i);
+        name_silent(&silent, watch, now_ns);
         if (silent.n_nodes > 0)
                 return say(&silent, why, "no word from ", ": stopped, cut off or hanging for more than",
                            watch->stall_ns);

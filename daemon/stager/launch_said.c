@@ -54,7 +54,9 @@ static const struct paragraph {
 
 static const char *const NOISY_LINES[] = { "has sent help message", "have sent help message",
                                            "Set MCA parameter \"orte_base_help_aggregate\"",
-                                           "total processes failed to start", "total processes killed" };
+                                           "total processes failed to start", "total processes killed",
+                                           /* On a busy machine: the agent had begun before, and has its own group. */
+                                           "plm:rsh: Warning: setpgid(" };
 
 struct said {
         const char *hosts;

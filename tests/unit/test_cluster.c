@@ -209,6 +209,28 @@ START_TEST(who_is_not_heard_of_is_named_and_nobody_else) {
 }
 END_TEST
 
+START_TEST(who_is_silent_longest_is_named_first) {
+        struct fixture f;
+        int r = 0;
+
+        setup(&f, 0);
+        for (uint32_t node = 0; node < N_NODES; node++)
+                watch_hear(f.watch, node, &f.news[node], 0, false, f.now_ns);
+        f.now_ns += S / 10;
+        watch_hear(f.watch, 1, &f.news[1], 0, false, f.now_ns); /* the bee's last word, after the cat's */
+        f.now_ns += S;
+        for (uint32_t i = 0; i < 2 * STALL_S && r == 0; i++) {
+                watch_hear(f.watch, 0, &f.news[0], 0, false, f.now_ns);
+                watch_hear(f.watch, 3, &f.news[3], i, false, f.now_ns);
+                r = watch_judge(f.watch, f.now_ns, &f.why);
+                f.now_ns += S + S / 2;
+        }
+        ck_assert_int_eq(r, -ETIMEDOUT);
+        ck_assert_msg(strstr(f.why.text, "no word from cat, bee:") != NULL, "%s", f.why.text);
+        watch_free(f.watch);
+}
+END_TEST
+
 START_TEST(at_a_standstill_those_that_do_not_wait_are_named) {
         struct fixture f;
 
@@ -319,6 +341,7 @@ int main(void) {
                 { "alone", a_call_that_does_not_come_back_ends_the_process },
                 { "late", who_gets_on_while_others_wait_is_left_in_peace },
                 { "late", who_is_not_heard_of_is_named_and_nobody_else },
+                { "late", who_is_silent_longest_is_named_first },
                 { "late", at_a_standstill_those_that_do_not_wait_are_named },
                 { "late", if_all_wait_for_each_other_all_are_named },
                 { "late", time_in_which_nobody_looked_is_held_against_nobody },

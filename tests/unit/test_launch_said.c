@@ -36,6 +36,7 @@
 
 #define AGGREGATED                                                                                                     \
         "[node0:08181] 1 more process has sent help message help-mpi-btl-tcp.txt / client connect fail\n"              \
+        "[node0:17007] plm:rsh: Warning: setpgid(17163,17163) failed in parent with errno=Permission denied(13)\n"     \
         "[node0:08181] Set MCA parameter \"orte_base_help_aggregate\" to 0 to see all help / error messages\n"
 
 static const struct {
