@@ -59,14 +59,20 @@ uint64_t memory_group_limit(const char *mount_point, const char *path) {
         }
 }
 
-uint64_t memory_available(void) {
+uint64_t memory_of_our_group(void) {
         char text[8192], path[PATH_MAX];
+
+        if (!read_text("/proc/self/cgroup", text, sizeof(text)) || !cpus_parse_cgroup(text, path, sizeof(path)))
+                return UINT64_MAX;
+        return memory_group_limit(GROUPS_AT, path);
+}
+
+uint64_t memory_available(void) {
+        char text[8192];
         uint64_t available;
 
         if (!read_text("/proc/meminfo", text, sizeof(text)))
                 return 0;
         available = memory_parse_available(text);
-        if (read_text("/proc/self/cgroup", text, sizeof(text)) && cpus_parse_cgroup(text, path, sizeof(path)))
-                available = smaller(available, memory_group_limit(GROUPS_AT, path));
-        return available;
+        return smaller(available, memory_of_our_group());
 }

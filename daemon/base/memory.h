@@ -8,6 +8,10 @@
  * few files of /proc and /sys: about 100 us. */
 uint64_t memory_available(void);
 
+/* The most that our control group and those above it may have (cgroup v2: memory.max, memory.high); UINT64_MAX: no
+ * limit, or nobody says. */
+uint64_t memory_of_our_group(void);
+
 /* ---- parts, for tests ---------------------------------------------------------------------------------------- */
 
 /* /proc/meminfo: the line of MemAvailable, in bytes; 0 if there is none. */

@@ -14,6 +14,7 @@
 #include "daemon/base/bytes.h"
 #include "daemon/base/cleanup.h"
 #include "daemon/base/log.h"
+#include "daemon/base/memory.h"
 #include "daemon/core/config.h"
 #include "daemon/core/listen.h"
 #include "daemon/ctl/server.h"
@@ -21,7 +22,8 @@
 #include "daemon/ring/numa.h"
 
 #define DRAIN_TICK_US   20000
-#define DRAIN_TICKS_MAX 250u /* five seconds for the batches that are begun */
+#define DRAIN_TICKS_MAX 250u          /* five seconds for the batches that are begun */
+#define OWN_BYTES       (64ull << 20) /* beside memory_limit: code, heap, stacks */
 #define FACTS_MAX       32u
 #define LOOK_S          1 /* between two looks at the stamps of staged datasets, and at memory that clients hold */
 
@@ -447,6 +449,19 @@ static void raise_descriptor_limit(void) {
         }
 }
 
+/* A limit below what we allow ourselves would be met by the kernel's killer, in the middle of a training. */
+static void check_group_limit(uint64_t memory_limit) {
+        uint64_t group = memory_of_our_group();
+        char mine[BYTES_TEXT_MAX], theirs[BYTES_TEXT_MAX];
+
+        if (memory_limit < group && group - memory_limit >= OWN_BYTES)
+                return;
+        log_warning("core",
+                    "memory_limit: %s and 64 MiB for the daemon itself are more than its control group may have (%s): "
+                    "lower memory_limit, or raise MemoryMax= of the service, or the kernel may end it",
+                    format_bytes(mine, memory_limit), format_bytes(theirs, group));
+}
+
 int daemon_run(struct settings *settings, const char *config_path, bool socket_is_fixed) {
         struct daemon daemon = { .settings = settings,
                                  .config_path = config_path,
@@ -458,6 +473,7 @@ int daemon_run(struct settings *settings, const char *config_path, bool socket_i
 
         log_set_level(log_level_of(settings->log_level));
         raise_descriptor_limit();
+        check_group_limit(settings->memory_limit);
 
         r = daemon_start(&daemon, &why);
         if (r < 0) {

@@ -77,7 +77,8 @@ def _(box):
     for key, value in (("Type", "notify"), ("User", "dataloaderd"), ("LimitMEMLOCK", "infinity"),
                        ("MemoryDenyWriteExecute", "yes"), ("RestrictAddressFamilies", "AF_UNIX"),
                        ("NoNewPrivileges", "yes"), ("ProtectSystem", "strict"), ("CacheDirectory", "dataloaderd"),
-                       ("Restart", "on-failure"), ("SystemCallFilter", "@system-service")):
+                       ("Restart", "on-failure"), ("SystemCallFilter", "@system-service"),
+                       ("MemoryMax", "80%"), ("TasksMax", "4096")):
         equal(re.findall(rf"^{key}=(.*)$", service, re.M), [value], key)
     with open(os.path.join(ROOT, "proto", "frame.c"), encoding="utf-8") as source:
         well_known = re.search(r'"(/run/[^"]+)"', source.read()).group(1)
