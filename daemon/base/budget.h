@@ -11,10 +11,19 @@
 struct budget {
         uint64_t limit_bytes;        /* fixed before threads start; UINT64_MAX: no limit */
         _Atomic uint64_t used_bytes; /* relaxed: a sum, it orders nothing else; <= limit_bytes */
+
+        /* A user's share: what is reserved here is reserved in `whole` as well, and is at most a percentage of what
+         * others have left there. NULL: this is the whole. */
+        struct budget *whole;
+        _Atomic uint32_t percent;
+        uint32_t uid;
 };
 
+/* An empty share of `whole`, which outlives it. */
+void budget_share_init(struct budget *share, struct budget *whole, uint32_t uid, uint32_t percent);
+
 /* Takes `bytes` for `what` ("the ring of rank 3"), all or nothing. Returns 0, or -ENOMEM with a sentence that names the
- * numbers and what to do. Any thread; never blocks. */
+ * numbers and what to do; of a share it begins with "user_memory". Any thread; never blocks. */
 int budget_reserve(struct budget *budget, uint64_t bytes, const char *what, struct why *why);
 
 /* Gives back what was reserved; more than that is our own bug (asserted). Any thread. */

@@ -195,7 +195,8 @@ static void configure_workers(struct daemon *daemon) {
 
 static struct quotas quotas_of(const struct settings *settings) {
         return (struct quotas){ .connections = (uint32_t)settings->user_connections,
-                                .jobs = (uint32_t)settings->user_jobs };
+                                .jobs = (uint32_t)settings->user_jobs,
+                                .memory = (uint32_t)settings->user_memory };
 }
 
 static void take_settings(struct daemon *daemon, struct settings *next) {

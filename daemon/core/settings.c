@@ -63,6 +63,8 @@ const struct setting SETTINGS[] = {
           "connections that a user may have: of those that other users leave" },
         { "user_jobs", SETTING_NUMBER, AT(user_jobs), "256", 1, 1024, NULL, "jobs", true,
           "jobs that a user may have at once" },
+        { "user_memory", SETTING_NUMBER, AT(user_memory), "90", 1, 100, NULL, "percent", true,
+          "memory that rings of a user may take: of what others leave of memory_limit" },
         { "index_dir", SETTING_TEXT, AT(index_dir), NULL, 0, 3072, NULL, "path", false,
           "where index files are kept; default: $CACHE_DIRECTORY, $XDG_CACHE_HOME/dataloaderd or "
           "~/.cache/dataloaderd" },

@@ -45,6 +45,7 @@ struct settings {
         char *index_dir;
         int64_t user_connections; /* percent */
         int64_t user_jobs;
+        int64_t user_memory; /* percent */
         int64_t slots;
         int64_t read_depth;
         char *reader;

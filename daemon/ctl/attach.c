@@ -268,6 +268,9 @@ static int attach_prepare(struct attach *attach, const Dlp__Attach *wish, struct
                 r = quota_job(session, why);
         if (r < 0)
                 return r;
+        r = quota_memory(session, &attach->options.budget);
+        if (r < 0)
+                return why_errno(why, r, "attach");
         r = job_join(&server->jobs, job, session->peer.uid, wish->job, &terms, wish->rank, pid, &session->job,
                      &session->member, why);
         if (r < 0)

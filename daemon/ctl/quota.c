@@ -1,6 +1,7 @@
 #include "daemon/ctl/quota.h"
 
 #include <errno.h>
+#include <stdlib.h>
 
 #include "daemon/ctl/access.h"
 
@@ -55,6 +56,38 @@ int quota_descriptor(const struct session *session, int fd, struct why *why) {
                        "the daemon has few descriptors left of %u; close loaders that are not needed, or raise "
                        "LimitNOFILE= of the daemon",
                        n_max);
+}
+
+int quota_memory(const struct session *session, struct budget **ret_budget) {
+        struct server *server = session->server;
+        uint32_t uid = session->peer.uid, percent = server->options.quotas.memory;
+        struct user_memory *user;
+
+        *ret_budget = NULL;
+        if (access_is_admin(session))
+                return 0;
+        LIST_FOREACH(user, &server->users, entry)
+                if (user->budget.uid == uid)
+                        break;
+        if (!user) {
+                user = calloc(1, sizeof(*user));
+                if (!user)
+                        return -ENOMEM;
+                budget_share_init(&user->budget, server->options.budget, uid, percent);
+                LIST_INSERT_HEAD(&server->users, user, entry);
+        }
+        user->budget.percent = percent; /* a reload may have changed it */
+        *ret_budget = &user->budget;
+        return 0;
+}
+
+void quota_fini(struct server *server) {
+        struct user_memory *user;
+
+        while ((user = LIST_FIRST(&server->users))) {
+                LIST_REMOVE(user, entry);
+                free(user);
+        }
 }
 
 int quota_job(const struct session *session, struct why *why) {

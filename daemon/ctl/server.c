@@ -7,6 +7,7 @@
 #include "daemon/base/clock.h"
 #include "daemon/base/log.h"
 #include "daemon/ctl/accept.h"
+#include "daemon/ctl/quota.h"
 #include "daemon/ctl/session.h"
 
 static void on_broken(evutil_socket_t fd, short what, void *userdata) {
@@ -112,5 +113,6 @@ void server_fini(struct server *server) {
         if (server->broken_event)
                 event_free(server->broken_event);
         mailbox_fini(&server->broken);
+        quota_fini(server);
         user_names_free(server->names);
 }

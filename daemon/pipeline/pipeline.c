@@ -287,7 +287,7 @@ int pipeline_stop(struct pipeline *pipeline) {
 int pipeline_make_stream(struct pipeline *pipeline, const struct stream_options *options, struct stream **ret_stream,
                          struct why *why) {
         struct stream_memory memory = {
-                .budget = pipeline->options.budget,
+                .budget = options->budget ? options->budget : pipeline->options.budget,
                 .held = &pipeline->held,
                 .tables = pipeline->tables,
                 .huge_pages = pipeline->options.huge_pages,

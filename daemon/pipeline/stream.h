@@ -61,6 +61,7 @@ struct stream_options {
         struct catalog_dataset *dataset; /* likewise */
         struct recipe *recipe;           /* taken over */
         uint32_t rank;
+        struct budget *budget; /* pays for its ring: the user's share; outlives the stream. NULL: the pipeline's */
         struct cursor first;
         uint64_t n_epochs; /* from first.epoch on; 0: no end */
         uint32_t n_slots;

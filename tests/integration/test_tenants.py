@@ -319,6 +319,35 @@ def _(box):
     must_attach(one_more, job="job3")
 
 
+def ring_bytes(house, uid):
+    return sum(rank["ring_bytes"] for job in house.objects(uid, "jobs") for rank in job["ranks"])
+
+
+@case("user_memory: one user's rings never take more than the share of what others leave, and the other gets a ring")
+def _(box):
+    folder = box.folder_of_pictures("pictures", N)
+    house = House(box, {"d": folder}, memory_limit="256MiB", user_memory=50)
+    terms = {"pipeline": "resize(224) center_crop(224)", "batch": 32}  # some 19 MB a ring
+    n_rings, text = 0, ""
+    while not text and n_rings < 64:
+        client = house.client(ALICE)
+        reply = client.attach("d", job=f"job{n_rings}", seconds=2, **terms)
+        text = error_of(reply)[1]
+        n_rings += not text
+    contains(text, "user_memory", str(ALICE), "50 %")
+    used, alice = house.daemon.memory_used(), ring_bytes(house, ALICE)
+    left = 256 << 20
+    equal(alice <= (left - (used - alice)) // 2, True, f"{alice} bytes of rings in {used} that are used")
+    equal(n_rings > 1, True, f"{n_rings} rings")
+    must_attach(house.client(BOB), job="job0", **terms)
+    must_attach(house.client(0), job="job0", **terms)
+    for client in house.clients[:n_rings]:
+        client.close()
+        house.clients.remove(client)
+    within(10, lambda: len(house.client(ALICE).attach("d", job="again", seconds=2, **terms)) > 0 and
+           ring_bytes(house, ALICE) > 0, "what Alice gave back she may take again")
+
+
 # ---- hostile --------------------------------------------------------------------------------------------------------
 
 def misbehave(house, round_number):

@@ -316,6 +316,39 @@ START_TEST(the_budget_says_bytes_where_rounding_would_hide_the_difference) {
 }
 END_TEST
 
+START_TEST(a_share_is_a_percentage_of_what_others_leave) {
+        struct budget whole = { .limit_bytes = 1000 }, one, other, all;
+        struct why why;
+
+        budget_share_init(&one, &whole, 1001, 50);
+        budget_share_init(&other, &whole, 1002, 50);
+        budget_share_init(&all, &whole, 1003, 100);
+        ck_assert_int_eq(budget_reserve(&one, 501, "a ring", &why), -ENOMEM);
+        ck_assert_msg(strncmp(why.text, "user_memory: a ring needs", 25) == 0, "%s", why.text);
+        ck_assert_ptr_nonnull(strstr(why.text, "user 1001"));
+        ck_assert_int_eq(budget_reserve(&one, 300, "a ring", &why), 0);
+        ck_assert_int_eq(budget_reserve(&one, 200, "a ring", &why), 0);
+        ck_assert_int_eq(budget_reserve(&one, 1, "a ring", &why), -ENOMEM);
+        ck_assert_uint_eq(budget_used(&whole), 500);
+
+        ck_assert_int_eq(budget_reserve(&other, 251, "a ring", &why), -ENOMEM);
+        ck_assert_int_eq(budget_reserve(&other, 250, "a ring", &why), 0);
+        budget_release(&one, 200); /* 300 of its own; others leave 750, of which it may have 375 */
+        ck_assert_int_eq(budget_reserve(&one, 76, "a ring", &why), -ENOMEM);
+        ck_assert_int_eq(budget_reserve(&one, 75, "a ring", &why), 0);
+
+        ck_assert_int_eq(budget_reserve(&whole, 375, "the rest", &why), 0); /* who has no share takes what is there */
+        ck_assert_int_eq(budget_reserve(&all, 1, "a ring", &why), -ENOMEM);
+        ck_assert_int_eq(budget_reserve(&all, UINT64_MAX, "a ring", &why), -ENOMEM);
+        ck_assert_uint_eq(budget_used(&all), 0);
+        budget_release(&whole, 375);
+        budget_release(&one, 375);
+        budget_release(&other, 250);
+        ck_assert_uint_eq(budget_used(&whole), 0);
+        ck_assert_uint_eq(budget_used(&one), 0);
+}
+END_TEST
+
 START_TEST(the_budget_does_not_overflow) {
         struct budget small = { .limit_bytes = 100 }, unlimited = { .limit_bytes = UINT64_MAX };
 
@@ -456,6 +489,7 @@ int main(void) {
         tcase_add_test(rest, the_budget_refuses_with_the_numbers);
         tcase_add_test(rest, the_budget_says_bytes_where_rounding_would_hide_the_difference);
         tcase_add_test(rest, the_budget_does_not_overflow);
+        tcase_add_test(rest, a_share_is_a_percentage_of_what_others_leave);
         tcase_add_test(rest, threads_together_never_get_more_than_the_limit);
         tcase_add_test(rest, sizes_are_written_with_one_decimal);
         tcase_add_test(rest, sizes_are_read_exactly_or_refused);

@@ -13,9 +13,8 @@ from ._batch import Batch, Ragged
 from ._dataset import Dataset, Sampler
 from ._errors import (BatchReleased, DaemonGone, DaemonNotRunning, DaemonTimeout, DatasetChanged, DatasetNotFound,
                       Error, ForkedLoader, FrameworkMissing, JobMismatch, LibraryNotFound, LimitReached, LoaderClosed,
-                      LoaderWarning,
-                      OptionError, PermissionDenied, RankTaken, RingFull, SampleDamaged, StateError, StillInUse,
-                      VersionMismatch)
+                      LoaderWarning, OptionError, PermissionDenied, RankTaken, RingFull, SampleDamaged, StateError,
+                      StillInUse, VersionMismatch)
 from ._loader import Loader
 from ._once import OnceError, OnceTimeout, once
 from ._stats import Stats

@@ -56,7 +56,7 @@ class DatasetChanged(Error):
 
 
 class LimitReached(Error):
-    """This user has as many connections or jobs as the daemon's configuration allows, or the daemon is at a limit of its
+    """This user has as many connections, jobs or memory as the daemon's configuration allows, or the daemon is at a limit of its
     own; the text names the limit and what to do."""
 
 
@@ -132,6 +132,8 @@ def error_of(result: int, text: str) -> Error:
     kind: Optional[Type[Error]] = _CLASSES.get(number)
     if number == codes.EINVAL and any(part in text for part in _DISAGREEMENTS):
         kind = JobMismatch
+    elif number == codes.ENOMEM and text.startswith("user_memory"):
+        kind = LimitReached
     elif number == codes.ECONNREFUSED and text.startswith("no permission"):
         kind = PermissionDenied
     return (kind or Error)(text or f"libdlclient failed with errno {number}", number)
