@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The installed units on a system that boots: a container of systemd-nspawn over an overlay of this machine, in which
 nothing of this machine is changed. Root only."""
-# run: alone limit=180
+# run: alone limit=240
 import json
 import os
 import shutil
@@ -206,6 +206,85 @@ def _(box):
     made.systemctl("restart", "dataloaderd.service", check=False)
     within(5, lambda: made.show("ActiveState") == "failed", "a wrong configuration fails")
     equal(made.show("ExecMainStatus"), "78", "exit status of a wrong configuration")
+
+
+# ---- two users ----------------------------------------------------------------------------------------------------
+
+ALICE, BOB = 61002, 61003
+HOLD = """
+import ctypes, os, sys, threading, time
+sys.path.insert(0, "/opt/test")
+from harness import HandClient
+client = HandClient("/run/dataloaderd/dataloaderd.sock")
+client.attach("d", job="stuck", batch=4)
+print(len(client.descriptors), os.getpid(), flush=True)
+if len(sys.argv) > 1:  # the first thread ends, and with it goes the memory of which the kernel tells; the process lives on
+    threading.Thread(target=time.sleep, args=(120,)).start()
+    ctypes.CDLL(None).syscall(60, 0)
+time.sleep(120)
+"""
+
+
+def prepare_users(made):
+    """Two users in the group of the socket, and a client of our own for them."""
+    with open(os.path.join(made.root, "etc/group"), encoding="utf-8") as groups:
+        lines = groups.read().splitlines()
+    made.group = next(int(line.split(":")[2]) for line in lines if line.startswith("dataloaderd:"))
+    for name, uid in (("alice", ALICE), ("bob", BOB)):
+        with open(os.path.join(made.root, "etc/passwd"), "a", encoding="utf-8") as users:
+            users.write(f"{name}:x:{uid}:{uid}::/nonexistent:/bin/sh\n")
+    with open(os.path.join(ROOT, "tests", "support", "harness.py"), "rb") as harness:
+        write(os.path.join(made.root, "opt/test/harness.py"), harness.read())
+    write(os.path.join(made.root, "opt/test/hold.py"), HOLD.encode())
+
+
+def as_user(made, uid, *command):
+    return ["setpriv", f"--reuid={uid}", f"--regid={uid}", f"--groups={made.group}", *command]
+
+
+def jobs_of(made, uid):
+    lines = made.inside(*as_user(made, uid, "dlctl", "--format", "json", "jobs")).splitlines()
+    return [json.loads(line) for line in lines]
+
+
+def hold(made, uid, *arguments):
+    """A process of the user that is rank 0 of the job "stuck"; returns its pid in the container."""
+    holder = made.start_inside(*as_user(made, uid, "/usr/bin/python3", "/opt/test/hold.py", *arguments))
+    words = holder.stdout.readline().split()
+    equal(words[:1], ["3"], "descriptors that came with the ring")
+    return words[1]
+
+
+@case("booted: two users under the shipped unit are apart, and a rank whose process is ending is waited for")
+def _(box):
+    if not os.path.exists("/usr/bin/python3"):
+        raise Skip("no /usr/bin/python3")
+    made, _ = machine(box, prepare_users)
+    made.systemctl("start", "dataloaderd.service")
+    for key in ("MemoryMax", "TasksMax"):
+        equal(made.show(key) not in ("infinity", ""), True, f"{key} is set: {made.show(key)}")
+
+    alive = hold(made, ALICE)
+    bobs = hold(made, BOB)
+    (job,) = jobs_of(made, ALICE)
+    within(10, lambda: [rank["user"] for job in jobs_of(made, ALICE) for rank in job["ranks"]] == ["alice"], "her name")
+    equal((job["name"], [rank["pid"] for rank in job["ranks"]]), ("stuck", [int(alive)]), "what Alice sees")
+    equal([rank["pid"] for job in jobs_of(made, BOB) for rank in job["ranks"]], [int(bobs)], "what Bob sees")
+    equal(len(jobs_of(made, 0)), 2, "what root sees")
+    contains(made.inside(*as_user(made, BOB, "dlctl", "workers", "1"), check=False), "only root")
+    refused = made.inside(*as_user(made, ALICE, "dlctl", "read", "d", "--job", "stuck", "--batch", "4", "--pipeline", "raw"),
+                          check=False)
+    contains(refused, "attached already", alive)  # it is alive, which is not taken for ending
+    made.inside("kill", "-9", alive)
+
+    ending = within(10, lambda: hold(made, ALICE, "ending"), "the rank is free again")
+    reader = made.start_inside(*as_user(made, ALICE, "dlctl", "--format", "json", "read", "d", "--job", "stuck", "--batch",
+                                        "4", "--pipeline", "raw"))
+    time.sleep(2)
+    equal(reader.poll(), None, "the reader waits for the process that is ending")
+    made.inside("kill", "-9", ending)
+    output, _ = reader.communicate(timeout=60)
+    check_sequence([json.loads(line) for line in output.splitlines()], N, batch=4)
 
 
 # ---- staging --------------------------------------------------------------------------------------------------------
