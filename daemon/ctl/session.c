@@ -236,6 +236,7 @@ void session_open(struct server *server, int fd) {
         session->process = PROCESS_NONE;
         getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &session->peer, &length);
         access_read_groups(session);
+        session_user(session); /* asked now, it is known when it is wanted */
         snprintf(session->client, sizeof(session->client), "?");
 
         session->event = event_new(server->options.base, fd, EV_READ | EV_PERSIST, on_readable, session);
