@@ -237,7 +237,7 @@ int pipeline_start(const struct pipeline_options *options, struct pipeline **ret
                 return why_errno(why, -ENOMEM, "pipeline");
         memset(pipeline, 0, sizeof(*pipeline));
         pipeline->options = *options;
-        held_list_init(&pipeline->held, options->budget);
+        held_list_init(&pipeline->held);
         fit_into_budget(pipeline);
         r = pipeline_start_floors(pipeline, why);
         if (r < 0) {

@@ -21,6 +21,7 @@
 
 struct held {
         TAILQ_ENTRY(held) entry;
+        struct budget *budget;
         int fd;
         uint64_t n_bytes; /* charged: at most what the budget has been given for it */
         uint64_t since_ns;
@@ -99,21 +100,21 @@ static bool is_held(int fd) {
 
 /* ---- the list ------------------------------------------------------------------------------------------------ */
 
-void held_list_init(struct held_list *list, struct budget *budget) {
-        *list = (struct held_list){ .budget = budget };
+void held_list_init(struct held_list *list) {
+        *list = (struct held_list){ 0 };
         TAILQ_INIT(&list->list);
         pthread_mutex_init(&list->lock, NULL);
 }
 
 /* Its pages go with the last description. One that is left was hidden on purpose: it finds them empty, and those that
  * it touches again are its own. Refused where writing is sealed: a control segment is small. */
-static void let_go(struct held_list *list, int fd, uint64_t n_bytes) {
+static void let_go(struct budget *budget, int fd, uint64_t n_bytes) {
         struct stat state;
 
         if (fstat(fd, &state) == 0 && state.st_size > 0)
                 (void)!fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, state.st_size);
         close(fd);
-        budget_release(list->budget, n_bytes);
+        budget_release(budget, n_bytes);
 }
 
 static void held_free(struct held_list *list, struct held *held) {
@@ -122,7 +123,7 @@ static void held_free(struct held_list *list, struct held *held) {
         atomic_fetch_sub_explicit(&list->n_bytes, held->n_bytes, memory_order_relaxed);
         if (held->said)
                 log_info("ring", "%s let go of its memory", held->whose);
-        let_go(list, held->fd, held->n_bytes);
+        let_go(held->budget, held->fd, held->n_bytes);
         free(held);
 }
 
@@ -132,17 +133,17 @@ void held_list_fini(struct held_list *list) {
         while ((held = TAILQ_FIRST(&list->list))) {
                 TAILQ_REMOVE(&list->list, held, entry);
                 close(held->fd); /* with its pages: they are the client's */
-                budget_release(list->budget, held->n_bytes);
+                budget_release(held->budget, held->n_bytes);
                 free(held);
         }
         pthread_mutex_destroy(&list->lock);
 }
 
-void held_leave(struct held_list *list, int fd, uint64_t n_bytes, const char *whose) {
+void held_leave(struct held_list *list, struct budget *budget, int fd, uint64_t n_bytes, const char *whose) {
         struct held *held;
 
         if (!is_held(fd)) {
-                let_go(list, fd, n_bytes);
+                let_go(budget, fd, n_bytes);
                 return;
         }
         held = calloc(1, sizeof(*held));
@@ -152,6 +153,7 @@ void held_leave(struct held_list *list, int fd, uint64_t n_bytes, const char *wh
                 close(fd);
                 return;
         }
+        held->budget = budget;
         held->fd = fd;
         held->n_bytes = n_bytes;
         held->since_ns = clock_now_ns();

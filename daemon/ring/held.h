@@ -25,14 +25,13 @@
 struct held;
 
 struct held_list {
-        struct budget *budget;
         pthread_mutex_t lock;
         TAILQ_HEAD(, held) list;  /* lock */
         _Atomic uint64_t n_bytes; /* charged for them */
         _Atomic uint32_t n;
 };
 
-void held_list_init(struct held_list *list, struct budget *budget);
+void held_list_init(struct held_list *list);
 
 /* Lets go of all, whoever holds it: the process ends. Gives the budget back. */
 void held_list_fini(struct held_list *list);
@@ -41,9 +40,9 @@ void held_list_fini(struct held_list *list);
  * sent; else a negative errno: without /proc it is not known who holds what, so nothing is handed out. */
 int held_lend(int fd, int flags, struct why *why);
 
-/* Takes over a piece of memory that is no longer mapped here: its descriptor, and `n_bytes` of the budget, which are
- * released once nobody holds it any more; now, if so. `whose` is copied, for the log. */
-void held_leave(struct held_list *list, int fd, uint64_t n_bytes, const char *whose);
+/* Takes over a piece of memory that is no longer mapped here: its descriptor, and `n_bytes` of `budget` (which
+ * outlives the list), which are released once nobody holds it any more; now, if so. `whose` is copied, for the log. */
+void held_leave(struct held_list *list, struct budget *budget, int fd, uint64_t n_bytes, const char *whose);
 
 /* Frees what nobody holds any more. Called now and then, and when memory is short. */
 void held_look(struct held_list *list);

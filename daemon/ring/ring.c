@@ -131,7 +131,7 @@ static void segment_leave(struct ring *ring, struct segment *segment, uint64_t n
         int fd = segment_unmap(segment);
 
         if (fd >= 0)
-                held_leave(ring->held, fd, n_bytes, ring->whose);
+                held_leave(ring->held, ring->budget, fd, n_bytes, ring->whose);
         else
                 budget_release(ring->budget, n_bytes);
 }

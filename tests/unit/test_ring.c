@@ -28,7 +28,7 @@ static struct budget budget;
 static struct held_list left;
 
 static void setup(void) {
-        held_list_init(&left, &budget);
+        held_list_init(&left);
 }
 
 static void teardown(void) {
