@@ -348,6 +348,28 @@ def _(box):
            ring_bytes(house, ALICE) > 0, "what Alice gave back she may take again")
 
 
+@case("memory that a user's clients keep after they have left still counts for that user, until they let go")
+def _(box):
+    folder = box.folder_of_pictures("pictures", N)
+    house = House(box, {"d": folder}, memory_limit="256MiB", user_memory=50)
+    terms = {"pipeline": "resize(224) center_crop(224)", "batch": 32}
+    text = ""
+    while not text:
+        keeper = house.client(ALICE)
+        text = error_of(keeper.attach("d", job=f"job{len(house.clients)}", seconds=2, **terms))[1]
+        keeper.socket.close()  # it leaves, and keeps the descriptors
+        equal(len(house.clients) < 64, True, "rings that were kept")
+    contains(text, "user_memory")
+    within(10, lambda: house.daemon.objects("jobs") == [], "all have left")
+    again = house.client(ALICE)
+    contains(error_of(again.attach("d", job="more", seconds=2, **terms))[1], "user_memory")
+    must_attach(house.client(BOB), job="more", **terms)
+    for client in house.clients:
+        if client.descriptors and client.socket.fileno() < 0:
+            client.close()
+    must_attach(again, job="more", **terms)
+
+
 # ---- hostile --------------------------------------------------------------------------------------------------------
 
 def misbehave(house, round_number):
