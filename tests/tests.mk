@@ -209,6 +209,6 @@ build/frameworks/.installed: tests/frameworks/requirements.txt
 	@touch $@
 
 # A rank of the demonstration: a user's program, so it sees the public header and the shared library alone.
-$(B)/demo/%: $(B)/obj/tests/demo/%.o $(B)/libdlclient.so
+$(B)/demo/%: $(O)/obj/tests/demo/%.o $(B)/libdlclient.so
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $< -L$(B) -ldlclient -Wl,-rpath,'$$ORIGIN/..'
