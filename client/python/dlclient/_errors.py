@@ -56,8 +56,8 @@ class DatasetChanged(Error):
 
 
 class LimitReached(Error):
-    """This user has as many connections, jobs or memory as the daemon's configuration allows, or the daemon is at a limit of its
-    own; the text names the limit and what to do."""
+    """This user has as many connections, jobs or memory as the daemon's configuration allows, or the daemon is at a
+    limit of its own; the text names the limit and what to do."""
 
 
 class RankTaken(Error):

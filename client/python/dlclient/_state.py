@@ -126,8 +126,8 @@ def verify(state: object, identity: Identity) -> Dict[str, Any]:
     except (TypeError, ValueError, RecursionError) as error:
         raise StateError(f"state: is not plain: {error}") from None
     if check != known["check"]:
-        raise StateError(f"state: check: the state says {_shown(known['check'])}, its fields give {check!r}: it was cut or "
-                         f"edited")
+        raise StateError(f"state: check: the state says {_shown(known['check'])}, its fields give {check!r}: "
+                         f"it was cut or edited")
     for name, mine in identity._asdict().items():
         theirs = known.get(name, 0)  # all but draws are there
         if theirs != mine:
