@@ -273,6 +273,9 @@ def main():
     report = Report()
     begin = time.monotonic()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    # A shell starts what runs in the background with SIGINT ignored, and what is ignored stays so through exec(): tests of
+    # Ctrl-C would wait for ever.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         run_beside([test for test in tests if not test.alone], options.jobs, report)
         run_beside([test for test in tests if test.alone], 1, report)
