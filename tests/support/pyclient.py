@@ -14,7 +14,7 @@ import sys
 import textwrap
 import threading
 
-from harness import BUILD, ROOT, SLOWER, Skip, equal
+from harness import BUILD, ROOT, SLOWER, VARIANT, Skip, equal
 
 PACKAGE = os.path.join(ROOT, "client", "python")
 LIBRARY = os.path.join(BUILD, "libdlclient.so.0")
@@ -60,6 +60,8 @@ class Trainer:
     """A running script; its lines are collected as they come."""
 
     def __init__(self, box, daemon, source, arguments=(), **environment):
+        if SLOWER > 1:
+            raise Skip(f"{VARIANT}: the sanitizer's runtime would have to be loaded before the interpreter")
         number = len(box.processes)
         self.path = box.path(f"trainer{number}.py")
         with open(self.path, "w", encoding="utf-8") as file:
