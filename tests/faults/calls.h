@@ -90,6 +90,7 @@ NEGATIVE(io_uring_queue_init, int, 0, (unsigned n, struct io_uring *ring, unsign
 NEGATIVE(io_uring_register_buffers, int, 0, (struct io_uring *ring, const struct iovec *buffers, unsigned n), (ring, buffers, n), ENOMEM)
 NEGATIVE(io_uring_register_files_sparse, int, 0, (struct io_uring *ring, unsigned n), (ring, n), EMFILE, ENOMEM)
 NEGATIVE(io_uring_register_files_update, int, 0, (struct io_uring *ring, unsigned offset, const int *files, unsigned n), (ring, offset, files, n), ENOMEM)
+NEGATIVE(io_uring_register_iowq_max_workers, int, 0, (struct io_uring *ring, unsigned *n_threads), (ring, n_threads), EINVAL, ENOMEM)
 NEGATIVE(io_uring_submit_and_wait, int, 0, (struct io_uring *ring, unsigned n), (ring, n), EINTR, EAGAIN)
 HAND(io_uring_submit_and_wait_timeout)
 
