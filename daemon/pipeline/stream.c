@@ -115,6 +115,12 @@ int stream_new(const struct stream_options *options, const struct stream_memory 
                 free(stream);
                 return r;
         }
+        r = dataset_hold(options->dataset->dataset, why); /* before anybody asks for its folder */
+        if (r < 0) {
+                close(stream->release_fd);
+                free(stream);
+                return r;
+        }
 
         TAILQ_INIT(&stream->parked);
         stream->budget = memory->budget;
@@ -145,15 +151,11 @@ int stream_new(const struct stream_options *options, const struct stream_memory 
                 r = stream_reserve_large(stream, index, why);
         if (r == 0)
                 r = stream_make_ring(stream, options, memory, why);
-        if (r == 0) {
-                r = dataset_hold(options->dataset->dataset, why);
-                if (r < 0)
-                        ring_free(stream->ring);
-        }
         if (r < 0) {
                 if (stream->order)
                         order_table_put(stream->order);
                 budget_release(stream->budget, stream->large_budget.limit_bytes);
+                dataset_leave(options->dataset->dataset);
                 close(stream->release_fd);
                 free(stream);
                 return r;
