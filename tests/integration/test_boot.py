@@ -119,7 +119,7 @@ class Machine:
                 subprocess.run(["umount", "-l", path], check=False)
         for path in self.cgroups:
             for folder, _, _ in os.walk(path, topdown=False):
-                for _ in range(20):
+                for _ in range(300):  # what was killed in there may take seconds to end
                     try:
                         os.rmdir(folder)
                         break
