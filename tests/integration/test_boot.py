@@ -11,8 +11,8 @@ import sys
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-from harness import (BUILD, ROOT, Skip, case, check_bytes, check_sequence, contains, equal, main, samples_of, within,
-                     write)
+from harness import (BUILD, ROOT, Skip, case, check_bytes, check_sequence, contains, die_with_parent, equal, main,
+                     samples_of, within, write)
 
 NAME = f"dataloaderd-test-{os.getpid()}"
 N = 40
@@ -72,7 +72,9 @@ class Machine:
         command = f"{entered}; exec systemd-nspawn --quiet -D {self.root} -M {NAME} --register=no --keep-unit " \
             "--private-network --capability=CAP_IPC_LOCK --boot --console=pipe"
         with open(self.box.path("console"), "wb") as console:
-            self.process = self.box.start(["sh", "-c", command], stdout=console, stderr=console)
+            # Not the box's to end, which has less patience: a container that is killed leaves its processes behind.
+            self.process = subprocess.Popen(["sh", "-c", command], stdin=subprocess.DEVNULL, stdout=console, stderr=console,
+                                            preexec_fn=die_with_parent)
         try:
             within(20, self.find_init, "systemd in the container")
             within(30, lambda: self.systemctl("is-system-running", check=False).strip() in ("running", "degraded"),
@@ -108,7 +110,7 @@ class Machine:
         if self.process and self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)  # nspawn asks the container to power off
             try:
-                self.process.wait(15)
+                self.process.wait(60)
             except subprocess.TimeoutExpired:
                 self.process.kill()
                 self.process.wait()
@@ -119,7 +121,7 @@ class Machine:
                 subprocess.run(["umount", "-l", path], check=False)
         for path in self.cgroups:
             for folder, _, _ in os.walk(path, topdown=False):
-                for _ in range(300):  # what was killed in there may take seconds to end
+                for _ in range(100):  # what was killed in there may take a moment to end
                     try:
                         os.rmdir(folder)
                         break
