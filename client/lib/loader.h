@@ -98,7 +98,7 @@ static inline struct dli_ring *dli_ring_of(const struct dlc_loader *loader) {
 
 /* Can this process use the loader? 0, or -ECHILD after a fork. Any thread. */
 int dli_loader_check(const struct dlc_loader *loader);
-int dli_loader_in_child(struct dli_reason *reason);
+int dli_loader_in_child(void); /* -ECHILD, reported */
 
 /* The same, for a public function `name`: a loader, of this process, that has not failed. `may_have_failed`: what can
  * still be asked of one that has, as long as it was not detached. The text is reported. */

@@ -233,12 +233,10 @@ static int next(struct dlc_loader *loader, struct wait *wait, const struct dlc_b
 
 int dlc_next(struct dlc_loader *loader, int timeout_ms, const struct dlc_batch **ret_batch) {
         struct wait wait = { .timeout_ms = timeout_ms };
-        struct dli_reason reason;
         int r;
 
         if (!loader || !ret_batch)
-                return dli_report(&reason,
-                                  dli_reason_set(&reason, -EINVAL, "dlc_next: loader and ret_batch must not be NULL"));
+                return dli_refuse(-EINVAL, "dlc_next: loader and ret_batch must not be NULL");
         r = dli_loader_enter(loader, "dlc_next", false);
         if (r < 0)
                 return r;

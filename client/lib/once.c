@@ -46,14 +46,10 @@ struct dlc_once {
 };
 
 static int check_handle(struct dlc_once *once, const char *function) {
-        struct dli_reason reason;
-
         if (!once)
-                return dli_report(&reason, dli_reason_set(&reason, -EINVAL, "%s: once must not be NULL", function));
+                return dli_refuse(-EINVAL, "%s: once must not be NULL", function);
         if (once->owner != getpid())
-                return dli_report(&reason,
-                                  dli_reason_set(&reason, -ECHILD,
-                                                 "%s: opened before a fork; only the parent can use it", function));
+                return dli_refuse(-ECHILD, "%s: opened before a fork; only the parent can use it", function);
         return 0;
 }
 
@@ -148,11 +144,11 @@ int dlc_once_open(const struct dlc_once_options *options, struct dlc_once **ret_
         int r;
 
         if (!once)
-                return dli_report(&reason, dli_reason_set(&reason, -ENOMEM, "no memory"));
+                return dli_refuse(-ENOMEM, "no memory");
         once->file.fd = once->file.folder_fd = -1;
         once->owner = getpid();
         if (!ret_once)
-                return dli_report(&reason, dli_reason_set(&reason, -EINVAL, "ret_once must not be NULL"));
+                return dli_refuse(-EINVAL, "ret_once must not be NULL");
         r = copy_options(options, &reason, &copy);
         if (r == 0)
                 r = take_options(once, &copy, &reason);

@@ -37,19 +37,17 @@ int dli_loader_check(const struct dlc_loader *loader) {
         return here ? 0 : -ECHILD;
 }
 
-int dli_loader_in_child(struct dli_reason *reason) {
-        return dli_reason_set(
-                reason, -ECHILD,
+int dli_loader_in_child(void) {
+        return dli_refuse(
+                -ECHILD,
                 "this loader was opened before a fork: only the parent can use it. Open one in the child instead");
 }
 
 int dli_loader_enter(struct dlc_loader *loader, const char *name, bool may_have_failed) {
-        struct dli_reason reason;
-
         if (!loader)
-                return dli_report(&reason, dli_reason_set(&reason, -EINVAL, "%s: loader must not be NULL", name));
+                return dli_refuse(-EINVAL, "%s: loader must not be NULL", name);
         if (dli_loader_check(loader) < 0)
-                return dli_report(&loader->reason, dli_loader_in_child(&loader->reason));
+                return dli_reason_set(&loader->reason, dli_loader_in_child(), "%s", dlc_last_error());
         if (loader->failed == 0 || (may_have_failed && !loader->is_detached))
                 return 0;
         loader->reason = loader->failure;
@@ -92,15 +90,14 @@ int dlc_open(const struct dlc_options *options, struct dlc_loader **ret_loader) 
         int r;
 
         if (!options || !ret_loader)
-                return dli_report(
-                        &reason, dli_reason_set(&reason, -EINVAL, "dlc_open: options and ret_loader must not be NULL"));
+                return dli_refuse(-EINVAL, "dlc_open: options and ret_loader must not be NULL");
         r = dli_options_resolve(options, &reason, &resolved, &launch);
         if (r < 0)
                 return dli_report(&reason, r);
 
         loader = aligned_alloc(DLP_CACHE_LINE, sizeof(*loader));
         if (!loader)
-                return dli_report(&reason, dli_reason_set(&reason, -ENOMEM, "no memory for a loader"));
+                return dli_refuse(-ENOMEM, "no memory for a loader");
         memset(loader, 0, sizeof(*loader));
         loader->connection.socket = loader->poll_fd = loader->timer_fd = -1;
         loader->warning = launch.remark;
@@ -172,12 +169,10 @@ const char *dlc_dataset_digest(const struct dlc_loader *loader) {
 }
 
 int dlc_fd(const struct dlc_loader *loader) {
-        struct dli_reason reason;
-
         if (!loader)
-                return dli_report(&reason, dli_reason_set(&reason, -EINVAL, "dlc_fd: loader must not be NULL"));
+                return dli_refuse(-EINVAL, "dlc_fd: loader must not be NULL");
         if (dli_loader_check(loader) < 0)
-                return dli_report(&reason, dli_loader_in_child(&reason));
+                return dli_loader_in_child();
         if (loader->is_detached)
                 return dli_report(&loader->failure, -ESHUTDOWN);
         return loader->poll_fd;
@@ -192,8 +187,7 @@ int dlc_get_launch(struct dlc_launch *ret_launch, size_t size) {
         int r;
 
         if (!ret_launch)
-                return dli_report(&reason,
-                                  dli_reason_set(&reason, -EINVAL, "dlc_get_launch: ret_launch must not be NULL"));
+                return dli_refuse(-EINVAL, "dlc_get_launch: ret_launch must not be NULL");
         r = dli_environment_rank(-1, -1, &reason, &found);
         if (r < 0)
                 return dli_report(&reason, r);

@@ -63,6 +63,15 @@ int dli_report(const struct dli_reason *reason, int error) {
         return error;
 }
 
+int dli_refuse(int error, const char *format, ...) {
+        va_list arguments;
+
+        va_start(arguments, format);
+        append(&last_error, 0, format, arguments);
+        va_end(arguments);
+        return error;
+}
+
 const char *dlc_last_error(void) {
         return last_error.text;
 }

@@ -22,3 +22,7 @@ int dli_reason_errno(struct dli_reason *reason, int error, const char *format, .
 
 /* Makes it the calling thread's last error. Returns `error`. */
 int dli_report(const struct dli_reason *reason, int error);
+
+/* Both at once, where no loader is concerned or none may be touched. A call for each batch has no text of its own on
+ * its stack: clearing that would be a quarter of its time. Returns `error`. */
+int dli_refuse(int error, const char *format, ...) __attribute__((format(printf, 2, 3)));

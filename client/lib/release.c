@@ -11,24 +11,21 @@ static struct dli_ring *rings(const struct dlc_loader *loader) {
 }
 
 int dlc_release(struct dlc_loader *loader, const struct dlc_batch *batch) {
-        struct dli_reason reason; /* not the loader's: another thread may be using that */
         struct dli_lease *lease;
         struct dli_ring *ring;
 
+        /* Nothing here touches the loader's reason: another thread may be using it. */
         if (!loader || !batch)
-                return dli_report(&reason,
-                                  dli_reason_set(&reason, -EINVAL, "dlc_release: loader and batch must not be NULL"));
+                return dli_refuse(-EINVAL, "dlc_release: loader and batch must not be NULL");
         if (dli_loader_check(loader) < 0)
-                return dli_report(&reason, dli_loader_in_child(&reason));
+                return dli_loader_in_child();
         lease = dli_rings_find(rings(loader), batch, &ring);
         if (!lease)
-                return dli_report(&reason,
-                                  dli_reason_set(&reason, -EINVAL, "dlc_release: this batch is not of this loader"));
+                return dli_refuse(-EINVAL, "dlc_release: this batch is not of this loader");
 
         /* Whoever takes the flag releases. Acquire: the batch's number belongs to the lease that we end. */
         if (!atomic_exchange_explicit(&lease->held, 0, memory_order_acq_rel))
-                return dli_report(&reason,
-                                  dli_reason_set(&reason, -EINVAL, "dlc_release: this batch was released before"));
+                return dli_refuse(-EINVAL, "dlc_release: this batch was released before");
         dli_ring_give_back(ring, atomic_load_explicit(&lease->sequence, memory_order_relaxed),
                            (uint32_t)(lease - ring->leases));
         dli_ring_leave(ring); /* last: until here the memory is there */

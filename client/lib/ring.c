@@ -81,6 +81,14 @@ static void let_go(struct dli_ring *ring) {
         ring->release_event = -1;
 }
 
+/* On lines of its own each: what a batch writes is then as few of them as it can be. */
+static struct dli_lease *leases_new(uint32_t n_slots) {
+        size_t n_bytes = n_slots * sizeof(struct dli_lease);
+        struct dli_lease *leases = aligned_alloc(DLP_CACHE_LINE, n_bytes);
+
+        return leases ? memset(leases, 0, n_bytes) : NULL;
+}
+
 int dli_ring_new(const struct dli_offer *offer, struct dli_reason *reason, struct dli_ring **ret_ring,
                  uint32_t *ret_layout_version) {
         struct dli_ring *ring = aligned_alloc(DLP_CACHE_LINE, sizeof(*ring));
@@ -95,7 +103,7 @@ int dli_ring_new(const struct dli_offer *offer, struct dli_reason *reason, struc
         r = map_ring(ring, offer, reason, ret_layout_version);
         if (r == 0) {
                 ring->memory = strdup(offer->memory);
-                ring->leases = calloc(ring->n_slots, sizeof(*ring->leases));
+                ring->leases = leases_new(ring->n_slots);
                 /* Zeroed pages take no memory until they are written, and most never are: damage is rare. */
                 ring->served = calloc((size_t)ring->n_slots * ring->control->batch_size, sizeof(*ring->served));
                 if (!ring->memory || !ring->leases || !ring->served)

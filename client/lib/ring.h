@@ -24,7 +24,7 @@ void dli_unmap(struct dli_mapping *mapping);
 
 /* The place of one batch. The public struct comes first: a pointer to it is a pointer to its lease. */
 struct dli_lease {
-        struct dlc_batch batch;
+        _Alignas(DLP_CACHE_LINE) struct dlc_batch batch;
         _Atomic uint64_t sequence; /* in its ring; relaxed: who releases reads it until he gives the slot back */
         uint64_t position;         /* global, at which it begins */
         uint64_t turn;             /* of the loader, when it was handed out */
