@@ -1,4 +1,4 @@
-/* bare_loop DIR THREADS IMAGES [auto|libjpeg]: the limit that the daemon is held against.
+/* bare_loop DIR THREADS IMAGES [auto|libjpeg [PIPELINE]]: the limit that the daemon is held against.
  *
  * Each thread opens, reads, decodes and augments files of a folder, one after the other, with the very calls that a
  * worker makes and nothing around them: no ring, no planner, no client. Prints images/s and CPU seconds per 1,000. */
@@ -20,12 +20,12 @@
 #define PIPELINE     "random_resized_crop(224) hflip(0.5)"
 #define FILES_MAX    1000000u
 #define BUFFER_BYTES (4u << 20)
-#define SIDE         224u
 
 static char **files;
 static uint32_t n_files, n_images;
 static _Atomic uint32_t next_image;
 static struct recipe *recipe;
+static uint32_t height, width;
 static enum decode_jpeg decode_jpeg = DECODE_JPEG_AUTO;
 
 static int on_file(const char *path, const struct stat *status, int kind, struct FTW *ftw) {
@@ -52,7 +52,7 @@ static size_t read_file(const char *path, uint8_t *buffer) {
 }
 
 static void *loop(void *userdata) {
-        uint8_t *buffer = malloc(BUFFER_BYTES), *out = malloc(SIDE * SIDE * PIXEL_BYTES);
+        uint8_t *buffer = malloc(BUFFER_BYTES), *out = malloc((size_t)height * width * PIXEL_BYTES);
         struct workspace *workspace;
         struct geometry geometry;
         struct decoder *decoder;
@@ -70,7 +70,7 @@ static void *loop(void *userdata) {
 
                 if (decoder_open(decoder, buffer, n, &info, &why) < 0 ||
                     recipe_plan(recipe, info.width, info.height, 0, i / n_files, i, &geometry, &why) < 0 ||
-                    render(decoder, workspace, &geometry, out, SIDE * PIXEL_BYTES, &why) < 0)
+                    render(decoder, workspace, &geometry, out, width * PIXEL_BYTES, &why) < 0)
                         fail(path, &why);
                 decoder_close(decoder);
         }
@@ -90,18 +90,19 @@ static double cpu_seconds(void) {
 }
 
 int main(int argc, char **argv) {
-        uint32_t n_threads = argc >= 4 && argc <= 5 ? (uint32_t)atoi(argv[2]) : 0;
+        uint32_t n_threads = argc >= 4 && argc <= 6 ? (uint32_t)atoi(argv[2]) : 0;
+        const char *pipeline = argc == 6 ? argv[5] : PIPELINE;
         pthread_t threads[64];
         double cpu, seconds;
         struct why why;
         uint64_t begin;
 
         if (n_threads < 1 || n_threads > 64 || atoi(argv[3]) < 1) {
-                fprintf(stderr, "usage: bare_loop DIR THREADS IMAGES [auto|libjpeg]\n");
+                fprintf(stderr, "usage: bare_loop DIR THREADS IMAGES [auto|libjpeg [PIPELINE]]\n");
                 return 2;
         }
         n_images = (uint32_t)atoi(argv[3]);
-        if (argc == 5 && strcmp(argv[4], "libjpeg") == 0)
+        if (argc >= 5 && strcmp(argv[4], "libjpeg") == 0)
                 decode_jpeg = DECODE_JPEG_LIBJPEG;
         files = calloc(FILES_MAX, sizeof(char *));
         if (!files || nftw(argv[1], on_file, 16, FTW_PHYS) < 0 || n_files == 0) {
@@ -109,8 +110,12 @@ int main(int argc, char **argv) {
                 return 1;
         }
         qsort(files, n_files, sizeof(char *), by_name);
-        if (recipe_parse(PIPELINE, &recipe, &why) < 0)
-                fail(PIPELINE, &why);
+        if (recipe_parse(pipeline, &recipe, &why) < 0)
+                fail(pipeline, &why);
+        if (recipe_output(recipe, &height, &width) < 0) {
+                fprintf(stderr, "bare_loop: %s: pictures of one size are wanted\n", pipeline);
+                return 2;
+        }
 
         cpu = cpu_seconds();
         begin = clock_now_ns();

@@ -3,6 +3,9 @@
     fair_equal       images/s beside a job that is the same; the share that the others are held against
     fair_heavy       images/s beside a job whose pipeline takes a hundred times as long, over fair_equal
     fair_heavy_share part of the workers' time that it has meanwhile: a half is fair
+    fair_heavy_floor what no scheduler can mend, as two CPUs share caches, memory and perhaps a core: a bare loop beside
+                     one with the heavy pipeline over the same beside its equal, one thread each and no daemon
+    fair_heavy_vs_floor fair_heavy over that
     fair_hung        images/s beside a job whose reads do not come back, over fair_equal
     fair_first_hung  ms from attach to the first batch while that mount hangs
     fair_status_hung ms of `dlctl status` while that mount hangs, the slowest of 50; its start included
@@ -53,11 +56,24 @@ def worker_ns(it, program):
     return int(total), sum(job["worker_ns"] for job in asked(it, program, "jobs") if job["name"] == "heavy")
 
 
+def bare_rates(box, build, folder, n_images):
+    """Images/s of a bare loop on one thread beside its equal, and beside one with the heavy pipeline."""
+    def command(n, *more):
+        return [os.path.join(build, "bench", "bare_loop"), folder, "1", str(n), *more]
+
+    rates = []
+    for beside in command(1 << 30), command(1 << 30, "auto", HEAVY):
+        with neighbour(box, beside, None):
+            done = subprocess.run(command(n_images), stdout=subprocess.PIPE, check=True, timeout=300)
+            rates.append(json.loads(done.stdout)["images_per_s"])
+    return rates
+
+
 def measure(box, daemon, emit, build, folder, repeats, n_batches):
     """`daemon`, `emit` as in run.py; `folder`: of photos."""
     dlctl = os.path.join(build, "dlctl")
     rates = {"equal": [], "heavy": [], "hung": []}
-    first, status, shares = [], [], []
+    first, status, shares, floors = [], [], [], []
     try:
         disk = FailingFs(box, folder)
     except Skip as skip:
@@ -73,6 +89,8 @@ def measure(box, daemon, emit, build, folder, repeats, n_batches):
         if disk:
             commands["hung"] = read("hanging", "--batch", "64", "--pipeline", "random_resized_crop(224)")
         for _ in range(repeats):
+            equal, heavy = bare_rates(box, build, folder, n_batches * 64)
+            floors.append(heavy / equal)
             for kind, command in commands.items():
                 if kind == "hung":
                     disk.hang("*.jpg", ops="open,read")
@@ -91,8 +109,11 @@ def measure(box, daemon, emit, build, folder, repeats, n_batches):
                         disk.clear()
     equal = statistics.median(rates["equal"])
     emit("fair_equal", equal, "images/s", repeats=repeats)
-    emit("fair_heavy", statistics.median(rates["heavy"]) / equal, "ratio")
+    heavy, floor = statistics.median(rates["heavy"]) / equal, statistics.median(floors)
+    emit("fair_heavy", heavy, "ratio")
     emit("fair_heavy_share", statistics.median(shares), "ratio")
+    emit("fair_heavy_floor", floor, "ratio")
+    emit("fair_heavy_vs_floor", heavy / floor, "ratio")
     if disk:
         emit("fair_hung", statistics.median(rates["hung"]) / equal, "ratio")
         emit("fair_first_hung", statistics.median(first), "ms")
