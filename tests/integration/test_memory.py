@@ -80,4 +80,30 @@ def _(box):
                        batch=16, epochs=3)
 
 
+@case("large files of two jobs take turns in memory that was paid for when they came")
+def _(box):
+    daemon = box.daemon({"d": box.folder_of_files("d", 24, size=6 << 20)}, memory_limit="160MiB", workers=4)
+    with Resident(daemon, 160):
+        readers = [daemon.reader("d", job=f"j{i}", batch=2, slots=2, epochs=3) for i in range(2)]
+        for reader in readers:
+            check_sequence(reader.good(120), 24, batch=2, epochs=3)
+
+
+@case("a job that runs goes on through its epochs while others ask for what is left, and are refused")
+def _(box):
+    n = 20000
+    daemon = box.daemon({"d": box.folder_of_files("d", n, size=16)}, memory_limit="64MiB", workers=2)
+    with Resident(daemon, 64):
+        reader = daemon.reader("d", job="first", batch=500, slots=2, epochs=3, order="torch")
+        reader.wait_lines(1)
+        refused = 0
+        while reader.process.poll() is None and refused < 200:
+            asked = daemon.dlctl("read", "d", "--job", "second", "--batch", n, "--slots", 8,
+                                 "--pipeline", "raw")
+            contains(asked.stderr, "memory_limit")
+            refused += 1
+        check_sequence(reader.good(120), n, batch=500, epochs=3)
+    equal(refused > 0, True, "others were refused meanwhile")
+
+
 main()

@@ -2,7 +2,8 @@
 
 A test script is a list of cases; each proves one sentence and gets a Box: a temporary folder and everything that was
 started in it. When a case ends, the box ends its processes by their ids, asks that every daemon that was not killed on
-purpose left with status 0 and without a sanitizer's word in its log, and removes the folder.
+purpose left with status 0, without a sanitizer's word in its log, and never had more memory than its memory_limit and a
+stated allowance; and removes the folder.
 
     @case("two ranks share the samples as DistributedSampler says")
     def _(box):
@@ -38,6 +39,8 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 BUILD = os.path.join(ROOT, os.environ.get("DLP_BUILD", "build/release"))
 VARIANT = os.path.basename(BUILD)
 SLOWER = {"asan": 3, "tsan": 8}.get(VARIANT, 1)  # deadlines of slow builds are longer by this factor
+IS_SANITIZED = SLOWER > 1
+ALLOWANCE_MIB = 64  # what a daemon may have resident beside its memory_limit
 DAEMON = os.path.join(BUILD, "dataloaderd")
 DLCTL = os.path.join(BUILD, "dlctl")
 SANITIZER = re.compile(r"Sanitizer|runtime error:")
@@ -258,6 +261,8 @@ class Daemon:
                          "memory_limit": "1GiB"}
         self.settings.update(settings)
         self.datasets = datasets
+        self.largest_limit_mib = 0
+        self.is_wrapped = bool(program)  # then our child is not the daemon itself
         self.write_config()
         self.process = None
         self.start(wait)
@@ -265,6 +270,19 @@ class Daemon:
     def write_config(self):
         with open(self.config, "w", encoding="utf-8") as file:
             file.write(config_text(self.settings, self.datasets))
+        limit = re.fullmatch(r"(\d+)(M|G)iB", str(self.settings["memory_limit"]))
+        self.largest_limit_mib = max(self.largest_limit_mib, int(limit[1]) << (10 if limit[2] == "G" else 0)) if limit else 1 << 40
+
+    def memory_remark(self):
+        """memory_limit is a promise in every case: the most that the process ever had, or None if that is allowed."""
+        if self.is_wrapped or IS_SANITIZED or self.process.poll() is not None:
+            return None
+        with open(f"/proc/{self.pid}/status", encoding="ascii") as status:
+            peak = re.search(r"VmHWM:\s+(\d+)", status.read())
+        if not peak or int(peak[1]) <= (self.largest_limit_mib + ALLOWANCE_MIB) << 10:
+            return None
+        return (f"{self.name} had {int(peak[1]) >> 10} MiB resident, memory_limit is {self.largest_limit_mib} MiB and "
+                f"{ALLOWANCE_MIB} MiB are allowed beside it")
 
     def start(self, wait=True):
         """Starts it (again); waits until it answers."""
@@ -306,6 +324,7 @@ class Daemon:
 
     def stop(self, seconds=10):
         """SIGTERM; it must leave with status 0."""
+        equal(self.memory_remark(), None, "memory")
         self.process.terminate()
         self.process.wait(seconds * SLOWER)
         equal(self.process.returncode, 0, f"exit status of {self.name}")
@@ -462,6 +481,7 @@ class Box:
             if SANITIZER.search(reader.errors()):
                 remarks.append(f"dlctl read: {reader.errors()}")
         for daemon in self.daemons:
+            remarks += filter(None, [daemon.memory_remark()])
             if daemon.process.poll() is None:
                 daemon.process.send_signal(signal.SIGCONT)
             end(daemon.process, 10)

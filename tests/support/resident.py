@@ -10,7 +10,8 @@ import re
 import threading
 import time
 
-ALLOWANCE_MIB = 64
+from harness import ALLOWANCE_MIB
+
 PAUSE = 0.02
 
 
