@@ -19,6 +19,7 @@ Eras alternate: in one the daemon lives on, so that growth would be seen; in the
 It ends with status 0 and a line of counts, or with 1 and what was wrong.
 """
 import argparse
+import contextlib
 import os
 import random
 import shutil
@@ -242,8 +243,18 @@ class Soak:
 
     def figures(self):
         status = self.daemon.status()
+        names = self.thread_names()
         return {"memory_used_bytes": status["memory_used_bytes"], "descriptors": self.daemon.n_descriptors(),
-                "threads": len(os.listdir(f"/proc/{self.daemon.pid}/task")), "rss_kib": self.daemon.rss_kib()}
+                "threads": len(names), "rss_kib": self.daemon.rss_kib(), "names": names}
+
+    def thread_names(self):
+        """Without the kernel's workers of io_uring, which come and go as it sees fit: it keeps one or two when idle."""
+        names = []
+        for task in os.listdir(f"/proc/{self.daemon.pid}/task"):
+            with contextlib.suppress(OSError):  # it has ended meanwhile
+                with open(f"/proc/{self.daemon.pid}/task/{task}/comm", encoding="utf-8") as file:
+                    names.append(file.read().strip())
+        return sorted(name for name in names if not name.startswith("iou-"))
 
     def be_quiet(self):
         """Ends all runs and compares what the daemon holds with its first quiet moment."""
