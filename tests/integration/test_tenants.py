@@ -411,6 +411,7 @@ def misbehave(house, round_number):
 @case("whatever one user's clients do, another's batches come complete, in order and all the time")
 def _(box):
     house = House(box, user_jobs=1000)
+    house.daemon.read("d", batch=4, epochs=1)  # indexed: else Bob may be told that he waits for that
     reader = subprocess.Popen(**house.command(BOB, "read", "d", "--job", "steady", "--epochs", "40", "--batch", "4",
                                               "--delay-ms", "2"))
     box.processes.append(reader)
