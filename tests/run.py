@@ -11,11 +11,16 @@ line gives.
 
 A script may ask for its own terms in a comment among its first lines:
 
-    # run: alone limit=300
+    # run: alone limit=900
 
-"alone": with nothing beside it, since it measures or looks at deadlines. A process that a test leaves behind is a
-failure of that test, and is ended. The last line of all is `N passed, N failed, N skipped`; the exit status is 0 only
-if nothing failed.
+"alone": with nothing beside it, for a test that needs something that exists once on a machine. A deadline is no reason:
+tests must also pass while all CPUs are busy. A limit tells a hang from a slow machine and nothing else.
+
+More tests run at a time than there are CPUs, since half of a test's time is waiting. The longest begin first, as
+tests/times.txt says (`--note-times` writes it), so that no long one is left over at the end.
+
+A process that a test leaves behind is a failure of that test, and is ended. The last line of all is `N passed, N failed,
+N skipped`; the exit status is 0 only if nothing failed.
 """
 import argparse
 import collections
@@ -34,6 +39,9 @@ TAIL_LINES = 40
 VALGRIND = ["valgrind", "--quiet", "--error-exitcode=9", "--leak-check=full", "--errors-for-leak-kinds=definite",
             "--fair-sched=yes"]
 SLOWER = {"asan": 3, "tsan": 5, "valgrind": 8}  # how many times the limit such a build may take
+CHECK_PATIENCE = 10  # times Check's own limits, which are meant for a machine that has nothing else to do
+TIMES = os.path.join(ROOT, "tests", "times.txt")
+NOTED_SECONDS = 5  # shorter ones are not noted: where they stand in the order makes no difference
 
 CHECK_LINE = re.compile(r"^(\d+)%: Checks: (\d+), Failures: (\d+), Errors: (\d+)\s*$", re.M)
 COUNT_LINE = re.compile(r"^(\d+) passed, (\d+) failed, (\d+) skipped\s*$")
@@ -83,9 +91,9 @@ class Test:
         env["DLP_BUILD"] = os.path.join("build", build)
         env["PYTHONUNBUFFERED"] = "1"
         env["PYTHONDONTWRITEBYTECODE"] = "1"
+        env["CK_TIMEOUT_MULTIPLIER"] = str(CHECK_PATIENCE)
         if self.variant in SLOWER:
             env["CK_FORK"] = "no"
-            env["CK_TIMEOUT_MULTIPLIER"] = str(SLOWER[self.variant])
         env["ASAN_OPTIONS"] = "abort_on_error=0:detect_leaks=1:allocator_may_return_null=1"
         env["UBSAN_OPTIONS"] = "print_stacktrace=1:halt_on_error=1"
         env["TSAN_OPTIONS"] = "halt_on_error=1:second_deadlock_stack=1"
@@ -239,6 +247,32 @@ class Report:
         print(f"{wall_seconds:.0f} s; CPU seconds: {sum(self.cpu_seconds.values()):.0f} ({', '.join(parts)})")
 
 
+def read_times():
+    """How long tests took once: "VARIANT:NAME" -> seconds."""
+    try:
+        with open(TIMES, encoding="utf-8") as file:
+            return {name: float(seconds) for seconds, name in (line.split() for line in file if not line.startswith("#"))}
+    except FileNotFoundError:
+        return {}
+
+
+def note_times(tests):
+    """Keeps how long these tests took, beside what is known of others."""
+    times = read_times()
+    for test in tests:
+        times[f"{test.variant}:{test.name}"] = test.seconds
+    with open(TIMES, "w", encoding="utf-8") as file:
+        file.write("# Seconds that the longer tests take in `make check`; the longest begin first. Written by run.py --note-times.\n")
+        for name, seconds in sorted(times.items(), key=lambda item: (-round(item[1]), item[0])):
+            if seconds >= NOTED_SECONDS:
+                file.write(f"{seconds:.0f} {name}\n")
+
+
+def longest_first(tests):
+    times = read_times()
+    return sorted(tests, key=lambda test: -times.get(f"{test.variant}:{test.name}", 0))
+
+
 def run_beside(tests, n_jobs, report):
     """Runs tests at most n_jobs at a time, in order."""
     todo = list(reversed(tests))
@@ -263,8 +297,9 @@ def run_beside(tests, n_jobs, report):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--jobs", type=int, default=min(2, os.cpu_count() or 1))
-    parser.add_argument("--limit", type=float, default=120, help="seconds, unless a script asks for its own")
+    parser.add_argument("--jobs", type=int, default=min(8, len(os.sched_getaffinity(0))) + 2, help="tests at a time")
+    parser.add_argument("--limit", type=float, default=600, help="seconds, unless a script asks for its own")
+    parser.add_argument("--note-times", action="store_true", help="keep how long they take in tests/times.txt")
     parser.add_argument("tests", nargs="+", metavar="VARIANT:PATH")
     options = parser.parse_args()
 
@@ -277,13 +312,15 @@ def main():
     # Ctrl-C would wait for ever.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
-        run_beside([test for test in tests if not test.alone], options.jobs, report)
+        run_beside(longest_first([test for test in tests if not test.alone]), options.jobs, report)
         run_beside([test for test in tests if test.alone], 1, report)
     except (KeyboardInterrupt, SystemExit):
         for group in list(RUNNING):
             end_group(group)
         print("interrupted")
         report.failed += 1
+    if options.note_times:
+        note_times(tests)
     if len(tests) > 1:
         report.times(time.monotonic() - begin)
     print(f"{report.passed} passed, {report.failed} failed, {report.skipped} skipped")

@@ -1,5 +1,4 @@
 #!/usr/bin/env python3
-# run: limit=900
 """The Python client under the frameworks that people train with, in the versions of requirements.txt: they save and load
 its place in the epoch by themselves, and whatever they do, no sample is lost or seen twice."""
 import json

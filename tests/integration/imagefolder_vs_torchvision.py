@@ -116,7 +116,7 @@ def theirs(root):
 
 
 def ours(program, root):
-    done = subprocess.run([program, root], stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=60)
+    done = subprocess.run([program, root], stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=300)
     if done.returncode == 1:
         return None
     assert done.returncode == 0, (done.returncode, done.stderr)

@@ -20,7 +20,7 @@ def tool(name, *arguments):
     if not os.path.exists(program):
         raise Skip(f"build/release/tools/{name} was not built")
     return subprocess.run([program, *map(str, arguments)], check=False, stdout=subprocess.PIPE,
-                          stderr=subprocess.STDOUT, universal_newlines=True, timeout=60)
+                          stderr=subprocess.STDOUT, universal_newlines=True, timeout=300)
 
 
 # ---- datasets -------------------------------------------------------------------------------------------------------

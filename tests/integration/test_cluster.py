@@ -2,7 +2,6 @@
 """Nodes that speak MPI with each other, and mpirun's launcher: four network namespaces, the real mpirun, a program on
 stage/cluster.h and stager/launch.h. What happens when one of them dies, stops, hangs or is cut off: the run ends in bounded
 time, and somebody says which node it was."""
-# run: alone limit=240
 import json
 import os
 import re

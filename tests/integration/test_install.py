@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
 """make install puts everything in its Debian place, what was installed can be built against, uninstall removes it, and
 the distributed sources are whole."""
-# run: limit=300
 import os
 import subprocess
 import sys
@@ -39,7 +38,7 @@ usr/lib/python3/dist-packages/dlclient/py.typed 644
 def make(*arguments, **keywords):
     env = {name: value for name, value in os.environ.items() if name not in ("MAKEFLAGS", "MFLAGS", "DESTDIR")}
     done = subprocess.run(["make", "-s", "-C", ROOT] + list(arguments), check=False, stdout=subprocess.PIPE, env=env,
-                          stderr=subprocess.STDOUT, universal_newlines=True, timeout=250, **keywords)
+                          stderr=subprocess.STDOUT, universal_newlines=True, timeout=300, **keywords)
     equal(done.returncode, 0, f"make {arguments}: {done.stdout[-2000:]}")
     return done.stdout
 
@@ -115,21 +114,21 @@ def _(box):
                            stdout=subprocess.PIPE, universal_newlines=True).stdout.split()
     source = os.path.join(root, "usr/share/doc/dataloaderd/examples/trainer.c")
     subprocess.run(["gcc", "-std=c11", "-Wall", "-Wextra", "-Werror", "-o", box.path("trainer"), source] + flags,
-                   check=True, timeout=60)
+                   check=True, timeout=300)
     with open(box.path("user.cpp"), "w", encoding="utf-8") as file:
         file.write('#include <dlclient.h>\n#include <cstdio>\nint main() {\n'
                    '    struct dlc_options o = DLC_OPTIONS_INIT;\n    struct dlc_loader *loader;\n'
                    '    o.socket = "/nobody/is/here";\n    o.dataset = "d";\n'
                    '    int r = dlc_open(&o, &loader);\n    std::puts(dlc_last_error());\n    return r < 0 ? 0 : 1;\n}\n')
     subprocess.run(["g++", "-std=c++17", "-Wall", "-Wextra", "-Werror", "-o", box.path("user"), box.path("user.cpp")] +
-                   flags, check=True, timeout=60)
+                   flags, check=True, timeout=300)
     done = subprocess.run([box.path("user")], env=dict(os.environ, LD_LIBRARY_PATH=libraries), check=True,
-                          stdout=subprocess.PIPE, universal_newlines=True, timeout=30)
+                          stdout=subprocess.PIPE, universal_newlines=True, timeout=300)
     contains(done.stdout, "/nobody/is/here")
 
     daemon = box.daemon({"d": box.folder_of_pictures("d", 20, width=300, height=300)})
     check_sequence(daemon.read("d"), 20)
-    done = subprocess.run([box.path("trainer"), "d", "2"], check=False, stdout=subprocess.PIPE, timeout=60,
+    done = subprocess.run([box.path("trainer"), "d", "2"], check=False, stdout=subprocess.PIPE, timeout=300,
                           env=dict(daemon.client_environment(), LD_LIBRARY_PATH=libraries,
                                    DATALOADERD_SOCKET=daemon.socket),
                           stderr=subprocess.STDOUT, universal_newlines=True)

@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
 """kill -9 of daemon and trainers at random moments: no sample is lost, there twice, or wrong. `make bench
 BENCH=kills` is the long form of it."""
-# run: alone limit=300
 import os
 import sys
 import time

@@ -29,7 +29,7 @@ PLANTED = [
 
 def check(root):
     done = subprocess.run([sys.executable, CHECK, root], check=False, stdout=subprocess.PIPE,
-                          stderr=subprocess.STDOUT, universal_newlines=True, timeout=60)
+                          stderr=subprocess.STDOUT, universal_newlines=True, timeout=300)
     return done.returncode, done.stdout
 
 

@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
 """The ledger of damaged samples: what was met is listed with name, reason, number and times, and survives the daemon."""
-# run: limit=120
 import os
 import sys
 import time

@@ -9,7 +9,7 @@ import sys
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-from harness import DLCTL, SLOWER, Skip, case, contains, equal, main, within
+from harness import DLCTL, Skip, case, contains, equal, main, patience, within
 from work import Work, environment, is_alive, mpirun
 
 N_RANKS = 8
@@ -79,7 +79,7 @@ def _(box):
     runner = work.box.start(work.command("i=0; while [ $i -lt 999 ]; do echo line $i; i=$((i+1)); done >&2; "
                                          "printf 'a\\000b\\377\\033end\\n' >&2; exit 1"),
                             stderr=subprocess.PIPE, env=environment())
-    stderr = runner.communicate(timeout=60 * SLOWER)[1]
+    stderr = runner.communicate(timeout=patience(60))[1]
     contains(stderr.decode("latin-1"), "line 0\n", "line 998\na\0b\xff\x1bend\n")
     with open(work.record(), "rb") as file:
         content = file.read()
@@ -166,7 +166,7 @@ def _(box):
     script = f"sleep 1000 & echo $! > {box.path('left')}; exit 0"
     first = work.box.start(work.command(script), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
                            env=environment())
-    equal(first.wait(60), 0, "status")
+    equal(first.wait(300), 0, "status")
     with open(box.path("left"), encoding="utf-8") as file:
         left = int(file.read())
     try:
@@ -329,7 +329,7 @@ def _(box):
             ranks[round_number % N_RANKS].communicate()
             ranks.pop(round_number % N_RANKS)
         for rank in ranks:
-            rank.communicate(timeout=60 * SLOWER)
+            rank.communicate(timeout=patience(60))
             # a killed run leaves its folder: the next one finds it there, which is no second runner
             if rank.returncode not in (0, 1):
                 raise AssertionError(f"round {round_number}: {rank.returncode}")
@@ -344,7 +344,7 @@ def _(box):
 @case("four ranks of mpirun: one runs the command")
 def _(box):
     work = Work(box)
-    done = subprocess.run(mpirun() + work.command("echo ran; sleep 0.3", scope="cluster"), check=False, timeout=120,
+    done = subprocess.run(mpirun() + work.command("echo ran; sleep 0.3", scope="cluster"), check=False, timeout=300,
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment(TMPDIR=box.folder))
     equal((done.returncode, done.stdout), (0, "ran\n"), done.stderr)
     equal(len(work.marks()), 1, "runs")

@@ -14,7 +14,7 @@ N_RANDOM = 60
 
 def order(*arguments, status=0):
     done = subprocess.run([DLCTL, "order"] + [str(argument) for argument in arguments], check=False,
-                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, universal_newlines=True, timeout=60)
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, universal_newlines=True, timeout=300)
     equal(done.returncode, status, f"exit status of order {arguments}: {done.stderr}")
     return [int(line) for line in done.stdout.split()] if status == 0 else done.stderr
 
@@ -125,7 +125,7 @@ def _(box):
                             (["--samples", 10, "--position", 11], "position"),
                             ([], "samples")):
         done = subprocess.run([DLCTL, "order"] + [str(argument) for argument in arguments], check=False,
-                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, universal_newlines=True, timeout=60)
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, universal_newlines=True, timeout=300)
         equal((done.returncode in (1, 2), done.stdout), (True, ""), f"order {arguments}")
         contains(done.stderr, word)
 

@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
 """A file system that is out of order is no damage: jobs wait, say why, and go on exactly where they were."""
-# run: limit=240
 import os
 import signal
 import sys

@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
 """A packed folder is served as the folder that was packed: the same samples, order, labels and pixels, however its
 shards are read; shards that are missing, cut or damaged are named."""
-# run: limit=240
 import os
 import shutil
 import sys

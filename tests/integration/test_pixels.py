@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
 """The bytes that arrive: files untouched, pixels as Pillow and torchvision make them, crops that depend on the sample
 alone."""
-# run: limit=240
 import hashlib
 import os
 import sys

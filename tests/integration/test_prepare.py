@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
 """What preparation makes of pictures is what Pillow makes of them; and it ends well when it is killed, cancelled, out of
 space, or given giants."""
-# run: limit=300
 import hashlib
 import io
 import os
@@ -14,7 +13,7 @@ import sys
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-from harness import BUILD, SLOWER, VARIANT, Skip, case, contains, equal, identity_bytes, main, photos, png, write
+from harness import BUILD, VARIANT, Skip, case, contains, equal, identity_bytes, main, patience, photos, png, write
 
 TOOL = os.path.join(BUILD, "tools/prepare_folder")
 
@@ -39,7 +38,7 @@ def command(folder, out, steps, *more):
 def prepare(folder, out, steps, *more):
     """Prepares a folder. Returns what the tool reports."""
     done = subprocess.run(command(folder, out, steps, *more), stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                          universal_newlines=True, timeout=120, check=False)
+                          universal_newlines=True, timeout=300, check=False)
     if done.returncode != 0:
         raise AssertionError(f"prepare_folder ended with {done.returncode}: {done.stderr}")
     return dict(line.split(" ", 1) for line in done.stdout.splitlines())
@@ -256,11 +255,11 @@ def digest_of(path):
 def _(box):
     folder, out = folder_of_noise(box, 60), box.path("out")
     process = box.start(command(folder, out, "jpeg(95)", 1 << 20, 1), stderr=subprocess.PIPE, stdout=subprocess.DEVNULL)
-    deadline = time.monotonic() + 20 * SLOWER
+    deadline = time.monotonic() + patience(20)
     while not (os.path.isdir(out) and os.listdir(out)) and time.monotonic() < deadline:
         time.sleep(0.002)
     process.send_signal(signal.SIGTERM)
-    _, errors = process.communicate(timeout=20 * SLOWER)
+    _, errors = process.communicate(timeout=patience(20))
     equal(process.returncode, 1, "exit status")
     contains(errors.decode(), "cancelled")
     equal([name for name in os.listdir(out) if name not in shard_names(out)], [], "what is no shard")
@@ -275,7 +274,7 @@ def _(box):
     if not shutil.which("unshare"):
         raise Skip("there is no unshare")
     done = subprocess.run(["unshare", "-Urm", "sh", mount, out, *command(folder, out, "", 500000)],
-                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, universal_newlines=True, timeout=60 * SLOWER,
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, universal_newlines=True, timeout=patience(60),
                           check=False)
     if done.returncode == 77 or "unshare" in done.stderr:
         raise Skip(f"a small file system cannot be mounted here: {done.stderr.strip()}")
@@ -310,11 +309,11 @@ def _(box):
         os.unlink(path)
 
     process = box.start(command(folder, out, "resize(300) jpeg(90)", "64MiB", 8), stdout=subprocess.PIPE)
-    highest, deadline = 0, time.monotonic() + 60 * SLOWER
+    highest, deadline = 0, time.monotonic() + patience(60)
     while process.poll() is None and time.monotonic() < deadline:
         highest = max(highest, anonymous_mib(process.pid))
         time.sleep(0.002)
-    report, _ = process.communicate(timeout=5)
+    report, _ = process.communicate(timeout=60)
     equal(process.returncode, 0, "exit status")
     contains(report.decode(), "kept 5\n", "first a/small0.jpg: ", "no known picture format")
     found = samples(out)

@@ -1,5 +1,4 @@
 #!/usr/bin/env python3
-# run: limit=600
 """docs/migration.md: its programs are the files of docs/migration/, and each of them does what the page says.
 
 They run with the interpreter that runs this test: Debian's torch in `make check`, today's packages in `make

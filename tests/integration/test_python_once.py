@@ -61,7 +61,7 @@ answer = prepare(17)
 with open({box.path('answers')!r} + str(os.getpid()), "w") as file:
     print(answer["number"], answer["pid"], file=file)
 """)
-    done = subprocess.run(head + [program], check=False, timeout=120, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    done = subprocess.run(head + [program], check=False, timeout=300, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                           text=True, env=environment(PYTHONPATH=PACKAGE, DATALOADERD_LIBRARY=LIBRARY, TMPDIR=box.folder,
                                                      PYTHONDONTWRITEBYTECODE="1",
                                                      DATALOADERD_ONCE_DIR=box.path("launched")))

@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
 """Which rank a Python program is: what torch.distributed knows, what launchers leave in the environment, and what cannot
 be meant. A rank that is wrong trains on the wrong samples, and nothing fails."""
-# run: limit=300
 import os
 import signal
 import sys

@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
 """States of the Python client: a run that was stopped anywhere goes on as if it had not been, at another world size and
 batch size too; a state that does not belong here is refused, with the field and both values."""
-# run: limit=300
 import json
 import os
 import random

@@ -1,5 +1,4 @@
 #!/usr/bin/env python3
-# run: limit=300
 """The Python client beside the real torch and torchvision: the same samples in the same batches, the same pixels."""
 import os
 import random

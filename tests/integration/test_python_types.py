@@ -50,7 +50,7 @@ def mypy(box, *arguments):
         raise Skip("mypy is not installed")
     return subprocess.run([sys.executable, "-m", "mypy", "--strict", "--python-version", "%d.%d" % OLDEST, "--cache-dir",
                            box.path("cache")] + list(arguments), check=False, stdout=subprocess.PIPE, text=True,
-                          stderr=subprocess.STDOUT, cwd=PACKAGE, env=environment_of(MYPYPATH=PACKAGE), timeout=200)
+                          stderr=subprocess.STDOUT, cwd=PACKAGE, env=environment_of(MYPYPATH=PACKAGE), timeout=300)
 
 
 @case("mypy --strict has nothing to say about the package, nor about a program that uses it; a wrong one is found")

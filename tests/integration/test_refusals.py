@@ -170,7 +170,7 @@ def _(box):
     contains(daemon.dlctl("--version").stdout, "0.")
     for command in (["status"], ["datasets"], ["jobs"], ["errors"], ["errors", "d"], ["workers"], ["workers", "2"], ["read", "d"]):
         done = subprocess.run([DLCTL, "--socket", box.path("nobody")] + command, check=False, stdout=subprocess.PIPE,
-                              stderr=subprocess.PIPE, universal_newlines=True, timeout=30)
+                              stderr=subprocess.PIPE, universal_newlines=True, timeout=300)
         equal(done.returncode, 3, f"dlctl {command} without a daemon: {done.stderr}")
         contains(done.stderr, box.path("nobody"))
 

@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
 """A run that stops in the middle of an epoch goes on there, at any world and batch size: each sample comes once."""
-# run: limit=240
 import collections
 import os
 import random

@@ -1,14 +1,13 @@
 #!/usr/bin/env python3
 """Who gets what: ranks, worlds, partitions, jobs. Through the real daemon and `dlctl read`; data carry their identity."""
-# run: limit=240
 import os
 import random
 import sys
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-from harness import (BUILD, SLOWER, case, check_bytes, check_sequence, contains, equal, expected_order, indices, main, samples_of,
-                     within)
+from harness import (BUILD, SLOWER, case, check_bytes, check_sequence, contains, equal, expected_order, indices, main,
+                     patience, samples_of, within)
 
 
 def check_world(daemon, folder, world, epochs=2, **options):
@@ -122,7 +121,7 @@ def _(box):
                                    env=dict(daemon.client_environment(), DATALOADERD_SOCKET=daemon.socket,
                                             RANK=str(rank), WORLD_SIZE="3", MASTER_ADDR="h", MASTER_PORT="1")))
     for rank in ranks:
-        equal(rank.wait(100 * SLOWER), 0, "exit status of a rank")
+        equal(rank.wait(patience(100)), 0, "exit status of a rank")
     seconds = time.monotonic() - begin
     for rank in range(3):
         with open(box.path(f"rank{rank}"), encoding="ascii") as output:

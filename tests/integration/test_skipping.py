@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
 """on_error=skip: damaged samples are left out, and nothing but which ones they are decides what a rank gets; max_errors
 says how many a job bears."""
-# run: limit=180
 import os
 import sys
 

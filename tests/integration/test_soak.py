@@ -1,20 +1,19 @@
 #!/usr/bin/env python3
 """Twenty seconds of the soak (`make soak` is the long form of it), and that it sees what it is there to see."""
-# run: alone limit=300
 import os
 import re
 import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-from harness import ROOT, SLOWER, case, equal, main
+from harness import ROOT, case, equal, main, patience
 
 
 def soak(box, seconds, *arguments):
     """Runs it; returns its exit status and its output."""
     process = box.start([sys.executable, os.path.join(ROOT, "tests", "soak", "soak.py"), "--seconds", str(seconds),
                          *arguments], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, universal_newlines=True)
-    output, _ = process.communicate(timeout=240 * SLOWER)
+    output, _ = process.communicate(timeout=patience(240))
     return process.returncode, output
 
 

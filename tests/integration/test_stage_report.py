@@ -12,7 +12,7 @@ import sys
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-from harness import BUILD, SLOWER, Skip, case, contains, equal, main, within
+from harness import BUILD, Skip, case, contains, equal, main, patience, within
 from terminal import Screen, Terminal, svg
 
 TOOL = os.path.join(BUILD, "tools", "show_progress")
@@ -32,7 +32,7 @@ def plain(*arguments, **keywords):
     if not os.path.exists(TOOL):
         raise Skip(f"{TOOL} was not built")
     return subprocess.run([TOOL] + [str(argument) for argument in arguments], check=False, stdin=subprocess.DEVNULL,
-                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, universal_newlines=True, timeout=60 * SLOWER,
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, universal_newlines=True, timeout=patience(60),
                           **keywords)
 
 
@@ -46,7 +46,7 @@ def _(box):
     for number in range(1, 5):
         contains(lines[number], f"node{number}", "█", "░", "%", "writing n0144")
     equal((terminal.screen.cursor_shown, terminal.screen.is_coloured()), (False, True), "cursor, colours")
-    equal(terminal.run(30 * SLOWER), True, "it ends")
+    equal(terminal.run(patience(30)), True, "it ends")
     screen = terminal.screen
     equal([line[:40] for line in screen.lines()], ["warning  stage: photos: node1: n01440764", "info     stage: photos: "
                                                    "staged: 48.0 GiB"], "what stays")
@@ -79,14 +79,14 @@ def _(box):
         if number is not None:
             equal(terminal.screen.cursor_shown, False, "hidden meanwhile")
             terminal.signal(number)
-        equal(terminal.run(10 * SLOWER), True, "it ends")
+        equal(terminal.run(patience(10)), True, "it ends")
         equal((terminal.screen.cursor_shown, terminal.status), (True, -number if number else 70), f"after {number}")
 
 
 @case("NO_COLOR, another locale and a dumb terminal are respected")
 def _(box):
     terminal = show(box, "auto", 2, 1, NO_COLOR="1")
-    terminal.run(20 * SLOWER)
+    terminal.run(patience(20))
     equal(terminal.screen.is_coloured(), False, "colours")
     terminal = show(box, "auto", 2, 1.5, "none", LANG="C")
     terminal.run(1)
@@ -94,7 +94,7 @@ def _(box):
     equal(all(ord(character) < 128 for line in terminal.screen.lines() for character in line), True, "ASCII alone")
     terminal.signal(signal.SIGKILL)
     terminal = show(box, "auto", 2, 1, TERM="dumb")
-    terminal.run(20 * SLOWER)
+    terminal.run(patience(20))
     equal(b"\x1b[J" in terminal.data, False, "bars on a dumb terminal")
     contains("\n".join(terminal.screen.lines()), "transferring")
 
@@ -104,7 +104,7 @@ def _(_box):
     if not os.path.exists(TOOL):
         raise Skip(f"{TOOL} was not built")
     done = subprocess.run([TOOL, "auto", "3", "1"], check=True, env={"DATALOADERD_STAGE_TERMINAL": "110x20 utf8"},
-                          stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, timeout=60 * SLOWER)
+                          stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, timeout=patience(60))
     screen = Screen(110, 20)
     screen.feed(done.stderr.replace(b"\n", b"\r\n"))  # what the terminal's driver does
     equal((screen.n_wrapped, len(screen.lines()), screen.cursor_shown), (0, 2, True), f"{screen.lines()}")
@@ -145,7 +145,7 @@ def _(box):
     path = box.path("notify")
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as listener:
         listener.bind(path)
-        listener.settimeout(10)
+        listener.settimeout(60)
         plain("quiet", 2, 1.5, env={"NOTIFY_SOCKET": path})
         listener.setblocking(False)
         heard = []
@@ -194,7 +194,7 @@ def _(box):
 def _(box):
     terminal = show(box, "auto", 40, 2, n_rows=50)
     begin = time.monotonic()
-    while terminal.status is None and time.monotonic() < begin + 60 * SLOWER:
+    while terminal.status is None and time.monotonic() < begin + patience(60):
         pid, status = os.waitpid(terminal.pid, os.WNOHANG)  # nobody reads
         if pid:
             terminal.status = status

@@ -41,7 +41,7 @@ class Place:
         return version
 
     def stamp(self, digest, index="index"):
-        subprocess.run([STAMP, self.path, digest, index], check=True, stdout=subprocess.DEVNULL, timeout=60)
+        subprocess.run([STAMP, self.path, digest, index], check=True, stdout=subprocess.DEVNULL, timeout=300)
 
     def progress(self, **keys):
         """As the staging program writes it."""
@@ -330,7 +330,7 @@ def _(box):
     shutil.copy(DLCTL, box.path("bin", "dlctl"))
 
     def stage(*arguments):
-        return subprocess.run([box.path("bin", "dlctl"), *arguments], env={"PATH": "/nowhere"}, check=False, timeout=30,
+        return subprocess.run([box.path("bin", "dlctl"), *arguments], env={"PATH": "/nowhere"}, check=False, timeout=300,
                               stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                               universal_newlines=True)
     if not os.path.exists("/usr/sbin/dataloaderd-stage"):

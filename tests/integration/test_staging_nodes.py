@@ -11,7 +11,7 @@ import time
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 
 import faulty_server  # noqa: E402
-from harness import ROOT, SLOWER, Skip, case, contains, equal, main, within  # noqa: E402
+from harness import ROOT, Skip, case, contains, equal, main, patience, within  # noqa: E402
 from nodes import Nodes  # noqa: E402
 from staging import STAGE, Staging, files_of, make_files, photos_sizes, write_manifest  # noqa: E402
 
@@ -149,7 +149,7 @@ def _(box):
             share = 0.25 if number == 2 else 0.5
             within(60, lambda at=share * size: cluster.origin.bytes() > at or process.poll() is not None, "bytes sent")
             equal(nodes[number].signal(signal.SIGKILL, os.path.basename(STAGE)[:15]) >= 1, True, "nobody was killed")
-            process.wait(30 * SLOWER)
+            process.wait(patience(30))
             equal(process.returncode != 0, True, "exit code")
             cluster.unstamped()
             for node in nodes:

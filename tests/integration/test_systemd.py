@@ -32,7 +32,7 @@ def copy_units(box):
 
 def run(*command):
     return subprocess.run(command, check=False, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                          universal_newlines=True, timeout=60)
+                          universal_newlines=True, timeout=300)
 
 
 def verify(folder):

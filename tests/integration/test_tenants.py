@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
 """Two users of one daemon, which runs as a third: neither sees, joins, squats or starves the other. docs/tenants.md says
 what is promised. Root only: the users are real uids."""
-# run: limit=240
 import contextlib
 import errno
 import grp
@@ -15,8 +14,8 @@ import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-from harness import (DLCTL, SLOWER, HandClient, Skip, attach_body, case, check_sequence, contains, equal, field,
-                     fields_of, main, request, within)
+from harness import (DLCTL, HandClient, Skip, attach_body, case, check_sequence, contains, equal, field, fields_of,
+                     main, patience, request, within)
 
 N = 60
 OWNER, ALICE, BOB = 61001, 61002, 61003  # nobody's on any machine; the kernel does not mind
@@ -69,7 +68,7 @@ class House:
                 "env": self.daemon.client_environment()}
 
     def dlctl(self, uid, *arguments, groups=()):
-        return subprocess.run(**self.command(uid, *arguments, groups=groups), check=False, timeout=60 * SLOWER)
+        return subprocess.run(**self.command(uid, *arguments, groups=groups), check=False, timeout=patience(60))
 
     def objects(self, uid, *arguments, groups=()):
         done = self.dlctl(uid, *arguments, groups=groups)
@@ -217,7 +216,7 @@ def _(box):
     daemon.datasets["t"]["allow"] = "no-such-group-here"
     daemon.write_config()
     done = subprocess.run([daemon.command[-3], "-c", daemon.config, "--check-config"], check=False,
-                          stderr=subprocess.PIPE, universal_newlines=True, timeout=30)
+                          stderr=subprocess.PIPE, universal_newlines=True, timeout=300)
     equal(done.returncode, 78, "exit status of --check-config")
     with open(daemon.config, encoding="utf-8") as file:
         line = next(number for number, text in enumerate(file, 1) if "no-such-group" in text)
@@ -421,7 +420,7 @@ def _(box):
         n_rounds += 1
         if n_rounds == 64:
             equal([job["name"] for job in house.objects(BOB, "jobs")], ["steady"], "what Bob sees meanwhile")
-    output, errors = reader.communicate(timeout=120 * SLOWER)
+    output, errors = reader.communicate(timeout=patience(120))
     equal((reader.returncode, errors), (0, ""), "Bob's reader")
     check_sequence([json.loads(line) for line in output.splitlines()], N, batch=4, epochs=40)
     equal(n_rounds > 64, True, f"{n_rounds} rounds of misbehaviour")

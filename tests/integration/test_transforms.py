@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
 """Every step of a pipeline against torchvision on Pillow's pictures, with the same draws, to the bit: thousands of
 pictures through the daemon's code alone, and some through a daemon."""
-# run: limit=300
 import hashlib
 import os
 import random
@@ -38,7 +37,7 @@ class Tool:
     def __exit__(self, *_):
         self.process.stdin.close()
         self.process.stdout.close()
-        equal(self.process.wait(20), 0, "how the tool ended")
+        equal(self.process.wait(300), 0, "how the tool ended")
 
     def __call__(self, text, picture, seed, epoch, sample):
         """(height, width, bytes), or (None, None, the error's sentence)."""

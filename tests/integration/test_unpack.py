@@ -17,7 +17,7 @@ import tarfile
 import zipfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-from harness import BUILD, SANITIZER, SLOWER, Skip, Table, case, contains, equal, main
+from harness import BUILD, SANITIZER, Skip, Table, case, contains, equal, main, patience
 
 PROGRAM = os.path.join(BUILD, "tools", "unpack_archive")
 
@@ -42,7 +42,7 @@ class Site:
     def run(self, archive, *arguments):
         before = sorted(os.listdir(self.outside)), os.stat(os.path.join(self.outside, "secret"))
         done = subprocess.run([PROGRAM, self.folder] + [str(argument) for argument in arguments], input=archive,
-                              check=False, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=60 * SLOWER)
+                              check=False, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=patience(60))
         done.stderr = done.stderr.decode("utf-8")
         if SANITIZER.search(done.stderr) or done.returncode not in (0, 1):
             raise AssertionError(f"{done.returncode}: {done.stderr}")

@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
 """The workers and the node: how many there are and why, changing them while ranks read, what they take of the CPUs and of
 memory."""
-# run: alone limit=240
 import os
 import random
 import signal
@@ -176,7 +175,7 @@ def _(box):
 
     def ask(*arguments):
         return subprocess.run(nobody + [DLCTL, "--socket", daemon.socket, "workers", *arguments], check=False,
-                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, universal_newlines=True, timeout=30)
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, universal_newlines=True, timeout=300)
     done = ask()
     equal(done.returncode, 0, done.stderr)
     done = ask("8")

@@ -11,7 +11,7 @@ import signal
 import subprocess
 import time
 
-from harness import BUILD, LIBC, PR_SET_PDEATHSIG, SLOWER, whole_order
+from harness import BUILD, LIBC, PR_SET_PDEATHSIG, patience, whole_order
 from kills import fnv1a  # noqa: F401  (for soak.py: one hash, one home)
 
 KILL_RANK = os.path.join(BUILD, "bench", "kill_rank")
@@ -98,7 +98,7 @@ class Rank:
         self.wake()
         self.process.terminate()
         try:
-            status = self.process.wait(60 * SLOWER)
+            status = self.process.wait(patience(60))
         except subprocess.TimeoutExpired:
             raise AssertionError(f"{self.what()} does not end: {self.said()}") from None
         if status not in (0, -signal.SIGTERM):
@@ -118,8 +118,8 @@ class Rank:
         size = os.path.getsize(self.log) if os.path.exists(self.log) else 0
         if excuse or size != self.size or self.away_until is not None or self.stopped_until is not None:
             self.size, self.moved_at = size, now
-        elif now - self.moved_at > seconds * SLOWER:
-            raise AssertionError(f"{self.what()} has got nothing for {seconds * SLOWER} s: {self.said()}")
+        elif now - self.moved_at > patience(seconds):
+            raise AssertionError(f"{self.what()} has got nothing for {patience(seconds)} s: {self.said()}")
 
     def lines(self):
         """(epoch, step, position, [(index, substitute or None, hash)]) of each whole line."""

@@ -31,7 +31,7 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 import runs
-from harness import SLOWER, Box, die_with_parent, identity_bytes, write
+from harness import SLOWER, Box, die_with_parent, identity_bytes, patience, write
 from runs import Dataset, Run, Terms, fnv1a
 
 MEMORY_LIMIT_MIB = 256
@@ -98,7 +98,7 @@ class Soak:
         run.at = (epoch, 0)
         run.begin(1, self.daemon.socket)
         rank, seen = run.segment.ranks[0], set()
-        end = time.monotonic() + 120 * SLOWER
+        end = time.monotonic() + patience(120)
         while not any(line[0] > epoch for line in rank.lines()):
             rank.check_alive()
             if time.monotonic() > end:
@@ -262,7 +262,7 @@ class Soak:
             self.end_run(run)
         self.replay()
         self.daemon.dlctl("workers", 2)
-        end = time.monotonic() + 60 * SLOWER
+        end = time.monotonic() + patience(60)
         first = self.baseline
         while True:
             now = self.figures()

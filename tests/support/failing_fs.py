@@ -63,7 +63,7 @@ class FailingFs:
         """One command; see failing_fs.c. Returns the number that it answers with, if it does."""
         texts = [str(word) for word in words] + [f"{name}={value}" for name, value in options.items() if value]
         with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as control:
-            control.settimeout(10)
+            control.settimeout(60)
             control.connect(self.socket)
             control.send(" ".join([command, *texts]).encode())
             answer = control.recv(1000).decode()

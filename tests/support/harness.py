@@ -41,6 +41,7 @@ VARIANT = os.path.basename(BUILD)
 SLOWER = {"asan": 3, "tsan": 8}.get(VARIANT, 1)  # deadlines of slow builds are longer by this factor
 IS_SANITIZED = SLOWER > 1
 ALLOWANCE_MIB = 64  # what a daemon may have resident beside its memory_limit
+SHORTEST_WAIT = 60  # seconds: a deadline tells a hang from a machine that is busy, and nothing else
 DAEMON = os.path.join(BUILD, "dataloaderd")
 DLCTL = os.path.join(BUILD, "dlctl")
 SANITIZER = re.compile(r"Sanitizer|runtime error:")
@@ -159,16 +160,23 @@ class Table:
             raise AssertionError(f"{len(self.failures)} rows fail\n  " + "\n  ".join(self.failures))
 
 
+def patience(seconds):
+    """How long a test waits for what takes up to `seconds` on an idle machine, before it calls it a hang."""
+    return max(seconds, SHORTEST_WAIT) * SLOWER
+
+
 def within(seconds, condition, what):
-    """Waits until condition() is true and returns its value; fails after `seconds` (longer in slow builds)."""
-    end = time.monotonic() + seconds * SLOWER
+    """Waits until condition() is true and returns its value; fails after patience(seconds)."""
+    end = time.monotonic() + patience(seconds)
+    pause = 0.01
     while True:
         value = condition()
         if value:
             return value
         if time.monotonic() > end:
-            raise AssertionError(f"not within {seconds * SLOWER} s: {what}")
-        time.sleep(0.01)
+            raise AssertionError(f"not within {patience(seconds)} s: {what}")
+        time.sleep(pause)
+        pause = min(pause * 1.3, 0.1)  # a look often starts a program: waiting must not keep the CPUs busy
 
 
 # ---- processes ------------------------------------------------------------------------------------------------------
@@ -213,12 +221,12 @@ class Reader:
     def finish(self, seconds=60):
         """Waits for its end. Returns (exit status, lines)."""
         try:
-            self.process.wait(seconds * SLOWER)
+            self.process.wait(patience(seconds))
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()
             raise AssertionError(f"dlctl read hangs after {len(self.lines)} lines: {self.errors()}") from None
-        self.thread.join(10)
+        self.thread.join(patience(10))
         return self.process.returncode, self.lines
 
     def good(self, seconds=60):
@@ -232,13 +240,23 @@ class Reader:
         within(seconds, lambda: len(self.lines) >= n_lines or self.process.poll() is not None,
                f"{n_lines} lines (there are {len(self.lines)})")
         if len(self.lines) < n_lines:
-            self.thread.join(5)
+            self.thread.join(60)
         if len(self.lines) < n_lines:
             raise AssertionError(f"dlctl read ended after {len(self.lines)} lines: {self.errors()}")
 
     def errors(self):
         with open(self.stderr_path, encoding="utf-8", errors="replace") as stderr:
             return stderr.read()
+
+
+def listens(path):
+    """Can a client connect to this socket? Much cheaper than a program that tries it, above all with a sanitizer in it."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as client:
+        try:
+            client.connect(path)
+        except OSError:
+            return False
+    return True
 
 
 class Daemon:
@@ -299,7 +317,7 @@ class Daemon:
         def answers():
             if self.process.poll() is not None:
                 raise AssertionError(f"the daemon ended with {self.process.returncode}: {self.log()}")
-            return self.dlctl("status").returncode == 0
+            return listens(self.socket) and self.dlctl("status").returncode == 0
         within(seconds, answers, f"{self.name} answers `dlctl status`")
 
     @property
@@ -326,7 +344,7 @@ class Daemon:
         """SIGTERM; it must leave with status 0."""
         equal(self.memory_remark(), None, "memory")
         self.process.terminate()
-        self.process.wait(seconds * SLOWER)
+        self.process.wait(patience(seconds))
         equal(self.process.returncode, 0, f"exit status of {self.name}")
 
     # -- asking it
@@ -341,7 +359,7 @@ class Daemon:
         command = [DLCTL, "--socket", self.socket] + [str(argument) for argument in arguments]
         return subprocess.run(command, env=self.client_environment(), stdin=subprocess.DEVNULL, check=False,
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, universal_newlines=True,
-                              timeout=seconds * SLOWER)
+                              timeout=patience(seconds))
 
     def objects(self, *arguments):
         """Runs dlctl with JSON output; returns its objects."""
@@ -365,6 +383,23 @@ class Daemon:
         with open(f"/proc/{self.pid}/stat", encoding="ascii", errors="replace") as stat:
             fields = stat.read().rpartition(")")[2].split()
         return int(fields[11]) + int(fields[12])
+
+    def quiet_for(self, seconds, n_wake_ups=2):
+        """Waits until it sleeps for so long: a tick of CPU time and so many wake-ups are nothing. What it had to do before may
+        take a while on a busy machine; one that never sleeps never gets there."""
+        def is_quiet():
+            ticks, n_before = self.cpu_ticks(), self.wake_ups()
+            time.sleep(seconds)
+            return self.cpu_ticks() - ticks <= 1 and self.wake_ups() - n_before <= n_wake_ups
+        within(60, is_quiet, f"{seconds} s in which {self.name} sleeps")
+
+    def wake_ups(self):
+        """Times that any of its threads went to sleep, or was made to, since the start."""
+        n = 0
+        for thread in os.listdir(f"/proc/{self.pid}/task"):
+            with open(f"/proc/{self.pid}/task/{thread}/status", encoding="ascii", errors="replace") as status:
+                n += sum(int(line.split()[1]) for line in status if "ctxt_switches" in line)
+        return n
 
     def n_descriptors(self):
         """Open descriptors; the least of a few looks, since dlctl's own connection is closed a moment after it ended."""
@@ -476,7 +511,7 @@ class Box:
             if reader.process.poll() is None:
                 reader.process.kill()
                 reader.process.wait()
-            reader.thread.join(5)
+            reader.thread.join(60)
             reader.process.stdout.close()
             if SANITIZER.search(reader.errors()):
                 remarks.append(f"dlctl read: {reader.errors()}")
@@ -484,7 +519,7 @@ class Box:
             remarks += filter(None, [daemon.memory_remark()])
             if daemon.process.poll() is None:
                 daemon.process.send_signal(signal.SIGCONT)
-            end(daemon.process, 10)
+            end(daemon.process, SHORTEST_WAIT)
             daemon.last_log = daemon.log()
             if daemon.process.returncode != daemon.expected_status:
                 remarks.append(f"{daemon.name} ended with {daemon.process.returncode}, not {daemon.expected_status}")
@@ -760,7 +795,7 @@ class HandClient:
     def __init__(self, path):
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.socket.connect(path)  # blocking: with a timeout it would fail at once when others stand in line
-        self.socket.settimeout(5 * SLOWER)
+        self.socket.settimeout(patience(5))
         self.descriptors = []
 
     def send(self, packet):
@@ -776,7 +811,7 @@ class HandClient:
 
     def attach(self, dataset, seconds=10, **terms):
         """Attaches, waiting for an index that is being built; returns the reply's bytes (three descriptors are kept)."""
-        deadline = time.monotonic() + seconds * SLOWER
+        deadline = time.monotonic() + patience(seconds)
         while True:
             self.send(request("attach", attach_body(dataset, **terms)))
             reply = self.receive()
@@ -786,7 +821,7 @@ class HandClient:
 
     def closed(self, seconds=2):
         """Does the daemon close the connection within this time?"""
-        self.socket.settimeout(seconds * SLOWER)
+        self.socket.settimeout(patience(seconds))
         try:
             while True:
                 data, descriptors, _, _ = socket.recv_fds(self.socket, 65536, 4)

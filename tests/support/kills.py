@@ -11,7 +11,7 @@ import signal
 import subprocess
 import time
 
-from harness import BUILD, ROOT, SLOWER, die_with_parent, expected_order, identity_bytes
+from harness import BUILD, ROOT, SLOWER, die_with_parent, expected_order, identity_bytes, patience
 
 STUCK_SECONDS = 30
 
@@ -66,12 +66,12 @@ class Trainer:
             self.size, self.moved_at = size, now
         if self.process.poll() is not None:
             raise AssertionError(f"rank {self.rank} ended with {self.process.returncode}: {self.what_it_said()}")
-        if now - self.moved_at > STUCK_SECONDS * SLOWER:
+        if now - self.moved_at > patience(STUCK_SECONDS):
             raise AssertionError(f"rank {self.rank} has got nothing for {STUCK_SECONDS} s: {self.what_it_said()}")
 
     def finish(self):
         self.process.terminate()
-        status = self.process.wait(30 * SLOWER)
+        status = self.process.wait(patience(30))
         if status not in (0, -signal.SIGTERM):  # one that had just begun has not said yet what SIGTERM means to it
             raise AssertionError(f"rank {self.rank} ended with {status}: {self.what_it_said()}")
 

@@ -23,7 +23,7 @@ import stat
 import subprocess
 import time
 
-from harness import SLOWER, Skip, die_with_parent, end
+from harness import Skip, die_with_parent, end, patience
 
 NETWORK = "10.77.0"
 CIDR = NETWORK + ".0/24"
@@ -53,7 +53,7 @@ cd "$folder" && exec env -i PATH="$PATH" HOME=/root TMPDIR="$folder/tmp" nsenter
 def ip(holder, *arguments):
     """Runs ip or tc in a namespace. What it refuses is a reason to skip."""
     done = subprocess.run(["nsenter", "-t", str(holder.pid), "-n", *arguments], check=False, stdin=subprocess.DEVNULL,
-                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, universal_newlines=True, timeout=20)
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, universal_newlines=True, timeout=300)
     if done.returncode != 0:
         raise Skip(f"no network of namespaces here: {' '.join(arguments)}: {done.stdout.strip()}")
 
@@ -124,7 +124,7 @@ class Node:
         """Runs a command to its end; returns the finished process, its output as text."""
         return subprocess.run(self.inside(command), env=self.environment(env), check=False, stdin=subprocess.DEVNULL,
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, universal_newlines=True,
-                              preexec_fn=die_with_parent, timeout=seconds * SLOWER)
+                              preexec_fn=die_with_parent, timeout=patience(seconds))
 
     def pids(self, name=None):
         """Processes that are there, whoever started them, but for the holder; `name` as top shows it."""

@@ -12,7 +12,7 @@ def pack(folder, out, shard_bytes=20000):
     if not os.path.exists(TOOL):
         raise Skip("build/release/tools/pack_folder was not built")
     done = subprocess.run([TOOL, folder, out, str(shard_bytes)], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                          universal_newlines=True, timeout=60, check=False)
+                          universal_newlines=True, timeout=300, check=False)
     equal(done.returncode, 0, f"pack_folder: {done.stderr}")
     _, n_shards, digest = done.stdout.split()
     return int(n_shards), digest

@@ -14,7 +14,7 @@ import sys
 import textwrap
 import threading
 
-from harness import BUILD, ROOT, SLOWER, VARIANT, Skip, equal
+from harness import BUILD, ROOT, SLOWER, VARIANT, Skip, equal, patience
 
 PACKAGE = os.path.join(ROOT, "client", "python")
 LIBRARY = os.path.join(BUILD, "libdlclient.so.0")
@@ -85,12 +85,12 @@ class Trainer:
     def finish(self, seconds=60, status=0):
         """Waits for its end with this exit status; returns the lines."""
         try:
-            self.process.wait(seconds * SLOWER)
+            self.process.wait(patience(seconds))
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()
             raise AssertionError(f"the trainer hangs after {self.lines[-3:]}: {self.errors()}") from None
-        self.thread.join(10)
+        self.thread.join(60)
         self.process.stdout.close()
         if self.process.returncode != status:
             raise AssertionError(f"the trainer ended with {self.process.returncode}: {self.errors()}")
@@ -100,7 +100,7 @@ class Trainer:
         from harness import within
         within(seconds, lambda: len(self.lines) >= n_lines or self.process.poll() is not None, f"{n_lines} lines")
         if len(self.lines) < n_lines:
-            self.thread.join(5)
+            self.thread.join(60)
             equal(len(self.lines) >= n_lines, True, f"lines of the trainer; {self.errors()}")
         return self.lines
 

@@ -14,7 +14,7 @@
 
 #include "daemon/base/cleanup.h"
 
-#define WAIT_SECONDS 10
+#define WAIT_SECONDS 60
 
 void reading_init(struct reading *reading) {
         memset(reading, 0, sizeof(*reading));

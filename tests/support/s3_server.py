@@ -97,7 +97,7 @@ class Server:
 
     def request(self, method, path, body=b"", headers=None):
         """A signed request; `path` as it goes over the line, its query sorted. Returns (status, headers, body)."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=300)
         signed = sign(method, f"127.0.0.1:{self.port}", path, body, self.access_key, self.secret_key, headers or {})
         connection.request(method, path, body=body, headers=signed)
         answer = connection.getresponse()
@@ -137,7 +137,7 @@ class Server:
         if self.process.poll() is None:
             self.process.terminate()
             try:
-                self.process.wait(5)
+                self.process.wait(60)
             except subprocess.TimeoutExpired:
                 self.process.kill()
                 self.process.wait()

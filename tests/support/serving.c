@@ -16,7 +16,7 @@
 #include "proto/ring.h"
 #include "proto/tdperm.h"
 
-#define PATIENCE_MS 30000 /* far above anything in here, also under a sanitizer on a busy machine */
+#define PATIENCE_MS 60000 /* far above anything in here, also under a sanitizer on a busy machine */
 
 void nap_ms(unsigned ms) {
         usleep(ms * 1000);

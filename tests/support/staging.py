@@ -13,7 +13,7 @@ import random
 import signal
 import subprocess
 
-from harness import BUILD, SLOWER, Skip, config_text, die_with_parent, within
+from harness import BUILD, Skip, config_text, die_with_parent, patience, within
 
 STAGE = os.path.join(BUILD, "dataloaderd-stage")
 
@@ -114,7 +114,7 @@ class Staging:
     def finish(self, process, status=OK, seconds=120):
         """Waits for its end. Returns a Done."""
         try:
-            process.wait(seconds * SLOWER)
+            process.wait(patience(seconds))
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
@@ -132,7 +132,7 @@ class Staging:
         process = self.start(*arguments)
         within(seconds, lambda: process.poll() is not None or condition(), "the moment to kill")
         process.send_signal(number)
-        process.wait(30 * SLOWER)
+        process.wait(patience(30))
         return process.returncode == -number
 
     @property

@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 import pyclient
-from harness import SLOWER
+from harness import patience
 
 
 def need(*modules):
@@ -53,7 +53,7 @@ def run(box, command, daemon=None, seconds=120, expected=0):
     process = box.start(command, env=environment(daemon), cwd=box.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                         universal_newlines=True)
     try:
-        out, err = process.communicate(timeout=seconds * SLOWER)
+        out, err = process.communicate(timeout=patience(seconds))
     except subprocess.TimeoutExpired:
         process.kill()
         out, err = process.communicate()

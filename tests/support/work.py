@@ -4,7 +4,7 @@ import os
 import shutil
 import subprocess
 
-from harness import DLCTL, SANITIZER, SLOWER, Skip, equal
+from harness import DLCTL, SANITIZER, Skip, equal, patience
 
 
 def environment(**more):
@@ -37,7 +37,7 @@ class Work:
 
     def end(self, process, status=0):
         """Its output, once it has ended with this status."""
-        stdout, stderr = process.communicate(timeout=60 * SLOWER)
+        stdout, stderr = process.communicate(timeout=patience(60))
         if SANITIZER.search(stderr):
             raise AssertionError(stderr)
         equal(process.returncode, status, f"exit status; stderr: {stderr}")

@@ -11,7 +11,7 @@
 #include "daemon/pipeline/catalog.h"
 #include "tests/support/tree.h"
 
-#define PATIENCE 3000 /* times ten milliseconds */
+#define PATIENCE 6000 /* times ten milliseconds */
 
 struct fixture {
         struct tree tree;
@@ -201,8 +201,7 @@ START_TEST(a_changed_folder_is_indexed_again_once_nobody_is_served_from_it) {
         catalog_dataset_unref(again);
         catalog_dataset_unref(served);
         check("one");
-        ck_assert_int_eq(catalog_get(&f.catalog, "one", &again, &why), -EAGAIN);
-        ck_assert_int_eq(get("one", &again, &why), 0);
+        ck_assert_int_eq(get("one", &again, &why), 0); /* the new index may be there already */
         ck_assert_uint_eq(n_samples(again), 3);
         catalog_dataset_unref(again);
         teardown();

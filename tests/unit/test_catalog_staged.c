@@ -11,7 +11,7 @@
 #include "daemon/pipeline/catalog.h"
 #include "tests/support/tree.h"
 
-#define PATIENCE 1000 /* times ten milliseconds */
+#define PATIENCE 6000 /* times ten milliseconds */
 
 struct fixture {
         struct tree tree;

@@ -7,7 +7,7 @@
 #include "tests/support/serving.h"
 
 #define N_SAMPLES 61u
-#define SOON_MS   20000
+#define SOON_MS   60000
 
 static struct serving serving;
 

@@ -18,7 +18,7 @@
 
 #define ARRAY_LENGTH(array) (sizeof(array) / sizeof((array)[0]))
 #define N_SAMPLES           20u
-#define SOON_MS             10000
+#define SOON_MS             60000
 
 /* ---- lines --------------------------------------------------------------------------------------------------- */
 

@@ -313,7 +313,7 @@ START_TEST(stopping_does_not_wait_for_a_table_to_be_done) {
         }
         begin_ns = clock_now_ns();
         stop(&owner, tables);
-        ck_assert_uint_lt(clock_now_ns() - begin_ns, 5000000000ull);
+        ck_assert_uint_lt(clock_now_ns() - begin_ns, 60000000000ull);
 }
 END_TEST
 

@@ -15,7 +15,7 @@
 #include "tests/support/layouts.h"
 #include "tests/support/serving.h"
 
-#define SOON_MS             30000
+#define SOON_MS             60000
 #define ARRAY_LENGTH(array) (sizeof(array) / sizeof((array)[0]))
 
 static struct serving serving;

@@ -73,7 +73,7 @@ START_TEST(a_peer_is_healthy_until_it_is_killed) {
         if (process.fd >= 0) {
                 struct pollfd poll_fd = { .fd = process.fd, .events = POLLIN };
 
-                ck_assert_int_eq(poll(&poll_fd, 1, 10000), 1);
+                ck_assert_int_eq(poll(&poll_fd, 1, 60000), 1);
         }
         ck_assert(process_is_ending(&process)); /* a zombie */
         ck_assert_int_eq(waitpid(pid, &status, 0), pid);

@@ -10,7 +10,7 @@
 #include "daemon/pipeline/damage.h"
 #include "tests/support/serving.h"
 
-#define SOON_MS             30000
+#define SOON_MS             60000
 #define N_SAMPLES           40u
 #define ARRAY_LENGTH(array) (sizeof(array) / sizeof((array)[0]))
 
