@@ -55,7 +55,7 @@ class Cluster:
         process.base = base
         return process
 
-    def run(self, *arguments, status=0, seconds=120, **keywords):
+    def run(self, *arguments, status=0, seconds=300, **keywords):
         return self.staging.finish(self.start(*arguments, **keywords), status, seconds)
 
     def files(self, node):

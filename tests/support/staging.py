@@ -111,7 +111,7 @@ class Staging:
         self.box.processes.append(process)
         return process
 
-    def finish(self, process, status=OK, seconds=120):
+    def finish(self, process, status=OK, seconds=300):
         """Waits for its end. Returns a Done."""
         try:
             process.wait(patience(seconds))
@@ -124,7 +124,7 @@ class Staging:
             raise AssertionError(f"dataloaderd-stage ended with {process.returncode}, not {status}: {done}")
         return done
 
-    def run(self, *arguments, status=OK, seconds=120, program=(), environment=None):
+    def run(self, *arguments, status=OK, seconds=300, program=(), environment=None):
         return self.finish(self.start(*arguments, program=program, environment=environment), status, seconds)
 
     def kill_when(self, condition, *arguments, seconds=60, number=signal.SIGKILL):
