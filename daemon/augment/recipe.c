@@ -6,6 +6,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -38,6 +39,7 @@ struct recipe {
         enum recipe_kind kind;
         uint32_t n_steps;
         struct step steps[DLP_STEPS_MAX]; /* without `decode`, which does nothing */
+        uint64_t max_pixels;              /* of `decode`; 0: it was not said */
         struct conversion conversion;
         char text[NORMAL_TEXT_MAX];
 };
@@ -238,7 +240,27 @@ static int read_step(struct step_text *reader, const struct step_type *type, con
         return 0;
 }
 
-/* `raw` and `decode` are not steps of the table: they do nothing to a pixel. `place` counts from 0. */
+/* `raw` and `decode` are not steps of the table: they do nothing to a pixel. */
+static const struct step_type DECODE = {
+        .name = "decode",
+        .example = "decode(max_pixels=1000000)",
+        .arguments = { { ARGUMENT_LIST, "max_pixels", NULL, 1, RECIPE_MAX_PIXELS_MAX, .counts = 1u << 1,
+                         .is_whole = true, .form = "N" } },
+};
+
+static int read_decode(struct step_text *reader, struct recipe *recipe) {
+        struct step step = { .type = &DECODE };
+        unsigned given = 0;
+        int r;
+
+        r = read_arguments(reader, &DECODE, &step, &given);
+        if (r < 0)
+                return r;
+        recipe->max_pixels = given ? (uint64_t)step.values[0].list[0] : 0;
+        return 0;
+}
+
+/* `place` counts from 0. */
 static int read_mode(struct step_text *reader, const char *word, size_t n_word, unsigned place, struct recipe *recipe) {
         bool is_raw = word_is(word, n_word, "raw");
 
@@ -249,15 +271,16 @@ static int read_mode(struct step_text *reader, const char *word, size_t n_word, 
         if (!is_raw && place > 0)
                 return why_set(reader->why, -EINVAL, "pipeline, column %zu: \"decode\" can only be the first step",
                                step_text_column(reader, word));
+        recipe->kind = is_raw ? RECIPE_RAW : RECIPE_PIXELS;
+        if (!is_raw)
+                return read_decode(reader, recipe);
         if (*reader->at == '(') {
                 reader->at++;
                 step_text_skip_blanks(reader);
                 if (*reader->at != ')')
-                        return step_text_refuse_here(reader, is_raw ? "\")\": raw has no arguments"
-                                                                    : "\")\": decode has no arguments");
+                        return step_text_refuse_here(reader, "\")\": raw has no arguments");
                 reader->at++;
         }
-        recipe->kind = is_raw ? RECIPE_RAW : RECIPE_PIXELS;
         return 0;
 }
 
@@ -321,7 +344,10 @@ static void print_step(const struct step *step, char *text, size_t size) {
 static void print_recipe(struct recipe *recipe) {
         size_t n = 0;
 
-        if (recipe->n_steps == 0)
+        if (recipe->max_pixels > 0)
+                n = (size_t)snprintf(recipe->text, sizeof(recipe->text), "decode(max_pixels=%" PRIu64 ")%s",
+                                     recipe->max_pixels, recipe->n_steps > 0 ? " " : "");
+        else if (recipe->n_steps == 0)
                 strcpy(recipe->text, recipe->kind == RECIPE_RAW ? "raw" : "decode");
         for (uint32_t i = 0; i < recipe->n_steps; i++) {
                 char text[NORMAL_TEXT_MAX / DLP_STEPS_MAX - 1];
@@ -335,6 +361,11 @@ static void print_recipe(struct recipe *recipe) {
 static int check_output(const struct recipe *recipe, struct why *why) {
         uint32_t height, width;
 
+        if (recipe->max_pixels > 0 && recipe_output(recipe, &height, &width) != RECIPE_VARIES)
+                return why_set(why, -EINVAL,
+                               "pipeline: max_pixels says what a picture of any size may have in the end, and this"
+                               " pipeline makes all of them %u x %u: leave it out",
+                               width, height);
         if (recipe->kind == RECIPE_RAW || conversion_is_none(&recipe->conversion) ||
             recipe_output(recipe, &height, &width) == RECIPE_VARIES ||
             (uint64_t)height * width <= RECIPE_BETWEEN_PIXELS_MAX)
@@ -400,6 +431,10 @@ int recipe_output(const struct recipe *recipe, uint32_t *ret_height, uint32_t *r
         *ret_height = height;
         *ret_width = width;
         return 0;
+}
+
+uint64_t recipe_max_pixels(const struct recipe *recipe) {
+        return recipe->max_pixels;
 }
 
 const struct pixel_format *recipe_format(const struct recipe *recipe) {

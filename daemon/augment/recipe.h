@@ -60,6 +60,11 @@ const char *recipe_text(const struct recipe *recipe);
 #define RECIPE_VARIES 1
 int recipe_output(const struct recipe *recipe, uint32_t *ret_height, uint32_t *ret_width);
 
+/* Of a recipe whose result varies: the most pixels that a sample has in the end, as `decode(max_pixels=N)` says; 0: it
+ * does not say. */
+#define RECIPE_MAX_PIXELS_MAX 4294967295u
+uint64_t recipe_max_pixels(const struct recipe *recipe);
+
 /* What its samples are made of. Owned by the recipe; for RECIPE_PIXELS. */
 const struct pixel_format *recipe_format(const struct recipe *recipe);
 

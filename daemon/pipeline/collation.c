@@ -7,7 +7,8 @@
 #include "daemon/pipeline/job.h"
 #include "proto/layout.h"
 
-/* Of memory_limit, what a ring of pictures of varying size gets; where that is little, more of it. */
+/* Of memory_limit, what a ring of pictures of varying size gets unless the pipeline says how large they are; where that
+ * is little, more of it. */
 #define VARYING_SHARE     16u
 #define VARYING_BYTES_MIN (64ull << 20)
 #define VARYING_SHARE_MIN 4u
@@ -75,16 +76,17 @@ static uint64_t varying_ring_bytes(uint64_t memory_limit) {
         return share;
 }
 
-static int plan_varying(struct collation *collation, uint32_t batch_size, const struct collation_limits *limits,
-                        struct why *why) {
+static int plan_varying(struct collation *collation, uint64_t asked_pixels, uint32_t batch_size,
+                        const struct collation_limits *limits, struct why *why) {
         uint64_t pixel_bytes = pixel_format_bytes(&collation->format);
-        uint64_t n_pixels = varying_ring_bytes(limits->memory_limit) / limits->n_slots / batch_size / pixel_bytes;
+        uint64_t share = varying_ring_bytes(limits->memory_limit) / limits->n_slots / batch_size / pixel_bytes;
+        uint64_t n_pixels = asked_pixels ? asked_pixels : share;
 
         if (n_pixels == 0)
                 return why_set(why, -EOVERFLOW,
                                "batch_size: %u slots of %u pictures of any size have no room for a pixel each; ask for "
-                               "a smaller batch or fewer slots, let the pipeline crop to one size, or raise "
-                               "memory_limit",
+                               "a smaller batch or fewer slots, let the pipeline crop to one size, begin it with "
+                               "decode(max_pixels=N), or raise memory_limit",
                                limits->n_slots, batch_size);
         collation->sample_bytes = (n_pixels < limits->max_pixels ? n_pixels : limits->max_pixels) * pixel_bytes;
         return 0;
@@ -108,7 +110,7 @@ int collation_plan(struct collation *collation, const struct recipe *recipe, con
                 r = plan_raw(collation, terms, index, &images_bytes, why);
         } else if (recipe_output(recipe, &collation->height, &collation->width) == RECIPE_VARIES) {
                 collation->varies = true;
-                r = plan_varying(collation, batch_size, limits, why);
+                r = plan_varying(collation, recipe_max_pixels(recipe), batch_size, limits, why);
         } else {
                 collation->sample_bytes = (uint64_t)collation->height * collation->width *
                                           pixel_format_bytes(&collation->format);

@@ -2,8 +2,8 @@
  *
  * A slot has room for the largest batch that its job can ever be served, so that no batch needs memory after the rank
  * was admitted. For pictures of one size that is known. Encoded bytes get the sum of the longest files that can meet in
- * one batch. Pictures of varying size get a fixed share of memory_limit; what does not fit is a damaged sample,
- * whatever else runs. */
+ * one batch. Pictures of varying size get what `decode(max_pixels=N)` asks for, else a fixed share of memory_limit;
+ * what does not fit is a damaged sample, whatever else runs. */
 #pragma once
 
 #include <stdbool.h>

@@ -84,12 +84,13 @@ static int serve_raw(struct task *task, struct why *why) {
 
 /* What decides is the job's own terms and memory_limit, never what else runs or when this sample comes. */
 static int refuse_size(const struct collation *collation, uint32_t height, uint32_t width, struct why *why) {
-        return why_set(why, -EFBIG,
-                       "is %u x %u pixels after the pipeline; this job's slots have room for %llu pixels a picture: "
-                       "ask for a smaller batch or fewer slots, let the pipeline crop to one size, or raise "
-                       "memory_limit (or max_pixels, if that is less)",
-                       width, height,
-                       (unsigned long long)(collation->sample_bytes / pixel_format_bytes(&collation->format)));
+        return why_set(
+                why, -EFBIG,
+                "is %u x %u pixels after the pipeline; this job's slots have room for %llu pixels a picture: "
+                "begin the pipeline with decode(max_pixels=%llu), ask for a smaller batch or fewer slots, or let the "
+                "pipeline crop to one size (the daemon's own max_pixels is above all)",
+                width, height, (unsigned long long)(collation->sample_bytes / pixel_format_bytes(&collation->format)),
+                (unsigned long long)width * height);
 }
 
 /* Where the sample's pixels go. For pictures of varying size that is known only now. */

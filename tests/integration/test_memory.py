@@ -80,6 +80,17 @@ def _(box):
                        batch=16, epochs=3)
 
 
+@case("a picture that needs more than its part of a slot is damaged, and the message says which word makes room for it")
+def _(box):
+    daemon = box.daemon({"d": box.folder_of_pictures("d", 16, width=300, height=300)}, memory_limit="64MiB", workers=2)
+    reader = daemon.reader("d", batch=16, epochs=1, pipeline="decode")
+    reader.finish(60)
+    contains(reader.errors(), "300 x 300 pixels", "decode(max_pixels=90000)")
+    with Resident(daemon, 64):
+        check_sequence(daemon.read("d", batch=16, epochs=2, pipeline="decode(max_pixels=90000)"), 16, batch=16, epochs=2)
+    daemon.refused("d", "memory_limit", batch=16, pipeline="decode(max_pixels=900000)")
+
+
 @case("large files of two jobs take turns in memory that was paid for when they came")
 def _(box):
     daemon = box.daemon({"d": box.folder_of_files("d", 24, size=6 << 20)}, memory_limit="160MiB", workers=4)
