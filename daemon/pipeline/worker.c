@@ -86,9 +86,8 @@ static int serve_raw(struct task *task, struct why *why) {
 static int refuse_size(const struct collation *collation, uint32_t height, uint32_t width, struct why *why) {
         return why_set(
                 why, -EFBIG,
-                "is %u x %u pixels after the pipeline; this job's slots have room for %llu pixels a picture: "
-                "begin the pipeline with decode(max_pixels=%llu), ask for a smaller batch or fewer slots, or let the "
-                "pipeline crop to one size (the daemon's own max_pixels is above all)",
+                "is %u x %u pixels after the pipeline; this job's slots have room for %llu pixels a picture: begin "
+                "the pipeline with decode(max_pixels=%llu), or ask for a smaller batch or fewer slots",
                 width, height, (unsigned long long)(collation->sample_bytes / pixel_format_bytes(&collation->format)),
                 (unsigned long long)width * height);
 }
