@@ -7,7 +7,7 @@
 
 void fair_queue_init(struct fair_queue *queue) {
         *queue = (struct fair_queue){ .now_ns = 0 };
-        TAILQ_INIT(&queue->shares);
+        TAILQ_INIT(&queue->groups);
         pthread_mutex_init(&queue->lock, NULL);
         pthread_cond_init(&queue->filled, NULL);
 }
@@ -17,61 +17,106 @@ void fair_queue_fini(struct fair_queue *queue) {
         pthread_mutex_destroy(&queue->lock);
 }
 
-void fair_share_init(struct fair_share *share, uint32_t weight) {
+void fair_group_init(struct fair_group *group) {
+        TAILQ_INIT(&group->shares);
+}
+
+void fair_share_init(struct fair_share *share, struct fair_group *group, uint32_t weight) {
         assert(weight >= 1 && weight <= FAIR_WEIGHT_MAX);
         STAILQ_INIT(&share->items);
+        share->group = group;
         atomic_store_explicit(&share->weight, weight, memory_order_relaxed);
+}
+
+static int64_t weighed(struct fair_share *share, int64_t ns) {
+        return ns / (int64_t)atomic_load_explicit(&share->weight, memory_order_relaxed);
+}
+
+/* Charged later, by whoever has the lock next. */
+static void owe(struct fair_share *share, int64_t ns) {
+        int64_t due_ns = weighed(share, ns);
+
+        atomic_fetch_add_explicit(&share->account.due_ns, due_ns, memory_order_relaxed);
+        atomic_fetch_add_explicit(&share->group->account.due_ns, due_ns, memory_order_relaxed);
 }
 
 /* ---- under the lock ------------------------------------------------------------------------------------------ */
 
-static void charge_locked(struct fair_share *share, int64_t ns) {
-        share->had_ns += ns / (int64_t)atomic_load_explicit(&share->weight, memory_order_relaxed);
+/* What done items took differently than expected. */
+static void settle_locked(struct fair_account *account) {
+        if (atomic_load_explicit(&account->due_ns, memory_order_relaxed) != 0)
+                account->had_ns += atomic_exchange_explicit(&account->due_ns, 0, memory_order_relaxed);
 }
 
-/* What its done items took differently than expected. */
-static void settle_locked(struct fair_share *share) {
-        if (atomic_load_explicit(&share->due_ns, memory_order_relaxed) != 0)
-                charge_locked(share, atomic_exchange_explicit(&share->due_ns, 0, memory_order_relaxed));
+static void begin_locked(struct fair_account *account, int64_t now_ns) {
+        int64_t credit_ns = account->has_begun ? FAIR_CREDIT_NS : 0;
+
+        settle_locked(account);
+        if (!account->has_begun || account->had_ns < now_ns - credit_ns)
+                account->had_ns = now_ns - credit_ns;
+        account->has_begun = true;
 }
 
-static void begin_locked(struct fair_queue *queue, struct fair_share *share) {
-        int64_t credit_ns = share->has_begun ? FAIR_CREDIT_NS : 0;
+/* It has its first item. */
+static void enter_locked(struct fair_queue *queue, struct fair_share *share) {
+        struct fair_group *group = share->group;
 
-        settle_locked(share);
-        if (!share->has_begun || share->had_ns < queue->now_ns - credit_ns)
-                share->had_ns = queue->now_ns - credit_ns;
-        share->has_begun = true;
-        TAILQ_INSERT_TAIL(&queue->shares, share, entry);
+        if (TAILQ_EMPTY(&group->shares)) {
+                begin_locked(&group->account, queue->now_ns);
+                TAILQ_INSERT_TAIL(&queue->groups, group, entry);
+        }
+        begin_locked(&share->account, group->now_ns);
+        TAILQ_INSERT_TAIL(&group->shares, share, entry);
 }
 
-static struct fair_share *least_served_locked(struct fair_queue *queue) {
+static struct fair_group *least_served_locked(struct fair_queue *queue) {
+        struct fair_group *group, *least = NULL;
+
+        TAILQ_FOREACH(group, &queue->groups, entry) {
+                settle_locked(&group->account);
+                if (!least || group->account.had_ns < least->account.had_ns)
+                        least = group;
+        }
+        return least;
+}
+
+static struct fair_share *least_served_of_locked(struct fair_group *group) {
         struct fair_share *share, *least = NULL;
 
-        TAILQ_FOREACH(share, &queue->shares, entry) {
-                settle_locked(share);
-                if (!least || share->had_ns < least->had_ns)
+        TAILQ_FOREACH(share, &group->shares, entry) {
+                settle_locked(&share->account);
+                if (!least || share->account.had_ns < least->account.had_ns)
                         least = share;
         }
         return least;
 }
 
+static void charge_locked(struct fair_account *account, int64_t ns, int64_t *now_ns) {
+        if (account->had_ns > *now_ns)
+                *now_ns = account->had_ns;
+        account->had_ns += ns;
+}
+
 static struct fair_item *take_locked(struct fair_queue *queue) {
-        struct fair_share *share = least_served_locked(queue);
+        struct fair_group *group = least_served_locked(queue);
+        struct fair_share *share;
         struct fair_item *item;
 
-        if (!share)
+        if (!group)
                 return NULL;
+        share = least_served_of_locked(group);
         item = STAILQ_FIRST(&share->items);
         STAILQ_REMOVE_HEAD(&share->items, entry);
-        if (share->had_ns > queue->now_ns)
-                queue->now_ns = share->had_ns;
         item->charged_ns = atomic_load_explicit(&share->usual_ns, memory_order_relaxed);
-        charge_locked(share, item->charged_ns);
+        charge_locked(&group->account, weighed(share, item->charged_ns), &queue->now_ns);
+        charge_locked(&share->account, weighed(share, item->charged_ns), &group->now_ns);
         /* Of several that have had the same, the one that waited longest is next. */
-        TAILQ_REMOVE(&queue->shares, share, entry);
+        TAILQ_REMOVE(&group->shares, share, entry);
         if (!STAILQ_EMPTY(&share->items))
-                TAILQ_INSERT_TAIL(&queue->shares, share, entry);
+                TAILQ_INSERT_TAIL(&group->shares, share, entry);
+        TAILQ_REMOVE(&queue->groups, group, entry);
+        if (!TAILQ_EMPTY(&group->shares))
+                TAILQ_INSERT_TAIL(&queue->groups, group, entry);
         return item;
 }
 
@@ -94,7 +139,7 @@ void fair_queue_push(struct fair_queue *queue, struct fair_share *share, struct 
         item->share = share;
         pthread_mutex_lock(&queue->lock);
         if (STAILQ_EMPTY(&share->items))
-                begin_locked(queue, share);
+                enter_locked(queue, share);
         STAILQ_INSERT_TAIL(&share->items, item, entry);
         somebody_sleeps = queue->n_waiting > 0;
         pthread_mutex_unlock(&queue->lock);
@@ -108,7 +153,7 @@ struct fair_item *fair_queue_pop(struct fair_queue *queue) {
         struct fair_item *item = NULL;
 
         pthread_mutex_lock(&queue->lock);
-        while (TAILQ_EMPTY(&queue->shares) && queue->n_dismissed == 0 && !queue->is_stopped) {
+        while (TAILQ_EMPTY(&queue->groups) && queue->n_dismissed == 0 && !queue->is_stopped) {
                 queue->n_waiting++;
                 pthread_cond_wait(&queue->filled, &queue->lock);
                 queue->n_waiting--;
@@ -135,12 +180,12 @@ void fair_item_done(struct fair_item *item, uint64_t taken_ns) {
         /* Two threads may overwrite each other's average: either is one. */
         usual_ns += ((int64_t)taken_ns - usual_ns) / SMOOTHING;
         atomic_store_explicit(&share->usual_ns, usual_ns, memory_order_relaxed);
-        atomic_fetch_add_explicit(&share->due_ns, (int64_t)taken_ns - item->charged_ns, memory_order_relaxed);
+        owe(share, (int64_t)taken_ns - item->charged_ns);
         atomic_fetch_add_explicit(&share->taken_ns, taken_ns, memory_order_relaxed);
 }
 
 void fair_item_refund(struct fair_item *item) {
-        atomic_fetch_sub_explicit(&item->share->due_ns, item->charged_ns, memory_order_relaxed);
+        owe(item->share, -item->charged_ns);
         item->charged_ns = 0;
 }
 

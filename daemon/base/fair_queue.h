@@ -1,16 +1,21 @@
 /* base/fair_queue.h: work for a pool of threads, shared fairly between several who want it.
  *
- * Each share has a queue of its own, first in first out; a thread takes from the share that has had the least of the
- * threads' time, divided by its weight. What counts is the time that its items really took, not their number, so one
- * whose items take long gets fewer of them done, and the others notice nothing. A share without items is passed over:
+ * There are two levels: groups, and the shares of a group. Each share has a queue of its own, first in first out. A
+ * thread takes from the group that has had the least of the threads' time, and of its shares from the one that has had
+ * the least, each divided by the share's weight. What counts is the time that items really took, not their number, so
+ * one whose items take long gets fewer of them done, and the others notice nothing. What has no items is passed over:
  * no thread idles while anything waits.
  *
- * An item is charged what its share's items usually take when it is taken, and the difference when it is done: so
- * many threads that take at the same moment spread over the shares. A share that comes back after a pause begins
- * CREDIT behind the others at most: it cannot save up time, but one whose queue is empty for a moment loses nothing.
+ * A group is charged what its shares are charged. So a group gets no more by having more shares; its weight is the mean
+ * of the weights of those that have items.
  *
- * As base/work_queue.h otherwise: one mutex, held for a few instructions and one look at each share that has items; a
- * push wakes a thread only if one sleeps. Nothing is allocated. */
+ * An item is charged what its share's items usually take when it is taken, and the difference when it is done: so
+ * many threads that take at the same moment spread over the shares. A share or a group that comes back after a pause
+ * begins CREDIT behind the others at most: it cannot save up time, but one whose queue is empty for a moment loses
+ * nothing.
+ *
+ * As base/work_queue.h otherwise: one mutex, held for a few instructions and one look at each group that has items and
+ * at each such share of one group; a push wakes a thread only if one sleeps. Nothing is allocated. */
 #pragma once
 
 #include <pthread.h>
@@ -32,16 +37,30 @@ struct fair_item {
         int64_t charged_ns; /* when it was taken */
 };
 
+/* Threads' time that somebody was charged, divided by the weights. */
+struct fair_account {
+        int64_t had_ns;         /* the queue's lock, as has_begun */
+        bool has_begun;         /* had an item once */
+        _Atomic int64_t due_ns; /* what done items took beyond what they were charged; not in had_ns yet */
+};
+
+/* Shares that are one towards all others; part of whatever that is. Outlives its shares. */
+struct fair_group {
+        TAILQ_HEAD(, fair_share) shares; /* those that have items; the queue's lock, as all but `account` */
+        TAILQ_ENTRY(fair_group) entry;   /* in the queue's list while it has such */
+        int64_t now_ns;                  /* had_ns of its share that was served last: newcomers begin there */
+        struct fair_account account;
+};
+
 /* One who wants a share; part of whatever that is. Outlives its items. */
 struct fair_share {
-        STAILQ_HEAD(, fair_item) items; /* the queue's lock, as all up to `has_begun` */
-        TAILQ_ENTRY(fair_share) entry;  /* in the queue's list while it has items */
-        int64_t had_ns;                 /* threads' time that it was charged, divided by its weight */
-        bool has_begun;                 /* had an item once */
+        struct fair_group *group;
+        STAILQ_HEAD(, fair_item) items; /* the queue's lock */
+        TAILQ_ENTRY(fair_share) entry;  /* in its group's list while it has items */
+        struct fair_account account;
 
         _Atomic uint32_t weight;   /* 1 to FAIR_WEIGHT_MAX; may be changed at any time */
         _Atomic int64_t usual_ns;  /* what an item takes, smoothed */
-        _Atomic int64_t due_ns;    /* what done items took beyond what they were charged; not in had_ns yet */
         _Atomic uint64_t taken_ns; /* what done items took, all together: for people */
 };
 
@@ -49,9 +68,9 @@ struct fair_queue {
         pthread_mutex_t lock;            /* a leaf: nothing else is locked below it; covers all that follows */
         uint32_t n_waiting;              /* threads that sleep in pop */
         uint32_t n_dismissed;            /* threads that are to leave, and have not yet */
-        TAILQ_HEAD(, fair_share) shares; /* those that have items; up to here the line that a push writes */
+        TAILQ_HEAD(, fair_group) groups; /* those that have items; up to here the line that a push writes */
 
-        int64_t now_ns; /* had_ns of the share that was served last: newcomers begin there */
+        int64_t now_ns; /* had_ns of the group that was served last: newcomers begin there */
         bool is_stopped;
         pthread_cond_t filled;
 };
@@ -61,8 +80,9 @@ void fair_queue_init(struct fair_queue *queue);
 /* Once no thread uses the queue any more. */
 void fair_queue_fini(struct fair_queue *queue);
 
-/* Takes a zeroed share. */
-void fair_share_init(struct fair_share *share, uint32_t weight);
+/* Take a zeroed one. */
+void fair_group_init(struct fair_group *group);
+void fair_share_init(struct fair_share *share, struct fair_group *group, uint32_t weight);
 
 /* Any thread; never blocks for long. Allowed after stop: such an item waits for fair_queue_pop_nowait(). */
 void fair_queue_push(struct fair_queue *queue, struct fair_share *share, struct fair_item *item);

@@ -223,6 +223,7 @@ static const char *digest_of_job(const struct job *job, const Dlp__Attach *wish)
 static int attach_prepare(struct attach *attach, const Dlp__Attach *wish, struct why *why) {
         struct session *session = attach->session;
         struct server *server = session->server;
+        struct user *user;
         struct job_terms terms = { 0 };
         struct catalog_entry *entry;
         struct job *job;
@@ -268,11 +269,11 @@ static int attach_prepare(struct attach *attach, const Dlp__Attach *wish, struct
                 r = quota_job(session, why);
         if (r < 0)
                 return r;
-        r = quota_memory(session, &attach->options.budget);
+        r = quota_user(session, &user, &attach->options.budget);
         if (r < 0)
                 return why_errno(why, r, "attach");
-        r = job_join(&server->jobs, job, session->peer.uid, wish->job, &terms, wish->rank, pid, &session->job,
-                     &session->member, why);
+        r = job_join(&server->jobs, job, user, wish->job, &terms, wish->rank, pid, &session->job, &session->member,
+                     why);
         if (r < 0)
                 return r;
         session->member->process = session->process;

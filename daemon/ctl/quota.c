@@ -1,7 +1,6 @@
 #include "daemon/ctl/quota.h"
 
 #include <errno.h>
-#include <stdlib.h>
 
 #include "daemon/ctl/access.h"
 
@@ -58,36 +57,19 @@ int quota_descriptor(const struct session *session, int fd, struct why *why) {
                        n_max);
 }
 
-int quota_memory(const struct session *session, struct budget **ret_budget) {
+int quota_user(const struct session *session, struct user **ret_user, struct budget **ret_budget) {
         struct server *server = session->server;
         uint32_t uid = session->peer.uid, percent = server->options.quotas.memory;
-        struct user_memory *user;
+        struct user *user = user_get(&server->users, uid);
 
-        *ret_budget = NULL;
-        if (access_is_admin(session))
-                return 0;
-        LIST_FOREACH(user, &server->users, entry)
-                if (user->budget.uid == uid)
-                        break;
-        if (!user) {
-                user = calloc(1, sizeof(*user));
-                if (!user)
-                        return -ENOMEM;
+        if (!user)
+                return -ENOMEM;
+        if (!user->budget.whole)
                 budget_share_init(&user->budget, server->options.budget, uid, percent);
-                LIST_INSERT_HEAD(&server->users, user, entry);
-        }
         user->budget.percent = percent; /* a reload may have changed it */
-        *ret_budget = &user->budget;
+        *ret_budget = access_is_admin(session) ? NULL : &user->budget;
+        *ret_user = user;
         return 0;
-}
-
-void quota_fini(struct server *server) {
-        struct user_memory *user;
-
-        while ((user = LIST_FIRST(&server->users))) {
-                LIST_REMOVE(user, entry);
-                free(user);
-        }
 }
 
 int quota_job(const struct session *session, struct why *why) {

@@ -8,8 +8,8 @@
 #include <stdint.h>
 
 #include "daemon/base/budget.h"
-#include "daemon/base/queue.h"
 #include "daemon/base/why.h"
+#include "daemon/pipeline/user.h"
 
 struct server;
 struct session;
@@ -20,22 +20,13 @@ struct quotas {
         uint32_t memory;      /* percent */
 };
 
-/* What one user's rings take. Lives as long as the server. */
-struct user_memory {
-        LIST_ENTRY(user_memory) entry;
-        struct budget budget;
-};
-
 /* May this connection, which is counted already, stay? -EDQUOT its user has enough of them, -EMFILE the daemon is short
  * of connections or descriptors. */
 int quota_connection(const struct session *session, struct why *why);
 
-/* Who pays for the rings of its user: a share of the server's budget, or NULL for an admin, who has no share. -ENOMEM.
- */
-int quota_memory(const struct session *session, struct budget **ret_budget);
-
-/* Once no ring is left. */
-void quota_fini(struct server *server);
+/* The account of its user, and who pays for the rings: that account, or NULL for an admin, who has no share of the
+ * memory. -ENOMEM. */
+int quota_user(const struct session *session, struct user **ret_user, struct budget **ret_budget);
 
 /* May its user begin another job? -EDQUOT. */
 int quota_job(const struct session *session, struct why *why);

@@ -113,6 +113,6 @@ void server_fini(struct server *server) {
         if (server->broken_event)
                 event_free(server->broken_event);
         mailbox_fini(&server->broken);
-        quota_fini(server);
+        users_fini(&server->users);
         user_names_free(server->names);
 }

@@ -61,7 +61,7 @@ struct server {
         struct user_names *names;
         uint32_t n_sessions;
         struct jobs jobs;
-        LIST_HEAD(, user_memory) users;
+        struct users users; /* who ever attached */
         uint32_t n_jobs;
         uint64_t started_ns;
         int64_t started_unix;

@@ -31,9 +31,16 @@
 
 struct read_request;
 
+/* One user's reads, of all jobs. Part of whatever that is; zeroed at first; outlives its shares. All of it is the
+ * reader's. */
+struct read_user {
+        uint32_t n_held; /* threads that read for it */
+};
+
 /* Whose requests they are: those of one share wait for no thread that those of another one hold. Part of whatever that
- * is; zeroed at first; outlives its requests. All of it is the reader's. */
+ * is; zeroed at first but for `user`; outlives its requests. All else is the reader's. */
 struct read_share {
+        struct read_user *user; /* NULL: of nobody */
         STAILQ_HEAD(, read_request) waiting;
         TAILQ_ENTRY(read_share) entry; /* while requests wait */
         uint32_t n_held;               /* threads that read for it */

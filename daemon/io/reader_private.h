@@ -39,10 +39,12 @@ struct read_pool {
         pthread_cond_t filled;           /* something waits that may be taken, or is_stopped */
         TAILQ_HEAD(, read_share) shares; /* those with requests that wait */
         struct read_share own;           /* of requests without one */
+        struct read_user nobody;         /* of shares without a user */
         struct read_request closing;     /* stands for: close the files that are to be closed */
         struct pool_thread *threads;     /* n_max */
         uint32_t n_threads;              /* that run */
         uint32_t n_wanted;               /* that are to read, beside those that hang; of one share at most */
+        uint32_t n_user_max;             /* of one user at most: n_wanted are left to others */
         uint32_t n_max;
         bool is_closing; /* `closing` waits */
         bool is_stopped;

@@ -3,9 +3,10 @@
  * Each thread reads one file at a time, so n_threads is the depth that the disk sees. io_uring keeps a small pool as
  * well: there a file of unknown length, or one whose chain failed, may block as long as it likes.
  *
- * Requests wait in a queue a share (a job). A thread takes from the share that holds the fewest threads, and no share
- * holds more than n_threads. A thread whose read has not come back for a while is replaced by another one: so the reads
- * that hang hold threads that nobody misses, n_threads for each job at most. */
+ * Requests wait in a queue a share (a job). A thread takes from the share whose user holds the fewest threads, and of
+ * that user's from the one that holds the fewest; no share holds more than n_threads. A thread whose read has not come
+ * back for a while is replaced by another one: so the reads that hang hold threads that nobody misses, n_threads for
+ * each job at most, and of all jobs of a user as many as leave n_threads to others. */
 #include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -30,11 +31,22 @@ static struct read_share *share_of(struct read_pool *pool, struct read_request *
         return request->share ? request->share : &pool->own;
 }
 
+static struct read_user *user_of(struct read_pool *pool, const struct read_share *share) {
+        return share->user ? share->user : &pool->nobody;
+}
+
+static bool is_before(struct read_pool *pool, const struct read_share *share, const struct read_share *other) {
+        uint32_t n_held = user_of(pool, share)->n_held, n_other = user_of(pool, other)->n_held;
+
+        return n_held != n_other ? n_held < n_other : share->n_held < other->n_held;
+}
+
 static struct read_share *next_share_locked(struct read_pool *pool) {
         struct read_share *share, *best = NULL;
 
         TAILQ_FOREACH(share, &pool->shares, entry)
-                if (share->n_held < pool->n_wanted && (!best || share->n_held < best->n_held))
+                if (share->n_held < pool->n_wanted && user_of(pool, share)->n_held < pool->n_user_max &&
+                    (!best || is_before(pool, share, best)))
                         best = share;
         return best;
 }
@@ -74,6 +86,7 @@ static struct read_request *pool_next(struct read_pool *pool, struct pool_thread
         if (share && !pool->is_stopped) {
                 request = take_locked(pool, share);
                 share->n_held++;
+                user_of(pool, share)->n_held++;
                 thread->since_ns = clock_now_ns();
         }
         pthread_mutex_unlock(&pool->lock);
@@ -84,6 +97,7 @@ static struct read_request *pool_next(struct read_pool *pool, struct pool_thread
 static void pool_done(struct read_pool *pool, struct pool_thread *thread, struct read_share *share) {
         pthread_mutex_lock(&pool->lock);
         share->n_held--;
+        user_of(pool, share)->n_held--;
         thread->since_ns = 0;
         pthread_mutex_unlock(&pool->lock);
 }
@@ -145,6 +159,7 @@ int reader_pool_start(struct reader *reader, uint32_t n_threads, struct why *why
         int r;
 
         *pool = (struct read_pool){ .n_wanted = n_threads, .n_max = n_threads + reader->options.depth };
+        pool->n_user_max = reader->options.depth > n_threads ? reader->options.depth : n_threads;
         pool->threads = calloc(pool->n_max, sizeof(*pool->threads));
         if (!pool->threads)
                 return why_set(why, -ENOMEM, "reader: no memory for %" PRIu32 " threads", pool->n_max);

@@ -141,14 +141,15 @@ static int job_admit(const struct job *job, const struct job_terms *terms, uint3
         return 0;
 }
 
-static struct job *job_new(uid_t uid, const char *name, const struct job_terms *terms) {
+static struct job *job_new(struct user *user, const char *name, const struct job_terms *terms) {
         struct job *job = aligned_alloc(_Alignof(struct job), sizeof(*job));
 
         if (!job)
                 return NULL;
         memset(job, 0, sizeof(*job));
         snprintf(job->name, sizeof(job->name), "%s", name);
-        job->uid = uid;
+        job->uid = user->uid;
+        job->user = user;
         job->terms = *terms;
         attendance_recall(name, &job->attendance);
         if (damage_init(&job->damage, terms->max_errors, terms->n_samples) < 0) {
@@ -156,12 +157,14 @@ static struct job *job_new(uid_t uid, const char *name, const struct job_terms *
                 free(job);
                 return NULL;
         }
-        fair_share_init(&job->share, 1);
+        job->tasks.user = &user->tasks;
+        job->reading.user = &user->reading;
+        fair_share_init(&job->share, &user->time, 1);
         pthread_mutex_init(&job->lock, NULL);
         return job;
 }
 
-int job_join(struct jobs *jobs, struct job *job, uid_t uid, const char *name, const struct job_terms *terms,
+int job_join(struct jobs *jobs, struct job *job, struct user *user, const char *name, const struct job_terms *terms,
              uint32_t rank, uint32_t pid, struct job **ret_job, struct job_member **ret_member, struct why *why) {
         struct job_member *member;
         int r;
@@ -174,7 +177,7 @@ int job_join(struct jobs *jobs, struct job *job, uid_t uid, const char *name, co
 
         member = calloc(1, sizeof(*member));
         if (member && !job) {
-                job = job_new(uid, name, terms);
+                job = job_new(user, name, terms);
                 if (job)
                         LIST_INSERT_HEAD(jobs, job, entry);
         }

@@ -19,6 +19,7 @@
 #include "daemon/pipeline/attendance.h"
 #include "daemon/pipeline/damage.h"
 #include "daemon/pipeline/shares.h"
+#include "daemon/pipeline/user.h"
 #include "proto/order.h"
 
 enum on_error {
@@ -68,7 +69,8 @@ struct job_member {
 struct job {
         LIST_ENTRY(job) entry;
         char name[DLP_NAME_MAX];
-        uid_t uid; /* whose it is: of the user that began it. Two users may have jobs of one name. */
+        uid_t uid;         /* whose it is: of the user that began it. Two users may have jobs of one name. */
+        struct user *user; /* the account that all of its ranks count for */
         struct job_terms terms;
         LIST_HEAD(, job_member) members;
         uint32_t n_members;
@@ -93,11 +95,11 @@ LIST_HEAD(jobs, job);
 /* A user's job by its name, or NULL. */
 struct job *job_find(struct jobs *jobs, uid_t uid, const char *name);
 
-/* Enters a rank into `job`, or, if that is NULL, into a new one of that user. -EINVAL a term differs, -EADDRINUSE the
- * rank is taken (names its pid), -EBUSY the job has failed, -EUSERS too many ranks of one job on this node; -EAGAIN
- * instead of the first three if those who stand in the way are processes that are ending: a run that is started again
- * gets in once they are gone. The job holds one reference for the member. */
-int job_join(struct jobs *jobs, struct job *job, uid_t uid, const char *name, const struct job_terms *terms,
+/* Enters a rank into `job`, or, if that is NULL, into a new one of `user`, whose account outlives the job. -EINVAL a
+ * term differs, -EADDRINUSE the rank is taken (names its pid), -EBUSY the job has failed, -EUSERS too many ranks of one
+ * job on this node; -EAGAIN instead of the first three if those who stand in the way are processes that are ending: a
+ * run that is started again gets in once they are gone. The job holds one reference for the member. */
+int job_join(struct jobs *jobs, struct job *job, struct user *user, const char *name, const struct job_terms *terms,
              uint32_t rank, uint32_t pid, struct job **ret_job, struct job_member **ret_member, struct why *why);
 
 /* Remembers where a member begins. -EINVAL if another one asked for the same epoch from a position that deals out its

@@ -227,16 +227,12 @@ static void note_want(struct planner *planner, const struct stream *stream) {
                 planner->n_wake_for = n;
 }
 
-/* Is its job the one with less, or is it the rank of that job that is dry first? */
+/* Is its user or job the one with less, or is it the rank of that job that is dry first? */
 static bool stream_is_before(const struct stream *stream, uint64_t at_ns, const struct stream *other,
                              uint64_t other_at_ns) {
-        const struct task_share *tasks = &stream->job->tasks, *others = &other->job->tasks;
+        int r = shares_compare(&stream->job->tasks, stream_weight(stream), &other->job->tasks, stream_weight(other));
 
-        if (shares_is_less(tasks, stream_weight(stream), others, stream_weight(other)))
-                return true;
-        if (shares_is_less(others, stream_weight(other), tasks, stream_weight(stream)))
-                return false;
-        return at_ns < other_at_ns;
+        return r != 0 ? r < 0 : at_ns < other_at_ns;
 }
 
 static struct stream *most_urgent(struct planner *planner) {

@@ -14,7 +14,7 @@ import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-from harness import (DLCTL, HandClient, Skip, attach_body, case, check_sequence, contains, equal, field, fields_of,
+from harness import (DLCTL, HandClient, Skip, attach_body, case, check_sequence, contains, end, equal, field, fields_of,
                      main, patience, request, within)
 
 N = 60
@@ -367,6 +367,38 @@ def _(box):
         if client.descriptors and client.socket.fileno() < 0:
             client.close()
     must_attach(again, job="more", **terms)
+
+
+# ---- fair -----------------------------------------------------------------------------------------------------------
+
+STEPS = "resize(700) color_jitter(brightness=0.4, contrast=0.4, saturation=0.4, hue=0.1) resize(32) center_crop(32)"
+
+
+def worker_ns(house):
+    """The workers' time of Alice's job and of Bob's together."""
+    jobs = house.daemon.objects("jobs")
+    return {uid: sum(job["worker_ns"] for job in jobs if (job["name"] == "one") == (uid == ALICE)) for uid in (ALICE, BOB)}
+
+
+@case("a user with one job keeps half of the workers beside a user with six, and the six have all when alone")
+def _(box):
+    house = House(box, {"d": box.folder_of_pictures("pictures", N)}, workers=2)
+    readers = {}
+    for uid, job in [(ALICE, "one")] + [(BOB, f"many{number}") for number in range(6)]:
+        command = house.command(uid, "read", "d", "--job", job, "--epochs", "100000", "--batch", "32", "--slots", "16",
+                                "--pipeline", STEPS)  # rings that are not full soon: all want all the time
+        readers[job] = subprocess.Popen(**dict(command, stdout=subprocess.DEVNULL))
+        box.processes.append(readers[job])
+    within(60, lambda: sum(job["worker_ns"] > 0 for job in house.daemon.objects("jobs")) == 7, "all seven run")
+    before = worker_ns(house)
+    within(120, lambda: sum(worker_ns(house).values()) - sum(before.values()) > 5e9, "the workers are at work")
+    took = {uid: ns - before[uid] for uid, ns in worker_ns(house).items()}
+    # Shared by jobs it would be a seventh; a half is measured.
+    equal(0.3 < took[ALICE] / sum(took.values()) < 0.75, True, f"Alice's part of the workers' time: {took}")
+    end(readers["one"])
+    within(20, lambda: len(house.daemon.objects("jobs")) == 6, "Alice has left")
+    before = worker_ns(house)[BOB]
+    within(120, lambda: worker_ns(house)[BOB] - before > 1e9, "Bob's go on alone")
 
 
 # ---- hostile --------------------------------------------------------------------------------------------------------

@@ -145,6 +145,7 @@ void serving_start(struct serving *serving, const struct serving_options *option
         *serving = (struct serving){ .options = *options };
         serving->budget.limit_bytes = options->memory_limit ? options->memory_limit : 1ull << 30;
         LIST_INIT(&serving->jobs);
+        LIST_INIT(&serving->users);
         tree_make(&serving->tree);
         tree_dir(&serving->tree, "index");
         make_folder(serving);
@@ -174,6 +175,7 @@ void serving_stop(struct serving *serving) {
         background_stop(serving->background);
         catalog_fini(&serving->catalog);
         background_free(serving->background);
+        users_fini(&serving->users);
         tree_remove(&serving->tree);
 }
 
@@ -198,8 +200,9 @@ static int rank_join(struct rank *rank, struct recipe *recipe, struct why *why) 
         snprintf(terms.pipeline, sizeof(terms.pipeline), "%s", recipe_text(recipe));
         const char *name = options->job ? options->job : "job";
 
-        return job_join(&rank->serving->jobs, job_find(&rank->serving->jobs, getuid(), name), getuid(), name, &terms,
-                        options->rank, 1000 + options->rank, &rank->job, &rank->member, why);
+        return job_join(&rank->serving->jobs, job_find(&rank->serving->jobs, getuid(), name),
+                        user_get(&rank->serving->users, getuid()), name, &terms, options->rank, 1000 + options->rank,
+                        &rank->job, &rank->member, why);
 }
 
 static void rank_map(struct rank *rank) {

@@ -33,6 +33,7 @@ struct serving {
         struct catalog_dataset *dataset;
         struct pipeline *pipeline;
         struct jobs jobs;
+        struct users users;
         _Atomic uint32_t n_broken;
         uint64_t used_bytes; /* of the budget, when nobody is attached */
 };

@@ -15,6 +15,7 @@
 
 /* One who always has items, each of which takes `item_ns`. */
 struct user {
+        struct fair_group group; /* its own, unless user_join() */
         struct fair_share share;
         struct fair_item items[8];
         uint64_t item_ns;
@@ -28,7 +29,13 @@ static struct user users[N_SHARES];
 static void user_begin(struct user *user, uint32_t weight, uint64_t item_ns) {
         memset(user, 0, sizeof(*user));
         user->item_ns = item_ns;
-        fair_share_init(&user->share, weight);
+        fair_group_init(&user->group);
+        fair_share_init(&user->share, &user->group, weight);
+}
+
+/* From now on it is one of those that `other` belongs to. Before its first item. */
+static void user_join(struct user *user, struct user *other) {
+        user->share.group = other->share.group;
 }
 
 static void user_push(struct user *user) {
@@ -197,6 +204,67 @@ START_TEST(an_expensive_surprise_is_paid_for_afterwards) {
 }
 END_TEST
 
+START_TEST(a_group_gets_no_more_by_having_more_shares) {
+        for (uint32_t i = 0; i < N_SHARES; i++) {
+                user_begin(&users[i], 1, (1 + i) * MS);
+                if (i > 1)
+                        user_join(&users[i], &users[1]);
+                user_push(&users[i]);
+        }
+        serve(2, 30000 * MS);
+        check_had(&users[0], 30000, 300);
+        for (uint32_t i = 1; i < N_SHARES; i++)
+                check_had(&users[i], 10000, 300);
+}
+END_TEST
+
+START_TEST(within_a_group_time_is_shared_by_weight_and_its_own_weight_is_the_mean) {
+        user_begin(&users[0], 2, MS);
+        user_begin(&users[1], 3, MS);
+        user_begin(&users[2], 1, 4 * MS);
+        user_join(&users[2], &users[1]);
+        for (uint32_t i = 0; i < 3; i++)
+                user_push(&users[i]);
+        serve(2, 8000 * MS);
+        check_had(&users[0], 8000, 100); /* 2 beside (3 + 1) / 2 */
+        check_had(&users[1], 6000, 100);
+        check_had(&users[2], 2000, 100);
+}
+END_TEST
+
+START_TEST(what_one_share_of_a_group_does_not_want_the_others_of_it_get) {
+        user_join(&users[2], &users[1]);
+        for (uint32_t i = 0; i < 3; i++)
+                user_push(&users[i]);
+        serve(1, 400 * MS);
+        users[2].is_idle = true;
+        serve(1, 10000 * MS);
+        check_had(&users[0], 5200, 100);
+        check_had(&users[1], 5100, 100);
+}
+END_TEST
+
+/* Who leaves and comes back under another name has had what it has had. */
+START_TEST(a_new_share_of_a_group_brings_no_new_credit) {
+        user_push(&users[0]);
+        user_push(&users[1]);
+        serve(1, 1000 * MS);
+        users[1].is_idle = true;
+        users[0].item_ns = 3000 * MS;
+        serve(1, 20 * MS); /* an expensive one under way */
+        users[0].is_idle = true;
+        users[0].item_ns = MS;
+        users[1].is_idle = false;
+        user_push(&users[1]);
+        serve(1, 8 * MS);
+        ck_assert_uint_ge(had_ms(&users[0]), 3400);
+        user_join(&users[2], &users[0]);
+        user_push(&users[2]);
+        serve(1, 2000 * MS); /* all of it the other one's: the group has had 3 s more */
+        ck_assert_uint_lt(had_ms(&users[2]), 100);
+}
+END_TEST
+
 /* ---- threads ------------------------------------------------------------------------------------------------- */
 
 static _Atomic uint32_t n_done;
@@ -249,6 +317,10 @@ int main(void) {
         tcase_add_test(reckoned, who_was_idle_has_saved_up_a_little_credit_at_most);
         tcase_add_test(reckoned, a_queue_that_is_empty_for_a_moment_loses_nothing);
         tcase_add_test(reckoned, an_expensive_surprise_is_paid_for_afterwards);
+        tcase_add_test(reckoned, a_group_gets_no_more_by_having_more_shares);
+        tcase_add_test(reckoned, within_a_group_time_is_shared_by_weight_and_its_own_weight_is_the_mean);
+        tcase_add_test(reckoned, what_one_share_of_a_group_does_not_want_the_others_of_it_get);
+        tcase_add_test(reckoned, a_new_share_of_a_group_brings_no_new_credit);
         suite_add_tcase(suite, reckoned);
         tcase_add_checked_fixture(threaded, setup, teardown);
         tcase_set_timeout(threaded, 60);

@@ -15,6 +15,7 @@
 #define ARRAY_LENGTH(array) (sizeof(array) / sizeof((array)[0]))
 
 static struct jobs jobs;
+static struct users users;
 
 static struct job_terms terms_of_first(void) {
         return (struct job_terms){
@@ -32,7 +33,8 @@ static struct job_terms terms_of_first(void) {
 
 static int join(const char *name, const struct job_terms *terms, uint32_t rank, struct job **ret_job,
                 struct job_member **ret_member, struct why *why) {
-        return job_join(&jobs, job_find(&jobs, 7, name), 7, name, terms, rank, 1000 + rank, ret_job, ret_member, why);
+        return job_join(&jobs, job_find(&jobs, 7, name), user_get(&users, 7), name, terms, rank, 1000 + rank, ret_job,
+                        ret_member, why);
 }
 
 /* ---- agreement ----------------------------------------------------------------------------------------------- */
@@ -222,7 +224,8 @@ START_TEST(a_rank_that_is_taken_is_refused_with_the_process_that_has_it) {
 
         LIST_INIT(&jobs);
         ck_assert_int_eq(join("run", &terms, 3, &job, &members[0], &why), 0);
-        ck_assert_int_eq(job_join(&jobs, job, 7, "run", &terms, 3, 4711, &same, &none, &why), -EADDRINUSE);
+        ck_assert_int_eq(job_join(&jobs, job, user_get(&users, 7), "run", &terms, 3, 4711, &same, &none, &why),
+                         -EADDRINUSE);
         ck_assert_ptr_nonnull(strstr(why.text, "rank 3"));
         ck_assert_ptr_nonnull(strstr(why.text, "1003"));
         ck_assert_int_eq(join("run", &terms, 2, &same, &members[1], &why), 0);

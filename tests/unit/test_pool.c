@@ -22,12 +22,15 @@ static struct serving serving;
 #define N_HOMES 4u
 
 static struct fair_queue queue;
+static struct fair_group group;
 static struct fair_share everybody;
 static _Atomic uint32_t n_taken, n_home;
 
 static void begin(void) {
         memset(&everybody, 0, sizeof(everybody));
-        fair_share_init(&everybody, 1);
+        memset(&group, 0, sizeof(group));
+        fair_group_init(&group);
+        fair_share_init(&everybody, &group, 1);
         fair_queue_init(&queue);
 }
 
@@ -391,7 +394,7 @@ START_TEST(what_workers_share_and_write_lies_apart_from_what_they_only_read) {
         ck_assert_uint_eq(LINE_OF(batch, n_left), LINE_OF(batch, decode_ns));
         ck_assert_uint_gt(LINE_OF(stream, planned_number), LINE_OF(stream, n_skipped));
         ck_assert_uint_lt(LINE_OF(stream, is_ended), LINE_OF(stream, batches));
-        ck_assert_uint_eq(LINE_OF(fair_queue, n_waiting), LINE_OF(fair_queue, shares));
+        ck_assert_uint_eq(LINE_OF(fair_queue, n_waiting), LINE_OF(fair_queue, groups));
         ck_assert_uint_gt(LINE_OF(job, share), LINE_OF(job, failed));
         ck_assert_uint_eq(sizeof(struct job) % 64, 0);
         ck_assert_uint_gt(LINE_OF(planner, lock), LINE_OF(planner, resting));

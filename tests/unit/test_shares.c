@@ -10,6 +10,7 @@
 #define TASKS  256u
 
 struct model_job {
+        struct task_user user; /* its own, unless of_one_user() */
         struct task_share share;
         uint32_t weight;
         bool wants;
@@ -21,9 +22,16 @@ static struct model_job jobs[N_JOBS];
 
 static void begin(uint32_t n_depth, uint32_t n_tasks) {
         memset(jobs, 0, sizeof(jobs));
-        for (uint32_t i = 0; i < N_JOBS; i++)
+        for (uint32_t i = 0; i < N_JOBS; i++) {
                 jobs[i].weight = 1;
+                jobs[i].share.user = &jobs[i].user;
+        }
         shares_init(&shares, n_depth, n_tasks);
+}
+
+static void of_one_user(uint32_t first, uint32_t last) {
+        for (uint32_t i = first; i <= last; i++)
+                jobs[i].share.user = &jobs[first].user;
 }
 
 static struct model_job *next_job(void) {
@@ -34,7 +42,7 @@ static struct model_job *next_job(void) {
 
                 if (!job->wants || !shares_may_take(&shares, &job->share, job->weight))
                         continue;
-                if (!best || shares_is_less(&job->share, job->weight, &best->share, best->weight))
+                if (!best || shares_compare(&job->share, job->weight, &best->share, best->weight) < 0)
                         best = job;
         }
         return best;
@@ -104,6 +112,69 @@ START_TEST(parts_follow_the_weights) {
         go_on(20);
         ck_assert_uint_eq(jobs[0].share.n_tasks, 48);
         ck_assert_uint_eq(jobs[1].share.n_tasks, 16);
+}
+END_TEST
+
+START_TEST(a_user_gets_no_more_by_having_more_jobs) {
+        begin(DEPTH, TASKS);
+        of_one_user(1, 4);
+        for (uint32_t i = 0; i < 5; i++)
+                jobs[i].wants = true;
+        plan();
+        go_on(20);
+        ck_assert_uint_eq(jobs[0].share.n_tasks, DEPTH / 2);
+        for (uint32_t i = 1; i < 5; i++)
+                ck_assert_uint_eq(jobs[i].share.n_tasks, DEPTH / 8);
+}
+END_TEST
+
+START_TEST(a_user_alone_has_the_whole_depth_for_all_jobs) {
+        begin(DEPTH, TASKS);
+        of_one_user(0, 3);
+        for (uint32_t i = 0; i < 4; i++)
+                jobs[i].wants = true;
+        plan();
+        for (uint32_t i = 0; i < 4; i++)
+                ck_assert_uint_eq(jobs[i].share.n_tasks, DEPTH / 4);
+        jobs[2].wants = jobs[3].wants = false;
+        go_on(20);
+        ck_assert_uint_eq(jobs[0].share.n_tasks + jobs[1].share.n_tasks, DEPTH);
+}
+END_TEST
+
+START_TEST(a_user_has_the_mean_of_the_weights) {
+        begin(DEPTH, TASKS);
+        of_one_user(1, 2);
+        jobs[0].weight = 2;
+        jobs[1].weight = 3;
+        for (uint32_t i = 0; i < 3; i++)
+                jobs[i].wants = true;
+        plan();
+        go_on(20);
+        ck_assert_uint_eq(jobs[0].share.n_tasks, 32);
+        ck_assert_uint_eq(jobs[1].share.n_tasks, 24);
+        ck_assert_uint_eq(jobs[2].share.n_tasks, 8);
+}
+END_TEST
+
+START_TEST(all_jobs_of_a_user_that_hang_leave_tasks_to_others_and_some_to_the_user) {
+        static const struct {
+                uint32_t n_tasks, n_own, n_others;
+        } ROWS[] = { { 64, 1, 2 }, { 128, 5, 5 }, { 256, 7, 10 } };
+
+        begin(DEPTH, ROWS[_i].n_tasks);
+        of_one_user(0, 5);
+        for (uint32_t i = 0; i < 6; i++) { /* the first ones take the most: one after the other is the worst case */
+                jobs[i].wants = jobs[i].hangs = true;
+                plan();
+                notice_stuck();
+                if (i == (_i == 2 ? 4 : 2))
+                        ck_assert_uint_ge(jobs[i].share.n_tasks, ROWS[_i].n_own);
+        }
+        jobs[6].wants = true;
+        plan();
+        go_on(10);
+        ck_assert_uint_ge(jobs[6].share.n_tasks, ROWS[_i].n_others);
 }
 END_TEST
 
@@ -215,12 +286,16 @@ int main(void) {
                 { "shares", a_job_alone_has_the_whole_depth_and_no_more, 0 },
                 { "shares", who_comes_gets_its_part_at_once_and_those_before_come_down_to_theirs, 0 },
                 { "shares", parts_follow_the_weights, 0 },
+                { "shares", a_user_gets_no_more_by_having_more_jobs, 0 },
+                { "shares", a_user_alone_has_the_whole_depth_for_all_jobs, 0 },
+                { "shares", a_user_has_the_mean_of_the_weights, 0 },
                 { "shares", what_one_does_not_want_the_others_have, 0 },
                 { "shares", a_single_task_goes_round, 0 },
                 { "hanging", beside_a_job_that_hangs_another_has_the_whole_depth, 0 },
                 { "hanging", a_job_that_recovers_is_one_of_several_again, 0 },
                 { "hanging", a_slow_disk_alone_is_read_at_the_whole_depth, 0 },
                 { "hanging", nobody_takes_the_last_ones, 6 },
+                { "hanging", all_jobs_of_a_user_that_hang_leave_tasks_to_others_and_some_to_the_user, 3 },
                 { "hanging", jobs_that_hang_together_cost_no_more_than_one, 0 },
         };
 
