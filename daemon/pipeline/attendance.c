@@ -5,10 +5,12 @@
 
 #include "daemon/base/clock.h"
 
-#define N_KEPT  128u /* jobs that have ended: 83 KiB */
-#define KEPT_NS (900 * 1000000000ull)
+#define N_KEPT    256u /* jobs that have ended: 166 KiB */
+#define N_OF_USER 128u /* of one user at most, so that nobody's are pushed out by another one's jobs */
+#define KEPT_NS   (900 * 1000000000ull)
 
 struct kept {
+        uid_t uid;
         char job[DLP_NAME_MAX];
         uint64_t ended_ns; /* 0: free */
         struct attendance attendance;
@@ -24,34 +26,43 @@ void attendance_note(struct attendance *attendance, uint32_t rank) {
                 attendance->ranks[attendance->n_ranks++] = rank;
 }
 
-static struct kept *find(const char *job) {
+static struct kept *find(uid_t uid, const char *job) {
         for (uint32_t i = 0; i < N_KEPT; i++)
-                if (kept[i].ended_ns > 0 && strcmp(kept[i].job, job) == 0)
+                if (kept[i].ended_ns > 0 && kept[i].uid == uid && strcmp(kept[i].job, job) == 0)
                         return &kept[i];
         return NULL;
 }
 
-static struct kept *oldest(void) {
-        struct kept *found = &kept[0];
+/* A free place, or the oldest one: of this user's own, if there are many of them. */
+static struct kept *oldest(uid_t uid) {
+        struct kept *found = &kept[0], *own = NULL;
+        uint32_t n_own = 0;
 
-        for (uint32_t i = 1; i < N_KEPT; i++)
+        for (uint32_t i = 0; i < N_KEPT; i++) {
                 if (kept[i].ended_ns < found->ended_ns)
                         found = &kept[i];
-        return found;
+                if (kept[i].ended_ns == 0 || kept[i].uid != uid)
+                        continue;
+                n_own++;
+                if (!own || kept[i].ended_ns < own->ended_ns)
+                        own = &kept[i];
+        }
+        return n_own >= N_OF_USER ? own : found;
 }
 
-void attendance_keep(const char *job, const struct attendance *attendance) {
-        struct kept *place = find(job);
+void attendance_keep(uid_t uid, const char *job, const struct attendance *attendance) {
+        struct kept *place = find(uid, job);
 
         if (!place)
-                place = oldest();
+                place = oldest(uid);
+        place->uid = uid;
         snprintf(place->job, sizeof(place->job), "%s", job);
         place->ended_ns = clock_now_ns();
         place->attendance = *attendance;
 }
 
-void attendance_recall(const char *job, struct attendance *ret_attendance) {
-        const struct kept *place = find(job);
+void attendance_recall(uid_t uid, const char *job, struct attendance *ret_attendance) {
+        const struct kept *place = find(uid, job);
 
         ret_attendance->n_ranks = 0;
         if (place && clock_now_ns() - place->ended_ns < KEPT_NS)

@@ -3,10 +3,11 @@
  * A loader that one rank opens and the others do not gives that rank its share of the samples and nobody the rest. The
  * client can say so only if it knows who has ever come: also ranks that were done and have left, and also if all have
  * left in between, as loaders for validation do. So what came is remembered for a while after a job's end, under its
- * name. Main thread. */
+ * user and name. Main thread. */
 #pragma once
 
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "proto/limits.h"
 
@@ -19,7 +20,7 @@ struct attendance {
 void attendance_note(struct attendance *attendance, uint32_t rank);
 
 /* The job has ended. Of the newest jobs only, for a quarter of an hour. */
-void attendance_keep(const char *job, const struct attendance *attendance);
+void attendance_keep(uid_t uid, const char *job, const struct attendance *attendance);
 
-/* A job of this name begins: who came to the one before it. */
-void attendance_recall(const char *job, struct attendance *ret_attendance);
+/* A job of this user and name begins: who came to the one before it. */
+void attendance_recall(uid_t uid, const char *job, struct attendance *ret_attendance);

@@ -151,7 +151,7 @@ static struct job *job_new(struct user *user, const char *name, const struct job
         job->uid = user->uid;
         job->user = user;
         job->terms = *terms;
-        attendance_recall(name, &job->attendance);
+        attendance_recall(user->uid, name, &job->attendance);
         if (damage_init(&job->damage, terms->max_errors, terms->n_samples) < 0) {
                 damage_fini(&job->damage);
                 free(job);
@@ -251,7 +251,7 @@ void job_leave(struct job *job, struct job_member *member) {
         free(member);
         if (--job->n_members == 0) {
                 LIST_REMOVE(job, entry); /* the next rank of this name begins a new job */
-                attendance_keep(job->name, &job->attendance);
+                attendance_keep(job->uid, job->name, &job->attendance);
         }
         job_unref(job);
 }

@@ -31,6 +31,12 @@ static struct job_terms terms_of_first(void) {
         };
 }
 
+static int join_as(uid_t uid, const char *name, const struct job_terms *terms, uint32_t rank, struct job **ret_job,
+                   struct job_member **ret_member) {
+        return job_join(&jobs, job_find(&jobs, uid, name), user_get(&users, uid), name, terms, rank, 1000 + rank,
+                        ret_job, ret_member, NULL);
+}
+
 static int join(const char *name, const struct job_terms *terms, uint32_t rank, struct job **ret_job,
                 struct job_member **ret_member, struct why *why) {
         return job_join(&jobs, job_find(&jobs, 7, name), user_get(&users, 7), name, terms, rank, 1000 + rank, ret_job,
@@ -164,6 +170,31 @@ START_TEST(a_job_remembers_which_ranks_came_also_after_all_have_left) {
         ck_assert_int_eq(join("attended", &terms, 1, &job, &first, NULL), 0);
         ck_assert_uint_eq(job->attendance.n_ranks, 1);
         job_leave(job, first);
+}
+END_TEST
+
+START_TEST(which_ranks_came_is_remembered_for_each_user_apart) {
+        struct job_terms terms = terms_of_first();
+        struct job_member *member;
+        struct job *job;
+        char name[32];
+
+        LIST_INIT(&jobs);
+        ck_assert_int_eq(join_as(7, "same", &terms, 2, &job, &member), 0);
+        job_leave(job, member);
+        ck_assert_int_eq(join_as(8, "same", &terms, 1, &job, &member), 0);
+        ck_assert_uint_eq(job->attendance.n_ranks, 1);
+        ck_assert_uint_eq(job->attendance.ranks[0], 1);
+        job_leave(job, member);
+        for (int i = 0; i < 1000; i++) { /* nor does another user's coming and going push it out */
+                snprintf(name, sizeof(name), "many%d", i);
+                ck_assert_int_eq(join_as(8, name, &terms, 3, &job, &member), 0);
+                job_leave(job, member);
+        }
+        ck_assert_int_eq(join_as(7, "same", &terms, 0, &job, &member), 0);
+        ck_assert_uint_eq(job->attendance.n_ranks, 2);
+        ck_assert_uint_eq(job->attendance.ranks[0], 2);
+        job_leave(job, member);
 }
 END_TEST
 
@@ -453,6 +484,7 @@ int main(void) {
                             (int)ARRAY_LENGTH(DIFFERENCES));
         tcase_add_test(job, no_term_is_left_out_of_the_comparison);
         tcase_add_test(job, a_job_remembers_which_ranks_came_also_after_all_have_left);
+        tcase_add_test(job, which_ranks_came_is_remembered_for_each_user_apart);
         tcase_add_test(job, two_long_pipelines_do_not_push_each_other_out_of_the_message);
         tcase_add_test(job, a_rank_that_is_taken_is_refused_with_the_process_that_has_it);
         tcase_add_test(job, who_stands_in_the_way_and_is_ending_is_waited_for);
