@@ -17,6 +17,8 @@ struct budget {
         struct budget *whole;
         _Atomic uint32_t percent;
         uint32_t uid;
+
+        _Atomic uint32_t n_held; /* pieces of its memory that clients keep after they have left (ring/held.h) */
 };
 
 /* An empty share of `whole`, which outlives it. */

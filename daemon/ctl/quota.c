@@ -1,18 +1,37 @@
 #include "daemon/ctl/quota.h"
 
 #include <errno.h>
+#include <stdatomic.h>
 
 #include "daemon/ctl/access.h"
 
-/* Connections of users that limits are for: all of them, and those of this session's user. */
-static void count_sessions(const struct session *session, uint32_t *ret_all, uint32_t *ret_mine) {
-        const struct session *other;
+struct counts {
+        uint32_t n_all, n_mine, n_mine_kept;
+};
 
-        *ret_all = *ret_mine = 0;
+/* A ring is two pieces, each of which costs a descriptor as long as its client keeps it. */
+static uint32_t n_rings_kept(const struct user *user) {
+        return (atomic_load_explicit(&user->budget.n_held, memory_order_relaxed) + 1) / 2;
+}
+
+/* Connections of users that limits are for, and rings that their clients have kept after leaving, for these take
+ * descriptors like connections: of all, and of this session's user. */
+static struct counts count_connections(const struct session *session) {
+        struct counts counts = { 0 };
+        const struct session *other;
+        const struct user *user;
+
         TAILQ_FOREACH(other, &session->server->sessions, entry) {
-                *ret_all += !access_is_admin(other);
-                *ret_mine += other->peer.uid == session->peer.uid;
+                counts.n_all += !access_is_admin(other);
+                counts.n_mine += other->peer.uid == session->peer.uid;
         }
+        LIST_FOREACH(user, &session->server->users, entry) {
+                counts.n_all += n_rings_kept(user);
+                if (user->uid == session->peer.uid)
+                        counts.n_mine_kept = n_rings_kept(user);
+        }
+        counts.n_mine += counts.n_mine_kept;
+        return counts;
 }
 
 static uint32_t share_of(uint32_t left, uint32_t percent) {
@@ -30,19 +49,23 @@ static int too_many(const struct session *session, struct why *why) {
 
 int quota_connection(const struct session *session, struct why *why) {
         const struct server *server = session->server;
-        uint32_t percent = server->options.quotas.connections, n_all, n_mine, n_others;
+        uint32_t percent = server->options.quotas.connections, n_left;
+        struct counts counts;
 
         if (access_is_admin(session))
                 return server->n_sessions <= server->n_sessions_max + SESSIONS_RESERVED ? 0 : too_many(session, why);
-        count_sessions(session, &n_all, &n_mine);
-        n_others = n_all - n_mine;
-        if (n_all > server->n_sessions_max)
+        counts = count_connections(session);
+        n_left = counts.n_all - counts.n_mine; /* what others have */
+        n_left = server->n_sessions_max > n_left ? server->n_sessions_max - n_left : 0;
+        if (counts.n_mine > share_of(n_left, percent))
+                return why_set(
+                        why, -EDQUOT,
+                        "user_connections: user %u has %u connections already and %u rings that were kept after "
+                        "leaving; %u %% of the %u that other users leave are allowed: close loaders that are not "
+                        "needed and let go of their arrays, or have user_connections raised",
+                        session->peer.uid, counts.n_mine - counts.n_mine_kept - 1, counts.n_mine_kept, percent, n_left);
+        if (counts.n_all > server->n_sessions_max)
                 return too_many(session, why);
-        if (n_mine > share_of(server->n_sessions_max - n_others, percent))
-                return why_set(why, -EDQUOT,
-                               "user_connections: user %u has %u connections already; %u %% of the %u that other users "
-                               "leave are allowed: close loaders that are not needed, or have user_connections raised",
-                               session->peer.uid, n_mine - 1, percent, server->n_sessions_max - n_others);
         return quota_descriptor(session, session->fd, why);
 }
 

@@ -120,6 +120,7 @@ static void let_go(struct budget *budget, int fd, uint64_t n_bytes) {
 static void held_free(struct held_list *list, struct held *held) {
         TAILQ_REMOVE(&list->list, held, entry);
         atomic_fetch_sub_explicit(&list->n, 1, memory_order_relaxed);
+        atomic_fetch_sub_explicit(&held->budget->n_held, 1, memory_order_relaxed);
         atomic_fetch_sub_explicit(&list->n_bytes, held->n_bytes, memory_order_relaxed);
         if (held->said)
                 log_info("ring", "%s let go of its memory", held->whose);
@@ -132,6 +133,7 @@ void held_list_fini(struct held_list *list) {
 
         while ((held = TAILQ_FIRST(&list->list))) {
                 TAILQ_REMOVE(&list->list, held, entry);
+                atomic_fetch_sub_explicit(&held->budget->n_held, 1, memory_order_relaxed);
                 close(held->fd); /* with its pages: they are the client's */
                 budget_release(held->budget, held->n_bytes);
                 free(held);
@@ -163,6 +165,7 @@ void held_leave(struct held_list *list, struct budget *budget, int fd, uint64_t 
         TAILQ_INSERT_TAIL(&list->list, held, entry);
         atomic_fetch_add_explicit(&list->n_bytes, n_bytes, memory_order_relaxed);
         atomic_fetch_add_explicit(&list->n, 1, memory_order_relaxed);
+        atomic_fetch_add_explicit(&budget->n_held, 1, memory_order_relaxed);
         pthread_mutex_unlock(&list->lock);
 }
 

@@ -369,6 +369,29 @@ def _(box):
     must_attach(again, job="more", **terms)
 
 
+@case("rings that a user's clients keep after leaving count as connections, so they do not use up the descriptors")
+def _(box):
+    house = House(box, program=["prlimit", "--nofile=512:512"])
+    n_kept, code, text = 0, 0, ""
+    while not code and n_kept < 300:
+        keeper = house.client(ALICE)
+        code, text = status_of(keeper)
+        if code:
+            break
+        must_attach(keeper, job=f"kept{n_kept}", batch=1)
+        keeper.socket.close()  # it leaves, and keeps the descriptors
+        n_kept += 1
+        within(10, lambda: house.daemon.objects("jobs") == [], "it has left")
+    equal((code, 56 <= n_kept <= 60), (errno.EDQUOT, True), f"half of 112 connections, not {n_kept}: {text}")
+    contains(text, "user_connections", str(ALICE), "rings", "let go")
+    equal(house.daemon.n_descriptors() < 256, True, "descriptors of the daemon")
+    check_sequence(house.read(BOB), N)
+    for client in house.clients:
+        client.close()
+    house.clients.clear()
+    within(10, lambda: house.dlctl(ALICE, "status").returncode == 0, "Alice gets in again")
+
+
 # ---- fair -----------------------------------------------------------------------------------------------------------
 
 STEPS = "resize(700) color_jitter(brightness=0.4, contrast=0.4, saturation=0.4, hue=0.1) resize(32) center_crop(32)"
