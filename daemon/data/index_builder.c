@@ -8,7 +8,6 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
 
 #include "daemon/base/cleanup.h"
 #include "daemon/base/disk.h"
@@ -270,7 +269,21 @@ static int make_digest(struct index_builder *builder) {
 
 /* ---- writing ------------------------------------------------------------------------------------------------- */
 
-static int write_sections(const struct index_builder *builder, int fd, const struct index_places *places) {
+/* As the file has it: with zeroes up to the next multiple of 8. */
+static void sum_section(struct index_sum *sum, const struct growing *section) {
+        size_t n_whole = section->n_bytes / 8 * 8;
+        uint64_t last = 0;
+
+        index_sum_add(sum, section->bytes, n_whole);
+        if (n_whole == section->n_bytes)
+                return;
+        memcpy(&last, section->bytes + n_whole, section->n_bytes - n_whole);
+        index_sum_add(sum, &last, sizeof(last));
+}
+
+/* The checksum is taken over what is in memory. The file is not mapped for it: a disk that fails to give back what it
+ * took, or a file that is cut, would end the process with SIGBUS. */
+static int write_sections(struct index_builder *builder, int fd, const struct index_places *places) {
         const struct {
                 const struct growing *section;
                 uint64_t offset;
@@ -280,27 +293,20 @@ static int write_sections(const struct index_builder *builder, int fd, const str
                 { &builder->shards, places->shards }, { &builder->labels, places->labels },
                 { &builder->names, places->names },
         };
+        struct index_sum sum;
 
+        index_sum_begin(&sum);
+        index_sum_add(&sum, (const uint8_t *)&builder->header + INDEX_CHECKSUM_FROM,
+                      sizeof(builder->header) - INDEX_CHECKSUM_FROM);
         for (size_t i = 0; i < ARRAY_SIZE(sections); i++) {
                 int r = disk_write_at(fd, sections[i].section->bytes, sections[i].section->n_bytes, sections[i].offset);
 
                 if (r < 0)
                         return r;
+                sum_section(&sum, sections[i].section);
         }
+        builder->header.checksum = index_sum_end(&sum);
         return disk_write_at(fd, &builder->header, sizeof(builder->header), 0);
-}
-
-/* Taken over the file as it is now, so that it need not be kept together in memory. */
-static int write_checksum(int fd, uint64_t file_bytes) {
-        uint64_t checksum;
-        void *map;
-
-        map = mmap(NULL, file_bytes, PROT_READ, MAP_SHARED, fd, 0);
-        if (map == MAP_FAILED)
-                return -errno;
-        checksum = index_checksum((const uint8_t *)map + INDEX_CHECKSUM_FROM, file_bytes - INDEX_CHECKSUM_FROM);
-        munmap(map, file_bytes);
-        return disk_write_at(fd, &checksum, sizeof(checksum), offsetof(struct index_header, checksum));
 }
 
 int index_builder_write(struct index_builder *builder, int fd, const char *path, struct why *why) {
@@ -324,8 +330,6 @@ int index_builder_write(struct index_builder *builder, int fd, const char *path,
                 r = -errno;
         if (r >= 0)
                 r = write_sections(builder, fd, &places);
-        if (r >= 0)
-                r = write_checksum(fd, places.end);
         if (r >= 0 && fsync(fd) < 0)
                 r = -errno;
         if (r < 0)

@@ -99,6 +99,15 @@ int index_places(const struct index_header *header, struct index_places *ret_pla
 
 /* A hash of n_bytes bytes (a multiple of 8, aligned to 8): each single change is found, at memory speed. */
 uint64_t index_checksum(const void *bytes, uint64_t n_bytes);
+
+/* The same of bytes that come in pieces, each a multiple of 8 and aligned to 8. */
+struct index_sum {
+        uint64_t lanes[4];
+        uint64_t n_words;
+};
+void index_sum_begin(struct index_sum *sum);
+void index_sum_add(struct index_sum *sum, const void *bytes, uint64_t n_bytes);
+uint64_t index_sum_end(const struct index_sum *sum);
 #define INDEX_CHECKSUM_FROM (offsetof(struct index_header, checksum) + sizeof(uint64_t))
 
 /* Do a header's magic, version and counts fit a file of n_bytes? What can be said before the file is copied. Returns 0,

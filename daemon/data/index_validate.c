@@ -10,20 +10,43 @@
 
 /* Four lanes, as one would wait for each multiplication. Every step is a bijection of the lane, so that one changed
  * word always changes the sum. */
-uint64_t index_checksum(const void *bytes, uint64_t n_bytes) {
-        const uint64_t *words = bytes;
-        uint64_t n_words = n_bytes / 8, lanes[4] = { 1, 2, 3, 4 }, sum = n_bytes;
+void index_sum_begin(struct index_sum *sum) {
+        *sum = (struct index_sum){ .lanes = { 1, 2, 3, 4 } };
+}
 
+void index_sum_add(struct index_sum *sum, const void *bytes, uint64_t n_bytes) {
+        const uint64_t *words = bytes;
+        uint64_t lanes[4], n_words = n_bytes / 8;
+
+        /* The first lane here is the one whose turn it is. */
+        for (uint64_t i = 0; i < 4; i++)
+                lanes[i] = sum->lanes[(sum->n_words + i) % 4];
         for (uint64_t i = 0; i < n_words; i++) {
                 uint64_t lane = (lanes[i % 4] ^ words[i]) * 0x9e3779b97f4a7c15ull;
 
                 lanes[i % 4] = lane ^ lane >> 29;
         }
+        for (uint64_t i = 0; i < 4; i++)
+                sum->lanes[(sum->n_words + i) % 4] = lanes[i];
+        sum->n_words += n_words;
+}
+
+uint64_t index_sum_end(const struct index_sum *sum) {
+        uint64_t result = sum->n_words * 8;
+
         for (int i = 0; i < 4; i++) {
-                sum = (sum ^ lanes[i]) * 0xd6e8feb86659fd93ull;
-                sum ^= sum >> 32;
+                result = (result ^ sum->lanes[i]) * 0xd6e8feb86659fd93ull;
+                result ^= result >> 32;
         }
-        return sum;
+        return result;
+}
+
+uint64_t index_checksum(const void *bytes, uint64_t n_bytes) {
+        struct index_sum sum;
+
+        index_sum_begin(&sum);
+        index_sum_add(&sum, bytes, n_bytes);
+        return index_sum_end(&sum);
 }
 
 static uint64_t align8(uint64_t n) {

@@ -1,0 +1,166 @@
+#!/usr/bin/env python3
+"""The disk of index and ledger is full, fails, or its files are cut: the log names the thing, jobs get every sample, and
+nothing half-written is ever taken for whole."""
+# run: limit=240
+import ctypes
+import json
+import os
+import shutil
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "support"))
+from failing_fs import FailingFs, own_mounts  # noqa: E402
+from harness import (LIBC, Skip, Table, case, check_bytes, check_sequence, contains, equal, indices, main,  # noqa: E402
+                     samples_of, within)
+
+PAGE = 4096
+N = 300
+BAD = (3, 40, 41, 250)
+GOOD = [index for index in range(N) if index not in BAD]
+RANK = {"shuffle": False, "batch": 10}
+
+
+class SmallDisk:
+    """A tmpfs of so many bytes at `path`, in a mount namespace of this test."""
+
+    def __init__(self, box, n_bytes, name="small"):
+        if os.geteuid() != 0:
+            raise Skip("mounting a disk of limited size takes root")
+        own_mounts()
+        self.path = box.path(name)
+        os.makedirs(self.path)
+        if LIBC.mount(b"tmpfs", os.fsencode(self.path), b"tmpfs", 0, f"size={n_bytes}".encode()) != 0:
+            raise Skip(f"no tmpfs can be mounted here: {os.strerror(ctypes.get_errno())}")
+        box.cleanups.append(lambda: LIBC.umount2(os.fsencode(self.path), 2))
+
+    def fill(self, n_bytes_left):
+        """Leaves so many bytes free; whole pages."""
+        self.empty()
+        status = os.statvfs(self.path)
+        with open(os.path.join(self.path, "filler"), "wb") as file:
+            file.write(bytes(status.f_bavail * status.f_bsize - n_bytes_left))
+
+    def empty(self):
+        if os.path.exists(os.path.join(self.path, "filler")):
+            os.unlink(os.path.join(self.path, "filler"))
+
+
+def names(folder):
+    return sorted(os.listdir(folder)) if os.path.isdir(folder) else []
+
+
+def listed(daemon):
+    """The damaged samples that the daemon lists; None if it did not answer in time."""
+    done = daemon.dlctl("--format", "json", "errors")
+    return sorted(json.loads(line)["index"] for line in done.stdout.splitlines()) if done.returncode == 0 else None
+
+
+def is_ready(daemon):
+    done = daemon.dlctl("--format", "json", "datasets")
+    return done.returncode == 0 and json.loads(done.stdout.splitlines()[0])["state"] == "ready"
+
+
+def entries(ledger):
+    """The samples that a ledger lists."""
+    with open(ledger, encoding="utf-8", errors="replace") as file:
+        return [int(line.split("\t")[0]) for line in file if line[:1].isdigit() and line.count("\t") == 5]
+
+
+def check_whole(lines, folder, n=N, **terms):
+    check_sequence(lines, n, batch=10, shuffle=False, **terms)
+    check_bytes(lines, samples_of(folder))
+
+
+def index_dir_of(daemon):
+    return daemon.settings["index_dir"]
+
+
+def index_is_whole(box, daemon, name):
+    """Another daemon takes the index that lies there, or there is none."""
+    kept = os.path.join(index_dir_of(daemon), "d.index")
+    if not os.path.exists(kept):
+        return False
+    shutil.copytree(index_dir_of(daemon), box.path(name + "-copy"))
+    other = box.daemon(daemon.datasets, name=name, index_dir=box.path(name + "-copy"))
+    within(30, lambda: is_ready(other), "it is opened")
+    log = other.log()
+    other.stop()
+    contains(log, "d: opened in")
+    return True
+
+
+def spoil(folder):
+    """Cuts some samples in place, which the folder does not show. Their entries are what a ledger holds."""
+    paths = [path for path, _ in samples_of(folder)]
+    for number in BAD:
+        os.truncate(paths[number], 1)
+
+
+@case("an index folder whose files cannot be read back: the index is kept in memory, and the daemon goes on")
+def _(box):
+    folder = box.folder_of_files("d", N)
+    os.mkdir(box.path("state"))
+    disk = FailingFs(box, box.path("state"))
+    disk.fail("*", "EIO", ops="read")
+    daemon = box.daemon({"d": folder}, index_dir=disk.path)
+    check_whole(daemon.read("d", **RANK), folder)
+    contains(daemon.log(), disk.path + "/d.index", "Input/output error")
+    equal([name for name in names(box.path("state")) if "index" in name], [], "what it left")
+
+
+
+@case("a disk that is full at any moment of writing an index: it is said with the file's name, all is served, and what lies there is whole")
+def _(box):
+    folder = box.folder_of_files("d", N)
+    disk = SmallDisk(box, 64 * PAGE)
+    table = Table()
+    kept = []
+    for n_pages in range(0, 6):  # it takes five
+        with table.row(f"{n_pages} pages free"):
+            index_dir = os.path.join(disk.path, f"index{n_pages}")
+            if n_pages % 2:
+                os.mkdir(index_dir)
+            disk.fill(n_pages * PAGE)
+            daemon = box.daemon({"d": folder}, name=f"daemon{n_pages}", index_dir=index_dir)
+            check_whole(daemon.read("d", **RANK), folder)
+            whole = index_is_whole(box, daemon, f"other{n_pages}")
+            if not whole:
+                contains(daemon.log(), index_dir, "No space left on device", "will be built again")
+                equal(names(index_dir), [], "what it left")
+            kept.append(whole)
+            daemon.stop()
+            shutil.rmtree(index_dir, ignore_errors=True)
+    table.done()
+    equal((kept[0], kept[-1]), (False, True), f"with no room and with enough: {kept}")
+
+
+@case("a disk that fills up under running jobs: damaged samples are kept in memory, said once, and written when there is room")
+def _(box):
+    folder = box.folder_of_files("d", N)
+    disk = SmallDisk(box, 64 * PAGE)
+    daemon = box.daemon({"d": folder}, index_dir=os.path.join(disk.path, "index"))
+    ledger = os.path.join(disk.path, "index", "d.errors")
+    within(30, lambda: is_ready(daemon), "it is opened")
+    spoil(folder)
+    disk.fill(0)
+    for number in range(2):
+        equal(indices(daemon.read("d", on_error="skip", job=f"job{number}", **RANK)), GOOD, "samples")
+    daemon.wait_log("cannot be written down")
+    contains(daemon.log(), ledger, "No space left on device")
+    equal(daemon.log().count("cannot be written down"), 1, "how often it was said")
+    within(30, lambda: listed(daemon) == list(BAD), "all are known")
+
+    another = box.folder_of_files("another", 30)
+    daemon.datasets["another"] = another
+    daemon.write_config()
+    daemon.signal(1)
+    check_sequence(daemon.read("another", **RANK), 30, batch=10, shuffle=False)
+    daemon.wait_log("another: the index could not be saved")
+
+    disk.empty()
+    daemon.stop()
+    daemon.start()
+    within(30, lambda: listed(daemon) == list(BAD), "all are known to the next daemon")
+
+
+main()
