@@ -70,19 +70,30 @@ static int write_lines(struct ledger_file *file, int fd, enum ledger_state at_le
         return write_all(fd, first->bytes, first->n_bytes);
 }
 
+/* Was the file cut within its header? Then it holds no entry. `n_read` bytes are what could be read of it: a disk that
+ * gives back less than there is must not cost what it holds. */
+static bool is_cut_header(const struct ledger_file *file, const char *text, size_t n_read, off_t size) {
+        char header[LEDGER_LINE_MAX];
+        size_t n = ledger_header_print(header, file->digest);
+
+        return n_read == (size_t)size && n_read < n && memcmp(text, header, n_read) == 0;
+}
+
 /* What has to stand before the first new line: a header in an empty file, a line end behind a torn line. Returns 1 if
  * the file knows nothing yet. */
 static int begin(struct ledger_file *file, int fd, off_t size, struct growing *first) {
-        char header[HEADER_MAX + 1] = "", last;
-        char line[LEDGER_LINE_MAX];
+        char header[HEADER_MAX + 1] = "", last = '\0', line[LEDGER_LINE_MAX];
+        ssize_t n_read = pread(fd, header, HEADER_MAX, 0);
         int r;
 
-        if (size == 0) {
+        if (n_read < 0 || (size > 0 && pread(fd, &last, 1, size - 1) < 0))
+                return -errno;
+        if (is_cut_header(file, header, (size_t)n_read, size)) {
+                if (size > 0 && ftruncate(fd, 0) < 0)
+                        return -errno;
                 r = growing_append(first, line, ledger_header_print(line, file->digest));
                 return r < 0 ? r : 1;
         }
-        if (pread(fd, header, HEADER_MAX, 0) < 0 || pread(fd, &last, 1, size - 1) < 0)
-                return -errno;
         if (!ledger_header_matches(header, file->digest))
                 return -ESTALE;
         return last == '\n' ? 0 : growing_append(first, TORN_LINE_END, strlen(TORN_LINE_END));
@@ -115,6 +126,11 @@ int ledger_file_append(struct ledger_file *file, enum ledger_state at_least, str
 
         if (r < 0) {
                 unwrite(file);
+                if (r == -ESTALE)
+                        return why_set(why, r,
+                                       "%s is the ledger of another content of the dataset now, or cannot be "
+                                       "read",
+                                       file->path);
                 return why_errno(why, r, "%s", file->path);
         }
         return 0;

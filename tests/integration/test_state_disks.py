@@ -163,4 +163,41 @@ def _(box):
     within(30, lambda: listed(daemon) == list(BAD), "all are known to the next daemon")
 
 
+@case("a ledger that is cut, or cannot be read or written, under a running daemon costs no sample and no entry")
+def _(box):
+    os.mkdir(box.path("state"))
+    disk = FailingFs(box, box.path("state"))
+    table = Table()
+    for what, harm in (("quota", lambda path: disk.fail("*.errors", "EDQUOT", ops="write")),
+                       ("reads", lambda path: disk.fail("*.errors", "EIO", ops="read")),
+                       ("short", lambda path: disk.short("*.errors", 0)),
+                       ("cut in its header", lambda path: os.truncate(path, 70)),
+                       ("cut in a line", lambda path: os.truncate(path, os.path.getsize(path) - 30))):
+        with table.row(what):
+            folder = box.folder_of_files(what, N)
+            index_dir = os.path.join(disk.path, what)
+            ledger = os.path.join(index_dir, "d.errors")
+            daemon = box.daemon({"d": folder}, name="daemon-" + what, index_dir=index_dir)
+            within(30, lambda: is_ready(daemon), "it is opened")
+            spoil(folder)
+            daemon.read("d", on_error="skip", job="first", limit=10, **RANK)
+            within(20, lambda: os.path.exists(ledger) and len(entries(ledger)) == 3, "the first entries are there")
+            harm(ledger)
+            equal(indices(daemon.read("d", on_error="skip", job="all", **RANK)), GOOD, "samples")
+            within(30, lambda: listed(daemon) == list(BAD), "all are known")
+            if "cut" not in what:
+                daemon.wait_log("cannot be written down: " + ledger)
+            disk.clear()
+            daemon.stop()
+            known = set(entries(ledger))
+            equal(known >= ({250} if "cut" in what else set(BAD)), True, f"entries in the file: {known}")
+            daemon.start()
+            within(30, lambda: is_ready(daemon), "opened again")
+            equal(indices(daemon.read("d", on_error="skip", **RANK)), GOOD, "samples in the next daemon")
+            within(30, lambda: listed(daemon) == list(BAD), "all are known to the next daemon")
+            daemon.stop()
+        disk.clear()
+    table.done()
+
+
 main()
