@@ -171,7 +171,10 @@ faults: ## each call that may fail fails in turn, in every scenario; FAULTS_OCCU
 	@$(DEPS) build check
 	$(SUBMAKE) VARIANT=asan all build/asan/faults/faults
 	@$(PYTHON) tests/faults/check_calls.py
-	build/asan/faults/faults --occurrences $(FAULTS_OCCURRENCES) $(FAULTS)
+	@status=0; \
+	build/asan/faults/faults --occurrences $(FAULTS_OCCURRENCES) --reached build/asan/faults/reached $(FAULTS) || status=$$?; \
+	$(PYTHON) tests/faults/unreached.py build/asan/faults/faults build/asan/faults/reached build/asan/faults/unreached || status=1; \
+	exit $$status
 
 fuzz-smoke: ## each fuzzer's corpus and some thousand inputs made of it, always the same; `make check` does it too
 	@$(DEPS) build check

@@ -2,7 +2,8 @@
  *
  *         faults [--scenario NAME] [--mode alone|on] [--occurrences N] [--every K --offset J] [--jobs N] [--limit S]
  *         faults --list [--scenario NAME]                                      the sites alone
- *         faults --scenario NAME --mode MODE --point SITE:OCCURRENCE:ERRNO      one again; its log is shown
+ *         faults ... --reached FILE                                            which calls were passed, for
+ * unreached.py faults --scenario NAME --mode MODE --point SITE:OCCURRENCE:ERRNO      one again; its log is shown
  *
  * A run without failures says which sites there are and how often each is passed. Then each is made to fail: "alone",
  * the call at this occurrence only, and "on", every call from there until the trouble ends. Each errno of a call is
@@ -57,6 +58,7 @@ static struct {
         uint32_t occurrences, every, offset;
         unsigned jobs, limit_s;
         bool one, list;
+        const char *reached;
         struct point point;
 } options = { .occurrences = 2, .every = 1, .jobs = 6 };
 
@@ -122,6 +124,43 @@ static const struct site *find_site(const struct points *from, uint64_t hash) {
                 if (from->sites[i].hash == hash)
                         return &from->sites[i];
         return NULL;
+}
+
+/* ---- which calls were passed --------------------------------------------------------------------------------- */
+
+#define REACHED_MAX 16384
+
+static struct {
+        uintptr_t address; /* where the call returns to, as it is in the file; 0: empty */
+        bool by_itself;    /* it needed no failure before it, so it was made to fail itself */
+} reached[REACHED_MAX];
+
+static void note_reached(const struct points *from, bool by_itself) {
+        for (uint32_t i = 0; options.reached && i < SITES_MAX; i++) {
+                const struct site *site = &from->sites[i];
+                uintptr_t address = site->hash && site->frames[0] ? points_relative(site->frames[0]) : 0;
+                size_t at = address * 0x9e3779b97f4a7c15ull % REACHED_MAX;
+
+                if (!address || *points_library(site->frames[0]))
+                        continue;
+                while (reached[at].address && reached[at].address != address)
+                        at = (at + 1) % REACHED_MAX;
+                reached[at].address = address;
+                reached[at].by_itself |= by_itself;
+        }
+}
+
+static void write_reached(void) {
+        FILE *file = options.reached ? fopen(options.reached, "w") : NULL;
+
+        if (options.reached && !file)
+                fprintf(stderr, "faults: %s: %s\n", options.reached, strerror(errno));
+        for (size_t i = 0; file && i < REACHED_MAX; i++)
+                if (reached[i].address)
+                        fprintf(file, "%zx %s\n", (size_t)reached[i].address,
+                                reached[i].by_itself ? "failed" : "passed");
+        if (file)
+                fclose(file);
 }
 
 /* ---- one run ------------------------------------------------------------------------------------------------- */
@@ -248,6 +287,7 @@ static bool end_run(struct run *run, int status) {
 
         kill(-run->pid, SIGKILL); /* whatever it started */
         run->pid = 0;
+        note_reached(run->points, run->point.site == 0);
         if (run->points->n_unstored)
                 n_dropped++;
         if (run->point.site && !run->points->hit)
@@ -377,11 +417,17 @@ static void be_short(void) {
 
 static void parse_arguments(int argc, char **argv) {
         static const struct option OPTIONS[] = {
-                { "scenario", required_argument, NULL, 's' },    { "mode", required_argument, NULL, 'm' },
-                { "occurrences", required_argument, NULL, 'n' }, { "every", required_argument, NULL, 'e' },
-                { "offset", required_argument, NULL, 'o' },      { "jobs", required_argument, NULL, 'j' },
-                { "limit", required_argument, NULL, 'l' },       { "list", no_argument, NULL, 'L' },
-                { "point", required_argument, NULL, 'p' },       { 0 },
+                { "scenario", required_argument, NULL, 's' },
+                { "mode", required_argument, NULL, 'm' },
+                { "occurrences", required_argument, NULL, 'n' },
+                { "every", required_argument, NULL, 'e' },
+                { "offset", required_argument, NULL, 'o' },
+                { "jobs", required_argument, NULL, 'j' },
+                { "limit", required_argument, NULL, 'l' },
+                { "list", no_argument, NULL, 'L' },
+                { "point", required_argument, NULL, 'p' },
+                { "reached", required_argument, NULL, 'r' },
+                { 0 },
         };
         int option;
 
@@ -412,6 +458,9 @@ static void parse_arguments(int argc, char **argv) {
                         break;
                 case 'L':
                         options.list = true;
+                        break;
+                case 'r':
+                        options.reached = optarg;
                         break;
                 case 'p':
                         parse_point(optarg);
@@ -464,6 +513,7 @@ int main(int argc, char **argv) {
         printf("faults: %lu points failed, %lu of them not reached again, %lu bad%s%s\n", n_points, n_unreached, n_bad,
                n_dropped ? "; there were more sites than fit" : "", time_is_over() ? "; the time was over" : "");
         remove_folder(base);
+        write_reached();
         printf("%lu passed, %lu failed, 0 skipped\n", n_points - n_bad, n_bad);
         return n_bad ? 1 : 0;
 }
