@@ -67,6 +67,26 @@ static void transparent_huge_pages(char *word, size_t capacity) {
         snprintf(word, capacity, "%.*s", end ? (int)(end - begin - 1) : 7, end ? begin + 1 : "unknown");
 }
 
+/* Whose memory_used is: a daemon that serves nobody has paid for a good part of it already. */
+static void add_memory(struct facts *facts, struct server *server) {
+        uint64_t used = budget_used(server->options.budget), held, others;
+        struct pipeline_memory memory;
+
+        pipeline_memory(server->options.pipeline, &memory);
+        held = atomic_load_explicit(&pipeline_held(server->options.pipeline)->n_bytes, memory_order_relaxed);
+        facts_add_number(facts, "read_buffers", memory.read_buffers, "bytes",
+                         "of memory used: one for each sample under way");
+        facts_add_number(facts, "worker_scratch", memory.worker_scratch, "bytes",
+                         "of memory used: what each worker has for an ordinary picture");
+        facts_add_number(facts, "large_picture_scratch", memory.large_picture_scratch, "bytes",
+                         "of memory used: what large pictures take turns in");
+        facts_add_number(facts, "held_by_left_clients", held, "bytes",
+                         "of memory used: rings of ranks that have left and keep mappings or descriptors");
+        others = memory.read_buffers + memory.worker_scratch + memory.large_picture_scratch + held;
+        facts_add_number(facts, "jobs_and_datasets", used > others ? used - others : 0, "bytes",
+                         "of memory used: rings, orders and indexes");
+}
+
 static void add_obtained(struct facts *facts, struct server *server) {
         const struct reader_report *report = pipeline_reader_report(server->options.pipeline);
         static char workers[POOL_TEXT_MAX]; /* main thread only; stays until the reply is sent */
@@ -87,9 +107,7 @@ static void add_obtained(struct facts *facts, struct server *server) {
         facts_add(facts, "memlock_limit", limit.rlim_cur == RLIM_INFINITY ? "unlimited" : kib,
                   limit.rlim_cur == RLIM_INFINITY ? "" : "KiB",
                   "what may be locked without CAP_IPC_LOCK; each ring says what it got");
-        facts_add_number(facts, "held_by_left_clients",
-                         atomic_load_explicit(&pipeline_held(server->options.pipeline)->n_bytes, memory_order_relaxed),
-                         "bytes", "rings of ranks that have left and keep mappings or descriptors: charged until then");
+        add_memory(facts, server);
         facts_add_number(facts, "numa_nodes", numa_n_nodes(), "nodes",
                          numa_n_nodes() > 1 ? "a ring is bound to the node that all CPUs of its client lie in"
                                             : "one node: there is nothing to bind");

@@ -377,6 +377,14 @@ uint32_t pipeline_n_tasks(const struct pipeline *pipeline) {
         return pipeline->options.n_tasks;
 }
 
+void pipeline_memory(const struct pipeline *pipeline, struct pipeline_memory *ret_memory) {
+        *ret_memory = (struct pipeline_memory){
+                .read_buffers = pipeline->charged_bytes,
+                .worker_scratch = pool_scratch_bytes(&pipeline->pool),
+                .large_picture_scratch = pipeline->scratch_pool_bytes,
+        };
+}
+
 uint32_t pipeline_n_workers(const struct pipeline *pipeline) {
         return pool_n_workers(&pipeline->pool);
 }

@@ -76,3 +76,13 @@ struct counters *pipeline_counters(struct pipeline *pipeline);
 const struct reader_report *pipeline_reader_report(const struct pipeline *pipeline);
 uint32_t pipeline_n_tasks(const struct pipeline *pipeline);   /* fewer than asked for if memory_limit is small */
 uint32_t pipeline_n_workers(const struct pipeline *pipeline); /* those that are there now */
+
+/* What the daemon pays for whoever is attached, bytes; the rest of its account belongs to jobs and datasets. Main
+ * thread. */
+struct pipeline_memory {
+        uint64_t read_buffers;
+        uint64_t worker_scratch;
+        uint64_t large_picture_scratch;
+};
+
+void pipeline_memory(const struct pipeline *pipeline, struct pipeline_memory *ret_memory);

@@ -96,6 +96,15 @@ uint32_t pool_n_workers(const struct pool *pool) {
         return atomic_load_explicit(&pool->n_workers, memory_order_relaxed);
 }
 
+uint64_t pool_scratch_bytes(const struct pool *pool) {
+        uint64_t n_bytes = 0;
+
+        for (uint32_t i = 0; i < WORKERS_MAX; i++)
+                if (pool->workers[i] && !atomic_load_explicit(&pool->workers[i]->has_left, memory_order_acquire))
+                        n_bytes += pool->workers[i]->own_bytes;
+        return n_bytes;
+}
+
 /* ---- what is asked for --------------------------------------------------------------------------------------- */
 
 static int pool_set_nice(struct pool *pool, int nice) {

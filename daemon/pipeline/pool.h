@@ -69,6 +69,9 @@ int pool_set_workers(struct pool *pool, uint32_t n_workers, struct why *why);
 /* Any thread. */
 uint32_t pool_n_workers(const struct pool *pool);
 
+/* What its workers have paid for: each keeps what it was started with, whatever the others' number became. */
+uint64_t pool_scratch_bytes(const struct pool *pool);
+
 /* Why so many, and what they may take, for people. */
 const char *pool_text(const struct pool *pool, char text[POOL_TEXT_MAX]);
 

@@ -244,7 +244,10 @@ class Soak:
     def figures(self):
         status = self.daemon.status()
         names = self.thread_names()
-        return {"memory_used_bytes": status["memory_used_bytes"], "descriptors": self.daemon.n_descriptors(),
+        obtained = {fact["name"]: fact["value"] for fact in status["obtained"]}
+        # Without what workers paid for when they began: that depends on how many there were to be then.
+        n_bytes = int(status["memory_used_bytes"]) - int(obtained["worker_scratch"])
+        return {"memory_used_bytes": n_bytes, "descriptors": self.daemon.n_descriptors(),
                 "threads": len(names), "rss_kib": self.daemon.rss_kib(), "names": names}
 
     def thread_names(self):
