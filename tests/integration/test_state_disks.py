@@ -12,6 +12,8 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(
 from failing_fs import FailingFs, own_mounts  # noqa: E402
 from harness import (LIBC, Skip, Table, case, check_bytes, check_sequence, contains, equal, indices, main,  # noqa: E402
                      samples_of, within)
+from packing import pack, packed  # noqa: E402
+from staging import OSERR, Staging, make_files, photos_sizes  # noqa: E402
 
 PAGE = 4096
 N = 300
@@ -198,6 +200,60 @@ def _(box):
             daemon.stop()
         disk.clear()
     table.done()
+
+
+@case("shards and an index that are read in pieces, or not at all, on a disk that fails: every sample, or an error by name")
+def _(box):
+    folder = box.folder_of_files("d", N)
+    pack(folder, box.path("shards"))
+    os.mkdir(box.path("state"))
+    state = FailingFs(box, box.path("state"), name="state-disk")
+    disk = FailingFs(box, box.path("shards"))
+    daemon = box.daemon({"p": packed(disk.path)}, index_dir=state.path)
+    within(30, lambda: is_ready(daemon), "it is opened")  # what is open already would end where a short read ends
+    disk.short("*.shard", 700)
+    lines = daemon.read("p", **RANK)
+    check_sequence(lines, N, batch=10, shuffle=False)
+    check_bytes(lines, samples_of(folder))
+    daemon.stop()
+
+    state.short("*.index", 0)
+    daemon.start()
+    lines = daemon.read("p", **RANK)
+    check_bytes(lines, samples_of(folder))
+    contains(daemon.log(), state.path, "p.index", "indexed again")
+    shard = sorted(name for name in os.listdir(disk.path) if name.endswith(".shard"))[1]
+    os.truncate(os.path.join(disk.path, shard), 100)
+    reader = daemon.reader("p", on_error="fail", job="cut", **RANK)
+    status, _ = reader.finish(60)
+    equal(status, 1, "a shard is cut")
+    contains(reader.errors(), shard)
+
+
+@case("a staging that meets a quota beside a running job names the file and takes nothing from the job; then the next is served")
+def _(box):
+    os.mkdir(box.path("place"))
+    disk = FailingFs(box, box.path("place"))
+    folder = make_files(box.path("origin"), photos_sizes())
+    staging = Staging(box, "file://" + folder, path=os.path.join(disk.path, "data", "photos"))
+    equal(staging.run().result, "staged", "the first version")
+    first = box.path("first")
+    shutil.copytree(folder, first)
+    daemon = box.daemon({"photos": staging.dataset()})
+    reader = daemon.reader("photos", slots=2, delay_ms=20, epochs=3, job="running", **RANK)
+    reader.wait_lines(10)
+
+    make_files(folder, {"class1/new.jpg": 3 << 20}, seed=2)
+    disk.fail("*/new.jpg*", "EDQUOT", ops="write,fallocate")
+    done = staging.run(status=OSERR)
+    contains(done.text, "new.jpg", "Disk quota exceeded")
+    check_bytes(reader.good(), samples_of(first))
+    check_bytes(daemon.read("photos", job="later", **RANK), samples_of(first))
+
+    disk.clear()
+    equal(staging.run().result, "staged", "with room")
+    within(30, lambda: len(daemon.read("photos", job="new", **RANK)) == len(samples_of(folder)), "it is served")
+    check_bytes(daemon.read("photos", job="newest", **RANK), samples_of(folder))
 
 
 main()
