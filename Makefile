@@ -30,8 +30,9 @@ endif
 # -ffp-contract=off: fused multiply-adds would change pixels (augment/resize) and crop boxes between machines.
 CFLAGS_release := -O2 -g
 CFLAGS_debug := -O0 -g3
-CFLAGS_asan := -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
-CFLAGS_tsan := -O1 -g -fsanitize=thread -fno-omit-frame-pointer
+# -g1: lines of stack traces are what is read of these; the rest doubles what is written and linked.
+CFLAGS_asan := -O1 -g1 -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
+CFLAGS_tsan := -O1 -g1 -fsanitize=thread -fno-omit-frame-pointer
 CFLAGS_fallback = $(CFLAGS_release)
 CFLAGS_fuzzer := -O1 -g -fsanitize=address,undefined,fuzzer-no-link -fno-sanitize-recover=undefined \
 	-Wno-format-nonliteral -Wno-unused-variable

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Runs test programs and scripts, each with a time limit, and counts.
 
-    run.py [--jobs N] [--limit SECONDS] VARIANT:PATH...
+    run.py [--jobs N] [--limit SECONDS] VARIANT:PATH[@GROUP]...
 
 VARIANT names the build under build/ that is tested (release, asan, tsan, fallback) and goes to the test as
-DLP_BUILD=build/VARIANT; "valgrind" runs the release build's program under valgrind. A test passes by ending with 0. It
+DLP_BUILD=build/VARIANT; "valgrind" runs the release build's program under valgrind. A GROUP is one of Check's test cases,
+for a program of which a variant needs this part alone. A test passes by ending with 0. It
 may say how many tests it was: by Check's "100%: Checks: 12, Failures: 0, Errors: 0", or by ending its output with
 "12 passed, 0 failed, 1 skipped"; else it counts as one. One that ends with 77 was skipped, for the reason that its last
 line gives.
@@ -52,7 +53,8 @@ class Test:
     """One program in one build, and what became of it."""
 
     def __init__(self, spec, limit):
-        self.variant, _, self.path = spec.partition(":")
+        self.variant, _, path = spec.partition(":")
+        self.path, _, self.group = path.partition("@")
         if not self.path:
             sys.exit(f"run.py: {spec}: VARIANT:PATH is wanted")
         self.name = os.path.basename(self.path)
@@ -91,6 +93,8 @@ class Test:
         env["DLP_BUILD"] = os.path.join("build", build)
         env["PYTHONUNBUFFERED"] = "1"
         env["PYTHONDONTWRITEBYTECODE"] = "1"
+        if self.group:
+            env["CK_RUN_CASE"] = self.group
         env["CK_TIMEOUT_MULTIPLIER"] = str(CHECK_PATIENCE)
         if self.variant in SLOWER:
             env["CK_FORK"] = "no"
