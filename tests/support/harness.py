@@ -809,9 +809,10 @@ class HandClient:
             if data != b"\0":
                 return data
 
-    def attach(self, dataset, seconds=10, **terms):
-        """Attaches, waiting for an index that is being built; returns the reply's bytes (three descriptors are kept)."""
-        deadline = time.monotonic() + patience(seconds)
+    def attach(self, dataset, seconds=SHORTEST_WAIT, **terms):
+        """Attaches, waiting for an index that is being built; returns the reply's bytes (three descriptors are kept).
+        One that is to be refused says how many `seconds` it tries."""
+        deadline = time.monotonic() + seconds * SLOWER
         while True:
             self.send(request("attach", attach_body(dataset, **terms)))
             reply = self.receive()
