@@ -9,8 +9,15 @@
     fair_hung        images/s beside a job whose reads do not come back, over fair_equal
     fair_first_hung  ms from attach to the first batch while that mount hangs
     fair_status_hung ms of `dlctl status` while that mount hangs, the slowest of 50; its start included
+    fair_hostile     images/s while three processes of another user connect, ask, send garbage, attach and hang up as fast as
+                     they can, over images/s beside three of that user that only use the CPU (hostile_user.py); above 1:
+                     they wait for the daemon's main thread more than they take from its workers
+    fair_hostile_alone  the same over images/s beside nobody: CPU of theirs and of the main thread included
+    fair_hostile_first  ms from attach to the first batch beside the three that flood; fair_hostile_first_floor: beside the
+                     three that only use the CPU
 
-In turns; medians. The mount is tests/tools/failing_fs.c, so root and libfuse3 are needed for the last three."""
+In turns; medians. The mount is tests/tools/failing_fs.c, so root and libfuse3 are needed for fair_hung and what follows;
+fair_hostile needs root, to be another user."""
 import contextlib
 import json
 import os
@@ -120,10 +127,49 @@ def measure(box, daemon, emit, build, folder, repeats, n_batches):
         emit("fair_status_hung", max(status), "ms", n=len(status))
 
 
+HOSTILE_UID, N_HOSTILE = 61004, 3
+
+
+@contextlib.contextmanager
+def another_user(box, kind, it):
+    """Its processes, ended with the block."""
+    n = 0 if kind == "alone" else N_HOSTILE
+    command = [sys.executable, os.path.join(os.path.dirname(os.path.abspath(__file__)), "hostile_user.py"), kind,
+               str(HOSTILE_UID), it.socket, "photos"]
+    processes = [box.start(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) for _ in range(n)]
+    time.sleep(SETTLE_S)
+    try:
+        yield
+        if any(process.poll() is not None for process in processes):
+            raise RuntimeError(f"a process that was to {kind} has ended")
+    finally:
+        for process in processes:
+            end(process)
+
+
+def measure_hostile(box, daemon, emit, repeats, n_batches):
+    if os.getuid() != 0:
+        print("# fair_hostile: only root can be several users", file=sys.stderr)
+        return
+    rates, first = {"alone": [], "spin": [], "flood": []}, {"alone": [], "spin": [], "flood": []}
+    with daemon(2, more='socket_mode = "0666"\n') as it:
+        os.chmod(it.folder, 0o711)
+        for _ in range(repeats):
+            for kind in rates:
+                with another_user(box, kind, it):
+                    rates[kind].append(it.consume("throughput", n_batches)["images_per_s"])
+                    first[kind] += [it.consume("first")["ms"] for _ in range(5)]
+    emit("fair_hostile", statistics.median(rates["flood"]) / statistics.median(rates["spin"]), "ratio", repeats=repeats)
+    emit("fair_hostile_alone", statistics.median(rates["flood"]) / statistics.median(rates["alone"]), "ratio")
+    emit("fair_hostile_first", statistics.median(first["flood"]), "ms", n=len(first["flood"]))
+    emit("fair_hostile_first_floor", statistics.median(first["spin"]), "ms", n=len(first["spin"]))
+
+
 def run(daemon, emit, build, folder, repeats, n_batches):
     """Everything that was started or mounted is gone when this returns."""
     box = Box()
     try:
         measure(box, daemon, emit, build, folder, repeats, n_batches)
+        measure_hostile(box, daemon, emit, repeats, n_batches)
     finally:
         box.close()

@@ -23,7 +23,8 @@ their speed drifts. Times here are reported, never asserted.
     fair_equal             images/s of a job beside one like it, two workers; over that: fair_heavy, beside a job with a heavy
                            pipeline (fair_heavy_floor: what bare loops beside each other make of it), fair_hung, beside
                            one whose reads hang; fair_first_hung, fair_status_hung: ms of a first batch and of
-                           `dlctl status` then (tests/bench/fair.py)
+                           `dlctl status` then; fair_hostile, beside another user who floods the daemon, over beside one
+                           who only uses the CPU (tests/bench/fair.py)
     pss_per_rank           bytes that a second rank adds to all processes together; ring_per_rank: its ring
     resume_tdperm_1e8      ms from asking for an order of 10^8 samples to its index at a random position
     resume_torch_1e8       the same for torch's order; _vs_shuffle: over the time of torch's whole shuffle, in turns
