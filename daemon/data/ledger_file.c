@@ -70,13 +70,14 @@ static int write_lines(struct ledger_file *file, int fd, enum ledger_state at_le
         return write_all(fd, first->bytes, first->n_bytes);
 }
 
-/* Was the file cut within its header? Then it holds no entry. `n_read` bytes are what could be read of it: a disk that
- * gives back less than there is must not cost what it holds. */
+/* Is the file empty, or was it cut within its header? Then it holds no entry. `n_read` bytes are what could be read of
+ * it: a disk that gives back less than there is must not cost what it holds, and a device has no size but much to read.
+ */
 static bool is_cut_header(const struct ledger_file *file, const char *text, size_t n_read, off_t size) {
         char header[LEDGER_LINE_MAX];
         size_t n = ledger_header_print(header, file->digest);
 
-        return n_read == (size_t)size && n_read < n && memcmp(text, header, n_read) == 0;
+        return size == 0 || (n_read == (size_t)size && n_read < n && memcmp(text, header, n_read) == 0);
 }
 
 /* What has to stand before the first new line: a header in an empty file, a line end behind a torn line. Returns 1 if
