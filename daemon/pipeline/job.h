@@ -18,6 +18,7 @@
 #include "daemon/io/reader.h"
 #include "daemon/pipeline/attendance.h"
 #include "daemon/pipeline/damage.h"
+#include "daemon/pipeline/scratch_account.h"
 #include "daemon/pipeline/shares.h"
 #include "daemon/pipeline/user.h"
 #include "proto/order.h"
@@ -84,8 +85,9 @@ struct job {
         _Atomic bool failed;
         struct why failure; /* the first one */
 
-        struct task_share tasks;   /* planner */
-        struct read_share reading; /* the reader's */
+        struct task_share tasks;        /* planner */
+        struct read_share reading;      /* the reader's */
+        struct scratch_account scratch; /* the pool's */
 
         _Alignas(64) struct fair_share share; /* of the workers' time; written by all of them for each sample */
 };

@@ -15,14 +15,16 @@
 #include "daemon/base/fair_queue.h"
 #include "daemon/base/queue.h"
 #include "daemon/io/reader.h"
+#include "daemon/pipeline/scratch_account.h"
 #include "daemon/pipeline/shares.h"
 
 struct user {
         LIST_ENTRY(user) entry;
         uid_t uid;
-        struct budget budget;     /* main: what rings may take; not of an admin, who has no limit */
-        struct task_user tasks;   /* planner */
-        struct read_user reading; /* the reader's */
+        struct budget budget;           /* main: what rings may take; not of an admin, who has no limit */
+        struct task_user tasks;         /* planner */
+        struct read_user reading;       /* the reader's */
+        struct scratch_account scratch; /* the pool's */
 
         _Alignas(64) struct fair_group time; /* of the workers; written by all of them for each sample */
 };

@@ -33,7 +33,7 @@ static int worker_charge(struct worker *worker, struct task *task, const struct 
         if (held + need <= worker->own_bytes)
                 return 0;
         worker_trim(worker);
-        if (need <= worker->own_bytes || need <= worker->borrowed_bytes)
+        if (need <= worker->own_bytes || need <= task->n_scratch_bytes)
                 return 0;
         if (need > worker->scratch->n_bytes)
                 return why_set(why, -EFBIG,
@@ -42,30 +42,22 @@ static int worker_charge(struct worker *worker, struct task *task, const struct 
                                "crop or resize earlier in the pipeline",
                                info->width, info->height, (unsigned long long)need,
                                (unsigned long long)worker->scratch->n_bytes);
-        scratch_give(worker->scratch, worker->borrowed_bytes); /* nobody who has something waits for more */
-        worker->borrowed_bytes = 0;
+        scratch_give(worker->scratch, task, clock_now_ns()); /* nobody who has something waits for more */
         fair_item_refund(&task->ready); /* now: one that waits may be with another worker in a moment */
-        if (scratch_take(worker->scratch, task, need) == SCRATCH_WAITS) {
+        if (scratch_take(worker->scratch, task, need, clock_now_ns()) == SCRATCH_WAITS) {
                 counter_add(&worker->counters->n_scratch_waits, 1);
                 return SAMPLE_WAITS;
         }
-        worker->borrowed_bytes = need;
         return 0;
 }
 
-/* A granted task brings what it was granted, whether it still needs that or not. */
-static void worker_accept(struct worker *worker, struct task *task) {
-        worker->borrowed_bytes = task->n_scratch_bytes;
-        task->n_scratch_bytes = 0;
-}
-
-/* Gives back what was borrowed, after the memory that it stood for. */
-static void worker_settle(struct worker *worker) {
-        if (worker->borrowed_bytes == 0)
+/* Gives back what the task was granted, whether it needed that in the end or not, after the memory that it stood for.
+ */
+static void worker_settle(struct worker *worker, struct task *task) {
+        if (task->n_scratch_bytes == 0)
                 return;
         worker_trim(worker);
-        scratch_give(worker->scratch, worker->borrowed_bytes);
-        worker->borrowed_bytes = 0;
+        scratch_give(worker->scratch, task, clock_now_ns());
 }
 
 /* ---- one sample ---------------------------------------------------------------------------------------------- */
@@ -175,7 +167,7 @@ static int serve(struct worker *worker, struct task *task, struct why *why) {
                 decoder_close(worker->decoder);
                 if (r == SAMPLE_WAITS)
                         return r;
-                worker_settle(worker);
+                worker_settle(worker, task);
         }
         end_ns = clock_now_ns();
         worker->serving_ns = end_ns - begin_ns;
@@ -192,9 +184,8 @@ static void worker_do(struct worker *worker, struct task *task) {
         int r;
 
         worker->serving_ns = 0;
-        worker_accept(worker, task);
         if (!batch_is_wanted(batch)) {
-                worker_settle(worker);
+                worker_settle(worker, task);
                 counter_add(&worker->counters->n_dropped, 1);
                 fair_item_done(&task->ready, 0);
         } else {

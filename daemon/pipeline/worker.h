@@ -43,10 +43,9 @@ struct worker {
         _Alignas(64) struct counters *counters; /* what it counts into: its own, added up when somebody asks */
         struct decoder *decoder;
         struct workspace *workspace;
-        uint64_t own_bytes;      /* of scratch, paid for as long as it lives */
-        uint64_t borrowed_bytes; /* own thread: from the pool, for the sample in hand */
-        uint64_t clock_ns;       /* own thread: base/pace.h */
-        uint64_t serving_ns;     /* own thread: that the sample in hand took */
+        uint64_t own_bytes;  /* of scratch, paid for as long as it lives */
+        uint64_t clock_ns;   /* own thread: base/pace.h */
+        uint64_t serving_ns; /* own thread: that the sample in hand took */
         struct counters counted;
         _Atomic bool has_left; /* its last word: only the join is left */
 };
