@@ -238,11 +238,26 @@ void inside_settle(struct inside *inside) {
         settle(inside, true);
 }
 
+static void move_users(struct users *from, struct users *to) {
+        struct user *user;
+
+        while ((user = LIST_FIRST(from))) {
+                LIST_REMOVE(user, entry);
+                LIST_INSERT_HEAD(to, user, entry);
+        }
+}
+
+/* The users' accounts stay: a daemon that ends stops its planner first, while here it goes on, and streams that are on
+ * their way out still count for them. */
 void inside_restart(struct inside *inside) {
+        struct users kept = LIST_HEAD_INITIALIZER(kept);
+
         server_stop(&inside->server);
         if (background_stop(inside->background) < 0)
                 give_up("work in the background does not end");
         settle(inside, false);
+        move_users(&inside->server.users, &kept);
         server_fini(&inside->server);
         start_server(inside);
+        move_users(&kept, &inside->server.users);
 }
