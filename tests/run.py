@@ -156,6 +156,13 @@ def wait(process, seconds):
         pause = min(pause * 1.5, 0.05)
 
 
+def default_signals():
+    """A shell starts what runs in the background with SIGINT ignored, nohup ignores SIGHUP, and what is ignored stays so
+    through exec(): tests of these signals would wait for ever."""
+    for number in (signal.SIGINT, signal.SIGHUP, signal.SIGQUIT):
+        signal.signal(number, signal.SIG_DFL)
+
+
 def run(test):
     if not os.path.exists(os.path.join(ROOT, test.path)):
         test.failed = 1
@@ -165,7 +172,8 @@ def run(test):
     begin = time.monotonic()
     with open(log_path, "wb") as log:
         process = subprocess.Popen(test.command(), cwd=ROOT, env=test.environment(), stdin=subprocess.DEVNULL,
-                                   stdout=log, stderr=subprocess.STDOUT, start_new_session=True)
+                                   stdout=log, stderr=subprocess.STDOUT, start_new_session=True,
+                                   preexec_fn=default_signals)
         with LOCK:
             RUNNING[process.pid] = test
         status, test.cpu_seconds = wait(process, test.limit)
@@ -312,8 +320,6 @@ def main():
     report = Report()
     begin = time.monotonic()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    # A shell starts what runs in the background with SIGINT ignored, and what is ignored stays so through exec(): tests of
-    # Ctrl-C would wait for ever.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         run_beside(longest_first([test for test in tests if not test.alone]), options.jobs, report)
