@@ -187,13 +187,13 @@ def _(box):
 
 @case("the daemon's last word tells a restart from the client's own fault")
 def _(box):
-    daemon = box.daemon({"d": box.folder_of_pictures("d", 12)}, workers=1)
+    daemon = box.daemon({"d": box.folder_of_pictures("d", 240)}, workers=1)
     client = HandClient(daemon.socket)
     client.send(b"\xff\xff\xff")
     equal(error_of(client.receive())[0], EPROTO, "code for rubbish")
     client.close()
     waiting, late = HandClient(daemon.socket), HandClient(daemon.socket)
-    waiting.attach("d", batch=12, pipeline="resize(800) center_crop(800)")  # being filled when the end comes
+    waiting.attach("d", batch=60, pipeline="resize(800) center_crop(800)")  # being filled, for seconds, when the end comes
     daemon.signal(signal.SIGTERM)
     daemon.wait_log("completed")
     late.send(b"\xff\xff\xff")
