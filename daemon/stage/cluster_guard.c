@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -10,12 +11,20 @@
 #include "daemon/base/log.h"
 #include "daemon/base/thread.h"
 
+static void say(const char *word) {
+        if (getenv(LAST_WORD_VARIABLE) && write(STDERR_FILENO, word, strlen(word)) < 0)
+                return; /* nobody is there to hear it */
+}
+
+void guard_say_first_word(void) {
+        say(FIRST_WORD "\n");
+}
+
 void guard_say_last_word(int status) {
         char word[64];
-        int n = snprintf(word, sizeof(word), LAST_WORD "%d\n", status);
 
-        if (getenv(LAST_WORD_VARIABLE) && write(STDERR_FILENO, word, (size_t)n) < 0)
-                return; /* nobody is there to hear it */
+        snprintf(word, sizeof(word), LAST_WORD "%d\n", status);
+        say(word);
 }
 
 static void *guard_main(void *argument) {

@@ -5,15 +5,21 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* What the launcher (stager/launch.h) waits for: mpirun's own word that a run ends can get lost with the node that it
- * ends for. On stderr: LAST_WORD, the status, a line's end; and only if the variable is set, since it is not for
- * people. */
+/* What the launcher (stager/launch.h) waits for: that the run has begun, which mpirun does not say, and that it ends,
+ * since mpirun's own word can get lost with the node that it ends for. On stderr: FIRST_WORD, or LAST_WORD and the
+ * status, and a line's end; and only if the variable is set, since it is not for people. */
+#define FIRST_WORD                                                                                                     \
+        "\x1e"                                                                                                         \
+        "begins"
 #define LAST_WORD                                                                                                      \
         "\x1e"                                                                                                         \
         "ends with "
 #define LAST_WORD_VARIABLE "DATALOADERD_STAGE_LAUNCHED"
 
-/* Says it. For whoever ends the run from within. */
+/* By each process as soon as it runs: mpirun starts none before all nodes have come up. */
+void guard_say_first_word(void);
+
+/* For whoever ends the run from within. */
 void guard_say_last_word(int status);
 
 struct guard {

@@ -171,6 +171,7 @@ static int begin(struct mpi *mpi, struct why *why) {
 
         for (size_t i = 0; i < ARRAY_SIZE(SETTINGS); i++)
                 setenv(SETTINGS[i].name, SETTINGS[i].value, 0);
+        guard_say_first_word();
         guard_begin(&guard, mpi->base.options.stall_s, EX_OSERR, "meeting the other nodes");
         r = MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &provided);
         if (r == MPI_SUCCESS) {

@@ -25,6 +25,7 @@
 #define ASKED_S       5u   /* from the signal to the kill: systemd's TimeoutStopSec is that, too */
 #define ENDING_S      10u  /* from mpirun's word that it ends to the kill: 4 s usually, for ever over a cut link */
 #define STARTUP_S     60u  /* until all nodes have answered */
+#define MEETING       4u   /* ... and so many times that until they have found mpirun, and a process runs */
 #define HOSTS_A_S     4u   /* ... and a second more for so many, since ssh comes to them one by one */
 #define LATE_SIZE     300u /* of their names */
 #define DRAIN_MS      500  /* what comes on stderr after mpirun has ended */
@@ -44,6 +45,7 @@ static const struct {
         { "oob_tcp_keepalive_time", "3" }, /* a cut link is noticed in 6 s; else never */
         { "oob_tcp_keepalive_intvl", "1" },
         { "oob_tcp_keepalive_probes", "3" },
+        { "oob_tcp_retry_delay", "1" }, /* or a node whose link just came up asks ten times at once, and gives up */
         { "pml", "ob1" },
         { "btl", "tcp,self" },
         { "mpi_yield_when_idle", "1" },
@@ -80,8 +82,11 @@ struct run {
         int signals_fd; /* SIGINT, SIGTERM, SIGHUP; SIGCHLD: mpirun has ended */
         int stderr_fd;  /* -1 after its end */
         const char *hosts;
-        uint64_t up_ns;       /* all nodes must have come up by then; UINT64_MAX: they have */
-        char late[LATE_SIZE]; /* which have not */
+        uint64_t startup_s;
+        uint64_t up_ns;       /* all nodes must have answered by then; UINT64_MAX: they have */
+        uint64_t begun_ns;    /* a process must run by then; UINT64_MAX: this was looked at */
+        char late[LATE_SIZE]; /* which have not answered */
+        bool is_apart;        /* all have, but not all have found mpirun */
         uint64_t kill_ns;     /* when patience ends; UINT64_MAX: it does not */
         int forwarded;        /* the first signal that we were asked to end by; 0: none */
         bool is_killed;
@@ -263,21 +268,34 @@ static void take_words(struct run *run) {
                 be_patient(run, ENDING_S);
 }
 
-/* Ends it if there are nodes that were called and do not come up. */
-static void check_late(struct run *run) {
-        if (clock_now_ns() < run->up_ns)
-                return;
-        run->up_ns = UINT64_MAX;
-        if (run->forwarded != 0 || said_is_ending(run->said) ||
-            late_hosts(run->pid, run->hosts, run->late, sizeof(run->late)) == 0)
-                return;
+static void end_late(struct run *run) {
         kill(run->pid, SIGTERM);
         be_patient(run, ASKED_S);
+}
+
+/* Ends it if there are nodes that were called and do not come up. */
+static void check_late(struct run *run) {
+        uint64_t now_ns = clock_now_ns();
+        bool is_ending = run->forwarded != 0 || said_is_ending(run->said);
+
+        if (now_ns >= run->up_ns) {
+                run->up_ns = UINT64_MAX;
+                if (!is_ending && late_hosts(run->pid, run->hosts, run->late, sizeof(run->late)) > 0)
+                        end_late(run);
+        }
+        if (now_ns >= run->begun_ns) {
+                run->begun_ns = UINT64_MAX;
+                run->is_apart = !is_ending && run->late[0] == '\0' && !said_has_begun(run->said);
+                if (run->is_apart)
+                        end_late(run);
+        }
 }
 
 static int ms_left(const struct run *run) {
         uint64_t now_ns = clock_now_ns(), left_ns = run->up_ns < run->kill_ns ? run->up_ns : run->kill_ns;
 
+        if (run->begun_ns < left_ns)
+                left_ns = run->begun_ns;
         if (left_ns == UINT64_MAX)
                 return -1;
         left_ns = left_ns > now_ns ? left_ns - now_ns : 0;
@@ -351,6 +369,14 @@ static int conclude(const struct run *run, struct why *why) {
                         run->late);
                 return OUR_PROBLEM;
         }
+        if (run->is_apart) {
+                why_set(why, 0,
+                        "not all nodes have found mpirun on this one within %llu s: Open MPI's orted was started on "
+                        "each, but a firewall or a broken link keeps some from connecting (stage_network says which "
+                        "network to use)",
+                        (unsigned long long)(run->startup_s * MEETING));
+                return OUR_PROBLEM;
+        }
         if (said_sentence(run->said)[0]) {
                 why_set(why, 0, "%s", said_sentence(run->said));
                 return OUR_PROBLEM;
@@ -377,11 +403,12 @@ static void pass_on(void *userdata, const char *bytes, size_t n_bytes) {
 static int see_to_it(const struct command *command, const struct launch_options *options, const sigset_t *mask,
                      const sigset_t *watched, struct why *why) {
         struct run run = { .signals_fd = -1, .stderr_fd = -1, .kill_ns = UINT64_MAX };
-        uint32_t startup_s = options->startup_s > 0 ? options->startup_s : STARTUP_S + command->n_hosts / HOSTS_A_S;
         int r;
 
         run.hosts = command->hosts;
-        run.up_ns = clock_now_ns() + startup_s * NS_PER_S;
+        run.startup_s = options->startup_s > 0 ? options->startup_s : STARTUP_S + command->n_hosts / HOSTS_A_S;
+        run.up_ns = clock_now_ns() + run.startup_s * NS_PER_S;
+        run.begun_ns = clock_now_ns() + run.startup_s * MEETING * NS_PER_S;
 
         if (said_new(command->hosts, pass_on, NULL, &run.said) < 0)
                 return why_set(why, -ENOMEM, "no memory");

@@ -69,6 +69,7 @@ struct said {
         char text[TEXT_SIZE]; /* of the paragraph, with its first line of dashes */
         size_t n_text;
         unsigned meaning; /* of all so far */
+        bool has_begun;
         int last_word;
         char before[BEFORE_SIZE];
         char sentence[SAID_SENTENCE_SIZE];
@@ -198,9 +199,11 @@ static void remember_before(struct said *said, const char *line, size_t n) {
         snprintf(said->before + used, sizeof(said->before) - used, "%s%.*s", used > 0 ? "; " : "", (int)n, line);
 }
 
-static void take_last_word(struct said *said, const char *line) {
+static void take_our_word(struct said *said, const char *line) {
         int status = 0;
 
+        if (strcmp(line, FIRST_WORD "\n") == 0)
+                said->has_begun = true;
         if (sscanf(line, LAST_WORD "%d", &status) != 1 || status <= 0 || status > 255)
                 return;
         if (said->last_word == 0)
@@ -215,7 +218,7 @@ static void take_line(struct said *said) {
         said->n_line = 0;
         line[n] = '\0';
         if (line[0] == LAST_WORD[0]) {
-                take_last_word(said, line);
+                take_our_word(said, line);
         } else if (said->in_paragraph) {
                 if (n > sizeof(said->text) - 1 - said->n_text) {
                         end_paragraph(said, false);
@@ -305,6 +308,10 @@ void said_end(struct said *said) {
                 take_line(said);
         if (said->in_paragraph)
                 end_paragraph(said, false);
+}
+
+bool said_has_begun(const struct said *said) {
+        return said->has_begun;
 }
 
 bool said_is_ending(const struct said *said) {

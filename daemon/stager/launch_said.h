@@ -21,6 +21,9 @@ void said_free(struct said *said); /* NULL is fine */
 void said_feed(struct said *said, const char *bytes, size_t n_bytes);
 void said_end(struct said *said); /* nothing more comes */
 
+/* A process of ours said that it runs (stage/cluster_guard.h): all nodes have come up. */
+bool said_has_begun(const struct said *said);
+
 /* It said that it is about to end the run. */
 bool said_is_ending(const struct said *said);
 

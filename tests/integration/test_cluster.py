@@ -214,6 +214,14 @@ def _(box):
         run.failed(20, "node1, node3 did not come up")
 
 
+@case("a node on which orted was started, but from where it does not find mpirun, ends the run in bounded time")
+def _(box):
+    with nodes_of(box) as nodes:
+        open(nodes[2].path("gone"), "wb").close()
+        run = Run(box, nodes, "beat", launcher=("--startup", "2"))
+        run.failed(40, "not all nodes have found mpirun", "stage_network")
+
+
 @case("a host that does not exist is named")
 def _(box):
     with nodes_of(box) as nodes:

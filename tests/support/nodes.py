@@ -46,6 +46,9 @@ fi
 if [ -e "$folder/mute" ]; then
         exec nsenter -t "$pid" -n -u -m -- sh -c 'sleep infinity; :' "$host" "$*"
 fi
+if [ -e "$folder/gone" ]; then
+        exit 0
+fi
 cd "$folder" && exec env -i PATH="$PATH" HOME=/root TMPDIR="$folder/tmp" nsenter -t "$pid" -n -u -m -- sh -c "$*"
 """
 
@@ -184,7 +187,8 @@ class Node:
 
 class Nodes:
     """Machines node0 ... and one named origin. `agent` is a program that mpirun can reach them with in place of ssh; a
-    file named "down" in a node's folder makes it unreachable for that, one named "mute" makes it accept and say nothing."""
+    file named "down" in a node's folder makes it unreachable for that, one named "mute" makes it accept and say nothing, one named
+    "gone" lets what is started there end as soon as it is in the background, as orted does if it cannot reach mpirun."""
 
     def __init__(self, box, n_nodes, rate=None):
         self.box = box
