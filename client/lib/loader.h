@@ -65,7 +65,7 @@ struct dlc_loader {
                                 */
 
         struct dli_counts counts;
-        uint64_t turn;           /* seeks so far: batches of an earlier turn are not before the cursor */
+        uint32_t turn;           /* seeks so far: batches of an earlier turn are not before the cursor */
         uint64_t prepared_until; /* the daemon makes no epoch from this one on, unless asked by a seek */
         enum dlp_partition partition;
         struct dlc_options options; /* resolved; texts are owned */
