@@ -8,7 +8,8 @@
  *   floor, floor_busy   the same of a bare futex between two threads: what this machine can do
  *   hold        attaches, fills its ring, prints a line, and stays until its standard input ends (memory is looked at)
  *
- * DATALOADERD_SOCKET, RANK, WORLD_SIZE and BENCH_JOB say where it attaches; the dataset is "photos". */
+ * DATALOADERD_SOCKET, RANK, WORLD_SIZE and BENCH_JOB say where it attaches; the dataset is "photos". BENCH_HEAVY: a
+ * pipeline of large pictures in the place of the usual one (throughput), in batches of four. */
 #include <linux/futex.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -123,7 +124,9 @@ static void print_quantiles(void) {
 }
 
 static void measure_throughput(int pid, int n_batches) {
-        struct dlc_loader *loader = attach("random_resized_crop(224) hflip(0.5)", BATCH, 0);
+        const char *heavy = getenv("BENCH_HEAVY");
+        struct dlc_loader *loader = heavy ? attach(heavy, 4, 2)
+                                          : attach("random_resized_crop(224) hflip(0.5)", BATCH, 0);
         int n_warm = 8;
         uint64_t begin = 0;
         double cpu = 0, seconds;

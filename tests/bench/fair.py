@@ -91,17 +91,19 @@ def measure(box, daemon, emit, build, folder, repeats, n_batches):
         def read(dataset, *options):
             return [dlctl, "--socket", it.socket, "read", dataset, "--epochs", "1000", *options]
 
-        commands = {"equal": [os.path.join(build, "bench", "consume"), "throughput", str(it.process.pid), "1000000"],
-                    "heavy": read("photos", "--job", "heavy", "--pipeline", HEAVY, "--batch", "4", "--slots", "2")}
+        # The neighbours' clients only look at their batches: what a client computes is no matter of the daemon's.
+        consume = [os.path.join(build, "bench", "consume"), "throughput", str(it.process.pid), "1000000"]
+        commands = {"equal": consume, "heavy": consume}
         if disk:
             commands["hung"] = read("hanging", "--batch", "64", "--pipeline", "random_resized_crop(224)")
+        more_env = {"heavy": {"BENCH_HEAVY": HEAVY}}
         for _ in range(repeats):
             equal, heavy = bare_rates(box, build, folder, n_batches * 64)
             floors.append(heavy / equal)
             for kind, command in commands.items():
                 if kind == "hung":
                     disk.hang("*.jpg", ops="open,read")
-                with neighbour(box, command, dict(it.environment(), BENCH_JOB=kind)):
+                with neighbour(box, command, dict(it.environment(), BENCH_JOB=kind, **more_env.get(kind, {}))):
                     if kind == "hung":
                         within(30, lambda: disk.n_hanging() > 0, "a read hangs")
                     before = worker_ns(it, dlctl)
