@@ -11,6 +11,7 @@
 #include "daemon/base/clock.h"
 #include "daemon/stage/http_private.h"
 #include "daemon/stage/http_request.h"
+#include "daemon/stage/local_file.h"
 #include "daemon/stage/retry.h"
 
 #define DEFAULT_STALL_S 30u
@@ -94,6 +95,9 @@ int http_new(const struct http_options *options, struct http **ret_http, struct 
                 return -ENOMEM;
         pthread_mutex_init(&http->lock, NULL);
         http->random = retry_seed();
+        http->files_below = strdup(options->files_below ? options->files_below : "");
+        if (!http->files_below)
+                return -ENOMEM;
         http->stall_s = options->stall_s ? options->stall_s : DEFAULT_STALL_S;
         http->n_tries = options->n_tries ? options->n_tries : DEFAULT_N_TRIES;
         r = set_store(http, options, why);
@@ -117,6 +121,7 @@ void http_free(struct http *http) {
         credentials_free(http->credentials);
         free(http->endpoint);
         free(http->origin);
+        free(http->files_below);
         free(http->region);
         free(http->addressing);
         free(http->signature);
@@ -237,20 +242,14 @@ static int perform_again(struct http *http, const struct http_ask *ask, struct d
 }
 
 /* The file system knows better than libcurl, which takes a folder for an empty file. */
-static int look_at_file(const char *url, struct http_facts *ret_facts, struct why *why) {
-        const char *path = strchr(url + strlen("file://"), '/');
-        char *decoded = path ? curl_easy_unescape(NULL, path, 0, NULL) : NULL;
+static int look_at_file(const struct http *http, const char *url, struct http_facts *ret_facts, struct why *why) {
+        _cleanup_(closep) int fd = -1;
         char shown[URL_SHOWN_SIZE];
         struct stat stat_of;
-        int r = 0;
+        int r = local_file_open(url, http->files_below, &fd);
 
-        if (!decoded)
-                return -ENOMEM;
-        if (stat(decoded, &stat_of) < 0)
+        if (r == 0 && fstat(fd, &stat_of) < 0)
                 r = -errno;
-        else if (!S_ISREG(stat_of.st_mode))
-                r = S_ISDIR(stat_of.st_mode) ? -EISDIR : -EINVAL;
-        curl_free(decoded);
         if (r < 0)
                 return why_errno(why, r, "%s", url_show(url, shown));
         *ret_facts = (struct http_facts){ .n_bytes = (uint64_t)stat_of.st_size, .has_ranges = true };
@@ -326,7 +325,7 @@ int http_get(struct http *http, const char *url, const char *query, size_t limit
         int r = url_scheme(url, &scheme, why);
 
         if (r >= 0 && scheme == URL_FILE)
-                r = look_at_file(url, &facts, why);
+                r = look_at_file(http, url, &facts, why);
         if (r >= 0)
                 r = perform_again(http, &ask, &reading.document, &failure, why);
         if (r < 0) {
@@ -406,7 +405,7 @@ int http_look(struct http *http, const char *url, const _Atomic bool *cancel, st
         if (r < 0)
                 return r;
         if (scheme == URL_FILE)
-                return look_at_file(url, ret_facts, why);
+                return look_at_file(http, url, ret_facts, why);
 
         r = look(http, url, LOOK_HEAD, cancel, &looking, &failure, why);
         is_refused = r < 0 && !failure.again && (r == -EPROTO || r == -EACCES); /* 405; URLs signed for GET: 403 */

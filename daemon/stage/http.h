@@ -23,11 +23,13 @@ struct http_options {
         const char *region;      /* NULL: "us-east-1" */
         const char *addressing;  /* "auto" (path style if there is an endpoint), "path", "virtual"; NULL: "auto" */
         const char *credentials; /* a file; NULL: AWS_ACCESS_KEY_ID ... of the environment, else unsigned */
-        const char *origin;  /* URL of the dataset's origin: credentials of web servers go to its server alone; NULL or
-                              * a file: to each server that they are for */
-        const char *ca_file; /* NULL: the environment's, else the system's */
-        uint32_t stall_s;    /* a transfer below 1 KiB/s for so long has failed; 0: 30 */
-        uint32_t n_tries;    /* of each request, with backoff between them; 0: 8 */
+        const char *origin; /* URL of the dataset's origin: credentials of web servers go to its server alone; NULL or
+                             * a file: to each server that they are for */
+        const char
+                *files_below; /* folder in which files of this machine may lie (stage/local_file.h); NULL: anywhere */
+        const char *ca_file;  /* NULL: the environment's, else the system's */
+        uint32_t stall_s;     /* a transfer below 1 KiB/s for so long has failed; 0: 30 */
+        uint32_t n_tries;     /* of each request, with backoff between them; 0: 8 */
 };
 
 struct http;

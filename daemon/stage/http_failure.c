@@ -130,8 +130,10 @@ static void judge_code(struct http_request *request, CURLcode code, struct http_
                 failure->again = false;
                 break;
         case CURLE_FILE_COULDNT_READ_FILE:
-                failure->error = -ENOENT;
+                failure->error = request->file_error < 0 ? request->file_error : -ENOENT;
                 failure->again = false;
+                text = failure->error == -EXDEV ? "it leads out of the folder of the origin"
+                                                : strerror(-failure->error);
                 break;
         case CURLE_BAD_DOWNLOAD_RESUME: /* file: */
         case CURLE_RANGE_ERROR:

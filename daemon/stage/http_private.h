@@ -15,10 +15,11 @@ struct http {
         char *endpoint;
         char *region;
         char *addressing;
-        char *signature; /* "aws:amz:REGION:s3" */
-        char *origin;    /* the only server that gets credentials; NULL: each that they are for */
-        char *ca_file;   /* NULL: as libcurl was built */
-        char *ca_folder; /* NULL: the same, if there is no ca_file either */
+        char *signature;   /* "aws:amz:REGION:s3" */
+        char *origin;      /* the only server that gets credentials; NULL: each that they are for */
+        char *files_below; /* "": files may lie anywhere */
+        char *ca_file;     /* NULL: as libcurl was built */
+        char *ca_folder;   /* NULL: the same, if there is no ca_file either */
         struct s3_store store;
         struct credentials *credentials; /* read only from http_new() on */
         uint32_t stall_s;

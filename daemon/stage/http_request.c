@@ -10,6 +10,7 @@
 
 #include "daemon/base/cleanup.h"
 #include "daemon/stage/http_private.h"
+#include "daemon/stage/local_file.h"
 
 #define REDIRECTS_MAX      10L
 #define CONNECT_S_MAX      15u
@@ -212,6 +213,19 @@ static int set_what(struct http_request *request) {
         return r;
 }
 
+/* libcurl is shown what we have opened: it would follow whatever link lies there by then. What cannot be opened fails
+ * as a transfer, and http_failure.c knows why. */
+static int set_file(struct http_request *request, const struct http *http) {
+        char line[64];
+
+        request->has_file = true;
+        request->file_fd = -1;
+        request->file_error = local_file_open(request->ask.url, http->files_below, &request->file_fd);
+        snprintf(line, sizeof(line), "file:///proc/self/fd/%d", request->file_fd);
+        SET(request->easy, CURLOPT_URL, line);
+        return 0;
+}
+
 static int set_address(struct http_request *request, const struct http *http, struct why *why) {
         _cleanup_(freep) char *address = NULL, *line = NULL;
         int r;
@@ -240,7 +254,7 @@ int http_request_init(struct http_request *request, const struct http *http, CUR
                 return r;
 
         curl_easy_reset(easy);
-        r = set_address(request, http, why);
+        r = request->scheme == URL_FILE ? set_file(request, http) : set_address(request, http, why);
         if (r == -EINVAL)
                 return r;
         if (r >= 0)
@@ -263,6 +277,9 @@ void http_request_fini(struct http_request *request) {
         curl_slist_free_all(request->headers);
         request->headers = NULL;
         request->easy = NULL;
+        if (request->has_file)
+                closep(&request->file_fd);
+        request->has_file = false;
 }
 
 uint32_t http_n_tries(const struct http *http) {

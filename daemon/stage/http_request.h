@@ -37,6 +37,9 @@ struct http_request {
         char shown[URL_SHOWN_SIZE]; /* the URL as it may be told */
         enum url_scheme scheme;
         char curl_text[CURL_ERROR_SIZE];
+        bool has_file; /* of this machine: file_fd is open, or file_error says why not */
+        int file_fd;
+        int file_error;
         int sink_error;       /* what the sink returned; 0 */
         uint64_t n_discarded; /* bytes of error pages */
         size_t n_head_bytes;  /* of all answers, redirects too */

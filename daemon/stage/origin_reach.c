@@ -3,36 +3,19 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "daemon/base/cleanup.h"
+#include "daemon/stage/local_file.h"
 #include "daemon/stage/origin_private.h"
 
 #define QUOTE_MAX 120
 
-/* Whoever may write the folder may put another file there: he is not asked for more than the file itself says, since
- * the configuration names the path. */
-static bool is_ours(const char *path) {
-        struct stat status;
-
-        return stat(path, &status) == 0 && (status.st_uid == geteuid() || status.st_uid == 0) &&
-               !(status.st_mode & (S_IWGRP | S_IWOTH));
-}
-
 void origin_reach_init(struct origin_reach *reach, const struct address *origin) {
-        _cleanup_(freep) char *real = NULL;
-        char path[PATH_MAX];
-
         *reach = (struct origin_reach){ .origin = origin };
-        if (!address_has_scheme(origin, "file") || origin_local_path(origin, path, NULL) < 0)
+        if (!address_has_scheme(origin, "file"))
                 return;
-        reach->may_all = is_ours(path);
-        real = realpath(path, NULL);
-        if (real && strlen(real) < sizeof(reach->folder)) {
-                strcpy(reach->folder, real);
-                strrchr(reach->folder, '/')[1] = '\0';
-        }
+        local_file_reach(origin->scheme, reach->folder); /* the URL begins with its scheme */
+        reach->may_all = reach->folder[0] == '\0';
 }
 
 /* A file of this machine below the origin's folder. */

@@ -21,7 +21,7 @@
 struct origin_reach {
         const struct address *origin;
         bool may_all;          /* a file that only we and root may write */
-        char folder[PATH_MAX]; /* of a file: where it lies, without links; "" otherwise */
+        char folder[PATH_MAX]; /* of a file: below which files may lie (stage/local_file.h) */
 };
 
 /* `origin`: of the manifest or list; outlives it. Blocks for the file system if it is a file. */

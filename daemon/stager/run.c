@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "daemon/base/cleanup.h"
+#include "daemon/stage/local_file.h"
 #include "daemon/stager/files.h"
 
 #define EXIT_BY_SIGNAL 128 /* and its number, as shells say it */
@@ -275,7 +276,9 @@ static int stage(struct run *run, struct why *why) {
 /* ---- begin and end ---- */
 
 static int make_http(struct run *run, const struct dataset_setting *dataset, struct why *why) {
+        char files_below[PATH_MAX];
         struct http_options options = {
+                .files_below = files_below,
                 .endpoint = dataset->endpoint[0] ? dataset->endpoint : NULL,
                 .region = dataset->region[0] ? dataset->region : NULL,
                 .addressing = dataset->addressing,
@@ -285,6 +288,7 @@ static int make_http(struct run *run, const struct dataset_setting *dataset, str
                 .stall_s = (uint32_t)(dataset->stall_timeout + 1) / 2,
         };
 
+        local_file_reach(dataset->origin, files_below);
         return http_new(&options, &run->http, why);
 }
 

@@ -182,7 +182,42 @@ def _(box):
     equal(looks[2]["result"], "EISDIR", looks[2]["why"])
     equal(run_tool("look", [url + "b"])[0]["result"], "ENOENT", "a file that is not there")
     equal(run_tool("get", ["file://" + root])[0]["result"], "EISDIR", "a folder is no document")
-    bad([piece("a", 4096, "file://" + root)], "EBADMSG", "a: ", "it ended")
+    bad([piece("a", 4096, "file://" + root)], "EISDIR", "a: ", "Is a directory")
+
+
+@case("file: origins: what a link leads to is read below the origin's folder only, and a pipe holds up nobody")
+def _(box):
+    root = folder(box, a=1000, secret=1000)
+    inside = box.path("inside")
+    os.makedirs(os.path.join(inside, "deep"))
+    os.rename(os.path.join(root, "a"), os.path.join(inside, "deep", "a"))
+    os.symlink("deep/a", os.path.join(inside, "link"))
+    os.symlink(os.path.join(root, "secret"), os.path.join(inside, "out"))
+    os.symlink(root, os.path.join(inside, "folder"))
+    os.symlink(inside, box.path("way"))
+    os.mkfifo(os.path.join(inside, "pipe"))
+    below = {"files_below": inside + "/"}
+    table = Table()
+    for name in ("deep/a", "link", "deep/../deep/a", "folder/../inside/deep/a"):
+        with table.row(name):
+            good([piece("a", 1000, f"file://{inside}/{name}")], [content("a", 1000)], **below)
+    with table.row("a way that is a link"):
+        good([piece("a", 1000, "file://" + box.path("way") + "/link")], [content("a", 1000)], **below)
+    for url in (f"file://{inside}/out", f"file://{inside}/folder/secret", f"file://{root}/secret", "file:///etc/passwd"):
+        with table.row(url):
+            good([piece("a", 1000, url)], [content("secret", 1000)]) if "secret" in url else None
+            bad([piece("a", 1000, url)], "EXDEV", "a: ", "out of the folder of the origin", **below)
+            equal(run_tool("look", [url], **below)[0]["result"], "EXDEV", "look")
+            equal(run_tool("get", [url], **below)[0]["result"], "EXDEV", "get")
+    with table.row("a folder beside it whose name begins alike"):
+        os.rename(inside, inside + "-more")
+        os.makedirs(inside)
+        bad([piece("a", 1000, f"file://{inside}-more/deep/a")], "EXDEV", **below)
+        os.rmdir(inside)
+        os.rename(inside + "-more", inside)
+    with table.row("a pipe"):
+        bad([piece("a", 1000, f"file://{inside}/pipe")], "EINVAL", "a: ", **below)
+    table.done()
 
 
 # ---- faults that pass ------------------------------------------------------------------------------------------------

@@ -126,6 +126,27 @@ def _(box):
         equal(server.total()["bytes"], 0, "bytes sent again")
 
 
+@case("a file that is swapped for a link to somebody else's while the folder is staged is never published")
+def _(box):
+    secret, private, n = "private words of somebody else. ", box.path("private"), 8 * MIB
+    sizes = {f"class0/{number:02d}.bin": n for number in range(40)}
+    folder = make_files(box.path("origin"), sizes)
+    with open(private, "w", encoding="ascii") as file:
+        file.write(secret * (n // len(secret)))
+    for path in [private] + [os.path.join(folder, name) for name in sizes]:
+        os.utime(path, ns=(1, 1))  # the same size and time, as an attacker would make it
+    staging = Staging(box, "file://" + folder)
+    process = staging.start()
+    within(60, lambda: size_of(staging.state) > n or process.poll() is not None, "the first files are there")
+    for name in sizes:
+        os.symlink(private, box.path("link"))
+        os.rename(box.path("link"), os.path.join(folder, name))
+    done = staging.finish(process, status=None)
+    equal(that_hold(secret, box.path("data"), staging.folder), [], "files with another user's words")
+    equal(done.returncode != 0, True, str(done))
+    contains(done.text, "class0/", "it leads out of the folder of the origin")
+
+
 def that_hold(secret, *folders):
     """The files below the folders that hold these bytes."""
     found = []

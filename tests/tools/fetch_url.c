@@ -1,6 +1,7 @@
 /* fetch_url [OPTION VALUE]... get|look|fetch <lines: what staging makes of an origin, as JSON lines.
  *
- * Options: --endpoint --region --addressing --credentials --ca-file --stall --tries --connections --limit --mirror
+ * Options: --endpoint --region --addressing --credentials --ca-file --files-below --stall --tries --connections --limit
+ * --mirror
  * --stop-after MS (ends the fetcher, or cancels, so long after the first line was read).
  *
  *   get     a URL a line, with a tab and a query behind it if there is one
@@ -261,6 +262,7 @@ static int take_option(const char *name, const char *value) {
                 { "--addressing", &http_options.addressing, NULL },
                 { "--credentials", &http_options.credentials, NULL },
                 { "--ca-file", &http_options.ca_file, NULL },
+                { "--files-below", &http_options.files_below, NULL },
                 { "--stall", NULL, &http_options.stall_s },
                 { "--tries", NULL, &http_options.n_tries },
                 { "--connections", NULL, &fetcher_options.n_connections },
