@@ -106,6 +106,25 @@ for READER in ("io_uring", "threads"):
         check_sequence(daemon.read("hanging", batch=10), N_FILES, batch=10)
 
 
+@case("a dataset of three times the weight gets three times the workers' time while both want more")
+def _(box):
+    folder = photos(300, 3)
+    daemon = box.daemon({"favoured": {"path": folder, "weight": 3}, "usual": folder}, workers=2)
+    # Many samples of little size in the ring, so that it is the workers who are waited for, never a client.
+    readers = [daemon.reader(name, job=name, pipeline=HEAVY + " resize(100)", batch=16, epochs=1000)
+               for name in ("favoured", "usual")]
+    for reader in readers:
+        within(120, lambda reader=reader: len(reader.lines) > 100, "its ring, full at the start, is empty by now")
+
+    def worker_ns():
+        return [job_of(daemon, name)["worker_ns"] for name in ("favoured", "usual")]
+
+    before = worker_ns()
+    within(300, lambda: sum(worker_ns()) - sum(before) > 8e9, "both go on")
+    favoured, usual = (now - then for now, then in zip(worker_ns(), before))
+    equal(2 < favoured / usual < 4.5, True, f"three to one: {favoured / 1e9:.2f} s to {usual / 1e9:.2f} s")
+
+
 @case("a disk whose names are known already hangs as well: the ring's thread does not open there")
 def _(box):
     source, good = box.folder_of_files("source", N_FILES), box.folder_of_files("good", N_FILES)
