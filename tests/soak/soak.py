@@ -279,7 +279,8 @@ class Soak:
             if time.monotonic() > end:
                 raise AssertionError(f"with nobody attached the daemon holds {now}, at its first quiet moment {first}")
             time.sleep(0.2)
-        if first and now["rss_kib"] > first["rss_kib"] + GROWTH_KIB * SLOWER:
+        # Sanitizers keep what was freed for a while, hundreds of MiB, and find what is lost by themselves.
+        if first and SLOWER == 1 and now["rss_kib"] > first["rss_kib"] + GROWTH_KIB:
             raise AssertionError(f"resident memory grew: {now}, at the first quiet moment {first}")
         self.counts["quiet"] += 1
 
