@@ -328,8 +328,10 @@ DLC_API int dlc_get_stats(struct dlc_loader *loader, struct dlc_stats *ret_stats
 
 /* Is the job on hold because its dataset cannot be read (a mount that is gone, a server that does not answer)? Then the
  * sentence why, such as "on hold: /data/photos: cats/7.jpg: Input/output error (EIO); trying again for 9 min"; else
- * NULL. No sample is lost meanwhile; after the daemon's outage_timeout the job ends and dlc_next() returns -EBADMSG
- * with the reason. Valid until the next call on the loader. Never blocks. */
+ * NULL. Also if a read has not come back for 5 s ("... reading cats/7.jpg has not come back for 12 s"). No sample is
+ * lost meanwhile; after the daemon's outage_timeout the job ends and dlc_next() returns -EBADMSG with the reason,
+ * except that for a read which hangs it waits for as long as that takes. Valid until the next call on the loader. Never
+ * blocks. */
 DLC_API const char *dlc_hold(struct dlc_loader *loader);
 
 /* Classes of the dataset, in the order of their labels. The names are asked for once (blocks a moment) and stay until

@@ -1,8 +1,10 @@
 /* Who is being served: jobs and their ranks. A page is one job: its ranks fit a packet (DLP_LOCAL_RANKS_MAX). */
 #include <stdio.h>
+#include <string.h>
 
 #include "daemon/ctl/access.h"
 #include "daemon/ctl/handlers.h"
+#include "proto/ring.h"
 
 /* Counted are only the jobs that this client may see. Takes NULL. */
 static struct job *next_job(const struct session *session, struct job *job) {
@@ -41,12 +43,20 @@ static void fill_rank(Dlp__Rank *rank, struct session *session) {
         rank->step = counts.step;
 }
 
-/* A job is on hold if the dataset cannot be read and a sample of its ranks waits for that. */
+/* A job is on hold if the dataset cannot be read and a sample of its ranks waits for that, or if a read does not come
+ * back: of that the ring knows. */
 static bool is_on_hold(const struct session *session, struct why *ret_why) {
+        static const char PREFIX[] = "on hold: ";
         const struct stream *stream = session->stream;
+        char text[DLP_TEXT_MAX];
 
-        return atomic_load_explicit(&stream->n_parked, memory_order_relaxed) > 0 &&
-               outage_is_held(stream->dataset->outage, ret_why);
+        if (atomic_load_explicit(&stream->n_parked, memory_order_relaxed) > 0 &&
+            outage_is_held(stream->dataset->outage, ret_why))
+                return true;
+        if (!dlp_ring_held(stream->ring->control, text))
+                return false;
+        why_set(ret_why, 0, "%s", text + (strncmp(text, PREFIX, strlen(PREFIX)) == 0 ? strlen(PREFIX) : 0));
+        return true;
 }
 
 static void fill_job(Dlp__Job *message, struct job *job) {

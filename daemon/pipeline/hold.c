@@ -1,6 +1,7 @@
 #include "daemon/pipeline/hold.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "daemon/base/clock.h"
 #include "daemon/base/log.h"
@@ -112,6 +113,13 @@ static void give_up_late(struct planner *planner, struct stream *stream, struct 
 
 /* ---- what the client is told --------------------------------------------------------------------------------- */
 
+static bool is_told_lately(struct stream *stream, uint64_t now_ns) {
+        if (stream->told_ns != 0 && now_ns - stream->told_ns < TELL_NS)
+                return true;
+        stream->told_ns = now_ns;
+        return false;
+}
+
 static void tell(const struct planner *planner, struct stream *stream, const struct why *why, uint64_t now_ns) {
         uint64_t timeout_ns = atomic_load_explicit(&planner->outage_timeout_ns, memory_order_relaxed);
         const struct parked *first = TAILQ_FIRST(&stream->parked);
@@ -119,9 +127,8 @@ static void tell(const struct planner *planner, struct stream *stream, const str
         uint64_t left_s = timeout_ns > passed_ns ? (timeout_ns - passed_ns + 999999999u) / 1000000000u : 0;
         struct why text;
 
-        if (stream->told_ns != 0 && now_ns - stream->told_ns < TELL_NS)
+        if (is_told_lately(stream, now_ns))
                 return;
-        stream->told_ns = now_ns;
         if (timeout_ns == 0)
                 why_set(&text, 0, "on hold: %.400s; trying again", why->text);
         else if (left_s >= 120)
@@ -132,11 +139,53 @@ static void tell(const struct planner *planner, struct stream *stream, const str
         dlp_ring_hold(stream->ring->control, text.text);
 }
 
+/* Nothing but waiting is possible: what the kernel reads into cannot be taken back. */
+static void tell_slow(struct stream *stream, uint64_t now_ns) {
+        bool is_first = stream->told_ns == 0;
+        struct why text;
+
+        if (is_told_lately(stream, now_ns))
+                return;
+        why_set(&text, 0, "on hold: %s: reading %.300s has not come back for %llu s", stream->dataset->name,
+                stream->slow->path, (unsigned long long)task_reading_ns(stream->slow, now_ns) / 1000000000u);
+        if (is_first)
+                log_warning("outage", "%s: its disk or server may hang; the job waits job=%s rank=%u",
+                            text.text + strlen("on hold: "), stream->job->name, stream->rank);
+        dlp_ring_hold(stream->ring->control, text.text);
+}
+
 static void tell_over(struct stream *stream) {
         if (stream->told_ns == 0)
                 return;
         stream->told_ns = 0;
         dlp_ring_hold(stream->ring->control, "");
+}
+
+/* ---- slow reads ---------------------------------------------------------------------------------------------- */
+
+void hold_forget_slow(struct planner *planner) {
+        struct stream *stream;
+
+        planner->any_slow = false;
+        TAILQ_FOREACH(stream, &planner->streams, entry)
+                stream->slow = NULL;
+}
+
+void hold_note_slow(struct planner *planner, const struct task *task, uint64_t now_ns) {
+        struct stream *stream = task->batch->stream;
+        uint64_t ns = task_reading_ns(task, now_ns);
+
+        if (ns < HOLD_SLOW_NS || (stream->slow && task_reading_ns(stream->slow, now_ns) >= ns))
+                return;
+        stream->slow = task;
+        planner->any_slow = true;
+}
+
+/* It may have come back since it was noted. */
+static bool is_slow(const struct stream *stream, uint64_t now_ns) {
+        const struct task *task = stream->slow;
+
+        return task && task->batch && task->batch->stream == stream && task_reading_ns(task, now_ns) >= HOLD_SLOW_NS;
 }
 
 /* ---- all of it ----------------------------------------------------------------------------------------------- */
@@ -169,12 +218,13 @@ static void go_on(struct planner *planner, struct stream *stream, uint64_t now_n
 }
 
 void hold_go_on(struct planner *planner) {
-        uint64_t now_ns = planner->n_parked > 0 ? clock_now_ns() : 0;
+        uint64_t now_ns = planner->n_parked > 0 || planner->any_slow ? clock_now_ns() : 0;
         struct stream *stream;
         struct why why;
 
-        if (now_ns == 0 && !planner->any_held)
+        if (now_ns == 0 && !planner->any_held && !planner->any_told)
                 return;
+        planner->any_told = false;
         planner->any_held = false;
         TAILQ_FOREACH(stream, &planner->streams, entry) {
                 if (!TAILQ_EMPTY(&stream->parked))
@@ -183,7 +233,10 @@ void hold_go_on(struct planner *planner) {
                 planner->any_held |= stream->is_held;
                 if (stream->is_held)
                         tell(planner, stream, &why, now_ns);
+                else if (is_slow(stream, now_ns))
+                        tell_slow(stream, now_ns);
                 else
                         tell_over(stream);
+                planner->any_told |= stream->told_ns != 0;
         }
 }

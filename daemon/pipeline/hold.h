@@ -14,12 +14,18 @@
 
 #include "daemon/pipeline/planner.h"
 
-#define HOLD_TICK_MS 50 /* how often parked samples are looked after */
+#define HOLD_TICK_MS 50            /* how often parked samples are looked after */
+#define HOLD_SLOW_NS 5000000000ull /* a read that takes longer */
 
 struct parked;
 
 /* Takes the sample out of its task, which is free then. False without memory: the task keeps it, and rests. */
 bool hold_park(struct planner *planner, struct task *task);
+
+/* Reads that have not come back for HOLD_SLOW_NS are told like an outage, each stream's slowest: a disk that hangs says
+ * nothing by itself. Noted anew now and then: first all are forgotten, then each task that is reading is shown. */
+void hold_forget_slow(struct planner *planner);
+void hold_note_slow(struct planner *planner, const struct task *task, uint64_t now_ns);
 
 /* Reads again what may be read again, ends what nobody waits for any more or has waited too long. */
 void hold_go_on(struct planner *planner);

@@ -246,10 +246,13 @@ static void planner_look_for_stuck(struct planner *planner) {
                 return;
         planner->looked_ns = now_ns;
         reader_tend(planner->options.reader);
+        hold_forget_slow(planner);
         for (uint32_t i = 0; i < planner->options.n_tasks; i++) {
                 struct task *task = &planner->options.tasks[i];
-                bool is_stuck = task->batch && task_is_late(task, now_ns, STUCK_NS);
+                bool is_stuck = task->batch && task_reading_ns(task, now_ns) >= STUCK_NS;
 
+                if (is_stuck)
+                        hold_note_slow(planner, task, now_ns);
                 if (is_stuck == task->is_stuck)
                         continue;
                 task->is_stuck = is_stuck;

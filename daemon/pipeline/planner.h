@@ -47,6 +47,8 @@ struct planner {
         TAILQ_HEAD(, stream) streams; /* planner */
         struct tasks retries;         /* planner: waiting for a place in the order that is not final yet */
         bool any_held;                /* planner: of its streams */
+        bool any_slow;                /* planner: one of them has a slow read, */
+        bool any_told;                /* planner: and the client of one was told of it, or that it is held */
         uint32_t n_parked;            /* planner: samples of all streams that wait for their dataset */
         struct tasks resting;         /* planner: until task->not_before_ns; the first one is due first */
 

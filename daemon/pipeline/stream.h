@@ -116,6 +116,7 @@ struct stream {
         struct tasks large_waiting;  /* in line for one */
         TAILQ_HEAD(, parked) parked; /* samples that wait for their dataset (pipeline/hold.h) */
         uint64_t n_outages;          /* that had ended when its files were opened last */
+        const struct task *slow;     /* the read under way that has been for longest, once that is long */
         uint64_t told_ns;            /* when the client was told last what it waits for */
         bool past_cache;             /* packed samples are read past the page cache */
         bool is_held;                /* its dataset cannot be read: nothing is planned */

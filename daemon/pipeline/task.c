@@ -117,10 +117,10 @@ void task_read_waiting(struct planner *planner, struct stream *stream) {
         }
 }
 
-bool task_is_late(const struct task *task, uint64_t now_ns, uint64_t limit_ns) {
+uint64_t task_reading_ns(const struct task *task, uint64_t now_ns) {
         uint64_t since_ns = atomic_load_explicit(&task->reading_ns, memory_order_relaxed);
 
-        return since_ns != 0 && now_ns > since_ns && now_ns - since_ns >= limit_ns;
+        return since_ns != 0 && now_ns > since_ns ? now_ns - since_ns : 0;
 }
 
 void task_trim(struct planner *planner, struct task *task) {

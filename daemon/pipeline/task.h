@@ -67,8 +67,8 @@ void task_read_waiting(struct planner *planner, struct stream *stream);
 /* The bytes are there, or will not be: to the workers. Any thread of the reader, or the planner. */
 void task_arrived(struct task *task, struct fair_queue *ready);
 
-/* Has its read not come back for so long? Planner only. */
-bool task_is_late(const struct task *task, uint64_t now_ns, uint64_t limit_ns);
+/* For how long the reader has had it; 0 if it has not. Planner only. */
+uint64_t task_reading_ns(const struct task *task, uint64_t now_ns);
 
 /* Gives back the buffer for a large file. Planner only. */
 void task_trim(struct planner *planner, struct task *task);

@@ -172,6 +172,29 @@ def _(box):
     contains(run.errors(), "can be read again")
 
 
+@case("a read that does not come back is told: in the log once, in dlctl jobs, to the client; and nothing of it is lost")
+def _(box):
+    source = box.folder_of_files("files", N)
+    disk = FailingFs(box, source)
+    rows = Table()
+    for reading in ("auto", "threads"):
+        with rows.row(reading):
+            daemon = box.daemon({"d": disk.path}, name=reading, reader=reading)
+            reader = daemon.reader("d", **RANK)
+            reader.wait_lines(8)
+            equal(hold_of(daemon), "", "at first")
+            disk.hang("*", ops="open,read")
+            within(40, lambda: "has not come back for" in hold_of(daemon), "dlctl jobs says so")
+            contains(hold_of(daemon), "d: reading class")
+            within(40, lambda: "on hold: d: reading class" in reader.errors(), "the client is told")
+            disk.clear()
+            check_whole(reader.good(), source)
+            equal(daemon.objects("errors"), [], "nothing of it is damage")
+            equal(daemon.log().count("its disk or server may hang"), 1, "times in the log")
+            daemon.stop()
+    rows.done()
+
+
 @case("while a mount hangs others attach, ask, are served and leave; who attaches to it waits and is told")
 def _(box):
     source = box.folder_of_files("files", N)
