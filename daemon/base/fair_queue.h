@@ -14,7 +14,7 @@
  * begins CREDIT behind the others at most: it cannot save up time, but one whose queue is empty for a moment loses
  * nothing.
  *
- * As base/work_queue.h otherwise: one mutex, held for a few instructions and one look at each group that has items and
+ * One mutex, held for a few instructions and one look at each group that has items and
  * at each such share of one group; a push wakes a thread only if one sleeps. Nothing is allocated. */
 #pragma once
 

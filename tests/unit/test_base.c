@@ -16,10 +16,8 @@
 #include "daemon/base/cleanup.h"
 #include "daemon/base/mailbox.h"
 #include "daemon/base/thread.h"
-#include "daemon/base/work_queue.h"
 
 #define N_PRODUCERS 4u
-#define N_CONSUMERS 3u
 #define N_ITEMS     20000u /* of each producer */
 
 /* An item tells who pushed it and as which of its own; never NULL. */
@@ -91,8 +89,6 @@ END_TEST
 
 struct producer {
         struct mailbox *mailbox;
-        struct work_queue *queue;
-        sem_t *room; /* of the queue */
         unsigned number;
 };
 
@@ -138,107 +134,6 @@ START_TEST(many_producers_lose_nothing_and_no_wakeup) {
         ck_assert_ptr_null(mailbox_pop(&mailbox));
         ck_assert(!is_readable(mailbox_fd(&mailbox), 0));
         mailbox_fini(&mailbox);
-}
-END_TEST
-
-/* ---- work queue ---------------------------------------------------------------------------------------------- */
-
-struct consumer {
-        struct work_queue *queue;
-        sem_t *room;
-        _Atomic unsigned char *seen; /* of each item, how often */
-        _Atomic unsigned *n_seen;
-        unsigned n_out_of_order;
-};
-
-static void *queue_producer_main(void *argument) {
-        struct producer *producer = argument;
-
-        for (unsigned i = 0; i < N_ITEMS; i++) {
-                sem_wait(producer->room);
-                work_queue_push(producer->queue, item_of(producer->number, i));
-        }
-        return NULL;
-}
-
-static void *queue_consumer_main(void *argument) {
-        struct consumer *consumer = argument;
-        int64_t last[N_PRODUCERS] = { -1, -1, -1, -1 };
-        void *item;
-
-        while ((item = work_queue_pop(consumer->queue))) {
-                unsigned producer = item_producer(item), number = item_number(item);
-
-                sem_post(consumer->room);
-                atomic_fetch_add(&consumer->seen[producer * N_ITEMS + number], 1);
-                atomic_fetch_add(consumer->n_seen, 1);
-                if ((int64_t)number <= last[producer])
-                        consumer->n_out_of_order++;
-                last[producer] = number;
-        }
-        return NULL;
-}
-
-START_TEST(many_consumers_get_every_item_once_and_in_its_producers_order) {
-        _cleanup_(freep) _Atomic unsigned char *seen = calloc(N_PRODUCERS * N_ITEMS, 1);
-        pthread_t producer_threads[N_PRODUCERS], consumer_threads[N_CONSUMERS];
-        struct producer producers[N_PRODUCERS];
-        struct consumer consumers[N_CONSUMERS];
-        _Atomic unsigned n_seen = 0;
-        struct work_queue queue;
-        sem_t room;
-
-        ck_assert_int_eq(work_queue_init(&queue, 5), 0);
-        sem_init(&room, 0, 5);
-        for (unsigned i = 0; i < N_CONSUMERS; i++) {
-                consumers[i] = (struct consumer){ .queue = &queue, .room = &room, .seen = seen, .n_seen = &n_seen };
-                ck_assert_int_eq(thread_start(&consumer_threads[i], "consumer", queue_consumer_main, &consumers[i]), 0);
-        }
-        for (unsigned i = 0; i < N_PRODUCERS; i++) {
-                producers[i] = (struct producer){ .queue = &queue, .room = &room, .number = i };
-                ck_assert_int_eq(thread_start(&producer_threads[i], "producer", queue_producer_main, &producers[i]), 0);
-        }
-
-        for (unsigned i = 0; i < N_PRODUCERS; i++)
-                thread_join(producer_threads[i]);
-        for (unsigned i = 0; i < 10000 && atomic_load(&n_seen) < N_PRODUCERS * N_ITEMS; i++)
-                usleep(1000);
-        work_queue_stop(&queue);
-        for (unsigned i = 0; i < N_CONSUMERS; i++) {
-                thread_join(consumer_threads[i]);
-                ck_assert_uint_eq(consumers[i].n_out_of_order, 0);
-        }
-
-        for (unsigned i = 0; i < N_PRODUCERS * N_ITEMS; i++)
-                ck_assert_uint_eq(atomic_load(&seen[i]), 1);
-        sem_destroy(&room);
-        work_queue_fini(&queue);
-}
-END_TEST
-
-static void *pop_main(void *argument) {
-        return work_queue_pop(argument);
-}
-
-START_TEST(stopping_a_work_queue_wakes_sleepers_and_keeps_what_is_left) {
-        struct work_queue queue;
-        pthread_t threads[3];
-
-        ck_assert_int_eq(work_queue_init(&queue, 2), 0);
-        for (unsigned i = 0; i < 3; i++)
-                ck_assert_int_eq(thread_start(&threads[i], "sleeper", pop_main, &queue), 0);
-        usleep(20000);
-        work_queue_stop(&queue);
-        for (unsigned i = 0; i < 3; i++)
-                thread_join(threads[i]);
-
-        work_queue_push(&queue, item_of(0, 1));
-        work_queue_push(&queue, item_of(0, 2));
-        ck_assert_ptr_null(work_queue_pop(&queue));
-        ck_assert_ptr_eq(work_queue_pop_nowait(&queue), item_of(0, 1));
-        ck_assert_ptr_eq(work_queue_pop_nowait(&queue), item_of(0, 2));
-        ck_assert_ptr_null(work_queue_pop_nowait(&queue));
-        work_queue_fini(&queue);
 }
 END_TEST
 
@@ -479,8 +374,6 @@ int main(void) {
         tcase_add_test(queues, a_mailbox_gives_back_in_order_and_refuses_when_full);
         tcase_add_test(queues, a_burst_wakes_a_sleeping_consumer_once_and_an_awake_one_never);
         tcase_add_loop_test(queues, many_producers_lose_nothing_and_no_wakeup, 0, 2);
-        tcase_add_test(queues, many_consumers_get_every_item_once_and_in_its_producers_order);
-        tcase_add_test(queues, stopping_a_work_queue_wakes_sleepers_and_keeps_what_is_left);
         suite_add_tcase(suite, queues);
 
         tcase_set_timeout(rest, 60);

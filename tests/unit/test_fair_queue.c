@@ -4,6 +4,7 @@
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "daemon/base/fair_queue.h"
 #include "tests/support/suite.h"
@@ -301,6 +302,27 @@ START_TEST(no_item_is_lost_between_threads) {
 }
 END_TEST
 
+START_TEST(stopping_wakes_sleepers_and_keeps_what_is_left) {
+        struct fair_item items[2] = { 0 };
+        pthread_t threads[N_BUSY];
+
+        atomic_store(&n_done, 0);
+        for (uint32_t i = 0; i < N_BUSY; i++)
+                ck_assert_int_eq(pthread_create(&threads[i], NULL, take, NULL), 0);
+        usleep(20000);
+        fair_queue_stop(&queue);
+        for (uint32_t i = 0; i < N_BUSY; i++)
+                pthread_join(threads[i], NULL);
+        fair_queue_push(&queue, &users[0].share, &items[0]);
+        fair_queue_push(&queue, &users[0].share, &items[1]);
+        ck_assert_ptr_null(fair_queue_pop(&queue));
+        ck_assert_ptr_eq(fair_queue_pop_nowait(&queue), &items[0]);
+        ck_assert_ptr_eq(fair_queue_pop_nowait(&queue), &items[1]);
+        ck_assert_ptr_null(fair_queue_pop_nowait(&queue));
+        ck_assert_uint_eq(atomic_load(&n_done), 0);
+}
+END_TEST
+
 int main(void) {
         TCase *reckoned = tcase_create("reckoned"), *threaded = tcase_create("threaded");
         Suite *suite = suite_create("fair_queue");
@@ -325,6 +347,7 @@ int main(void) {
         tcase_add_checked_fixture(threaded, setup, teardown);
         tcase_set_timeout(threaded, 60);
         tcase_add_test(threaded, no_item_is_lost_between_threads);
+        tcase_add_test(threaded, stopping_wakes_sleepers_and_keeps_what_is_left);
         suite_add_tcase(suite, threaded);
         srunner_run_all(runner, CK_NORMAL);
         n_failed = srunner_ntests_failed(runner);

@@ -16,7 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "daemon/base/work_queue.h"
+#include "daemon/base/fair_queue.h"
 #include "daemon/ring/ring.h"
 #include "proto/frame.h"
 #include "proto/ring.h"
@@ -308,7 +308,8 @@ END_TEST
 
 struct traffic {
         struct ring *ring;
-        struct work_queue filling;
+        struct fair_queue filling;
+        struct fair_item items[DLP_SLOTS_MAX]; /* of the slot of this number */
         _Atomic uint32_t n_wakes;
         _Atomic bool want_release; /* the client's knock */
         int result;
@@ -317,9 +318,10 @@ struct traffic {
 /* Fills slots in whatever order it gets hold of them. */
 static void *worker_main(void *userdata) {
         struct traffic *traffic = userdata;
-        struct slot *slot;
+        struct fair_item *item;
 
-        while ((slot = work_queue_pop(&traffic->filling))) {
+        while ((item = fair_queue_pop(&traffic->filling))) {
+                struct slot *slot = &traffic->ring->slots[item - traffic->items];
                 uint64_t *words = (uint64_t *)slot->base;
 
                 for (uint32_t i = 0; i < SLOT_WORDS; i++)
@@ -374,9 +376,13 @@ static void *client_main(void *userdata) {
 START_TEST(planner_workers_and_client_share_a_ring_without_a_loss) {
         struct traffic traffic = { .ring = make_ring((uint32_t)_i, SLOT_WORDS * 8, false) };
         pthread_t workers[N_WORKERS], client;
+        struct fair_group group = { 0 };
+        struct fair_share share = { 0 };
         struct ring_counts counts;
 
-        ck_assert_int_eq(work_queue_init(&traffic.filling, DLP_SLOTS_MAX), 0);
+        fair_queue_init(&traffic.filling);
+        fair_group_init(&group);
+        fair_share_init(&share, &group, 1);
         for (uint32_t i = 0; i < N_WORKERS; i++)
                 ck_assert_int_eq(pthread_create(&workers[i], NULL, worker_main, &traffic), 0);
         ck_assert_int_eq(pthread_create(&client, NULL, client_main, &traffic), 0);
@@ -397,18 +403,18 @@ START_TEST(planner_workers_and_client_share_a_ring_without_a_loss) {
                 ck_assert_int_eq(r, 0);
                 ring_watch(traffic.ring, false);
                 ck_assert_uint_eq(slot->sequence, n);
-                work_queue_push(&traffic.filling, slot);
+                fair_queue_push(&traffic.filling, &share, &traffic.items[slot->idx]);
                 n++;
                 if (n % 256 == 0)
                         ring_count(traffic.ring, &counts);
         }
         pthread_join(client, NULL);
-        work_queue_stop(&traffic.filling);
+        fair_queue_stop(&traffic.filling);
         for (uint32_t i = 0; i < N_WORKERS; i++)
                 pthread_join(workers[i], NULL);
         ck_assert_int_eq(traffic.result, 0);
         ck_assert_uint_eq(n_published(traffic.ring), N_BATCHES);
-        work_queue_fini(&traffic.filling);
+        fair_queue_fini(&traffic.filling);
         free_ring(traffic.ring);
 }
 END_TEST
