@@ -22,6 +22,7 @@ def _(box):
     daemon = box.daemon({"f": box.folder_of_files("f", 40)})
     need("numpy")
     run = Trainer(box, daemon, """
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR1})
         loader = dlclient.Loader("f", batch_size=2, slots=3, shuffle=False)
         iterator = iter(loader)
         kept = next(iterator)["image"][1][5:25]             # a slice of a view of a sample
@@ -30,7 +31,7 @@ def _(box):
         loader.close()
         gc.collect()
         out("closed")
-        sys.stdin.readline()
+        signal.sigwait({signal.SIGUSR1})
         out([bytes(kept).decode(), bytes(also).decode()])
         del kept
         out(also[0])
@@ -38,7 +39,7 @@ def _(box):
     run.wait_lines(1)
     has_left(daemon)
     daemon.kill()
-    run.process.send_signal(signal.SIGCONT)
+    run.process.send_signal(signal.SIGUSR1)
     run.finish()
     equal(run.lines[1:], [[identity_bytes(1, 200)[5:25].decode(), identity_bytes(2, 200).decode()], ord("<")], "bytes")
 
@@ -554,13 +555,13 @@ def _(box):
     daemon = box.daemon({"f": box.folder_of_files("f", 60)})
     need("numpy")
     runs = [Trainer(box, daemon, """
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR1})
         options = eval(sys.argv[1])
         loader = dlclient.Loader("f", batch_size=2, **options)
         iterator = iter(loader)
         next(iterator)
         out("now")
-        sys.stdin.readline()
-        time.sleep(0.5)
+        signal.sigwait({signal.SIGUSR1})
         def rest():
             for batch in iterator: pass
         kind = dlclient.DaemonTimeout if "timeout" in options else dlclient.DaemonGone
@@ -572,6 +573,8 @@ def _(box):
         run.wait_lines(1)
     daemon.kill()
     for run in runs:
+        run.process.send_signal(signal.SIGUSR1)
+    for run in runs:
         run.finish()
 
 
@@ -581,13 +584,13 @@ def _(box):
     daemon = box.daemon({"f": folder})
     need("numpy")
     run = Trainer(box, daemon, """
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR1})
         loader = dlclient.Loader("f", batch_size=2)
         iterator = iter(loader)
         next(iterator)
         out("now")
-        sys.stdin.readline()
+        signal.sigwait({signal.SIGUSR1})
         digest = loader.dataset.digest
-        time.sleep(0.5)
         def rest():
             for batch in iterator: pass
         refused(dlclient.DatasetChanged, rest, digest)
@@ -597,6 +600,7 @@ def _(box):
     daemon.kill()
     write(os.path.join(folder, "class000", "another.jpg"), b"another")
     daemon.start()
+    run.process.send_signal(signal.SIGUSR1)
     equal(run.finish()[1], True, "the state is that of the old files")
 
 
