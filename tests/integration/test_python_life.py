@@ -416,13 +416,14 @@ def _(box):
     daemon = box.daemon({"f": box.folder_of_files("f", 60)})
     need("numpy")
     run = Trainer(box, daemon, """
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR1})
         logging.basicConfig(format="%(levelname)s %(message)s", level=logging.INFO)
         loader = dlclient.Loader("f", batch_size=2, slots=3)
         seen, kept = [], None
         for batch in loader:
             if kept is None: kept = batch["image"][0]; text = bytes(kept)
             seen.append(batch.indices.tolist())
-            if batch.step == 9: out("now"); time.sleep(0.5)
+            if batch.step == 9: out("now"); signal.sigwait({signal.SIGUSR1})
         assert bytes(kept) == text
         out(seen)
         out(loader.stats().restarts)
@@ -430,7 +431,8 @@ def _(box):
     """)
     run.wait_lines(1)
     daemon.kill()
-    time.sleep(1.5)
+    run.process.send_signal(signal.SIGUSR1)
+    within(20, lambda: "gone" in run.errors(), "it waits")
     daemon.start()
     run.finish()
     equal(sum(run.lines[1], []), expected_order(60), "all batches, none twice")
