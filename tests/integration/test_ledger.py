@@ -140,6 +140,7 @@ def _(box):
         equal(len(read_all(daemon, job=str(number))), N - len(BAD), "samples")
         time.sleep(0.4)
     equal(len(daemon.objects("errors")), len(BAD), "listed all the same")
+    daemon.wait_log("cannot be written down")
     equal(daemon.log().count("cannot be written down"), 1, "said")
     contains(daemon.log(), "No space left")
     os.unlink(ledger_path(daemon, "d"))

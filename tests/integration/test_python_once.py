@@ -165,20 +165,23 @@ def _(box):
                 time.sleep(1000)
             return 5
         try:
+            out("begun")
             out(dlclient.once(work, name="work", dir=folder))
         except KeyboardInterrupt:
             out("interrupted")
     """
     ranks = [work.python(source) for _ in range(3)]
+    for rank in ranks:
+        rank.wait_lines(1)
     pid = within(30, work.marks, "one runs")[0]
     runner = next(rank for rank in ranks if rank.process.pid == pid)
     waiters = [rank for rank in ranks if rank is not runner]
     time.sleep(1)
     os.kill(waiters[0].process.pid, signal.SIGINT)
-    equal(waiters[0].finish(), ["interrupted"], "who waited")
+    equal(waiters[0].finish(), ["begun", "interrupted"], "who waited")
     os.kill(pid, signal.SIGINT)
-    equal(runner.finish(), ["interrupted"], "who ran")
-    equal(waiters[1].finish(), [5], "the last one")
+    equal(runner.finish(), ["begun", "interrupted"], "who ran")
+    equal(waiters[1].finish(), ["begun", 5], "the last one")
 
 
 @case("the interpreter is free while a thread waits, and a timeout is a TimeoutError")

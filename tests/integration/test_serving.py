@@ -228,7 +228,8 @@ def _(box):
     memory, descriptors = daemon.memory_used(), daemon.n_descriptors()
     for number in range(20):
         daemon.read("d", job=f"j{number}", limit=number % 4)
-    within(3, lambda: (daemon.memory_used(), daemon.n_descriptors()) == (memory, descriptors),
+    # Not more than before: on a busy machine the first rank may not be gone by the first look.
+    within(3, lambda: daemon.memory_used() <= memory and daemon.n_descriptors() <= descriptors,
            "memory and descriptors of before")
 
 
