@@ -108,8 +108,11 @@ def _(box):
         class Mine(Exception): pass
         def broken():
             mark()
-            time.sleep(0.5)
+            while len(open(begun).readlines()) < 4: time.sleep(0.05)
+            time.sleep(1)                                   # by then the last one waits, too
             raise Mine("no such luck \\ud800")
+        begun = marks + ".begun"
+        with open(begun, "a") as file: file.write("x\\n")
         try:
             dlclient.once(broken, name="broken", dir=folder)
         except Mine:
