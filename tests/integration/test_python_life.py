@@ -349,6 +349,23 @@ def _(box):
     equal(lines, [[True, 1]], "alarms, epoch")
 
 
+@case("a batch whose destructor a signal's exception ended is not shown as held")
+def _(box):
+    daemon = box.daemon({"f": box.folder_of_files("f", 40, size=20)})
+    lines = trainer(box, daemon, """
+        def ring(frame, event, _):
+            if event == "call" and frame.f_code.co_qualname == "Lease.__del__": raise KeyboardInterrupt
+        loader = dlclient.Loader("f", batch_size=2, slots=2)
+        batch = next(iter(loader))
+        out(loader.stats().held)
+        sys.settrace(ring)
+        del batch
+        sys.settrace(None)
+        out(loader.stats().held)
+    """)
+    equal(lines, [1, 0], "held while it lives, and after")
+
+
 @case("several threads may share a loader; one that closes it wakes another one that waits")
 def _(box):
     daemon = box.daemon({"f": box.folder_of_files("f", 200)})

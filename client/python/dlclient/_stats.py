@@ -8,7 +8,7 @@ from typing import List, Optional, Tuple
 
 from . import _library
 from ._errors import error_of
-from ._lease import Handle
+from ._lease import Handle, sweep
 
 NOTHING_SHARE = 0.02   # of the time since the last call: who waits less is limited by nothing here
 _SECOND = 1e9
@@ -57,6 +57,7 @@ class StatsTaker:
     def take(self, handles: List[Handle]) -> Stats:
         now, sums, on_hold = time.monotonic(), _library.Stats(), ""
         for handle in handles:
+            sweep(handle)  # what a signal's exception kept from being given back is not held
             one = _library.Stats()
             result = handle.library.quick.get_stats(handle.pointer, ctypes.byref(one), ctypes.sizeof(one))
             if result < 0:
