@@ -75,7 +75,7 @@ endif
 # ---- what is built from what ---------------------------------------------------------------------------------------
 
 GENERATED := $(O)/generated/proto/dataloader.pb-c.c
-SRC_proto := $(wildcard proto/*.c)
+SRC_proto := $(wildcard proto/*.c proto/*/*.c)
 SRC_daemon := $(filter-out daemon/main.c daemon/stager/main.c,$(wildcard daemon/*/*.c daemon/*/*/*.c))
 # A feature that is not there is another file with the same functions, not an #ifdef.
 ifeq ($(VARIANT),fallback)

@@ -10,8 +10,8 @@
 #include "client/dlctl/options.h"
 #include "client/dlctl/text.h"
 #include "proto/limits.h"
-#include "proto/order.h"
-#include "proto/tdperm.h"
+#include "proto/order/shuffle.h"
+#include "proto/order/tdperm.h"
 
 #define STEPS_AT_ONCE 65536u /* of the shuffle, between two looks at what can be printed */
 

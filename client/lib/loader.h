@@ -21,7 +21,7 @@
 #include "client/lib/connection.h"
 #include "client/lib/environment.h"
 #include "client/lib/ring.h"
-#include "proto/order.h"
+#include "proto/order/shuffle.h"
 
 enum dli_state {
         DLI_ATTACHED,

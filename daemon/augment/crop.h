@@ -2,7 +2,7 @@
 #pragma once
 
 #include "daemon/base/box.h"
-#include "proto/philox.h"
+#include "proto/order/philox.h"
 
 #include <stdint.h>
 

@@ -18,7 +18,7 @@
 #include "daemon/base/queue.h"
 #include "daemon/base/thread.h"
 #include "proto/limits.h"
-#include "proto/tdperm.h"
+#include "proto/order/tdperm.h"
 
 #define CHUNK_STEPS_MIN 4096u  /* a fraction of a millisecond: a first batch comes soon */
 #define CHUNK_STEPS_MAX 65536u /* a few milliseconds: how long a stop, or another table, may have to wait */

@@ -17,7 +17,7 @@
 #include <stdint.h>
 
 #include "daemon/base/why.h"
-#include "proto/order.h"
+#include "proto/order/shuffle.h"
 
 /* Positive outcome of order_table_at(): made in a moment; the ready callback says when to ask again. */
 #define ORDER_NOT_YET 1

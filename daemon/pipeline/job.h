@@ -21,7 +21,7 @@
 #include "daemon/pipeline/scratch_account.h"
 #include "daemon/pipeline/shares.h"
 #include "daemon/pipeline/user.h"
-#include "proto/order.h"
+#include "proto/order/shuffle.h"
 
 enum on_error {
         ON_ERROR_FAIL,       /* a damaged sample ends the job */
@@ -41,7 +41,7 @@ struct job_terms {
         uint32_t world;
         uint32_t batch_size;
         uint64_t seed;
-        uint64_t draws;     /* stream of draws of the augmentation (proto/philox.h); 0: the seed's own */
+        uint64_t draws;     /* stream of draws of the augmentation (proto/order/philox.h); 0: the seed's own */
         uint64_t n_samples; /* of the dataset */
         double max_errors;  /* as asked for, checked */
         bool shuffle;

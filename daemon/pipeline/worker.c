@@ -12,7 +12,7 @@
 #include "daemon/pipeline/batch.h"
 #include "daemon/pipeline/failure.h"
 #include "daemon/pipeline/render.h"
-#include "proto/philox.h"
+#include "proto/order/philox.h"
 
 /* ---- scratch is paid for before it is taken ------------------------------------------------------------------ */
 

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "proto/philox.h"
+#include "proto/order/philox.h"
 #include "tests/support/stand_in.h"
 
 static struct stand_in_manners *served;

@@ -13,8 +13,8 @@
 #include <unistd.h>
 
 #include "daemon/base/clock.h"
+#include "proto/order/tdperm.h"
 #include "proto/ring.h"
-#include "proto/tdperm.h"
 
 #define PATIENCE_MS 60000 /* far above anything in here, also under a sanitizer on a busy machine */
 

@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 #include "proto/frame.h"
-#include "proto/order.h"
+#include "proto/order/shuffle.h"
 #include "proto/ring.h"
 
 #define SESSIONS_MAX 64

@@ -11,7 +11,7 @@
 #include "daemon/augment/resize.h"
 #include "daemon/base/cleanup.h"
 #include "daemon/decode/decode.h"
-#include "proto/philox.h"
+#include "proto/order/philox.h"
 
 #include <errno.h>
 #include <fcntl.h>

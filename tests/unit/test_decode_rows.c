@@ -2,7 +2,7 @@
  * they come from the top, once, and no more is held than was said. */
 #include "daemon/base/cleanup.h"
 #include "daemon/decode/decode.h"
-#include "proto/philox.h"
+#include "proto/order/philox.h"
 #include "tests/support/layouts.h"
 #include "tests/support/suite.h"
 #include "tests/support/vectors.h"

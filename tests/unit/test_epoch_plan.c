@@ -10,7 +10,7 @@
 
 #include "daemon/pipeline/stream.h"
 #include "proto/limits.h"
-#include "proto/tdperm.h"
+#include "proto/order/tdperm.h"
 #include "tests/support/vectors.h"
 
 #define PLANS_A_LINE 64u

@@ -1,6 +1,6 @@
 /* Orders are torch's (tests/vectors/), whole or in steps, and each partition deals out what it promises. */
 
-#include "proto/order.h"
+#include "proto/order/shuffle.h"
 
 #include <check.h>
 #include <errno.h>

@@ -12,7 +12,7 @@
 
 #include "daemon/base/clock.h"
 #include "proto/limits.h"
-#include "proto/tdperm.h"
+#include "proto/order/tdperm.h"
 
 /* An owner: a budget, and somebody who waits to be told that there is more. */
 struct owner {

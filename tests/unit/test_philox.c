@@ -1,6 +1,6 @@
 /* unit/test_philox.c: a sample's random numbers are those of the definition, and nobody else's. */
 #include "daemon/augment/crop.h"
-#include "proto/philox.h"
+#include "proto/order/philox.h"
 #include "tests/support/vectors.h"
 
 #include <check.h>

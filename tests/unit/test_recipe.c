@@ -2,7 +2,7 @@
 #include "daemon/augment/crop.h"
 #include "daemon/augment/half.h"
 #include "daemon/augment/recipe.h"
-#include "proto/philox.h"
+#include "proto/order/philox.h"
 #include "tests/support/vectors.h"
 
 #include <check.h>

@@ -4,7 +4,7 @@
  * test_resize_neon.c emulate what it cannot. Vectors with a box are left out: Pillow's resize(box=) looks at pixels
  * outside of the box, ours never does. */
 #include "daemon/augment/resize.h"
-#include "proto/philox.h"
+#include "proto/order/philox.h"
 #include "tests/support/vectors.h"
 
 #include <check.h>

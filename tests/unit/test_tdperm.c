@@ -1,5 +1,5 @@
 /* unit/test_tdperm.c: the order without a table is the one that was defined, and a permutation both ways. */
-#include "proto/tdperm.h"
+#include "proto/order/tdperm.h"
 
 #include <check.h>
 #include <errno.h>
@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "proto/order.h"
+#include "proto/order/shuffle.h"
 #include "tests/support/vectors.h"
 
 #define WHOLE_UP_TO 70000u /* larger vectors have a few positions only */

@@ -1,6 +1,6 @@
 /* The generator gives what torch 1.13's gave (tests/vectors/rng.jsonl), and what 2.7 changed is behind its switch. */
 
-#include "proto/torch_random.h"
+#include "proto/order/torch_random.h"
 
 #include <check.h>
 #include <errno.h>

@@ -1,4 +1,4 @@
-#include "proto/torch_random.h"
+#include "proto/order/torch_random.h"
 
 /* MT19937 (Matsumoto and Nishimura, 1998) with torch's rules for making values of its words. */
 

@@ -1,6 +1,6 @@
-#include "proto/tdperm.h"
+#include "proto/order/tdperm.h"
 
-#include "proto/philox.h"
+#include "proto/order/philox.h"
 
 #define STEP_OF_ORDER 0xffffu /* where a sample's step stands in the counter of its draws: taken by the order */
 #define BITS_MIN      8u      /* halves of four bits at least, or the rounds have too little to mix */

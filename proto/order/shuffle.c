@@ -1,4 +1,4 @@
-#include "proto/order.h"
+#include "proto/order/shuffle.h"
 
 /* Branch numbers and rules: torch.randperm, DistributedSampler, RandomSampler, SubsetRandomSampler as observed. */
 

@@ -1,4 +1,4 @@
-/* proto/philox.h: random numbers that belong to a sample.
+/* proto/order/philox.h: random numbers that belong to a sample.
  *
  * Philox4x32-10 (Salmon, Moraes, Dror, Shaw: "Parallel random numbers: as easy as 1, 2, 3", 2011) turns a counter into
  * four random words. The counter holds epoch, sample and step of the pipeline, the key is the seed: so what a sample's

@@ -1,9 +1,9 @@
-/* proto/order.h: which sample comes when.
+/* proto/order/shuffle.h: which sample comes when.
  *
  * An order is a pure function of (seed, epoch, position). The positions of an epoch are global: rank r of W takes r,
  * r + W, r + 2W, ...; the sample at position p is order[p mod n]. With order = torch.randperm(n) seeded with
  * seed + epoch that is exactly torch's DistributedSampler: the repetition by which it evens out the ranks is the
- * modulo. The order "tdperm" (proto/tdperm.h) is ours and needs no table. Without shuffling, order[i] = i.
+ * modulo. The order "tdperm" (proto/order/tdperm.h) is ours and needs no table. Without shuffling, order[i] = i.
  *
  * It lies on the lowest floor because three programs must agree on it: the daemon that fills the batches, `dlctl order`
  * that prints them without a daemon, and the client that counts them and goes on after a resume.
@@ -18,7 +18,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "proto/torch_random.h"
+#include "proto/order/torch_random.h"
 
 /* ---- which order -------------------------------------------------------------------------------------------- */
 

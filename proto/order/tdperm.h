@@ -1,4 +1,4 @@
-/* proto/tdperm.h: TDPERM-1, an order that needs no table.
+/* proto/order/tdperm.h: TDPERM-1, an order that needs no table.
  *
  * A permutation of 0 .. n-1 for each (seed, epoch), computed element by element: no memory, no time to make it, and a
  * resume at any position costs what its first element costs. The way back, from a sample to its position, costs the
@@ -6,8 +6,8 @@
  *
  * A Feistel network of eight rounds permutes the smallest power of two that holds n (256 at least); a value that falls
  * outside is sent through again until it is inside, fewer than twice on average for n > 128. The rounds' keys are drawn
- * from the seed and the epoch (proto/philox.h). Such a network is always an even permutation, so one more drawn bit
- * says whether the first two indices change places. The definition is frozen: another one would get another name.
+ * from the seed and the epoch (proto/order/philox.h). Such a network is always an even permutation, so one more drawn
+ * bit says whether the first two indices change places. The definition is frozen: another one would get another name.
  *
  * It is no cipher: whoever may choose seeds and see samples can foretell the order. */
 #pragma once

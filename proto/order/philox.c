@@ -1,4 +1,4 @@
-#include "proto/philox.h"
+#include "proto/order/philox.h"
 
 /* Multipliers and key increments of the paper. */
 #define MULTIPLIER_0 0xd2511f53u

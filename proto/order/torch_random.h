@@ -1,4 +1,4 @@
-/* proto/torch_random.h: the random numbers of torch's CPU generator, bit for bit.
+/* proto/order/torch_random.h: the random numbers of torch's CPU generator, bit for bit.
  *
  * torch.Generator() on the CPU is a plain MT19937 seeded with the low 32 bits of the seed; everything above it is a
  * rule about how many 32-bit words a draw takes and which of their bits it uses. Those rules are here, named after what
