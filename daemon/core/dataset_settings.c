@@ -7,8 +7,8 @@
 #include "daemon/base/fair_queue.h"
 #include "daemon/core/settings.h"
 #include "daemon/data/format.h"
-#include "daemon/prepare/prepare.h"
-#include "daemon/stage/origin.h"
+#include "daemon/prepare/steps.h"
+#include "daemon/stage/origin_kind.h"
 #include "daemon/stage/place.h"
 
 #define AT(field) offsetof(struct dataset_setting, field)
@@ -111,7 +111,7 @@ const struct setting DATASET_SETTINGS[] = {
         { "unpack_limit", SETTING_SIZE, AT(unpack_limit), "0", 0, UINT64_MAX, NULL, "bytes", true,
           "the most that comes out of archives; 0: a hundred times their size" },
         { "prepare", SETTING_OPTIONAL, AT(prepare), "", 0, DLP_TEXT_MAX - 1, NULL, "steps", true,
-          "what is done to each picture once, at staging", prepare_check },
+          "what is done to each picture once, at staging", steps_check },
         { "pack", SETTING_FLAG, AT(pack), "no", 0, 0, "yes no", "", true,
           "small files into large shards; prepare implies it" },
         { "shard_size", SETTING_SIZE, AT(shard_size), "256MiB", 1 << 20, 1ull << 40, NULL, "bytes", true,

@@ -29,7 +29,7 @@ static void fill_open(struct row *row, struct catalog_dataset *open) {
 
 static void fill_nodes(struct row *row, const struct progress *progress) {
         for (uint32_t i = 0; i < progress->n_listed; i++) {
-                struct cluster_news *news = &progress->nodes[i];
+                struct node_progress *news = &progress->nodes[i];
                 Dlp__StagingNode *node = &row->nodes[i];
 
                 dlp__staging_node__init(node);

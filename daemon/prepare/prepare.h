@@ -25,7 +25,7 @@
 struct prepare_options {
         const struct index *index; /* of the source */
         int root_fd;               /* its folder */
-        const char *steps;         /* checked by prepare_check() before */
+        const char *steps;         /* checked by steps_check() before */
         uint64_t shard_bytes;      /* of source bytes a shard, at most; a larger sample has a shard by itself */
         uint32_t node, n_nodes;    /* this node makes shards k with k % n_nodes == node */
         int out_fd;         /* an empty folder, or one that an earlier run of the same left: whole shards are kept */
@@ -42,9 +42,6 @@ struct prepare_report {
         uint64_t n_bytes_in, n_bytes_out; /* of samples before; of whole shard files */
         struct why first_kept;            /* which and why; "" if none */
 };
-
-/* Is this a text of steps? -EINVAL with the position and what was expected. */
-int prepare_check(const char *steps, struct why *why);
 
 /* How many shards all nodes make together. */
 uint64_t prepare_n_shards(const struct index *index, uint64_t shard_bytes);

@@ -6,7 +6,6 @@
 
 #include "daemon/base/cleanup.h"
 #include "daemon/base/step_text.h"
-#include "daemon/prepare/prepare.h"
 
 enum {
         RESIZE,
@@ -148,7 +147,7 @@ int steps_parse(const char *text, struct steps *ret_steps, struct why *why) {
         return 0;
 }
 
-int prepare_check(const char *steps, struct why *why) {
+int steps_check(const char *steps, struct why *why) {
         struct steps parsed;
 
         return steps_parse(steps, &parsed, why);

@@ -1,4 +1,4 @@
-/* prepare/steps.h: the text of `prepare`, read. Private to this floor. */
+/* prepare/steps.h: the text of `prepare`, read. */
 #pragma once
 
 #include <stdbool.h>
@@ -15,6 +15,9 @@ struct steps {
         uint32_t quality;    /* of libjpeg, 1 to 100 */
         bool encodes_all;    /* jpeg() is written: what keeps its size is encoded as well; else it is packed as it is */
 };
+
+/* Is this a text of steps? -EINVAL with the position and what was expected. */
+int steps_check(const char *steps, struct why *why);
 
 /* -EINVAL with the column and what was expected. */
 int steps_parse(const char *text, struct steps *ret_steps, struct why *why);

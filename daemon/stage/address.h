@@ -4,6 +4,7 @@
  * and '%' are a part of it. Nothing here speaks to anybody; everything is bounded. */
 #pragma once
 
+#include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -43,3 +44,9 @@ size_t address_encode_value(const char *value, char *ret_encoded);
 
 /* n_bytes + 1 bytes are enough for it. Returns the length, or -EINVAL: a '%' without two digits, or "%00". */
 int address_decode(const char *encoded, size_t n_bytes, char *ret_plain);
+
+/* The URL's path without its slash, decoded. ret_path: address->n_path + 1 bytes. -EINVAL with `why`. */
+int address_plain_path(const struct address *address, char *ret_path, struct why *why);
+
+/* The path of a file: URL on this machine. -EINVAL with `why` if it cannot be decoded; -ENAMETOOLONG. */
+int address_local_path(const struct address *address, char ret_path[PATH_MAX], struct why *why);

@@ -47,10 +47,10 @@ bool cluster_is_launched(void) {
         return cluster_n_launched() != 1;
 }
 
-void cluster_own_name(char ret_name[CLUSTER_NAME_SIZE]) {
-        if (gethostname(ret_name, CLUSTER_NAME_SIZE) < 0)
+void cluster_own_name(char ret_name[PROGRESS_NAME_SIZE]) {
+        if (gethostname(ret_name, PROGRESS_NAME_SIZE) < 0)
                 strcpy(ret_name, "?");
-        ret_name[CLUSTER_NAME_SIZE - 1] = '\0';
+        ret_name[PROGRESS_NAME_SIZE - 1] = '\0';
 }
 
 int cluster_join(const struct cluster_options *options, struct cluster **ret_cluster, struct why *why) {
@@ -119,11 +119,11 @@ int spread_test(struct cluster_spread *spread, struct why *why) {
         return spread->group->cluster->type->spread_test(spread, why);
 }
 
-int cluster_tell(struct cluster *cluster, const struct cluster_news *news, struct why *why) {
+int cluster_tell(struct cluster *cluster, const struct node_progress *news, struct why *why) {
         return cluster->type->tell(cluster, news, why);
 }
 
-const struct cluster_news *cluster_news(const struct cluster *cluster, uint32_t node) {
+const struct node_progress *cluster_news(const struct cluster *cluster, uint32_t node) {
         assert(node < cluster->n_nodes);
         return cluster->type->news(cluster, node);
 }

@@ -13,28 +13,14 @@
 #include <stdint.h>
 
 #include "daemon/base/why.h"
+#include "daemon/stage/progress.h"
 
-#define CLUSTER_NAME_SIZE 64u
 #define CLUSTER_UNDER_WAY 1 /* positive outcome of spread_test() */
 
 struct cluster_options {
         uint32_t stall_s;             /* no word or no progress of a node for so long ends the run; 0: 60 */
         void (*idle)(void *userdata); /* called about every 50 ms while something is waited for; may be NULL */
         void *userdata;
-};
-
-/* What each node tells the first about itself, twice a second. */
-struct cluster_news {
-        char node[CLUSTER_NAME_SIZE];
-        char doing[64];          /* "writing photos/a.jpg"; "waiting ..." while it can do nothing before others did */
-        uint64_t n_bytes_total;  /* of the dataset */
-        uint64_t n_bytes_done;   /* present here */
-        uint64_t n_bytes_origin; /* fetched from the origin by this node */
-        uint64_t n_files_total;
-        uint64_t n_files_done;
-        uint64_t n_retries;
-        uint64_t n_errors;
-        char last_error[256];
 };
 
 struct cluster;
@@ -91,7 +77,7 @@ int spread_test(struct cluster_spread *spread, struct why *why);
  * not wait for others. Any change in the news is getting on, and so is a message that came through. Call it in every
  * loop.
  */
-int cluster_tell(struct cluster *cluster, const struct cluster_news *news, struct why *why);
+int cluster_tell(struct cluster *cluster, const struct node_progress *news, struct why *why);
 
 /* On the first node: what a node last told; on the others they know of themselves alone. */
-const struct cluster_news *cluster_news(const struct cluster *cluster, uint32_t node);
+const struct node_progress *cluster_news(const struct cluster *cluster, uint32_t node);

@@ -10,8 +10,8 @@
 
 struct alone {
         struct cluster base;
-        char name[1][CLUSTER_NAME_SIZE];
-        struct cluster_news news;
+        char name[1][PROGRESS_NAME_SIZE];
+        struct node_progress news;
 };
 
 static void alone_leave(struct cluster *cluster) {
@@ -72,14 +72,14 @@ static int alone_spread_test(struct cluster_spread *spread, struct why *why) {
 }
 
 /* Alone, nobody waits: whatever takes its time here has deadlines of its own. */
-static int alone_tell(struct cluster *cluster, const struct cluster_news *news, struct why *why) {
+static int alone_tell(struct cluster *cluster, const struct node_progress *news, struct why *why) {
         struct alone *alone = (struct alone *)cluster;
 
         alone->news = *news;
         return 0;
 }
 
-static const struct cluster_news *alone_news(const struct cluster *cluster, uint32_t node) {
+static const struct node_progress *alone_news(const struct cluster *cluster, uint32_t node) {
         return &((const struct alone *)cluster)->news;
 }
 
@@ -104,7 +104,7 @@ int cluster_alone_join(const struct cluster_options *options, struct cluster **r
                 return why_set(why, -ENOMEM, "no memory");
         alone->base = (struct cluster){ .type = &ALONE, .options = *options, .n_nodes = 1, .names = alone->name };
         cluster_own_name(alone->name[0]);
-        memcpy(alone->news.node, alone->name[0], CLUSTER_NAME_SIZE);
+        memcpy(alone->news.node, alone->name[0], PROGRESS_NAME_SIZE);
         *ret_cluster = &alone->base;
         return 0;
 }

@@ -200,21 +200,21 @@ static int begin(struct mpi *mpi, struct why *why) {
 
 /* Until a node's name is known, a number has to do. */
 static int name_nodes(struct mpi *mpi, struct why *why) {
-        char name[CLUSTER_NAME_SIZE] = "";
+        char name[PROGRESS_NAME_SIZE] = "";
         uint32_t n_nodes = mpi->base.n_nodes;
 
         mpi->base.names = calloc(n_nodes, sizeof(*mpi->base.names));
         if (!mpi->base.names)
                 return why_set(why, -ENOMEM, "no memory for the names of %u nodes", n_nodes);
         for (uint32_t i = 0; i < n_nodes; i++)
-                snprintf(mpi->base.names[i], CLUSTER_NAME_SIZE, "node number %u", i);
+                snprintf(mpi->base.names[i], PROGRESS_NAME_SIZE, "node number %u", i);
         cluster_own_name(name);
         memcpy(mpi->told.news.node, name, sizeof(name));
         return 0;
 }
 
 static int exchange_names(struct mpi *mpi, struct why *why) {
-        char name[CLUSTER_NAME_SIZE];
+        char name[PROGRESS_NAME_SIZE];
         uint32_t n_nodes = mpi->base.n_nodes;
         int r;
 
@@ -223,7 +223,7 @@ static int exchange_names(struct mpi *mpi, struct why *why) {
         if (r < 0)
                 return r;
         for (uint32_t i = 0; i < n_nodes; i++)
-                mpi->base.names[i][CLUSTER_NAME_SIZE - 1] = '\0';
+                mpi->base.names[i][PROGRESS_NAME_SIZE - 1] = '\0';
         for (uint32_t i = 0; i < n_nodes; i++)
                 for (uint32_t j = i + 1; j < n_nodes; j++)
                         if (strcmp(mpi->base.names[i], mpi->base.names[j]) == 0)

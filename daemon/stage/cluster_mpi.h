@@ -9,7 +9,7 @@
 #include "daemon/stage/cluster_watch.h"
 
 struct beat {
-        struct cluster_news news;
+        struct node_progress news;
         uint64_t n_steps;
         uint64_t is_waiting;
 };
@@ -68,8 +68,8 @@ int mpi_failed(int code, const char *what, struct why *why);
 
 /* Begins to listen, once the nodes have numbers. */
 int mpi_begin_words(struct mpi *mpi, struct why *why);
-int mpi_tell(struct cluster *cluster, const struct cluster_news *news, struct why *why);
-const struct cluster_news *mpi_news(const struct cluster *cluster, uint32_t node);
+int mpi_tell(struct cluster *cluster, const struct node_progress *news, struct why *why);
+const struct node_progress *mpi_news(const struct cluster *cluster, uint32_t node);
 
 /* Between two looks at what is waited for: words, what is to be passed on, the caller's idle(), a short sleep. */
 int mpi_pass_time(struct mpi *mpi, uint64_t begin_ns, struct why *why);

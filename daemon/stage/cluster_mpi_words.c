@@ -19,7 +19,7 @@
 int mpi_begin_words(struct mpi *mpi, struct why *why) {
         int r;
 
-        if (watch_new(mpi->base.node, mpi->base.n_nodes, (const char(*)[CLUSTER_NAME_SIZE])mpi->base.names,
+        if (watch_new(mpi->base.node, mpi->base.n_nodes, (const char(*)[PROGRESS_NAME_SIZE])mpi->base.names,
                       mpi->base.options.stall_s, clock_now_ns(), &mpi->watch) < 0)
                 return why_set(why, -ENOMEM, "no memory to watch %u nodes", mpi->base.n_nodes);
         if (mpi->base.node == 0)
@@ -95,17 +95,17 @@ static int look(struct mpi *mpi, struct why *why) {
         return watch_judge(mpi->watch, now_ns, why);
 }
 
-int mpi_tell(struct cluster *cluster, const struct cluster_news *news, struct why *why) {
+int mpi_tell(struct cluster *cluster, const struct node_progress *news, struct why *why) {
         struct mpi *mpi = mpi_of(cluster);
 
         mpi->told.news = *news;
-        memcpy(mpi->told.news.node, cluster->names[cluster->node], CLUSTER_NAME_SIZE);
+        memcpy(mpi->told.news.node, cluster->names[cluster->node], PROGRESS_NAME_SIZE);
         if (cluster->node != 0) /* for cluster_news() of itself */
                 watch_hear(mpi->watch, cluster->node, &mpi->told.news, mpi->n_steps, false, clock_now_ns());
         return look(mpi, why);
 }
 
-const struct cluster_news *mpi_news(const struct cluster *cluster, uint32_t node) {
+const struct node_progress *mpi_news(const struct cluster *cluster, uint32_t node) {
         return watch_news(mpi_of(cluster)->watch, node);
 }
 

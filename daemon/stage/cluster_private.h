@@ -15,8 +15,8 @@ struct cluster_type {
         int (*spread_start)(struct cluster_group *group, uint32_t from_node, void *bytes, uint32_t n_bytes,
                             struct cluster_spread **ret_spread, struct why *why);
         int (*spread_test)(struct cluster_spread *spread, struct why *why);
-        int (*tell)(struct cluster *cluster, const struct cluster_news *news, struct why *why);
-        const struct cluster_news *(*news)(const struct cluster *cluster, uint32_t node);
+        int (*tell)(struct cluster *cluster, const struct node_progress *news, struct why *why);
+        const struct node_progress *(*news)(const struct cluster *cluster, uint32_t node);
 };
 
 /* The first member of what each kind makes of it. */
@@ -24,7 +24,7 @@ struct cluster {
         const struct cluster_type *type;
         struct cluster_options options; /* stall_s is set */
         uint32_t node, n_nodes;
-        char (*names)[CLUSTER_NAME_SIZE]; /* a node each */
+        char (*names)[PROGRESS_NAME_SIZE]; /* a node each */
 };
 
 struct cluster_group {
@@ -44,7 +44,7 @@ static inline bool cluster_is_member(const uint8_t *members, uint32_t node) {
 uint32_t cluster_n_launched(void);
 
 /* This host's name, cut where it does not fit. */
-void cluster_own_name(char ret_name[CLUSTER_NAME_SIZE]);
+void cluster_own_name(char ret_name[PROGRESS_NAME_SIZE]);
 
 int cluster_alone_join(const struct cluster_options *options, struct cluster **ret_cluster, struct why *why);
 

@@ -15,7 +15,7 @@
 #define NAMES_BYTES 360u /* what they may take of a `why` */
 
 struct watched {
-        struct cluster_news news;
+        struct node_progress news;
         uint64_t n_steps;
         uint64_t heard_ns;    /* CLOCK_MONOTONIC */
         uint64_t progress_ns; /* when what it tells last changed */
@@ -24,13 +24,13 @@ struct watched {
 
 struct watch {
         uint32_t node, n_nodes;
-        const char (*names)[CLUSTER_NAME_SIZE];
+        const char (*names)[PROGRESS_NAME_SIZE];
         uint64_t stall_ns;
         uint64_t looked_ns;
         struct watched nodes[];
 };
 
-int watch_new(uint32_t node, uint32_t n_nodes, const char (*names)[CLUSTER_NAME_SIZE], uint32_t stall_s,
+int watch_new(uint32_t node, uint32_t n_nodes, const char (*names)[PROGRESS_NAME_SIZE], uint32_t stall_s,
               uint64_t now_ns, struct watch **ret_watch) {
         struct watch *watch = calloc(1, sizeof(*watch) + n_nodes * sizeof(watch->nodes[0]));
 
@@ -53,7 +53,7 @@ void watch_free(struct watch *watch) {
 
 /* Padding is zero on both sides: news are copied whole, from objects that were. What differs in it alone would be taken
  * for progress, and no more. */
-void watch_hear(struct watch *watch, uint32_t node, const struct cluster_news *news, uint64_t n_steps, bool is_waiting,
+void watch_hear(struct watch *watch, uint32_t node, const struct node_progress *news, uint64_t n_steps, bool is_waiting,
                 uint64_t now_ns) {
         struct watched *watched = &watch->nodes[node];
 
@@ -113,8 +113,8 @@ struct naming {
 };
 
 static void name_node(struct naming *naming, const struct watch *watch, uint32_t node) {
-        const struct cluster_news *news = &watch->nodes[node].news;
-        char one[CLUSTER_NAME_SIZE + sizeof(news->doing) + 8];
+        const struct node_progress *news = &watch->nodes[node].news;
+        char one[PROGRESS_NAME_SIZE + sizeof(news->doing) + 8];
         size_t length;
 
         snprintf(one, sizeof(one), news->doing[0] ? "%s%s (%s)" : "%s%s", naming->n_nodes++ > 0 ? ", " : "",
@@ -178,6 +178,6 @@ int watch_judge(struct watch *watch, uint64_t now_ns, struct why *why) {
         return say(&idle, why, "all wait for ", ", which did not get on for", watch->stall_ns);
 }
 
-const struct cluster_news *watch_news(const struct watch *watch, uint32_t node) {
+const struct node_progress *watch_news(const struct watch *watch, uint32_t node) {
         return &watch->nodes[node].news;
 }

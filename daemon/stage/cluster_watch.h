@@ -16,14 +16,14 @@
 
 struct watch;
 
-/* `names`: CLUSTER_NAME_SIZE bytes each, stay the caller's and outlive it. Returns 0 or -ENOMEM. */
-int watch_new(uint32_t node, uint32_t n_nodes, const char (*names)[CLUSTER_NAME_SIZE], uint32_t stall_s,
+/* `names`: PROGRESS_NAME_SIZE bytes each, stay the caller's and outlive it. Returns 0 or -ENOMEM. */
+int watch_new(uint32_t node, uint32_t n_nodes, const char (*names)[PROGRESS_NAME_SIZE], uint32_t stall_s,
               uint64_t now_ns, struct watch **ret_watch);
 void watch_free(struct watch *watch); /* NULL is fine */
 
 /* A node has spoken. `is_waiting`: in a call that needs the others (news.doing that begins with "waiting" counts too);
  * `n_steps`: a counter of what it got done besides the news. */
-void watch_hear(struct watch *watch, uint32_t node, const struct cluster_news *news, uint64_t n_steps, bool is_waiting,
+void watch_hear(struct watch *watch, uint32_t node, const struct node_progress *news, uint64_t n_steps, bool is_waiting,
                 uint64_t now_ns);
 
 /* The first node has answered: all that the others know of it. */
@@ -33,4 +33,4 @@ void watch_hear_answer(struct watch *watch, uint64_t now_ns);
 int watch_judge(struct watch *watch, uint64_t now_ns, struct why *why);
 
 /* What a node last told; zeros if nothing was heard. */
-const struct cluster_news *watch_news(const struct watch *watch, uint32_t node);
+const struct node_progress *watch_news(const struct watch *watch, uint32_t node);

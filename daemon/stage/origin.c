@@ -78,7 +78,7 @@ static int look_locally(const struct address *address, struct http_facts *ret_fa
         struct http_facts facts = { .has_ranges = true };
         char path[PATH_MAX], shown[ADDRESS_SHOWN_SIZE];
         struct stat found;
-        int r = origin_local_path(address, path, why);
+        int r = address_local_path(address, path, why);
 
         if (r < 0)
                 return r;

@@ -38,7 +38,3 @@ struct origin_options {
  * of S3. Sizes, ETags and digests are the origin's words. Returns 0 or an errno with `why`: as http_get(), -EINVAL for
  * what is no such listing (an HTML page, a line that is no JSON, a path that may not be). */
 int origin_survey(struct http *http, const struct origin_options *options, struct plan **ret_plan, struct why *why);
-
-/* The kind that an origin has: one of the table's names. -EINVAL with `why` for a URL of no known scheme or an unknown
- * kind. For the configuration's check, too. */
-int origin_kind(const char *url, const char *kind, const char **ret_kind, struct why *why);

@@ -40,7 +40,7 @@ static int add_file(struct walk *walk, const struct stat *found, struct why *why
                                   .etag = etag,
                                   .urls = urls,
                                   .n_urls = 1,
-                                  .unpack = walk->run->unpack && plan_is_archive(walk->path) };
+                                  .unpack = walk->run->unpack && origin_is_archive(walk->path) };
         int r = plan_path_check(walk->path, strlen(walk->path), &inner);
 
         /* Checked first: the name is not in the URL then. */
@@ -139,7 +139,7 @@ int origin_folder(struct origin_run *run, struct plan **ret_plan, struct why *wh
 
         if (!walk)
                 return -ENOMEM;
-        r = origin_local_path(&run->address, path, why);
+        r = address_local_path(&run->address, path, why);
         if (r < 0)
                 return r;
         root = realpath(path, NULL);

@@ -1,12 +1,10 @@
-/* Which kind of origin a URL is. Apart from the kinds' own files: the daemon checks its configuration with this, and
- * shall not carry what speaks to origins. */
+#include "daemon/stage/origin_kind.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <string.h>
 #include <strings.h>
 #include <sys/stat.h>
-
-#include "daemon/stage/origin_private.h"
 
 static const struct {
         const char *name;
@@ -20,17 +18,33 @@ static const struct {
         [ORIGIN_FILE] = { "file", NULL },
 };
 
+static const char *const ARCHIVES[] = { ".tar", ".tar.gz", ".tgz", ".tar.zst", ".tar.xz", ".tar.bz2", ".zip" };
+
 bool origin_ends_with(const struct address *address, const char *ending) {
         size_t n = strlen(ending);
 
         return address->n_path > n && strncasecmp(address->path + address->n_path - n, ending, n) == 0;
 }
 
+bool origin_is_archive(const char *path) {
+        const char *slash = strrchr(path, '/');
+        const char *name = slash ? slash + 1 : path;
+        size_t n = strlen(name);
+
+        for (size_t i = 0; i < sizeof(ARCHIVES) / sizeof(ARCHIVES[0]); i++) {
+                size_t n_ending = strlen(ARCHIVES[i]);
+
+                if (n > n_ending && strcasecmp(name + n - n_ending, ARCHIVES[i]) == 0)
+                        return true;
+        }
+        return false;
+}
+
 static bool is_local_folder(const struct address *address) {
         char path[PATH_MAX];
         struct stat facts;
 
-        return address_has_scheme(address, "file") && origin_local_path(address, path, NULL) == 0 &&
+        return address_has_scheme(address, "file") && address_local_path(address, path, NULL) == 0 &&
                stat(path, &facts) == 0 && S_ISDIR(facts.st_mode);
 }
 
@@ -48,7 +62,7 @@ static int guess(const struct address *address, enum origin_kind_of *ret_kind, s
                 *ret_kind = ORIGIN_MANIFEST;
         else if (origin_ends_with(address, ".txt") || origin_ends_with(address, ".list"))
                 *ret_kind = ORIGIN_LIST;
-        else if (plan_is_archive(name))
+        else if (origin_is_archive(name))
                 *ret_kind = ORIGIN_ARCHIVE;
         else if (address_has_scheme(address, "s3"))
                 *ret_kind = ORIGIN_S3;

@@ -178,7 +178,7 @@ static int make_plan(struct origin_run *run, const struct lookers *lookers, stru
                                           .etag = lookers->facts[i].etag,
                                           .urls = &item->url,
                                           .n_urls = 1,
-                                          .unpack = run->unpack && plan_is_archive(item->path) };
+                                          .unpack = run->unpack && origin_is_archive(item->path) };
 
                 r = plan_builder_add(builder, &file, &inner);
         }

@@ -23,7 +23,7 @@ static bool is_below(const struct origin_reach *reach, const struct address *add
         _cleanup_(freep) char *real = NULL;
         char path[PATH_MAX];
 
-        if (!reach->folder[0] || origin_local_path(address, path, NULL) < 0)
+        if (!reach->folder[0] || address_local_path(address, path, NULL) < 0)
                 return false;
         real = realpath(path, NULL);
         return real && strncmp(real, reach->folder, strlen(reach->folder)) == 0;

@@ -35,7 +35,7 @@ static int add_object(struct listing *listing, const struct s3_object *object) {
                                   .etag = object->etag[0] ? object->etag : NULL,
                                   .urls = urls,
                                   .n_urls = 1,
-                                  .unpack = listing->run->unpack && plan_is_archive(object->key) };
+                                  .unpack = listing->run->unpack && origin_is_archive(object->key) };
         int r;
 
         snprintf(url, sizeof(url), "%s/%s", listing->bucket_url, object->key);

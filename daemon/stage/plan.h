@@ -18,8 +18,8 @@
 #include <stdint.h>
 
 #include "daemon/base/why.h"
+#include "daemon/stage/place.h"
 
-#define PLAN_DIGEST_SIZE  65u          /* 64 hexadecimal digits of SHA-256, NUL */
 #define PLAN_FILES_MAX    (1ull << 32) /* far above any folder tree that is read file by file */
 #define PLAN_SIZE_UNKNOWN UINT64_MAX   /* only while it is surveyed: a finished plan knows all sizes */
 #define PLAN_URLS_MAX     16u          /* mirrors a file */
@@ -62,7 +62,7 @@ int plan_path_check(const char *path, size_t n_bytes, struct why *why);
 
 /* Reads the text form. `base_url` is where entries without `urls` lie: its last part is replaced by their path
  * (percent-encoded). NULL: each must have `urls`. `source` names the text in messages ("manifest.jsonl:17: ...").
- * `unpack_archives`: what plan_is_archive() says is one gets `unpack` unless its line says otherwise. Returns 0,
+ * `unpack_archives`: what origin_is_archive() says is one gets `unpack` unless its line says otherwise. Returns 0,
  * -EINVAL with `why`, -ENOMEM. */
 int plan_parse(const char *text, size_t n_bytes, const char *source, const char *base_url, bool unpack_archives,
                struct plan **ret_plan, struct why *why);
@@ -86,6 +86,3 @@ int64_t plan_find(const struct plan *plan, const char *path);
  * the same fold are one file there. The path must be one that plan_path_check() allows. Returns its length. */
 #define PLAN_FOLD_SIZE (2u * PATH_MAX)
 size_t plan_path_fold(const char *path, char ret_folded[PLAN_FOLD_SIZE]);
-
-/* By its name: .tar, .tar.gz, .tgz, .tar.zst, .tar.xz, .tar.bz2, .zip in any case. */
-bool plan_is_archive(const char *path);

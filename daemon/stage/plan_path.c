@@ -5,14 +5,11 @@
 #include <locale.h>
 #include <pthread.h>
 #include <string.h>
-#include <strings.h>
 #include <wctype.h>
 
 #include "daemon/stage/plan_private.h"
 
 #define PART_MAX 255u /* bytes: NAME_MAX of every file system of Linux */
-
-static const char *const ARCHIVES[] = { ".tar", ".tar.gz", ".tgz", ".tar.zst", ".tar.xz", ".tar.bz2", ".zip" };
 
 /* The code point that begins here, strictly: no overlong forms, no surrogates, nothing above U+10FFFF. Returns its
  * length in bytes, or 0. */
@@ -144,20 +141,4 @@ size_t plan_path_fold(const char *path, char ret_folded[PLAN_FOLD_SIZE]) {
         }
         ret_folded[n_folded] = '\0';
         return n_folded;
-}
-
-/* ---- kinds --------------------------------------------------------------------------------------------------- */
-
-bool plan_is_archive(const char *path) {
-        const char *slash = strrchr(path, '/');
-        const char *name = slash ? slash + 1 : path;
-        size_t n = strlen(name);
-
-        for (size_t i = 0; i < sizeof(ARCHIVES) / sizeof(ARCHIVES[0]); i++) {
-                size_t n_ending = strlen(ARCHIVES[i]);
-
-                if (n > n_ending && strcasecmp(name + n - n_ending, ARCHIVES[i]) == 0)
-                        return true;
-        }
-        return false;
 }

@@ -8,6 +8,7 @@
 
 #include "daemon/base/cleanup.h"
 #include "daemon/stage/address.h"
+#include "daemon/stage/origin_kind.h"
 #include "daemon/stage/plan_private.h"
 
 #define DIGEST_DIGITS 64u
@@ -152,7 +153,7 @@ static int take_entry(struct parser *parser, const cJSON *object, struct why *wh
         if (items[KEY_UNPACK] && !cJSON_IsBool(items[KEY_UNPACK]))
                 return why_set(why, -EINVAL, "\"unpack\" must be true or false");
         entry.file.unpack = items[KEY_UNPACK] ? cJSON_IsTrue(items[KEY_UNPACK])
-                                              : parser->unpack_archives && plan_is_archive(entry.file.path);
+                                              : parser->unpack_archives && origin_is_archive(entry.file.path);
         return plan_builder_add(parser->builder, &entry.file, why);
 }
 
@@ -313,7 +314,7 @@ static void write_file(FILE *out, const struct plan_file *file) {
                 write_quoted(out, file->etag);
         }
         /* An archive that stays one says so: the reader may unpack what looks like one. */
-        if (file->unpack || plan_is_archive(file->path))
+        if (file->unpack || origin_is_archive(file->path))
                 fputs_unlocked(file->unpack ? ",\"unpack\":true" : ",\"unpack\":false", out);
         fputs_unlocked("}\n", out);
 }

@@ -38,16 +38,16 @@ static const struct member MEMBERS[] = {
 };
 
 static const struct member NODE_MEMBERS[] = {
-        TEXT(cluster_news, node),
-        TEXT(cluster_news, doing),
-        NUMBER(cluster_news, n_bytes_total),
-        NUMBER(cluster_news, n_bytes_done),
-        NUMBER(cluster_news, n_bytes_origin),
-        NUMBER(cluster_news, n_files_total),
-        NUMBER(cluster_news, n_files_done),
-        NUMBER(cluster_news, n_retries),
-        NUMBER(cluster_news, n_errors),
-        TEXT(cluster_news, last_error),
+        TEXT(node_progress, node),
+        TEXT(node_progress, doing),
+        NUMBER(node_progress, n_bytes_total),
+        NUMBER(node_progress, n_bytes_done),
+        NUMBER(node_progress, n_bytes_origin),
+        NUMBER(node_progress, n_files_total),
+        NUMBER(node_progress, n_files_done),
+        NUMBER(node_progress, n_retries),
+        NUMBER(node_progress, n_errors),
+        TEXT(node_progress, last_error),
 };
 
 /* ---- writing ------------------------------------------------------------------------------------------------- */

@@ -10,12 +10,26 @@
 #include <stdint.h>
 
 #include "daemon/base/why.h"
-#include "daemon/stage/cluster.h"
 #include "daemon/stage/place.h"
 
 #define PROGRESS_FILE_MAX  65536u /* bytes of the file; what is longer is none */
 #define PROGRESS_NODES_MAX 16u    /* nodes in the file: those that are furthest behind */
+#define PROGRESS_NAME_SIZE 64u    /* of a node's name, with NUL */
 #define PROGRESS_ABSENT    1      /* positive outcome of progress_read(): no staging has said anything */
+
+/* What a node says about itself. */
+struct node_progress {
+        char node[PROGRESS_NAME_SIZE]; /* its host's name */
+        char doing[64];          /* "writing photos/a.jpg"; "waiting ..." while it can do nothing before others did */
+        uint64_t n_bytes_total;  /* of the dataset */
+        uint64_t n_bytes_done;   /* present here */
+        uint64_t n_bytes_origin; /* fetched from the origin by this node */
+        uint64_t n_files_total;
+        uint64_t n_files_done;
+        uint64_t n_retries;
+        uint64_t n_errors;
+        char last_error[256];
+};
 
 struct progress {
         char dataset[DLP_NAME_MAX];
@@ -34,7 +48,7 @@ struct progress {
         uint64_t n_errors;
         uint32_t n_nodes; /* that take part */
         uint32_t n_listed;
-        struct cluster_news *nodes; /* n_listed of them */
+        struct node_progress *nodes; /* n_listed of them */
 };
 
 /* The line, without a newline at its end; the caller's (free). NULL: no memory. */

@@ -60,7 +60,7 @@ static bool text_is_allowed(const struct field *field, const char *text) {
                 return field->may_be_empty;
         switch (field->kind) {
         case FIELD_DIGEST:
-                return are_hexadecimal(text, PLAN_DIGEST_SIZE - 1);
+                return are_hexadecimal(text, PLACE_DIGEST_SIZE - 1);
         case FIELD_VERSION:
                 return text[0] == 'v' && text[1] == '-' && are_hexadecimal(text + 2, 12);
         default:

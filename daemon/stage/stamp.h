@@ -7,20 +7,19 @@
 
 #include "daemon/base/why.h"
 #include "daemon/stage/place.h"
-#include "daemon/stage/plan.h"
 
 #define STAMP_ABSENT 1 /* positive outcome of stamp_read(): nothing has been staged yet */
 
 struct stamp {
         char dataset[DLP_NAME_MAX];
-        char manifest[PLAN_DIGEST_SIZE]; /* digest of the plan that the version's files are */
+        char manifest[PLACE_DIGEST_SIZE]; /* digest of the plan that the version's files are */
         char version[PLACE_VERSION_SIZE];
-        char source[PLAN_DIGEST_SIZE]; /* digest of the origin's plan; another one than `manifest` if archives were
-                                        * unpacked or samples prepared */
+        char source[PLACE_DIGEST_SIZE]; /* digest of the origin's plan; another one than `manifest` if archives were
+                                         * unpacked or samples prepared */
         char source_version[PLACE_VERSION_SIZE]; /* where the origin's own files lie, for the next difference; "":
                                                     nowhere */
         char prepare[DLP_TEXT_MAX];              /* what was done to the samples, as configured; "": nothing */
-        char index[PLAN_DIGEST_SIZE];            /* digest of the index beside the version; "": none was made */
+        char index[PLACE_DIGEST_SIZE];           /* digest of the index beside the version; "": none was made */
         char format[32];                         /* what the index was made as, "imagefolder"; "" if none */
         uint64_t n_files;
         uint64_t n_bytes;

@@ -42,7 +42,7 @@ static int add_url(struct url_list *list, const char *url, size_t n_bytes, struc
         path = plan_arena_take(&list->arena, address.n_path + 1);
         if (!path)
                 return -ENOMEM;
-        r = origin_decoded_path(&address, path, why);
+        r = address_plain_path(&address, path, why);
         if (r < 0)
                 return r;
         if (!path[0] || path[strlen(path) - 1] == '/')

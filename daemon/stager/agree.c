@@ -59,7 +59,7 @@ int agree(struct run *run, int r, struct why *why) {
 
 /* ---- looking after the cluster ---- */
 
-static void take_news(struct run *run, struct cluster_news *news) {
+static void take_news(struct run *run, struct node_progress *news) {
         const struct transfer_counts *counts = &run->counts;
 
         memset(news, 0, sizeof(*news));

@@ -178,7 +178,7 @@ static void draw_head(const struct bars_look *look, const struct progress *progr
         line_end(&line);
 }
 
-static void draw_node(const struct bars_look *look, const struct cluster_news *news, uint64_t rate,
+static void draw_node(const struct bars_look *look, const struct node_progress *news, uint64_t rate,
                       uint32_t name_columns, struct bars_frame *frame) {
         struct line line = line_begin(look, frame);
         char text[BYTES_TEXT_MAX + 8];
@@ -226,7 +226,7 @@ static void draw_rest(const struct bars_look *look, uint32_t n, unsigned least, 
 /* ---- which nodes --------------------------------------------------------------------------------------------- */
 
 /* The share that is missing, so that nodes of different sizes compare. */
-static double behind(const struct cluster_news *news) {
+static double behind(const struct node_progress *news) {
         if (news->n_bytes_done >= news->n_bytes_total)
                 return 0;
         return 1 - (double)news->n_bytes_done / (double)news->n_bytes_total;
@@ -290,7 +290,7 @@ void bars_draw(const struct bars_look *look, const struct progress *progress, co
         if (n_bars > 0)
                 at_least = threshold(progress, n_bars, &n_equal);
         for (uint32_t i = 0; i < progress->n_listed; i++) {
-                const struct cluster_news *news = &progress->nodes[i];
+                const struct node_progress *news = &progress->nodes[i];
                 unsigned percent = progress_percent(news->n_bytes_done, news->n_bytes_total);
                 double share = behind(news);
 

@@ -88,7 +88,7 @@ static int check(struct run *run, struct indexing *indexing, struct why *why) {
 }
 
 static int compare(struct run *run, struct why *why) {
-        char first[PLAN_DIGEST_SIZE];
+        char first[PLACE_DIGEST_SIZE];
         int r = 0;
 
         memcpy(first, run->next.index, sizeof(first));

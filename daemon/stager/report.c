@@ -127,7 +127,7 @@ void report_phase(struct report *report, const char *phase) {
 
 /* ---- sums ---------------------------------------------------------------------------------------------------- */
 
-static void add_up(struct progress *progress, const struct cluster_news *news, uint32_t n_nodes) {
+static void add_up(struct progress *progress, const struct node_progress *news, uint32_t n_nodes) {
         progress->n_bytes_total = progress->n_bytes_done = progress->n_bytes_origin = 0;
         progress->n_files_total = progress->n_retries = progress->n_errors = 0;
         progress->n_files_done = n_nodes > 0 ? UINT64_MAX : 0;
@@ -143,11 +143,11 @@ static void add_up(struct progress *progress, const struct cluster_news *news, u
                         progress->n_files_done = news[i].n_files_done;
         }
         progress->n_nodes = progress->n_listed = n_nodes;
-        progress->nodes = (struct cluster_news *)(uintptr_t)news;
+        progress->nodes = (struct node_progress *)(uintptr_t)news;
 }
 
 /* Without memory for them the nodes have no speeds: no reason to end. */
-static void measure_nodes(struct report *report, uint64_t now, const struct cluster_news *news, uint32_t n_nodes) {
+static void measure_nodes(struct report *report, uint64_t now, const struct node_progress *news, uint32_t n_nodes) {
         if (report->n_node_rates != n_nodes) {
                 free(report->node_rates);
                 free(report->node_speeds);
@@ -161,7 +161,7 @@ static void measure_nodes(struct report *report, uint64_t now, const struct clus
         }
 }
 
-static void measure(struct report *report, uint64_t now, const struct cluster_news *news, uint32_t n_nodes) {
+static void measure(struct report *report, uint64_t now, const struct node_progress *news, uint32_t n_nodes) {
         struct progress *progress = &report->progress;
 
         add_up(progress, news, n_nodes);
@@ -191,14 +191,14 @@ static void print_json(char *line) {
 
 /* The nodes that are furthest behind: a file of bounded length. */
 static void write_file(struct report *report) {
-        struct cluster_news nodes[PROGRESS_NODES_MAX];
+        struct node_progress nodes[PROGRESS_NODES_MAX];
         struct progress progress = report->progress;
         double last[PROGRESS_NODES_MAX];
         uint32_t n = 0;
         struct why why;
 
         for (uint32_t i = 0; i < report->progress.n_listed; i++) {
-                const struct cluster_news *news = &report->progress.nodes[i];
+                const struct node_progress *news = &report->progress.nodes[i];
                 double share = news->n_bytes_total > 0 ? (double)news->n_bytes_done / (double)news->n_bytes_total : 0;
                 uint32_t at = n;
 
@@ -243,7 +243,7 @@ static bool is_due(uint64_t *last_ns, uint64_t now, uint64_t pause_ns) {
         return true;
 }
 
-void report_update(struct report *report, const struct cluster_news *news, uint32_t n_nodes) {
+void report_update(struct report *report, const struct node_progress *news, uint32_t n_nodes) {
         uint64_t now = clock_now_ns();
         bool has_lines = report->is_first && !report->has_bars &&
                          (report->style == REPORT_AUTO || report->style == REPORT_LINES);

@@ -30,7 +30,7 @@ void report_phase(struct report *report, const char *phase);
 
 /* Cheap: draws ten times a second, writes the rest once a second. `news`: of each node (on the others: their own
  * alone). Thread: the one that made it. */
-void report_update(struct report *report, const struct cluster_news *news, uint32_t n_nodes);
+void report_update(struct report *report, const struct node_progress *news, uint32_t n_nodes);
 
 /* A line that stays: above the bars on a terminal, an object in JSON ({"message":...,"level":...}). */
 void report_say(struct report *report, const char *level, const char *text);

@@ -50,9 +50,9 @@ struct run {
         struct report *report; /* NULL: it has ended */
         bool is_over;          /* nothing is told any more */
 
-        char source_digest[PLAN_DIGEST_SIZE]; /* of the origin's plan */
-        struct stamp stamp;                   /* what is served now, on this node; manifest "": nothing */
-        struct stamp next;                    /* what will be */
+        char source_digest[PLACE_DIGEST_SIZE]; /* of the origin's plan */
+        struct stamp stamp;                    /* what is served now, on this node; manifest "": nothing */
+        struct stamp next;                     /* what will be */
 
         /* What threads beside the main one have to say, until that draws again. */
         pthread_t main_thread;
@@ -62,7 +62,7 @@ struct run {
                 struct why text;
         } said[RUN_SAID_MAX];
         uint32_t n_said, n_unsaid;
-        char last_said[sizeof(((struct cluster_news *)0)->last_error)]; /* for the first node, which speaks for all */
+        char last_said[sizeof(((struct node_progress *)0)->last_error)]; /* for the first node, which speaks for all */
 
         /* Progress: this node's. */
         struct transfer_counts counts;
@@ -70,9 +70,9 @@ struct run {
         _Atomic uint64_t n_bytes_before; /* there before this run */
         _Atomic uint64_t n_steps_done;   /* samples prepared, files hashed: a sign of life */
         char doing[64];
-        struct cluster_news *news;                                     /* of all nodes, for the report; first node */
-        char (*heard)[sizeof(((struct cluster_news *)0)->last_error)]; /* of each node; first node */
-        struct cluster_news latest;
+        struct node_progress *news;                                     /* of all nodes, for the report; first node */
+        char (*heard)[sizeof(((struct node_progress *)0)->last_error)]; /* of each node; first node */
+        struct node_progress latest;
 };
 
 /* Returns 0 or the sysexits code; everything has been said. */

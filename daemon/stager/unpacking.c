@@ -340,7 +340,7 @@ static int adopt_files(struct run *run, void *argument, struct why *why) {
 static int share_found(struct run *run, struct unpacking *unpacking, struct plan **ret_plan, struct why *why) {
         _cleanup_(plan_freep) struct plan *plan = NULL;
         _cleanup_(freep) char *text = NULL;
-        char digest[PLAN_DIGEST_SIZE] = "";
+        char digest[PLACE_DIGEST_SIZE] = "";
         size_t n_bytes = 0;
         int r = 0;
 

@@ -18,6 +18,7 @@
 #include "daemon/base/cleanup.h"
 #include "daemon/data/dataset.h"
 #include "daemon/prepare/prepare.h"
+#include "daemon/prepare/steps.h"
 
 static _Atomic bool is_cancelled;
 
@@ -44,7 +45,7 @@ static int run(char *const *arguments, int n, struct why *why) {
         struct prepare_report report;
         int r;
 
-        r = prepare_check(options.steps, why);
+        r = steps_check(options.steps, why);
         if (r == 0) /* an index that cannot be saved lives in memory */
                 r = dataset_open(&spec, "/proc/nowhere", NULL, &dataset, NULL, why);
         if (r < 0)

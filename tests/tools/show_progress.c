@@ -16,7 +16,7 @@
 #define N_NODES_MAX 2000u
 #define GIB         (1ull << 30)
 
-static struct cluster_news news[N_NODES_MAX];
+static struct node_progress news[N_NODES_MAX];
 
 static enum report_style style_of(const char *name) {
         static const char *const NAMES[] = { "auto", "lines", "json", "quiet" };

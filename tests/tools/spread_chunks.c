@@ -37,7 +37,7 @@
 
 struct run {
         struct cluster *cluster;
-        struct cluster_news news;
+        struct node_progress news;
         uint32_t n_chunks, chunk_bytes, window;
         uint64_t n_idle_calls;
 };

@@ -33,7 +33,7 @@ int main(int argc, char **argv) {
         struct why why = { 0 };
         int r;
 
-        if (argc != 4 || strlen(argv[2]) != PLAN_DIGEST_SIZE - 1) {
+        if (argc != 4 || strlen(argv[2]) != PLACE_DIGEST_SIZE - 1) {
                 fprintf(stderr, "Usage: stamp_folder PATH MANIFEST index|none\n");
                 return 64;
         }

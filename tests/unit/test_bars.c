@@ -14,8 +14,8 @@
 static struct bars_frame frame;
 
 /* Node i of n has i/n of a GiB. */
-static struct cluster_news *make_nodes(uint32_t n, struct progress *ret_progress) {
-        struct cluster_news *nodes = calloc(n, sizeof(*nodes));
+static struct node_progress *make_nodes(uint32_t n, struct progress *ret_progress) {
+        struct node_progress *nodes = calloc(n, sizeof(*nodes));
 
         for (uint32_t i = 0; i < n; i++) {
                 snprintf(nodes[i].node, sizeof(nodes[i].node), "node%u", i);
@@ -69,7 +69,7 @@ static const char *draw(const struct bars_look *look, const struct progress *pro
 START_TEST(a_frame_has_a_line_about_all_and_a_bar_for_each_node) {
         struct bars_look look = { .n_columns = 60, .n_rows = 10, .utf8 = true };
         struct progress progress;
-        struct cluster_news *nodes = make_nodes(2, &progress);
+        struct node_progress *nodes = make_nodes(2, &progress);
 
         ck_assert_str_eq(draw(&look, &progress), "photos  0 %  transferring  5.0 MiB of 2.0 GiB  1.0 MiB/s\n"
                                                  "node0  ░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░   0 %     0 bytes/s\n"
@@ -92,7 +92,7 @@ END_TEST
 START_TEST(twenty_columns_are_enough) {
         struct bars_look look = { .n_columns = 20, .n_rows = 10, .utf8 = true };
         struct progress progress;
-        struct cluster_news *nodes = make_nodes(2, &progress);
+        struct node_progress *nodes = make_nodes(2, &progress);
 
         ck_assert_str_eq(draw(&look, &progress), "photos  0 %\n"
                                                  "node0  ░░░░░░   0 %\n"
@@ -104,7 +104,7 @@ END_TEST
 START_TEST(of_a_thousand_nodes_those_furthest_behind_are_shown) {
         struct bars_look look = { .n_columns = 80, .n_rows = 8, .utf8 = true };
         struct progress progress;
-        struct cluster_news *nodes = make_nodes(1000, &progress);
+        struct node_progress *nodes = make_nodes(1000, &progress);
         const char *text;
 
         nodes[777].n_bytes_done = 0;
@@ -135,7 +135,7 @@ START_TEST(frames_fit_any_terminal) {
                                              "n\303\266de", "\033[2J\n\r\t",
                                              "\377\376",    "" };
         struct progress progress;
-        struct cluster_news *nodes = make_nodes(7, &progress);
+        struct node_progress *nodes = make_nodes(7, &progress);
 
         for (size_t i = 0; i < 7; i++) {
                 snprintf(nodes[i].node, sizeof(nodes[i].node), "%s", NAMES[i % ARRAY_LENGTH(NAMES)]);
@@ -160,7 +160,7 @@ END_TEST
 START_TEST(wide_characters_take_two_columns) {
         struct bars_look look = { .n_columns = 110, .n_rows = 10, .utf8 = true };
         struct progress progress;
-        struct cluster_news *nodes = make_nodes(1, &progress);
+        struct node_progress *nodes = make_nodes(1, &progress);
         uint32_t n_ascii;
 
         snprintf(nodes[0].doing, sizeof(nodes[0].doing), "abcd");

@@ -62,9 +62,9 @@ END_TEST
 /* ---- alone ------------------------------------------------------------------------------------------------------- */
 
 START_TEST(alone_everything_is_where_it_should_be_at_once) {
-        struct cluster_news news = { .n_bytes_done = 17, .doing = "reading" };
+        struct node_progress news = { .n_bytes_done = 17, .doing = "reading" };
         uint8_t me[] = { 1 }, nobody[] = { 0 }, bytes[] = "of one node";
-        char all[sizeof(bytes)] = "", host[CLUSTER_NAME_SIZE] = "";
+        char all[sizeof(bytes)] = "", host[PROGRESS_NAME_SIZE] = "";
         struct cluster_group *group = NULL, *none = (struct cluster_group *)me;
         struct cluster_options options = { .stall_s = 1 };
         struct cluster_spread *spread = NULL;
@@ -138,17 +138,17 @@ END_TEST
 struct fixture {
         struct watch *watch;
         uint64_t now_ns;
-        struct cluster_news news[N_NODES];
+        struct node_progress news[N_NODES];
         bool waits[N_NODES], is_gone[N_NODES];
         struct why why;
 };
 
-static char names[N_NODES][CLUSTER_NAME_SIZE] = { "ant", "bee", "cat", "dog" };
+static char names[N_NODES][PROGRESS_NAME_SIZE] = { "ant", "bee", "cat", "dog" };
 
 static void setup(struct fixture *f, uint32_t node) {
         *f = (struct fixture){ .now_ns = 1000 * S };
         ck_assert_int_eq(
-                watch_new(node, N_NODES, (const char(*)[CLUSTER_NAME_SIZE])names, STALL_S, f->now_ns, &f->watch), 0);
+                watch_new(node, N_NODES, (const char(*)[PROGRESS_NAME_SIZE])names, STALL_S, f->now_ns, &f->watch), 0);
 }
 
 /* Lets time go by as the first node sees it; those that are not gone tell their news twice a second. Returns what the
@@ -300,14 +300,14 @@ START_TEST(the_others_watch_the_first_alone_and_give_it_more_time) {
 END_TEST
 
 START_TEST(a_thousand_late_nodes_make_a_sentence_that_ends) {
-        static char many[1000][CLUSTER_NAME_SIZE];
+        static char many[1000][PROGRESS_NAME_SIZE];
         struct watch *watch = NULL;
         struct why why;
         int r = 0;
 
         for (int i = 0; i < 1000; i++)
                 snprintf(many[i], sizeof(many[i]), "machine-%03d.of-a-large-cluster.example.org", i);
-        ck_assert_int_eq(watch_new(0, 1000, (const char(*)[CLUSTER_NAME_SIZE])many, STALL_S, S, &watch), 0);
+        ck_assert_int_eq(watch_new(0, 1000, (const char(*)[PROGRESS_NAME_SIZE])many, STALL_S, S, &watch), 0);
         for (uint64_t now = 1; now < 2 * STALL_S && r == 0; now++)
                 r = watch_judge(watch, now * S, &why);
         ck_assert_int_eq(r, -ETIMEDOUT);
@@ -319,7 +319,7 @@ START_TEST(a_thousand_late_nodes_make_a_sentence_that_ends) {
 END_TEST
 
 START_TEST(texts_without_an_end_do_no_harm) {
-        struct cluster_news news;
+        struct node_progress news;
         struct fixture f;
 
         setup(&f, 0);

@@ -15,6 +15,7 @@
 #include "daemon/base/cleanup.h"
 #include "daemon/stage/http.h"
 #include "daemon/stage/origin.h"
+#include "daemon/stage/origin_kind.h"
 #include "tests/support/suite.h"
 #include "tests/support/tree.h"
 

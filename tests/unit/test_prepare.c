@@ -44,7 +44,7 @@ START_TEST(steps_are_read_with_and_without_their_keys) {
                 struct why why = {};
 
                 ck_assert_msg(steps_parse(rows[i].text, &steps, &why) == 0, "%s: %s", rows[i].text, why.text);
-                ck_assert_int_eq(prepare_check(rows[i].text, NULL), 0);
+                ck_assert_int_eq(steps_check(rows[i].text, NULL), 0);
                 ck_assert_int_eq(steps.packs_only, rows[i].steps.packs_only);
                 ck_assert_uint_eq(steps.short_side, rows[i].steps.short_side);
                 ck_assert_uint_eq(steps.quality, rows[i].steps.quality);
@@ -81,7 +81,7 @@ START_TEST(a_wrong_text_is_refused_with_its_column_and_what_was_expected) {
         for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
                 struct why why = {};
 
-                ck_assert_int_eq(prepare_check(rows[i].text, &why), -EINVAL);
+                ck_assert_int_eq(steps_check(rows[i].text, &why), -EINVAL);
                 ck_assert_msg(strncmp(why.text, "prepare, ", 9) == 0 && strstr(why.text, rows[i].column) &&
                                       strstr(why.text, rows[i].says),
                               "%s: %s", rows[i].text, why.text);

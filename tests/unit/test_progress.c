@@ -33,7 +33,7 @@ static int read_text(const char *text, struct progress *progress) {
 }
 
 START_TEST(what_is_written_is_read_again) {
-        struct cluster_news nodes[] = {
+        struct node_progress nodes[] = {
                 { .node = "n1", .doing = "writing \"a\".jpg", .n_bytes_total = 1ull << 52, .n_bytes_done = 1 },
                 { .node = "n2", .last_error = "4 \u00e4 5", .n_errors = 2 },
         };
