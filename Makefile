@@ -76,7 +76,9 @@ endif
 
 GENERATED := $(O)/generated/proto/dataloader.pb-c.c
 SRC_proto := $(wildcard proto/*.c proto/*/*.c)
-SRC_daemon := $(filter-out daemon/main.c daemon/stager/main.c,$(wildcard daemon/*/*.c daemon/*/*/*.c))
+# Of staging the daemon has the record alone, so that it links with no library that staging needs.
+SRC_staging := $(filter-out daemon/staging/record/% daemon/staging/run/main.c,$(wildcard daemon/staging/*/*.c))
+SRC_daemon := $(filter-out daemon/main.c daemon/staging/run/main.c $(SRC_staging),$(wildcard daemon/*/*.c daemon/*/*/*.c))
 # A feature that is not there is another file with the same functions, not an #ifdef.
 ifeq ($(VARIANT),fallback)
 SRC_daemon := $(filter-out daemon/io/uring.c,$(SRC_daemon))
@@ -84,9 +86,9 @@ else
 SRC_daemon := $(filter-out daemon/io/uring_absent.c,$(SRC_daemon))
 endif
 ifneq ($(HAS_MPI),)
-SRC_daemon := $(filter-out daemon/stage/cluster_mpi_absent.c,$(SRC_daemon))
+SRC_staging := $(filter-out daemon/staging/nodes/cluster_mpi_absent.c,$(SRC_staging))
 else
-SRC_daemon := $(filter-out daemon/stage/cluster_mpi.c daemon/stage/cluster_mpi_words.c daemon/stage/cluster_mpi_spread.c,$(SRC_daemon))
+SRC_staging := $(filter-out $(addprefix daemon/staging/nodes/cluster_mpi,.c _words.c _spread.c),$(SRC_staging))
 endif
 SRC_client := $(wildcard client/lib/*.c)
 SRC_dlctl := $(wildcard client/dlctl/*.c)
@@ -108,6 +110,7 @@ comma := ,
 obj = $(patsubst %.c,$(O)/obj/%.o,$(1))
 OBJ_proto := $(call obj,$(SRC_proto)) $(O)/obj/generated/dataloader.pb-c.o
 OBJ_daemon := $(call obj,$(SRC_daemon))
+OBJ_staging := $(call obj,$(SRC_staging))
 OBJ_client := $(call obj,$(SRC_client))
 OBJ_dlctl := $(call obj,$(SRC_dlctl))
 OBJ_support := $(call obj,$(SRC_support))
@@ -131,13 +134,14 @@ lib: $(B)/$(SONAME) $(B)/libdlclient.so $(B)/libdlclient.a $(B)/dlclient.pc ## t
 $(B)/dataloaderd: $(O)/obj/daemon/main.o $(B)/libdaemon.a $(B)/libproto.a
 	$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) $(HARD_PROGRAM) -o $@ $^ $(LIBS_daemon)
 
-$(B)/dataloaderd-stage: $(O)/obj/daemon/stager/main.o $(B)/libdaemon.a $(B)/libproto.a
+$(B)/dataloaderd-stage: $(O)/obj/daemon/staging/run/main.o $(B)/libstaging.a $(B)/libdaemon.a $(B)/libproto.a
 	$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) $(HARD_PROGRAM) -o $@ $^ $(LIBS_daemon) $(LIBS_stage)
 
 $(B)/dlctl: $(OBJ_dlctl) $(B)/libdlclient.a $(B)/libproto.a
 	$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) $(HARD_PROGRAM) -o $@ $^ $(LIBS_dlctl)
 
 $(B)/libdaemon.a: $(OBJ_daemon)
+$(B)/libstaging.a: $(OBJ_staging)
 $(B)/libproto.a: $(OBJ_proto)
 $(B)/libdlclient.a: $(OBJ_client) $(OBJ_proto)
 $(B)/%.a:
@@ -173,7 +177,7 @@ $(O)/obj/%.o: %.c Makefile | $(GENERATED)
 	$(CC) $(CPPFLAGS) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
 
 # Warnings about MPI's own headers are not ours to mend.
-$(O)/obj/daemon/stage/cluster_mpi%o: CPPFLAGS += $(patsubst -I%,-isystem %,$(CPPFLAGS_mpi))
+$(O)/obj/daemon/staging/nodes/cluster_mpi%o: CPPFLAGS += $(patsubst -I%,-isystem %,$(CPPFLAGS_mpi))
 
 # Examples are written as users write them.
 $(O)/obj/client/examples/%.o: CPPFLAGS += -Iclient/include
@@ -201,20 +205,20 @@ $(O)/obj/tests/unit/test_resize_avx512.o: CFLAGS += -Wno-psabi
 
 # ---- tests ---------------------------------------------------------------------------------------------------------
 
-$(B)/tests/%: $(O)/obj/tests/unit/%.o $(OBJ_support) $(B)/libdaemon.a $(B)/libdlclient.a $(B)/libproto.a
+$(B)/tests/%: $(O)/obj/tests/unit/%.o $(OBJ_support) $(B)/libstaging.a $(B)/libdaemon.a $(B)/libdlclient.a $(B)/libproto.a
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $^ $(LIBS_daemon) $(LIBS_stage) -lcjson -lcheck -lsubunit -lrt -lm
 
-$(B)/bench/%: $(O)/obj/tests/bench/%.o $(B)/libdaemon.a $(B)/libdlclient.a $(B)/libproto.a
+$(B)/bench/%: $(O)/obj/tests/bench/%.o $(B)/libstaging.a $(B)/libdaemon.a $(B)/libdlclient.a $(B)/libproto.a
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $^ $(LIBS_daemon) $(LIBS_stage) -lcjson
 
 # Plays the daemon's part, as in the client's tests.
-$(B)/bench/ready_batches: $(O)/obj/tests/bench/ready_batches.o $(OBJ_support) $(B)/libdaemon.a $(B)/libdlclient.a $(B)/libproto.a
+$(B)/bench/ready_batches: $(O)/obj/tests/bench/ready_batches.o $(OBJ_support) $(B)/libstaging.a $(B)/libdaemon.a $(B)/libdlclient.a $(B)/libproto.a
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $^ $(LIBS_daemon) $(LIBS_stage) -lcjson -lcheck -lsubunit -lrt -lm
 
-$(B)/tools/%: $(O)/obj/tests/tools/%.o $(B)/libdaemon.a $(B)/libproto.a
+$(B)/tools/%: $(O)/obj/tests/tools/%.o $(B)/libstaging.a $(B)/libdaemon.a $(B)/libproto.a
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $^ $(LIBS_daemon) $(LIBS_stage)
 
@@ -222,7 +226,7 @@ $(O)/obj/tests/tools/failing_fs.o: CPPFLAGS += $(shell $(PKG_CONFIG) --cflags fu
 $(B)/tools/failing_fs: LIBS_stage += $(shell $(PKG_CONFIG) --libs fuse3 2>/dev/null)
 
 $(B)/libfuzzsupport.a: $(OBJ_fuzz_support)
-FUZZ_LIBS := $(B)/libfuzzsupport.a $(B)/libdaemon.a $(B)/libdlclient.a $(B)/libproto.a
+FUZZ_LIBS := $(B)/libfuzzsupport.a $(B)/libstaging.a $(B)/libdaemon.a $(B)/libdlclient.a $(B)/libproto.a
 
 $(B)/fuzz/%: $(O)/obj/tests/fuzz/%.o $(OBJ_support) $(FUZZ_LIBS)
 	@mkdir -p $(@D)
@@ -241,7 +245,7 @@ $(B)/fuzz/replay_%: $(O)/obj/tests/fuzz/guided_%.o $(O)/obj/tests/fuzz/replay_ma
 # Whatever tests/faults/calls.h lists goes by a wrapper that may fail. The sanitizer's malloc() stands behind our own.
 FAULTS_WRAPPED := $(shell sed -nE 's/^(ERRNO|NEGATIVE|POSITIVE|AFTER|BYTES|VALUE|HAND).([A-Za-z0-9_]+).*/\2/p' tests/faults/calls.h)
 OBJ_faults := $(call obj,$(wildcard tests/faults/*.c))
-$(B)/faults/faults: $(OBJ_faults) $(OBJ_support) $(B)/libdaemon.a $(B)/libdlclient.a $(B)/libproto.a
+$(B)/faults/faults: $(OBJ_faults) $(OBJ_support) $(B)/libstaging.a $(B)/libdaemon.a $(B)/libdlclient.a $(B)/libproto.a
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -rdynamic $(addprefix -Wl$(comma)--wrap=,$(FAULTS_WRAPPED)) -o $@ $^ $(LIBS_daemon) \
 		$(LIBS_stage) -lcjson -lcheck -lsubunit -lrt -lm
@@ -268,7 +272,7 @@ format-check: ## would `make format` change anything?
 
 tidy: ## clang-tidy's bug finders over the daemon and the library
 	clang-tidy --quiet --checks='-*,bugprone-*,clang-analyzer-*,-bugprone-easily-swappable-parameters,-bugprone-reserved-identifier' \
-		$(SRC_daemon) $(SRC_client) $(SRC_proto) -- -std=c11 $(CPPFLAGS)
+		$(SRC_daemon) $(SRC_staging) $(SRC_client) $(SRC_proto) -- -std=c11 $(CPPFLAGS)
 
 help: ## this list
 	@sed -nE 's/^([a-z][a-z-]*):[^#]*## (.*)/\1\t\2/p' $(MAKEFILE_LIST) | sort -u | \

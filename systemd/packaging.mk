@@ -17,7 +17,7 @@ EXAMPLE_SOURCES := $(wildcard client/examples/*.c client/examples/*.cpp)
 
 # With paths to be written into them.
 UNITS := dataloaderd.service dataloaderd-stage@.service
-STAGER := $(if $(wildcard daemon/stager/main.c),$(RELEASE)/dataloaderd-stage)
+STAGER := $(if $(wildcard daemon/staging/run/main.c),$(RELEASE)/dataloaderd-stage)
 
 # mode:source:target. What has paths written into it, and the configuration, are handled by themselves below.
 INSTALLED = \

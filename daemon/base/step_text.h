@@ -1,7 +1,8 @@
 /* base/step_text.h: a text of steps while it is read: name(argument, key=value) and blanks between them.
  *
- * Pipelines (augment/recipe.h) and what is done at staging (prepare/prepare.h) are written alike, and are refused
- * alike: with the column, what stands there and what was expected. What the steps are is the reader's own affair. */
+ * Pipelines (augment/recipe.h) and what is done at staging (staging/prepare/prepare.h) are written alike, and are
+ * refused alike: with the column, what stands there and what was expected. What the steps are is the reader's own
+ * affair. */
 #pragma once
 
 #include <stdbool.h>

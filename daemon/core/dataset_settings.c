@@ -7,9 +7,9 @@
 #include "daemon/base/fair_queue.h"
 #include "daemon/core/settings.h"
 #include "daemon/data/format.h"
-#include "daemon/prepare/steps.h"
-#include "daemon/stage/origin_kind.h"
-#include "daemon/stage/place.h"
+#include "daemon/staging/record/origin_kind.h"
+#include "daemon/staging/record/place.h"
+#include "daemon/staging/record/steps.h"
 
 #define AT(field) offsetof(struct dataset_setting, field)
 

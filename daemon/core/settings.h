@@ -19,8 +19,8 @@ struct dataset_setting {
 
         /* Staging: nothing of it counts without an origin. */
         char *origin;                                                 /* URL; "": the dataset lies at `path` already */
-        char *origin_kind;                                            /* stage/origin.h; "auto" */
-        char *endpoint, *region, *addressing, *credentials, *ca_file; /* stage/http.h */
+        char *origin_kind;                                            /* staging/record/origin_kind.h; "auto" */
+        char *endpoint, *region, *addressing, *credentials, *ca_file; /* staging/fetch/http.h */
         int64_t connections;                                          /* 16 */
         char *unpack;                                                 /* "auto", "yes", "no" */
         uint64_t unpack_limit;                                        /* bytes; 0: a hundred times the archive */

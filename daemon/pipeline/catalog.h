@@ -1,10 +1,10 @@
 /* pipeline/catalog.h: the datasets of the configuration, opened in the background, shared by all who are served from
  * them. Main thread, but for references.
  *
- * A dataset with an origin is served as its stamp says (stage/stamp.h), and not before there is one. A look once a
- * second (catalog_look()) reads stamp and progress of each on a thread of its own, for a shared file system may hang. A
- * new stamp opens its version; when that is open, whoever comes is served from it, and the version before stays with
- * the jobs that have it, ranks of theirs that come late included. */
+ * A dataset with an origin is served as its stamp says (staging/record/stamp.h), and not before there is one. A look
+ * once a second (catalog_look()) reads stamp and progress of each on a thread of its own, for a shared file system may
+ * hang. A new stamp opens its version; when that is open, whoever comes is served from it, and the version before stays
+ * with the jobs that have it, ranks of theirs that come late included. */
 #pragma once
 
 #include <pthread.h>
@@ -19,9 +19,9 @@
 #include "daemon/data/dataset.h"
 #include "daemon/data/ledger.h"
 #include "daemon/pipeline/outage.h"
-#include "daemon/stage/progress.h"
-#include "daemon/stage/stamp.h"
-#include "daemon/stage/version_lock.h"
+#include "daemon/staging/record/progress.h"
+#include "daemon/staging/record/stamp.h"
+#include "daemon/staging/record/version_lock.h"
 
 enum catalog_state {
         CATALOG_CLOSED,   /* not looked at yet */

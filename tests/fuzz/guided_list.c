@@ -6,10 +6,10 @@
 #include <strings.h>
 
 #include "daemon/base/cleanup.h"
-#include "daemon/stage/plan.h"
-#include "daemon/stage/s3_address.h"
-#include "daemon/stage/url.h"
-#include "daemon/stage/url_list.h"
+#include "daemon/staging/fetch/s3_address.h"
+#include "daemon/staging/fetch/url.h"
+#include "daemon/staging/origin/url_list.h"
+#include "daemon/staging/plan/plan.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes);
 

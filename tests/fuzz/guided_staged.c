@@ -5,10 +5,10 @@
 #include <string.h>
 
 #include "daemon/base/cleanup.h"
-#include "daemon/stage/credentials.h"
-#include "daemon/stage/journal.h"
-#include "daemon/stage/progress.h"
-#include "daemon/stage/stamp.h"
+#include "daemon/staging/fetch/credentials.h"
+#include "daemon/staging/record/progress.h"
+#include "daemon/staging/record/stamp.h"
+#include "daemon/staging/tree/journal.h"
 #include "tests/fuzz/folder.h"
 
 #include <sys/stat.h>

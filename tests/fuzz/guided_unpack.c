@@ -10,8 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "daemon/stage/plan.h"
-#include "daemon/stage/unpack.h"
+#include "daemon/staging/origin/unpack.h"
+#include "daemon/staging/plan/plan.h"
 #include "tests/fuzz/folder.h"
 
 #define LIMIT_BYTES (1u << 20)

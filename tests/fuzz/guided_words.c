@@ -10,8 +10,8 @@
 #include "daemon/base/cpus.h"
 #include "daemon/base/memory.h"
 #include "daemon/base/process.h"
-#include "daemon/prepare/steps.h"
-#include "daemon/stager/launch_said.h"
+#include "daemon/staging/nodes/launch_said.h"
+#include "daemon/staging/record/steps.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes);
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Nodes that speak MPI with each other, and mpirun's launcher: four network namespaces, the real mpirun, a program on
-stage/cluster.h and stager/launch.h. What happens when one of them dies, stops, hangs or is cut off: the run ends in bounded
+staging/nodes/cluster.h and staging/nodes/launch.h. What happens when one of them dies, stops, hangs or is cut off: the run ends in bounded
 time, and somebody says which node it was."""
 import json
 import os

@@ -23,6 +23,19 @@ PLANTED = [
     ("client/lib/planted.c", '#include "client/dlctl/command.h"', "client/lib must not include client/dlctl"),
     ("client/examples/planted.c", '#include "proto/ring.h"', "client/examples must not include proto"),
     ("daemon/base/planted.c", '#include "tests/support/vectors.h"', "daemon/base must not include tests/support"),
+    ("daemon/pipeline/planted.c", '#include "daemon/staging/tree/tree.h"',
+     "daemon/pipeline must not include daemon/staging/tree"),
+    ("daemon/core/planted.c", '#include "daemon/staging/origin/origin.h"',
+     "daemon/core must not include daemon/staging/origin"),
+    ("daemon/main.c", '#include "daemon/staging/run/run.h"', "daemon/main.c must not include daemon/staging/run"),
+    ("daemon/io/planted.c", '#include "daemon/staging/record/stamp.h"', "daemon/io must not include daemon/staging/record"),
+    ("daemon/staging/record/planted.h", '#include "daemon/staging/plan/plan.h"',
+     "daemon/staging/record must not include daemon/staging/plan"),
+    ("daemon/staging/fetch/planted.c", '#include "daemon/staging/tree/tree.h"',
+     "daemon/staging/fetch must not include daemon/staging/tree"),
+    ("daemon/staging/prepare/planted.c", '#include "daemon/staging/plan/plan.h"',
+     "daemon/staging/prepare must not include daemon/staging/plan"),
+    ("daemon/staging/attic/planted.c", "int planted;", "no rule knows daemon/staging/attic"),
     ("daemon/attic/planted.c", "int planted;", "no rule knows daemon/attic"),
 ]
 
@@ -50,13 +63,14 @@ def _(box):
 def _(box):
     root = copy_tree(box)
     for path, line, message in PLANTED:
+        os.makedirs(os.path.dirname(os.path.join(root, path)), exist_ok=True)
         write(os.path.join(root, path), b"/* planted */\n" + line.encode() + b"\n")
         status, output = check(root)
         equal(status, 1, f"{path}: {line}: {output}")
         contains(output, f"{path}:{'1' if 'attic' in path else '2'}: ", message)
         os.unlink(os.path.join(root, path))
         if "attic" in path:
-            os.rmdir(os.path.join(root, "daemon/attic"))
+            os.rmdir(os.path.dirname(os.path.join(root, path)))
 
 
 @case("generated headers and the standard library are nobody's floor")

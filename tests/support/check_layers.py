@@ -3,9 +3,10 @@
 
 The floors, from the ground up:
 
-    proto <- base <- data, io, decode, augment, ring, cache, stage <- pipeline, prepare <- ctl <- core <- main, stager
+    proto <- base <- data, io, decode, augment, ring, cache, staging/record <- pipeline <- ctl <- core <- main
 
-A file may include its own folder and the floors below it; the siblings of one floor never include each other. The
+A file may include its own folder and the floors below it; the siblings of one floor never include each other. Staging is
+a program of its own, in rooms (ROOMS says who includes whom). The daemon sees one of them, staging/record. The
 client's library stands on proto and on the public header, dlctl above it (it is linked with the library's own connection,
 so that there is one), the examples on the public header alone. daemon and client never meet, and nothing of the product includes tests. What is made of
 proto/dataloader.proto counts as proto. Every include of our own is written from the root.
@@ -16,8 +17,19 @@ import os
 import re
 import sys
 
-SIBLINGS = ("data", "io", "decode", "augment", "ring", "cache", "stage")
-DAEMON_FLOORS = [("base",), SIBLINGS, ("pipeline", "prepare"), ("ctl",), ("core",), ("stager",)]
+SIBLINGS = ("data", "io", "decode", "augment", "ring", "cache", "staging/record")
+DAEMON_FLOORS = [("base",), SIBLINGS, ("pipeline",), ("ctl",), ("core",)]
+# record <- plan <- { fetch <- origin, tree } <- nodes <- run; what is made of samples is prepared from record alone.
+ROOMS = {
+    "plan": ("staging/record",),
+    "fetch": ("staging/record", "staging/plan"),
+    "tree": ("staging/record", "staging/plan"),
+    "origin": ("staging/record", "staging/plan", "staging/fetch"),
+    "nodes": ("staging/record", "staging/plan", "staging/fetch", "staging/tree"),
+    "prepare": ("staging/record", "data", "decode", "augment"),
+    "run": ("staging/record", "staging/plan", "staging/fetch", "staging/tree", "staging/origin", "staging/nodes",
+            "staging/prepare", "data", "core"),
+}
 CLIENT = {
     "client/include": (),
     "client/lib": ("proto", "client/include"),
@@ -29,11 +41,11 @@ INCLUDE = re.compile(r'^\s*#\s*include\s*(["<])([^">]+)[">]')
 
 
 def unit_of(path):
-    """The folder that a file belongs to, as the rules name it: "proto", "daemon/io", "client/lib", "daemon/main.c"."""
+    """The folder of a file, as the rules name it: "proto", "daemon/io", "daemon/staging/run", "client/lib", "daemon/main.c"."""
     parts = path.split("/")
     if parts[0] == "proto":
         return "proto"
-    return "/".join(parts[:2])
+    return "/".join(parts[:3] if parts[:2] == ["daemon", "staging"] else parts[:2])
 
 
 def allowed(unit):
@@ -42,13 +54,16 @@ def allowed(unit):
         return ()
     if unit in CLIENT:
         return CLIENT[unit]
+    room = unit[len("daemon/staging/"):] if unit.startswith("daemon/staging/") else None
+    if room in ROOMS:
+        return ("proto", "daemon/base") + tuple(f"daemon/{name}" for name in ROOMS[room])
     below = ["proto"]
     for floor in DAEMON_FLOORS:
         names = [f"daemon/{name}" for name in floor]
         if unit in names:
             return tuple(below)
         below += names
-    return tuple(name for name in below if name != "daemon/stager") if unit == "daemon/main.c" else None
+    return tuple(below) if unit == "daemon/main.c" else None
 
 
 def target_of(root, name, quoted, path):

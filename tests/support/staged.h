@@ -7,10 +7,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "daemon/stage/chunks.h"
-#include "daemon/stage/place.h"
-#include "daemon/stage/plan.h"
-#include "daemon/stage/tree.h"
+#include "daemon/staging/plan/chunks.h"
+#include "daemon/staging/plan/plan.h"
+#include "daemon/staging/record/place.h"
+#include "daemon/staging/tree/tree.h"
 
 #define MIB (1ull << 20)
 

@@ -25,8 +25,8 @@
 
 #include "daemon/base/cleanup.h"
 #include "daemon/base/thread.h"
-#include "daemon/stage/fetch.h"
-#include "daemon/stage/http.h"
+#include "daemon/staging/fetch/fetch.h"
+#include "daemon/staging/fetch/http.h"
 
 #define FIELDS_MAX 32
 #define JOBS_MAX   4096

@@ -17,8 +17,8 @@
 #include "daemon/base/bytes.h"
 #include "daemon/base/cleanup.h"
 #include "daemon/data/dataset.h"
-#include "daemon/prepare/prepare.h"
-#include "daemon/prepare/steps.h"
+#include "daemon/staging/prepare/prepare.h"
+#include "daemon/staging/record/steps.h"
 
 static _Atomic bool is_cancelled;
 

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "daemon/base/clock.h"
-#include "daemon/stager/report.h"
+#include "daemon/staging/run/report.h"
 
 #define N_NODES_MAX 2000u
 #define GIB         (1ull << 30)

@@ -1,5 +1,5 @@
-/* spread_chunks [OPTION...] check|rate|rates|beat|late|freeze: a program on several nodes, for tests of stage/cluster.h
- * and of stager/launch.h, and for measuring a line.
+/* spread_chunks [OPTION...] check|rate|rates|beat|late|freeze: a program on several nodes, for tests of
+ * staging/nodes/cluster.h and of staging/nodes/launch.h, and for measuring a line.
  *
  *   --launch HOSTS [--agent PROGRAM] [--network CIDR] [--timeout S] [--startup S]  starts itself there with the other
  * arguments
@@ -30,8 +30,8 @@
 #include "daemon/base/cleanup.h"
 #include "daemon/base/clock.h"
 #include "daemon/base/log.h"
-#include "daemon/stage/cluster.h"
-#include "daemon/stager/launch.h"
+#include "daemon/staging/nodes/cluster.h"
+#include "daemon/staging/nodes/launch.h"
 
 #define NODES_MAX 256u
 

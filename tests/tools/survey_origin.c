@@ -11,9 +11,9 @@
 #include <string.h>
 
 #include "daemon/base/cleanup.h"
-#include "daemon/stage/http.h"
-#include "daemon/stage/origin.h"
-#include "daemon/stage/origin_kind.h"
+#include "daemon/staging/fetch/http.h"
+#include "daemon/staging/origin/origin.h"
+#include "daemon/staging/record/origin_kind.h"
 
 static void on_progress(void *userdata, uint64_t n_files) {
         fprintf(stderr, "progress %" PRIu64 "\n", n_files);

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/stager/bars.h"
-#include "daemon/stager/rate.h"
+#include "daemon/staging/run/bars.h"
+#include "daemon/staging/run/rate.h"
 
 #define ARRAY_LENGTH(array) (sizeof(array) / sizeof((array)[0]))
 #define SECOND              1000000000ull

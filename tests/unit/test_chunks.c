@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "daemon/base/cleanup.h"
-#include "daemon/stage/chunks.h"
-#include "daemon/stage/place.h"
+#include "daemon/staging/plan/chunks.h"
+#include "daemon/staging/record/place.h"
 #include "tests/support/suite.h"
 
 #define N_PLANS 40

@@ -7,9 +7,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "daemon/stage/cluster.h"
-#include "daemon/stage/cluster_guard.h"
-#include "daemon/stage/cluster_watch.h"
+#include "daemon/staging/nodes/cluster.h"
+#include "daemon/staging/nodes/cluster_guard.h"
+#include "daemon/staging/nodes/cluster_watch.h"
 #include "tests/support/suite.h"
 
 #define S       1000000000ull

@@ -488,7 +488,7 @@ START_TEST(the_manual_has_each_option_of_dataloaderd) {
 END_TEST
 
 #define STAGE_PAGE "client/man/dataloaderd-stage.8"
-#define STAGE_MAIN "daemon/stager/options.c"
+#define STAGE_MAIN "daemon/staging/run/options.c"
 
 START_TEST(the_manual_has_each_option_of_dataloaderd_stage) {
         char *source, *literals;

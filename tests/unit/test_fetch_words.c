@@ -6,12 +6,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "daemon/stage/credentials.h"
-#include "daemon/stage/fetch_pauses.h"
-#include "daemon/stage/http_head.h"
-#include "daemon/stage/retry.h"
-#include "daemon/stage/s3_address.h"
-#include "daemon/stage/url.h"
+#include "daemon/staging/fetch/credentials.h"
+#include "daemon/staging/fetch/http_head.h"
+#include "daemon/staging/fetch/pauses.h"
+#include "daemon/staging/fetch/retry.h"
+#include "daemon/staging/fetch/s3_address.h"
+#include "daemon/staging/fetch/url.h"
 #include "tests/support/suite.h"
 
 #define SECOND_NS 1000000000ull

@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "daemon/stage/journal.h"
+#include "daemon/staging/tree/journal.h"
 
 #define PLAN     "8f3a09b2c4d1000000000000000000000000000000000000000000000000cafe"
 #define OTHER    "8f3a09b2c4d1000000000000000000000000000000000000000000000000caff"

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/stage/cluster_guard.h"
-#include "daemon/stager/launch_said.h"
+#include "daemon/staging/nodes/cluster_guard.h"
+#include "daemon/staging/nodes/launch_said.h"
 #include "tests/support/suite.h"
 
 #define DASHES "--------------------------------------------------------------------------\n"

@@ -1,8 +1,8 @@
-/* stage/moves: who lacks what, and who shall send it. */
+/* staging/nodes/moves: who lacks what, and who shall send it. */
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/stage/moves.h"
+#include "daemon/staging/nodes/moves.h"
 #include "tests/support/suite.h"
 
 #define N_CHUNKS    64u

@@ -13,9 +13,9 @@
 #include <unistd.h>
 
 #include "daemon/base/cleanup.h"
-#include "daemon/stage/http.h"
-#include "daemon/stage/origin.h"
-#include "daemon/stage/origin_kind.h"
+#include "daemon/staging/fetch/http.h"
+#include "daemon/staging/origin/origin.h"
+#include "daemon/staging/record/origin_kind.h"
 #include "tests/support/suite.h"
 #include "tests/support/tree.h"
 

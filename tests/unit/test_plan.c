@@ -9,9 +9,9 @@
 #include <string.h>
 
 #include "daemon/base/cleanup.h"
-#include "daemon/stage/address.h"
-#include "daemon/stage/origin_kind.h"
-#include "daemon/stage/plan.h"
+#include "daemon/staging/plan/plan.h"
+#include "daemon/staging/record/address.h"
+#include "daemon/staging/record/origin_kind.h"
 #include "tests/support/suite.h"
 
 #define BASE  "https://origin.example/data/manifest.jsonl"

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "daemon/stage/progress.h"
+#include "daemon/staging/record/progress.h"
 #include "tests/support/tree.h"
 
 #define ARRAY_LENGTH(array) (sizeof(array) / sizeof((array)[0]))

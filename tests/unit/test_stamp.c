@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "daemon/base/cleanup.h"
-#include "daemon/stage/stamp.h"
+#include "daemon/staging/record/stamp.h"
 
 #define DIGEST "8f3a09b2c4d1000000000000000000000000000000000000000000000000cafe"
 

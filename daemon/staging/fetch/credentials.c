@@ -1,0 +1,280 @@
+#include "daemon/staging/fetch/credentials.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "daemon/base/cleanup.h"
+#include "daemon/staging/fetch/url.h"
+
+#define FILE_BYTES_MAX 65536u
+#define SERVERS_MAX    64u
+
+struct credentials {
+        char *text; /* the file, cut into strings that the others point to */
+        size_t n_bytes;
+        struct credentials_s3 s3;
+        struct credentials_web servers[SERVERS_MAX];
+        uint32_t n_servers;
+};
+
+/* ---- reading -------------------------------------------------------------------------------------------------- */
+
+static int check_file(int fd, const char *path, struct stat *ret_stat, struct why *why) {
+        if (fstat(fd, ret_stat) < 0)
+                return why_errno(why, -errno, "credentials %s", path);
+        if (!S_ISREG(ret_stat->st_mode))
+                return why_set(why, -EINVAL, "credentials %s: not a regular file", path);
+        if (ret_stat->st_uid != geteuid() && ret_stat->st_uid != 0)
+                return why_set(why, -EACCES, "credentials %s: belongs to user %u; it must be yours or root's", path,
+                               ret_stat->st_uid);
+        if ((ret_stat->st_mode & 07) || (ret_stat->st_mode & 030) ||
+            ((ret_stat->st_mode & 040) && ret_stat->st_uid != 0))
+                return why_set(why, -EACCES, "credentials %s: others may read or write it (mode %04o): chmod 600 %s",
+                               path, ret_stat->st_mode & 07777, path);
+        if (ret_stat->st_size > (off_t)FILE_BYTES_MAX)
+                return why_set(why, -EINVAL, "credentials %s: larger than 64 KiB", path);
+        return 0;
+}
+
+/* The descriptor that was checked is the one that is read: what the name means in between does not matter. */
+static int read_file(const char *path, struct credentials *credentials, struct why *why) {
+        _cleanup_(closep) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+        struct stat stat;
+        int r;
+
+        if (fd < 0)
+                return why_errno(why, -errno, "credentials %s", path);
+        r = check_file(fd, path, &stat, why);
+        if (r < 0)
+                return r;
+
+        credentials->text = malloc(FILE_BYTES_MAX + 1);
+        if (!credentials->text)
+                return -ENOMEM;
+        while (credentials->n_bytes < FILE_BYTES_MAX) {
+                ssize_t n = read(fd, credentials->text + credentials->n_bytes, FILE_BYTES_MAX - credentials->n_bytes);
+
+                if (n < 0 && errno == EINTR)
+                        continue;
+                if (n < 0)
+                        return why_errno(why, -errno, "credentials %s", path);
+                if (n == 0)
+                        break;
+                credentials->n_bytes += (size_t)n;
+        }
+        credentials->text[credentials->n_bytes] = '\0';
+        if (memchr(credentials->text, '\0', credentials->n_bytes))
+                return why_set(why, -EINVAL, "credentials %s: not a text file", path);
+        return 0;
+}
+
+/* ---- parsing -------------------------------------------------------------------------------------------------- */
+
+struct parser {
+        struct credentials *credentials;
+        const char *path;
+        unsigned int line;
+        bool is_profile;             /* within the profile that counts */
+        struct credentials_web *web; /* within a server's section */
+        struct why *why;
+};
+
+static char *trimmed(char *text) {
+        char *end;
+
+        text += strspn(text, " \t\r");
+        end = text + strlen(text);
+        while (end > text && strchr(" \t\r", end[-1]))
+                *--end = '\0';
+        return text;
+}
+
+static const char *profile(void) {
+        const char *name = getenv("AWS_PROFILE");
+
+        return name && *name ? name : "default";
+}
+
+static int check_server(const struct parser *parser) {
+        const struct credentials_web *web = parser->web;
+
+        if (!web)
+                return 0;
+        if (web->token ? web->user || web->password : !web->user || !web->password)
+                return why_set(parser->why, -EINVAL, "credentials %s: [%s] needs user and password, or token alone",
+                               parser->path, web->server);
+        return 0;
+}
+
+static int begin_section(struct parser *parser, char *name) {
+        struct credentials *credentials = parser->credentials;
+        char shown[URL_SHOWN_SIZE];
+        int r = check_server(parser);
+
+        if (r < 0)
+                return r;
+        parser->web = NULL;
+        parser->is_profile = strcmp(name, profile()) == 0;
+        if (!strstr(name, "://"))
+                return 0;
+
+        if (!url_same_server(name, name) || strchr(name, '@'))
+                return why_set(parser->why, -EINVAL, "credentials %s:%u: [%s] is no server: write https://host:port",
+                               parser->path, parser->line, url_show(name, shown));
+        if (credentials->n_servers == SERVERS_MAX)
+                return why_set(parser->why, -EINVAL, "credentials %s:%u: more than %u servers", parser->path,
+                               parser->line, SERVERS_MAX);
+        parser->web = &credentials->servers[credentials->n_servers++];
+        parser->web->server = name;
+        return 0;
+}
+
+static int take_value(struct parser *parser, const char *key, const char *value) {
+        struct credentials_s3 *s3 = &parser->credentials->s3;
+        struct credentials_web *web = parser->web;
+        const char **place = NULL;
+
+        if (web)
+                place = strcmp(key, "user") == 0       ? &web->user
+                        : strcmp(key, "password") == 0 ? &web->password
+                        : strcmp(key, "token") == 0    ? &web->token
+                                                       : NULL;
+        else if (parser->is_profile)
+                place = strcasecmp(key, "aws_access_key_id") == 0       ? &s3->access_key
+                        : strcasecmp(key, "aws_secret_access_key") == 0 ? &s3->secret_key
+                        : strcasecmp(key, "aws_session_token") == 0     ? &s3->session_token
+                                                                        : NULL;
+        if (place)
+                *place = value;
+        else if (web) /* AWS' sections may hold what is nothing to us: region, role_arn */
+                return why_set(parser->why, -EINVAL,
+                               "credentials %s:%u: unknown key in [%s]: there are user, password and token",
+                               parser->path, parser->line, web->server);
+        return 0;
+}
+
+static int parse_line(struct parser *parser, char *line) {
+        char *equals, *end;
+
+        line = trimmed(line);
+        if (!*line || *line == '#' || *line == ';')
+                return 0;
+        if (*line == '[') {
+                end = strrchr(line, ']'); /* the last: a server's name may be [http://[::1]:8080] */
+                if (!end || end[1])
+                        return why_set(parser->why, -EINVAL, "credentials %s:%u: a section's name ends with ]",
+                                       parser->path, parser->line);
+                *end = '\0';
+                return begin_section(parser, trimmed(line + 1));
+        }
+        equals = strchr(line, '=');
+        if (!equals)
+                return why_set(parser->why, -EINVAL, "credentials %s:%u: neither [section] nor key = value",
+                               parser->path, parser->line);
+        *equals = '\0';
+        return take_value(parser, trimmed(line), trimmed(equals + 1));
+}
+
+static int parse(struct credentials *credentials, const char *path, struct why *why) {
+        struct parser parser = { .credentials = credentials, .path = path, .why = why };
+        const struct credentials_s3 *s3 = &credentials->s3;
+        char *rest = credentials->text, *line;
+
+        while ((line = strsep(&rest, "\n"))) {
+                int r;
+
+                parser.line++;
+                r = parse_line(&parser, line);
+                if (r < 0)
+                        return r;
+        }
+        if (!s3->access_key != !s3->secret_key)
+                return why_set(why, -EINVAL,
+                               "credentials %s: [%s] needs both aws_access_key_id and aws_secret_access_key", path,
+                               profile());
+        if (!s3->access_key && credentials->n_servers == 0 && !parser.web)
+                return why_set(why, -EINVAL, "credentials %s: neither keys in [%s] nor a section of a server in it",
+                               path, profile());
+        return check_server(&parser);
+}
+
+int credentials_read(const char *path, struct credentials **ret_credentials, struct why *why) {
+        _cleanup_(credentials_freep) struct credentials *credentials = calloc(1, sizeof(*credentials));
+        int r;
+
+        if (!credentials)
+                return -ENOMEM;
+        r = read_file(path, credentials, why);
+        if (r < 0)
+                return r;
+        r = parse(credentials, path, why);
+        if (r < 0)
+                return r;
+
+        *ret_credentials = TAKE_PTR(credentials);
+        return 0;
+}
+
+/* ---- the environment ------------------------------------------------------------------------------------------ */
+
+int credentials_of_environment(struct credentials **ret_credentials) {
+        _cleanup_(credentials_freep) struct credentials *credentials = calloc(1, sizeof(*credentials));
+        static const char *const NAMES[] = { "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN" };
+        const char *values[ARRAY_SIZE(NAMES)] = { NULL };
+        char *at;
+
+        if (!credentials)
+                return -ENOMEM;
+        for (size_t i = 0; i < ARRAY_SIZE(NAMES); i++) {
+                values[i] = getenv(NAMES[i]);
+                credentials->n_bytes += values[i] ? strlen(values[i]) + 1 : 0;
+        }
+        credentials->text = at = malloc(credentials->n_bytes + 1);
+        if (!at)
+                return -ENOMEM;
+        for (size_t i = 0; i < ARRAY_SIZE(NAMES); i++) {
+                if (!values[i])
+                        continue;
+                strcpy(at, values[i]);
+                values[i] = *at ? at : NULL;
+                at += strlen(at) + 1;
+        }
+        if (values[0] && values[1])
+                credentials->s3 = (struct credentials_s3){ values[0], values[1], values[2] };
+
+        *ret_credentials = TAKE_PTR(credentials);
+        return 0;
+}
+
+void credentials_free(struct credentials *credentials) {
+        if (!credentials)
+                return;
+        if (credentials->text)
+                explicit_bzero(credentials->text, credentials->n_bytes);
+        free(credentials->text);
+        free(credentials);
+}
+
+void credentials_freep(struct credentials **credentials) {
+        credentials_free(*credentials);
+}
+
+const struct credentials_s3 *credentials_s3(const struct credentials *credentials) {
+        return credentials && credentials->s3.access_key && *credentials->s3.access_key ? &credentials->s3 : NULL;
+}
+
+const struct credentials_web *credentials_web(const struct credentials *credentials, const char *url) {
+        if (!credentials)
+                return NULL;
+        for (uint32_t i = 0; i < credentials->n_servers; i++)
+                if (url_same_server(credentials->servers[i].server, url))
+                        return &credentials->servers[i];
+        return NULL;
+}

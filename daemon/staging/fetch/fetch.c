@@ -1,0 +1,446 @@
+#include "daemon/staging/fetch/fetch.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/base/cleanup.h"
+#include "daemon/base/clock.h"
+#include "daemon/base/thread.h"
+#include "daemon/staging/fetch/pauses.h"
+#include "daemon/staging/fetch/retry.h"
+#include "daemon/staging/fetch/transfer.h"
+
+#define DEFAULT_CONNECTIONS 16u
+#define CONNECTIONS_MAX     256u
+#define STREAMS             4u  /* small pieces under way for each connection, once a server speaks HTTP/2 */
+#define WAITING_MAX         64u /* pieces that wait for another try and hold up nobody; then no new ones are begun */
+#define POLL_MS             1000
+
+/* A job that was taken over from the callers. */
+struct fetch_work {
+        struct fetch_work *next; /* in the order of submission */
+        struct fetch_job *job;
+        uint32_t idx_next;   /* the first piece that was not begun */
+        uint32_t n_complete; /* pieces that are there */
+};
+
+struct fetcher {
+        struct http *http;
+        void (*done)(struct fetch_job *job);
+        uint32_t n_connections;
+        pthread_t thread;
+        CURLM *multi; /* the thread's, but for curl_multi_wakeup() */
+
+        pthread_mutex_t lock; /* of the next five; held for a few instructions */
+        struct fetch_job *submitted_first, *submitted_last;
+        bool is_stopping;
+        struct why last_retry;
+
+        _Atomic uint64_t n_bytes, n_requests, n_retries; /* relaxed: counters */
+
+        /* The thread's own. */
+        struct fetch_work *works;
+        struct transfer *transfers;
+        uint32_t n_transfers;
+        uint32_t n_running;
+        bool is_multiplexed; /* the last small piece came over HTTP/2 */
+        struct pauses pauses;
+        uint64_t random;
+};
+
+static void count(_Atomic uint64_t *counter) {
+        atomic_fetch_add_explicit(counter, 1, memory_order_relaxed);
+}
+
+/* ---- jobs that end --------------------------------------------------------------------------------------------- */
+
+static void stop_transfer(struct fetcher *fetcher, struct transfer *transfer) {
+        if (transfer->state == TRANSFER_RUNNING) {
+                curl_multi_remove_handle(fetcher->multi, transfer->easy);
+                http_request_fini(&transfer->request);
+                fetcher->n_running--;
+        }
+        transfer->state = TRANSFER_IDLE;
+}
+
+/* Hands the job back. Nothing of it is under way any more; `work` is gone afterwards. */
+static void end_work(struct fetcher *fetcher, struct fetch_work *work, int result, const struct why *why) {
+        struct fetch_job *job = work->job;
+
+        for (uint32_t i = 0; i < fetcher->n_transfers; i++)
+                if (fetcher->transfers[i].state != TRANSFER_IDLE && fetcher->transfers[i].work == work)
+                        stop_transfer(fetcher, &fetcher->transfers[i]);
+        for (struct fetch_work **at = &fetcher->works; *at; at = &(*at)->next) {
+                if (*at == work) {
+                        *at = work->next;
+                        break;
+                }
+        }
+        free(work);
+
+        job->result = result;
+        job->why = why ? *why : (struct why){ 0 };
+        job->next = NULL;
+        fetcher->done(job);
+}
+
+static void piece_complete(struct fetcher *fetcher, struct fetch_work *work) {
+        if (++work->n_complete == work->job->n_pieces)
+                end_work(fetcher, work, 0, NULL);
+}
+
+/* ---- tries ---------------------------------------------------------------------------------------------------- */
+
+static void note_retry(struct fetcher *fetcher, const struct transfer *transfer, const char *shown,
+                       const struct http_failure *failure) {
+        struct why why;
+
+        why_set(&why, 0, "%s: %s: %s", transfer->piece->file->path, shown, failure->text);
+        count(&fetcher->n_retries);
+        pthread_mutex_lock(&fetcher->lock);
+        fetcher->last_retry = why;
+        pthread_mutex_unlock(&fetcher->lock);
+}
+
+static void give_up(struct fetcher *fetcher, struct transfer *transfer, const char *shown,
+                    const struct http_failure *failure) {
+        const char *path = transfer->piece->file->path;
+        struct why why;
+
+        if (transfer->n_failed > 1)
+                why_set(&why, 0, "%s: %s: %s; tried %u times", path, shown, failure->text, transfer->n_failed);
+        else
+                why_set(&why, 0, "%s: %s: %s", path, shown, failure->text);
+        end_work(fetcher, transfer->work, failure->error, &why);
+}
+
+/* Is the piece to be tried again? Then where and when is settled. */
+static bool plan_another_try(struct fetcher *fetcher, struct transfer *transfer, const struct http_failure *failure) {
+        const uint64_t now_ns = clock_now_ns();
+        uint64_t pause_ns;
+        bool has_progress = transfer->n_done >= transfer->n_done_best + RETRY_PROGRESS_BYTES;
+
+        if (transfer->n_done > transfer->n_done_best)
+                transfer->n_done_best = transfer->n_done;
+        if (!failure->again) {
+                transfer->dead_urls |= 1u << transfer->idx_url;
+                transfer->n_failed++;
+                if (transfer_is_hopeless(transfer))
+                        return false;
+                transfer_turn(transfer);
+                transfer->due_ns = 0; /* another server has done nothing wrong yet */
+                return true;
+        }
+        if (has_progress) { /* a server that cuts long answers; bounded, since each such try brings the piece on */
+                transfer->due_ns = now_ns + retry_pause_ns(1, retry_random(&fetcher->random));
+                return true;
+        }
+
+        transfer->n_failed++;
+        if (transfer->n_failed >= http_n_tries(fetcher->http) ||
+            (failure->n_tries_max && transfer->n_failed >= failure->n_tries_max))
+                return false;
+        pause_ns = retry_pause_ns(failure->pause_ns ? 1 : transfer->n_failed, retry_random(&fetcher->random));
+        if (failure->pause_ns)
+                pauses_set(&fetcher->pauses, transfer_url(transfer), now_ns + failure->pause_ns + pause_ns);
+        transfer_turn(transfer);
+        transfer->due_ns = now_ns + pause_ns;
+        return true;
+}
+
+static void try_failed(struct fetcher *fetcher, struct transfer *transfer, const char *shown,
+                       const struct http_failure *failure) {
+        transfer->state = TRANSFER_WAITING;
+        if (!plan_another_try(fetcher, transfer, failure)) {
+                give_up(fetcher, transfer, shown, failure);
+                return;
+        }
+        note_retry(fetcher, transfer, shown, failure);
+}
+
+static void run_transfer(struct fetcher *fetcher, struct transfer *transfer) {
+        struct http_failure failure = { .error = -ENOMEM };
+        char shown[URL_SHOWN_SIZE];
+        struct why why = { "no memory" };
+        int r = -ENOMEM;
+
+        transfer->state = TRANSFER_WAITING;
+        if (!transfer->easy)
+                transfer->easy = curl_easy_init();
+        if (transfer->easy) {
+                r = transfer_begin(transfer, fetcher->http, &why);
+                if (r == 0 && curl_multi_add_handle(fetcher->multi, transfer->easy) != CURLM_OK)
+                        r = why_set(&why, -ENOMEM, "libcurl takes no more transfers");
+        }
+        if (r < 0) {
+                http_request_fini(&transfer->request);
+                failure.error = r;
+                memcpy(failure.text, why.text, sizeof(failure.text) - 1);
+                try_failed(fetcher, transfer, url_show(transfer_url(transfer), shown), &failure);
+                return;
+        }
+        transfer->state = TRANSFER_RUNNING;
+        fetcher->n_running++;
+        count(&fetcher->n_requests);
+}
+
+static void transfer_finished(struct fetcher *fetcher, struct transfer *transfer, CURLcode result) {
+        struct http_failure failure;
+        char shown[URL_SHOWN_SIZE];
+        long version = 0;
+        int r = transfer_end(transfer, result, &failure);
+
+        if (curl_easy_getinfo(transfer->easy, CURLINFO_HTTP_VERSION, &version) == CURLE_OK &&
+            !transfer_is_large(transfer))
+                fetcher->is_multiplexed = version == CURL_HTTP_VERSION_2_0;
+        memcpy(shown, transfer->request.shown, sizeof(shown));
+        stop_transfer(fetcher, transfer);
+        if (r == 0)
+                piece_complete(fetcher, transfer->work);
+        else
+                try_failed(fetcher, transfer, shown, &failure);
+}
+
+/* ---- which piece next ------------------------------------------------------------------------------------------ */
+
+static struct transfer *idle_transfer(struct fetcher *fetcher) {
+        for (uint32_t i = 0; i < fetcher->n_transfers; i++)
+                if (fetcher->transfers[i].state == TRANSFER_IDLE)
+                        return &fetcher->transfers[i];
+        return NULL;
+}
+
+/* When a transfer that waits may go on: its own time, and its server's. */
+static uint64_t due_ns(const struct fetcher *fetcher, const struct transfer *transfer) {
+        uint64_t until_ns = pauses_until(&fetcher->pauses, transfer_url(transfer));
+
+        return transfer->due_ns > until_ns ? transfer->due_ns : until_ns;
+}
+
+/* The one that waits and is due first; NULL if none waits. */
+static struct transfer *next_due(struct fetcher *fetcher, uint64_t *ret_due_ns) {
+        struct transfer *first = NULL;
+
+        for (uint32_t i = 0; i < fetcher->n_transfers; i++) {
+                struct transfer *transfer = &fetcher->transfers[i];
+                uint64_t due;
+
+                if (transfer->state != TRANSFER_WAITING)
+                        continue;
+                due = due_ns(fetcher, transfer);
+                if (!first || due < *ret_due_ns) {
+                        first = transfer;
+                        *ret_due_ns = due;
+                }
+        }
+        return first;
+}
+
+static bool has_room_for(const struct fetcher *fetcher, const struct fetch_piece *piece) {
+        bool is_small = piece->n_bytes < TRANSFER_LARGE_BYTES;
+
+        return fetcher->n_running < fetcher->n_connections * (is_small && fetcher->is_multiplexed ? STREAMS : 1);
+}
+
+/* Begins the next piece in order. False: there is none, or no room. */
+static bool begin_piece(struct fetcher *fetcher) {
+        struct fetch_work *work = fetcher->works;
+        struct fetch_piece *piece;
+        struct transfer *transfer;
+
+        while (work && work->idx_next == work->job->n_pieces)
+                work = work->next;
+        if (!work)
+                return false;
+        piece = &work->job->pieces[work->idx_next];
+        if (piece->n_bytes == 0) {
+                work->idx_next++;
+                piece_complete(fetcher, work);
+                return true;
+        }
+        transfer = idle_transfer(fetcher);
+        if (!transfer || !has_room_for(fetcher, piece))
+                return false;
+
+        work->idx_next++;
+        transfer_init(transfer, work, piece, work->job->idx_mirror, &fetcher->n_bytes);
+        transfer->state = TRANSFER_WAITING;
+        if (due_ns(fetcher, transfer) <= clock_now_ns())
+                run_transfer(fetcher, transfer);
+        return true;
+}
+
+/* Starts what may start. Returns how long nothing else will, in ms. */
+static int start_more(struct fetcher *fetcher) {
+        for (;;) {
+                uint64_t due = 0, now_ns = clock_now_ns();
+                struct transfer *waiting = next_due(fetcher, &due);
+
+                if (waiting && due <= now_ns && has_room_for(fetcher, waiting->piece)) {
+                        run_transfer(fetcher, waiting);
+                        continue;
+                }
+                if (begin_piece(fetcher))
+                        continue;
+                if (waiting && due > now_ns && due - now_ns < POLL_MS * 1000000ull)
+                        return (int)((due - now_ns) / 1000000ull) + 1;
+                return POLL_MS;
+        }
+}
+
+/* ---- the thread ----------------------------------------------------------------------------------------------- */
+
+/* Takes over what was submitted. Returns false if it is time to stop. */
+static bool take_jobs(struct fetcher *fetcher) {
+        struct fetch_work **last = &fetcher->works;
+        struct fetch_job *job, *next;
+        bool is_stopping;
+
+        pthread_mutex_lock(&fetcher->lock);
+        job = fetcher->submitted_first;
+        fetcher->submitted_first = fetcher->submitted_last = NULL;
+        is_stopping = fetcher->is_stopping;
+        pthread_mutex_unlock(&fetcher->lock);
+
+        for (; job; job = next) {
+                struct fetch_work *work = calloc(1, sizeof(*work));
+
+                next = job->next;
+                if (!work || job->n_pieces == 0) { /* nothing to do; or nothing to do it with */
+                        free(work);
+                        job->result = job->n_pieces == 0 ? 0 : -ENOMEM;
+                        job->why = (struct why){ 0 };
+                        job->next = NULL;
+                        fetcher->done(job);
+                        continue;
+                }
+                work->job = job;
+                while (*last)
+                        last = &(*last)->next;
+                *last = work;
+        }
+        return !is_stopping;
+}
+
+static void collect(struct fetcher *fetcher) {
+        CURLMsg *message;
+        int n_left;
+
+        while ((message = curl_multi_info_read(fetcher->multi, &n_left))) {
+                CURLcode result = message->data.result;
+                CURL *easy = message->easy_handle;
+
+                for (uint32_t i = 0; i < fetcher->n_transfers; i++) {
+                        struct transfer *transfer = &fetcher->transfers[i];
+
+                        if (transfer->state == TRANSFER_RUNNING && transfer->easy == easy) {
+                                transfer_finished(fetcher, transfer, result);
+                                break;
+                        }
+                }
+        }
+}
+
+static void *fetcher_main(void *argument) {
+        struct fetcher *fetcher = argument;
+        const struct why canceled = { "canceled" };
+
+        while (take_jobs(fetcher)) {
+                int n_running;
+
+                start_more(fetcher);
+                curl_multi_perform(fetcher->multi, &n_running);
+                collect(fetcher);
+                curl_multi_poll(fetcher->multi, NULL, 0, start_more(fetcher), NULL);
+        }
+        do {
+                while (fetcher->works)
+                        end_work(fetcher, fetcher->works, -ECANCELED, &canceled);
+                take_jobs(fetcher);
+        } while (fetcher->works);
+        return NULL;
+}
+
+/* ---- from outside ---------------------------------------------------------------------------------------------- */
+
+static void fetcher_free(struct fetcher *fetcher) {
+        for (uint32_t i = 0; i < fetcher->n_transfers; i++)
+                if (fetcher->transfers[i].easy)
+                        curl_easy_cleanup(fetcher->transfers[i].easy);
+        if (fetcher->multi)
+                curl_multi_cleanup(fetcher->multi);
+        free(fetcher->transfers);
+        pthread_mutex_destroy(&fetcher->lock);
+        free(fetcher);
+}
+
+static void fetcher_freep(struct fetcher **fetcher) {
+        if (*fetcher)
+                fetcher_free(*fetcher);
+}
+
+int fetcher_start(const struct fetcher_options *options, struct fetcher **ret_fetcher, struct why *why) {
+        _cleanup_(fetcher_freep) struct fetcher *fetcher = calloc(1, sizeof(*fetcher));
+        uint32_t n_connections = options->n_connections ? options->n_connections : DEFAULT_CONNECTIONS;
+        uint32_t n_transfers;
+        int r;
+
+        if (!fetcher)
+                return -ENOMEM;
+        if (n_connections > CONNECTIONS_MAX)
+                n_connections = CONNECTIONS_MAX;
+        n_transfers = n_connections * STREAMS + WAITING_MAX;
+        pthread_mutex_init(&fetcher->lock, NULL);
+        fetcher->http = options->http;
+        fetcher->done = options->done;
+        fetcher->n_connections = n_connections;
+        fetcher->random = retry_seed();
+        fetcher->transfers = calloc(n_transfers, sizeof(*fetcher->transfers));
+        fetcher->multi = curl_multi_init();
+        if (!fetcher->transfers || !fetcher->multi)
+                return -ENOMEM;
+        fetcher->n_transfers = n_transfers;
+        curl_multi_setopt(fetcher->multi, CURLMOPT_MAX_TOTAL_CONNECTIONS, (long)n_connections);
+        curl_multi_setopt(fetcher->multi, CURLMOPT_MAXCONNECTS, (long)n_connections);
+
+        r = thread_start(&fetcher->thread, "fetcher", fetcher_main, fetcher);
+        if (r < 0)
+                return why_errno(why, r, "cannot start a thread");
+        *ret_fetcher = TAKE_PTR(fetcher);
+        return 0;
+}
+
+void fetcher_submit(struct fetcher *fetcher, struct fetch_job *job) {
+        job->next = NULL;
+        pthread_mutex_lock(&fetcher->lock);
+        if (fetcher->submitted_last)
+                fetcher->submitted_last->next = job;
+        else
+                fetcher->submitted_first = job;
+        fetcher->submitted_last = job;
+        pthread_mutex_unlock(&fetcher->lock);
+        curl_multi_wakeup(fetcher->multi);
+}
+
+void fetcher_stop(struct fetcher *fetcher) {
+        if (!fetcher)
+                return;
+        pthread_mutex_lock(&fetcher->lock);
+        fetcher->is_stopping = true;
+        pthread_mutex_unlock(&fetcher->lock);
+        curl_multi_wakeup(fetcher->multi);
+        thread_join(fetcher->thread);
+        fetcher_free(fetcher);
+}
+
+void fetcher_counts(struct fetcher *fetcher, struct fetcher_counts *ret_counts) {
+        ret_counts->n_bytes = atomic_load_explicit(&fetcher->n_bytes, memory_order_relaxed);
+        ret_counts->n_requests = atomic_load_explicit(&fetcher->n_requests, memory_order_relaxed);
+        ret_counts->n_retries = atomic_load_explicit(&fetcher->n_retries, memory_order_relaxed);
+        pthread_mutex_lock(&fetcher->lock);
+        ret_counts->last = fetcher->last_retry;
+        pthread_mutex_unlock(&fetcher->lock);
+}

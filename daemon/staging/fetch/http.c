@@ -1,0 +1,428 @@
+#include "daemon/staging/fetch/http.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#include "daemon/base/cleanup.h"
+#include "daemon/base/clock.h"
+#include "daemon/staging/fetch/http_private.h"
+#include "daemon/staging/fetch/http_request.h"
+#include "daemon/staging/fetch/local_file.h"
+#include "daemon/staging/fetch/retry.h"
+
+#define DEFAULT_STALL_S 30u
+#define DEFAULT_N_TRIES 8u
+#define CANCEL_NS       50000000ull /* how often a pause looks whether it is over before its time */
+
+/* ---- set up once ---------------------------------------------------------------------------------------------- */
+
+static pthread_once_t libcurl_once = PTHREAD_ONCE_INIT;
+static CURLcode libcurl_result;
+
+static void libcurl_begin(void) {
+        libcurl_result = curl_global_init(CURL_GLOBAL_DEFAULT);
+}
+
+static const char *environment(const char *name) {
+        const char *value = getenv(name);
+
+        return value && *value ? value : NULL;
+}
+
+static char *copy_of(const char *text, bool *failed) {
+        char *copy = text ? strdup(text) : NULL;
+
+        if (text && !copy)
+                *failed = true;
+        return copy;
+}
+
+/* As the curl program does it: libcurl itself does not look at these. What is configured stands alone. */
+static int set_authorities(struct http *http, const struct http_options *options, struct why *why) {
+        const char *file = options->ca_file, *folder = NULL;
+        bool failed = false;
+
+        if (!file) {
+                file = environment("CURL_CA_BUNDLE");
+                if (!file)
+                        file = environment("SSL_CERT_FILE");
+                folder = environment("SSL_CERT_DIR");
+        }
+        http->ca_file = copy_of(file, &failed);
+        http->ca_folder = copy_of(folder, &failed);
+        if (failed)
+                return -ENOMEM;
+        if (file && access(file, R_OK) < 0)
+                return why_errno(why, -errno, "ca_file %s", file);
+        return 0;
+}
+
+static int set_store(struct http *http, const struct http_options *options, struct why *why) {
+        bool failed = false;
+        int r;
+
+        http->endpoint = copy_of(options->endpoint, &failed);
+        http->origin = copy_of(options->origin, &failed);
+        http->region = copy_of(options->region ? options->region : "us-east-1", &failed);
+        http->addressing = copy_of(options->addressing ? options->addressing : "auto", &failed);
+        if (failed)
+                return -ENOMEM;
+        http->store = (struct s3_store){ http->endpoint, http->region, http->addressing };
+        r = s3_store_check(&http->store, why);
+        if (r < 0)
+                return r;
+        if (asprintf(&http->signature, "aws:amz:%s:s3", http->region) < 0) {
+                http->signature = NULL;
+                return -ENOMEM;
+        }
+        return 0;
+}
+
+int http_new(const struct http_options *options, struct http **ret_http, struct why *why) {
+        _cleanup_(http_freep) struct http *http = NULL;
+        int r;
+
+        pthread_once(&libcurl_once, libcurl_begin);
+        if (libcurl_result != CURLE_OK)
+                return why_set(why, -ENOMEM, "libcurl: %s", curl_easy_strerror(libcurl_result));
+
+        http = calloc(1, sizeof(*http));
+        if (!http)
+                return -ENOMEM;
+        pthread_mutex_init(&http->lock, NULL);
+        http->random = retry_seed();
+        http->files_below = strdup(options->files_below ? options->files_below : "");
+        if (!http->files_below)
+                return -ENOMEM;
+        http->stall_s = options->stall_s ? options->stall_s : DEFAULT_STALL_S;
+        http->n_tries = options->n_tries ? options->n_tries : DEFAULT_N_TRIES;
+        r = set_store(http, options, why);
+        if (r >= 0)
+                r = set_authorities(http, options, why);
+        if (r >= 0)
+                r = options->credentials ? credentials_read(options->credentials, &http->credentials, why)
+                                         : credentials_of_environment(&http->credentials);
+        if (r < 0)
+                return r;
+
+        *ret_http = TAKE_PTR(http);
+        return 0;
+}
+
+void http_free(struct http *http) {
+        if (!http)
+                return;
+        for (uint32_t i = 0; i < http->n_idle; i++)
+                curl_easy_cleanup(http->idle[i]);
+        credentials_free(http->credentials);
+        free(http->endpoint);
+        free(http->origin);
+        free(http->files_below);
+        free(http->region);
+        free(http->addressing);
+        free(http->signature);
+        free(http->ca_file);
+        free(http->ca_folder);
+        pthread_mutex_destroy(&http->lock);
+        free(http);
+}
+
+void http_freep(struct http **http) {
+        http_free(*http);
+}
+
+/* ---- handles -------------------------------------------------------------------------------------------------- */
+
+/* An idle handle holds the connection it last used: a caller that asks for a thousand sizes connects once. */
+static CURL *take_handle(struct http *http) {
+        CURL *easy = NULL;
+
+        pthread_mutex_lock(&http->lock);
+        if (http->n_idle > 0)
+                easy = http->idle[--http->n_idle];
+        pthread_mutex_unlock(&http->lock);
+        return easy ? easy : curl_easy_init();
+}
+
+static void give_handle(struct http *http, CURL *easy) {
+        pthread_mutex_lock(&http->lock);
+        if (http->n_idle < HTTP_IDLE_MAX) {
+                http->idle[http->n_idle++] = easy;
+                easy = NULL;
+        }
+        pthread_mutex_unlock(&http->lock);
+        if (easy)
+                curl_easy_cleanup(easy);
+}
+
+/* ---- a request, tried until it works --------------------------------------------------------------------------- */
+
+static bool is_canceled(const _Atomic bool *cancel) {
+        return cancel && atomic_load_explicit(cancel, memory_order_relaxed);
+}
+
+static void pause_for(uint64_t pause_ns, const _Atomic bool *cancel) {
+        uint64_t end_ns = clock_now_ns() + pause_ns, now_ns;
+
+        while (!is_canceled(cancel) && (now_ns = clock_now_ns()) < end_ns) {
+                uint64_t left_ns = end_ns - now_ns < CANCEL_NS ? end_ns - now_ns : CANCEL_NS;
+
+                nanosleep(&(struct timespec){ .tv_nsec = (long)left_ns }, NULL);
+        }
+}
+
+static uint64_t pause_after(struct http *http, uint32_t n_failed, const struct http_failure *failure) {
+        uint64_t random;
+
+        pthread_mutex_lock(&http->lock);
+        random = retry_random(&http->random);
+        pthread_mutex_unlock(&http->lock);
+        return failure->pause_ns + retry_pause_ns(failure->pause_ns ? 1 : n_failed, random);
+}
+
+/* What a kind of request does with an answer. */
+struct document {
+        void (*begin)(struct document *document);                            /* before each try; may be NULL */
+        int (*end)(struct document *document, struct http_request *request); /* after one that worked */
+};
+
+/* One try. A sink that has seen enough returns -EALREADY: that is no failure. */
+static int perform(struct http *http, CURL *easy, const struct http_ask *ask, struct document *document,
+                   struct http_failure *ret_failure, struct why *why) {
+        struct http_request request;
+        int r = http_request_init(&request, http, easy, ask, why);
+        CURLcode result;
+
+        *ret_failure = (struct http_failure){ 0 };
+        if (r < 0) {
+                http_request_fini(&request);
+                return r;
+        }
+        if (document->begin)
+                document->begin(document);
+        result = curl_easy_perform(easy);
+        if (request.sink_error == -EFBIG)
+                r = why_set(why, -EFBIG, "%s: larger than it may be", request.shown);
+        else if (request.sink_error && request.sink_error != -EALREADY)
+                r = why_errno(why, request.sink_error, "%s", request.shown);
+        else if (!request.sink_error && http_request_judge(&request, result, ret_failure) < 0)
+                r = why_set(why, ret_failure->error, "%s: %s", request.shown, ret_failure->text);
+        else
+                r = document->end(document, &request);
+        http_request_fini(&request);
+        return r;
+}
+
+/* *ret_failure is that of the last try. */
+static int perform_again(struct http *http, const struct http_ask *ask, struct document *document,
+                         struct http_failure *ret_failure, struct why *why) {
+        CURL *easy = take_handle(http);
+        int r;
+
+        *ret_failure = (struct http_failure){ 0 };
+        if (!easy)
+                return -ENOMEM;
+        for (uint32_t n_failed = 1;; n_failed++) {
+                r = perform(http, easy, ask, document, ret_failure, why);
+                if (r == 0 || !ret_failure->again || n_failed >= http->n_tries ||
+                    (ret_failure->n_tries_max && n_failed >= ret_failure->n_tries_max))
+                        break;
+                pause_for(pause_after(http, n_failed, ret_failure), ask->cancel);
+                if (is_canceled(ask->cancel)) {
+                        r = -ECANCELED;
+                        break;
+                }
+        }
+        give_handle(http, easy);
+        return r;
+}
+
+/* The file system knows better than libcurl, which takes a folder for an empty file. */
+static int look_at_file(const struct http *http, const char *url, struct http_facts *ret_facts, struct why *why) {
+        _cleanup_(closep) int fd = -1;
+        char shown[URL_SHOWN_SIZE];
+        struct stat stat_of;
+        int r = local_file_open(url, http->files_below, &fd);
+
+        if (r == 0 && fstat(fd, &stat_of) < 0)
+                r = -errno;
+        if (r < 0)
+                return why_errno(why, r, "%s", url_show(url, shown));
+        *ret_facts = (struct http_facts){ .n_bytes = (uint64_t)stat_of.st_size, .has_ranges = true };
+        return 0;
+}
+
+/* ---- a whole document ----------------------------------------------------------------------------------------- */
+
+struct reading {
+        struct document document; /* first */
+        struct http_answer answer;
+        size_t n_room;
+        size_t limit;
+};
+
+static void reading_begin(struct document *document) {
+        struct reading *reading = (struct reading *)document;
+
+        reading->answer.n_bytes = 0;
+}
+
+static int reading_take(void *userdata, const uint8_t *bytes, size_t n_bytes) {
+        struct reading *reading = userdata;
+        size_t n_needed = reading->answer.n_bytes + n_bytes + 1;
+
+        if (n_bytes > reading->limit - reading->answer.n_bytes)
+                return -EFBIG;
+        if (n_needed > reading->n_room) {
+                size_t n_room = n_needed > 2 * reading->n_room ? n_needed : 2 * reading->n_room;
+                char *body = realloc(reading->answer.body, n_room);
+
+                if (!body)
+                        return -ENOMEM;
+                reading->answer.body = body;
+                reading->n_room = n_room;
+        }
+        memcpy(reading->answer.body + reading->answer.n_bytes, bytes, n_bytes);
+        reading->answer.n_bytes += n_bytes;
+        return 0;
+}
+
+static int reading_end(struct document *document, struct http_request *request) {
+        struct reading *reading = (struct reading *)document;
+        const char *url = NULL;
+
+        if (!reading->answer.body)
+                reading->answer.body = malloc(1);
+        curl_easy_getinfo(request->easy, CURLINFO_EFFECTIVE_URL, &url);
+        free(reading->answer.url);
+        reading->answer.url = url ? strdup(url) : NULL;
+        if (!reading->answer.body || !reading->answer.url)
+                return -ENOMEM;
+        reading->answer.body[reading->answer.n_bytes] = '\0';
+        return 0;
+}
+
+int http_get(struct http *http, const char *url, const char *query, size_t limit, const _Atomic bool *cancel,
+             struct http_answer *ret_answer, struct why *why) {
+        struct reading reading = {
+                .document = { reading_begin, reading_end },
+                .limit = limit,
+        };
+        struct http_ask ask = {
+                .url = url,
+                .query = query,
+                .sink = reading_take,
+                .userdata = &reading,
+                .cancel = cancel,
+        };
+        struct http_failure failure;
+        struct http_facts facts;
+        enum url_scheme scheme;
+        int r = url_scheme(url, &scheme, why);
+
+        if (r >= 0 && scheme == URL_FILE)
+                r = look_at_file(http, url, &facts, why);
+        if (r >= 0)
+                r = perform_again(http, &ask, &reading.document, &failure, why);
+        if (r < 0) {
+                free(reading.answer.body);
+                free(reading.answer.url);
+                return r;
+        }
+        *ret_answer = reading.answer;
+        return 0;
+}
+
+/* ---- what is known of it -------------------------------------------------------------------------------------- */
+
+#define LOOK_BYTES 65536u /* so much of a body is read to its end, so that the connection stays */
+
+struct looking {
+        struct document document; /* first */
+        struct http_facts facts;
+        size_t n_bytes;
+};
+
+static void looking_begin(struct document *document) {
+        ((struct looking *)document)->n_bytes = 0;
+}
+
+/* A byte is all that is wanted, but a server without ranges sends everything. */
+static int looking_take(void *userdata, const uint8_t *bytes, size_t n_bytes) {
+        struct looking *looking = userdata;
+
+        looking->n_bytes += n_bytes;
+        return looking->n_bytes > LOOK_BYTES ? -EALREADY : 0;
+}
+
+static int looking_end(struct document *document, struct http_request *request) {
+        struct looking *looking = (struct looking *)document;
+        const struct http_head *head = &request->head;
+
+        looking->facts = (struct http_facts){
+                .n_bytes = head->has_range ? head->range_total : head->n_bytes,
+                .has_ranges = head->has_ranges || head->has_range,
+                .is_html = head->is_html,
+        };
+        if (head->is_encoded && !head->has_range) /* it may be the length of something else */
+                looking->facts.n_bytes = UINT64_MAX;
+        strcpy(looking->facts.etag, head->etag);
+        return 0;
+}
+
+enum look {
+        LOOK_HEAD,
+        LOOK_BYTE,
+        LOOK_GET, /* of an empty file there is no first byte */
+};
+
+static int look(struct http *http, const char *url, enum look how, const _Atomic bool *cancel, struct looking *looking,
+                struct http_failure *ret_failure, struct why *why) {
+        struct http_ask ask = {
+                .url = url,
+                .only_head = how == LOOK_HEAD,
+                .is_range = how == LOOK_BYTE,
+                .sink = looking_take,
+                .userdata = looking,
+                .cancel = cancel,
+        };
+
+        return perform_again(http, &ask, &looking->document, ret_failure, why);
+}
+
+int http_look(struct http *http, const char *url, const _Atomic bool *cancel, struct http_facts *ret_facts,
+              struct why *why) {
+        struct looking looking = { .document = { looking_begin, looking_end } };
+        struct http_failure failure;
+        enum url_scheme scheme;
+        bool is_refused;
+        int r = url_scheme(url, &scheme, why);
+
+        if (r < 0)
+                return r;
+        if (scheme == URL_FILE)
+                return look_at_file(http, url, ret_facts, why);
+
+        r = look(http, url, LOOK_HEAD, cancel, &looking, &failure, why);
+        is_refused = r < 0 && !failure.again && (r == -EPROTO || r == -EACCES); /* 405; URLs signed for GET: 403 */
+        if (is_refused || (r == 0 && looking.facts.n_bytes == UINT64_MAX)) {
+                struct looking head = looking;
+                int r_head = r;
+
+                r = look(http, url, LOOK_BYTE, cancel, &looking, &failure, why);
+                if (r == -EBADMSG)
+                        r = look(http, url, LOOK_GET, cancel, &looking, &failure, why);
+                if (r < 0 && r_head == 0 && r != -ECANCELED) { /* what HEAD said is something */
+                        looking = head;
+                        r = 0;
+                }
+        }
+        if (r < 0)
+                return r;
+        *ret_facts = looking.facts;
+        return 0;
+}

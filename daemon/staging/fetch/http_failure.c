@@ -1,0 +1,185 @@
+/* What became of a request: status and libcurl's code into an errno, a sentence, and whether another try may help. */
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "daemon/staging/fetch/http_request.h"
+#include "daemon/staging/fetch/retry.h"
+
+#define FEW_TRIES 3u /* for what is seldom mended by waiting, but now and then */
+
+static void append(struct http_failure *failure, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+static void append(struct http_failure *failure, const char *format, ...) {
+        size_t n = strlen(failure->text);
+        va_list arguments;
+
+        va_start(arguments, format);
+        vsnprintf(failure->text + n, sizeof(failure->text) - n, format, arguments);
+        va_end(arguments);
+}
+
+/* ---- statuses ------------------------------------------------------------------------------------------------- */
+
+static const struct {
+        int status;
+        int error;
+        bool again;
+        const char *text;
+} STATUSES[] = {
+        { 400, -EPROTO, false, "Bad Request" },
+        { 401, -EACCES, false, "Unauthorized; credentials = ... names a file with them" },
+        { 403, -EACCES, false, "Forbidden" },
+        { 404, -ENOENT, false, "Not Found" },
+        { 407, -EACCES, false, "the proxy wants a password" },
+        { 408, -ETIMEDOUT, true, "Request Timeout" },
+        { 410, -ENOENT, false, "Gone" },
+        { 412, -EBADMSG, false, "it has changed at the origin since it was listed" },
+        { 416, -EBADMSG, false, "it is shorter at the origin than it was when it was listed" },
+        { 425, -EPROTO, true, "Too Early" },
+        { 429, -EPROTO, true, "Too Many Requests" },
+        { 500, -EPROTO, true, "Internal Server Error" },
+        { 501, -EPROTO, false, "Not Implemented" },
+        { 502, -EPROTO, true, "Bad Gateway" },
+        { 503, -EPROTO, true, "Service Unavailable" },
+        { 504, -ETIMEDOUT, true, "Gateway Timeout" },
+        { 505, -EPROTO, false, "HTTP Version Not Supported" },
+};
+
+static void judge_pause(const struct http_head *head, struct http_failure *failure) {
+        if (!failure->again || !retry_after_ns(head->retry_after, head->date, &failure->pause_ns))
+                return;
+        if (failure->pause_ns > RETRY_AFTER_MAX_S * 1000000000ull) {
+                failure->again = false;
+                append(failure, "; it asks to wait for %llu s",
+                       (unsigned long long)(failure->pause_ns / 1000000000ull));
+        }
+}
+
+/* An object store says in XML what it means by its status. */
+static void add_store_word(const struct http_request *request, struct http_failure *failure) {
+        char code[64], message[128];
+
+        http_head_error_element(&request->head, "Code", code, sizeof(code));
+        http_head_error_element(&request->head, "Message", message, sizeof(message));
+        if (*code)
+                append(failure, ": %s%s%s", code, *message ? ": " : "", message);
+        if (strcmp(code, "SlowDown") == 0 || strcmp(code, "RequestTimeout") == 0)
+                failure->again = true;
+        if (strcmp(code, "RequestTimeTooSkewed") == 0)
+                append(failure, "; is this machine's clock right?");
+        if (*request->head.bucket_region && request->head.status < 400)
+                append(failure, "; the bucket is in another region: region = \"%s\"", request->head.bucket_region);
+}
+
+static void judge_status(struct http_request *request, struct http_failure *failure) {
+        int status = request->head.status;
+
+        failure->error = -EPROTO;
+        failure->again = status >= 500;
+        append(failure, "status %d", status);
+        for (size_t i = 0; i < sizeof(STATUSES) / sizeof(STATUSES[0]); i++) {
+                if (STATUSES[i].status != status)
+                        continue;
+                failure->error = STATUSES[i].error;
+                failure->again = STATUSES[i].again;
+                append(failure, " (%s)", STATUSES[i].text);
+        }
+        if (request->scheme == URL_S3)
+                add_store_word(request, failure);
+        judge_pause(&request->head, failure);
+}
+
+/* ---- libcurl's codes ------------------------------------------------------------------------------------------ */
+
+static void judge_code(struct http_request *request, CURLcode code, struct http_failure *failure) {
+        const char *text = request->curl_text[0] ? request->curl_text : curl_easy_strerror(code);
+        const char *more = "";
+
+        failure->error = -EIO;
+        failure->again = true;
+        switch (code) {
+        case CURLE_PEER_FAILED_VERIFICATION:
+                failure->error = -EPROTO;
+                failure->again = false;
+                if (strcasestr(text, "self-signed") || strcasestr(text, "self signed") ||
+                    strcasestr(text, "local issuer") || strcasestr(text, "unable to get"))
+                        more = "; if it is yours, ca_file = ... names its authority's certificate";
+                else if (strcasestr(text, "expired"))
+                        more = "; the server needs a new certificate";
+                break;
+        case CURLE_SSL_CACERT_BADFILE:
+        case CURLE_SSL_CERTPROBLEM:
+        case CURLE_SSL_CRL_BADFILE:
+        case CURLE_SSL_ISSUER_ERROR:
+        case CURLE_SSL_CIPHER:
+        case CURLE_TOO_MANY_REDIRECTS:
+        case CURLE_LOGIN_DENIED:
+                failure->error = -EPROTO;
+                failure->again = false;
+                break;
+        case CURLE_UNSUPPORTED_PROTOCOL: /* the URL's own scheme was looked at before */
+                failure->error = -EPROTO;
+                failure->again = false;
+                more = "; a redirect may lead to http and https alone, from https to https";
+                break;
+        case CURLE_URL_MALFORMAT:
+                failure->error = -EINVAL;
+                failure->again = false;
+                break;
+        case CURLE_FILE_COULDNT_READ_FILE:
+                failure->error = request->file_error < 0 ? request->file_error : -ENOENT;
+                failure->again = false;
+                text = failure->error == -EXDEV ? "it leads out of the folder of the origin"
+                                                : strerror(-failure->error);
+                break;
+        case CURLE_BAD_DOWNLOAD_RESUME: /* file: */
+        case CURLE_RANGE_ERROR:
+                failure->error = -EBADMSG;
+                failure->again = false;
+                more = "; it is shorter than it was when it was listed";
+                break;
+        case CURLE_OUT_OF_MEMORY:
+                failure->error = -ENOMEM;
+                failure->again = false;
+                break;
+        case CURLE_ABORTED_BY_CALLBACK:
+                failure->error = -ECANCELED;
+                failure->again = false;
+                text = "canceled";
+                break;
+        case CURLE_OPERATION_TIMEDOUT:
+                failure->error = -ETIMEDOUT;
+                break;
+        case CURLE_SSL_CONNECT_ERROR:
+                failure->error = -EPROTO;
+                failure->n_tries_max = FEW_TRIES;
+                break;
+        case CURLE_COULDNT_RESOLVE_HOST:
+        case CURLE_COULDNT_RESOLVE_PROXY:
+                failure->n_tries_max = FEW_TRIES;
+                break;
+        default: /* resets, closed connections, streams that end early */
+                break;
+        }
+        if (request->scheme == URL_FILE) /* nobody is busy there */
+                failure->again = false;
+        append(failure, "%s%s", text, more);
+}
+
+int http_request_judge(struct http_request *request, CURLcode result, struct http_failure *ret_failure) {
+        *ret_failure = (struct http_failure){ 0 };
+
+        /* A status is the better word, even if the page that came with it was cut or too long. */
+        if (request->head.status >= 300 && result != CURLE_TOO_MANY_REDIRECTS && result != CURLE_UNSUPPORTED_PROTOCOL &&
+            result != CURLE_ABORTED_BY_CALLBACK && !(result != CURLE_OK && request->head.status < 400)) {
+                judge_status(request, ret_failure);
+                return -1;
+        }
+        if (result == CURLE_OK)
+                return 0;
+        judge_code(request, result, ret_failure);
+        return -1;
+}

@@ -1,0 +1,32 @@
+/* staging/fetch/http_private.h: what http.c sets up once and http_request.c reads for each request. */
+#pragma once
+
+#include <curl/curl.h>
+#include <pthread.h>
+#include <stdint.h>
+
+#include "daemon/staging/fetch/credentials.h"
+#include "daemon/staging/fetch/http.h"
+#include "daemon/staging/fetch/s3_address.h"
+
+#define HTTP_IDLE_MAX 64u
+
+struct http {
+        char *endpoint;
+        char *region;
+        char *addressing;
+        char *signature;   /* "aws:amz:REGION:s3" */
+        char *origin;      /* the only server that gets credentials; NULL: each that they are for */
+        char *files_below; /* "": files may lie anywhere */
+        char *ca_file;     /* NULL: as libcurl was built */
+        char *ca_folder;   /* NULL: the same, if there is no ca_file either */
+        struct s3_store store;
+        struct credentials *credentials; /* read only from http_new() on */
+        uint32_t stall_s;
+        uint32_t n_tries;
+
+        pthread_mutex_t lock;      /* of what follows; never held while anything else is waited for */
+        CURL *idle[HTTP_IDLE_MAX]; /* with their connections, for the next http_get() */
+        uint32_t n_idle;
+        uint64_t random;
+};

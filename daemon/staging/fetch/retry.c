@@ -1,0 +1,59 @@
+#include "daemon/staging/fetch/retry.h"
+
+#include <curl/curl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <time.h>
+
+#include "daemon/base/clock.h"
+
+#define SECOND_NS     1000000000ull
+#define FIRST_NS      (SECOND_NS / 4)
+#define AFTER_SECONDS (1ull << 32) /* Retry-After above this is read as this */
+
+uint64_t retry_pause_ns(uint32_t n_failed, uint64_t random) {
+        uint64_t limit_ns = RETRY_PAUSE_MAX_S * SECOND_NS;
+
+        if (n_failed < 8 && FIRST_NS << (n_failed ? n_failed - 1 : 0) < limit_ns)
+                limit_ns = FIRST_NS << (n_failed ? n_failed - 1 : 0);
+        return random % (limit_ns + 1);
+}
+
+bool retry_after_ns(const char *retry_after, const char *date, uint64_t *ret_pause_ns) {
+        time_t from, until;
+
+        if (!retry_after || !*retry_after)
+                return false;
+        if (strspn(retry_after, "0123456789") == strlen(retry_after)) {
+                uint64_t seconds = strtoull(retry_after, NULL, 10);
+
+                *ret_pause_ns = (seconds < AFTER_SECONDS ? seconds : AFTER_SECONDS) * SECOND_NS;
+                return true;
+        }
+
+        until = curl_getdate(retry_after, NULL);
+        if (until < 0)
+                return false;
+        from = date && *date ? curl_getdate(date, NULL) : -1;
+        if (from < 0)
+                from = time(NULL);
+        *ret_pause_ns = until > from ? (uint64_t)(until - from) * SECOND_NS : 0;
+        return true;
+}
+
+uint64_t retry_random(uint64_t *state) {
+        uint64_t z = *state += 0x9e3779b97f4a7c15ull;
+
+        z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
+        z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
+        return z ^ (z >> 31);
+}
+
+uint64_t retry_seed(void) {
+        uint64_t seed;
+
+        if (getrandom(&seed, sizeof(seed), GRND_NONBLOCK) != sizeof(seed))
+                seed = clock_now_ns();
+        return seed;
+}

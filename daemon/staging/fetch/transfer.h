@@ -1,0 +1,65 @@
+/* staging/fetch/transfer.h: one piece on its way: what is asked for in each try, and whether the answer is that. */
+#pragma once
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "daemon/staging/fetch/fetch.h"
+#include "daemon/staging/fetch/http_request.h"
+
+/* A server without ranges sends the file from its beginning: so much is read past and thrown away, for files above it
+ * there is no fetching them in parts. */
+#define TRANSFER_SKIP_MAX (32u << 20)
+
+/* Above it a piece is worth a connection of its own. */
+#define TRANSFER_LARGE_BYTES (1u << 20)
+
+struct fetch_work; /* fetch.c: the job of a piece */
+
+enum transfer_state {
+        TRANSFER_IDLE,
+        TRANSFER_WAITING, /* for due_ns */
+        TRANSFER_RUNNING,
+};
+
+struct transfer {
+        enum transfer_state state;
+        struct fetch_work *work;
+        struct fetch_piece *piece;
+        uint64_t due_ns;
+        uint32_t n_done;      /* bytes in place; the next try goes on behind them if it goes to the same mirror */
+        uint32_t n_done_best; /* the most that any try came to */
+        uint32_t n_failed;
+        uint32_t idx_url;
+        uint32_t dead_urls; /* a bit a mirror: it cannot have it */
+        char etag[256];     /* of this mirror's first answer; "" if it has none */
+
+        /* Of this try. */
+        CURL *easy; /* made with the first, then kept */
+        struct http_request request;
+        uint64_t n_skip; /* bytes of the body before the next that is wanted */
+        bool is_checked; /* the head was looked at, and is right */
+        bool is_refused; /* by us: `refusal` says why */
+        struct http_failure refusal;
+        _Atomic uint64_t *n_bytes; /* what arrives is added to it */
+};
+
+/* Begins with a piece, whose file has at least one URL. What was in `transfer` before is forgotten, but for `easy`. */
+void transfer_init(struct transfer *transfer, struct fetch_work *work, struct fetch_piece *piece, uint32_t idx_url,
+                   _Atomic uint64_t *n_bytes);
+
+/* Sets the handle up for a try; the caller performs it. Errno with `why` as of http_request_init(). */
+int transfer_begin(struct transfer *transfer, const struct http *http, struct why *why);
+
+/* After a try: 0, the piece is there; -1: *ret_failure says why not. */
+int transfer_end(struct transfer *transfer, CURLcode result, struct http_failure *ret_failure);
+
+/* Chooses the next mirror in turn that is not dead, if there is another. What another mirror sent is forgotten. */
+void transfer_turn(struct transfer *transfer);
+
+/* Nothing was tried on any mirror that is not dead? */
+bool transfer_is_hopeless(const struct transfer *transfer);
+
+bool transfer_is_large(const struct transfer *transfer);
+const char *transfer_url(const struct transfer *transfer);

@@ -1,0 +1,129 @@
+#include "daemon/staging/nodes/cluster.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "daemon/base/cleanup.h"
+#include "daemon/staging/nodes/cluster_guard.h"
+#include "daemon/staging/nodes/cluster_private.h"
+
+#define STALL_DEFAULT_S 60u
+
+/* How each launcher tells its processes. Slurm's variables of the job (SLURM_NTASKS, SLURM_PROCID) are in batch scripts
+ * as well, which are one process: those of the step tell srun's. */
+static const struct {
+        const char *rank;
+        const char *size; /* NULL: it does not say */
+} LAUNCHERS[] = {
+        { "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE" },
+        { "PMI_RANK", "PMI_SIZE" },
+        { "SLURM_PROCID", "SLURM_STEP_NUM_TASKS" },
+        { "PMIX_RANK", NULL },
+};
+
+uint32_t cluster_n_launched(void) {
+        bool is_unsaid = false;
+
+        for (size_t i = 0; i < ARRAY_SIZE(LAUNCHERS); i++) {
+                const char *size = LAUNCHERS[i].size ? getenv(LAUNCHERS[i].size) : NULL;
+                long n;
+
+                if (!getenv(LAUNCHERS[i].rank))
+                        continue;
+                if (!LAUNCHERS[i].size)
+                        is_unsaid = true;
+                if (!size)
+                        continue;
+                n = strtol(size, NULL, 10);
+                if (n > 0 && n <= UINT32_MAX)
+                        return (uint32_t)n;
+        }
+        return is_unsaid ? 0 : 1;
+}
+
+bool cluster_is_launched(void) {
+        return cluster_n_launched() != 1;
+}
+
+void cluster_own_name(char ret_name[PROGRESS_NAME_SIZE]) {
+        if (gethostname(ret_name, PROGRESS_NAME_SIZE) < 0)
+                strcpy(ret_name, "?");
+        ret_name[PROGRESS_NAME_SIZE - 1] = '\0';
+}
+
+int cluster_join(const struct cluster_options *options, struct cluster **ret_cluster, struct why *why) {
+        struct cluster_options filled = *options;
+
+        if (filled.stall_s == 0)
+                filled.stall_s = STALL_DEFAULT_S;
+        if (cluster_is_launched())
+                return cluster_mpi_join(&filled, ret_cluster, why);
+        return cluster_alone_join(&filled, ret_cluster, why);
+}
+
+void cluster_leave(struct cluster *cluster) {
+        if (cluster)
+                cluster->type->leave(cluster);
+}
+
+void cluster_abort(struct cluster *cluster, int status) {
+        guard_say_last_word(status);
+        cluster->type->abort(cluster, status);
+        _exit(status);
+}
+
+uint32_t cluster_node(const struct cluster *cluster) {
+        return cluster->node;
+}
+
+uint32_t cluster_n_nodes(const struct cluster *cluster) {
+        return cluster->n_nodes;
+}
+
+const char *cluster_name(const struct cluster *cluster, uint32_t node) {
+        assert(node < cluster->n_nodes);
+        return cluster->names[node];
+}
+
+int cluster_gather(struct cluster *cluster, const void *mine, uint64_t n_bytes, void *all, struct why *why) {
+        return cluster->type->gather(cluster, mine, n_bytes, all, why);
+}
+
+int cluster_share(struct cluster *cluster, uint32_t from, void *bytes, uint64_t n_bytes, struct why *why) {
+        assert(from < cluster->n_nodes);
+        return cluster->type->share(cluster, from, bytes, n_bytes, why);
+}
+
+int cluster_barrier(struct cluster *cluster, struct why *why) {
+        return cluster->type->barrier(cluster, why);
+}
+
+int cluster_group_new(struct cluster *cluster, const uint8_t *members, struct cluster_group **ret_group,
+                      struct why *why) {
+        return cluster->type->group_new(cluster, members, ret_group, why);
+}
+
+void cluster_group_free(struct cluster_group *group) {
+        if (group)
+                group->cluster->type->group_free(group);
+}
+
+int spread_start(struct cluster_group *group, uint32_t from_node, void *bytes, uint32_t n_bytes,
+                 struct cluster_spread **ret_spread, struct why *why) {
+        return group->cluster->type->spread_start(group, from_node, bytes, n_bytes, ret_spread, why);
+}
+
+int spread_test(struct cluster_spread *spread, struct why *why) {
+        return spread->group->cluster->type->spread_test(spread, why);
+}
+
+int cluster_tell(struct cluster *cluster, const struct node_progress *news, struct why *why) {
+        return cluster->type->tell(cluster, news, why);
+}
+
+const struct node_progress *cluster_news(const struct cluster *cluster, uint32_t node) {
+        assert(node < cluster->n_nodes);
+        return cluster->type->news(cluster, node);
+}

@@ -1,0 +1,72 @@
+#include "daemon/staging/nodes/cluster_guard.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "daemon/base/clock.h"
+#include "daemon/base/log.h"
+#include "daemon/base/thread.h"
+
+static void say(const char *word) {
+        if (getenv(LAST_WORD_VARIABLE) && write(STDERR_FILENO, word, strlen(word)) < 0)
+                return; /* nobody is there to hear it */
+}
+
+void guard_say_first_word(void) {
+        say(FIRST_WORD "\n");
+}
+
+void guard_say_last_word(int status) {
+        char word[64];
+
+        snprintf(word, sizeof(word), LAST_WORD "%d\n", status);
+        say(word);
+}
+
+static void *guard_main(void *argument) {
+        struct guard *guard = argument;
+        struct timespec deadline = { .tv_sec = (time_t)(guard->deadline_ns / 1000000000ull),
+                                     .tv_nsec = (long)(guard->deadline_ns % 1000000000ull) };
+        int r = 0;
+
+        pthread_mutex_lock(&guard->lock);
+        while (!guard->has_ended && r != ETIMEDOUT)
+                r = pthread_cond_timedwait(&guard->ended, &guard->lock, &deadline);
+        if (!guard->has_ended) {
+                if (guard->what)
+                        log_error("cluster", "%s did not come to its end within %u s: giving up", guard->what,
+                                  guard->seconds);
+                guard_say_last_word(guard->status);
+                _exit(guard->status);
+        }
+        pthread_mutex_unlock(&guard->lock);
+        return NULL;
+}
+
+void guard_begin(struct guard *guard, uint32_t seconds, int status, const char *what) {
+        pthread_condattr_t attributes;
+
+        *guard = (struct guard){ .seconds = seconds, .status = status, .what = what };
+        guard->deadline_ns = clock_now_ns() + seconds * 1000000000ull;
+        pthread_mutex_init(&guard->lock, NULL);
+        pthread_condattr_init(&attributes);
+        pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+        pthread_cond_init(&guard->ended, &attributes);
+        pthread_condattr_destroy(&attributes);
+        guard->is_running = thread_start(&guard->thread, "cluster guard", guard_main, guard) == 0;
+}
+
+void guard_end(struct guard *guard) {
+        pthread_mutex_lock(&guard->lock);
+        guard->has_ended = true;
+        pthread_cond_signal(&guard->ended);
+        pthread_mutex_unlock(&guard->lock);
+        if (guard->is_running)
+                thread_join(guard->thread);
+        pthread_cond_destroy(&guard->ended);
+        pthread_mutex_destroy(&guard->lock);
+}

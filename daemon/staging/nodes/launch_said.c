@@ -1,0 +1,331 @@
+#include "daemon/staging/nodes/launch_said.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/base/cleanup.h"
+#include "daemon/base/log.h"
+#include "daemon/base/text.h"
+#include "daemon/staging/nodes/cluster_guard.h"
+
+#define TEXT_SIZE   8192u /* a paragraph; what is longer is none */
+#define DASHES_MIN  60u   /* mpirun's lines have 74 */
+#define BEFORE_SIZE 240u  /* of what the agents said before anything ran */
+
+#define HOST_CHARACTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_:"
+
+enum meaning {
+        NOISE = 0,            /* a follow-up, or advice */
+        ENDING = 1,           /* it ends the run */
+        PROGRAM = 2 | ENDING, /* ... since one of our processes ended so */
+        CAUSE = 4 | ENDING,   /* ... by itself: the sentence says why */
+};
+
+/* A text in a paragraph, and what it means. "{text}" in a sentence: the word behind that text in the paragraph; "{}":
+ * what the agents said. */
+static const struct paragraph {
+        const char *has;
+        enum meaning meaning;
+        const char *sentence;
+} PARAGRAPHS[] = {
+        { "lost communication with a remote daemon", CAUSE,
+          "lost {Remote daemon:*on node }: its link was cut, the machine is down, or Open MPI's orted there was "
+          "killed" },
+        { "mpirun noticed that process rank", CAUSE, "the process on {on node } was ended by signal {on signal }" },
+        { "execute an executable", CAUSE, "{Executable: } cannot be run on {Node: }: install the same there" },
+        { "unable to find the specified executable", CAUSE,
+          "{Executable: } is not to be found on {Node: }: install the same there" },
+        { "user-provided time limit", CAUSE, "not done within {Timeout: } s: the limit" },
+        { "unable to reliably start one or more daemons", CAUSE, "a node cannot be reached: {}" },
+        { "daemon has unexpectedly failed after launch", CAUSE,
+          "Open MPI's orted does not come up on a node, or cannot connect back to mpirun (a firewall, two networks, no "
+          "Open MPI there): {}" },
+        { "does not know how to route a message", ENDING, NULL },
+        { "failed to start within", CAUSE, "the nodes did not come up in time: {}" },
+        { "MPI_ABORT was invoked", PROGRAM, NULL },
+        { "returned\na non-zero exit code", PROGRAM, NULL },
+        { "processes exited with non-zero status", PROGRAM, NULL },
+        { "failed to TCP connect to a peer", NOISE, NULL },
+        { "peer process has unexpectedly disconnected", NOISE, NULL },
+        { "not able to send all output", NOISE, NULL },
+};
+
+static const char *const NOISY_LINES[] = { "has sent help message", "have sent help message",
+                                           "Set MCA parameter \"orte_base_help_aggregate\"",
+                                           "total processes failed to start", "total processes killed",
+                                           /* On a busy machine: the agent had begun before, and has its own group. */
+                                           "plm:rsh: Warning: setpgid(" };
+
+struct said {
+        const char *hosts;
+        void (*pass_on)(void *userdata, const char *bytes, size_t n_bytes);
+        void *userdata;
+        char line[1024]; /* what is held of the current line: it may be one of mpirun's */
+        size_t n_line;
+        bool is_passing; /* the current line is not: its rest goes on as it comes */
+        bool in_paragraph;
+        char text[TEXT_SIZE]; /* of the paragraph, with its first line of dashes */
+        size_t n_text;
+        unsigned meaning; /* of all so far */
+        bool has_begun;
+        int last_word;
+        char before[BEFORE_SIZE];
+        char sentence[SAID_SENTENCE_SIZE];
+};
+
+int said_new(const char *hosts, void (*pass_on)(void *userdata, const char *bytes, size_t n_bytes), void *userdata,
+             struct said **ret_said) {
+        struct said *said = calloc(1, sizeof(*said));
+
+        if (!said)
+                return -ENOMEM;
+        said->hosts = hosts;
+        said->pass_on = pass_on;
+        said->userdata = userdata;
+        *ret_said = said;
+        return 0;
+}
+
+void said_free(struct said *said) {
+        free(said);
+}
+
+/* Copies the word that stands behind `key` in the text; of "a*b" that behind b behind a. */
+static size_t take_word(const char *text, const char *key, size_t n_key, char *into, size_t size) {
+        char first[64];
+        const char *star = memchr(key, '*', n_key), *found;
+        size_t n = star ? (size_t)(star - key) : n_key;
+
+        snprintf(first, sizeof(first), "%.*s", (int)n, key);
+        found = strstr(text, first);
+        if (found && star)
+                return take_word(found, star + 1, n_key - n - 1, into, size);
+        if (!found)
+                return (size_t)snprintf(into, size, "?");
+        found += n;
+        found += strspn(found, " ");
+        n = strcspn(found, " \n");
+        return (size_t)snprintf(into, size, "%.*s", (int)n, found);
+}
+
+/* What ssh or another agent said. If it names none of the hosts the list of them has to do. */
+static size_t take_before(const struct said *said, char *into, size_t size) {
+        _cleanup_(freep) char *hosts = strdup(said->hosts);
+        char *rest = NULL;
+
+        for (char *host = hosts ? strtok_r(hosts, ", \t", &rest) : NULL; host; host = strtok_r(NULL, ", \t", &rest))
+                if (strstr(said->before, host))
+                        return (size_t)snprintf(into, size, "%s", said->before);
+        return (size_t)snprintf(into, size, "%s%sone of %.150s", said->before, said->before[0] ? ": " : "",
+                                said->hosts);
+}
+
+static void write_sentence(struct said *said, const char *form) {
+        size_t n = 0;
+
+        for (const char *place = form; *place && n < sizeof(said->sentence) - 1;) {
+                const char *end = *place == '{' ? strchr(place, '}') : NULL;
+                size_t left = sizeof(said->sentence) - n, written;
+
+                if (!end) {
+                        said->sentence[n++] = *place++;
+                        continue;
+                }
+                if (end == place + 1)
+                        written = take_before(said, said->sentence + n, left);
+                else
+                        written = take_word(said->text, place + 1, (size_t)(end - place - 1), said->sentence + n, left);
+                n += written < left ? written : left - 1;
+                place = end + 1;
+        }
+        said->sentence[n] = '\0';
+        text_make_printable(said->sentence);
+}
+
+static void log_paragraph(char *text) {
+        char *rest = NULL;
+
+        for (char *line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest))
+                if (line[0] != '-')
+                        log_debug("launch", "mpirun: %s", line);
+}
+
+static void end_paragraph(struct said *said, bool is_whole) {
+        said->in_paragraph = false;
+        said->text[said->n_text] = '\0';
+        for (size_t i = 0; is_whole && i < ARRAY_SIZE(PARAGRAPHS); i++) {
+                if (!strstr(said->text, PARAGRAPHS[i].has))
+                        continue;
+                said->meaning |= PARAGRAPHS[i].meaning;
+                /* The first is the cause, the rest follows from it. */
+                if (PARAGRAPHS[i].sentence && !said->sentence[0] && said->last_word == 0)
+                        write_sentence(said, PARAGRAPHS[i].sentence);
+                log_paragraph(said->text);
+                return;
+        }
+        said->pass_on(said->userdata, said->text, said->n_text);
+}
+
+static bool is_dashes(const char *line, size_t n) {
+        while (n > 0 && (line[n - 1] == '\n' || line[n - 1] == '\r'))
+                n--;
+        if (n < DASHES_MIN)
+                return false;
+        for (size_t i = 0; i < n; i++)
+                if (line[i] != '-')
+                        return false;
+        return true;
+}
+
+static bool is_noise(const char *line) {
+        for (size_t i = 0; i < ARRAY_SIZE(NOISY_LINES); i++)
+                if (strstr(line, NOISY_LINES[i]))
+                        return true;
+        return false;
+}
+
+/* The last that was said before mpirun said anything, on one line. */
+static void remember_before(struct said *said, const char *line, size_t n) {
+        size_t used = strlen(said->before);
+
+        while (n > 0 && (line[n - 1] == '\n' || line[n - 1] == '\r')) /* ssh ends its lines with both */
+                n--;
+        if (said->meaning != 0 || n == 0)
+                return;
+        if (used + n + 3 > sizeof(said->before))
+                used = 0;
+        snprintf(said->before + used, sizeof(said->before) - used, "%s%.*s", used > 0 ? "; " : "", (int)n, line);
+}
+
+static void take_our_word(struct said *said, const char *line) {
+        int status = 0;
+
+        if (strcmp(line, FIRST_WORD "\n") == 0)
+                said->has_begun = true;
+        if (sscanf(line, LAST_WORD "%d", &status) != 1 || status <= 0 || status > 255)
+                return;
+        if (said->last_word == 0)
+                said->last_word = status;
+        said->meaning |= PROGRAM;
+}
+
+static void take_line(struct said *said) {
+        char *line = said->line;
+        size_t n = said->n_line;
+
+        said->n_line = 0;
+        line[n] = '\0';
+        if (line[0] == LAST_WORD[0]) {
+                take_our_word(said, line);
+        } else if (said->in_paragraph) {
+                if (n > sizeof(said->text) - 1 - said->n_text) {
+                        end_paragraph(said, false);
+                        said->pass_on(said->userdata, line, n);
+                        return;
+                }
+                memcpy(said->text + said->n_text, line, n);
+                said->n_text += n;
+                if (is_dashes(line, n))
+                        end_paragraph(said, true);
+        } else if (is_dashes(line, n)) {
+                said->in_paragraph = true;
+                memcpy(said->text, line, n);
+                said->n_text = n;
+        } else if (is_noise(line)) {
+                log_debug("launch", "mpirun: %.*s", (int)(n - 1), line);
+        } else {
+                remember_before(said, line, n);
+                said->pass_on(said->userdata, line, n);
+        }
+}
+
+/* Could what is held be the beginning of a line of mpirun's: "-----", "[host:1234] ", "4 total processes"? Else it goes
+ * on at once: bars have no line's end. */
+static bool may_be_mpiruns(const struct said *said) {
+        static const char TOTAL[] = " total processes ";
+        const char *line = said->line;
+        size_t n = said->n_line, n_name = strspn(line + 1, HOST_CHARACTERS) + 1, n_digits = strspn(line, "0123456789");
+
+        if (said->in_paragraph || line[0] == '-' || line[0] == LAST_WORD[0])
+                return true;
+        if (line[0] == '[')
+                return n_name == n || line[n_name] == ']';
+        return n_digits > 0 &&
+               strncmp(line + n_digits, TOTAL, n - n_digits < strlen(TOTAL) ? n - n_digits : strlen(TOTAL)) == 0;
+}
+
+static bool begins_with_dashes(const char *bytes, size_t n_bytes) {
+        return n_bytes >= DASHES_MIN && is_dashes(bytes, DASHES_MIN);
+}
+
+/* The rest of a line that passes; up to a last word that cuts in. Returns how many bytes that were. */
+static size_t pass_until_end(struct said *said, const char *bytes, size_t n_bytes) {
+        size_t n = 0;
+
+        while (n < n_bytes && said->is_passing && bytes[n] != LAST_WORD[0])
+                said->is_passing = bytes[n++] != '\n';
+        if (n > 0)
+                said->pass_on(said->userdata, bytes, n);
+        if (n < n_bytes)
+                said->is_passing = false;
+        return n;
+}
+
+void said_feed(struct said *said, const char *bytes, size_t n_bytes) {
+        if (said->is_passing && begins_with_dashes(bytes, n_bytes))
+                said->is_passing = false; /* mpirun cuts in on a line without an end */
+        for (size_t i = 0; i < n_bytes; i++) {
+                if (said->is_passing) {
+                        size_t n = pass_until_end(said, bytes + i, n_bytes - i);
+
+                        if (n > 0) {
+                                i += n - 1;
+                                continue;
+                        }
+                }
+                if (bytes[i] == LAST_WORD[0] && said->n_line > 0)
+                        take_line(said); /* it cuts in */
+                said->line[said->n_line++] = bytes[i];
+                if (bytes[i] == '\n') {
+                        take_line(said);
+                } else if (said->n_line == sizeof(said->line) - 1) {
+                        said->is_passing = !said->in_paragraph;
+                        take_line(said);
+                }
+        }
+        said->line[said->n_line] = '\0';
+        if (said->n_line > 0 && !may_be_mpiruns(said)) {
+                said->is_passing = true;
+                said->pass_on(said->userdata, said->line, said->n_line);
+                said->n_line = 0;
+        }
+}
+
+void said_end(struct said *said) {
+        if (said->n_line > 0)
+                take_line(said);
+        if (said->in_paragraph)
+                end_paragraph(said, false);
+}
+
+bool said_has_begun(const struct said *said) {
+        return said->has_begun;
+}
+
+bool said_is_ending(const struct said *said) {
+        return said->meaning & ENDING;
+}
+
+bool said_program_ended_it(const struct said *said) {
+        return (said->meaning & PROGRAM) == PROGRAM;
+}
+
+int said_last_word(const struct said *said) {
+        return said->last_word;
+}
+
+const char *said_sentence(const struct said *said) {
+        return said->sentence;
+}

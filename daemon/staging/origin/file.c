@@ -1,0 +1,37 @@
+/* One file, or one archive that is unpacked. */
+
+#include <errno.h>
+#include <string.h>
+
+#include "daemon/base/cleanup.h"
+#include "daemon/staging/origin/private.h"
+
+int origin_file(struct origin_run *run, struct plan **ret_plan, struct why *why) {
+        _cleanup_(plan_builder_freep) struct plan_builder *builder = NULL;
+        _cleanup_(freep) char *path = malloc(run->address.n_path + 1);
+        struct plan_file file = { .urls = &run->options->url, .n_urls = 1, .unpack = run->unpack };
+        struct http_facts facts;
+        const char *slash;
+        int r;
+
+        if (!path)
+                return -ENOMEM;
+        r = address_plain_path(&run->address, path, why);
+        if (r < 0)
+                return r;
+        slash = strrchr(path, '/');
+        file.path = slash ? slash + 1 : path;
+        if (!*file.path)
+                return why_set(why, -EINVAL, "%s: there is no file's name at its end", run->shown);
+        r = origin_look(run->http, run->options->url, &run->address, run->options->cancel, &facts, why);
+        if (r < 0)
+                return r;
+        file.n_bytes = facts.n_bytes;
+        file.etag = facts.etag[0] ? facts.etag : NULL;
+        r = plan_builder_new(&builder);
+        if (r == 0)
+                r = plan_builder_add(builder, &file, why);
+        if (r == 0)
+                r = origin_finish(run, builder, ret_plan, why);
+        return r;
+}

@@ -1,0 +1,246 @@
+/* A list of URLs. Nobody says how long the files are, so each is asked for, many at a time: a request a file, which is
+ * what a manifest saves. */
+
+#include <errno.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "daemon/base/cleanup.h"
+#include "daemon/base/thread.h"
+#include "daemon/staging/origin/private.h"
+#include "daemon/staging/origin/reach.h"
+#include "daemon/staging/origin/url_list.h"
+
+#define THREADS_DEFAULT 16u
+#define THREADS_MAX     128u
+#define TICK_NS         100000000l /* how soon a cancelled survey is noticed */
+
+struct fact {
+        uint64_t n_bytes;
+        char *etag; /* NULL: none */
+};
+
+struct lookers {
+        struct http *http;
+        const struct url_list *list;
+        struct fact *facts; /* one an item; written by the thread that took it, read once all have ended */
+        _Atomic uint64_t n_taken;
+        _Atomic uint64_t n_done;
+        _Atomic bool stop;
+
+        pthread_mutex_t lock; /* a leaf; covers the rest */
+        pthread_cond_t ended;
+        uint32_t n_threads;
+        uint64_t idx_failed; /* the first in the list's order of those that failed */
+        int result;
+        struct why why;
+};
+
+/* ---- the threads --------------------------------------------------------------------------------------------- */
+
+static void note_failure(struct lookers *lookers, uint64_t idx, int result, const struct why *why) {
+        pthread_mutex_lock(&lookers->lock);
+        /* Who was cancelled by another's failure has nothing to say. */
+        if (lookers->result == 0 ||
+            (result != -ECANCELED && (lookers->result == -ECANCELED || idx < lookers->idx_failed))) {
+                lookers->result = result;
+                lookers->idx_failed = idx;
+                lookers->why = *why;
+        }
+        pthread_mutex_unlock(&lookers->lock);
+        lookers->stop = true;
+}
+
+static int look(struct lookers *lookers, uint64_t idx, struct why *why) {
+        const char *url = lookers->list->items[idx].url;
+        struct http_facts facts;
+        struct address address;
+        int r = address_parse(url, &address, why);
+
+        if (r == 0)
+                r = origin_look(lookers->http, url, &address, &lookers->stop, &facts, why);
+        if (r < 0)
+                return r;
+        lookers->facts[idx].n_bytes = facts.n_bytes;
+        if (!facts.etag[0])
+                return 0;
+        lookers->facts[idx].etag = strdup(facts.etag);
+        return lookers->facts[idx].etag ? 0 : -ENOMEM;
+}
+
+static void *looker_main(void *argument) {
+        struct lookers *lookers = argument;
+
+        while (!lookers->stop) {
+                uint64_t idx = lookers->n_taken++;
+                struct why why = { 0 };
+                int r;
+
+                if (idx >= lookers->list->n_items)
+                        break;
+                r = look(lookers, idx, &why);
+                if (r < 0)
+                        note_failure(lookers, idx, r, &why);
+                lookers->n_done++;
+        }
+        pthread_mutex_lock(&lookers->lock);
+        lookers->n_threads--;
+        pthread_cond_signal(&lookers->ended);
+        pthread_mutex_unlock(&lookers->lock);
+        return NULL;
+}
+
+static int start(struct lookers *lookers, uint32_t n_wanted, pthread_t *ret_threads, uint32_t *ret_n_threads) {
+        uint32_t n = 0;
+        int r = 0;
+
+        while (n < n_wanted && r == 0) {
+                pthread_mutex_lock(&lookers->lock);
+                lookers->n_threads++;
+                pthread_mutex_unlock(&lookers->lock);
+                r = thread_start(&ret_threads[n], "survey", looker_main, lookers);
+                if (r == 0) {
+                        n++;
+                        continue;
+                }
+                pthread_mutex_lock(&lookers->lock);
+                lookers->n_threads--;
+                pthread_mutex_unlock(&lookers->lock);
+        }
+        *ret_n_threads = n;
+        return n > 0 ? 0 : r; /* fewer than wanted only take longer */
+}
+
+/* Tells how far they are, and stops them when the run is to end. */
+static int watch(struct lookers *lookers, struct origin_run *run, struct why *why) {
+        struct timespec until;
+        int r = 0;
+
+        pthread_mutex_lock(&lookers->lock);
+        while (lookers->n_threads > 0) {
+                clock_gettime(CLOCK_MONOTONIC, &until);
+                until.tv_nsec += TICK_NS;
+                until.tv_sec += until.tv_nsec / 1000000000l;
+                until.tv_nsec %= 1000000000l;
+                pthread_cond_timedwait(&lookers->ended, &lookers->lock, &until);
+                if (r < 0)
+                        continue;
+                pthread_mutex_unlock(&lookers->lock);
+                r = origin_progress(run, lookers->n_done, why);
+                if (r < 0)
+                        lookers->stop = true;
+                pthread_mutex_lock(&lookers->lock);
+        }
+        pthread_mutex_unlock(&lookers->lock);
+        return r;
+}
+
+static int look_at_all(struct lookers *lookers, struct origin_run *run, struct why *why) {
+        uint32_t n_wanted = run->options->n_connections ? run->options->n_connections : THREADS_DEFAULT;
+        pthread_t threads[THREADS_MAX];
+        uint32_t n_threads = 0;
+        int r;
+
+        if (n_wanted > THREADS_MAX)
+                n_wanted = THREADS_MAX;
+        if (n_wanted > lookers->list->n_items)
+                n_wanted = (uint32_t)lookers->list->n_items;
+        r = start(lookers, n_wanted, threads, &n_threads);
+        if (r < 0)
+                return why_errno(why, r, "%s: no thread to ask with", run->shown);
+        r = watch(lookers, run, why);
+        for (uint32_t i = 0; i < n_threads; i++)
+                thread_join(threads[i]);
+        if (r < 0)
+                return r;
+        if (lookers->result < 0) {
+                if (why)
+                        *why = lookers->why;
+                return lookers->result;
+        }
+        return origin_progress(run, lookers->n_done, why);
+}
+
+/* ---- the plan ------------------------------------------------------------------------------------------------ */
+
+static int make_plan(struct origin_run *run, const struct lookers *lookers, struct plan **ret_plan, struct why *why) {
+        _cleanup_(plan_builder_freep) struct plan_builder *builder = NULL;
+        struct why inner = { 0 };
+        int r = plan_builder_new(&builder);
+
+        for (uint64_t i = 0; i < lookers->list->n_items && r == 0; i++) {
+                const struct url_list_item *item = &lookers->list->items[i];
+                struct plan_file file = { .path = item->path,
+                                          .n_bytes = lookers->facts[i].n_bytes,
+                                          .etag = lookers->facts[i].etag,
+                                          .urls = &item->url,
+                                          .n_urls = 1,
+                                          .unpack = run->unpack && origin_is_archive(item->path) };
+
+                r = plan_builder_add(builder, &file, &inner);
+        }
+        if (r < 0)
+                return why_set(why, r, "%s: %s", run->shown, r == -ENOMEM ? "no memory" : inner.text);
+        return origin_finish(run, builder, ret_plan, why);
+}
+
+static int survey(struct origin_run *run, const struct url_list *list, struct plan **ret_plan, struct why *why) {
+        struct lookers lookers = { .http = run->http,
+                                   .list = list,
+                                   .facts = calloc(list->n_items, sizeof(struct fact)) };
+        pthread_condattr_t monotonic;
+        int r;
+
+        if (!lookers.facts)
+                return -ENOMEM;
+        pthread_mutex_init(&lookers.lock, NULL);
+        pthread_condattr_init(&monotonic);
+        pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+        pthread_cond_init(&lookers.ended, &monotonic);
+        pthread_condattr_destroy(&monotonic);
+
+        r = look_at_all(&lookers, run, why);
+        if (r == 0)
+                r = make_plan(run, &lookers, ret_plan, why);
+
+        pthread_cond_destroy(&lookers.ended);
+        pthread_mutex_destroy(&lookers.lock);
+        for (uint64_t i = 0; i < list->n_items; i++)
+                free(lookers.facts[i].etag);
+        free(lookers.facts);
+        return r;
+}
+
+static int check_reach(struct origin_run *run, const struct url_list *list, struct why *why) {
+        struct origin_reach reach;
+        struct why inner;
+        int r = 0;
+
+        origin_reach_init(&reach, &run->address);
+        for (uint64_t i = 0; i < list->n_items && r == 0; i++)
+                r = origin_reach_check(&reach, list->items[i].url, &inner);
+        return r < 0 ? why_set(why, r, "%s: %s", run->shown, inner.text) : 0;
+}
+
+int origin_list(struct origin_run *run, struct plan **ret_plan, struct why *why) {
+        struct http_answer answer = { 0 };
+        struct url_list list;
+        int r;
+
+        r = http_get(run->http, run->options->url, NULL, ORIGIN_TEXT_MAX, run->options->cancel, &answer, why);
+        if (r < 0)
+                return r;
+        r = url_list_parse(answer.body, answer.n_bytes, run->shown, &list, why);
+        free(answer.body);
+        free(answer.url);
+        if (r < 0)
+                return r;
+        r = check_reach(run, &list, why);
+        if (r == 0)
+                r = survey(run, &list, ret_plan, why);
+        url_list_fini(&list);
+        return r;
+}

@@ -1,0 +1,46 @@
+/* A manifest: the plan's own text form, written by somebody else. */
+
+#include <errno.h>
+#include <string.h>
+
+#include "daemon/base/cleanup.h"
+#include "daemon/staging/origin/private.h"
+#include "daemon/staging/origin/reach.h"
+
+/* Files lie beside the manifest: beside where redirects led to, as with every document on the web; but the keys of an
+ * object store are asked for through the store's own address. */
+static const char *base_of(const struct origin_run *run, const struct http_answer *answer) {
+        struct address address;
+
+        if (answer->url && !address_has_scheme(&run->address, "s3") &&
+            address_parse(answer->url, &address, NULL) == 0 &&
+            (address_has_scheme(&address, "http") || address_has_scheme(&address, "https")))
+                return answer->url;
+        return run->options->url;
+}
+
+int origin_manifest(struct origin_run *run, struct plan **ret_plan, struct why *why) {
+        _cleanup_(freep) char *body = NULL, *led_to = NULL;
+        _cleanup_(plan_freep) struct plan *plan = NULL;
+        struct http_answer answer = { 0 };
+        struct origin_reach reach;
+        struct why inner;
+        int r;
+
+        r = http_get(run->http, run->options->url, NULL, ORIGIN_TEXT_MAX, run->options->cancel, &answer, why);
+        if (r < 0)
+                return r;
+        body = answer.body;
+        led_to = answer.url;
+        r = plan_parse(answer.body, answer.n_bytes, run->shown, base_of(run, &answer), run->unpack, &plan, why);
+        if (r < 0)
+                return r;
+        origin_reach_init(&reach, &run->address);
+        r = origin_reach_check_plan(&reach, plan, &inner);
+        if (r < 0)
+                return why_set(why, r, "%s: %s", run->shown, inner.text);
+        if (run->options->progress)
+                run->options->progress(run->options->userdata, plan_n_files(plan));
+        *ret_plan = TAKE_PTR(plan);
+        return 0;
+}

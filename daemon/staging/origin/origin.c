@@ -1,0 +1,118 @@
+#include "daemon/staging/origin/origin.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "daemon/base/clock.h"
+#include "daemon/staging/origin/private.h"
+
+#define TELL_FILES 1000u
+#define TELL_NS    1000000000ull
+
+static const struct {
+        origin_survey_fn survey;
+        bool unpacks; /* with unpack = "auto", too */
+} KINDS[N_ORIGIN_KINDS] = {
+        [ORIGIN_MANIFEST] = { origin_manifest, false },
+        [ORIGIN_LIST] = { origin_list, false },
+        [ORIGIN_S3] = { origin_s3, false },
+        [ORIGIN_FOLDER] = { origin_folder, false },
+        [ORIGIN_ARCHIVE] = { origin_file, true },
+        [ORIGIN_FILE] = { origin_file, false },
+};
+
+int origin_survey(struct http *http, const struct origin_options *options, struct plan **ret_plan, struct why *why) {
+        struct origin_run run = { .options = options, .http = http, .told_ns = clock_now_ns() };
+        enum origin_kind_of kind = ORIGIN_FILE;
+        int r = address_parse(options->url, &run.address, why);
+
+        if (r == 0)
+                r = origin_find_kind(&run.address, options->kind, &kind, why);
+        if (r < 0)
+                return r;
+        if (strcmp(options->unpack, "auto") == 0)
+                run.unpack = KINDS[kind].unpacks;
+        else if (strcmp(options->unpack, "yes") == 0)
+                run.unpack = true;
+        else if (strcmp(options->unpack, "no") != 0)
+                return why_set(why, -EINVAL, "unpack = \"%.40s\": write auto, yes or no", options->unpack);
+        address_show(&run.address, run.shown);
+        return KINDS[kind].survey(&run, ret_plan, why);
+}
+
+/* ---- shared -------------------------------------------------------------------------------------------------- */
+
+int origin_progress(struct origin_run *run, uint64_t n_files, struct why *why) {
+        const struct origin_options *options = run->options;
+        uint64_t now_ns;
+
+        if (options->cancel && *options->cancel)
+                return why_set(why, -ECANCELED, "%s: canceled", run->shown);
+        now_ns = clock_now_ns();
+        if (n_files - run->n_told < TELL_FILES && now_ns - run->told_ns < TELL_NS)
+                return 0;
+        run->n_told = n_files;
+        run->told_ns = now_ns;
+        if (options->progress)
+                options->progress(options->userdata, n_files);
+        return 0;
+}
+
+int origin_finish(struct origin_run *run, struct plan_builder *builder, struct plan **ret_plan, struct why *why) {
+        struct why inner = { 0 };
+        int r = plan_builder_finish(builder, ret_plan, &inner);
+
+        return r < 0 ? why_set(why, r, "%s: %s", run->shown, r == -ENOMEM ? "no memory" : inner.text) : 0;
+}
+
+/* ---- one document -------------------------------------------------------------------------------------------- */
+
+void origin_local_etag(const struct stat *stat, char *ret_etag, size_t n_bytes) {
+        snprintf(ret_etag, n_bytes, "\"%llx.%lx-%llx\"", (unsigned long long)stat->st_mtim.tv_sec,
+                 (unsigned long)stat->st_mtim.tv_nsec, (unsigned long long)stat->st_size);
+}
+
+static int look_locally(const struct address *address, struct http_facts *ret_facts, struct why *why) {
+        struct http_facts facts = { .has_ranges = true };
+        char path[PATH_MAX], shown[ADDRESS_SHOWN_SIZE];
+        struct stat found;
+        int r = address_local_path(address, path, why);
+
+        if (r < 0)
+                return r;
+        if (stat(path, &found) < 0)
+                return why_errno(why, -errno, "%s", address_show(address, shown));
+        if (!S_ISREG(found.st_mode))
+                return why_set(why, -EINVAL, "%s is no regular file", address_show(address, shown));
+        facts.n_bytes = (uint64_t)found.st_size;
+        origin_local_etag(&found, facts.etag, sizeof(facts.etag));
+        *ret_facts = facts;
+        return 0;
+}
+
+int origin_look(struct http *http, const char *url, const struct address *address, const _Atomic bool *cancel,
+                struct http_facts *ret_facts, struct why *why) {
+        char shown[ADDRESS_SHOWN_SIZE];
+        struct http_facts facts;
+        int r;
+
+        if (address_has_scheme(address, "file"))
+                return look_locally(address, ret_facts, why);
+        r = http_look(http, url, cancel, &facts, why);
+        if (r < 0)
+                return r;
+        if (facts.is_html && !origin_ends_with(address, ".html") && !origin_ends_with(address, ".htm"))
+                return why_set(
+                        why, -EINVAL,
+                        "%s: the server answers with an HTML page in place of the file; does it ask for a login?",
+                        address_show(address, shown));
+        if (facts.n_bytes == UINT64_MAX)
+                return why_set(why, -EINVAL,
+                               "%s: the server does not say how long it is (no Content-Length); write a manifest (JSON "
+                               "lines with path, size and urls) and name that as the origin",
+                               address_show(address, shown));
+        *ret_facts = facts;
+        return 0;
+}

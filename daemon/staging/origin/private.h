@@ -1,0 +1,43 @@
+/* staging/origin/private.h: what the kinds of origins share. */
+#pragma once
+
+#include "daemon/staging/origin/origin.h"
+#include "daemon/staging/record/address.h"
+#include "daemon/staging/record/origin_kind.h"
+
+#define ORIGIN_TEXT_MAX (2ull << 30) /* bytes of a manifest or list: ten million files and more */
+
+/* One survey. */
+struct origin_run {
+        const struct origin_options *options;
+        struct http *http;
+        struct address address; /* of options->url */
+        char shown[ADDRESS_SHOWN_SIZE];
+        bool unpack; /* what is an archive by its name, of many files; the one of an "archive" */
+
+        uint64_t n_told; /* files, when progress was last told */
+        uint64_t told_ns;
+};
+
+typedef int (*origin_survey_fn)(struct origin_run *run, struct plan **ret_plan, struct why *why);
+
+int origin_manifest(struct origin_run *run, struct plan **ret_plan, struct why *why);
+int origin_list(struct origin_run *run, struct plan **ret_plan, struct why *why);
+int origin_s3(struct origin_run *run, struct plan **ret_plan, struct why *why);
+int origin_folder(struct origin_run *run, struct plan **ret_plan, struct why *why);
+int origin_file(struct origin_run *run, struct plan **ret_plan, struct why *why); /* "archive", too */
+
+/* Tells how many files there are so far, if it is time. -ECANCELED if the run is to end. The caller's thread. */
+int origin_progress(struct origin_run *run, uint64_t n_files, struct why *why);
+
+/* Finishes the plan; what is wrong with it is said of this origin. */
+int origin_finish(struct origin_run *run, struct plan_builder *builder, struct plan **ret_plan, struct why *why);
+
+/* The size of one document and how to know it again: of a file on this machine, or as http_look() says. Refuses what
+ * does not say its size, and pages of HTML in place of a file of another name. `url` and its parts. Any thread. */
+int origin_look(struct http *http, const char *url, const struct address *address, const _Atomic bool *cancel,
+                struct http_facts *ret_facts, struct why *why);
+
+/* The ETag that a file on this machine gets. */
+struct stat;
+void origin_local_etag(const struct stat *stat, char *ret_etag, size_t n_bytes);

@@ -1,0 +1,93 @@
+#include "daemon/staging/origin/reach.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/base/cleanup.h"
+#include "daemon/staging/fetch/local_file.h"
+#include "daemon/staging/origin/private.h"
+
+#define QUOTE_MAX 120
+
+void origin_reach_init(struct origin_reach *reach, const struct address *origin) {
+        *reach = (struct origin_reach){ .origin = origin };
+        if (!address_has_scheme(origin, "file"))
+                return;
+        local_file_reach(origin->scheme, reach->folder); /* the URL begins with its scheme */
+        reach->may_all = reach->folder[0] == '\0';
+}
+
+/* A file of this machine below the origin's folder. */
+static bool is_below(const struct origin_reach *reach, const struct address *address) {
+        _cleanup_(freep) char *real = NULL;
+        char path[PATH_MAX];
+
+        if (!reach->folder[0] || address_local_path(address, path, NULL) < 0)
+                return false;
+        real = realpath(path, NULL);
+        return real && strncmp(real, reach->folder, strlen(reach->folder)) == 0;
+}
+
+static bool is_own_bucket(const struct origin_reach *reach, const struct address *address) {
+        return address_has_scheme(reach->origin, "s3") && address->n_host == reach->origin->n_host &&
+               memcmp(address->host, reach->origin->host, address->n_host) == 0;
+}
+
+static int refuse(const struct address *address, const char *what, struct why *why) {
+        char shown[ADDRESS_SHOWN_SIZE];
+
+        return why_set(why, -EACCES, "%s: %s", address_show(address, shown), what);
+}
+
+int origin_reach_check(const struct origin_reach *reach, const char *url, struct why *why) {
+        struct address address;
+        int r;
+
+        if (reach->may_all)
+                return 0;
+        r = address_parse(url, &address, why);
+        if (r < 0)
+                return r;
+        if (address_has_scheme(&address, "https"))
+                return 0;
+        if (address_has_scheme(&address, "file")) {
+                if (!address_has_scheme(reach->origin, "file"))
+                        return refuse(&address, "only a manifest or list on this machine may name its files", why);
+                return is_below(reach, &address)
+                               ? 0
+                               : refuse(&address,
+                                        "it does not exist below the folder of a manifest or list that others may "
+                                        "write; chmod go-w it, or give it to the user who stages",
+                                        why);
+        }
+        if (address_has_scheme(&address, "s3"))
+                return is_own_bucket(reach, &address)
+                               ? 0
+                               : refuse(&address,
+                                        "a manifest or list may name objects of its own bucket only, since they are "
+                                        "fetched with your keys; put it on this machine to name others",
+                                        why);
+        if (address_has_scheme(reach->origin, "http") || address_has_scheme(reach->origin, "file"))
+                return 0;
+        return refuse(&address,
+                      "a manifest or list that came over an encrypted connection may not name http; write https, or "
+                      "put it on this machine",
+                      why);
+}
+
+int origin_reach_check_plan(const struct origin_reach *reach, const struct plan *plan, struct why *why) {
+        struct why inner;
+
+        for (uint64_t i = 0; i < plan_n_files(plan); i++) {
+                const struct plan_file *file = plan_file(plan, i);
+
+                for (uint32_t k = 0; k < file->n_urls; k++) {
+                        int r = origin_reach_check(reach, file->urls[k], &inner);
+
+                        if (r < 0)
+                                return why_set(why, r, "path \"%.*s\": %s", QUOTE_MAX, file->path, inner.text);
+                }
+        }
+        return 0;
+}

@@ -1,0 +1,148 @@
+#include "daemon/staging/origin/unpack_names.h"
+
+/* A set of hashes, keyed by chance so that nobody can make names that meet in it. Of 100 million names two meet by
+ * accident once in four thousand archives; that one would be refused for it. */
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+/* The whole of it inline: without it the tests of other floors would have to link the library. */
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include "daemon/base/cleanup.h"
+#include "daemon/staging/plan/plan.h"
+
+#define SLOTS_MIN 1024u /* a power of two */
+
+#define FOLDER_BIT 1u /* of a hash: it is a folder's name */
+
+struct unpack_names {
+        uint64_t *slots; /* 0: free */
+        uint64_t n_slots, n_used;
+        uint64_t seed;
+        char parent[PLAN_FOLD_SIZE]; /* folded; the folders of it are in the set. Most files lie where the last one did
+                                      */
+};
+
+int unpack_names_new(struct unpack_names **ret_names) {
+        _cleanup_(unpack_names_freep) struct unpack_names *names = calloc(1, sizeof(*names));
+
+        if (!names)
+                return -ENOMEM;
+        names->n_slots = SLOTS_MIN;
+        names->slots = calloc(names->n_slots, sizeof(*names->slots));
+        if (!names->slots)
+                return -ENOMEM;
+        if (getrandom(&names->seed, sizeof(names->seed), GRND_NONBLOCK) != sizeof(names->seed))
+                names->seed = (uint64_t)(uintptr_t)names; /* before the kernel has any: still nobody's guess */
+        *ret_names = TAKE_PTR(names);
+        return 0;
+}
+
+void unpack_names_free(struct unpack_names *names) {
+        if (!names)
+                return;
+        free(names->slots);
+        free(names);
+}
+
+uint64_t unpack_names_n(const struct unpack_names *names) {
+        return names->n_used;
+}
+
+void unpack_names_freep(struct unpack_names **names) {
+        unpack_names_free(*names);
+}
+
+/* Where the name is, or would be: at most a half of the slots is used, so there is a free one. */
+static uint64_t *slot_of(uint64_t *slots, uint64_t n_slots, uint64_t hash) {
+        uint64_t i = (hash >> 1) & (n_slots - 1);
+
+        while (slots[i] && (slots[i] | FOLDER_BIT) != (hash | FOLDER_BIT))
+                i = (i + 1) & (n_slots - 1);
+        return &slots[i];
+}
+
+static int grow(struct unpack_names *names) {
+        uint64_t n_slots = 2 * names->n_slots;
+        uint64_t *slots = calloc(n_slots, sizeof(*slots));
+
+        if (!slots)
+                return -ENOMEM;
+        for (uint64_t i = 0; i < names->n_slots; i++)
+                if (names->slots[i])
+                        *slot_of(slots, n_slots, names->slots[i]) = names->slots[i];
+        free(names->slots);
+        names->slots = slots;
+        names->n_slots = n_slots;
+        return 0;
+}
+
+/* Adds a name unless it is there. Returns 0 and what it was before: 0 if it is new, else its hash with the bit that
+ * says what it is. */
+static int add(struct unpack_names *names, const char *folded, size_t n, bool is_folder, uint64_t *ret_before) {
+        uint64_t hash = XXH3_64bits_withSeed(folded, n, names->seed) & ~(uint64_t)FOLDER_BIT;
+        uint64_t *slot;
+
+        if (2 * names->n_used >= names->n_slots) {
+                int r = grow(names);
+
+                if (r < 0)
+                        return r;
+        }
+        if (hash == 0)
+                hash = 2;
+        slot = slot_of(names->slots, names->n_slots, hash);
+        *ret_before = *slot;
+        if (*slot == 0) {
+                *slot = hash | (is_folder ? FOLDER_BIT : 0);
+                names->n_used++;
+        }
+        return 0;
+}
+
+static int take_folders(struct unpack_names *names, const char *path, const char *folded, size_t n_parent,
+                        struct why *why) {
+        uint64_t before;
+        int r;
+
+        if (strncmp(folded, names->parent, n_parent) == 0 && names->parent[n_parent] == '\0')
+                return 0;
+        for (size_t i = 0; i <= n_parent; i++) {
+                if (folded[i] != '/')
+                        continue;
+                r = add(names, folded, i, true, &before);
+                if (r < 0)
+                        return r;
+                if (before && !(before & FOLDER_BIT))
+                        return why_set(why, -EINVAL, "\"%.200s\" lies in a folder whose name a file or link has", path);
+        }
+        memcpy(names->parent, folded, n_parent);
+        names->parent[n_parent] = '\0';
+        return 0;
+}
+
+int unpack_names_take(struct unpack_names *names, const char *path, struct why *why) {
+        char folded[PLAN_FOLD_SIZE];
+        size_t n = plan_path_fold(path, folded);
+        const char *slash = strrchr(folded, '/');
+        uint64_t before;
+        int r = 0;
+
+        if (slash)
+                r = take_folders(names, path, folded, (size_t)(slash - folded), why);
+        if (r == 0)
+                r = add(names, folded, n, false, &before);
+        if (r == 0 && before)
+                return why_set(why, -EINVAL,
+                               before & FOLDER_BIT
+                                       ? "\"%.200s\" has the name of a folder"
+                                       : "\"%.200s\" has the name of an earlier entry, or differs from it in "
+                                         "case alone",
+                               path);
+        return r == -ENOMEM ? why_set(why, r, "no memory for the names of the archive") : r;
+}

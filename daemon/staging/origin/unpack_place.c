@@ -1,0 +1,223 @@
+#include "daemon/staging/origin/unpack_place.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "daemon/base/cleanup.h"
+#include "daemon/staging/plan/plan.h"
+
+#define COPY_BYTES 65536u
+
+int unpack_place_init(struct unpack_place *place, int root_fd, struct why *why) {
+        *place = (struct unpack_place){ .root_fd = root_fd, .parent_fd = -1, .fd = -1 };
+        /* A name of this thread alone: several archives may be unpacked into one folder at a time. */
+        snprintf(place->unfinished, sizeof(place->unfinished), PLAN_UNFINISHED "unpack-%d-%d", (int)getpid(),
+                 (int)gettid());
+        place->sha256 = EVP_MD_fetch(NULL, "SHA256", NULL);
+        place->hash = EVP_MD_CTX_new();
+        if (place->sha256 && place->hash)
+                return 0;
+        unpack_place_fini(place);
+        return why_set(why, -ENOMEM, "SHA-256 is not to be had");
+}
+
+void unpack_place_fini(struct unpack_place *place) {
+        if (place->fd >= 0)
+                unlinkat(place->root_fd, place->unfinished, 0);
+        closep(&place->fd);
+        closep(&place->parent_fd);
+        place->fd = place->parent_fd = -1;
+        EVP_MD_CTX_free(place->hash);
+        EVP_MD_free(place->sha256);
+        place->hash = NULL;
+        place->sha256 = NULL;
+}
+
+/* ---- folders ------------------------------------------------------------------------------------------------- */
+
+/* A folder below another one, made if it is missing. A link in its place is not followed: it may be the archive's. */
+static int open_folder(int above_fd, const char *name, const char *path, struct why *why) {
+        int fd;
+
+        if (mkdirat(above_fd, name, 0777) < 0 && errno != EEXIST)
+                return why_errno(why, -errno, "the folder \"%.100s\" of \"%.200s\" cannot be made", name, path);
+        fd = openat(above_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        if (fd < 0 && (errno == ELOOP || errno == ENOTDIR))
+                return why_set(why, -EINVAL, "\"%.200s\" would lie behind \"%.100s\", which is a link or a file", path,
+                               name);
+        return fd < 0 ? why_errno(why, -errno, "the folder \"%.100s\" of \"%.200s\"", name, path) : fd;
+}
+
+/* Descriptor of the folder that a path lies in; stays the place's. The last one is kept: the next file lies there, too,
+ * more often than not. */
+static int parent_of(struct unpack_place *place, const char *path, const char **ret_name, struct why *why) {
+        const char *slash = strrchr(path, '/');
+        size_t n = slash ? (size_t)(slash - path) : 0;
+        _cleanup_(closep) int fd = -1;
+        char parts[PATH_MAX], *rest = NULL;
+
+        *ret_name = slash ? slash + 1 : path;
+        if (n == 0)
+                return place->root_fd;
+        if (place->parent_fd >= 0 && strncmp(place->parent, path, n) == 0 && place->parent[n] == '\0')
+                return place->parent_fd;
+        memcpy(parts, path, n);
+        parts[n] = '\0';
+        for (char *part = strtok_r(parts, "/", &rest); part; part = strtok_r(NULL, "/", &rest)) {
+                int below = open_folder(fd < 0 ? place->root_fd : fd, part, path, why);
+
+                if (below < 0)
+                        return below;
+                closep(&fd);
+                fd = below;
+        }
+        closep(&place->parent_fd);
+        place->parent_fd = take_fd(&fd);
+        memcpy(place->parent, path, n);
+        place->parent[n] = '\0';
+        return place->parent_fd;
+}
+
+/* What is finished gets its name, in place of what an earlier run left there. */
+static int give_name(struct unpack_place *place, const char *path, struct why *why) {
+        const char *name;
+        int fd = parent_of(place, path, &name, why);
+
+        if (fd < 0)
+                return fd;
+        if (renameat(place->root_fd, place->unfinished, fd, name) < 0)
+                return why_errno(why, -errno, "\"%.200s\" cannot be put in place", path);
+        return 0;
+}
+
+/* ---- files --------------------------------------------------------------------------------------------------- */
+
+int unpack_place_begin(struct unpack_place *place, bool write, struct why *why) {
+        place->n_bytes = 0;
+        if (EVP_DigestInit_ex2(place->hash, place->sha256, NULL) != 1)
+                return why_set(why, -ENOMEM, "SHA-256 failed");
+        if (!write)
+                return 0;
+        unlinkat(place->root_fd, place->unfinished, 0);
+        place->fd = openat(place->root_fd, place->unfinished, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
+                           0600);
+        return place->fd < 0 ? why_errno(why, -errno, "a file cannot be made") : 0;
+}
+
+static int hash_zeros(struct unpack_place *place, uint64_t n_bytes) {
+        static const uint8_t zeros[COPY_BYTES];
+
+        for (; n_bytes > 0; n_bytes -= n_bytes < sizeof(zeros) ? n_bytes : sizeof(zeros))
+                if (EVP_DigestUpdate(place->hash, zeros, n_bytes < sizeof(zeros) ? n_bytes : sizeof(zeros)) != 1)
+                        return -ENOMEM;
+        return 0;
+}
+
+static int write_at(int fd, const uint8_t *bytes, size_t n_bytes, uint64_t offset) {
+        while (n_bytes > 0) {
+                ssize_t n = pwrite(fd, bytes, n_bytes, (off_t)offset);
+
+                if (n < 0 && errno == EINTR)
+                        continue;
+                if (n <= 0)
+                        return n < 0 ? -errno : -ENOSPC;
+                bytes += n;
+                n_bytes -= (size_t)n;
+                offset += (uint64_t)n;
+        }
+        return 0;
+}
+
+int unpack_place_bytes(struct unpack_place *place, uint64_t offset, const void *bytes, size_t n_bytes,
+                       struct why *why) {
+        int r;
+
+        if (hash_zeros(place, offset - place->n_bytes) < 0 || EVP_DigestUpdate(place->hash, bytes, n_bytes) != 1)
+                return why_set(why, -ENOMEM, "SHA-256 failed");
+        place->n_bytes = offset + n_bytes;
+        r = place->fd >= 0 ? write_at(place->fd, bytes, n_bytes, offset) : 0;
+        return r < 0 ? why_errno(why, r, "cannot be written") : 0;
+}
+
+int unpack_place_end(struct unpack_place *place, const char *path, uint64_t n_bytes, mode_t mode,
+                     uint8_t ret_sha256[UNPACK_SHA256_BYTES], struct why *why) {
+        bool is_written = place->fd >= 0;
+        int r;
+
+        if (hash_zeros(place, n_bytes - place->n_bytes) < 0 || EVP_DigestFinal_ex(place->hash, ret_sha256, NULL) != 1)
+                return why_set(why, -ENOMEM, "SHA-256 failed");
+        if (!is_written)
+                return 0;
+        if (ftruncate(place->fd, (off_t)n_bytes) < 0 || fchmod(place->fd, mode & S_IXUSR ? 0755 : 0644) < 0)
+                return why_errno(why, -errno, "\"%.200s\" cannot be written", path);
+        r = give_name(place, path, why);
+        if (r < 0)
+                return r;
+        /* Some file systems say only now that it did not fit. */
+        r = close(take_fd(&place->fd)) < 0 ? -errno : 0;
+        return r < 0 ? why_errno(why, r, "\"%.200s\" cannot be written", path) : 0;
+}
+
+/* ---- links --------------------------------------------------------------------------------------------------- */
+
+int unpack_place_link(struct unpack_place *place, const char *path, const char *target, struct why *why) {
+        int r;
+
+        unlinkat(place->root_fd, place->unfinished, 0);
+        if (symlinkat(target, place->root_fd, place->unfinished) < 0)
+                return why_errno(why, -errno, "the link \"%.200s\" cannot be made", path);
+        r = give_name(place, path, why);
+        if (r < 0)
+                unlinkat(place->root_fd, place->unfinished, 0);
+        return r;
+}
+
+static int hash_file(struct unpack_place *place, int fd, uint64_t *ret_n_bytes, uint8_t *ret_sha256) {
+        uint8_t piece[COPY_BYTES];
+        uint64_t n_bytes = 0;
+        ssize_t n;
+
+        if (EVP_DigestInit_ex2(place->hash, place->sha256, NULL) != 1)
+                return -ENOMEM;
+        while ((n = read(fd, piece, sizeof(piece))) != 0) {
+                if (n < 0 && errno == EINTR)
+                        continue;
+                if (n < 0 || EVP_DigestUpdate(place->hash, piece, (size_t)n) != 1)
+                        return n < 0 ? -errno : -ENOMEM;
+                n_bytes += (uint64_t)n;
+        }
+        if (EVP_DigestFinal_ex(place->hash, ret_sha256, NULL) != 1)
+                return -ENOMEM;
+        *ret_n_bytes = n_bytes;
+        return 0;
+}
+
+int unpack_place_hard_link(struct unpack_place *place, const char *path, const char *target, uint64_t *ret_n_bytes,
+                           uint8_t ret_sha256[UNPACK_SHA256_BYTES], struct why *why) {
+        _cleanup_(closep) int fd = -1;
+        struct stat stat;
+        const char *name;
+        int parent, r;
+
+        parent = parent_of(place, target, &name, why);
+        if (parent < 0)
+                return parent;
+        fd = openat(parent, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+        if (fd < 0 || fstat(fd, &stat) < 0 || !S_ISREG(stat.st_mode))
+                return why_set(why, -EINVAL, "\"%.200s\" is a hard link to \"%.200s\", which is no file before it",
+                               path, target);
+        r = hash_file(place, fd, ret_n_bytes, ret_sha256);
+        if (r < 0)
+                return why_errno(why, r, "\"%.200s\" cannot be read", target);
+        unlinkat(place->root_fd, place->unfinished, 0);
+        if (linkat(parent, name, place->root_fd, place->unfinished, 0) < 0)
+                return why_errno(why, -errno, "the hard link \"%.200s\" cannot be made", path);
+        r = give_name(place, path, why);
+        /* If it was there from an earlier run, both names are one file and rename() leaves both alone. */
+        unlinkat(place->root_fd, place->unfinished, 0);
+        return r;
+}

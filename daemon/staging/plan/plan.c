@@ -1,0 +1,259 @@
+#include "daemon/staging/plan/plan.h"
+
+#include <errno.h>
+#include <openssl/evp.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "daemon/base/cleanup.h"
+#include "daemon/base/text.h"
+#include "daemon/staging/plan/private.h"
+#include "daemon/staging/record/address.h"
+
+#define SHA256_BYTES 32u
+#define ETAG_MAX     255u /* bytes: as much as http_look() tells */
+
+/* The plan to be, and room in its table. */
+struct plan_builder {
+        struct plan *plan; /* NULL: nothing was added yet */
+        uint64_t n_room;
+};
+
+/* ---- building ------------------------------------------------------------------------------------------------ */
+
+int plan_builder_new(struct plan_builder **ret_builder) {
+        struct plan_builder *builder = calloc(1, sizeof(*builder));
+
+        if (!builder)
+                return -ENOMEM;
+        *ret_builder = builder;
+        return 0;
+}
+
+void plan_builder_free(struct plan_builder *builder) {
+        if (builder)
+                plan_free(builder->plan);
+        free(builder);
+}
+
+void plan_builder_freep(struct plan_builder **builder) {
+        plan_builder_free(*builder);
+}
+
+static int check_file(const struct plan_file *file, struct why *why) {
+        const int n_quoted = PLAN_QUOTE_MAX;
+        struct address address;
+        struct why inner = { 0 };
+        int r = plan_path_check(file->path, strlen(file->path), why);
+
+        if (r < 0)
+                return r;
+        if (file->n_bytes >= PLAN_BYTES_MAX && file->n_bytes != PLAN_SIZE_UNKNOWN)
+                return why_set(why, -EINVAL, "path \"%.*s\": a size of 8 PiB or more is not believed", n_quoted,
+                               file->path);
+        if (file->n_urls == 0 || file->n_urls > PLAN_URLS_MAX)
+                return why_set(why, -EINVAL, "path \"%.*s\" has %u URLs; 1 to %u are allowed", n_quoted, file->path,
+                               file->n_urls, PLAN_URLS_MAX);
+        if (file->etag && (file->etag[0] == '\0' || strlen(file->etag) > ETAG_MAX || !text_is_printable(file->etag)))
+                return why_set(why, -EINVAL, "path \"%.*s\": its ETag is empty, above %u bytes or not text", n_quoted,
+                               file->path, ETAG_MAX);
+        for (uint32_t i = 0; i < file->n_urls; i++) {
+                r = address_parse(file->urls[i], &address, &inner);
+                if (r < 0)
+                        return why_set(why, r, "path \"%.*s\": %s", n_quoted, file->path, inner.text);
+        }
+        return 0;
+}
+
+static int make_room(struct plan_builder *builder) {
+        uint64_t n_room = builder->n_room ? builder->n_room + builder->n_room / 2 : 64;
+        struct plan_file *files;
+
+        if (!builder->plan)
+                builder->plan = calloc(1, sizeof(*builder->plan));
+        if (!builder->plan)
+                return -ENOMEM;
+        if (builder->plan->n_files < builder->n_room)
+                return 0;
+        files = reallocarray(builder->plan->files, n_room, sizeof(*files));
+        if (!files)
+                return -ENOMEM;
+        builder->plan->files = files;
+        builder->n_room = n_room;
+        return 0;
+}
+
+static int copy_file(struct plan_arena *arena, const struct plan_file *from, struct plan_file *ret_file) {
+        const char **urls = plan_arena_take(arena, from->n_urls * sizeof(*urls));
+        struct plan_file file = *from;
+        bool is_whole = urls != NULL;
+
+        file.path = plan_arena_text(arena, from->path, strlen(from->path));
+        if (from->etag)
+                file.etag = plan_arena_text(arena, from->etag, strlen(from->etag));
+        if (from->sha256)
+                file.sha256 = (const uint8_t *)plan_arena_text(arena, (const char *)from->sha256, SHA256_BYTES);
+        for (uint32_t i = 0; i < from->n_urls && is_whole; i++) {
+                urls[i] = plan_arena_text(arena, from->urls[i], strlen(from->urls[i]));
+                is_whole = urls[i] != NULL;
+        }
+        if (!is_whole || !file.path || (from->etag && !file.etag) || (from->sha256 && !file.sha256))
+                return -ENOMEM;
+        file.urls = urls;
+        *ret_file = file;
+        return 0;
+}
+
+int plan_builder_add(struct plan_builder *builder, const struct plan_file *file, struct why *why) {
+        struct plan *plan;
+        int r;
+
+        if (builder->plan && builder->plan->n_files >= PLAN_FILES_MAX)
+                return why_set(why, -E2BIG, "more than %llu files; pack them into archives", PLAN_FILES_MAX);
+        r = check_file(file, why);
+        if (r == 0)
+                r = make_room(builder);
+        if (r < 0)
+                return r;
+        plan = builder->plan;
+        r = copy_file(&plan->arena, file, &plan->files[plan->n_files]);
+        if (r == 0)
+                plan->n_files++;
+        return r;
+}
+
+/* ---- finishing ----------------------------------------------------------------------------------------------- */
+
+static int by_path(const void *left, const void *right) {
+        return strcmp(((const struct plan_file *)left)->path, ((const struct plan_file *)right)->path);
+}
+
+/* Gives back the room that was taken for more files. */
+static void trim(struct plan *plan) {
+        struct plan_file *files = reallocarray(plan->files, plan->n_files, sizeof(*files));
+
+        if (files)
+                plan->files = files;
+}
+
+/* Listings mostly are sorted already. */
+static void sort(struct plan *plan) {
+        for (uint64_t i = 1; i < plan->n_files; i++)
+                if (by_path(&plan->files[i - 1], &plan->files[i]) > 0) {
+                        qsort(plan->files, plan->n_files, sizeof(*plan->files), by_path);
+                        return;
+                }
+}
+
+static int add_up(struct plan *plan, struct why *why) {
+        for (uint64_t i = 0; i < plan->n_files; i++) {
+                const struct plan_file *file = &plan->files[i];
+
+                if (file->n_bytes == PLAN_SIZE_UNKNOWN)
+                        return why_set(why, -EINVAL, "path \"%.*s\" has no size", 2 * PLAN_QUOTE_MAX, file->path);
+                if (plan->n_bytes > INT64_MAX - file->n_bytes)
+                        return why_set(why, -E2BIG, "the files are more than 8 EiB together");
+                plan->n_bytes += file->n_bytes;
+        }
+        return 0;
+}
+
+/* Of each file: path NUL, size as text NUL, 's' and 32 bytes or 'e' and the ETag NUL or '-', then 'u' or '-': every
+ * part says where it ends, so no two plans are hashed as the same bytes. */
+static int hash_file(EVP_MD_CTX *context, const struct plan_file *file) {
+        char size[24];
+        int n = snprintf(size, sizeof(size), "%llu", (unsigned long long)file->n_bytes);
+        int ok = EVP_DigestUpdate(context, file->path, strlen(file->path) + 1) &&
+                 EVP_DigestUpdate(context, size, (size_t)n + 1);
+
+        if (file->sha256)
+                ok = ok && EVP_DigestUpdate(context, "s", 1) && EVP_DigestUpdate(context, file->sha256, SHA256_BYTES);
+        else if (file->etag)
+                ok = ok && EVP_DigestUpdate(context, "e", 1) &&
+                     EVP_DigestUpdate(context, file->etag, strlen(file->etag) + 1);
+        else
+                ok = ok && EVP_DigestUpdate(context, "-", 1);
+        return ok && EVP_DigestUpdate(context, file->unpack ? "u" : "-", 1) ? 0 : -ENOMEM;
+}
+
+static int hash(struct plan *plan) {
+        EVP_MD_CTX *context = EVP_MD_CTX_new();
+        unsigned char digest[SHA256_BYTES];
+        int r = context && EVP_DigestInit_ex(context, EVP_sha256(), NULL) ? 0 : -ENOMEM;
+
+        for (uint64_t i = 0; i < plan->n_files && r == 0; i++)
+                r = hash_file(context, &plan->files[i]);
+        if (r == 0 && !EVP_DigestFinal_ex(context, digest, NULL))
+                r = -ENOMEM;
+        EVP_MD_CTX_free(context);
+        for (size_t i = 0; i < SHA256_BYTES && r == 0; i++)
+                snprintf(plan->digest + 2 * i, 3, "%02x", digest[i]);
+        return r;
+}
+
+int plan_builder_finish(struct plan_builder *builder, struct plan **ret_plan, struct why *why) {
+        _cleanup_(plan_freep) struct plan *plan = TAKE_PTR(builder->plan);
+        int r;
+
+        builder->n_room = 0;
+        if (!plan || plan->n_files == 0)
+                return why_set(why, -EINVAL, "there is no file");
+        trim(plan);
+        sort(plan);
+        r = add_up(plan, why);
+        if (r == 0)
+                r = plan_check_clashes(plan, why);
+        if (r == 0)
+                r = hash(plan);
+        if (r < 0)
+                return r;
+        *ret_plan = TAKE_PTR(plan);
+        return 0;
+}
+
+/* ---- reading ------------------------------------------------------------------------------------------------- */
+
+void plan_free(struct plan *plan) {
+        if (!plan)
+                return;
+        plan_arena_free(&plan->arena);
+        free(plan->files);
+        free(plan);
+}
+
+void plan_freep(struct plan **plan) {
+        plan_free(*plan);
+}
+
+uint64_t plan_n_files(const struct plan *plan) {
+        return plan->n_files;
+}
+
+uint64_t plan_n_bytes(const struct plan *plan) {
+        return plan->n_bytes;
+}
+
+const char *plan_digest(const struct plan *plan) {
+        return plan->digest;
+}
+
+const struct plan_file *plan_file(const struct plan *plan, uint64_t idx) {
+        return &plan->files[idx];
+}
+
+int64_t plan_find(const struct plan *plan, const char *path) {
+        uint64_t low = 0, high = plan->n_files;
+
+        while (low < high) {
+                uint64_t middle = low + (high - low) / 2;
+                int order = strcmp(plan->files[middle].path, path);
+
+                if (order == 0)
+                        return (int64_t)middle;
+                if (order < 0)
+                        low = middle + 1;
+                else
+                        high = middle;
+        }
+        return -1;
+}

@@ -1,0 +1,81 @@
+#include "daemon/staging/prepare/shards.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+
+#include "daemon/data/shard.h"
+#include "daemon/staging/prepare/prepare.h"
+
+/* What a sample takes of a shard; something even if it is empty, so that no shard holds samples without end. */
+static uint64_t room_of(const struct index *index, uint64_t sample) {
+        struct index_place place;
+
+        index_locate(index, sample, 0, &place);
+        return place.length ? (place.length + SHARD_ALIGN - 1) / SHARD_ALIGN * SHARD_ALIGN : SHARD_ALIGN;
+}
+
+/* The end of the shard that begins with sample `first`. */
+static uint64_t end_of_shard(const struct index *index, uint64_t shard_bytes, uint64_t first) {
+        uint64_t n_samples = index_n_samples(index), n_bytes = room_of(index, first), end = first + 1;
+
+        while (end < n_samples) {
+                uint64_t room = room_of(index, end);
+
+                if (n_bytes > shard_bytes || room > shard_bytes - n_bytes)
+                        break;
+                n_bytes += room;
+                end++;
+        }
+        return end;
+}
+
+uint64_t prepare_n_shards(const struct index *index, uint64_t shard_bytes) {
+        uint64_t n_samples = index_n_samples(index), n_shards = 0;
+
+        for (uint64_t first = 0; first < n_samples; first = end_of_shard(index, shard_bytes, first))
+                n_shards++;
+        return n_shards;
+}
+
+static int add_run(struct shards *shards, uint64_t *capacity, const struct shard_run *run) {
+        if (shards->n_runs == *capacity) {
+                uint64_t n = *capacity ? *capacity * 2 : 64;
+                struct shard_run *runs = reallocarray(shards->runs, n, sizeof(*runs));
+
+                if (!runs)
+                        return -ENOMEM;
+                shards->runs = runs;
+                *capacity = n;
+        }
+        shards->runs[shards->n_runs++] = *run;
+        return 0;
+}
+
+int shards_plan(const struct index *index, uint64_t shard_bytes, uint32_t node, uint32_t n_nodes,
+                struct shards *ret_shards) {
+        uint64_t n_samples = index_n_samples(index), capacity = 0, end;
+        struct shards shards = {};
+        int r = 0;
+
+        assert(n_nodes > 0 && node < n_nodes);
+        for (uint64_t first = 0; first < n_samples && r == 0; first = end) {
+                struct shard_run run = { .idx_shard = shards.n_shards++, .first_sample = first };
+
+                end = end_of_shard(index, shard_bytes, first);
+                run.n_samples = end - first;
+                if (run.idx_shard % n_nodes == node)
+                        r = add_run(&shards, &capacity, &run);
+        }
+        if (r < 0) {
+                shards_fini(&shards);
+                return r;
+        }
+        *ret_shards = shards;
+        return 0;
+}
+
+void shards_fini(struct shards *shards) {
+        free(shards->runs);
+        *shards = (struct shards){};
+}

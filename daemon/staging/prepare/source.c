@@ -1,0 +1,187 @@
+#include "daemon/staging/prepare/source.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <sys/stat.h>
+
+#include "daemon/base/cleanup.h"
+
+#define PIECE (1u << 20) /* bytes; between two it can be cancelled */
+
+struct reading {
+        const struct source *source;
+        const char *path;
+        struct index_place place;
+        int fd;
+};
+
+static bool is_cancelled(const struct source *source) {
+        return source->cancel && atomic_load_explicit(source->cancel, memory_order_relaxed);
+}
+
+/* O_NONBLOCK: what is a FIFO by now must not wait for a writer. O_NOCTTY: a terminal must not become ours. */
+static int open_sample(struct reading *reading, struct why *why) {
+        const struct source *source = reading->source;
+        uint64_t end = reading->place.offset + reading->place.length;
+        bool is_whole = index_n_files(source->index) == index_n_samples(source->index) && reading->place.offset == 0;
+        struct stat status;
+
+        reading->fd = openat(source->root_fd, reading->path, O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
+        if (reading->fd < 0)
+                return why_errno(why, -errno, "cannot open %s", reading->path);
+        if (fstat(reading->fd, &status) < 0)
+                return why_errno(why, -errno, "cannot look at %s", reading->path);
+        if (!S_ISREG(status.st_mode))
+                return why_set(why, -EINVAL, "%s is not a regular file; it cannot be packed", reading->path);
+        if ((uint64_t)status.st_size < end || (is_whole && (uint64_t)status.st_size != end))
+                return why_set(why, -ESTALE,
+                               "%s has %" PRIu64 " bytes; %" PRIu64
+                               " when its index was made: it was changed meanwhile",
+                               reading->path, (uint64_t)status.st_size, end);
+        return 0;
+}
+
+/* Exactly n bytes from `at` within the sample. */
+static int read_piece(const struct reading *reading, uint64_t at, uint8_t *into, size_t n, struct why *why) {
+        size_t n_read = 0;
+
+        while (n_read < n) {
+                ssize_t r = pread(reading->fd, into + n_read, n - n_read, (off_t)(reading->place.offset + at + n_read));
+
+                if (r == 0)
+                        return why_set(why, -ESTALE, "%s became shorter while it was read", reading->path);
+                if (r > 0)
+                        n_read += (size_t)r;
+                else if (errno != EINTR)
+                        return why_errno(why, -errno, "cannot read %s", reading->path);
+        }
+        return 0;
+}
+
+static int read_to_memory(const struct reading *reading, struct block *block, struct why *why) {
+        uint64_t length = reading->place.length;
+        int r;
+
+        if (block_grow(block, length) < 0)
+                return why_set(why, -ENOMEM, "no memory for %s (%" PRIu64 " bytes)", reading->path, length);
+        for (uint64_t at = 0; at < length; at += PIECE) {
+                size_t n = length - at < PIECE ? (size_t)(length - at) : PIECE;
+
+                if (is_cancelled(reading->source))
+                        return -ECANCELED;
+                r = read_piece(reading, at, block->bytes + at, n, why);
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
+/* ---- what is too large for memory ---------------------------------------------------------------------------- */
+
+/* With its space reserved: a full disk must be an error here and not a SIGBUS later. */
+static int open_spare(const struct source *source, uint64_t n_bytes, int *ret_fd) {
+        _cleanup_(closep) int fd = openat(source->spare_fd, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+        char name[64];
+        int r;
+
+        if (fd < 0) { /* not every file system has files without a name */
+                snprintf(name, sizeof(name), ".large-%ld-%p.part", (long)getpid(), (void *)&name);
+                fd = openat(source->spare_fd, name, O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC | O_NOFOLLOW, 0600);
+                if (fd < 0)
+                        return -errno;
+                unlinkat(source->spare_fd, name, 0);
+        }
+        r = posix_fallocate(fd, 0, (off_t)n_bytes);
+        if (r > 0)
+                return -r;
+        *ret_fd = take_fd(&fd);
+        return 0;
+}
+
+static int write_piece(int fd, uint64_t at, const uint8_t *bytes, size_t n) {
+        size_t n_written = 0;
+
+        while (n_written < n) {
+                ssize_t r = pwrite(fd, bytes + n_written, n - n_written, (off_t)(at + n_written));
+
+                if (r >= 0)
+                        n_written += (size_t)r;
+                else if (errno != EINTR)
+                        return -errno;
+        }
+        return 0;
+}
+
+static int copy(const struct reading *reading, int fd, uint8_t *piece, struct why *why) {
+        uint64_t length = reading->place.length;
+        int r;
+
+        for (uint64_t at = 0; at < length; at += PIECE) {
+                size_t n = length - at < PIECE ? (size_t)(length - at) : PIECE;
+
+                if (is_cancelled(reading->source))
+                        return -ECANCELED;
+                r = read_piece(reading, at, piece, n, why);
+                if (r < 0)
+                        return r;
+                r = write_piece(fd, at, piece, n);
+                if (r < 0)
+                        return why_errno(why, r, "cannot write a copy of %s, which is too large for memory",
+                                         reading->path);
+        }
+        return 0;
+}
+
+static int read_to_file(const struct reading *reading, struct block *block, struct why *why) {
+        _cleanup_(closep) int fd = -1;
+        _cleanup_(freep) uint8_t *piece = malloc(PIECE);
+        int r;
+
+        if (!piece)
+                return why_set(why, -ENOMEM, "no memory for %s", reading->path);
+        r = open_spare(reading->source, reading->place.length, &fd);
+        if (r < 0)
+                return why_errno(why, r, "no room for a copy of %s (%" PRIu64 " bytes), which is too large for memory",
+                                 reading->path, reading->place.length);
+        r = copy(reading, fd, piece, why);
+        if (r < 0)
+                return r;
+        r = block_map(block, fd, reading->place.length);
+        return r < 0 ? why_errno(why, r, "cannot map a copy of %s", reading->path) : 0;
+}
+
+/* ---- one sample ---------------------------------------------------------------------------------------------- */
+
+static bool is_in_memory(uint64_t length) {
+        return length <= SOURCE_IN_MEMORY;
+}
+
+uint64_t source_need(const struct source *source, uint64_t sample) {
+        struct index_place place;
+
+        index_locate(source->index, sample, 0, &place);
+        return is_in_memory(place.length) ? place.length : PIECE;
+}
+
+int source_read(const struct source *source, uint64_t sample, struct block *ret_block, struct why *why) {
+        char path[INDEX_PATH_SIZE];
+        struct reading reading = { .source = source, .path = path, .fd = -1 };
+        struct block block = {};
+        int r;
+
+        index_path(source->index, sample, 0, path);
+        index_locate(source->index, sample, 0, &reading.place);
+        r = open_sample(&reading, why);
+        if (r == 0)
+                r = is_in_memory(reading.place.length) ? read_to_memory(&reading, &block, why)
+                                                       : read_to_file(&reading, &block, why);
+        closep(&reading.fd);
+        if (r < 0)
+                block_free(&block);
+        else
+                *ret_block = block;
+        return r;
+}

@@ -1,0 +1,229 @@
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sysexits.h>
+#include <time.h>
+
+#include "daemon/base/cleanup.h"
+#include "daemon/base/thread.h"
+#include "daemon/staging/run/run.h"
+
+struct opinion {
+        int32_t result;
+        char text[DLP_TEXT_MAX];
+};
+
+void run_lost(struct run *run, const struct why *why) {
+        run_end_report(run, "failed", why->text);
+        cluster_abort(run->cluster, EX_UNAVAILABLE);
+}
+
+void run_gather(struct run *run, const void *mine, uint64_t n_bytes, void *all) {
+        struct why why;
+
+        if (cluster_gather(run->cluster, mine, n_bytes, all, &why) < 0)
+                run_lost(run, &why);
+}
+
+void run_share(struct run *run, uint32_t from, void *bytes, uint64_t n_bytes) {
+        struct why why;
+
+        if (cluster_share(run->cluster, from, bytes, n_bytes, &why) < 0)
+                run_lost(run, &why);
+}
+
+int agree(struct run *run, int r, struct why *why) {
+        _cleanup_(freep) struct opinion *all = calloc(run->n_nodes, sizeof(*all));
+        struct opinion mine = { .result = r };
+
+        if (!all) {
+                why_errno(why, -ENOMEM, "%u nodes", run->n_nodes);
+                run_lost(run, why);
+        }
+        if (r < 0)
+                snprintf(mine.text, sizeof(mine.text), "%s", why->text);
+        run_gather(run, &mine, sizeof(mine), all);
+        for (uint32_t node = 0; node < run->n_nodes; node++) {
+                if (all[node].result >= 0)
+                        continue;
+                all[node].text[sizeof(all[node].text) - 1] = '\0';
+                if (run->n_nodes == 1)
+                        return why_set(why, all[node].result, "%s", all[node].text);
+                return why_set(why, all[node].result, "%s: %s", cluster_name(run->cluster, node), all[node].text);
+        }
+        return 0;
+}
+
+/* ---- looking after the cluster ---- */
+
+static void take_news(struct run *run, struct node_progress *news) {
+        const struct transfer_counts *counts = &run->counts;
+
+        memset(news, 0, sizeof(*news));
+        snprintf(news->node, sizeof(news->node), "%s", cluster_name(run->cluster, run->node));
+        snprintf(news->doing, sizeof(news->doing), "%s", run->doing);
+        news->n_bytes_total = run->n_bytes_total;
+        news->n_files_total = run->n_files_total;
+        news->n_bytes_done = atomic_load(&counts->n_bytes_done) + atomic_load(&run->n_bytes_before);
+        news->n_bytes_origin = atomic_load(&counts->n_bytes_origin);
+        news->n_files_done = atomic_load(&counts->n_files_done) + atomic_load(&run->n_steps_done);
+        news->n_retries = atomic_load(&counts->n_retries);
+        news->n_errors = atomic_load(&counts->n_errors);
+        pthread_mutex_lock(&run->said_lock);
+        memcpy(news->last_error, run->last_said, sizeof(news->last_error));
+        pthread_mutex_unlock(&run->said_lock);
+}
+
+static void say_waiting(struct run *run) {
+        if (!run->report)
+                return;
+        pthread_mutex_lock(&run->said_lock);
+        for (uint32_t i = 0; i < run->n_said; i++)
+                report_say(run->report, run->said[i].level, run->said[i].text.text);
+        if (run->n_unsaid > 0) {
+                char text[64];
+
+                snprintf(text, sizeof(text), "... and %u more like that", run->n_unsaid);
+                report_say(run->report, "warning", text);
+        }
+        run->n_said = run->n_unsaid = 0;
+        pthread_mutex_unlock(&run->said_lock);
+}
+
+/* What another node said, once. */
+static void hear(struct run *run, uint32_t node, const char *text) {
+        char line[DLP_TEXT_MAX];
+
+        if (!run->report || !text[0] || strcmp(run->heard[node], text) == 0)
+                return;
+        snprintf(run->heard[node], sizeof(run->heard[node]), "%s", text);
+        snprintf(line, sizeof(line), "%s: %s", cluster_name(run->cluster, node), run->heard[node]);
+        report_say(run->report, "warning", line);
+}
+
+void run_hear_all(struct run *run) {
+        char(*all)[sizeof(run->last_said)] = calloc(run->n_nodes, sizeof(*all));
+
+        struct why why;
+
+        if (!all) {
+                why_errno(&why, -ENOMEM, "%u nodes", run->n_nodes);
+                run_lost(run, &why);
+        }
+        run_gather(run, run->last_said, sizeof(run->last_said), all);
+        for (uint32_t node = 1; run->node == 0 && node < run->n_nodes; node++) {
+                all[node][sizeof(all[node]) - 1] = '\0';
+                hear(run, node, all[node]);
+        }
+        free(all);
+}
+
+void run_say(struct run *run, const char *level, const char *text) {
+        if (run->node != 0 && strcmp(level, "info") != 0) {
+                pthread_mutex_lock(&run->said_lock);
+                snprintf(run->last_said, sizeof(run->last_said), "%.250s", text);
+                pthread_mutex_unlock(&run->said_lock);
+        }
+        if (pthread_equal(pthread_self(), run->main_thread)) {
+                say_waiting(run);
+                report_say(run->report, level, text);
+                return;
+        }
+        pthread_mutex_lock(&run->said_lock);
+        if (run->n_said < RUN_SAID_MAX) {
+                run->said[run->n_said].level = level;
+                why_set(&run->said[run->n_said++].text, 0, "%s", text);
+        } else {
+                run->n_unsaid++;
+        }
+        pthread_mutex_unlock(&run->said_lock);
+}
+
+int run_look(void *userdata, struct why *why) {
+        struct run *run = userdata;
+        int r;
+
+        say_waiting(run);
+        take_news(run, &run->latest);
+        r = cluster_tell(run->cluster, &run->latest, why);
+        if (run->node == 0)
+                for (uint32_t node = 0; node < run->n_nodes; node++) {
+                        run->news[node] = *cluster_news(run->cluster, node);
+                        if (node > 0)
+                                hear(run, node, run->news[node].last_error);
+                }
+        else
+                run->news[0] = run->latest;
+        if (run->report)
+                report_update(run->report, run->news, run->node == 0 ? run->n_nodes : 1);
+        return r;
+}
+
+void run_phase(struct run *run, const char *phase) {
+        snprintf(run->doing, sizeof(run->doing), "%s", phase);
+        report_phase(run->report, phase);
+}
+
+void run_end_report(struct run *run, const char *result, const char *text) {
+        struct report *report = run->report;
+
+        say_waiting(run);
+        run->report = NULL;
+        report_end(report, result, text);
+}
+
+struct aside {
+        struct run *run;
+        int (*step)(struct run *run, void *argument, struct why *why);
+        void *argument;
+        int result;
+        struct why why;
+        _Atomic bool is_done;
+};
+
+static void *aside_main(void *argument) {
+        struct aside *aside = argument;
+
+        aside->result = aside->step(aside->run, aside->argument, &aside->why);
+        atomic_store(&aside->is_done, true);
+        return NULL;
+}
+
+int run_aside(struct run *run, int (*step)(struct run *, void *, struct why *), void *argument, struct why *why) {
+        static const struct timespec PAUSE = { .tv_nsec = 10000000 };
+        struct aside aside = { .run = run, .step = step, .argument = argument };
+        pthread_t thread;
+        int r = thread_start(&thread, "step", aside_main, &aside);
+
+        if (r < 0)
+                return why_errno(why, r, "a thread");
+        while (!atomic_load(&aside.is_done)) {
+                if (run_look(run, why) < 0)
+                        run_lost(run, why);
+                nanosleep(&PAUSE, NULL);
+        }
+        thread_join(thread);
+        if (aside.result < 0)
+                return why_set(why, aside.result, "%s", aside.why.text);
+        return aside.result;
+}
+
+void share_text(struct run *run, uint32_t from, char **text, size_t *n_bytes) {
+        uint64_t n = run->node == from ? *n_bytes : 0;
+        struct why why;
+
+        run_share(run, from, &n, sizeof(n));
+        if (run->node != from) {
+                *text = malloc(n + 1);
+                *n_bytes = n;
+                if (!*text) {
+                        why_errno(&why, -ENOMEM, "a text of %llu bytes", (unsigned long long)n);
+                        run_lost(run, &why);
+                }
+                (*text)[n] = '\0';
+        }
+        run_share(run, from, *text, n);
+}

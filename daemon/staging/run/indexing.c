@@ -1,0 +1,126 @@
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "daemon/base/cleanup.h"
+#include "daemon/data/format.h"
+#include "daemon/data/index.h"
+#include "daemon/staging/run/files.h"
+#include "daemon/staging/run/run.h"
+
+struct indexing {
+        struct version *version;
+        const char *format;
+        char path[PATH_MAX], new_path[PATH_MAX];
+        char *bytes;
+        size_t n_bytes;
+};
+
+/* The files are what the origin has, whole and checked; that they are no dataset of the configured format is for the
+ * configuration to mend, and no reason to fetch them again. */
+static int say_unservable(struct run *run, const char *text) {
+        char line[DLP_TEXT_MAX];
+
+        snprintf(line, sizeof(line),
+                 "staged without an index, so the daemon cannot serve it as it is configured: %.390s", text);
+        run_say(run, "warning", line);
+        return 0;
+}
+
+/* The first node looks at the files and writes the index. No bytes: they cannot have one. */
+static int build(struct run *run, void *argument, struct why *why) {
+        struct indexing *indexing = argument;
+        struct index_watch watch = { .cancel = run->cancel };
+        struct index_builder *builder = NULL;
+        const struct format *format;
+        struct stat status;
+        _cleanup_(closep) int fd = -1;
+        int r = format_find(indexing->format, &format, why);
+
+        if (r == 0)
+                r = format->build(tree_root_fd(indexing->version->tree), tree_root(indexing->version->tree), &watch,
+                                  &builder, why);
+        if (r == -EINVAL || r == -ENOENT)
+                return say_unservable(run, why->text);
+        if (r < 0)
+                return r;
+        fd = open(indexing->new_path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0644);
+        r = fd < 0 ? why_errno(why, -errno, "%s", indexing->new_path)
+                   : index_builder_write(builder, fd, indexing->new_path, why);
+        index_builder_free(builder);
+        if (r < 0)
+                return r;
+        if (fstat(fd, &status) < 0)
+                return why_errno(why, -errno, "%s", indexing->new_path);
+        indexing->n_bytes = (size_t)status.st_size;
+        indexing->bytes = malloc(indexing->n_bytes + 1);
+        if (!indexing->bytes)
+                return why_errno(why, -ENOMEM, "an index of %zu bytes", indexing->n_bytes);
+        r = read_file_at(AT_FDCWD, indexing->new_path, indexing->bytes, indexing->n_bytes);
+        return r < 0 ? why_errno(why, r, "%s", indexing->new_path) : 0;
+}
+
+/* The others write what they were sent. */
+static int write_copy(struct run *run, void *argument, struct why *why) {
+        const struct indexing *indexing = argument;
+        int r = write_file_at(AT_FDCWD, indexing->new_path, indexing->bytes, indexing->n_bytes);
+
+        return r < 0 ? why_errno(why, r, "%s", indexing->new_path) : 0;
+}
+
+/* Opens it as the daemon will: whole, and the same everywhere. */
+static int check(struct run *run, struct indexing *indexing, struct why *why) {
+        struct index *index = NULL;
+        int r = index_open(indexing->new_path, NULL, &index, why);
+
+        if (r < 0)
+                return r;
+        snprintf(run->next.index, sizeof(run->next.index), "%s", index_digest(index));
+        index_close(index);
+        if (rename(indexing->new_path, indexing->path) < 0)
+                return why_errno(why, -errno, "%s", indexing->path);
+        return 0;
+}
+
+static int compare(struct run *run, struct why *why) {
+        char first[PLACE_DIGEST_SIZE];
+        int r = 0;
+
+        memcpy(first, run->next.index, sizeof(first));
+        run_share(run, 0, first, sizeof(first));
+        if (run->is_writer && strcmp(first, run->next.index) != 0)
+                r = why_set(why, -EBADMSG, "the index has digest %.12s, on %s %.12s", run->next.index,
+                            cluster_name(run->cluster, 0), first);
+        return agree(run, r, why);
+}
+
+int version_index(struct run *run, struct version *version, struct why *why) {
+        struct indexing indexing = { .version = version, .format = run->next.format };
+        char name[PLACE_VERSION_SIZE];
+        int r;
+
+        run_phase(run, "indexing");
+        place_version(plan_digest(version->plan), name);
+        r = place_file(&run->place, name, ".index", indexing.path);
+        if (r == 0)
+                r = place_file(&run->place, name, ".index.new", indexing.new_path);
+        if (r < 0)
+                why_errno(why, r, "%s", run->place.folder);
+        if (r == 0 && run->node == 0)
+                r = run_aside(run, build, &indexing, why);
+        r = agree(run, r, why);
+        if (r == 0)
+                share_text(run, 0, &indexing.bytes, &indexing.n_bytes);
+        if (r == 0 && indexing.n_bytes > 0 && run->is_writer && run->node != 0)
+                r = run_aside(run, write_copy, &indexing, why);
+        if (r == 0 && indexing.n_bytes > 0 && run->is_writer)
+                r = check(run, &indexing, why);
+        free(indexing.bytes);
+        r = agree(run, r, why);
+        return r < 0 ? r : compare(run, why);
+}

@@ -1,0 +1,144 @@
+/* staging/run/run.h: one staging, from the survey to the stamp, on each of its nodes.
+ *
+ *   agree.c      all nodes go on, or all end: with the words of the one that could not
+ *   run.c        the steps, in order
+ *   survey.c     what shall be there: the origin's plan, the same on all nodes
+ *   sharing.c    is the folder shared between nodes? who writes?
+ *   source.c     the origin's files onto the disk
+ *   unpacking.c  archives, while they arrive
+ *   shards.c     samples prepared and packed, by all nodes
+ *   indexing.c   the index, made once */
+#pragma once
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "daemon/core/settings.h"
+#include "daemon/staging/fetch/http.h"
+#include "daemon/staging/nodes/cluster.h"
+#include "daemon/staging/nodes/transfer.h"
+#include "daemon/staging/plan/chunks.h"
+#include "daemon/staging/plan/plan.h"
+#include "daemon/staging/record/place.h"
+#include "daemon/staging/record/stamp.h"
+#include "daemon/staging/run/options.h"
+#include "daemon/staging/run/report.h"
+#include "daemon/staging/tree/tree.h"
+
+/* A set of files on its way to be a version: the origin's, what was unpacked of them, what was made of those. */
+struct version {
+        struct plan *plan;
+        struct chunks *chunks;
+        struct tree *tree; /* NULL on nodes that do not write */
+};
+
+#define RUN_SAID_MAX 16u /* lines between two drawings; more are counted */
+
+struct run {
+        const struct stage_options *options;
+        const struct dataset_setting *dataset;
+        const _Atomic bool *cancel;
+
+        struct cluster *cluster;
+        uint32_t node, n_nodes;
+        struct place place;
+        bool is_shared; /* the folder, by all nodes: the first one writes */
+        bool is_writer;
+        int lock_fd;
+        struct http *http;
+        struct report *report; /* NULL: it has ended */
+        bool is_over;          /* nothing is told any more */
+
+        char source_digest[PLACE_DIGEST_SIZE]; /* of the origin's plan */
+        struct stamp stamp;                    /* what is served now, on this node; manifest "": nothing */
+        struct stamp next;                     /* what will be */
+
+        /* What threads beside the main one have to say, until that draws again. */
+        pthread_t main_thread;
+        pthread_mutex_t said_lock; /* covers the next three; a leaf */
+        struct {
+                const char *level;
+                struct why text;
+        } said[RUN_SAID_MAX];
+        uint32_t n_said, n_unsaid;
+        char last_said[sizeof(((struct node_progress *)0)->last_error)]; /* for the first node, which speaks for all */
+
+        /* Progress: this node's. */
+        struct transfer_counts counts;
+        uint64_t n_bytes_total, n_files_total;
+        _Atomic uint64_t n_bytes_before; /* there before this run */
+        _Atomic uint64_t n_steps_done;   /* samples prepared, files hashed: a sign of life */
+        char doing[64];
+        struct node_progress *news;                                     /* of all nodes, for the report; first node */
+        char (*heard)[sizeof(((struct node_progress *)0)->last_error)]; /* of each node; first node */
+        struct node_progress latest;
+};
+
+/* Returns 0 or the sysexits code; everything has been said. */
+int run_stage(const struct stage_options *options, const struct settings *settings,
+              const struct dataset_setting *dataset);
+
+/* ---- agree.c ---- */
+
+/* All nodes call it with how the last step went for them. Returns 0 if it went well for all; else, on all nodes, the
+ * errno of the first that failed, and `why` with its name. Also how nodes wait for each other. */
+int agree(struct run *run, int r, struct why *why);
+
+/* A step that takes long and must not keep this node from telling that it is alive: on a thread of its own, while the
+ * calling thread looks after the cluster. Returns what it returned. If the cluster is beyond help it does not return.
+ */
+int run_aside(struct run *run, int (*step)(struct run *run, void *argument, struct why *why), void *argument,
+              struct why *why);
+
+/* Tells the others, and draws: for transfer_options.look. */
+int run_look(void *userdata, struct why *why);
+
+/* What a phase is called, for all who look on. */
+void run_phase(struct run *run, const char *phase);
+
+/* Texts from all corners, for the report of the first node; of those of the others it hears the last of each half
+ * second. Any thread. */
+void run_say(struct run *run, const char *level, const char *text);
+
+/* The last word. */
+void run_end_report(struct run *run, const char *result, const char *text);
+
+/* On the first node: what the others said last and it has not heard yet. All nodes call it. */
+void run_hear_all(struct run *run);
+
+/* For when nodes do not find together any more: says why, and takes all processes down. */
+void run_lost(struct run *run, const struct why *why) __attribute__((noreturn));
+
+/* Of all nodes to all nodes, and of one to all; as cluster_gather() and cluster_share(). They do not fail: without them
+ * there is no common end. */
+void run_gather(struct run *run, const void *mine, uint64_t n_bytes, void *all);
+void run_share(struct run *run, uint32_t from, void *bytes, uint64_t n_bytes);
+
+/* A text of the node `from` to all; the others' *text is theirs (free). */
+void share_text(struct run *run, uint32_t from, char **text, size_t *n_bytes);
+
+/* ---- the steps ---- */
+int survey(struct run *run, struct plan **ret_plan, struct why *why);
+int find_place(struct run *run, struct why *why);
+
+void version_fini(struct version *version);
+
+/* Opens a version on this node: what is there is checked. Takes the plan. */
+int version_open(struct run *run, struct plan *plan, struct version *ret_version, struct why *why);
+
+/* Brings what is missing; `has_origin`: also from there. */
+int version_complete(struct run *run, struct version *version, bool has_origin, void (*written)(void *, uint64_t),
+                     void *userdata, struct why *why);
+
+/* Does a plan hold archives that are to be unpacked? */
+bool has_archives(const struct plan *plan);
+
+/* Brings a plan with archives and unpacks them as they arrive. The version of what was in them takes the place. */
+int version_unpack(struct run *run, struct version *version, struct why *why);
+
+/* The shards that are made of a version, on all nodes. The version of the shards takes its place. */
+int version_prepare(struct run *run, struct version *version, struct why *why);
+
+/* Made by the first node, written by all beside the version; fills in run->next. */
+int version_index(struct run *run, struct version *version, struct why *why);

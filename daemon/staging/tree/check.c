@@ -1,0 +1,217 @@
+/* What lies on the disk is read again: what a killed run left, and everything for `--verify`. Here: one large file, or
+ * one chunk of small ones. Called on several threads at once, each with a `checking` of its own. */
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "daemon/base/cleanup.h"
+#include "daemon/base/disk.h"
+#include "daemon/staging/tree/private.h"
+
+int checking_init(struct checking *checking, struct tree *tree) {
+        *checking = (struct checking){ .tree = tree };
+        roots_init(&checking->roots, tree);
+        checking->buffer = malloc(CHUNK_BYTES);
+        return checking->buffer ? sha256_init(&checking->sha) : -ENOMEM;
+}
+
+void checking_fini(struct checking *checking) {
+        roots_fini(&checking->roots);
+        sha256_fini(&checking->sha);
+        free(checking->buffer);
+}
+
+static void say_good(struct checking *checking, uint64_t n_bytes) {
+        checking->say(checking->userdata, TREE_KEPT, n_bytes, NULL);
+}
+
+static void say_bad(struct checking *checking, uint64_t n_bytes, const struct why *text) {
+        checking->say(checking->userdata, TREE_BAD, n_bytes, text);
+}
+
+static void say_digests(struct checking *checking, const struct plan_file *file, const uint8_t *expected,
+                        const uint8_t *found) {
+        char should[SHA256_TEXT_SIZE], is[SHA256_TEXT_SIZE];
+        struct why text;
+
+        sha256_text(expected, should);
+        sha256_text(found, is);
+        why_set(&text, 0, "%s: its SHA-256 should be %s and is %s", file->path, should, is);
+        say_bad(checking, file->n_bytes, &text);
+}
+
+/* ---- large files --------------------------------------------------------------------------------------------- */
+
+/* One chunk. Returns 0 if it is what was written; else it is missing. */
+static int check_part(struct checking *checking, int fd, const struct plan_file *file, uint64_t idx_chunk,
+                      const struct chunk *chunk) {
+        struct tree *tree = checking->tree;
+        struct digest128 digest, noted = state_digest(tree, idx_chunk);
+        struct why text;
+        int r;
+
+        r = fd < 0 ? fd : disk_read_at(fd, checking->buffer, chunk->n_bytes, chunk->offset);
+        if (r == 0) {
+                digest = digest128_of(checking->buffer, chunk->n_bytes);
+                if (!digest128_is_known(noted)) {
+                        state_set_present(tree, idx_chunk, digest);
+                        (void)journal_note(&tree->journal, idx_chunk, digest); /* else it is found out again */
+                } else if (!digest128_equal(digest, noted))
+                        r = -EBADMSG;
+        }
+        if (r == 0) {
+                say_good(checking, chunk->n_bytes);
+                return 0;
+        }
+        state_set_missing(tree, idx_chunk);
+        why_errno(&text, r, "%s: %u bytes from byte %llu on", file->path, chunk->n_bytes,
+                  (unsigned long long)chunk->offset);
+        say_bad(checking, chunk->n_bytes, &text);
+        return r;
+}
+
+/* All of it was read, and each chunk is as it was written. */
+static int judge_large(struct checking *checking, uint64_t idx_file) {
+        struct tree *tree = checking->tree;
+        const struct plan_file *file = plan_file(tree->plan, idx_file);
+        const uint8_t *expected = state_expected(tree, idx_file);
+        uint8_t found[SHA256_BYTES];
+
+        sha256_end(&checking->sha, found);
+        if (!expected || memcmp(found, expected, sizeof(found)) == 0) {
+                state_set_whole(tree, idx_file, found);
+                return 0;
+        }
+        say_digests(checking, file, expected, found);
+        state_forget_file(tree, idx_file);
+        return 1;
+}
+
+/* Hands over what is hashed of a file that is not whole. */
+static void hand_over(struct checking *checking, uint64_t idx_file, uint64_t n_hashed) {
+        struct sha256 fresh = { 0 };
+
+        if (sha256_init(&fresh) < 0)
+                return; /* it will be read again */
+        growing_begin(checking->tree, idx_file, &checking->sha, n_hashed);
+        checking->sha = fresh;
+}
+
+int check_large(struct checking *checking, uint64_t idx_file) {
+        struct tree *tree = checking->tree;
+        const struct plan_file *file = plan_file(tree->plan, idx_file);
+        uint64_t first, n = chunks_of_file(tree->chunks, idx_file, &first), n_hashed = 0;
+        _cleanup_(closep) int fd = paths_open(roots_for(&checking->roots, file), file->path, O_RDONLY);
+        bool is_bad = false;
+
+        if (fd >= 0) {
+                (void)posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
+                (void)posix_fadvise(fd, 0, 0, POSIX_FADV_SEQUENTIAL);
+        }
+        sha256_restart(&checking->sha);
+        for (uint64_t i = first; i < first + n; i++) {
+                struct chunk chunk = chunks_get(tree->chunks, i);
+
+                if (tree_is_cancelled(tree))
+                        return -ECANCELED;
+                if (state_is_missing(tree, i))
+                        continue;
+                if (check_part(checking, fd, file, i, &chunk) < 0)
+                        is_bad = true;
+                else if (n_hashed == chunk.offset) {
+                        sha256_add(&checking->sha, checking->buffer, chunk.n_bytes);
+                        n_hashed += chunk.n_bytes;
+                }
+        }
+        if (n_hashed == file->n_bytes)
+                return judge_large(checking, idx_file);
+        if (is_bad)
+                state_set_broken(tree, idx_file);
+        if (n_hashed > 0 && checking->may_grow)
+                hand_over(checking, idx_file, n_hashed);
+        return is_bad;
+}
+
+/* ---- chunks of small files ----------------------------------------------------------------------------------- */
+
+struct verdicts {
+        uint8_t found[CHUNK_FILES_MAX][SHA256_BYTES];
+        int results[CHUNK_FILES_MAX];    /* 0; an errno of reading it; 1: not the expected SHA-256 */
+        bool is_unsure[CHUNK_FILES_MAX]; /* nothing is known to compare it with */
+        uint32_t n_bad, n_unsure;
+};
+
+static void read_and_hash(struct checking *checking, const struct chunk *chunk, struct verdicts *verdicts) {
+        struct tree *tree = checking->tree;
+        uint8_t *at = checking->buffer;
+
+        for (uint32_t i = 0; i < chunk->n_files; i++) {
+                const struct plan_file *file = plan_file(tree->plan, chunk->first_file + i);
+                const uint8_t *expected = state_expected(tree, chunk->first_file + i);
+                int r = read_file_bytes(&checking->roots, file, FROM_DISK, at);
+
+                if (r == 0) {
+                        sha256_restart(&checking->sha);
+                        sha256_add(&checking->sha, at, file->n_bytes);
+                        sha256_end(&checking->sha, verdicts->found[i]);
+                        r = expected && memcmp(expected, verdicts->found[i], SHA256_BYTES) != 0;
+                }
+                verdicts->results[i] = r;
+                verdicts->is_unsure[i] = r == 0 && !expected;
+                verdicts->n_bad += r != 0;
+                verdicts->n_unsure += verdicts->is_unsure[i];
+                at += file->n_bytes;
+        }
+}
+
+static void say_file(struct checking *checking, uint64_t idx_file, const struct verdicts *verdicts, uint32_t i) {
+        const struct plan_file *file = plan_file(checking->tree->plan, idx_file);
+        struct why text;
+
+        if (verdicts->results[i] > 0) {
+                say_digests(checking, file, state_expected(checking->tree, idx_file), verdicts->found[i]);
+                return;
+        }
+        if (verdicts->results[i] < 0)
+                why_errno(&text, verdicts->results[i], "%s", file->path);
+        else
+                why_set(&text, 0, "%s: something near it is damaged, and nothing is known to tell what", file->path);
+        say_bad(checking, file->n_bytes, &text);
+}
+
+int check_small(struct checking *checking, uint64_t idx_chunk) {
+        struct tree *tree = checking->tree;
+        struct chunk chunk = chunks_get(tree->chunks, idx_chunk);
+        struct verdicts verdicts = { 0 };
+        struct digest128 digest, noted = state_digest(tree, idx_chunk);
+        bool is_as_written;
+        int n_bad = 0;
+
+        read_and_hash(checking, &chunk, &verdicts);
+        digest = digest128_of(checking->buffer, chunk.n_bytes);
+        is_as_written = verdicts.n_bad == 0 && (digest128_equal(digest, noted) || verdicts.n_unsure == 0);
+        for (uint32_t i = 0; i < chunk.n_files; i++) {
+                uint64_t idx_file = chunk.first_file + i;
+
+                if (verdicts.results[i] == 0 && (is_as_written || !verdicts.is_unsure[i])) {
+                        state_set_whole(tree, idx_file, verdicts.found[i]);
+                        continue;
+                }
+                say_file(checking, idx_file, &verdicts, i);
+                state_set_broken(tree, idx_file);
+                n_bad++;
+        }
+        if (n_bad > 0) {
+                state_set_missing(tree, idx_chunk);
+                return n_bad;
+        }
+        if (!digest128_equal(digest, noted)) { /* linked; or the journal is what is damaged */
+                state_set_present(tree, idx_chunk, digest);
+                (void)journal_note(&tree->journal, idx_chunk, digest);
+        }
+        say_good(checking, chunk.n_bytes);
+        return 0;
+}

@@ -1,0 +1,58 @@
+#include "daemon/staging/tree/digest.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <openssl/evp.h>
+#include <stdio.h>
+#include <xxhash.h>
+
+/* OpenSSL's digests fail for want of memory alone, and after init there is no more of it to be had. */
+static void must(int r) {
+        assert(r == 1);
+        (void)r;
+}
+
+int sha256_init(struct sha256 *sha) {
+        EVP_MD_CTX *context = EVP_MD_CTX_new();
+
+        if (!context)
+                return -ENOMEM;
+        if (EVP_DigestInit_ex(context, EVP_sha256(), NULL) != 1) {
+                EVP_MD_CTX_free(context);
+                return -ENOMEM;
+        }
+        sha->context = context;
+        return 0;
+}
+
+void sha256_fini(struct sha256 *sha) {
+        EVP_MD_CTX_free(sha->context);
+        sha->context = NULL;
+}
+
+void sha256_restart(struct sha256 *sha) {
+        must(EVP_DigestInit_ex(sha->context, NULL, NULL));
+}
+
+void sha256_add(struct sha256 *sha, const void *bytes, size_t n_bytes) {
+        must(EVP_DigestUpdate(sha->context, bytes, n_bytes));
+}
+
+void sha256_end(struct sha256 *sha, uint8_t ret_digest[SHA256_BYTES]) {
+        must(EVP_DigestFinal_ex(sha->context, ret_digest, NULL));
+}
+
+void sha256_text(const uint8_t digest[SHA256_BYTES], char ret_text[SHA256_TEXT_SIZE]) {
+        for (size_t i = 0; i < SHA256_BYTES; i++)
+                snprintf(ret_text + 2 * i, 3, "%02x", digest[i]);
+}
+
+struct digest128 digest128_of(const void *bytes, size_t n_bytes) {
+        XXH128_hash_t hash = XXH3_128bits(bytes, n_bytes);
+
+        return (struct digest128){ .low = hash.low64, .high = hash.high64 };
+}
+
+uint64_t digest64_of(const void *bytes, size_t n_bytes, uint64_t seed) {
+        return XXH3_64bits_withSeed(bytes, n_bytes, seed);
+}

@@ -1,0 +1,177 @@
+#include "daemon/staging/tree/helper.h"
+
+#include <errno.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "daemon/base/clock.h"
+#include "daemon/base/thread.h"
+#include "daemon/staging/tree/tree.h"
+
+#define SECOND_NS 1000000000ull
+#define PAUSE_NS  SECOND_NS       /* between the beginnings of two syncs, at least */
+#define LATEST_NS (5 * SECOND_NS) /* a few bytes wait so long for others */
+#define IDLE_NS   (SECOND_NS / 2)
+
+/* ---- helper ------------------------------------------------------------------------------------------------------ */
+
+static void *helper_main(void *argument) {
+        struct helper *helper = argument;
+
+        pthread_mutex_lock(&helper->lock);
+        for (;;) {
+                while (!helper->run && !helper->is_stopped)
+                        pthread_cond_wait(&helper->changed, &helper->lock);
+                if (helper->is_stopped)
+                        break;
+                pthread_mutex_unlock(&helper->lock);
+                helper->run(helper->userdata);
+                pthread_mutex_lock(&helper->lock);
+                helper->run = NULL;
+                pthread_cond_broadcast(&helper->changed);
+        }
+        pthread_mutex_unlock(&helper->lock);
+        return NULL;
+}
+
+int helper_start(struct helper *helper) {
+        int r;
+
+        *helper = (struct helper){ 0 };
+        pthread_mutex_init(&helper->lock, NULL);
+        pthread_cond_init(&helper->changed, NULL);
+        r = thread_start(&helper->thread, "stage-hash", helper_main, helper);
+        helper->is_started = r == 0;
+        return r;
+}
+
+void helper_stop(struct helper *helper) {
+        if (!helper->is_started)
+                return;
+        pthread_mutex_lock(&helper->lock);
+        helper->is_stopped = true;
+        pthread_cond_broadcast(&helper->changed);
+        pthread_mutex_unlock(&helper->lock);
+        thread_join(helper->thread);
+        helper->is_started = false;
+}
+
+void helper_begin(struct helper *helper, void (*run)(void *userdata), void *userdata) {
+        pthread_mutex_lock(&helper->lock);
+        helper->run = run;
+        helper->userdata = userdata;
+        pthread_cond_broadcast(&helper->changed);
+        pthread_mutex_unlock(&helper->lock);
+}
+
+void helper_wait(struct helper *helper) {
+        pthread_mutex_lock(&helper->lock);
+        while (helper->run)
+                pthread_cond_wait(&helper->changed, &helper->lock);
+        pthread_mutex_unlock(&helper->lock);
+}
+
+/* ---- syncer ------------------------------------------------------------------------------------------------------ */
+
+static void wait_until(struct syncer *syncer, uint64_t when_ns) {
+        struct timespec when = { .tv_sec = (time_t)(when_ns / SECOND_NS), .tv_nsec = (long)(when_ns % SECOND_NS) };
+
+        pthread_cond_timedwait(&syncer->changed, &syncer->lock, &when);
+}
+
+/* When the next sync is due: 0 at once, UINT64_MAX not before something is written. */
+static uint64_t due_ns(const struct syncer *syncer) {
+        if (syncer->n_due > syncer->n_done)
+                return 0;
+        if (syncer->n_bytes == 0)
+                return UINT64_MAX;
+        return syncer->last_ns + (syncer->n_bytes >= TREE_SYNC_BYTES ? PAUSE_NS : LATEST_NS);
+}
+
+static void sync_now(struct syncer *syncer) {
+        uint64_t n_due = syncer->n_due;
+        int r;
+
+        syncer->n_bytes = 0;
+        syncer->last_ns = clock_now_ns();
+        pthread_mutex_unlock(&syncer->lock);
+        r = syncfs(syncer->fd) < 0 ? -errno : 0;
+        pthread_mutex_lock(&syncer->lock);
+        if (syncer->result == 0)
+                syncer->result = r;
+        syncer->n_done = n_due;
+        pthread_cond_broadcast(&syncer->changed);
+}
+
+static void *syncer_main(void *argument) {
+        struct syncer *syncer = argument;
+
+        pthread_mutex_lock(&syncer->lock);
+        while (!syncer->is_stopped) {
+                uint64_t due = due_ns(syncer);
+
+                if (due <= clock_now_ns())
+                        sync_now(syncer);
+                else if (due == UINT64_MAX)
+                        pthread_cond_wait(&syncer->changed, &syncer->lock);
+                else
+                        wait_until(syncer, due);
+        }
+        pthread_mutex_unlock(&syncer->lock);
+        return NULL;
+}
+
+int syncer_start(struct syncer *syncer, int fd) {
+        pthread_condattr_t attributes;
+        int r;
+
+        *syncer = (struct syncer){ .fd = fd, .last_ns = clock_now_ns() };
+        pthread_mutex_init(&syncer->lock, NULL);
+        pthread_condattr_init(&attributes);
+        pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+        pthread_cond_init(&syncer->changed, &attributes);
+        pthread_condattr_destroy(&attributes);
+        r = thread_start(&syncer->thread, "stage-sync", syncer_main, syncer);
+        syncer->is_started = r == 0;
+        return r;
+}
+
+void syncer_stop(struct syncer *syncer) {
+        if (!syncer->is_started)
+                return;
+        pthread_mutex_lock(&syncer->lock);
+        syncer->is_stopped = true;
+        pthread_cond_broadcast(&syncer->changed);
+        pthread_mutex_unlock(&syncer->lock);
+        thread_join(syncer->thread);
+        syncer->is_started = false;
+}
+
+void syncer_add(struct syncer *syncer, uint64_t n_bytes) {
+        pthread_mutex_lock(&syncer->lock);
+        if (syncer->n_bytes < TREE_SYNC_BYTES) {
+                /* Only what changes when the next sync is due wakes the thread. */
+                if (syncer->n_bytes == 0 || syncer->n_bytes + n_bytes >= TREE_SYNC_BYTES)
+                        pthread_cond_broadcast(&syncer->changed);
+        }
+        syncer->n_bytes += n_bytes + 1; /* empty files, too */
+        pthread_mutex_unlock(&syncer->lock);
+}
+
+int syncer_wait(struct syncer *syncer, void (*idle)(void *userdata), void *userdata) {
+        uint64_t mine;
+        int r;
+
+        pthread_mutex_lock(&syncer->lock);
+        mine = ++syncer->n_due;
+        pthread_cond_broadcast(&syncer->changed);
+        while (syncer->n_done < mine) {
+                wait_until(syncer, clock_now_ns() + IDLE_NS);
+                pthread_mutex_unlock(&syncer->lock);
+                idle(userdata);
+                pthread_mutex_lock(&syncer->lock);
+        }
+        r = syncer->result;
+        pthread_mutex_unlock(&syncer->lock);
+        return r;
+}

@@ -1,0 +1,211 @@
+/* Files that did not change since the version before get a second name: nothing is read, written or fetched.
+ *
+ * Same path, same size, and the same SHA-256; if the plan does not say one, the same strong ETag. What a stamp vouches
+ * for is believed here; the first read for another node, or --verify, looks. */
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "daemon/base/cleanup.h"
+#include "daemon/base/disk.h"
+#include "daemon/staging/tree/private.h"
+
+struct reuse {
+        struct tree *tree;
+        struct roots old;
+        uint64_t n_reused;
+};
+
+/* W/"..." only says that two contents mean the same. */
+static bool is_same_content(const struct plan_file *now, const struct plan_file *then) {
+        if (now->n_bytes != then->n_bytes || now->unpack != then->unpack || !then->sha256)
+                return false;
+        if (now->sha256)
+                return memcmp(now->sha256, then->sha256, SHA256_BYTES) == 0;
+        return now->etag && then->etag && strncmp(now->etag, "W/", 2) != 0 && strcmp(now->etag, then->etag) == 0;
+}
+
+/* ---- copying, where there can be no link --------------------------------------------------------------------- */
+
+static int copy_by_hand(struct tree *tree, int from_fd, int to_fd, uint64_t offset, uint64_t n_bytes) {
+        while (offset < n_bytes) {
+                size_t n = n_bytes - offset < CHUNK_BYTES ? (size_t)(n_bytes - offset) : CHUNK_BYTES;
+                int r = disk_read_at(from_fd, tree->scratch, n, offset);
+
+                if (r == 0)
+                        r = disk_write_at(to_fd, tree->scratch, n, offset);
+                if (r < 0)
+                        return r;
+                offset += n;
+                tree_tell_waiting(tree);
+                if (tree_is_cancelled(tree))
+                        return -ECANCELED;
+        }
+        return 0;
+}
+
+/* The file system may share the blocks of both; where it cannot, or not between these two, the bytes go through us. */
+static int copy_bytes(struct tree *tree, int from_fd, int to_fd, uint64_t n_bytes) {
+        off_t from = 0, to = 0;
+
+        while ((uint64_t)to < n_bytes) {
+                uint64_t n_left = n_bytes - (uint64_t)to;
+                ssize_t n = copy_file_range(from_fd, &from, to_fd, &to, n_left < (64u << 20) ? n_left : 64u << 20, 0);
+
+                if (n < 0 && errno == EINTR)
+                        continue;
+                if (n < 0 && (errno == ENOSPC || errno == EIO || errno == EDQUOT))
+                        return -errno;
+                if (n <= 0)
+                        return copy_by_hand(tree, from_fd, to_fd, (uint64_t)to, n_bytes);
+                tree_tell_waiting(tree);
+                if (tree_is_cancelled(tree))
+                        return -ECANCELED;
+        }
+        return 0;
+}
+
+int copy_into_place(struct tree *tree, int from_fd, const struct plan_file *file) {
+        int fd = part_begin(tree), r;
+
+        if (fd < 0)
+                return fd;
+        r = copy_bytes(tree, from_fd, fd, file->n_bytes);
+        if (close(fd) < 0 && r == 0 && errno != EINTR)
+                r = -errno;
+        if (r == 0)
+                r = part_put_in_place(tree, file);
+        if (r < 0)
+                unlinkat(tree->folder_fd, tree->part_name, 0);
+        return r;
+}
+
+/* ---- linking ------------------------------------------------------------------------------------------------- */
+
+/* Something else has the name here: the link takes its place in one step. */
+static int link_over(struct tree *tree, int from_dir, const char *name, const struct plan_file *file) {
+        if (unlinkat(tree->folder_fd, tree->part_name, 0) < 0 && errno != ENOENT)
+                return -errno;
+        if (linkat(from_dir, name, tree->folder_fd, tree->part_name, 0) < 0)
+                return -errno;
+        return part_put_in_place(tree, file);
+}
+
+static int make_link(struct reuse *reuse, const struct plan_file *file, const struct stat *old) {
+        struct tree *tree = reuse->tree;
+        const char *name;
+        struct stat there;
+        int from_dir, to_dir;
+
+        from_dir = paths_folder_of(roots_for(&reuse->old, file), file->path, false, &name);
+        to_dir = paths_folder_of(roots_for(&tree->write_roots, file), file->path, true, &name);
+        if (from_dir < 0 || to_dir < 0)
+                return from_dir < 0 ? from_dir : to_dir;
+        if (linkat(from_dir, name, to_dir, name, 0) == 0)
+                return 0;
+        if (errno != EEXIST)
+                return -errno;
+        if (fstatat(to_dir, name, &there, AT_SYMLINK_NOFOLLOW) < 0)
+                return -errno;
+        if (there.st_ino == old->st_ino && there.st_dev == old->st_dev)
+                return 0; /* an earlier run's */
+        return link_over(tree, from_dir, name, file);
+}
+
+static int copy_instead(struct reuse *reuse, const struct plan_file *file) {
+        _cleanup_(closep) int fd = paths_open(roots_for(&reuse->old, file), file->path, O_RDONLY);
+
+        return fd < 0 ? fd : copy_into_place(reuse->tree, fd, file);
+}
+
+/* 0: it is here. What goes wrong costs no more than fetching the file. */
+static int reuse_file(struct reuse *reuse, const struct plan_file *file) {
+        struct stat old;
+        int r = paths_stat(roots_for(&reuse->old, file), file->path, &old);
+
+        if (r < 0)
+                return r;
+        if (!S_ISREG(old.st_mode) || (uint64_t)old.st_size != file->n_bytes)
+                return -EBADMSG;
+        if (reuse->tree->options.read_only)
+                return 0;
+        r = make_link(reuse, file, &old);
+        if (r == -EXDEV || r == -EMLINK || r == -EPERM || r == -EOPNOTSUPP || r == -ENOSYS)
+                r = copy_instead(reuse, file);
+        return r;
+}
+
+static int look_at_entry(void *userdata, uint64_t idx_file, const struct plan_file *then) {
+        struct reuse *reuse = userdata;
+        struct tree *tree = reuse->tree;
+        const struct plan_file *file = plan_file(tree->plan, idx_file);
+        uint64_t first, n;
+
+        tree_tell_waiting(tree);
+        if (tree_is_cancelled(tree))
+                return -ECANCELED;
+        if (state_is_whole(tree, idx_file) || !is_same_content(file, then) || reuse_file(reuse, file) < 0)
+                return 0;
+        state_set_whole(tree, idx_file, then->sha256);
+        if (file_is_large(file)) {
+                growing_drop(tree, idx_file);
+                n = chunks_of_file(tree->chunks, idx_file, &first);
+                for (uint64_t i = first; i < first + n; i++)
+                        state_set_present(tree, i, (struct digest128){ 0 });
+        }
+        reuse->n_reused++;
+        tree_tell(tree, TREE_LINKED, file->n_bytes, file->path);
+        return 0;
+}
+
+static int open_old(const struct tree *tree, const char *version, const char *suffix) {
+        char path[PATH_MAX];
+
+        if (place_file(&tree->place, version, suffix, path) < 0)
+                return -1;
+        return open(path, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+}
+
+static int reuse_version(struct reuse *reuse, const char *version, struct why *why) {
+        struct tree *tree = reuse->tree;
+        _cleanup_(closep) int root_fd = open_old(tree, version, ""), spool_fd = open_old(tree, version, ".spool");
+        struct why text;
+        int r;
+
+        reuse->old.version = PATHS_OF(root_fd);
+        reuse->old.spool = PATHS_OF(spool_fd);
+        r = root_fd < 0 ? -ENOENT : manifest_each(tree, version, look_at_entry, reuse, &text);
+        roots_fini(&reuse->old);
+        if (r == -EBADMSG)
+                tree_tell(tree, TREE_BAD, 0, text.text);
+        else if (r < 0 && r != -ENOENT) {
+                if (why)
+                        *why = text;
+                return r;
+        }
+        return 0;
+}
+
+int reuse_versions(struct tree *tree, const struct stamp *stamp, struct why *why) {
+        bool is_own_source = strcmp(stamp->version, stamp->source_version) == 0;
+        const char *const versions[] = { stamp->version, is_own_source ? "" : stamp->source_version };
+        struct reuse reuse = { .tree = tree };
+
+        for (size_t i = 0; i < ARRAY_SIZE(versions); i++) {
+                int r = 0;
+
+                if (versions[i][0] && strcmp(versions[i], tree->version) != 0)
+                        r = reuse_version(&reuse, versions[i], why);
+                if (r < 0)
+                        return r;
+        }
+        for (uint64_t i = 0; i < chunks_count(tree->chunks) && reuse.n_reused > 0; i++) {
+                struct chunk chunk = chunks_get(tree->chunks, i);
+
+                if (state_is_missing(tree, i) && state_files_are_whole(tree, &chunk))
+                        state_set_present(tree, i, (struct digest128){ 0 });
+        }
+        return 0;
+}

@@ -1,0 +1,339 @@
+#include "daemon/staging/tree/tree.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "daemon/base/cleanup.h"
+#include "daemon/base/clock.h"
+#include "daemon/base/disk.h"
+#include "daemon/staging/tree/private.h"
+
+#define SILENCE_NS 500000000ull
+
+void tree_tell(struct tree *tree, enum tree_event event, uint64_t n_bytes, const char *text) {
+        tree->last_word_ns = clock_now_ns();
+        if (tree->options.event)
+                tree->options.event(tree->options.userdata, event, n_bytes, text);
+}
+
+void tree_tell_waiting(void *userdata) {
+        struct tree *tree = userdata;
+
+        if (clock_now_ns() - tree->last_word_ns >= SILENCE_NS)
+                tree_tell(tree, TREE_WAITING, 0, NULL);
+}
+
+bool tree_is_cancelled(const struct tree *tree) {
+        return tree->options.cancel && *tree->options.cancel;
+}
+
+void roots_init(struct roots *roots, const struct tree *tree) {
+        roots->version = PATHS_OF(tree->root_fd);
+        roots->spool = PATHS_OF(tree->spool_fd);
+}
+
+void roots_fini(struct roots *roots) {
+        paths_fini(&roots->version);
+        paths_fini(&roots->spool);
+}
+
+struct paths *roots_for(struct roots *roots, const struct plan_file *file) {
+        return file->unpack ? &roots->spool : &roots->version;
+}
+
+const char *tree_root(const struct tree *tree) {
+        return tree->root_path;
+}
+
+int tree_root_fd(const struct tree *tree) {
+        return tree->root_fd;
+}
+
+int tree_spool_open(const struct tree *tree, uint64_t idx_file, struct why *why) {
+        const struct plan_file *file = plan_file(tree->plan, idx_file);
+        struct roots roots;
+        int fd;
+
+        roots_init(&roots, tree);
+        fd = paths_open(roots_for(&roots, file), file->path, O_RDONLY);
+        roots_fini(&roots);
+        return fd < 0 ? why_errno(why, fd, "%s", file->path) : fd;
+}
+
+/* ---- folders ------------------------------------------------------------------------------------------------- */
+
+static int open_folder(const struct tree *tree, const char *suffix, int *ret_fd, struct why *why) {
+        char path[PATH_MAX];
+        int r = place_file(&tree->place, tree->version, suffix, path);
+
+        if (r < 0)
+                return why_errno(why, r, "%s", tree->place.folder);
+        if (!tree->options.read_only && mkdir(path, 0755) < 0 && errno != EEXIST)
+                return why_errno(why, -errno, "%s", path);
+        *ret_fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        if (*ret_fd < 0 && !(tree->options.read_only && errno == ENOENT))
+                return why_errno(why, -errno, "%s", path);
+        return 0;
+}
+
+static int open_folders(struct tree *tree, struct why *why) {
+        bool has_archives = false;
+        int r;
+
+        r = place_file(&tree->place, tree->version, "", tree->root_path);
+        if (r < 0)
+                return why_errno(why, r, "%s", tree->place.folder);
+        tree->folder_fd = open(tree->place.folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        if (tree->folder_fd < 0 && !(tree->options.read_only && errno == ENOENT))
+                return why_errno(why, -errno, "%s", tree->place.folder);
+        r = open_folder(tree, "", &tree->root_fd, why);
+        for (uint64_t i = 0; i < plan_n_files(tree->plan) && !has_archives; i++)
+                has_archives = plan_file(tree->plan, i)->unpack;
+        if (r == 0 && has_archives)
+                r = open_folder(tree, ".spool", &tree->spool_fd, why);
+        roots_init(&tree->write_roots, tree);
+        roots_init(&tree->read_roots, tree);
+        return r;
+}
+
+/* ---- what is known ------------------------------------------------------------------------------------------- */
+
+static int make_room(struct tree *tree) {
+        uint64_t n_files = plan_n_files(tree->plan), n_chunks = chunks_count(tree->chunks);
+        bool says_all = true;
+
+        for (uint64_t i = 0; i < n_files && says_all; i++)
+                says_all = plan_file(tree->plan, i)->sha256 != NULL;
+        tree->missing = calloc(1, n_chunks / 8 + 1);
+        tree->whole = calloc(1, n_files / 8 + 1);
+        tree->digests = calloc(n_chunks + 1, sizeof(*tree->digests));
+        tree->sha256s = says_all ? NULL : calloc(n_files, SHA256_BYTES);
+        tree->scratch = tree->options.read_only ? NULL : malloc(CHUNK_BYTES);
+        if (!tree->missing || !tree->whole || !tree->digests || (!says_all && !tree->sha256s) ||
+            (!tree->options.read_only && !tree->scratch))
+                return -ENOMEM;
+        return sha256_init(&tree->sha);
+}
+
+/* What the journal claims counts as present, until it has been looked at. */
+static void begin_with_claims(struct tree *tree) {
+        for (uint64_t i = 0; i < chunks_count(tree->chunks); i++) {
+                struct digest128 claimed = tree->digests[i];
+
+                state_set_missing(tree, i);
+                if (digest128_is_known(claimed))
+                        state_set_present(tree, i, claimed);
+        }
+}
+
+static bool is_vouched_for(const struct tree *tree, const struct stamp *stamp) {
+        const char *digest = plan_digest(tree->plan);
+
+        return (strcmp(stamp->version, tree->version) == 0 && strcmp(stamp->manifest, digest) == 0) ||
+               (strcmp(stamp->source_version, tree->version) == 0 && strcmp(stamp->source, digest) == 0);
+}
+
+static int take_sha256(void *userdata, uint64_t idx_file, const struct plan_file *there) {
+        struct tree *tree = userdata;
+
+        if (there->sha256 && !plan_file(tree->plan, idx_file)->sha256)
+                state_set_whole(tree, idx_file, there->sha256);
+        tree_tell_waiting(tree);
+        return tree_is_cancelled(tree) ? -ECANCELED : 0;
+}
+
+/* Is a file there, as long as it should be? A broken one is told, and its chunks are missing. */
+static void look_at_file(struct tree *tree, uint64_t idx_file) {
+        const struct plan_file *file = plan_file(tree->plan, idx_file);
+        struct stat status = { 0 };
+        struct why text;
+        uint64_t first, n;
+        int r = paths_stat(roots_for(&tree->write_roots, file), file->path, &status);
+
+        if (r == 0 && S_ISREG(status.st_mode) && (uint64_t)status.st_size == file->n_bytes) {
+                if (file->sha256)
+                        state_set_whole(tree, idx_file, file->sha256);
+                if (state_is_whole(tree, idx_file))
+                        return;
+                why_set(&text, 0, "%s: its SHA-256 is not known any more", file->path);
+        } else if (r < 0)
+                why_errno(&text, r, "%s", file->path);
+        else
+                why_set(&text, 0, "%s is no file of %llu bytes any more", file->path,
+                        (unsigned long long)file->n_bytes);
+        state_set_broken(tree, idx_file);
+        n = chunks_of_file(tree->chunks, idx_file, &first);
+        for (uint64_t i = first; i < first + n; i++)
+                state_set_missing(tree, i);
+        tree_tell(tree, TREE_BAD, file->n_bytes, text.text);
+}
+
+/* The stamp was written when all of it was on the disk and verified. */
+static int believe_stamp(struct tree *tree, struct why *why) {
+        int r = 0;
+
+        for (uint64_t i = 0; i < chunks_count(tree->chunks); i++)
+                state_set_present(tree, i, tree->digests[i]);
+        if (tree->sha256s)
+                r = manifest_each(tree, tree->version, take_sha256, tree, why);
+        if (r < 0 && r != -ENOENT && r != -EBADMSG)
+                return r;
+        for (uint64_t i = 0; i < plan_n_files(tree->plan); i++) {
+                look_at_file(tree, i);
+                tree_tell_waiting(tree);
+                if (tree_is_cancelled(tree))
+                        return -ECANCELED;
+        }
+        return 0;
+}
+
+/* Returns 0, or 1 if the journal does not say what is known. */
+static int find_out(struct tree *tree, const char *journal_path, struct why *why) {
+        struct stamp stamp = { 0 };
+        int64_t n_records, n_known = 0, n_bad;
+        int r;
+
+        n_records = journal_read(journal_path, plan_digest(tree->plan), chunks_count(tree->chunks), tree->digests, why);
+        if (n_records < 0)
+                return (int)n_records;
+        begin_with_claims(tree);
+        r = stamp_read(&tree->place, &stamp, why);
+        if (r == 0 && is_vouched_for(tree, &stamp)) {
+                r = believe_stamp(tree, why);
+                if (r < 0)
+                        return r;
+        } else if (!tree->options.read_only) {
+                n_bad = check_all(tree, why);
+                if (n_bad < 0)
+                        return (int)n_bad;
+        }
+        if (r == 0) { /* there is a stamp, so there is a version */
+                r = reuse_versions(tree, &stamp, why);
+                if (r < 0)
+                        return r;
+        }
+        for (uint64_t i = 0; i < chunks_count(tree->chunks); i++)
+                n_known += digest128_is_known(tree->digests[i]);
+        return n_records != n_known || n_records == 0;
+}
+
+static int open_journal(struct tree *tree, struct why *why) {
+        const char *digest = plan_digest(tree->plan);
+        uint64_t n_chunks = chunks_count(tree->chunks);
+        char path[PATH_MAX];
+        int r = place_file(&tree->place, tree->version, ".journal", path);
+
+        if (r < 0)
+                return why_errno(why, r, "%s", tree->place.folder);
+        r = find_out(tree, path, why);
+        if (r < 0 || tree->options.read_only)
+                return r;
+        if (r == 0)
+                return journal_continue(&tree->journal, path, digest, n_chunks, why);
+        return journal_begin(&tree->journal, path, digest, n_chunks, tree->digests, why);
+}
+
+/* ---- opening and closing ------------------------------------------------------------------------------------- */
+
+static int start_threads(struct tree *tree, struct why *why) {
+        int r = helper_start(&tree->helper);
+
+        if (r == 0)
+                r = syncer_start(&tree->syncer, tree->folder_fd);
+        return r < 0 ? why_errno(why, r, "threads that hash and sync cannot be started") : 0;
+}
+
+static int open_tree(struct tree *tree, struct why *why) {
+        int r;
+
+        r = look_at_path(&tree->place, why);
+        if (r < 0)
+                return r;
+        if (!tree->options.read_only && tree->options.lock_fd < 0) {
+                tree->lock_fd = tree_lock(&tree->place, why);
+                if (tree->lock_fd < 0)
+                        return tree->lock_fd;
+        }
+        r = open_folders(tree, why);
+        if (r < 0)
+                return r;
+        r = make_room(tree);
+        if (r < 0)
+                return why_errno(why, r, "%s: noting what is there", tree->place.path);
+        r = open_journal(tree, why);
+        if (r < 0)
+                return r;
+        return tree->options.read_only ? 0 : start_threads(tree, why);
+}
+
+int tree_open(const struct place *place, const struct plan *plan, const struct chunks *chunks,
+              const struct tree_options *options, struct tree **ret_tree, struct why *why) {
+        _cleanup_(tree_closep) struct tree *tree = calloc(1, sizeof(*tree));
+        int r;
+
+        if (!tree)
+                return -ENOMEM;
+        tree->place = *place;
+        tree->plan = plan;
+        tree->chunks = chunks;
+        tree->options = *options;
+        tree->lock_fd = tree->folder_fd = tree->root_fd = tree->spool_fd = -1;
+        tree->last_word_ns = clock_now_ns();
+        tree->journal = JOURNAL_NONE;
+        TAILQ_INIT(&tree->growing);
+        pthread_mutex_init(&tree->lock, NULL);
+        roots_init(&tree->write_roots, tree);
+        roots_init(&tree->read_roots, tree);
+        place_version(plan_digest(plan), tree->version);
+        snprintf(tree->part_name, sizeof(tree->part_name), "%s.part", tree->version);
+
+        r = open_tree(tree, why);
+        if (r < 0)
+                return r;
+        *ret_tree = TAKE_PTR(tree);
+        return 0;
+}
+
+void tree_close(struct tree *tree) {
+        if (!tree)
+                return;
+        helper_stop(&tree->helper);
+        syncer_stop(&tree->syncer);
+        growing_drop_all(tree);
+        journal_close(&tree->journal);
+        roots_fini(&tree->write_roots);
+        roots_fini(&tree->read_roots);
+        sha256_fini(&tree->sha);
+        free(tree->scratch);
+        free(tree->missing);
+        free(tree->whole);
+        free(tree->digests);
+        free(tree->sha256s);
+        closep(&tree->spool_fd);
+        closep(&tree->root_fd);
+        closep(&tree->folder_fd);
+        closep(&tree->lock_fd);
+        pthread_mutex_destroy(&tree->lock);
+        free(tree);
+}
+
+void tree_closep(struct tree **tree) {
+        tree_close(*tree);
+}
+
+int tree_sync(struct tree *tree, struct why *why) {
+        int r = syncer_wait(&tree->syncer, tree_tell_waiting, tree);
+
+        if (r < 0)
+                return why_errno(why, r, "%s: not all that was written has reached the disk; run it again",
+                                 tree->place.folder);
+        for (uint64_t i = 0; i < plan_n_files(tree->plan); i++)
+                if (!state_is_whole(tree, i))
+                        return 0;
+        return manifest_write(tree, why);
+}

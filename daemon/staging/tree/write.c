@@ -1,0 +1,300 @@
+/* Chunks into files. While this thread writes, the helper hashes: SHA-256 takes as long as writing to the page cache.
+ */
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "daemon/base/cleanup.h"
+#include "daemon/base/disk.h"
+#include "daemon/staging/tree/private.h"
+
+#define BESIDE_BYTES 65536u /* less is hashed sooner than another thread wakes up */
+
+static int bad_file(struct tree *tree, const struct plan_file *file, const uint8_t *expected, const uint8_t *found,
+                    struct why *why) {
+        char should[SHA256_TEXT_SIZE], is[SHA256_TEXT_SIZE];
+        struct why text;
+
+        sha256_text(expected, should);
+        sha256_text(found, is);
+        why_set(&text, 0, "%s: its SHA-256 should be %s and is %s", file->path, should, is);
+        tree_tell(tree, TREE_BAD, file->n_bytes, text.text);
+        return why_set(why, TREE_BAD_FILE, "%s", text.text);
+}
+
+/* ---- small files --------------------------------------------------------------------------------------------- */
+
+int part_begin(struct tree *tree) {
+        int fd;
+
+        if (unlinkat(tree->folder_fd, tree->part_name, 0) < 0 && errno != ENOENT)
+                return -errno;
+        fd = openat(tree->folder_fd, tree->part_name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
+        return fd < 0 ? -errno : fd;
+}
+
+int part_put_in_place(struct tree *tree, const struct plan_file *file) {
+        const char *name;
+        int dir = paths_folder_of(roots_for(&tree->write_roots, file), file->path, true, &name);
+
+        if (dir < 0)
+                return dir;
+        return renameat(tree->folder_fd, tree->part_name, dir, name) < 0 ? -errno : 0;
+}
+
+/* close() says what a network's file system had to say about the writes. */
+static int write_and_close(int fd, const uint8_t *bytes, uint64_t n_bytes) {
+        int r = disk_write_at(fd, bytes, n_bytes, 0);
+
+        if (close(fd) < 0 && r == 0 && errno != EINTR)
+                r = -errno;
+        return r;
+}
+
+/* What is there already, whatever it is, is replaced in one step: it may be served, or be another version's, too. */
+static int replace_file(struct tree *tree, const struct plan_file *file, const uint8_t *bytes) {
+        int fd = part_begin(tree), r;
+
+        if (fd < 0)
+                return fd;
+        r = write_and_close(fd, bytes, file->n_bytes);
+        if (r == 0)
+                r = part_put_in_place(tree, file);
+        if (r < 0)
+                unlinkat(tree->folder_fd, tree->part_name, 0);
+        return r;
+}
+
+static int make_file(struct tree *tree, const struct plan_file *file, const uint8_t *bytes) {
+        struct paths *paths = roots_for(&tree->write_roots, file);
+        const char *name;
+        int dir, fd, r;
+
+        dir = paths_folder_of(paths, file->path, true, &name);
+        if (dir < 0)
+                return dir;
+        fd = openat(dir, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
+        if (fd < 0)
+                return -errno;
+        r = write_and_close(fd, bytes, file->n_bytes);
+        if (r < 0)
+                unlinkat(dir, name, 0); /* its space may be what the next one needs */
+        return r;
+}
+
+static int write_file(struct tree *tree, const struct plan_file *file, const uint8_t *bytes) {
+        int r = make_file(tree, file, bytes);
+
+        if (r == -ENOENT) { /* the folder that was kept open has been removed meanwhile */
+                paths_fini(roots_for(&tree->write_roots, file));
+                r = make_file(tree, file, bytes);
+        }
+        return r == -EEXIST ? replace_file(tree, file, bytes) : r;
+}
+
+struct small {
+        struct tree *tree;
+        struct chunk chunk;
+        const uint8_t *bytes;
+        uint8_t found[CHUNK_FILES_MAX][SHA256_BYTES];
+};
+
+static void hash_small(void *userdata) {
+        struct small *small = userdata;
+        struct tree *tree = small->tree;
+        const uint8_t *at = small->bytes;
+
+        for (uint32_t i = 0; i < small->chunk.n_files; i++) {
+                const struct plan_file *file = plan_file(tree->plan, small->chunk.first_file + i);
+
+                sha256_restart(&tree->sha);
+                sha256_add(&tree->sha, at, file->n_bytes);
+                sha256_end(&tree->sha, small->found[i]);
+                at += file->n_bytes;
+        }
+}
+
+/* Those that are whole already stay. */
+static int write_small(struct small *small, struct why *why) {
+        struct tree *tree = small->tree;
+        const uint8_t *at = small->bytes;
+
+        for (uint32_t i = 0; i < small->chunk.n_files; i++) {
+                const struct plan_file *file = plan_file(tree->plan, small->chunk.first_file + i);
+                int r = 0;
+
+                if (!state_is_whole(tree, small->chunk.first_file + i))
+                        r = write_file(tree, file, at);
+                if (r < 0)
+                        return why_errno(why, r, "%s", file->path);
+                at += file->n_bytes;
+        }
+        return 0;
+}
+
+/* Files that are whole and of which the plan knows nothing, but that arrive with other bytes now, are written, too:
+ * what the origin says now counts. */
+static int judge_file(struct small *small, uint32_t i, const uint8_t *bytes, struct why *why) {
+        struct tree *tree = small->tree;
+        uint64_t idx_file = small->chunk.first_file + i;
+        const struct plan_file *file = plan_file(tree->plan, idx_file);
+        int r = 0;
+
+        if (file->sha256 && memcmp(file->sha256, small->found[i], SHA256_BYTES) != 0)
+                return bad_file(tree, file, file->sha256, small->found[i], why);
+        if (state_is_whole(tree, idx_file) &&
+            memcmp(state_expected(tree, idx_file), small->found[i], SHA256_BYTES) != 0)
+                r = write_file(tree, file, bytes);
+        if (r < 0)
+                return why_errno(why, r, "%s", file->path);
+        state_set_whole(tree, idx_file, small->found[i]);
+        return 0;
+}
+
+static int judge_small(struct small *small, struct why *why) {
+        const uint8_t *at = small->bytes;
+        int result = 0;
+
+        for (uint32_t i = 0; i < small->chunk.n_files && result >= 0; i++) {
+                int r = judge_file(small, i, at, why);
+
+                result = r != 0 ? r : result;
+                at += plan_file(small->tree->plan, small->chunk.first_file + i)->n_bytes;
+        }
+        return result;
+}
+
+static int write_small_files(struct tree *tree, uint64_t idx_chunk, const struct chunk *chunk, const uint8_t *bytes,
+                             struct why *why) {
+        struct small small = { .tree = tree, .chunk = *chunk, .bytes = bytes };
+        bool beside = chunk->n_bytes >= BESIDE_BYTES;
+        struct digest128 digest;
+        int r;
+
+        if (beside)
+                helper_begin(&tree->helper, hash_small, &small);
+        r = write_small(&small, why);
+        digest = digest128_of(bytes, chunk->n_bytes);
+        if (beside)
+                helper_wait(&tree->helper);
+        else
+                hash_small(&small);
+        if (r == 0)
+                r = judge_small(&small, why);
+        if (r != 0)
+                return r;
+        r = journal_note(&tree->journal, idx_chunk, digest);
+        if (r < 0)
+                return why_errno(why, r, "%s: its journal", tree->root_path);
+        state_set_present(tree, idx_chunk, digest);
+        return 0;
+}
+
+/* ---- parts of large files ------------------------------------------------------------------------------------ */
+
+struct part {
+        struct growing *growing;
+        const uint8_t *bytes;
+        uint32_t n_bytes;
+};
+
+static void hash_part(void *userdata) {
+        struct part *part = userdata;
+
+        sha256_add(&part->growing->sha, part->bytes, part->n_bytes);
+}
+
+/* Is the hash at this chunk, so that it can go on with it? What lies before it and was not hashed yet is read. */
+static int prepare_hash(struct tree *tree, struct growing *growing, uint64_t offset) {
+        if (growing->n_hashed > offset) { /* it is mended: what was hashed may have been what is bad */
+                sha256_restart(&growing->sha);
+                growing->n_hashed = 0;
+        }
+        return growing_catch_up(tree, growing, offset);
+}
+
+/* No chunk of it is missing: what is its SHA-256? */
+static int judge_large(struct tree *tree, struct growing *growing, struct why *why) {
+        uint64_t idx_file = growing->idx_file;
+        const struct plan_file *file = plan_file(tree->plan, idx_file);
+        const uint8_t *known = state_expected(tree, idx_file);
+        uint8_t found[SHA256_BYTES], expected[SHA256_BYTES];
+        int r;
+
+        r = growing_catch_up(tree, growing, file->n_bytes);
+        if (r < 0)
+                return why_errno(why, r, "%s", file->path);
+        if (growing->n_hashed < file->n_bytes) /* a chunk could not be read, and is missing again */
+                return 0;
+        sha256_end(&growing->sha, found);
+        growing_drop(tree, idx_file);
+        if (!known || memcmp(found, known, sizeof(found)) == 0) {
+                state_set_whole(tree, idx_file, found);
+                return 0;
+        }
+        memcpy(expected, known, sizeof(expected));
+        state_forget_file(tree, idx_file);
+        return bad_file(tree, file, expected, found, why);
+}
+
+static bool is_complete(const struct tree *tree, struct growing *growing) {
+        uint64_t first, n = chunks_of_file(tree->chunks, growing->idx_file, &first);
+
+        growing->idx_looked = state_first_missing(tree, growing->idx_looked, first + n);
+        if (growing->idx_looked < first + n)
+                return false;
+        growing->idx_looked = state_first_missing(tree, first, first + n);
+        return growing->idx_looked == first + n;
+}
+
+static int write_part(struct tree *tree, uint64_t idx_chunk, const struct chunk *chunk, const uint8_t *bytes,
+                      struct why *why) {
+        const struct plan_file *file = plan_file(tree->plan, chunk->first_file);
+        struct part part = { .bytes = bytes, .n_bytes = chunk->n_bytes };
+        struct digest128 digest;
+        bool is_next;
+        int r;
+
+        r = growing_get(tree, chunk->first_file, &part.growing, why);
+        if (r < 0)
+                return r;
+        r = prepare_hash(tree, part.growing, chunk->offset);
+        if (r < 0)
+                return why_errno(why, r, "%s", file->path);
+        is_next = part.growing->n_hashed == chunk->offset;
+        if (is_next)
+                helper_begin(&tree->helper, hash_part, &part);
+        r = disk_write_at(part.growing->fd, bytes, chunk->n_bytes, chunk->offset);
+        digest = digest128_of(bytes, chunk->n_bytes);
+        if (is_next) {
+                helper_wait(&tree->helper);
+                part.growing->n_hashed += chunk->n_bytes;
+        }
+        if (r == 0)
+                r = journal_note(&tree->journal, idx_chunk, digest);
+        if (r < 0) {
+                growing_drop(tree, chunk->first_file); /* its hash is one chunk ahead */
+                return why_errno(why, r, "%s", file->path);
+        }
+        state_set_present(tree, idx_chunk, digest);
+        return is_complete(tree, part.growing) ? judge_large(tree, part.growing, why) : 0;
+}
+
+/* -------------------------------------------------------------------------------------------------------------- */
+
+int tree_write(struct tree *tree, uint64_t idx_chunk, const uint8_t *bytes, struct why *why) {
+        struct chunk chunk = chunks_get(tree->chunks, idx_chunk);
+        int r;
+
+        assert(state_is_missing(tree, idx_chunk));
+        if (file_is_large(plan_file(tree->plan, chunk.first_file)))
+                r = write_part(tree, idx_chunk, &chunk, bytes, why);
+        else
+                r = write_small_files(tree, idx_chunk, &chunk, bytes, why);
+        syncer_add(&tree->syncer, chunk.n_bytes);
+        return r;
+}
