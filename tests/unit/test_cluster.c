@@ -231,6 +231,27 @@ START_TEST(who_is_silent_longest_is_named_first) {
 }
 END_TEST
 
+START_TEST(with_one_that_is_given_up_those_that_are_nearly_as_silent_are_named) {
+        struct fixture f;
+        int r = 0;
+
+        setup(&f, 0);
+        for (uint32_t node = 0; node < N_NODES; node++)
+                watch_hear(f.watch, node, &f.news[node], 0, false, f.now_ns);
+        for (uint32_t i = 0; i < 2 * STALL_S && r == 0; i++) { /* the bee is heard for 10 s longer than the cat */
+                watch_hear(f.watch, 0, &f.news[0], 0, false, f.now_ns);
+                watch_hear(f.watch, 3, &f.news[3], i, false, f.now_ns);
+                if (i <= 10)
+                        watch_hear(f.watch, 1, &f.news[1], i, false, f.now_ns);
+                r = watch_judge(f.watch, f.now_ns, &f.why);
+                f.now_ns += S;
+        }
+        ck_assert_int_eq(r, -ETIMEDOUT);
+        ck_assert_msg(strstr(f.why.text, "no word from cat, bee:") != NULL, "%s", f.why.text);
+        watch_free(f.watch);
+}
+END_TEST
+
 START_TEST(at_a_standstill_those_that_do_not_wait_are_named) {
         struct fixture f;
 
@@ -342,6 +363,7 @@ int main(void) {
                 { "late", who_gets_on_while_others_wait_is_left_in_peace },
                 { "late", who_is_not_heard_of_is_named_and_nobody_else },
                 { "late", who_is_silent_longest_is_named_first },
+                { "late", with_one_that_is_given_up_those_that_are_nearly_as_silent_are_named },
                 { "late", at_a_standstill_those_that_do_not_wait_are_named },
                 { "late", if_all_wait_for_each_other_all_are_named },
                 { "late", time_in_which_nobody_looked_is_held_against_nobody },

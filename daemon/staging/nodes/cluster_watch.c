@@ -86,14 +86,22 @@ static void account_for_absence(struct watch *watch, uint64_t now_ns) {
         }
 }
 
-static bool is_silent(const struct watch *watch, uint32_t node, uint64_t now_ns) {
-        /* The others are slower to give up the first node: it knows more of what is wrong and should be the one to
-         * say it. */
-        uint64_t limit_ns = watch->node == 0 ? watch->stall_ns : watch->stall_ns + watch->stall_ns / 4 + 2 * NS_PER_S;
+/* The others are slower to give up the first node: it knows more of what is wrong and should be the one to say it. */
+static uint64_t silence_limit_ns(const struct watch *watch) {
+        return watch->node == 0 ? watch->stall_ns : watch->stall_ns + watch->stall_ns / 4 + 2 * NS_PER_S;
+}
 
+static bool is_silent(const struct watch *watch, uint32_t node, uint64_t now_ns, uint64_t limit_ns) {
         if (node == watch->node || (watch->node != 0 && node != 0))
                 return false;
         return now_ns - watch->nodes[node].heard_ns > limit_ns;
+}
+
+static bool is_any_silent(const struct watch *watch, uint64_t now_ns) {
+        for (uint32_t i = 0; i < watch->n_nodes; i++)
+                if (is_silent(watch, i, now_ns, silence_limit_ns(watch)))
+                        return true;
+        return false;
 }
 
 static bool is_at_a_standstill(const struct watch *watch, uint64_t now_ns) {
@@ -138,22 +146,23 @@ static int say(const struct naming *naming, struct why *why, const char *before,
                        (uint64_t)(ns / NS_PER_S));
 }
 
-/* Who has been silent longest comes first: on a busy machine a node that is well may be late for a moment, too, and it
- * is late by less. */
+/* Nodes that were cut off together were not heard last at the same moment: once one is given up, those that are nearly
+ * as late are named with it. Who has been silent longest comes first: on a busy machine a node that is well may be late
+ * for a moment, too, and it is late by less. */
 static void name_silent(struct naming *naming, const struct watch *watch, uint64_t now_ns) {
-        uint64_t after_ns = 0;
+        uint64_t after_ns = 0, limit_ns = silence_limit_ns(watch) / 4 * 3;
 
         for (;;) { /* one time of hearing after the other; only the end of a run comes here */
                 uint64_t next_ns = UINT64_MAX;
 
                 for (uint32_t i = 0; i < watch->n_nodes; i++)
-                        if (is_silent(watch, i, now_ns) && watch->nodes[i].heard_ns >= after_ns &&
+                        if (is_silent(watch, i, now_ns, limit_ns) && watch->nodes[i].heard_ns >= after_ns &&
                             watch->nodes[i].heard_ns < next_ns)
                                 next_ns = watch->nodes[i].heard_ns;
                 if (next_ns == UINT64_MAX)
                         return;
                 for (uint32_t i = 0; i < watch->n_nodes; i++)
-                        if (is_silent(watch, i, now_ns) && watch->nodes[i].heard_ns == next_ns)
+                        if (is_silent(watch, i, now_ns, limit_ns) && watch->nodes[i].heard_ns == next_ns)
                                 name_node(naming, watch, i);
                 after_ns = next_ns + 1;
         }
@@ -164,7 +173,8 @@ int watch_judge(struct watch *watch, uint64_t now_ns, struct why *why) {
         uint32_t n_waiting = 0;
 
         account_for_absence(watch, now_ns);
-        name_silent(&silent, watch, now_ns);
+        if (is_any_silent(watch, now_ns))
+                name_silent(&silent, watch, now_ns);
         if (silent.n_nodes > 0)
                 return say(&silent, why, "no word from ", ": stopped, cut off or hanging for more than",
                            watch->stall_ns);
