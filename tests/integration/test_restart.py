@@ -148,6 +148,8 @@ def _(box):
     expected = results(train("undisturbed"))
     equal([status for _, status in expected], [0, 0], f"exit statuses: {expected}")
     disturbed = train("disturbed")
+    within(60, lambda: [len(job["ranks"]) for job in daemon.objects("jobs")] == [2],
+           "both ranks are there: who comes while a daemon stops is refused")
     for number in range(6):
         time.sleep(0.05 + random.random() * 0.15)
         restart(daemon, (lambda daemon: daemon.kill()) if number % 2 else (lambda daemon: daemon.stop()), 0.1)

@@ -119,8 +119,9 @@ def _(box):
     def worker_ns():
         return [job_of(daemon, name)["worker_ns"] for name in ("favoured", "usual")]
 
-    before = worker_ns()
-    within(300, lambda: sum(worker_ns()) - sum(before) > 8e9, "both go on")
+    # On a busy machine a sample may take a second of the clock: many of them, or chance decides.
+    before, n_before = worker_ns(), len(readers[1].lines)
+    within(600, lambda: sum(worker_ns()) - sum(before) > 8e9 and len(readers[1].lines) > n_before + 64, "both go on")
     favoured, usual = (now - then for now, then in zip(worker_ns(), before))
     equal(2 < favoured / usual < 4.5, True, f"three to one: {favoured / 1e9:.2f} s to {usual / 1e9:.2f} s")
 
