@@ -47,8 +47,8 @@ static struct stamp example(void) {
                                .source = DIGEST,
                                .prepare = "resize(short=256) \"jpeg\\(90)",
                                .format = "packed",
-                               .n_files = UINT64_MAX,
-                               .n_bytes = 1ull << 63,
+                               .n_files = (1ull << 53) - 1,
+                               .n_bytes = 1ull << 52,
                                .n_nodes = 1000,
                                .when = 1795264270 };
 }
@@ -137,8 +137,12 @@ static const struct {
         { "\"n_nodes\":1000", "\"n_nodes\":\"1000\"", -EBADMSG },
         { "\"n_nodes\":1000", "\"n_nodes\":1000,\"n_nodes\":1000", -EBADMSG },
         { "\"n_nodes\":1000,", "", -EBADMSG },
-        { "\"n_nodes\":1000", "\"n_nodes\":1000,\"later\":{}", -EBADMSG },
-        { "18446744073709551615", "18446744073709551616", -EBADMSG },
+        { "\"n_nodes\":1000", "\"n_nodes\":1000,\"later\":{\"more\":[1,null]}", 0 },
+        { "\"n_nodes\":1000", "\"n_nodes\":1000.5", -EBADMSG },
+        { "\"n_nodes\":1000", "\"n_nodes\":1e3", 0 },
+        { "\"n_nodes\":1000", "\"n_nodes\":1000}, {\"later\":1", -EBADMSG },
+        { "9007199254740991", "9007199254740992", -EBADMSG },
+        { "9007199254740991", "-1", -EBADMSG },
         { "v-8f3a09b2c4d1", "v-8f3a09b2c4d2", -EBADMSG },
         { "v-8f3a09b2c4d1", "../../etc/..//", -EBADMSG },
         { "\"source_version\":\"\"", "\"source_version\":\"v-../../../..\"", -EBADMSG },
@@ -147,7 +151,9 @@ static const struct {
         { "\"index\":\"\"", "\"index\":\"1234\"", -EBADMSG },
         { "\"photos\"", "\"\"", -EBADMSG },
         { "\"photos\"", "\"pho\x01tos\"", -EBADMSG },
-        { "\"photos\"", "\"pho\\u0041tos\"", -EBADMSG },
+        { "\"photos\"", "\"pho\\u0041tos\"", 0 },
+        { "\"photos\"", "\"pho\\u0000tos\"", -EBADMSG },
+        { "\"photos\"", "\"pho\\ntos\"", -EBADMSG },
         { "\"packed\"", "\"much too long a name for a format of samples\"", -EBADMSG },
 };
 
@@ -210,6 +216,9 @@ START_TEST(what_no_stamp_may_say_is_not_written) {
         struct why why;
 
         strcpy(stamp.version, "v-../../../..");
+        ck_assert_int_eq(stamp_write(&place, &stamp, &why), -EINVAL);
+        stamp = example();
+        stamp.n_bytes = 1ull << 53;
         ck_assert_int_eq(stamp_write(&place, &stamp, &why), -EINVAL);
         ck_assert_uint_eq(stamp_mark(&place), 0);
 }

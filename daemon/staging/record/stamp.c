@@ -1,8 +1,9 @@
 #include "daemon/staging/record/stamp.h"
 
+#include <cjson/cJSON.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
+#include <math.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +14,8 @@
 #include "daemon/base/disk.h"
 #include "daemon/base/text.h"
 
-#define STAMP_BYTES_MAX 16384u /* far above what the fields can take, every byte of them escaped */
+#define STAMP_BYTES_MAX  16384u             /* far above what the fields can take, every byte of them escaped */
+#define STAMP_NUMBER_MAX 9007199254740991.0 /* 2^53 - 1 */
 
 /* ---- the fields, once ---------------------------------------------------------------------------------------- */
 
@@ -68,172 +70,118 @@ static bool text_is_allowed(const struct field *field, const char *text) {
         }
 }
 
-/* ---- writing ------------------------------------------------------------------------------------------------- */
+/* JSON's numbers are doubles, which are exact in these bounds. */
+static bool number_is_allowed(const struct field *field, double number) {
+        double least = field->kind == FIELD_TIME ? -STAMP_NUMBER_MAX : 0;
+        double most = field->kind == FIELD_COUNT ? UINT32_MAX : STAMP_NUMBER_MAX;
 
-static void print_text(FILE *out, const char *text) {
-        fputc('"', out);
-        for (; *text; text++)
-                if (*text == '"' || *text == '\\')
-                        fprintf(out, "\\%c", *text);
-                else
-                        fputc(*text, out);
-        fputc('"', out);
+        return number >= least && number <= most && number == trunc(number); /* false for a NaN */
 }
 
-static int print_fields(FILE *out, const struct stamp *stamp, struct why *why) {
-        for (size_t i = 0; i < ARRAY_SIZE(FIELDS); i++) {
-                const struct field *field = &FIELDS[i];
-                const void *at = (const char *)stamp + field->offset;
+static double number_of(const struct field *field, const void *at) {
+        return field->kind == FIELD_NUMBER  ? (double)*(const uint64_t *)at
+               : field->kind == FIELD_COUNT ? (double)*(const uint32_t *)at
+                                            : (double)*(const int64_t *)at;
+}
 
-                if (is_text(field) && !text_is_allowed(field, at))
+static void set_number(const struct field *field, double number, void *into) {
+        if (field->kind == FIELD_NUMBER)
+                *(uint64_t *)into = (uint64_t)number;
+        else if (field->kind == FIELD_COUNT)
+                *(uint32_t *)into = (uint32_t)number;
+        else
+                *(int64_t *)into = (int64_t)number;
+}
+
+/* ---- writing ------------------------------------------------------------------------------------------------- */
+
+static int add_field(cJSON *object, const struct field *field, const void *at, struct why *why) {
+        char digits[24];
+
+        if (is_text(field)) {
+                if (!text_is_allowed(field, at))
                         return why_set(why, -EINVAL, "a stamp's %s cannot be \"%s\"", field->name, (const char *)at);
-                fprintf(out, "%s\"%s\":", i == 0 ? "{" : ",", field->name);
-                if (is_text(field))
-                        print_text(out, at);
-                else if (field->kind == FIELD_NUMBER)
-                        fprintf(out, "%" PRIu64, *(const uint64_t *)at);
-                else if (field->kind == FIELD_COUNT)
-                        fprintf(out, "%" PRIu32, *(const uint32_t *)at);
-                else
-                        fprintf(out, "%" PRId64, *(const int64_t *)at);
+                return cJSON_AddStringToObject(object, field->name, at) ? 0 : -ENOMEM;
         }
-        fputs("}\n", out);
-        return 0;
+        if (!number_is_allowed(field, number_of(field, at)))
+                return why_set(why, -EINVAL, "a stamp's %s cannot be %.0f: numbers are 2^53 - 1 at most", field->name,
+                               number_of(field, at));
+        snprintf(digits, sizeof(digits), "%.0f", number_of(field, at)); /* cJSON would print 15 digits of them */
+        return cJSON_AddRawToObject(object, field->name, digits) ? 0 : -ENOMEM;
+}
+
+/* One line; the caller's (free). */
+static int print(const struct stamp *stamp, char **ret_line, struct why *why) {
+        cJSON *object = cJSON_CreateObject();
+        char *text = NULL, *line = NULL;
+        int r = object ? 0 : -ENOMEM;
+
+        for (size_t i = 0; i < ARRAY_SIZE(FIELDS) && r == 0; i++)
+                r = add_field(object, &FIELDS[i], (const char *)stamp + FIELDS[i].offset, why);
+        if (r == 0)
+                text = cJSON_PrintUnformatted(object);
+        cJSON_Delete(object);
+        if (r == 0 && (!text || asprintf(&line, "%s\n", text) < 0))
+                r = -ENOMEM;
+        free(text);
+        if (r == 0)
+                *ret_line = line;
+        return r == -ENOMEM ? why_errno(why, r, "a stamp") : r;
 }
 
 int stamp_write(const struct place *place, const struct stamp *stamp, struct why *why) {
-        _cleanup_(freep) char *text = NULL;
+        _cleanup_(freep) char *line = NULL;
         char path[PATH_MAX];
-        size_t n_bytes;
-        FILE *out;
         int r;
 
         r = place_file(place, "stamp", "", path);
         if (r < 0)
                 return why_errno(why, r, "%s", place->folder);
-        out = open_memstream(&text, &n_bytes);
-        if (!out)
-                return -ENOMEM;
-        r = print_fields(out, stamp, why);
-        if (fclose(out) != 0 && r == 0)
-                r = -ENOMEM;
-        return r < 0 ? r : disk_replace(path, text, n_bytes, why);
+        r = print(stamp, &line, why);
+        return r < 0 ? r : disk_replace(path, line, strlen(line), why);
 }
 
-/* ---- reading: one flat object of texts and numbers, nothing else --------------------------------------------- */
+/* ---- reading: one object with each of the fields once; what a later program says besides is passed over ------ */
 
-static void skip_blanks(const char **at) {
-        *at += strspn(*at, " \t\r\n");
-}
+static int take_field(const cJSON *item, const struct field *field, void *into) {
+        const char *text = cJSON_GetStringValue(item);
 
-/* The text between quotes, with the escapes of JSON that stand for one character of ASCII. */
-static int read_text(const char **at, char *into, size_t size) {
-        static const char ESCAPES[] = "\"\\/", CONTROL[] = "bfnrt";
-        size_t n = 0;
-
-        if (*(*at)++ != '"')
-                return -EBADMSG;
-        while (**at != '"') {
-                char character = *(*at)++;
-
-                if (character == '\0' || n + 1 >= size)
+        if (!is_text(field)) {
+                if (!cJSON_IsNumber(item) || !number_is_allowed(field, item->valuedouble))
                         return -EBADMSG;
-                if (character == '\\') {
-                        character = *(*at)++;
-                        if (character != '\0' && strchr(CONTROL, character))
-                                character = '?';
-                        else if (character == '\0' || !strchr(ESCAPES, character))
-                                return -EBADMSG;
-                }
-                into[n++] = character;
-        }
-        (*at)++;
-        into[n] = '\0';
-        return 0;
-}
-
-static int read_number(const char **at, const struct field *field, void *into) {
-        bool is_negative = **at == '-';
-        const char *digits = *at + is_negative;
-        uint64_t number;
-        char *end;
-
-        if (*digits < '0' || *digits > '9')
-                return -EBADMSG;
-        errno = 0;
-        number = strtoull(digits, &end, 10);
-        if (errno != 0)
-                return -EBADMSG;
-        *at = end;
-        if (!field)
+                set_number(field, item->valuedouble, into);
                 return 0;
-        if (field->kind == FIELD_TIME) {
-                if (number > INT64_MAX)
-                        return -EBADMSG;
-                *(int64_t *)into = is_negative ? -(int64_t)number : (int64_t)number;
-        } else if (is_negative || (field->kind == FIELD_COUNT && number > UINT32_MAX))
+        }
+        if (!text || strlen(text) >= field->size || !text_is_allowed(field, text))
                 return -EBADMSG;
-        else if (field->kind == FIELD_COUNT)
-                *(uint32_t *)into = (uint32_t)number;
-        else
-                *(uint64_t *)into = number;
+        strcpy(into, text);
         return 0;
 }
 
-/* The value of a field that this program does not know: a later one may say more. */
-static int pass_over(const char **at) {
-        char ignored[4096];
+static int take_fields(const cJSON *object, struct stamp *stamp) {
+        uint32_t seen = 0;
+        const cJSON *item;
 
-        return **at == '"' ? read_text(at, ignored, sizeof(ignored)) : read_number(at, NULL, NULL);
-}
-
-static int read_field(const char **at, struct stamp *stamp, uint32_t *seen) {
-        char name[64];
-        int r;
-
-        r = read_text(at, name, sizeof(name));
-        if (r < 0)
-                return r;
-        skip_blanks(at);
-        if (*(*at)++ != ':')
-                return -EBADMSG;
-        skip_blanks(at);
-        for (size_t i = 0; i < ARRAY_SIZE(FIELDS); i++) {
-                const struct field *field = &FIELDS[i];
-                char *into = (char *)stamp + field->offset;
-
-                if (strcmp(name, field->name) != 0)
+        cJSON_ArrayForEach(item, object) for (size_t i = 0; i < ARRAY_SIZE(FIELDS); i++) {
+                if (strcmp(item->string, FIELDS[i].name) != 0)
                         continue;
-                if (*seen & (1u << i))
+                if (seen & (1u << i) || take_field(item, &FIELDS[i], (char *)stamp + FIELDS[i].offset) < 0)
                         return -EBADMSG;
-                *seen |= 1u << i;
-                if (!is_text(field))
-                        return read_number(at, field, into);
-                r = read_text(at, into, field->size);
-                return r == 0 && !text_is_allowed(field, into) ? -EBADMSG : r;
+                seen |= 1u << i;
         }
-        return pass_over(at);
+        return seen == (1u << ARRAY_SIZE(FIELDS)) - 1 ? 0 : -EBADMSG;
 }
 
 static int read_object(const char *text, struct stamp *stamp) {
-        uint32_t seen = 0;
-        const char *at = text;
+        cJSON *object;
         int r;
 
-        skip_blanks(&at);
-        if (*at++ != '{')
+        if (strstr(text, "\\u0000")) /* cJSON would end the text there */
                 return -EBADMSG;
-        do {
-                skip_blanks(&at);
-                r = read_field(&at, stamp, &seen);
-                if (r < 0)
-                        return r;
-                skip_blanks(&at);
-        } while (*at++ == ',');
-        if (at[-1] != '}')
-                return -EBADMSG;
-        skip_blanks(&at);
-        return *at == '\0' && seen == (1u << ARRAY_SIZE(FIELDS)) - 1 ? 0 : -EBADMSG;
+        object = cJSON_ParseWithOpts(text, NULL, true);
+        r = cJSON_IsObject(object) ? take_fields(object, stamp) : -EBADMSG;
+        cJSON_Delete(object);
+        return r;
 }
 
 /* What it speaks of has to be there. */
