@@ -13,10 +13,11 @@
 #include <strings.h>
 
 /* One row a format. */
-static const struct format *const FORMATS[] = { &format_jpeg, &format_png, &format_webp };
+static const struct format *const FORMATS[] = { &format_jpeg, &format_png,  &format_webp, &format_bmp,
+                                                &format_pnm,  &format_tiff, &format_gif };
 
 #define N_FORMATS    ARRAY_SIZE(FORMATS)
-#define FORMAT_NAMES "JPEG, PNG, WebP"
+#define FORMAT_NAMES "JPEG, PNG, WebP, BMP, PNM (PBM, PGM, PPM), TIFF, GIF"
 
 struct decoder {
         struct decode_limits limits;
@@ -40,10 +41,6 @@ struct magic {
 };
 
 static const struct magic UNHANDLED[] = {
-        { "GIF", 0, 4, "GIF8" },
-        { "BMP", 0, 2, "BM" },
-        { "TIFF", 0, 4, "II*\0" },
-        { "TIFF", 0, 4, "MM\0*" },
         { "JPEG 2000", 0, 12, "\0\0\0\x0cjP  \r\n\x87\n" },
         { "JPEG 2000 code stream", 0, 4, "\xff\x4f\xff\x51" },
         { "JPEG XL", 0, 2, "\xff\x0a" },
@@ -51,17 +48,13 @@ static const struct magic UNHANDLED[] = {
         { "AVIF", 4, 8, "ftypavif" },
         { "HEIF", 4, 7, "ftyphei" },
         { "HEIF", 4, 8, "ftypmif1" },
+        { "PAM", 0, 3, "P7\n" },
         { "PSD", 0, 4, "8BPS" },
         { "ICO", 0, 4, "\0\0\1\0" },
         { "PDF", 0, 5, "%PDF-" },
         { "gzip", 0, 2, "\x1f\x8b" },
         { "ZIP", 0, 4, "PK\3\4" },
 };
-
-static bool looks_like_pnm(const uint8_t *bytes, size_t n_bytes) {
-        return n_bytes >= 3 && bytes[0] == 'P' && bytes[1] >= '1' && bytes[1] <= '7' &&
-               (bytes[2] == '\n' || bytes[2] == ' ' || bytes[2] == '\r' || bytes[2] == '\t' || bytes[2] == '#');
-}
 
 /* An error page that was saved under a picture's name begins with a tag, perhaps after blanks or a byte order mark. */
 static bool looks_like_markup(const uint8_t *bytes, size_t n_bytes) {
@@ -87,8 +80,6 @@ static const char *name_unhandled(const uint8_t *bytes, size_t n_bytes) {
                     memcmp(bytes + magic->offset, magic->bytes, magic->n_bytes) == 0)
                         return magic->name;
         }
-        if (looks_like_pnm(bytes, n_bytes))
-                return "PNM (PBM, PGM, PPM)";
         if (looks_like_markup(bytes, n_bytes))
                 return "HTML or XML text";
         return NULL;

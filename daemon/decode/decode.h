@@ -1,8 +1,8 @@
 /* decode/decode.h: the bytes of a picture file -> RGB pixels, as Pillow's convert("RGB") gives them.
  *
- * The format is told from the first bytes, never from a name: JPEG, PNG and WebP are handled, a dozen others are
- * recognised so that the error can name them. Alpha is dropped, not blended; EXIF orientation is ignored; of an
- * animation the first frame counts.
+ * The format is told from the first bytes, never from a name: JPEG, PNG, WebP, BMP, PNM, TIFF and GIF are handled, a
+ * dozen others are recognised so that the error can name them. Alpha is dropped, not blended; EXIF orientation is
+ * ignored, but not the orientation of a TIFF; of an animation the first frame counts, of a TIFF the first page.
  *
  * A picture is read in three steps, because what is needed of it is decided between the first and the second:
  *
@@ -55,14 +55,14 @@ enum decode_jpeg {
 enum decoded_by {
         DECODED_BY_BASELINE, /* decode/jpeg/baseline.h */
         DECODED_BY_LIBJPEG,
-        DECODED_BY_OTHERS, /* PNG, WebP */
+        DECODED_BY_OTHERS, /* all other formats */
         N_DECODED_BY,
 };
 
 /* What the header says. */
 struct image_info {
         uint32_t width, height; /* pixels, at least 1 */
-        const char *format;     /* "JPEG", "PNG", "WebP"; static */
+        const char *format;     /* "JPEG", "PNG", ...; static */
 };
 
 struct decoder;
@@ -113,5 +113,5 @@ size_t decoder_scratch_bytes(const struct decoder *decoder);
 /* Gives back all that it keeps for later pictures. An open one may be read afterwards. */
 void decoder_trim(struct decoder *decoder);
 
-/* The names of the formats that are handled, for messages: "JPEG, PNG, WebP". */
+/* The names of the formats that are handled, for messages: "JPEG, PNG, ...". */
 const char *decode_format_names(void);

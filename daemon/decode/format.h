@@ -41,8 +41,12 @@ struct format {
         enum decoded_by (*decoded_by)(const void *state, bool *ret_handed_over);
 };
 
+extern const struct format format_bmp;
+extern const struct format format_gif;
 extern const struct format format_jpeg;
 extern const struct format format_png;
+extern const struct format format_pnm;
+extern const struct format format_tiff;
 extern const struct format format_webp;
 
 /* -EFBIG with both numbers if the picture has too many pixels, else 0. */

@@ -26,7 +26,7 @@
 
 static const char *const PICTURES[] = { "size_8x8.jpg",    "grey_8.png",    "lossy.webp",
                                         "cut_in_data.jpg", "palette_4.png", "empty.jpg",
-                                        "size_17x16.jpg",  "gif.jpg",       "grey_progressive.jpg" };
+                                        "size_17x16.jpg",  "psd.jpg",       "grey_progressive.jpg" };
 
 static void give_up(const char *what) {
         fprintf(stderr, "fuzz: %s\n", what);

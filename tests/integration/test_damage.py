@@ -26,7 +26,12 @@ uwKKwfs07OMV6v8A4Y9eninbcz7e2zjir4g8tBgfMelWbWAcVaWFXmPtxXPRryp4dOO70R+XUcRdlO3s
 WEBP = base64.b64decode("UklGRn4AAABXRUJQVlA4THIAAAAvB0ABAJkyRPQ/NhHR/4BBtpFjVTiJu3+DbCPHKvAGd/duIgBAItzdfSMDBTwBIViJ4pJEYzD"
                         "CDP+/cj9G5BChPWW00cZ5UeiiUbGw8Hg5uB+FhQdKxUWAeWgsUEpyUnb+j8ajIsdmIuRXHC8nGT0FMz4=")
 PNG = png(21, 17, identity_pixels(7, 21, 17))
+BMP = b"BM" + struct.pack("<IIIIiiHHIIIIII", 54 + 1080, 0, 54, 40, 20, 18, 1, 24, 0, 1080, 0, 0, 0, 0) + bytes(1080)
+TIFF_TAGS = ((256, 20), (257, 18), (258, 8), (259, 1), (262, 1), (273, 8), (277, 1), (278, 18), (279, 360))
+TIFF = b"II*\0" + struct.pack("<I", 368) + bytes(360) + struct.pack("<H", len(TIFF_TAGS)) + \
+    b"".join(struct.pack("<HHII", tag, 4, 1, value) for tag, value in TIFF_TAGS) + bytes(4)
 N = 24
+N_MIXED = 90  # pictures, some of which are damaged
 PIPELINE = "resize(16) center_crop(16)"
 
 
@@ -49,6 +54,15 @@ def damaged():
     yield "cut.webp", WEBP[:60]
     yield "riff_only.webp", b"RIFF\x10\0\0\0WEBPVP8 "
     yield "text.webp", b"RIFF is a word"
+    yield "cut.bmp", BMP[:-1]
+    yield "only_letters.bmp", b"BM" + bytes(30)
+    yield "huge_claim.bmp", BMP[:18] + struct.pack("<ii", 2**31 - 1, 2**31 - 1) + BMP[26:]
+    yield "cut.ppm", b"P6 20 18 255 " + bytes(20 * 18 * 3 - 1)
+    yield "text_in_numbers.pgm", b"P2 2 2 255 1 2 three 4 "
+    yield "huge_claim.pgm", b"P5 99999 99999 255 " + bytes(99)
+    yield "no_directory.tif", b"II*\0\x08\0\0\0\0\0"
+    yield "cut.tif", TIFF[:len(TIFF) - 40]
+    yield "cut_gif.jpg", b"GIF89a\x14\0\x12\0\0\0\0,\0\0\0\0\x14\0\x12\0\0\2\5\x84"
 
 
 def folder_with(box, name, bad, number=11):
@@ -113,13 +127,13 @@ def _(box):
 @case("with on_error=substitute each of them is replaced by the next good sample of the order, the same on every world")
 def _(box):
     bad = list(damaged())
-    folder = box.folder_of_pictures("d", 60, width=20, height=18)
+    folder = box.folder_of_pictures("d", N_MIXED, width=20, height=18)
     clean = box.daemon({"d": folder}, name="clean")
     good = {line["index"]: line["fields"]["image"]["sha256"] for line in clean.read("d", pipeline=PIPELINE)}
     clean.stop()
     names = {}
     for place, (name, content) in enumerate(bad):
-        index = place * 3 if place < 10 else 40 + place  # some of them neighbours
+        index = place * 3 if place < 10 else N_MIXED - 2 * len(bad) + place  # some of them neighbours
         path = samples_of(folder)[index][0]
         os.unlink(path)
         new_path = path[:-4] + os.path.splitext(name)[1]
@@ -127,9 +141,9 @@ def _(box):
         names[index] = os.path.basename(new_path)
     daemon = box.daemon({"d": folder})
     terms = {"pipeline": PIPELINE, "on_error": "substitute"}
-    check_substitutes(daemon.read("d", batch=8, seed=5, **terms), good, names, 60, seed=5)
+    check_substitutes(daemon.read("d", batch=8, seed=5, **terms), good, names, N_MIXED, seed=5)
     for rank, lines in enumerate(daemon.read_ranks("d", 3, batch=5, seed=5, **terms)):
-        check_substitutes(lines, good, names, 60, world=3, rank=rank, seed=5)
+        check_substitutes(lines, good, names, N_MIXED, world=3, rank=rank, seed=5)
     [dataset] = daemon.objects("datasets")
     equal(dataset["n_errors"] >= len(bad), True, f"errors are counted: {dataset['n_errors']}")
     equal(dataset["last_error"] != "", True, "and the last one is shown")

@@ -198,11 +198,31 @@ END_TEST
 
 /* Each byte of each file set to each of a few values: no crash, no hang; a sanitizer sees the rest. */
 START_TEST(damage_anywhere_never_crashes) {
-        static const char *const names[] = { "sampling_2.jpg", "progressive.jpg",
-                                             "cmyk_adobe.jpg", "palette_2_interlaced.png",
-                                             "rgb_8.png",      "lossy_alpha.webp",
-                                             "lossless.webp",  "animation_corner.webp",
-                                             "arithmetic.jpg", "restarts_progressive.jpg" };
+        static const char *const names[] = { "sampling_2.jpg",
+                                             "progressive.jpg",
+                                             "cmyk_adobe.jpg",
+                                             "palette_2_interlaced.png",
+                                             "rgb_8.png",
+                                             "lossy_alpha.webp",
+                                             "lossless.webp",
+                                             "animation_corner.webp",
+                                             "arithmetic.jpg",
+                                             "restarts_progressive.jpg",
+                                             "pillow_palette.bmp",
+                                             "runs_8.bmp",
+                                             "runs_4.bmp",
+                                             "masks_565.bmp",
+                                             "text_6.ppm",
+                                             "max_1000.ppm",
+                                             "text.pbm",
+                                             "interlaced.gif",
+                                             "offset_transparent.gif",
+                                             "strips_of_5.tif",
+                                             "tiles_rgb_8.tif",
+                                             "planes.tif",
+                                             "pillow_group4.tif",
+                                             "tiles_jpeg.tif",
+                                             "orientation_6_packbits.tif" };
         static const uint8_t values[] = { 0x00, 0xff, 0x7f };
         struct decoder *decoder = new_decoder((struct decode_limits){ 1 << 20, 50, 8 << 20 });
         unsigned n_read = 0, n_refused = 0;
@@ -249,11 +269,14 @@ static void check_refused(struct decode_limits limits, const char *name, const c
 }
 
 START_TEST(limits_are_refused_with_both_numbers_before_memory_is_reserved) {
-        static const char *const names[] = { "sampling_2.jpg", "smooth.png", "lossy.webp", "animation.webp" };
-        static const char *const sizes[] = { "45 x 35 = 1575", "60 x 40 = 2400", "37 x 29 = 1073", "37 x 29 = 1073" };
+        static const char *const names[] = { "sampling_2.jpg", "smooth.png",     "lossy.webp",      "animation.webp",
+                                             "really_bmp.jpg", "really_ppm.jpg", "really_tiff.jpg", "really_gif.jpg" };
+        static const char *const sizes[] = { "45 x 35 = 1575", "60 x 40 = 2400", "37 x 29 = 1073", "37 x 29 = 1073",
+                                             "9 x 7 = 63",     "9 x 7 = 63",     "9 x 7 = 63",     "9 x 7 = 63" };
 
         for (size_t i = 0; i < ARRAY_SIZE(names); i++)
-                check_refused((struct decode_limits){ 1000, 100, 1 << 30 }, names[i], sizes[i], "limit is 1000 pixels");
+                check_refused((struct decode_limits){ 50 + (i < 4) * 950, 100, 1 << 30 }, names[i], sizes[i],
+                              i < 4 ? "limit is 1000 pixels" : "limit is 50 pixels");
 
         check_refused((struct decode_limits){ 1 << 20, 2, 1 << 30 }, "progressive.jpg",
                       "more than 2 scans, which is the limit", "2");
@@ -269,7 +292,7 @@ END_TEST
 START_TEST(a_picture_may_be_opened_and_not_read) {
         struct decoder *decoder = new_decoder(DECODE_LIMITS_DEFAULT);
         static const char *const names[] = { "progressive.jpg", "smooth.png", "animation.webp", "cut_in_data.jpg",
-                                             "gif.jpg" };
+                                             "psd.jpg" };
 
         for (unsigned round = 0; round < 20; round++)
                 for (size_t i = 0; i < ARRAY_SIZE(names); i++) {

@@ -212,8 +212,23 @@ START_TEST(rows_of_a_box_are_those_of_the_whole_file_of_any_format) {
 END_TEST
 
 START_TEST(a_sink_that_fails_ends_the_reading_with_its_own_error) {
-        static const char *const names[] = { "sampling_2.jpg", "progressive.jpg",       "cmyk_adobe.jpg", "rgb_8.png",
-                                             "grey_1.png",     "grey_1_interlaced.png", "lossy.webp" };
+        static const char *const names[] = { "sampling_2.jpg",
+                                             "progressive.jpg",
+                                             "cmyk_adobe.jpg",
+                                             "rgb_8.png",
+                                             "grey_1.png",
+                                             "grey_1_interlaced.png",
+                                             "lossy.webp",
+                                             "pillow_rgb.bmp",
+                                             "runs_8.bmp",
+                                             "pillow_rgb.ppm",
+                                             "text_6.ppm",
+                                             "plain.gif",
+                                             "interlaced.gif",
+                                             "strips_of_5.tif",
+                                             "planes.tif",
+                                             "tiles_rgb_8.tif",
+                                             "orientation_6_plain.tif" };
 
         for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
                 struct decoder *decoder = new_decoder(DECODE_JPEG_AUTO);

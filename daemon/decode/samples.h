@@ -1,0 +1,38 @@
+/* decode/samples.h: samples as files store them -> RGB, as Pillow converts them. Private to this floor. */
+#pragma once
+
+#include "daemon/base/box.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* A colour for each value that a sample of up to 8 bits may have. Grey is a palette, too. */
+struct palette {
+        uint8_t colors[256][PIXEL_BYTES];
+};
+
+/* Every value is its own grey. Values that a file's palette does not have are these in Pillow. */
+void palette_set_grey(struct palette *palette);
+
+/* The grey of a sample of 1, 2, 4 or 8 bits: 0 is black and the largest value is white, or the other way round. */
+void palette_set_levels(struct palette *palette, unsigned bits, bool is_inverted);
+
+/* The pixels x ... x + width - 1 of a row of samples of 1, 2, 4 or 8 bits, the first one in a byte's high bits. */
+void indices_to_rgb(const struct palette *palette, unsigned bits, const uint8_t *row, uint32_t x, uint32_t width,
+                    uint8_t *rgb);
+
+/* A sample of 16 bits as Pillow makes it 8: what is above 255 becomes 255. */
+static inline uint8_t clip_grey_16(uint16_t value) {
+        return value > 255 ? 255 : (uint8_t)value;
+}
+
+/* CMYK where 255 means full ink: `n_pixels` of them, `step` bytes apart. */
+void cmyk_ink_to_rgb(const uint8_t *cmyk, unsigned step, uint32_t n_pixels, uint8_t *rgb);
+
+static inline uint16_t sample_le16(const uint8_t *bytes) {
+        return (uint16_t)(bytes[0] | bytes[1] << 8);
+}
+
+static inline uint32_t sample_le32(const uint8_t *bytes) {
+        return sample_le16(bytes) | (uint32_t)sample_le16(bytes + 2) << 16;
+}

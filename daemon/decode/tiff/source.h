@@ -1,0 +1,50 @@
+/* decode/tiff/source.h: one picture in a TIFF, from memory, through libtiff. Private to decode/tiff/.
+ *
+ * Knows the file's layout (strips or tiles, planes, compression) and gives rows of RGB in the file's own orientation.
+ */
+#pragma once
+
+#include "daemon/decode/format.h"
+#include "daemon/decode/tiff/kind.h"
+
+#include <tiffio.h>
+
+struct tiff_source {
+        const struct decode_limits *limits; /* the decoder's */
+        const uint8_t *bytes;
+        uint64_t n_bytes, at; /* at: where libtiff reads on */
+        TIFF *tiff;           /* of the open picture */
+        char message[200];    /* the first error that libtiff said */
+        uint32_t width, height;
+        struct tiff_kind kind;
+        uint16_t orientation; /* 1 ... 8 */
+        uint16_t compression;
+        bool is_separate; /* a plane a sample */
+        bool is_tiled;
+        bool is_whole; /* all pixels lie within the file */
+        uint32_t tile_width, tile_height;
+        uint32_t strip_rows;
+        uint64_t n_row;  /* bytes of a row, of all planes together */
+        uint64_t n_unit; /* bytes that libtiff decodes at once: a row or a tile, of one plane */
+};
+
+/* Takes rows of `width` pixels; see row_band.h, whose functions do as they are. */
+struct tiff_target {
+        uint8_t *(*next)(void *userdata);
+        int (*push)(void *userdata);
+        void *userdata;
+};
+
+/* Ends the picture before. Returns 0 or a negative errno with its reason; then there is no open picture. */
+int tiff_source_open(struct tiff_source *source, const uint8_t *bytes, size_t n_bytes, struct why *why);
+
+/* Ends the picture. Nothing, if there is none. */
+void tiff_source_close(struct tiff_source *source);
+
+/* Bytes of `work` that reading this box takes, and what libtiff may take besides. */
+uint64_t tiff_source_work(const struct tiff_source *source, const struct box *box);
+uint64_t tiff_source_library(const struct tiff_source *source);
+
+/* Gives the rows of `box` to the target. Once a picture. Returns 0, a negative errno, or what the target returned. */
+int tiff_source_read(struct tiff_source *source, const struct box *box, uint8_t *work, const struct tiff_target *target,
+                     struct why *why);
