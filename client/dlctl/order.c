@@ -10,21 +10,19 @@
 #include "client/dlctl/options.h"
 #include "client/dlctl/text.h"
 #include "proto/limits.h"
-#include "proto/order/shuffle.h"
-#include "proto/order/tdperm.h"
+#include "proto/order/epoch_plan.h"
+#include "proto/order/sampler.h"
 
 #define STEPS_AT_ONCE 65536u /* of the shuffle, between two looks at what can be printed */
 
 struct order {
-        uint64_t n_samples, world, rank, seed, epoch, position;
-        bool shuffle;
-        enum dlp_order_kind kind;
+        struct dlp_sampler_terms terms;
+        struct dlp_sampler sampler;
+        struct dlp_epoch_plan plan;
+        uint64_t world, rank, position; /* as asked for */
         enum dlp_partition partition;
         enum output_format format;
-        const void *table;        /* of the shuffle, or NULL */
-        struct dlp_tdperm tdperm; /* of the computed order */
         uint64_t n_printed;
-        uint64_t n_rank_samples;
         struct text text;
 };
 
@@ -35,50 +33,45 @@ static void print_index(struct order *order, uint64_t index) {
         text_string(&order->text, order->format == OUTPUT_JSON ? "}\n" : "\n");
 }
 
-static uint64_t index_at(const struct order *order, uint64_t place) {
-        if (!order->shuffle)
-                return place;
-        if (order->kind == DLP_ORDER_TDPERM)
-                return dlp_tdperm_at(&order->tdperm, place);
-        return dlp_shuffle_element(order->table, order->n_samples, place);
-}
-
-/* Prints the rank's samples up to the first whose place in the table is not final. */
+/* Prints the rank's samples up to the first whose position is not final. */
 static void print_until(struct order *order, uint64_t n_final) {
-        for (; order->n_printed < order->n_rank_samples && order->text.error == 0; order->n_printed++) {
-                uint64_t position = order->position +
-                                    dlp_order_position(order->n_printed, (uint32_t)order->world, (uint32_t)order->rank);
-                uint64_t place = position % order->n_samples;
+        for (; order->n_printed < order->plan.n_samples && order->text.error == 0; order->n_printed++) {
+                uint64_t position = dlp_epoch_plan_position(&order->plan, order->n_printed);
 
-                if (place >= n_final)
+                if (position >= n_final)
                         return;
-                print_index(order, index_at(order, place));
+                print_index(order, dlp_sampler_at(&order->sampler, position));
         }
 }
 
-static int print_shuffled(struct order *order) {
-        static struct dlp_torch_random random;
-        uint64_t n = order->n_samples, n_final = 0, element = dlp_shuffle_element_bytes(n);
+/* The kernel would promise more memory than it has, and then end somebody. */
+static int take_table(const struct order *order, void **ret_table) {
+        uint64_t n_bytes = dlp_sampler_table_bytes(&order->terms);
         uint64_t memory = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
-        struct dlp_shuffle shuffle;
-        void *table;
 
-        /* The kernel would promise more than it has, and then end somebody. */
-        table = n <= memory / element ? calloc(n, element) : NULL;
-        if (!table)
-                return fail(EXIT_REFUSED,
-                            "samples: a shuffle of %" PRIu64 " needs %" PRIu64
-                            " MiB of memory, this machine has %" PRIu64
-                            " MiB; --order tdperm and --no-shuffle need none",
-                            n, n > UINT64_MAX / element ? UINT64_MAX >> 20 : n * element >> 20, memory >> 20);
-        order->table = table;
-        dlp_torch_seed(&random, dlp_order_seed(order->seed, order->epoch));
-        dlp_shuffle_init(&shuffle, &random, table, n, DLP_TORCH_2_7);
-        while (n_final < n && order->text.error == 0 && order->n_printed < order->n_rank_samples) {
-                n_final = dlp_shuffle_advance(&shuffle, STEPS_AT_ONCE);
+        *ret_table = n_bytes > 0 && n_bytes <= memory ? calloc(1, n_bytes) : NULL;
+        if (n_bytes == 0 || *ret_table)
+                return EXIT_DONE;
+        return fail(EXIT_REFUSED,
+                    "samples: a shuffle of %" PRIu64 " needs %" PRIu64 " MiB of memory, this machine has %" PRIu64
+                    " MiB; --order tdperm and --no-shuffle need none",
+                    order->terms.n_samples, n_bytes >> 20, memory >> 20);
+}
+
+static int print_all(struct order *order) {
+        uint64_t n_final = 0;
+        void *table;
+        int r;
+
+        r = take_table(order, &table);
+        if (r != EXIT_DONE)
+                return r;
+        dlp_sampler_init(&order->sampler, &order->terms, table);
+        while (n_final < order->plan.terms.n_positions && order->text.error == 0 &&
+               order->n_printed < order->plan.n_samples) {
+                n_final = dlp_sampler_advance(&order->sampler, STEPS_AT_ONCE);
                 print_until(order, n_final);
         }
-        order->table = NULL;
         free(table);
         return EXIT_DONE;
 }
@@ -86,32 +79,34 @@ static int print_shuffled(struct order *order) {
 static int check(const struct order *order, bool has_samples) {
         if (!has_samples)
                 return fail(EXIT_USAGE, "order: --samples is missing\nTry 'dlctl order --help'.");
-        if (order->n_samples > DLP_SAMPLES_MAX)
-                return fail(EXIT_REFUSED, "samples: %" PRIu64 "; at most %llu are allowed", order->n_samples,
+        if (order->terms.n_samples > DLP_SAMPLES_MAX)
+                return fail(EXIT_REFUSED, "samples: %" PRIu64 "; at most %llu are allowed", order->terms.n_samples,
                             DLP_SAMPLES_MAX);
         if (order->world < 1 || order->world > DLP_WORLD_MAX)
                 return fail(EXIT_REFUSED, "world: %" PRIu64 "; 1 to %u ranks are allowed", order->world, DLP_WORLD_MAX);
         if (order->rank >= order->world)
                 return fail(EXIT_REFUSED, "rank: %" PRIu64 "; 0 to %" PRIu64 " are allowed in a world of %" PRIu64,
                             order->rank, order->world - 1, order->world);
-        if (order->position > order->n_samples)
+        if (order->position > order->terms.n_samples)
                 return fail(EXIT_REFUSED, "position: %" PRIu64 "; 0 to %" PRIu64 " are allowed with so many samples",
-                            order->position, order->n_samples);
-        if (order->epoch > DLP_EPOCH_MAX)
-                return fail(EXIT_REFUSED, "epoch: %" PRIu64 "; 0 to %llu are allowed", order->epoch, DLP_EPOCH_MAX);
+                            order->position, order->terms.n_samples);
+        if (order->terms.epoch > DLP_EPOCH_MAX)
+                return fail(EXIT_REFUSED, "epoch: %" PRIu64 "; 0 to %llu are allowed", order->terms.epoch,
+                            DLP_EPOCH_MAX);
         return EXIT_DONE;
 }
 
 int order_run(struct context *context, const struct command *command, int argc, char **argv) {
-        static struct order order = { .world = 1, .shuffle = true };
+        static struct order order = { .terms = { .shuffle = true }, .world = 1 };
+        struct dlp_epoch_terms epoch_terms;
         const char *partition = "pad", *name = "torch";
         const struct option_row rows[] = {
-                { "samples", OPTION_NUMBER, &order.n_samples, "N", "samples in the dataset" },
+                { "samples", OPTION_NUMBER, &order.terms.n_samples, "N", "samples in the dataset" },
                 { "world", OPTION_NUMBER, &order.world, "W", "ranks (default 1)" },
                 { "rank", OPTION_NUMBER, &order.rank, "R", "whose samples, 0 .. W-1 (default 0)" },
-                { "seed", OPTION_NUMBER, &order.seed, "S", "seed (default 0)" },
-                { "epoch", OPTION_NUMBER, &order.epoch, "E", "epoch (default 0)" },
-                { "no-shuffle", OPTION_FLAG_OFF, &order.shuffle, NULL, "in the dataset's own order" },
+                { "seed", OPTION_NUMBER, &order.terms.seed, "S", "seed (default 0)" },
+                { "epoch", OPTION_NUMBER, &order.terms.epoch, "E", "epoch (default 0)" },
+                { "no-shuffle", OPTION_FLAG_OFF, &order.terms.shuffle, NULL, "in the dataset's own order" },
                 { "partition", OPTION_TEXT, &partition, "P", "pad, drop or exact (default pad)" },
                 { "order", OPTION_TEXT, &name, "O", "torch or tdperm (default torch)" },
                 { "position", OPTION_NUMBER, &order.position, "P",
@@ -119,29 +114,27 @@ int order_run(struct context *context, const struct command *command, int argc, 
         };
         int r;
 
-        order.n_samples = UINT64_MAX;
+        order.terms.n_samples = UINT64_MAX;
         r = options_parse(context, command, rows, sizeof(rows) / sizeof(rows[0]), 0, argc, argv);
         if (r >= 0)
                 return r;
-        r = check(&order, order.n_samples != UINT64_MAX);
+        r = check(&order, order.terms.n_samples != UINT64_MAX);
         if (r != EXIT_DONE)
                 return r;
         if (dlp_partition_from_name(partition, &order.partition) < 0)
                 return fail(EXIT_REFUSED, "partition: \"%.64s\" is not known; choose one of: pad drop exact",
                             partition);
-        if (dlp_order_kind_from_name(name, &order.kind) < 0)
+        if (dlp_order_kind_from_name(name, &order.terms.kind) < 0)
                 return fail(EXIT_REFUSED, "order: \"%.64s\" is not known; choose one of: torch tdperm", name);
 
         order.format = context->format;
-        order.n_rank_samples = dlp_order_rank_samples(order.n_samples - order.position, (uint32_t)order.world,
-                                                      (uint32_t)order.rank, order.partition);
+        epoch_terms = (struct dlp_epoch_terms){ .n_positions = dlp_sampler_n_positions(&order.terms),
+                                                .world = (uint32_t)order.world,
+                                                .batch_size = 1,
+                                                .partition = order.partition };
+        order.plan = dlp_epoch_plan_make(&epoch_terms, (uint32_t)order.rank, order.position);
         text_init(&order.text, STDOUT_FILENO);
-        if (order.shuffle && order.kind == DLP_ORDER_TORCH && order.n_rank_samples > 0)
-                r = print_shuffled(&order);
-        else if (order.n_rank_samples > 0) {
-                dlp_tdperm_init(&order.tdperm, order.seed, order.epoch, order.n_samples);
-                print_until(&order, order.n_samples);
-        }
+        r = order.plan.n_samples > 0 ? print_all(&order) : EXIT_DONE;
         if (text_flush(&order.text) < 0 && order.text.error != -EPIPE)
                 return fail(EXIT_REFUSED, "cannot write: %s", strerror(-order.text.error));
         return r;

@@ -108,7 +108,7 @@ int dli_attach_ask(struct dlc_loader *loader) {
 
         message_make(&message, &loader->options);
         message.attach.first_epoch = loader->epoch;
-        message.attach.first_position = loader->base;
+        message.attach.first_position = loader->plan.base;
         message.attach.first_step = loader->step;
         message.attach.digest = loader->digest;
         /* So far as the old one would have prepared; where a seek went beyond that, this epoch alone. */
@@ -188,6 +188,8 @@ static void install_ring(struct dlc_loader *loader, struct dli_ring *ring) {
 static int take_over(struct dlc_loader *loader, const Dlp__Attached *attached, struct dli_descriptors *descriptors) {
         const struct dlc_options *options = &loader->options;
         struct dlc_info *info = &loader->info;
+        struct dlp_epoch_terms terms;
+        struct dlp_epoch_plan whole;
         struct dli_ring *ring;
         int r;
 
@@ -207,11 +209,10 @@ static int take_over(struct dlc_loader *loader, const Dlp__Attached *attached, s
         /* A seek that was broken off would leave us without the new stream's number. */
         loader->connection.interruptible = false;
         loader->state = DLI_ATTACHED;
-        loader->n_samples = info->dataset_samples;
-        loader->step_samples = (uint64_t)info->batch_size * info->world_size;
-        info->epoch_samples = dlp_order_rank_samples(info->dataset_samples, info->world_size, info->rank,
-                                                     loader->partition);
-        info->epoch_batches = dlp_order_rank_batches(info->epoch_samples, info->batch_size, options->drop_last);
+        terms = dli_epoch_terms(loader);
+        whole = dlp_epoch_plan_make(&terms, info->rank, 0);
+        info->epoch_samples = whole.n_samples;
+        info->epoch_batches = whole.n_batches;
         return 0;
 }
 
@@ -231,6 +232,7 @@ static int keep_options(struct dlc_loader *loader, const struct dlc_options *res
                 return dli_reason_set(&loader->reason, -ENOMEM, "no memory for a loader");
         if (dlp_partition_from_name(options->partition, &loader->partition) < 0)
                 return dli_reason_set(&loader->reason, -EINVAL, "partition: %s is none", options->partition);
+        dlp_order_kind_from_name(options->order, &loader->order); /* the daemon refuses what it does not know */
         loader->info.rank = (uint32_t)options->rank;
         loader->info.world_size = (uint32_t)options->world_size;
         loader->prepared_until = UINT64_MAX;

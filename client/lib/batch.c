@@ -111,7 +111,7 @@ int dli_batch_fill(struct dlc_loader *loader, struct dli_ring *ring, uint32_t id
         lease->batch.planned_ns = record->planned_ns;
         lease->batch.ready_ns = record->ready_ns;
         lease->batch.n_skipped = record->n_skipped;
-        lease->position = dli_cursor_position(loader, record->step);
-        lease->batch.position = dli_cursor_position(loader, record->step + 1);
+        lease->position = dlp_epoch_plan_position_after(&loader->plan, record->step);
+        lease->batch.position = dlp_epoch_plan_position_after(&loader->plan, record->step + 1);
         return 0;
 }

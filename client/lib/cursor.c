@@ -7,33 +7,28 @@
 
 #include "client/lib/loader.h"
 
-/* ---- arithmetic ---------------------------------------------------------------------------------------------- */
+/* ---- the plan ------------------------------------------------------------------------------------------------ */
 
-static uint64_t steps_of(const struct dlc_loader *loader, uint32_t rank, uint64_t position) {
-        const struct dlc_info *info = &loader->info;
-        uint64_t n_samples = dlp_order_rank_samples(info->dataset_samples - position, info->world_size, rank,
-                                                    loader->partition);
+struct dlp_epoch_terms dli_epoch_terms(const struct dlc_loader *loader) {
+        struct dlp_sampler_terms sampler = { .n_samples = loader->info.dataset_samples,
+                                             .seed = loader->options.seed,
+                                             .shuffle = loader->options.shuffle,
+                                             .kind = loader->order };
 
-        return dlp_order_rank_batches(n_samples, info->batch_size, loader->options.drop_last);
+        return (struct dlp_epoch_terms){ .n_positions = dlp_sampler_n_positions(&sampler),
+                                         .world = loader->info.world_size,
+                                         .batch_size = loader->info.batch_size,
+                                         .partition = loader->partition,
+                                         .drop_last = loader->options.drop_last };
 }
 
 void dli_cursor_set(struct dlc_loader *loader, uint64_t epoch, uint64_t position) {
+        struct dlp_epoch_terms terms = dli_epoch_terms(loader);
+
         loader->epoch = epoch;
-        loader->base = position;
         loader->step = 0;
         loader->ended = false;
-        loader->n_batches = steps_of(loader, loader->info.rank, position);
-        loader->most_steps = steps_of(loader, 0, position); /* nobody has more than the first rank */
-}
-
-/* Behind the last step of all ranks nothing is left, whatever drop_last or the partition left out. A rank that has one
- * batch less than another is not there yet: its position is the others'. Sums stay below 2^63 (proto/limits.h). */
-uint64_t dli_cursor_position(const struct dlc_loader *loader, uint64_t step) {
-        uint64_t position = loader->base + step * loader->step_samples;
-
-        if (step > 0 && step >= loader->most_steps)
-                return loader->n_samples;
-        return position < loader->n_samples ? position : loader->n_samples;
+        loader->plan = dlp_epoch_plan_make(&terms, loader->info.rank, position);
 }
 
 /* ---- asking -------------------------------------------------------------------------------------------------- */
@@ -102,9 +97,9 @@ static int go_to(struct dlc_loader *loader, uint64_t epoch, uint64_t position) {
                                       "position: %llu; 0 to %llu, the samples of %s, are allowed",
                                       (unsigned long long)position, (unsigned long long)loader->info.dataset_samples,
                                       loader->options.dataset);
-        if (epoch == loader->epoch && position == loader->base && loader->step == 0 && !loader->ended)
+        if (epoch == loader->epoch && position == loader->plan.base && loader->step == 0 && !loader->ended)
                 return 0;
-        if (epoch == loader->epoch + 1 && position == 0 && loader->step == loader->n_batches)
+        if (epoch == loader->epoch + 1 && position == 0 && dlp_epoch_plan_is_over(&loader->plan, loader->step))
                 return dli_cursor_advance(loader);
         r = seek(loader, epoch, position);
         if (r == 0)
@@ -160,6 +155,8 @@ int dlc_get_cursor(struct dlc_loader *loader, uint64_t *ret_epoch, uint64_t *ret
                                                  "dlc_get_cursor: ret_epoch and ret_position must not be NULL"));
         held = first_held(loader);
         *ret_epoch = held ? held->batch.epoch : loader->epoch + (loader->ended ? 1 : 0);
-        *ret_position = held ? held->position : loader->ended ? 0 : dli_cursor_position(loader, loader->step);
+        *ret_position = held            ? held->position
+                        : loader->ended ? 0
+                                        : dlp_epoch_plan_position_after(&loader->plan, loader->step);
         return 0;
 }

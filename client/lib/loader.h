@@ -21,7 +21,8 @@
 #include "client/lib/connection.h"
 #include "client/lib/environment.h"
 #include "client/lib/ring.h"
-#include "proto/order/shuffle.h"
+#include "proto/order/epoch_plan.h"
+#include "proto/order/sampler.h"
 
 enum dli_state {
         DLI_ATTACHED,
@@ -53,22 +54,18 @@ struct dlc_loader {
                 *_Atomic ring;               /* changed by a restart; read by any thread: dlc_release() */
         const _Atomic uint32_t *opened_here; /* in a page of its own that a fork() clears; NULL: see pid */
         uint64_t epoch;
-        uint64_t step;         /* batch of this epoch that is taken next */
-        uint64_t n_batches;    /* of this rank, in this epoch from `base` on */
-        uint64_t base;         /* global position at which this epoch begins for us; 0 but for a seek */
-        enum dli_state state;  /* of the connection */
-        bool ended;            /* the end of `epoch` has been told */
-        int failed;            /* negative errno once nothing can follow; its text is `failure` */
-        uint64_t most_steps;   /* of any rank, as n_batches */
-        uint64_t n_samples;    /* info's dataset_samples, and */
-        uint64_t step_samples; /* its batch_size * world_size: here, so that a batch touches no more lines than it needs
-                                */
+        uint64_t step;              /* batch of this epoch that is taken next */
+        enum dli_state state;       /* of the connection */
+        bool ended;                 /* the end of `epoch` has been told */
+        int failed;                 /* negative errno once nothing can follow; its text is `failure` */
+        struct dlp_epoch_plan plan; /* of `epoch`, from where a seek went to */
 
         struct dli_counts counts;
-        uint32_t turn;           /* seeks so far: batches of an earlier turn are not before the cursor */
-        uint64_t prepared_until; /* the daemon makes no epoch from this one on, unless asked by a seek */
-        enum dlp_partition partition;
-        struct dlc_options options; /* resolved; texts are owned */
+        uint32_t turn;                /* seeks so far: batches of an earlier turn are not before the cursor */
+        uint64_t prepared_until;      /* the daemon makes no epoch from this one on, unless asked by a seek */
+        enum dlp_partition partition; /* of options, and */
+        enum dlp_order_kind order;    /* likewise */
+        struct dlc_options options;   /* resolved; texts are owned */
         struct dli_connection connection;
         struct dli_restart restart;
         int poll_fd;  /* epoll: what dlc_fd() gives */
@@ -172,11 +169,11 @@ int dli_batch_fill(struct dlc_loader *loader, struct dli_ring *ring, uint32_t id
 
 /* ---- cursor.c ------------------------------------------------------------------------------------------------ */
 
+/* What the epochs of this loader have in common, once it has attached. */
+struct dlp_epoch_terms dli_epoch_terms(const struct dlc_loader *loader);
+
 /* The epoch's batches from `position` on, which is not above the dataset's samples. */
 void dli_cursor_set(struct dlc_loader *loader, uint64_t epoch, uint64_t position);
-
-/* Global position in the current epoch behind `step` batches of each rank. */
-uint64_t dli_cursor_position(const struct dlc_loader *loader, uint64_t step);
 
 /* Moves on to the epoch after the current one. 0 or a negative errno (if the daemon has to be asked). */
 int dli_cursor_advance(struct dlc_loader *loader);

@@ -204,7 +204,7 @@ static int pass_end(struct dlc_loader *loader) {
                 if (r < 0)
                         return r;
         }
-        if (loader->step < loader->n_batches)
+        if (!dlp_epoch_plan_is_over(&loader->plan, loader->step))
                 return 0;
         loader->ended = loader->has_ended = true;
         return DLC_END_OF_EPOCH;
@@ -214,7 +214,7 @@ static int next(struct dlc_loader *loader, struct wait *wait, const struct dlc_b
         int r;
 
         for (;;) {
-                if (loader->step >= loader->n_batches) {
+                if (dlp_epoch_plan_is_over(&loader->plan, loader->step)) {
                         r = pass_end(loader);
                         if (r != 0)
                                 return r;

@@ -145,8 +145,8 @@ static void hand_over(struct session *session, uint64_t id, struct stream *strea
         Dlp__Attached attached = DLP__ATTACHED__INIT;
 
         attached.n_samples = stream->n_samples;
-        attached.rank_samples = stream->rank_samples;
-        attached.rank_batches = stream->rank_batches;
+        attached.rank_samples = stream->whole.n_samples;
+        attached.rank_batches = stream->whole.n_batches;
         attached.dataset_digest = stream->job->terms.digest;
         attached.pipeline = stream->job->terms.pipeline;
         attached.n_slots = ring->n_slots;

@@ -28,7 +28,7 @@ void handle_seek(struct session *session, const Dlp__Request *request) {
                 return;
         }
         /* Unchecked against the others: their seeks may still be on their way. */
-        session->member->cursor = cursor_begin(&cursor, session->stream->n_samples);
+        session->member->cursor = cursor_begin(&cursor, &session->job->terms, stream->n_samples);
         sought.stream = pipeline_seek(session->server->options.pipeline, stream, &cursor);
         reply.id = request->id;
         reply.body_case = DLP__REPLY__BODY_SOUGHT;

@@ -12,13 +12,13 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 
 #include "daemon/base/cleanup.h"
 #include "daemon/base/queue.h"
 #include "daemon/base/thread.h"
 #include "proto/limits.h"
-#include "proto/order/tdperm.h"
 
 #define CHUNK_STEPS_MIN 4096u  /* a fraction of a millisecond: a first batch comes soon */
 #define CHUNK_STEPS_MAX 65536u /* a few milliseconds: how long a stop, or another table, may have to wait */
@@ -30,17 +30,15 @@ struct order_table {
         bool is_worked_on;              /* mutex; the thread has it in hand */
 
         struct order_spec spec;
-        uint64_t n;               /* of spec */
-        struct dlp_tdperm tdperm; /* if the order is that one */
+        uint64_t n; /* positions of an epoch */
 
-        void *memory; /* NULL: computed, sequential, or nothing to shuffle */
+        void *memory; /* NULL: computed, or nothing to shuffle */
         uint64_t n_bytes;
         _Atomic uint64_t n_final; /* published after the elements; sequentially consistent with is_wanted */
         atomic_bool is_wanted;    /* somebody was told ORDER_NOT_YET */
+        uint64_t chunk_steps;     /* thread only */
 
-        struct dlp_shuffle shuffling;   /* thread only */
-        struct dlp_torch_random random; /* thread only */
-        uint64_t chunk_steps;           /* thread only */
+        struct dlp_sampler sampler; /* advanced by the thread only */
 };
 
 struct order_tables {
@@ -53,16 +51,8 @@ struct order_tables {
         TAILQ_HEAD(, order_table) list; /* mutex; oldest first */
 };
 
-static bool is_computed(const struct order_spec *spec) {
-        return spec->shuffle && spec->kind == DLP_ORDER_TDPERM && spec->n > 0;
-}
-
-static bool needs_memory(const struct order_spec *spec) {
-        return spec->shuffle && spec->kind == DLP_ORDER_TORCH && spec->n > 0;
-}
-
 uint64_t order_table_bytes(const struct order_spec *spec) {
-        return needs_memory(spec) ? spec->n * dlp_shuffle_element_bytes(spec->n) : 0;
+        return dlp_sampler_table_bytes(&spec->terms);
 }
 
 static bool is_done(const struct order_table *table) {
@@ -109,7 +99,7 @@ static struct order_table *next_work(struct order_tables *tables) {
  */
 static void make_chunk(struct order_table *table) {
         struct order_tables *tables = table->tables;
-        uint64_t n_final = dlp_shuffle_advance(&table->shuffling, table->chunk_steps);
+        uint64_t n_final = dlp_sampler_advance(&table->sampler, table->chunk_steps);
 
         if (table->chunk_steps < CHUNK_STEPS_MAX)
                 table->chunk_steps *= 2;
@@ -188,7 +178,7 @@ void order_tables_free(struct order_tables *tables) {
 
 /* ---- get and put --------------------------------------------------------------------------------------------- */
 
-/* Fresh pages of zeroes, as dlp_shuffle wants them, and no more of them than were touched. Not huge ones: the first
+/* Fresh pages of zeroes, as samplers want them, and no more of them than were touched. Not huge ones: the first
  * few thousand steps touch pages all over the table, and clearing 2 MiB for each would hold up the first batch. */
 static int take_memory(struct order_table *table, struct why *why) {
         const struct order_tables_options *options = &table->tables->options;
@@ -196,7 +186,7 @@ static int take_memory(struct order_table *table, struct why *why) {
         char what[64];
         int r;
 
-        snprintf(what, sizeof(what), "the order of %" PRIu64 " samples", table->n);
+        snprintf(what, sizeof(what), "the order of %" PRIu64 " samples", table->spec.terms.n_samples);
         r = options->reserve ? options->reserve(options->userdata, table->spec.payer, n_bytes, what, why) : 0;
         if (r < 0)
                 return r;
@@ -217,44 +207,28 @@ static int table_new(struct order_tables *tables, const struct order_spec *spec,
         _cleanup_(freep) struct order_table *table = NULL;
         int r;
 
-        if (spec->n > DLP_SAMPLES_MAX)
-                return why_set(why, -EINVAL, "an order of %" PRIu64 " samples: at most %llu are possible", spec->n,
-                               DLP_SAMPLES_MAX);
-        table = calloc(1, sizeof(*table));
+        if (spec->terms.n_samples > DLP_SAMPLES_MAX)
+                return why_set(why, -EINVAL, "an order of %" PRIu64 " samples: at most %llu are possible",
+                               spec->terms.n_samples, DLP_SAMPLES_MAX);
+        table = aligned_alloc(_Alignof(struct order_table), sizeof(*table));
         if (!table)
                 return why_set(why, -ENOMEM, "no memory for an order");
+        memset(table, 0, sizeof(*table));
         table->tables = tables;
         table->n_refs = 1;
         table->spec = *spec;
-        table->n = spec->n;
+        table->n = dlp_sampler_n_positions(&spec->terms);
         table->chunk_steps = CHUNK_STEPS_MIN;
 
-        if (needs_memory(spec)) {
+        if (order_table_bytes(spec) > 0) {
                 r = take_memory(table, why);
                 if (r < 0)
                         return r;
-                dlp_torch_seed(&table->random, dlp_order_seed(spec->seed, spec->epoch));
-                dlp_shuffle_init(&table->shuffling, &table->random, table->memory, table->n, spec->compat);
-        } else {
-                if (is_computed(spec))
-                        dlp_tdperm_init(&table->tdperm, spec->seed, spec->epoch, spec->n);
-                atomic_init(&table->n_final, spec->n);
         }
+        dlp_sampler_init(&table->sampler, &spec->terms, table->memory);
+        atomic_init(&table->n_final, table->memory ? 0 : table->n);
         *ret_table = TAKE_PTR(table);
         return 0;
-}
-
-/* Do both give the same sequence? Of seed and epoch torch uses dlp_order_seed() alone. */
-static bool is_same_order(const struct order_spec *a, const struct order_spec *b) {
-        if (a->n != b->n || a->shuffle != b->shuffle || a->payer != b->payer)
-                return false;
-        if (!a->shuffle)
-                return true;
-        if (a->kind != b->kind)
-                return false;
-        if (a->kind == DLP_ORDER_TDPERM)
-                return a->seed == b->seed && a->epoch == b->epoch;
-        return dlp_order_seed(a->seed, a->epoch) == dlp_order_seed(b->seed, b->epoch) && a->compat == b->compat;
 }
 
 /* With the mutex. */
@@ -262,7 +236,8 @@ static struct order_table *find(struct order_tables *tables, const struct order_
         struct order_table *table;
 
         TAILQ_FOREACH(table, &tables->list, entry)
-                if (table->n_refs > 0 && is_same_order(&table->spec, spec))
+                if (table->n_refs > 0 && table->spec.payer == spec->payer &&
+                    dlp_sampler_is_same(&table->spec.terms, &spec->terms))
                         return table;
         return NULL;
 }
@@ -340,7 +315,7 @@ int order_table_at(struct order_table *table, uint64_t position, uint64_t *ret_i
 
         if (table->n == 0)
                 return -ERANGE;
-        at = position % table->n;
+        at = position < table->n ? position : position % table->n;
 
         /* acquire: pairs with the store of n_final, behind which the elements are written */
         if (at >= atomic_load_explicit(&table->n_final, memory_order_acquire)) {
@@ -348,10 +323,7 @@ int order_table_at(struct order_table *table, uint64_t position, uint64_t *ret_i
                 if (at >= atomic_load(&table->n_final)) /* once more: see make_chunk() */
                         return ORDER_NOT_YET;
         }
-        if (table->memory)
-                *ret_index = dlp_shuffle_element(table->memory, table->n, at);
-        else
-                *ret_index = is_computed(&table->spec) ? dlp_tdperm_at(&table->tdperm, at) : at;
+        *ret_index = dlp_sampler_at(&table->sampler, at);
         return 0;
 }
 

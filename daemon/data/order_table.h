@@ -1,10 +1,10 @@
 /* data/order_table.h: the order of an epoch, made once on a node for all ranks and jobs that want it.
  *
- * A table of the order "torch" is torch.randperm(n) of one seed. Who asks for an order gets the table that is there, or
- * a new one that a background thread makes, a chunk at a time: its first elements can be used while the last ones are
- * not yet made, so no batch waits for a whole shuffle. Asking for the next epoch early is how it gets ready in time.
- * Where torch itself must shuffle to the end (DLP_SHUFFLE_WIDE_FROM), nothing is to be had before that. The order
- * "tdperm" and a sequential one are computed: they take no memory and are there at once.
+ * What an order is, a sampler says (proto/order/sampler.h); this gives it memory, a background thread and users. Who
+ * asks for an order gets the table that is there, or a new one that the thread makes, a chunk at a time: its first
+ * elements can be used while the last ones are not yet made, so no batch waits for a whole shuffle. Asking for the next
+ * epoch early is how it gets ready in time. Where torch itself must shuffle to the end (DLP_SHUFFLE_WIDE_FROM), nothing
+ * is available before that. An order that is computed (tdperm, sequential) takes no memory and is there at once.
  *
  * Tables are counted; the last put frees the memory at once (or, if the thread is at work on it, a few milliseconds
  * later). The memory is asked for through the owner's callbacks, since this floor does not know of budgets.
@@ -17,7 +17,7 @@
 #include <stdint.h>
 
 #include "daemon/base/why.h"
-#include "proto/order/shuffle.h"
+#include "proto/order/sampler.h"
 
 /* Positive outcome of order_table_at(): made in a moment; the ready callback says when to ask again. */
 #define ORDER_NOT_YET 1
@@ -38,15 +38,10 @@ struct order_tables_options {
         void *userdata;
 };
 
-/* What an order depends on. Two specs with the same result share a table. */
+/* Which order, and who pays for it. Two specs with the same result share a table. */
 struct order_spec {
-        uint64_t n; /* <= DLP_SAMPLES_MAX */
-        uint64_t seed;
-        uint64_t epoch;
-        bool shuffle;
-        enum dlp_order_kind kind;     /* of the shuffling */
-        enum dlp_torch_compat compat; /* DLP_ORDER_TORCH; 0: the newest torch */
-        void *payer;                  /* for reserve() and release(): tables are shared by who has the same one */
+        struct dlp_sampler_terms terms; /* n_samples <= DLP_SAMPLES_MAX */
+        void *payer;                    /* for reserve() and release(): tables are shared by who has the same one */
 };
 
 /* The memory that a table of this order takes. */
@@ -69,7 +64,8 @@ struct order_table *order_table_ref(struct order_table *table);
 /* Gives a table back. NULL is fine. */
 void order_table_put(struct order_table *table);
 
-/* The sample at a global position (any: it is taken modulo n). Returns 0; ORDER_NOT_YET; -ERANGE if n = 0. Lock-free;
+/* The sample at a global position (any: behind the last position comes the first). Returns 0; ORDER_NOT_YET; -ERANGE if
+ * there is no position at all. Lock-free;
  * about ten nanoseconds when the element is there and in the cache, some tens if it is computed. */
 int order_table_at(struct order_table *table, uint64_t position, uint64_t *ret_index);
 

@@ -65,14 +65,14 @@ static void record_begin(struct batch *batch, const struct collation *collation)
 }
 
 void batch_begin(struct batch *batch, struct stream *stream, struct order_table *order) {
-        uint32_t batch_size = stream->job->terms.batch_size;
-        uint64_t n_rest = stream->epoch_samples - stream->step * batch_size;
+        struct dlp_plan_batch planned = dlp_epoch_plan_batch(&stream->plan, stream->step);
 
         batch->order = order ? order_table_ref(order) : NULL;
         batch->number = stream->planned_number;
         batch->epoch = stream->epoch;
         batch->step = stream->step;
-        batch->n_samples = n_rest < batch_size ? (uint32_t)n_rest : batch_size;
+        batch->first = planned.first;
+        batch->n_samples = planned.n_samples;
         batch->n_errors = 0;
         batch->failed = false;
         atomic_store_explicit(&batch->n_left, batch->n_samples, memory_order_relaxed);

@@ -81,7 +81,7 @@ static enum failure substitute(struct task *task, const struct why *named) {
         struct stream *stream = task->batch->stream;
         struct why none;
 
-        if (++task->n_tries < stream->n_samples && task->n_tries <= SUBSTITUTES_MAX) {
+        if (++task->n_tries < stream->whole.terms.n_positions && task->n_tries <= SUBSTITUTES_MAX) {
                 report(task, named, "the next sample of the order takes its place");
                 task->failing_ns = 0;
                 batch_forget_shape(task->batch);

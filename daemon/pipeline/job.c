@@ -197,14 +197,35 @@ int job_join(struct jobs *jobs, struct job *job, struct user *user, const char *
         return 0;
 }
 
-struct cursor cursor_begin(const struct cursor *cursor, uint64_t n_samples) {
-        if (cursor->position < n_samples)
+struct dlp_sampler_terms job_sampler_terms(const struct job_terms *terms, uint64_t n_samples, uint64_t epoch) {
+        return (struct dlp_sampler_terms){ .n_samples = n_samples,
+                                           .seed = terms->seed,
+                                           .epoch = epoch,
+                                           .shuffle = terms->shuffle,
+                                           .kind = terms->order };
+}
+
+struct dlp_epoch_terms job_epoch_terms(const struct job_terms *terms, uint64_t n_samples) {
+        struct dlp_sampler_terms sampler = job_sampler_terms(terms, n_samples, 0);
+
+        return (struct dlp_epoch_terms){ .n_positions = dlp_sampler_n_positions(&sampler),
+                                         .world = terms->world,
+                                         .batch_size = terms->batch_size,
+                                         .partition = terms->partition,
+                                         .drop_last = terms->drop_last };
+}
+
+struct cursor cursor_begin(const struct cursor *cursor, const struct job_terms *terms, uint64_t n_samples) {
+        struct dlp_epoch_terms epoch = job_epoch_terms(terms, n_samples);
+
+        if (!dlp_epoch_is_end(&epoch, cursor->position))
                 return *cursor;
         return (struct cursor){ .epoch = cursor->epoch + 1 };
 }
 
 int job_place(const struct job *job, struct job_member *member, const struct cursor *cursor, struct why *why) {
-        struct cursor begin = cursor_begin(cursor, job->terms.n_samples);
+        struct dlp_epoch_terms epoch = job_epoch_terms(&job->terms, job->terms.n_samples);
+        struct cursor begin = cursor_begin(cursor, &job->terms, job->terms.n_samples);
         const struct job_member *other;
         int r;
 
@@ -213,7 +234,7 @@ int job_place(const struct job *job, struct job_member *member, const struct cur
 
                 if (other == member || other->cursor.epoch != begin.epoch)
                         continue;
-                if ((theirs > mine ? theirs - mine : mine - theirs) % job->terms.world == 0)
+                if (dlp_epoch_is_dealt_alike(&epoch, theirs, mine))
                         continue;
                 r = why_set(why, -EINVAL,
                             "position: rank %u of job \"%.64s\" resumed epoch %llu at %llu, this rank asks for %llu; "
@@ -228,20 +249,20 @@ int job_place(const struct job *job, struct job_member *member, const struct cur
 
 int cursor_check(const struct cursor *cursor, const struct job_terms *terms, uint32_t rank, uint64_t n_samples,
                  struct why *why) {
-        uint64_t n_left, n_batches;
+        struct dlp_epoch_terms epoch = job_epoch_terms(terms, n_samples);
+        struct dlp_epoch_plan plan;
 
-        if (cursor->position > n_samples)
+        if (cursor->position > epoch.n_positions)
                 return why_set(why, -EINVAL,
                                "position: %llu is out of range; the dataset has %llu samples, 0 to %llu are allowed",
                                (unsigned long long)cursor->position, (unsigned long long)n_samples,
-                               (unsigned long long)n_samples);
-        n_left = dlp_order_rank_samples(n_samples - cursor->position, terms->world, rank, terms->partition);
-        n_batches = dlp_order_rank_batches(n_left, terms->batch_size, terms->drop_last);
-        if (cursor->step > n_batches)
+                               (unsigned long long)epoch.n_positions);
+        plan = dlp_epoch_plan_make(&epoch, rank, cursor->position);
+        if (cursor->step > plan.n_batches)
                 return why_set(
                         why, -EINVAL,
                         "step: %llu is out of range; this rank has %llu batches behind position %llu of an epoch",
-                        (unsigned long long)cursor->step, (unsigned long long)n_batches,
+                        (unsigned long long)cursor->step, (unsigned long long)plan.n_batches,
                         (unsigned long long)cursor->position);
         return 0;
 }

@@ -21,7 +21,8 @@
 #include "daemon/pipeline/scratch_account.h"
 #include "daemon/pipeline/shares.h"
 #include "daemon/pipeline/user.h"
-#include "proto/order/shuffle.h"
+#include "proto/order/epoch_plan.h"
+#include "proto/order/sampler.h"
 
 enum on_error {
         ON_ERROR_FAIL,       /* a damaged sample ends the job */
@@ -109,12 +110,17 @@ int job_join(struct jobs *jobs, struct job *job, struct user *user, const char *
  * the world apart deal alike, and behind the last sample begins the next epoch. -EAGAIN if the other one is ending. */
 int job_place(const struct job *job, struct job_member *member, const struct cursor *cursor, struct why *why);
 
+/* What the terms say about the order of an epoch, and about how it is dealt out and cut into batches, for a dataset of
+ * so many samples. */
+struct dlp_sampler_terms job_sampler_terms(const struct job_terms *terms, uint64_t n_samples, uint64_t epoch);
+struct dlp_epoch_terms job_epoch_terms(const struct job_terms *terms, uint64_t n_samples);
+
 /* Is there such a place for a rank in a dataset of so many samples? -EINVAL with what is allowed. */
 int cursor_check(const struct cursor *cursor, const struct job_terms *terms, uint32_t rank, uint64_t n_samples,
                  struct why *why);
 
-/* The same place with a position below n_samples: behind the last one begins the next epoch. */
-struct cursor cursor_begin(const struct cursor *cursor, uint64_t n_samples);
+/* The same place, but for an epoch of which nothing is left: then the next one begins. */
+struct cursor cursor_begin(const struct cursor *cursor, const struct job_terms *terms, uint64_t n_samples);
 
 /* Takes the rank out; the last one out removes the job from the list. Frees the member. */
 void job_leave(struct job *job, struct job_member *member);

@@ -112,10 +112,7 @@ void planner_retire(struct planner *planner, struct task *task) {
 
 /* The next sample of the order takes the damaged one's place; the rule knows nothing but the order. */
 static void task_substitute(struct planner *planner, struct task *task) {
-        struct stream *stream = task->batch->stream;
-        uint64_t position = (task->position + task->n_tries) % stream->n_samples;
-
-        if (order_table_at(task->batch->order, position, &task->candidate) != 0)
+        if (order_table_at(task->batch->order, task->position + task->n_tries, &task->candidate) != 0)
                 STAILQ_INSERT_TAIL(&planner->retries, task, entry);
         else
                 task_read(planner, task);

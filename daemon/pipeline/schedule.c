@@ -80,7 +80,7 @@ static void stream_begin_epoch(struct planner *planner, struct stream *stream) {
 static void stream_next_step(struct stream *stream) {
         stream->batch = NULL;
         stream->idx_sample = 0;
-        if (++stream->step >= stream->epoch_batches)
+        if (dlp_epoch_plan_is_over(&stream->plan, ++stream->step))
                 stream_next_epoch(stream);
         if (stream->drains)
                 stream_end(stream);
@@ -150,16 +150,15 @@ static bool stream_plan_sample(struct planner *planner, struct stream *stream, s
         struct batch *batch = stream->batch;
         uint64_t position, index;
 
-        position = stream->base + dlp_order_position(batch->step * stream->job->terms.batch_size + stream->idx_sample,
-                                                     stream->job->terms.world, stream->rank);
-        if (order_table_at(batch->order, position % stream->n_samples, &index) != 0) {
+        position = dlp_epoch_plan_position(&stream->plan, batch->first + stream->idx_sample);
+        if (order_table_at(batch->order, position, &index) != 0) {
                 stream->needs_order = true;
                 return false;
         }
 
         task->batch = batch;
         task->idx_sample = stream->idx_sample;
-        task->position = position % stream->n_samples;
+        task->position = position;
         task->index = task->candidate = index;
         task->n_tries = 0;
         task->n_shortages = 0;

@@ -100,6 +100,7 @@ int stream_new(const struct stream_options *options, const struct stream_memory 
                 .max_pixels = memory->max_pixels,
                 .n_slots = options->n_slots,
         };
+        struct dlp_epoch_terms epoch;
         struct order_spec spec;
         struct stream *stream;
         int r;
@@ -129,8 +130,8 @@ int stream_new(const struct stream_options *options, const struct stream_memory 
         stream->rank = options->rank;
         stream->may_hang = disk_may_hang(dataset_root_fd(options->dataset->dataset));
         stream->n_samples = index_n_samples(index);
-        stream->rank_samples = dlp_order_rank_samples(stream->n_samples, terms->world, options->rank, terms->partition);
-        stream->rank_batches = dlp_order_rank_batches(stream->rank_samples, terms->batch_size, terms->drop_last);
+        epoch = job_epoch_terms(terms, stream->n_samples);
+        stream->whole = dlp_epoch_plan_make(&epoch, options->rank, 0);
         stream->end_epoch = options->n_epochs && options->n_epochs <= DLP_EPOCH_MAX - options->first.epoch
                                     ? options->first.epoch + options->n_epochs
                                     : DLP_EPOCH_MAX + 1;
@@ -195,30 +196,21 @@ void stream_free(struct stream *stream) {
 }
 
 struct order_spec stream_order_spec(const struct stream *stream, uint64_t epoch) {
-        const struct job_terms *terms = &stream->job->terms;
-
-        return (struct order_spec){ .n = stream->n_samples,
-                                    .seed = terms->seed,
-                                    .epoch = epoch,
-                                    .shuffle = terms->shuffle,
-                                    .kind = terms->order,
+        return (struct order_spec){ .terms = job_sampler_terms(&stream->job->terms, stream->n_samples, epoch),
                                     .payer = stream->job };
 }
 
-static void stream_begin_at(struct stream *stream, uint64_t epoch, uint64_t base) {
-        const struct job_terms *terms = &stream->job->terms;
+static void stream_begin_at(struct stream *stream, uint64_t epoch, uint64_t position) {
+        struct dlp_epoch_terms terms = job_epoch_terms(&stream->job->terms, stream->n_samples);
 
         stream->epoch = epoch;
-        stream->base = base;
         stream->step = 0;
-        stream->epoch_samples = dlp_order_rank_samples(stream->n_samples - base, terms->world, stream->rank,
-                                                       terms->partition);
-        stream->epoch_batches = dlp_order_rank_batches(stream->epoch_samples, terms->batch_size, terms->drop_last);
+        stream->plan = dlp_epoch_plan_make(&terms, stream->rank, position);
 }
 
 void stream_next_epoch(struct stream *stream) {
         stream_begin_at(stream, stream->epoch + 1, 0);
-        if (stream->epoch >= stream->end_epoch || stream->epoch_batches == 0)
+        if (stream->epoch >= stream->end_epoch || dlp_epoch_plan_is_over(&stream->plan, 0))
                 stream_end(stream);
 }
 
@@ -228,7 +220,7 @@ void stream_go_to(struct stream *stream, const struct cursor *cursor) {
         stream->is_ended = false;
         if (stream->end_epoch <= cursor->epoch)
                 stream->end_epoch = cursor->epoch + 1;
-        if (stream->step >= stream->epoch_batches)
+        if (dlp_epoch_plan_is_over(&stream->plan, stream->step))
                 stream_next_epoch(stream);
 }
 

@@ -39,6 +39,7 @@ struct batch {
         uint64_t number;           /* of the stream (seek) that it was planned for */
         uint64_t epoch;
         uint64_t step;
+        uint64_t first; /* the rank's number of its first sample, for the epoch plan */
         uint32_t n_samples;
 
         _Alignas(64) _Atomic uint32_t n_left; /* samples under way; who takes it to 0 completes the batch */
@@ -81,14 +82,13 @@ struct stream {
         struct collation collation;
         struct ring *ring;
         uint32_t rank;
-        bool may_hang;         /* its files lie where a read may never come back */
-        uint64_t n_samples;    /* of the dataset */
-        uint64_t large_max;    /* bytes of a file that can be read */
-        struct budget *budget; /* memory_limit */
-        uint64_t rank_samples; /* a whole epoch */
-        uint64_t rank_batches;
-        int wake_socket; /* any worker sends one byte here */
-        int release_fd;  /* eventfd: the client writes, the planner waits for edges and never reads */
+        bool may_hang;               /* its files lie where a read may never come back */
+        uint64_t n_samples;          /* of the dataset */
+        uint64_t large_max;          /* bytes of a file that can be read */
+        struct budget *budget;       /* memory_limit */
+        struct dlp_epoch_plan whole; /* of an epoch from its beginning */
+        int wake_socket;             /* any worker sends one byte here */
+        int release_fd;              /* eventfd: the client writes, the planner waits for edges and never reads */
 
         _Atomic uint64_t number; /* raised by each seek; main thread writes, planner and workers read */
         _Atomic bool removed;    /* nobody waits for these samples any more */
@@ -100,14 +100,12 @@ struct stream {
 
         /* The planner's own, written for each sample. */
         _Alignas(64) uint64_t planned_number;
-        uint64_t epoch, step;      /* of the batch that is planned next, or being planned */
-        uint64_t base;             /* global position at which `epoch` begins for it; 0 for those behind it */
-        uint64_t epoch_samples;    /* of this rank, from there on */
-        uint64_t epoch_batches;    /* that they make */
-        uint64_t end_epoch;        /* plan no epoch from here on */
-        struct batch *batch;       /* being planned, or NULL */
-        uint32_t idx_sample;       /* next one of it */
-        struct order_table *order; /* of `epoch`; NULL once it is ended */
+        uint64_t epoch, step;       /* of the batch that is planned next, or being planned */
+        struct dlp_epoch_plan plan; /* of `epoch`, from where it was resumed */
+        uint64_t end_epoch;         /* plan no epoch from here on */
+        struct batch *batch;        /* being planned, or NULL */
+        uint32_t idx_sample;        /* next one of it */
+        struct order_table *order;  /* of `epoch`; NULL once it is ended */
         uint64_t order_epoch;
         struct order_table *next_order; /* of the epoch behind it, made in the background */
         uint32_t n_tasks;               /* under way */

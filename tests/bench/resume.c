@@ -41,7 +41,9 @@ static uint64_t random_position(void) {
 /* ---- the order alone ----------------------------------------------------------------------------------------- */
 
 static double first_index(struct order_tables *tables, enum dlp_order_kind kind, uint64_t epoch) {
-        struct order_spec spec = { .n = N_SAMPLES, .seed = 1, .epoch = epoch, .shuffle = true, .kind = kind };
+        struct order_spec spec = {
+                .terms = { .n_samples = N_SAMPLES, .seed = 1, .epoch = epoch, .shuffle = true, .kind = kind }
+        };
         uint64_t position = random_position(), index;
         double begin = now_ms(), ms;
         struct order_table *table;

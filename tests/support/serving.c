@@ -361,12 +361,14 @@ static uint64_t begin_of(const struct rank *rank, uint64_t epoch) {
 uint64_t rank_samples(const struct rank *rank, uint64_t epoch) {
         const struct rank_options *options = &rank->options;
 
-        return dlp_order_rank_samples(rank->serving->options.n_samples - begin_of(rank, epoch), options->world,
-                                      options->rank, options->partition);
+        return dlp_dealing_count(rank->serving->options.n_samples - begin_of(rank, epoch), options->world,
+                                 options->rank, options->partition);
 }
 
 uint64_t rank_batches(const struct rank *rank, uint64_t epoch) {
-        return dlp_order_rank_batches(rank_samples(rank, epoch), rank->options.batch_size, rank->options.drop_last);
+        uint64_t n = rank_samples(rank, epoch), size = rank->options.batch_size;
+
+        return n / size + (!rank->options.drop_last && n % size > 0);
 }
 
 uint64_t expected_index(const struct rank *rank, uint64_t epoch, uint64_t idx_sample) {
@@ -377,7 +379,8 @@ uint64_t expected_index(const struct rank *rank, uint64_t epoch, uint64_t idx_sa
         struct dlp_tdperm tdperm;
         void *table;
 
-        position = (begin_of(rank, epoch) + dlp_order_position(idx_sample, options->world, options->rank)) % n;
+        /* Not asked of the epoch plan: what is served shall be found right by another arithmetic than its own. */
+        position = (begin_of(rank, epoch) + idx_sample * options->world + options->rank) % n;
         if (!options->shuffle)
                 return position;
         if (options->order == DLP_ORDER_TDPERM) {

@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 #include "proto/frame.h"
-#include "proto/order/shuffle.h"
+#include "proto/order/dealing.h"
 #include "proto/ring.h"
 
 #define SESSIONS_MAX 64
@@ -65,7 +65,7 @@ uint8_t stand_in_pixel(int64_t index, uint64_t epoch, uint32_t idx_pixel) {
 }
 
 int64_t stand_in_index(uint64_t n_samples, uint32_t world, uint32_t rank, uint64_t base, uint64_t step) {
-        return (int64_t)((base + dlp_order_position(step, world, rank)) % n_samples);
+        return (int64_t)((base + step * world + rank) % n_samples);
 }
 
 /* ---- filling ------------------------------------------------------------------------------------------------- */
@@ -180,9 +180,13 @@ static void wake(struct session *session, enum dlp_wake how) {
 
 /* The current epoch's batches, which begins at `base`. */
 static void count_batches(struct session *session) {
-        session->rank_samples = dlp_order_rank_samples(session->stand_in->manners->n_samples - session->base,
-                                                       session->world, session->rank, session->partition);
-        session->rank_batches = dlp_order_rank_batches(session->rank_samples, session->batch_size, session->drop_last);
+        uint64_t n = dlp_dealing_count(session->stand_in->manners->n_samples - session->base, session->world,
+                                       session->rank, session->partition);
+
+        session->rank_samples = n;
+        session->rank_batches = 0;
+        if (session->batch_size > 0)
+                session->rank_batches = n / session->batch_size + (!session->drop_last && n % session->batch_size > 0);
 }
 
 /* Goes on behind an epoch's end; what begins at a position may have no batch left. */

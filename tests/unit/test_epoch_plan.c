@@ -1,5 +1,7 @@
-/* Which positions each batch of each rank holds, where a resume begins, and what daemon and client make of it, is what
- * it always was: tests/vectors/epoch_plan.jsonl keeps digests over random plans. */
+/* Which positions each batch of each rank holds, where a resume begins, and what daemon and client make of it.
+ *
+ * tests/vectors/epoch_plan.jsonl keeps digests over random plans of what planner, client, dlctl and Python answered
+ * when each of them still had an arithmetic of its own. */
 
 #include "client/lib/loader.h"
 
@@ -10,7 +12,9 @@
 
 #include "daemon/pipeline/stream.h"
 #include "proto/limits.h"
-#include "proto/order/tdperm.h"
+#include "proto/order/epoch_plan.h"
+#include "proto/order/sampler.h"
+#include "tests/support/suite.h"
 #include "tests/support/vectors.h"
 
 #define PLANS_A_LINE 64u
@@ -80,35 +84,14 @@ static void add(struct digest *digest, uint64_t value) {
 
 /* ---- what the plan says -------------------------------------------------------------------------------------- */
 
-static uint64_t rank_samples(const struct terms *terms, uint32_t rank) {
-        return dlp_order_rank_samples(terms->n_samples - terms->base, terms->world, rank, terms->partition);
-}
+static struct dlp_epoch_plan plan_of(const struct terms *terms, uint32_t rank) {
+        const struct dlp_epoch_terms epoch = { .n_positions = terms->n_samples,
+                                               .world = terms->world,
+                                               .batch_size = terms->batch_size,
+                                               .partition = terms->partition,
+                                               .drop_last = terms->drop_last };
 
-static uint64_t rank_batches(const struct terms *terms, uint32_t rank) {
-        return dlp_order_rank_batches(rank_samples(terms, rank), terms->batch_size, terms->drop_last);
-}
-
-static uint32_t batch_samples(const struct terms *terms, uint32_t rank, uint64_t step) {
-        uint64_t n_rest = rank_samples(terms, rank) - step * terms->batch_size;
-
-        return n_rest < terms->batch_size ? (uint32_t)n_rest : terms->batch_size;
-}
-
-static uint64_t position_of(const struct terms *terms, uint32_t rank, uint64_t step, uint32_t i) {
-        return (terms->base + dlp_order_position(step * terms->batch_size + i, terms->world, rank)) % terms->n_samples;
-}
-
-/* Where a run stands that never changed its terms, after `n_batches` of each rank since epoch 0 began. */
-static void place_after(const struct terms *terms, uint64_t n_batches, uint64_t *ret_epoch, uint64_t *ret_position) {
-        struct terms whole = *terms;
-        uint64_t each;
-
-        whole.base = 0;
-        each = rank_batches(&whole, 0);
-        if (each == 0)
-                each = 1;
-        *ret_epoch = n_batches / each;
-        *ret_position = n_batches % each * terms->batch_size * terms->world;
+        return dlp_epoch_plan_make(&epoch, rank, terms->base);
 }
 
 /* ---- what the client says ------------------------------------------------------------------------------------ */
@@ -119,21 +102,20 @@ static void add_client(struct digest *digest, const struct terms *terms, uint32_
 
         ck_assert_ptr_nonnull(loader);
         memset(loader, 0, sizeof(*loader));
-        loader->info.dataset_samples = loader->n_samples = terms->n_samples;
+        loader->info.dataset_samples = terms->n_samples;
         loader->info.world_size = terms->world;
         loader->info.rank = rank;
         loader->info.batch_size = terms->batch_size;
-        loader->step_samples = (uint64_t)terms->batch_size * terms->world;
         loader->partition = terms->partition;
         loader->options.drop_last = terms->drop_last;
         dli_cursor_set(loader, terms->epoch, terms->base);
         add(digest, loader->epoch);
         add(digest, loader->step);
-        add(digest, loader->base);
-        add(digest, loader->n_batches);
-        add(digest, loader->most_steps);
+        add(digest, loader->plan.base);
+        add(digest, loader->plan.n_batches);
+        add(digest, loader->plan.n_steps);
         for (uint32_t i = 0; i < n_steps; i++)
-                add(digest, dli_cursor_position(loader, steps[i]));
+                add(digest, dlp_epoch_plan_position_after(&loader->plan, steps[i]));
         free(loader);
 }
 
@@ -155,9 +137,9 @@ static void add_stream(struct digest *digest, const struct terms *terms, const s
         stream_go_to(stream, &(struct cursor){ .epoch = terms->epoch, .position = terms->base, .step = step });
         add(digest, stream->epoch);
         add(digest, stream->step);
-        add(digest, stream->base);
-        add(digest, stream->epoch_samples);
-        add(digest, stream->epoch_batches);
+        add(digest, stream->plan.base);
+        add(digest, stream->plan.n_samples);
+        add(digest, stream->plan.n_batches);
         add(digest, stream->is_ended);
         free(stream);
         free(job);
@@ -176,14 +158,14 @@ static void add_places(struct digest *digest, const struct terms *terms, const s
         job->terms = *job_terms;
         LIST_INSERT_HEAD(&job->members, &first, entry);
         LIST_INSERT_HEAD(&job->members, &second, entry);
-        begin = cursor_begin(&mine, terms->n_samples);
+        begin = cursor_begin(&mine, job_terms, terms->n_samples);
         add(digest, begin.epoch);
         add(digest, begin.position);
         ck_assert_int_eq(job_place(job, &first, &mine, &why), 0);
         add(digest, (uint64_t)job_place(job, &second, &(struct cursor){ terms->epoch, other, 0 }, &why));
 
         add(digest, (uint64_t)cursor_check(&mine, job_terms, rank, terms->n_samples, &why));
-        bad = (struct cursor){ .position = terms->base, .step = rank_batches(terms, rank) };
+        bad = (struct cursor){ .position = terms->base, .step = plan_of(terms, rank).n_batches };
         add(digest, (uint64_t)cursor_check(&bad, job_terms, rank, terms->n_samples, &why));
         bad.step++;
         add(digest, (uint64_t)cursor_check(&bad, job_terms, rank, terms->n_samples, &why));
@@ -198,17 +180,17 @@ static void add_places(struct digest *digest, const struct terms *terms, const s
 static uint64_t *order_of(const struct terms *terms, enum dlp_order_kind kind) {
         uint64_t n = terms->n_samples, *order = malloc((n + 1) * sizeof(*order));
         void *table = calloc(n + 1, dlp_shuffle_element_bytes(n));
-        struct dlp_torch_random random;
-        struct dlp_shuffle shuffle;
-        struct dlp_tdperm tdperm;
+        struct dlp_sampler sampler;
 
         ck_assert(order && table);
-        dlp_torch_seed(&random, dlp_order_seed(terms->seed, terms->epoch));
-        dlp_shuffle_init(&shuffle, &random, table, n, DLP_TORCH_2_7);
-        dlp_shuffle_advance(&shuffle, n);
-        dlp_tdperm_init(&tdperm, terms->seed, terms->epoch, n);
+        dlp_sampler_init(
+                &sampler,
+                &(struct dlp_sampler_terms){
+                        .n_samples = n, .seed = terms->seed, .epoch = terms->epoch, .shuffle = true, .kind = kind },
+                kind == DLP_ORDER_TORCH ? table : NULL);
+        dlp_sampler_advance(&sampler, n);
         for (uint64_t i = 0; i < n; i++)
-                order[i] = kind == DLP_ORDER_TORCH ? dlp_shuffle_element(table, n, i) : dlp_tdperm_at(&tdperm, i);
+                order[i] = dlp_sampler_at(&sampler, i);
         free(table);
         return order;
 }
@@ -229,12 +211,14 @@ static uint32_t choose_steps(uint64_t *state, uint64_t n_batches, uint64_t *ret_
 
 static void add_batch(struct digest *digest, uint64_t *state, const struct terms *terms, uint32_t rank, uint64_t step,
                       uint64_t *const orders[2]) {
-        uint32_t n = batch_samples(terms, rank, step);
+        struct dlp_epoch_plan plan = plan_of(terms, rank);
+        struct dlp_plan_batch batch = dlp_epoch_plan_batch(&plan, step);
+        uint32_t n = batch.n_samples;
         uint32_t places[4] = { 0, n - 1, (uint32_t)below(state, n), (uint32_t)below(state, n) };
 
         add(digest, n);
         for (uint32_t i = 0; i < 4; i++) {
-                uint64_t position = position_of(terms, rank, step, places[i]);
+                uint64_t position = dlp_epoch_plan_position(&plan, batch.first + places[i]);
 
                 add(digest, position);
                 for (int kind = 0; kind < 2 && orders[kind]; kind++)
@@ -249,10 +233,11 @@ static void add_rank(struct digest *digest, uint64_t *state, const struct terms 
                                              .n_samples = terms->n_samples,
                                              .partition = terms->partition,
                                              .drop_last = terms->drop_last };
-        uint64_t n_batches = rank_batches(terms, rank), steps[STEPS_MAX + 3], epoch, position;
+        struct dlp_epoch_plan plan = plan_of(terms, rank);
+        uint64_t n_batches = plan.n_batches, steps[STEPS_MAX + 3], epoch, position;
         uint32_t n_steps = choose_steps(state, n_batches, steps);
 
-        add(digest, rank_samples(terms, rank));
+        add(digest, plan.n_samples);
         add(digest, n_batches);
         for (uint32_t i = 0; i < n_steps; i++)
                 add_batch(digest, state, terms, rank, steps[i], orders);
@@ -264,7 +249,7 @@ static void add_rank(struct digest *digest, uint64_t *state, const struct terms 
         add_stream(digest, terms, &job_terms, rank, n_batches);
         add_places(digest, terms, &job_terms, rank,
                    below(state, 2) ? terms->base % terms->world : below(state, terms->n_samples + 1));
-        place_after(terms, below(state, 3 * n_batches + 5), &epoch, &position);
+        dlp_epoch_advance(&plan.terms, 0, 0, below(state, 3 * n_batches + 5), &epoch, &position);
         add(digest, epoch);
         add(digest, position);
 }
@@ -308,18 +293,87 @@ START_TEST(what_a_batch_holds_and_where_a_resume_begins_is_what_it_always_was) {
 }
 END_TEST
 
-int main(void) {
-        Suite *suite = suite_create("epoch plan");
-        TCase *tcase = tcase_create("vectors");
-        SRunner *runner;
-        int n_failed;
+/* ---- what it promises ---------------------------------------------------------------------------------------- */
 
-        tcase_set_timeout(tcase, 60);
-        tcase_add_test(tcase, what_a_batch_holds_and_where_a_resume_begins_is_what_it_always_was);
-        suite_add_tcase(suite, tcase);
-        runner = srunner_create(suite);
-        srunner_run_all(runner, CK_NORMAL);
-        n_failed = srunner_ntests_failed(runner);
-        srunner_free(runner);
-        return n_failed == 0 ? 0 : 1;
+/* Whatever batch size and world a run changes to at a resume, each position of the epoch comes once. */
+START_TEST(a_resume_deals_out_what_is_left_at_any_world_and_batch_size) {
+        uint64_t state = 7;
+
+        for (int round = 0; round < 2000; round++) {
+                struct dlp_epoch_terms terms = { .n_positions = below(&state, 200), .partition = DLP_PARTITION_EXACT };
+                uint8_t seen[200] = { 0 };
+                uint64_t position = 0;
+
+                while (!dlp_epoch_is_end(&terms, position)) {
+                        uint64_t n_steps = 1 + below(&state, 3);
+                        struct dlp_epoch_plan plan;
+
+                        terms.world = 1 + (uint32_t)below(&state, 5);
+                        terms.batch_size = 1 + (uint32_t)below(&state, 5);
+                        for (uint32_t rank = 0; rank < terms.world; rank++) {
+                                plan = dlp_epoch_plan_make(&terms, rank, position);
+                                for (uint64_t step = 0; step < n_steps && !dlp_epoch_plan_is_over(&plan, step);
+                                     step++) {
+                                        struct dlp_plan_batch batch = dlp_epoch_plan_batch(&plan, step);
+
+                                        suite_must(batch.n_samples > 0);
+                                        for (uint32_t i = 0; i < batch.n_samples; i++)
+                                                seen[dlp_epoch_plan_position(&plan, batch.first + i)]++;
+                                }
+                        }
+                        suite_must(dlp_epoch_plan_position_after(&plan, n_steps) > position);
+                        position = dlp_epoch_plan_position_after(&plan, n_steps);
+                }
+                for (uint64_t i = 0; i < terms.n_positions; i++)
+                        suite_must(seen[i] == 1);
+        }
+}
+END_TEST
+
+/* Step by step, or all at once, from any place: the same place. */
+START_TEST(a_run_that_goes_on_by_steps_stands_where_it_would_in_one_go) {
+        uint64_t state = 11;
+
+        for (int round = 0; round < 2000; round++) {
+                struct dlp_epoch_terms terms = { .n_positions = below(&state, 100),
+                                                 .world = 1 + (uint32_t)below(&state, 5),
+                                                 .batch_size = 1 + (uint32_t)below(&state, 9),
+                                                 .partition = (enum dlp_partition)below(&state, 3),
+                                                 .drop_last = below(&state, 2) };
+                uint64_t n_steps = below(&state, 40), epoch = 3, position = below(&state, terms.n_positions + 1);
+                uint64_t epoch_at_once, position_at_once;
+
+                dlp_epoch_advance(&terms, epoch, position, n_steps, &epoch_at_once, &position_at_once);
+                for (uint64_t i = 0; i < n_steps; i++)
+                        dlp_epoch_advance(&terms, epoch, position, 1, &epoch, &position);
+                dlp_epoch_advance(&terms, epoch, position, 0, &epoch, &position);
+                suite_must(epoch == epoch_at_once && position == position_at_once);
+                suite_must(terms.n_positions == 0 || !dlp_epoch_is_end(&terms, position));
+        }
+}
+END_TEST
+
+START_TEST(an_epoch_of_unknown_length_has_batches_without_end) {
+        const struct dlp_epoch_terms terms = { .n_positions = DLP_UNKNOWN, .world = 4, .batch_size = 8 };
+        struct dlp_epoch_plan plan = dlp_epoch_plan_make(&terms, 3, 100);
+
+        ck_assert_uint_eq(plan.n_samples, DLP_UNKNOWN);
+        ck_assert_uint_eq(plan.n_batches, DLP_UNKNOWN);
+        ck_assert(!dlp_epoch_plan_is_over(&plan, 1ull << 40));
+        ck_assert_uint_eq(dlp_epoch_plan_batch(&plan, 1000).n_samples, 8);
+        ck_assert_uint_eq(dlp_epoch_plan_position(&plan, 10), 100 + 10 * 4 + 3);
+        ck_assert_uint_eq(dlp_epoch_plan_position_after(&plan, 1000), 100 + 1000 * 8 * 4);
+        ck_assert(!dlp_epoch_is_end(&terms, 1ull << 60));
+}
+END_TEST
+
+int main(void) {
+        const struct suite_row rows[] = {
+                { "vectors", what_a_batch_holds_and_where_a_resume_begins_is_what_it_always_was },
+                { "promises", a_resume_deals_out_what_is_left_at_any_world_and_batch_size },
+                { "promises", a_run_that_goes_on_by_steps_stands_where_it_would_in_one_go },
+                { "promises", an_epoch_of_unknown_length_has_batches_without_end },
+        };
+
+        return suite_run("epoch_plan", rows, sizeof(rows) / sizeof(rows[0]));
 }

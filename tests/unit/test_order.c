@@ -1,6 +1,6 @@
 /* Orders are torch's (tests/vectors/), whole or in steps, and each partition deals out what it promises. */
 
-#include "proto/order/shuffle.h"
+#include "proto/order/epoch_plan.h"
 
 #include <check.h>
 #include <errno.h>
@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "proto/limits.h"
+#include "proto/order/torch_samplers.h"
 #include "tests/support/vectors.h"
 
 #define N_ELEMENTS(array) (sizeof(array) / sizeof((array)[0]))
@@ -203,6 +204,14 @@ START_TEST(tables_of_64_bits_hold_the_same_order) {
 }
 END_TEST
 
+static struct dlp_epoch_plan whole_epoch(uint64_t n, uint32_t world, uint32_t rank, enum dlp_partition partition) {
+        const struct dlp_epoch_terms terms = {
+                .n_positions = n, .world = world, .batch_size = 1, .partition = partition
+        };
+
+        return dlp_epoch_plan_make(&terms, rank, 0);
+}
+
 START_TEST(distributed_sampler_is_torchs) {
         struct vectors vectors;
         unsigned n_lines = 0;
@@ -215,7 +224,8 @@ START_TEST(distributed_sampler_is_torchs) {
                 bool shuffled = vector_bool(vectors.line, "shuffle");
                 enum dlp_partition partition = vector_bool(vectors.line, "drop_last") ? DLP_PARTITION_DROP
                                                                                       : DLP_PARTITION_PAD;
-                uint64_t n_samples = dlp_order_rank_samples(n, world, rank, partition);
+                struct dlp_epoch_plan plan = whole_epoch(n, world, rank, partition);
+                uint64_t n_samples = plan.n_samples;
                 int64_t *order, *indices = malloc((n_samples + 1) * sizeof(*indices));
                 struct dlp_torch_random random;
 
@@ -223,7 +233,7 @@ START_TEST(distributed_sampler_is_torchs) {
                                dlp_order_seed(vector_u64(vectors.text, "seed"), vector_u64(vectors.text, "epoch")));
                 order = permutation(&random, n, DLP_TORCH_2_7, false);
                 for (uint64_t step = 0; step < n_samples; step++) {
-                        uint64_t position = dlp_order_position(step, world, rank) % n;
+                        uint64_t position = dlp_epoch_plan_position(&plan, step);
 
                         indices[step] = shuffled ? order[position] : (int64_t)position;
                 }
@@ -277,17 +287,22 @@ static void check_subset(const struct vectors *vectors) {
 static void check_batches(const struct vectors *vectors) {
         uint64_t n = vector_u64(vectors->text, "n");
         uint32_t batch = (uint32_t)vector_int(vectors->line, "batch");
+        const struct dlp_epoch_terms terms = {
+                .n_positions = n, .world = 1, .batch_size = batch, .drop_last = vector_bool(vectors->line, "drop_last")
+        };
+        struct dlp_epoch_plan plan = dlp_epoch_plan_make(&terms, 0, 0);
         const cJSON *batches;
         int64_t expected = 0;
         size_t n_batches;
 
         batches = vector_array(vectors->line, "batches", &n_batches);
-        ck_assert_uint_eq(dlp_order_rank_batches(n, batch, vector_bool(vectors->line, "drop_last")), n_batches);
+        ck_assert_uint_eq(plan.n_batches, n_batches);
         for (size_t i = 0; i < n_batches; i++) {
                 const cJSON *one = cJSON_GetArrayItem(batches, (int)i);
                 size_t n_in_batch = (size_t)cJSON_GetArraySize(one);
 
-                ck_assert(n_in_batch == batch || (i + 1 == n_batches && n_in_batch == n % batch));
+                ck_assert_uint_eq(dlp_epoch_plan_batch(&plan, i).first, (uint64_t)expected);
+                ck_assert_uint_eq(dlp_epoch_plan_batch(&plan, i).n_samples, n_in_batch);
                 for (size_t k = 0; k < n_in_batch; k++)
                         ck_assert_int_eq(vector_item(one, k), expected++);
         }
@@ -322,10 +337,10 @@ END_TEST
 static void deal(uint64_t n, uint32_t world, enum dlp_partition partition, unsigned *ret_counts) {
         memset(ret_counts, 0, n * sizeof(*ret_counts));
         for (uint32_t rank = 0; rank < world; rank++) {
-                uint64_t n_samples = dlp_order_rank_samples(n, world, rank, partition);
+                struct dlp_epoch_plan plan = whole_epoch(n, world, rank, partition);
 
-                for (uint64_t step = 0; step < n_samples; step++)
-                        ret_counts[dlp_order_position(step, world, rank) % n]++;
+                for (uint64_t k = 0; k < plan.n_samples; k++)
+                        ret_counts[dlp_epoch_plan_position(&plan, k)]++;
         }
 }
 
@@ -356,22 +371,21 @@ START_TEST(each_partition_deals_out_what_it_promises) {
 END_TEST
 
 START_TEST(nothing_and_the_largest_things_are_fine) {
-        uint64_t n = DLP_SAMPLES_MAX, each;
+        struct dlp_epoch_terms terms = { .n_positions = 10, .world = 1 };
+        uint64_t n = DLP_SAMPLES_MAX;
+        struct dlp_epoch_plan plan;
 
         for (enum dlp_partition partition = DLP_PARTITION_PAD; partition <= DLP_PARTITION_EXACT; partition++) {
-                ck_assert_uint_eq(dlp_order_rank_samples(0, 7, 3, partition), 0);
-                ck_assert_uint_eq(dlp_order_rank_samples(10, 7, 7, partition), 0);
-                ck_assert_uint_eq(dlp_order_rank_samples(10, 0, 0, partition), 0);
+                ck_assert_uint_eq(whole_epoch(0, 7, 3, partition).n_batches, 0);
+                ck_assert_uint_eq(whole_epoch(10, 7, 7, partition).n_batches, 0);
+                ck_assert_uint_eq(whole_epoch(10, 0, 0, partition).n_batches, 0);
         }
-        ck_assert_uint_eq(dlp_order_rank_batches(0, 64, false), 0);
-        ck_assert_uint_eq(dlp_order_rank_batches(10, 0, false), 0);
-        ck_assert_uint_eq(dlp_order_rank_batches(10, 4, false), 3);
-        ck_assert_uint_eq(dlp_order_rank_batches(10, 4, true), 2);
+        ck_assert_uint_eq(dlp_epoch_plan_make(&terms, 0, 0).n_batches, 0); /* of no samples */
 
-        each = dlp_order_rank_samples(n - 1, DLP_WORLD_MAX, DLP_WORLD_MAX - 1, DLP_PARTITION_PAD);
-        ck_assert_uint_eq(each, n / DLP_WORLD_MAX);
-        ck_assert_uint_eq(dlp_order_position(each - 1, DLP_WORLD_MAX, DLP_WORLD_MAX - 1), n - 1);
-        ck_assert_uint_eq(dlp_order_position(n, DLP_WORLD_MAX, DLP_WORLD_MAX - 1),
+        plan = whole_epoch(n - 1, DLP_WORLD_MAX, DLP_WORLD_MAX - 1, DLP_PARTITION_PAD);
+        ck_assert_uint_eq(plan.n_samples, n / DLP_WORLD_MAX);
+        ck_assert_uint_eq(dlp_epoch_plan_position(&plan, plan.n_samples - 1), 0); /* n - 1: padded with the first */
+        ck_assert_uint_eq(dlp_dealing_position(n, DLP_WORLD_MAX, DLP_WORLD_MAX - 1),
                           n * DLP_WORLD_MAX + DLP_WORLD_MAX - 1);
 }
 END_TEST

@@ -114,16 +114,18 @@ START_TEST(a_table_is_the_order_of_seed_plus_epoch) {
         struct order_tables *tables = start(&owner);
 
         for (size_t i = 0; i < sizeof(SIZES) / sizeof(SIZES[0]); i++) {
-                struct order_spec spec = { .n = SIZES[i], .seed = 40, .epoch = 2, .shuffle = true };
-                uint32_t *expected = whole(spec.n, 42, DLP_TORCH_2_7);
+                struct order_spec spec = { .terms = {
+                                                   .n_samples = SIZES[i], .seed = 40, .epoch = 2, .shuffle = true } };
+                uint32_t *expected = whole(spec.terms.n_samples, 42, DLP_TORCH_2_7);
                 struct order_table *table;
 
                 ck_assert_int_eq(order_table_get(tables, &spec, &table, NULL), 0);
-                for (uint64_t k = 0; k < spec.n; k++)
+                for (uint64_t k = 0; k < spec.terms.n_samples; k++)
                         if (at(&owner, table, k) != expected[k])
-                                ck_abort_msg("position %ju of %ju", (uintmax_t)k, (uintmax_t)spec.n);
-                ck_assert_uint_eq(at(&owner, table, spec.n * 3 + spec.n / 2), expected[spec.n / 2]);
-                ck_assert_uint_eq(order_table_n_final(table), spec.n);
+                                ck_abort_msg("position %ju of %ju", (uintmax_t)k, (uintmax_t)spec.terms.n_samples);
+                ck_assert_uint_eq(at(&owner, table, spec.terms.n_samples * 3 + spec.terms.n_samples / 2),
+                                  expected[spec.terms.n_samples / 2]);
+                ck_assert_uint_eq(order_table_n_final(table), spec.terms.n_samples);
                 order_table_put(table);
                 free(expected);
         }
@@ -132,13 +134,14 @@ START_TEST(a_table_is_the_order_of_seed_plus_epoch) {
 END_TEST
 
 START_TEST(who_asks_for_the_same_order_gets_the_same_table) {
-        struct order_spec spec = { .n = 1000, .seed = 5, .epoch = 1, .shuffle = true }, other;
+        struct order_spec spec = { .terms = { .n_samples = 1000, .seed = 5, .epoch = 1, .shuffle = true } }, other;
         struct order_table *first, *table;
         struct owner owner;
         struct order_tables *tables = start(&owner);
 
         ck_assert_int_eq(order_table_get(tables, &spec, &first, NULL), 0);
-        other = (struct order_spec){ .n = 1000, .seed = 1ull << 32 | 2, .epoch = 4, .shuffle = true };
+        other = (struct order_spec){ .terms = {
+                                             .n_samples = 1000, .seed = 1ull << 32 | 2, .epoch = 4, .shuffle = true } };
         ck_assert_int_eq(order_table_get(tables, &other, &table, NULL), 0); /* torch seeds with 6 as well */
         ck_assert_ptr_eq(table, first);
         order_table_put(table);
@@ -147,10 +150,10 @@ START_TEST(who_asks_for_the_same_order_gets_the_same_table) {
 
         for (int i = 0; i < 4; i++) {
                 other = spec;
-                other.n += i == 0;
-                other.seed += i == 1;
-                other.compat = i == 2 ? DLP_TORCH_BEFORE_2_6 : DLP_TORCH_2_7;
-                other.shuffle = i != 3;
+                other.terms.n_samples += i == 0;
+                other.terms.seed += i == 1;
+                other.terms.compat = i == 2 ? DLP_TORCH_BEFORE_2_6 : DLP_TORCH_2_7;
+                other.terms.shuffle = i != 3;
                 ck_assert_int_eq(order_table_get(tables, &other, &table, NULL), 0);
                 ck_assert_ptr_ne(table, first);
                 order_table_put(table);
@@ -163,7 +166,7 @@ START_TEST(who_asks_for_the_same_order_gets_the_same_table) {
 END_TEST
 
 START_TEST(a_sequential_order_takes_no_memory) {
-        struct order_spec spec = { .n = DLP_SAMPLES_MAX };
+        struct order_spec spec = { .terms = { .n_samples = DLP_SAMPLES_MAX } };
         struct order_table *table;
         struct owner owner;
         struct order_tables *tables = start(&owner);
@@ -181,27 +184,29 @@ START_TEST(a_sequential_order_takes_no_memory) {
 END_TEST
 
 START_TEST(a_computed_order_is_there_at_once_and_takes_no_memory) {
-        struct order_spec spec = { .n = 1000003, .seed = 40, .epoch = 2, .shuffle = true, .kind = DLP_ORDER_TDPERM };
+        struct order_spec spec = {
+                .terms = { .n_samples = 1000003, .seed = 40, .epoch = 2, .shuffle = true, .kind = DLP_ORDER_TDPERM }
+        };
         struct order_table *table, *other;
         struct dlp_tdperm tdperm;
         struct owner owner;
         struct order_tables *tables = start(&owner);
         uint64_t idx;
 
-        dlp_tdperm_init(&tdperm, 40, 2, spec.n);
+        dlp_tdperm_init(&tdperm, 40, 2, spec.terms.n_samples);
         ck_assert_int_eq(order_table_get(tables, &spec, &table, NULL), 0);
-        ck_assert_uint_eq(order_table_n_final(table), spec.n);
-        for (uint64_t k = 0; k < spec.n; k += 997) {
-                ck_assert_int_eq(order_table_at(table, k + 2 * spec.n, &idx), 0);
+        ck_assert_uint_eq(order_table_n_final(table), spec.terms.n_samples);
+        for (uint64_t k = 0; k < spec.terms.n_samples; k += 997) {
+                ck_assert_int_eq(order_table_at(table, k + 2 * spec.terms.n_samples, &idx), 0);
                 ck_assert_uint_eq(idx, dlp_tdperm_at(&tdperm, k));
         }
         for (int i = 0; i < 4; i++) {
                 struct order_spec another = spec;
 
-                another.seed += i == 1; /* 41 + 1 is not 40 + 2 here */
-                another.epoch -= i == 1;
-                another.shuffle = i != 2;
-                another.kind = i == 3 ? DLP_ORDER_TORCH : DLP_ORDER_TDPERM;
+                another.terms.seed += i == 1; /* 41 + 1 is not 40 + 2 here */
+                another.terms.epoch -= i == 1;
+                another.terms.shuffle = i != 2;
+                another.terms.kind = i == 3 ? DLP_ORDER_TORCH : DLP_ORDER_TDPERM;
                 ck_assert_uint_eq(atomic_load(&owner.n_reserved), 0);
                 ck_assert_int_eq(order_table_get(tables, &another, &other, NULL), 0);
                 ck_assert((other == table) == (i == 0));
@@ -209,7 +214,7 @@ START_TEST(a_computed_order_is_there_at_once_and_takes_no_memory) {
         }
         order_table_put(table);
 
-        spec.n = DLP_SAMPLES_MAX;
+        spec.terms.n_samples = DLP_SAMPLES_MAX;
         ck_assert_int_eq(order_table_get(tables, &spec, &table, NULL), 0);
         ck_assert_int_eq(order_table_at(table, DLP_SAMPLES_MAX / 2, &idx), 0);
         ck_assert_uint_lt(idx, DLP_SAMPLES_MAX);
@@ -226,7 +231,8 @@ START_TEST(an_order_of_nothing_has_no_position) {
         uint64_t idx = 77;
 
         for (int i = 0; i < 3; i++) {
-                struct order_spec spec = { .shuffle = i > 0, .kind = i == 2 ? DLP_ORDER_TDPERM : DLP_ORDER_TORCH };
+                struct order_spec spec = { .terms = { .shuffle = i > 0,
+                                                      .kind = i == 2 ? DLP_ORDER_TDPERM : DLP_ORDER_TORCH } };
 
                 ck_assert_int_eq(order_table_get(tables, &spec, &table, NULL), 0);
                 ck_assert_int_eq(order_table_at(table, 0, &idx), -ERANGE);
@@ -239,7 +245,7 @@ START_TEST(an_order_of_nothing_has_no_position) {
 END_TEST
 
 START_TEST(the_first_elements_can_be_used_long_before_the_last) {
-        struct order_spec spec = { .n = 50000000, .seed = 1, .shuffle = true };
+        struct order_spec spec = { .terms = { .n_samples = 50000000, .seed = 1, .shuffle = true } };
         struct order_table *table;
         struct owner owner;
         struct order_tables *tables = start(&owner);
@@ -249,23 +255,23 @@ START_TEST(the_first_elements_can_be_used_long_before_the_last) {
         at(&owner, table, 100);
         n_final = order_table_n_final(table);
         ck_assert_uint_ge(n_final, 101);
-        ck_assert_uint_lt(n_final, spec.n);
+        ck_assert_uint_lt(n_final, spec.terms.n_samples);
         order_table_put(table); /* in the making: the thread frees it */
         stop(&owner, tables);
 }
 END_TEST
 
 START_TEST(a_table_that_is_waited_for_goes_before_one_made_ahead) {
-        struct order_spec ahead = { .n = 50000000, .seed = 1, .shuffle = true };
-        struct order_spec wanted = { .n = 100000, .seed = 2, .shuffle = true };
+        struct order_spec ahead = { .terms = { .n_samples = 50000000, .seed = 1, .shuffle = true } };
+        struct order_spec wanted = { .terms = { .n_samples = 100000, .seed = 2, .shuffle = true } };
         struct order_table *table_ahead, *table_wanted;
         struct owner owner;
         struct order_tables *tables = start(&owner);
 
         ck_assert_int_eq(order_table_get(tables, &ahead, &table_ahead, NULL), 0);
         ck_assert_int_eq(order_table_get(tables, &wanted, &table_wanted, NULL), 0);
-        at(&owner, table_wanted, wanted.n - 1);
-        ck_assert_uint_lt(order_table_n_final(table_ahead), ahead.n);
+        at(&owner, table_wanted, wanted.terms.n_samples - 1);
+        ck_assert_uint_lt(order_table_n_final(table_ahead), ahead.terms.n_samples);
         order_table_put(table_ahead);
         order_table_put(table_wanted);
         stop(&owner, tables);
@@ -273,7 +279,7 @@ START_TEST(a_table_that_is_waited_for_goes_before_one_made_ahead) {
 END_TEST
 
 START_TEST(memory_is_asked_for_and_a_refusal_is_passed_on) {
-        struct order_spec spec = { .n = 1000000, .shuffle = true };
+        struct order_spec spec = { .terms = { .n_samples = 1000000, .shuffle = true } };
         struct order_table *table = NULL;
         struct why why = { 0 };
         struct owner owner;
@@ -289,10 +295,10 @@ START_TEST(memory_is_asked_for_and_a_refusal_is_passed_on) {
         order_table_put(table);
         order_table_put(NULL);
 
-        spec.n = DLP_SAMPLES_MAX + 1;
+        spec.terms.n_samples = DLP_SAMPLES_MAX + 1;
         ck_assert_int_eq(order_table_get(tables, &spec, &table, &why), -EINVAL);
         atomic_store(&owner.limit_bytes, UINT64_MAX);
-        spec.n = DLP_SAMPLES_MAX; /* 8 TiB: either it is only promised, or it is an error */
+        spec.terms.n_samples = DLP_SAMPLES_MAX; /* 8 TiB: either it is only promised, or it is an error */
         if (order_table_get(tables, &spec, &table, &why) == 0)
                 order_table_put(table);
         stop(&owner, tables);
@@ -300,7 +306,8 @@ START_TEST(memory_is_asked_for_and_a_refusal_is_passed_on) {
 END_TEST
 
 START_TEST(stopping_does_not_wait_for_a_table_to_be_done) {
-        struct order_spec spec = { .n = 1ull << 31, .shuffle = true, .compat = DLP_TORCH_BEFORE_2_6 };
+        struct order_spec spec = { .terms = {
+                                           .n_samples = 1ull << 31, .shuffle = true, .compat = DLP_TORCH_BEFORE_2_6 } };
         struct order_table *table;
         struct owner owner;
         struct order_tables *tables = start(&owner);
@@ -335,10 +342,12 @@ static void *read_epochs(void *argument) {
         struct reader *reader = argument;
         struct order_table *table, *next;
 
-        if (order_table_get(reader->tables, &(struct order_spec){ .n = N_SAMPLES, .shuffle = true }, &table, NULL) != 0)
+        if (order_table_get(reader->tables,
+                            &(struct order_spec){ .terms = { .n_samples = N_SAMPLES, .shuffle = true } }, &table,
+                            NULL) != 0)
                 return argument;
         for (uint64_t epoch = 0; epoch < N_EPOCHS; epoch++) {
-                struct order_spec spec = { .n = N_SAMPLES, .epoch = epoch + 1, .shuffle = true };
+                struct order_spec spec = { .terms = { .n_samples = N_SAMPLES, .epoch = epoch + 1, .shuffle = true } };
 
                 if (order_table_get(reader->tables, &spec, &next, NULL) != 0)
                         return argument;
@@ -385,7 +394,8 @@ static void *get_and_put(void *argument) {
         struct reader *reader = argument;
 
         for (unsigned i = 0; i < 400; i++) {
-                struct order_spec spec = { .n = 20000 + i % 3, .seed = i % 5, .shuffle = i % 7 != 0 };
+                struct order_spec spec = { .terms = {
+                                                   .n_samples = 20000 + i % 3, .seed = i % 5, .shuffle = i % 7 != 0 } };
                 struct order_table *table;
 
                 if (order_table_get(reader->tables, &spec, &table, NULL) != 0)

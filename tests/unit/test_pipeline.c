@@ -102,7 +102,7 @@ START_TEST(a_slow_rank_does_not_hold_up_a_fast_one) {
 
         /* The slow one lost nothing: what was prepared for it is there, and more comes. */
         rank_release(&slow, &first);
-        for (uint64_t step = 1; step < slow.stream->rank_batches; step++) {
+        for (uint64_t step = 1; step < slow.stream->whole.n_batches; step++) {
                 ck_assert(rank_next(&slow, SOON_MS, &taken));
                 rank_check(&slow, &taken, 0, step);
                 rank_release(&slow, &taken);
@@ -169,10 +169,10 @@ START_TEST(a_seek_goes_on_elsewhere_and_back) {
         rank_attach(&rank, &serving,
                     &(struct rank_options){ .world = 1, .batch_size = 4, .shuffle = true, .n_epochs = 3 });
         for (uint32_t i = 0; i < 60; i++) {
-                uint64_t epoch = i * 7 % 5, step = i * 5 % rank.stream->rank_batches; /* past the last epoch, too */
+                uint64_t epoch = i * 7 % 5, step = i * 5 % rank.stream->whole.n_batches; /* past the last epoch, too */
 
                 rank_seek(&rank, &(struct cursor){ .epoch = epoch, .step = step });
-                for (uint64_t n = 0; n < i % 3 && step < rank.stream->rank_batches; n++, step++) {
+                for (uint64_t n = 0; n < i % 3 && step < rank.stream->whole.n_batches; n++, step++) {
                         ck_assert_msg(rank_next(&rank, SOON_MS, &taken), "seek %u to epoch %llu step %llu", i,
                                       (unsigned long long)epoch, (unsigned long long)step);
                         rank_check(&rank, &taken, epoch, step);
@@ -271,8 +271,8 @@ START_TEST(a_rank_may_leave_while_its_samples_are_under_way) {
 
                 if (i % 10 == 0) { /* nobody else notices */
                         ck_assert(rank_next(&staying, SOON_MS, &taken));
-                        rank_check(&staying, &taken, step / staying.stream->rank_batches,
-                                   step % staying.stream->rank_batches);
+                        rank_check(&staying, &taken, step / staying.stream->whole.n_batches,
+                                   step % staying.stream->whole.n_batches);
                         rank_release(&staying, &taken);
                         step++;
                 }
@@ -511,7 +511,7 @@ static void damage(struct serving_options *options, const struct tree *tree) {
 /* The next good one of the order: whatever the world, the batch size and who decodes it. */
 static uint64_t expected_substitute(const struct rank *rank, uint64_t epoch, uint64_t idx_sample) {
         uint64_t n = rank->serving->options.n_samples;
-        uint64_t position = dlp_order_position(idx_sample, rank->options.world, rank->options.rank) % n;
+        uint64_t position = (idx_sample * rank->options.world + rank->options.rank) % n;
         struct rank alone = *rank;
 
         alone.options.world = 1;
@@ -569,7 +569,7 @@ START_TEST(substitutes_follow_the_order_alone) {
         for (options.rank = 0; options.rank < options.world; options.rank++) {
                 rank_attach(&rank, &serving, &options);
                 for (uint64_t epoch = 0; epoch < 4; epoch++)
-                        for (uint64_t step = 0; step < rank.stream->rank_batches; step++) {
+                        for (uint64_t step = 0; step < rank.stream->whole.n_batches; step++) {
                                 ck_assert(rank_next(&rank, SOON_MS, &taken));
                                 ck_assert_uint_eq(taken.record->step, step);
                                 check_substituted(&rank, &taken, &n_substituted);
@@ -869,7 +869,7 @@ START_TEST(raw_serves_the_files_as_they_are) {
         serving_start(&serving, &(struct serving_options){ .n_samples = 30, .n_classes = 3 });
         rank_attach(&rank, &serving,
                     &(struct rank_options){ .world = 2, .batch_size = 4, .pipeline = "raw", .shuffle = true });
-        for (uint64_t n = 0; n < rank.stream->rank_batches * 3; n++) {
+        for (uint64_t n = 0; n < rank.stream->whole.n_batches * 3; n++) {
                 ck_assert(rank_next(&rank, SOON_MS, &taken));
                 ck_assert_msg(taken.record->status == DLP_BATCH_OK, "%s", taken.record->text);
                 for (uint32_t i = 0; i < taken.record->n_samples; i++) {
@@ -956,7 +956,7 @@ START_TEST(a_raw_rank_that_was_admitted_needs_no_memory_later) {
                          0);
         take_all_memory(0, &used);
         rank_add(&rank);
-        for (uint64_t n = 0; n < 2 * rank.stream->rank_batches; n++) {
+        for (uint64_t n = 0; n < 2 * rank.stream->whole.n_batches; n++) {
                 ck_assert(rank_next(&rank, SOON_MS, &taken));
                 ck_assert_msg(taken.record->status == DLP_BATCH_OK, "%s", taken.record->text);
                 for (uint32_t i = 0; i < taken.record->n_samples; i++)
@@ -988,7 +988,7 @@ START_TEST(large_files_wait_for_each_other_and_none_fails) {
                          0);
         take_all_memory(0, &used);
         rank_add(&rank);
-        for (uint64_t n = 0; n < 3 * rank.stream->rank_batches; n++) {
+        for (uint64_t n = 0; n < 3 * rank.stream->whole.n_batches; n++) {
                 ck_assert(rank_next(&rank, SOON_MS, &taken));
                 ck_assert_msg(taken.record->status == DLP_BATCH_OK, "%s", taken.record->text);
                 ck_assert_uint_eq(taken.record->n_samples, 5);

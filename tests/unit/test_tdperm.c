@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "proto/order/shuffle.h"
+#include "proto/order/sampler.h"
 #include "tests/support/vectors.h"
 
 #define WHOLE_UP_TO 70000u /* larger vectors have a few positions only */

@@ -1,0 +1,100 @@
+/* order/epoch_plan.h: what the batches of an epoch hold.
+ *
+ * The one place that knows where batches begin and end. The planner fills batches by it, libdlclient counts them and
+ * says where a resume goes on, `dlctl order` prints them, and Python asks libdlclient. Nobody else multiplies a step by
+ * a batch size or a world.
+ *
+ * An epoch is a row of global positions 0 .. n-1; its sampler (order/sampler.h) says which sample stands at each. Three
+ * rules lead from there to a batch:
+ *
+ *   dealing    the positions behind `base` are dealt to the ranks (order/dealing.h)
+ *   batching   a rank's positions are cut into batches: batch k holds its numbers first .. first + n_samples - 1
+ *   resume     position p means: what lies before p was consumed by all ranks together; a plan with base p deals out
+ *              the rest anew, at any world and batch size
+ *
+ * All batches have batch_size samples today, but for the last one. Ask dlp_epoch_plan_batch() all the same: batches of
+ * buckets, token budgets and packs will differ.
+ *
+ * A plan is a small value: copy it, throw it away. Constant once it is made, so that any number of threads may ask it.
+ * libc only, no allocation, no locks. Defined for n = 0, and free of overflow for n <= DLP_SAMPLES_MAX,
+ * world <= DLP_WORLD_MAX, batch_size <= DLP_BATCH_MAX. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "proto/order/dealing.h"
+
+/* A number that nobody knows yet: the positions of an epoch that is a stream, and so its batches. The slot that holds
+ * the last one says so. No sampler of today has such epochs. */
+#define DLP_UNKNOWN UINT64_MAX
+
+/* What all ranks and all epochs of a run have in common. */
+struct dlp_epoch_terms {
+        uint64_t n_positions; /* of a whole epoch: dlp_sampler_length(), or DLP_UNKNOWN */
+        uint32_t world;       /* ranks, >= 1 */
+        uint32_t batch_size;  /* >= 1; no batch is made of 0 */
+        enum dlp_partition partition;
+        bool drop_last; /* a rank's last batch is left out if it is incomplete */
+};
+
+/* One rank's part of one epoch. Read its fields, write none. */
+struct dlp_epoch_plan {
+        struct dlp_epoch_terms terms;
+        uint64_t base; /* global position at which the epoch begins: 0, or where it is resumed */
+        uint64_t
+                n_samples; /* that the rank is dealt from there on, also if drop_last leaves some out; or DLP_UNKNOWN */
+        uint64_t n_batches; /* of the rank; or DLP_UNKNOWN */
+        uint64_t n_steps;   /* batches of the rank that has the most; or DLP_UNKNOWN */
+        uint32_t rank;
+};
+
+struct dlp_plan_batch {
+        uint64_t first;     /* the rank's number of its first sample, counted from `base` */
+        uint32_t n_samples; /* that are planned for it */
+};
+
+/* The plan of `rank` for what is left of an epoch behind `base`; nothing is left behind a base >= n_positions, and
+ * nothing is dealt to a rank >= world. */
+struct dlp_epoch_plan dlp_epoch_plan_make(const struct dlp_epoch_terms *terms, uint32_t rank, uint64_t base);
+
+/* Batch `step` of the rank, from 0; not asked for behind the last one (dlp_epoch_plan_is_over()). */
+static inline struct dlp_plan_batch dlp_epoch_plan_batch(const struct dlp_epoch_plan *plan, uint64_t step) {
+        uint64_t first = step * plan->terms.batch_size, n_rest = plan->n_samples - first;
+
+        return (struct dlp_plan_batch){
+                .first = first,
+                .n_samples = n_rest < plan->terms.batch_size ? (uint32_t)n_rest : plan->terms.batch_size,
+        };
+}
+
+/* The global position of the rank's sample number k < n_samples (a batch's first + i): 0 .. n_positions-1, for the
+ * sampler. Where a partition pads, it has begun again at 0. Called for each sample: a few nanoseconds. */
+static inline uint64_t dlp_epoch_plan_position(const struct dlp_epoch_plan *plan, uint64_t k) {
+        uint64_t position = plan->base + dlp_dealing_position(k, plan->terms.world, plan->rank);
+
+        return position < plan->terms.n_positions ? position : position % plan->terms.n_positions;
+}
+
+/* Has the rank no batch `step` any more? */
+static inline bool dlp_epoch_plan_is_over(const struct dlp_epoch_plan *plan, uint64_t step) {
+        return plan->n_batches != DLP_UNKNOWN && step >= plan->n_batches;
+}
+
+/* The global position behind n_steps batches of each rank: what a resume token holds, the same for all ranks. Behind
+ * the last step it is n_positions, whatever drop_last or the partition left out. A rank that has a batch less than
+ * another is not there yet: its position is the others'. */
+uint64_t dlp_epoch_plan_position_after(const struct dlp_epoch_plan *plan, uint64_t n_steps);
+
+/* Is nothing left of an epoch behind this position, so that a resume there goes on with the next epoch? */
+bool dlp_epoch_is_end(const struct dlp_epoch_terms *terms, uint64_t position);
+
+/* May two ranks of a run resume an epoch at these two positions? They may if what is left is dealt out alike; else some
+ * samples would come twice and others never. */
+bool dlp_epoch_is_dealt_alike(const struct dlp_epoch_terms *terms, uint64_t a, uint64_t b);
+
+/* Where a run stands that takes n_steps batches more of each rank from (epoch, position) on and keeps its terms. Behind
+ * an epoch's end that is the beginning of the next one. If no rank ever has a batch, each step counts as an epoch, so
+ * that there is always an answer. For terms whose n_positions is known. */
+void dlp_epoch_advance(const struct dlp_epoch_terms *terms, uint64_t epoch, uint64_t position, uint64_t n_steps,
+                       uint64_t *ret_epoch, uint64_t *ret_position);

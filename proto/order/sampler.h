@@ -1,0 +1,102 @@
+/* order/sampler.h: which sample stands at a position of an epoch.
+ *
+ * A sampler is a pure function of (seed, epoch): it says how many positions an epoch has and which sample is at each.
+ * There may be more or fewer positions than samples; today's three have as many:
+ *
+ *   sequential  position i holds sample i
+ *   torch       torch.randperm(n) seeded with seed + epoch, which is DistributedSampler's order (order/shuffle.h)
+ *   tdperm      ours, computed (order/tdperm.h)
+ *
+ * A sampler either computes each position, or fills a table of the caller's in steps, of which more and more leading
+ * positions are final. The daemon makes tables in the background (daemon/data/order_table.h), `dlctl order` while it
+ * prints.
+ *
+ * Each is a file order/sampler_NAME.c with a struct dlp_sampler_type, and a row in sampler.c. libc only, no allocation,
+ * no locks. dlp_sampler_advance() is for one thread; any number of threads may meanwhile ask for what is final. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "proto/order/shuffle.h"
+#include "proto/order/tdperm.h"
+#include "proto/order/torch_random.h"
+
+/* How an epoch is shuffled. The values travel in messages and tokens. */
+enum dlp_order_kind {
+        DLP_ORDER_TORCH = 0,  /* torch.randperm: a table, made from its beginning */
+        DLP_ORDER_TDPERM = 1, /* computed element by element */
+};
+
+/* "torch", "tdperm"; NULL for a value that is none of them. Static text. */
+const char *dlp_order_kind_name(enum dlp_order_kind kind);
+
+/* The other way round. Returns 0 or -EINVAL. */
+int dlp_order_kind_from_name(const char *name, enum dlp_order_kind *ret_kind);
+
+/* All that the order of an epoch depends on. */
+struct dlp_sampler_terms {
+        uint64_t n_samples; /* of the dataset, <= DLP_SAMPLES_MAX */
+        uint64_t seed;
+        uint64_t epoch;
+        bool shuffle;
+        enum dlp_order_kind kind;     /* of the shuffling */
+        enum dlp_torch_compat compat; /* DLP_ORDER_TORCH; 0: the newest torch */
+};
+
+struct dlp_sampler_type;
+
+/* One epoch's order. The first line is constant once it is made; the rest may be changed by dlp_sampler_advance(). */
+struct dlp_sampler {
+        const struct dlp_sampler_type *type;
+        uint64_t n_positions;
+        const void *table; /* the caller's; NULL: computed */
+        struct dlp_tdperm tdperm;
+
+        _Alignas(64) struct dlp_shuffle shuffle;
+        struct dlp_torch_random random;
+};
+
+/* What a kind of sampler does. Functions get terms with n_samples > 0, but for n_positions() and is_same(). */
+struct dlp_sampler_type {
+        /* Positions of an epoch, or DLP_UNKNOWN (order/epoch_plan.h). */
+        uint64_t (*n_positions)(const struct dlp_sampler_terms *terms);
+
+        /* Bytes of the table; NULL: it needs none. */
+        uint64_t (*table_bytes)(const struct dlp_sampler_terms *terms);
+
+        /* Prepares. `table` holds zeroes. */
+        void (*begin)(struct dlp_sampler *sampler, const struct dlp_sampler_terms *terms, void *table);
+
+        /* Goes on with the table; as dlp_sampler_advance(). NULL: it needs none. */
+        uint64_t (*advance)(struct dlp_sampler *sampler, uint64_t n_steps);
+
+        /* The sample at a position that is final. Any thread. */
+        uint64_t (*at)(const struct dlp_sampler *sampler, uint64_t position);
+
+        /* Do seed, epoch and the like of two terms of this type give one order? n_samples are equal. NULL: they do. */
+        bool (*is_same)(const struct dlp_sampler_terms *a, const struct dlp_sampler_terms *b);
+};
+
+/* Positions of an epoch. */
+uint64_t dlp_sampler_n_positions(const struct dlp_sampler_terms *terms);
+
+/* Bytes of the table that such an order takes; 0 if it is computed. */
+uint64_t dlp_sampler_table_bytes(const struct dlp_sampler_terms *terms);
+
+/* Do both give the same order? */
+bool dlp_sampler_is_same(const struct dlp_sampler_terms *a, const struct dlp_sampler_terms *b);
+
+/* Prepares an order. `table`: dlp_sampler_table_bytes() bytes that belong to the caller, aligned to 8, ALL ZERO (fresh
+ * mmap or calloc: nothing is written before it is needed), until the sampler is not used any more; NULL if that is 0.
+ */
+void dlp_sampler_init(struct dlp_sampler *sampler, const struct dlp_sampler_terms *terms, void *table);
+
+/* Makes up to n_steps more steps of the table, each a few tens of nanoseconds. Returns how many leading positions are
+ * final now: n_positions means that it is done. What is computed is done at once. */
+uint64_t dlp_sampler_advance(struct dlp_sampler *sampler, uint64_t n_steps);
+
+/* The sample at `position`, which is final. Any thread that knows it is. A few nanoseconds for a table in the cache,
+ * some tens for what is computed. */
+uint64_t dlp_sampler_at(const struct dlp_sampler *sampler, uint64_t position);
