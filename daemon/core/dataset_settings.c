@@ -31,41 +31,18 @@ static int check_format(const char *text, struct why *why) {
         return format_find(text, &found, why);
 }
 
-/* By its scheme alone: the staging program asks the origin, the daemon never does. A password has no place here: this
+/* By its text alone: the staging program asks the origin, the daemon never does. A password has no place here: this
  * file is read by all, and what is in it is shown. */
 static int check_origin(const char *text, struct why *why) {
-        static const char *const SCHEMES[] = { "https://", "http://", "s3://" };
-        size_t n_host;
+        struct url url;
 
         if (strpbrk(text, " \t\r\n"))
                 return why_set(why, -EINVAL, "\"%.100s\" has a blank; write it as %%20", text);
-        if (strncmp(text, "file://", 7) == 0) {
-                if (text[7] == '/')
-                        return 0;
-                return why_set(why, -EINVAL, "\"%.100s\" is not allowed; write file:// and an absolute path", text);
-        }
-        for (size_t i = 0; i < ARRAY_SIZE(SCHEMES); i++) {
-                const char *host = text + strlen(SCHEMES[i]);
-
-                if (strncmp(text, SCHEMES[i], strlen(SCHEMES[i])) != 0)
-                        continue;
-                n_host = strcspn(host, "/?#");
-                if (memchr(host, '@', n_host))
-                        return why_set(why, -EINVAL,
-                                       "has a name or password in front of the host; write them to a file of their own "
-                                       "and name that as `credentials`");
-                if (n_host > 0)
-                        return 0;
-        }
-        return why_set(why, -EINVAL, "\"%.100s\" is no origin; write a URL with https, http, s3 or file", text);
+        return url_parse(text, &url, why);
 }
 
 static int check_endpoint(const char *text, struct why *why) {
-        const char *host = strncmp(text, "https://", 8) == 0  ? text + 8
-                           : strncmp(text, "http://", 7) == 0 ? text + 7
-                                                              : "";
-
-        if (*host && !strpbrk(host, " @?#"))
+        if (url_is_endpoint(text))
                 return 0;
         return why_set(why, -EINVAL, "\"%.100s\" is no endpoint; write https://HOST or https://HOST:PORT", text);
 }

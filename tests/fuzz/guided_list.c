@@ -7,7 +7,7 @@
 
 #include "daemon/base/cleanup.h"
 #include "daemon/staging/fetch/s3_address.h"
-#include "daemon/staging/fetch/url.h"
+#include "daemon/staging/fetch/url_line.h"
 #include "daemon/staging/origin/url_list.h"
 #include "daemon/staging/plan/plan.h"
 
@@ -15,29 +15,29 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes);
 
 static void use_address(const char *url) {
         static const char PATH[] = "a b/\xc3\xa9.jpg";
-        char shown[ADDRESS_SHOWN_SIZE];
-        struct address address;
+        char shown[URL_SHOWN_SIZE];
+        struct url address;
         struct why why = { 0 };
         size_t room;
         char *text;
 
-        if (address_parse(url, &address, &why) < 0) {
+        if (url_parse(url, &address, &why) < 0) {
                 if (!why.text[0])
                         abort();
                 return;
         }
-        if (strlen(address_show(&address, shown)) >= sizeof(shown))
+        if (strlen(url_show(address.text, shown)) >= sizeof(shown))
                 abort();
-        room = address.n_scheme + address.n_host + address.n_path + 3 * strlen(PATH) + 5;
+        room = strlen(url) + 3 * strlen(PATH) + 2;
         text = malloc(room);
-        if (address_beside(&address, PATH, text) != strlen(text) || address_below(&address, PATH, text) != strlen(text))
+        if (url_beside(&address, PATH, text) != strlen(text) || url_below(&address, PATH, text) != strlen(text))
                 abort();
         free(text);
         text = malloc(address.n_path + 1);
-        address_decode(address.path, address.n_path, text);
+        url_decode(address.path, address.n_path, text);
         free(text);
         text = malloc(3 * strlen(url) + 1);
-        if (address_encode_value(url, text) != strlen(text))
+        if (url_encode_value(url, text) != strlen(text))
                 abort();
         free(text);
 }
@@ -47,13 +47,13 @@ static void use_url(const char *url) {
                                                   { "https://h:9000/x", "eu", "auto" },
                                                   { "http://h", "r", "virtual" } };
         char shown[URL_SHOWN_SIZE];
-        enum url_scheme scheme;
+        struct url parsed;
         struct why why = { 0 };
 
         use_address(url);
         if (strlen(url_show(url, shown)) >= sizeof(shown))
                 abort();
-        if (url_scheme(url, &scheme, &why) == 0)
+        if (url_parse(url, &parsed, &why) == 0)
                 free(url_line(url, "a=b"));
         for (size_t i = 0; i < ARRAY_SIZE(STORES) && strncasecmp(url, "s3://", 5) == 0; i++) {
                 char *address = NULL;
@@ -79,7 +79,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes) {
 
         if (url_list_parse((const char *)data, n_bytes, "fuzzed", &list, &why) == 0) {
                 for (uint64_t i = 0; i < list.n_items; i++)
-                        if (!list.items[i].path[0] || strlen(list.items[i].url) >= ADDRESS_MAX)
+                        if (!list.items[i].path[0] || strlen(list.items[i].url) >= URL_BYTES_MAX)
                                 abort();
                 url_list_fini(&list);
         } else if (!why.text[0]) {

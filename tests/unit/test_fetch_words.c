@@ -11,7 +11,8 @@
 #include "daemon/staging/fetch/pauses.h"
 #include "daemon/staging/fetch/retry.h"
 #include "daemon/staging/fetch/s3_address.h"
-#include "daemon/staging/fetch/url.h"
+#include "daemon/staging/fetch/url_line.h"
+#include "daemon/staging/record/url.h"
 #include "tests/support/suite.h"
 
 #define SECOND_NS 1000000000ull

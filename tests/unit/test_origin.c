@@ -270,7 +270,7 @@ static const struct {
 } NO_LISTS[] = {
         { "", "no URL in it" },
         { "# nothing\n\n", "no URL in it" },
-        { "http://h/a\na.jpg\n", "l.txt:2: \"a.jpg\" is no URL" },
+        { "http://h/a\na.jpg\n", "l.txt:2: \"a.jpg\" is not a URL" },
         { "http://h/a\n\nhttp://h/b/\n", "l.txt:3: the URL ends in no file's name" },
         { "http://h\n", "l.txt:1: the URL ends in no file's name" },
         { "http://one/a/x.jpg\nhttp://two/a/x.jpg\n", "listed twice" },

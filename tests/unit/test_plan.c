@@ -10,8 +10,8 @@
 
 #include "daemon/base/cleanup.h"
 #include "daemon/staging/plan/plan.h"
-#include "daemon/staging/record/address.h"
 #include "daemon/staging/record/origin_kind.h"
+#include "daemon/staging/record/url.h"
 #include "tests/support/suite.h"
 
 #define BASE  "https://origin.example/data/manifest.jsonl"
@@ -157,8 +157,8 @@ static const struct {
           "\"http://h\",\"http://h\",\"http://h\",\"http://h\",\"http://h\",\"http://h\",\"http://h\",\"http://h\","
           "\"http://h\",\"http://h\",\"http://h\",\"http://h\"]}",
           "list of 1 to 16 texts" },
-        { "{\"path\":\"a\",\"size\":1,\"urls\":[\"gopher://h/a\"]}", "scheme must be" },
-        { "{\"path\":\"a\",\"size\":1,\"urls\":[\"a.jpg\"]}", "no URL" },
+        { "{\"path\":\"a\",\"size\":1,\"urls\":[\"gopher://h/a\"]}", "it must be http" },
+        { "{\"path\":\"a\",\"size\":1,\"urls\":[\"a.jpg\"]}", "not a URL" },
         { "{\"path\":\"a\",\"size\":1,\"urls\":[\"http://h/a\\nb\"]}", "control characters" },
         { "{\"path\":\"a\",\"size\":1,\"urls\":[\"http:///a\"]}", "no host" },
         { "{\"path\":\"a\",\"size\":1,\"urls\":[\"s3:///a\"]}", "no bucket" },
@@ -266,12 +266,12 @@ START_TEST(no_password_and_no_signature_gets_into_a_message_or_a_plan) {
                                             "nothing?s3cret",
                                             "https://me:s3cret@h/a\nb",
                                             "me:x@s3cret" };
-        struct address address;
+        struct url address;
 
         for (size_t i = 0; i < ARRAY_SIZE(URLS); i++) {
                 struct why why = { 0 };
 
-                ck_assert_int_eq(address_parse(URLS[i], &address, &why), -EINVAL);
+                ck_assert_int_eq(url_parse(URLS[i], &address, &why), -EINVAL);
                 ck_assert_msg(why.text[0] && !strstr(why.text, "s3cret"), "%s", why.text);
         }
 }
@@ -361,13 +361,13 @@ START_TEST(any_text_survives_encoding_and_decoding) {
         for (int i = 0; i < 255; i++)
                 plain[i] = (char)(i + 1);
         plain[255] = '\0';
-        ck_assert_int_eq(address_decode(encoded, address_encode_value(plain, encoded), again), 255);
+        ck_assert_int_eq(url_decode(encoded, url_encode_value(plain, encoded), again), 255);
         ck_assert_str_eq(plain, again);
-        ck_assert_int_eq(address_decode("a%2", 3, again), -EINVAL);
-        ck_assert_int_eq(address_decode("a%", 2, again), -EINVAL);
-        ck_assert_int_eq(address_decode("%zz", 3, again), -EINVAL);
-        ck_assert_int_eq(address_decode("%00", 3, again), -EINVAL);
-        ck_assert_int_eq(address_decode("%41+", 4, again), 2);
+        ck_assert_int_eq(url_decode("a%2", 3, again), -EINVAL);
+        ck_assert_int_eq(url_decode("a%", 2, again), -EINVAL);
+        ck_assert_int_eq(url_decode("%zz", 3, again), -EINVAL);
+        ck_assert_int_eq(url_decode("%00", 3, again), -EINVAL);
+        ck_assert_int_eq(url_decode("%41+", 4, again), 2);
         ck_assert_str_eq(again, "A+");
 }
 END_TEST

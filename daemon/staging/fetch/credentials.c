@@ -11,7 +11,8 @@
 #include <unistd.h>
 
 #include "daemon/base/cleanup.h"
-#include "daemon/staging/fetch/url.h"
+#include "daemon/staging/fetch/url_line.h"
+#include "daemon/staging/record/url.h"
 
 #define FILE_BYTES_MAX 65536u
 #define SERVERS_MAX    64u

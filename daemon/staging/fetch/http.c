@@ -321,10 +321,10 @@ int http_get(struct http *http, const char *url, const char *query, size_t limit
         };
         struct http_failure failure;
         struct http_facts facts;
-        enum url_scheme scheme;
-        int r = url_scheme(url, &scheme, why);
+        struct url parsed;
+        int r = url_parse(url, &parsed, why);
 
-        if (r >= 0 && scheme == URL_FILE)
+        if (r >= 0 && parsed.scheme == URL_FILE)
                 r = look_at_file(http, url, &facts, why);
         if (r >= 0)
                 r = perform_again(http, &ask, &reading.document, &failure, why);
@@ -398,13 +398,13 @@ int http_look(struct http *http, const char *url, const _Atomic bool *cancel, st
               struct why *why) {
         struct looking looking = { .document = { looking_begin, looking_end } };
         struct http_failure failure;
-        enum url_scheme scheme;
+        struct url parsed;
         bool is_refused;
-        int r = url_scheme(url, &scheme, why);
+        int r = url_parse(url, &parsed, why);
 
         if (r < 0)
                 return r;
-        if (scheme == URL_FILE)
+        if (parsed.scheme == URL_FILE)
                 return look_at_file(http, url, ret_facts, why);
 
         r = look(http, url, LOOK_HEAD, cancel, &looking, &failure, why);

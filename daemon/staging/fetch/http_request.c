@@ -11,6 +11,7 @@
 #include "daemon/base/cleanup.h"
 #include "daemon/staging/fetch/http_private.h"
 #include "daemon/staging/fetch/local_file.h"
+#include "daemon/staging/fetch/url_line.h"
 
 #define REDIRECTS_MAX      10L
 #define CONNECT_S_MAX      15u
@@ -244,14 +245,16 @@ static int set_address(struct http_request *request, const struct http *http, st
 
 int http_request_init(struct http_request *request, const struct http *http, CURL *easy, const struct http_ask *ask,
                       struct why *why) {
+        struct url url;
         int r;
 
         *request = (struct http_request){ .easy = easy, .ask = *ask };
         http_head_clear(&request->head);
         url_show(ask->url, request->shown);
-        r = url_scheme(ask->url, &request->scheme, why);
+        r = url_parse(ask->url, &url, why);
         if (r < 0)
                 return r;
+        request->scheme = url.scheme;
 
         curl_easy_reset(easy);
         r = request->scheme == URL_FILE ? set_file(request, http) : set_address(request, http, why);

@@ -10,7 +10,7 @@
 #include "daemon/base/why.h"
 #include "daemon/staging/fetch/http.h"
 #include "daemon/staging/fetch/http_head.h"
-#include "daemon/staging/fetch/url.h"
+#include "daemon/staging/record/url.h"
 
 /* The next bytes of a body that is no error's; the head is known. A negative errno ends the transfer, after which
  * http_request_judge() says nothing: the sink knows why. */

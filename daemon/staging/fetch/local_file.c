@@ -1,6 +1,5 @@
 #include "daemon/staging/fetch/local_file.h"
 
-#include <curl/curl.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
@@ -11,20 +10,18 @@
 #include <unistd.h>
 
 #include "daemon/base/cleanup.h"
+#include "daemon/staging/record/url.h"
 
-#define SCHEME  "file://"
 #define NOWHERE "/dev/null/" /* below which nothing lies */
 
-/* The path that a URL names, decoded; the caller's (free). NULL: none, or no memory. */
-static char *path_of(const char *url) {
-        const char *path = strncasecmp(url, SCHEME, strlen(SCHEME)) == 0 ? strchr(url + strlen(SCHEME), '/') : NULL;
-        char *decoded = path ? curl_easy_unescape(NULL, path, 0, NULL) : NULL, *copy;
+/* The path that a URL names; an errno if it names none. */
+static int path_of(const char *text, char path[PATH_MAX]) {
+        struct url url;
+        int r = url_parse(text, &url, NULL);
 
-        if (!decoded)
-                return NULL;
-        copy = strdup(decoded); /* libcurl's memory is libcurl's */
-        curl_free(decoded);
-        return copy;
+        if (r == 0 && url.scheme != URL_FILE)
+                r = -EINVAL;
+        return r < 0 ? r : url_local_path(&url, path, NULL);
 }
 
 /* What was opened, not what the path leads to by now. openat2() could refuse links, but containers refuse openat2(). */
@@ -42,13 +39,13 @@ static int check_place(int fd, const char *below) {
 }
 
 int local_file_open(const char *url, const char *below, int *ret_fd) {
-        _cleanup_(freep) char *path = path_of(url);
         _cleanup_(closep) int fd = -1;
+        char path[PATH_MAX];
         struct stat status;
-        int r;
+        int r = path_of(url, path);
 
-        if (!path)
-                return -ENOMEM;
+        if (r < 0)
+                return r;
         fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY); /* a pipe there holds up nobody */
         if (fd < 0 || fstat(fd, &status) < 0)
                 return -errno;
@@ -68,11 +65,13 @@ static bool is_ours(const struct stat *status) {
 }
 
 void local_file_reach(const char *url, char folder[PATH_MAX]) {
-        _cleanup_(freep) char *path = path_of(url);
-        _cleanup_(freep) char *real = path ? realpath(path, NULL) : NULL;
+        _cleanup_(freep) char *real = NULL;
+        char path[PATH_MAX];
         struct stat status;
 
         strcpy(folder, NOWHERE);
+        if (path_of(url, path) == 0)
+                real = realpath(path, NULL);
         if (!real || strlen(real) + 2 > PATH_MAX || stat(real, &status) < 0)
                 return;
         strcpy(folder, real);

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "daemon/staging/fetch/url.h"
+#include "daemon/staging/record/url.h"
 
 #define BUCKET_BYTES_MAX 255u /* of old ones; 63 since 2018 */
 #define KEY_BYTES_MAX    1024u
@@ -17,7 +17,6 @@ static bool is_letter_or_digit(char byte) {
 
 int s3_store_check(const struct s3_store *store, struct why *why) {
         char shown[URL_SHOWN_SIZE];
-        enum url_scheme scheme;
 
         if (strcmp(store->addressing, "auto") != 0 && strcmp(store->addressing, "path") != 0 &&
             strcmp(store->addressing, "virtual") != 0)
@@ -31,8 +30,7 @@ int s3_store_check(const struct s3_store *store, struct why *why) {
         if (!store->endpoint)
                 return 0;
 
-        if (url_scheme(store->endpoint, &scheme, NULL) < 0 || (scheme != URL_HTTP && scheme != URL_HTTPS) ||
-            strpbrk(store->endpoint, "@?# "))
+        if (!url_is_endpoint(store->endpoint))
                 return why_set(why, -EINVAL, "endpoint \"%s\": write http://host:port or https://host",
                                url_show(store->endpoint, shown));
         return 0;
@@ -54,24 +52,6 @@ static bool is_virtual(const struct s3_store *store, const char *bucket, size_t 
         if (strcmp(store->addressing, "auto") != 0)
                 return strcmp(store->addressing, "virtual") == 0;
         return !store->endpoint && !memchr(bucket, '.', n_bucket);
-}
-
-static char *append_encoded(char *at, const char *key) {
-        static const char DIGITS[] = "0123456789ABCDEF";
-
-        for (; *key; key++) {
-                unsigned char byte = (unsigned char)*key;
-
-                if (is_letter_or_digit(*key) || strchr("-._~/", *key)) {
-                        *at++ = *key;
-                } else {
-                        *at++ = '%';
-                        *at++ = DIGITS[byte >> 4];
-                        *at++ = DIGITS[byte & 15];
-                }
-        }
-        *at = '\0';
-        return at;
 }
 
 int s3_address(const struct s3_store *store, const char *url, char **ret_url, struct why *why) {
@@ -111,7 +91,7 @@ int s3_address(const struct s3_store *store, const char *url, char **ret_url, st
                                (int)(n_host - n_scheme), host + n_scheme);
         else
                 at += snprintf(at, n_size, "%.*s/%.*s%s", (int)n_host, host, (int)n_bucket, bucket, *key ? "/" : "");
-        append_encoded(at, key);
+        url_encode_path(key, at);
 
         *ret_url = address;
         return 0;

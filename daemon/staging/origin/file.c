@@ -16,7 +16,7 @@ int origin_file(struct origin_run *run, struct plan **ret_plan, struct why *why)
 
         if (!path)
                 return -ENOMEM;
-        r = address_plain_path(&run->address, path, why);
+        r = url_plain_path(&run->address, path, why);
         if (r < 0)
                 return r;
         slash = strrchr(path, '/');

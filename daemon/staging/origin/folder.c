@@ -18,7 +18,7 @@ struct walk {
         struct plan_builder *builder;
         char *root;          /* without links, as realpath() says it */
         char path[PATH_MAX]; /* of what is looked at, below the root */
-        char url[ADDRESS_MAX];
+        char url[URL_BYTES_MAX];
         uint64_t n_files;
 };
 
@@ -48,7 +48,7 @@ static int add_file(struct walk *walk, const struct stat *found, struct why *why
                 return fail(walk, why, -ENAMETOOLONG, "has too long a path");
         if (r == 0) {
                 origin_local_etag(found, etag, sizeof(etag));
-                address_below(&walk->run->address, walk->path, walk->url);
+                url_below(&walk->run->address, walk->path, walk->url);
                 r = plan_builder_add(walk->builder, &file, &inner);
         }
         if (r < 0)
@@ -139,7 +139,7 @@ int origin_folder(struct origin_run *run, struct plan **ret_plan, struct why *wh
 
         if (!walk)
                 return -ENOMEM;
-        r = address_local_path(&run->address, path, why);
+        r = url_local_path(&run->address, path, why);
         if (r < 0)
                 return r;
         root = realpath(path, NULL);

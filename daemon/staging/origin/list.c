@@ -57,8 +57,8 @@ static void note_failure(struct lookers *lookers, uint64_t idx, int result, cons
 static int look(struct lookers *lookers, uint64_t idx, struct why *why) {
         const char *url = lookers->list->items[idx].url;
         struct http_facts facts;
-        struct address address;
-        int r = address_parse(url, &address, why);
+        struct url address;
+        int r = url_parse(url, &address, why);
 
         if (r == 0)
                 r = origin_look(lookers->http, url, &address, &lookers->stop, &facts, why);

@@ -10,11 +10,10 @@
 /* Files lie beside the manifest: beside where redirects led to, as with every document on the web; but the keys of an
  * object store are asked for through the store's own address. */
 static const char *base_of(const struct origin_run *run, const struct http_answer *answer) {
-        struct address address;
+        struct url address;
 
-        if (answer->url && !address_has_scheme(&run->address, "s3") &&
-            address_parse(answer->url, &address, NULL) == 0 &&
-            (address_has_scheme(&address, "http") || address_has_scheme(&address, "https")))
+        if (answer->url && run->address.scheme != URL_S3 && url_parse(answer->url, &address, NULL) == 0 &&
+            (address.scheme == URL_HTTP || address.scheme == URL_HTTPS))
                 return answer->url;
         return run->options->url;
 }

@@ -26,7 +26,7 @@ static const struct {
 int origin_survey(struct http *http, const struct origin_options *options, struct plan **ret_plan, struct why *why) {
         struct origin_run run = { .options = options, .http = http, .told_ns = clock_now_ns() };
         enum origin_kind_of kind = ORIGIN_FILE;
-        int r = address_parse(options->url, &run.address, why);
+        int r = url_parse(options->url, &run.address, why);
 
         if (r == 0)
                 r = origin_find_kind(&run.address, options->kind, &kind, why);
@@ -38,7 +38,9 @@ int origin_survey(struct http *http, const struct origin_options *options, struc
                 run.unpack = true;
         else if (strcmp(options->unpack, "no") != 0)
                 return why_set(why, -EINVAL, "unpack = \"%.40s\": write auto, yes or no", options->unpack);
-        address_show(&run.address, run.shown);
+        url_show(run.address.text, run.shown);
+        if (*run.address.rest) /* lines of it are named: "list.txt:17", not "list.txt?...:17" */
+                run.shown[strlen(run.shown) - strlen("?...")] = '\0';
         return KINDS[kind].survey(&run, ret_plan, why);
 }
 
@@ -74,31 +76,31 @@ void origin_local_etag(const struct stat *stat, char *ret_etag, size_t n_bytes) 
                  (unsigned long)stat->st_mtim.tv_nsec, (unsigned long long)stat->st_size);
 }
 
-static int look_locally(const struct address *address, struct http_facts *ret_facts, struct why *why) {
+static int look_locally(const struct url *address, struct http_facts *ret_facts, struct why *why) {
         struct http_facts facts = { .has_ranges = true };
-        char path[PATH_MAX], shown[ADDRESS_SHOWN_SIZE];
+        char path[PATH_MAX], shown[URL_SHOWN_SIZE];
         struct stat found;
-        int r = address_local_path(address, path, why);
+        int r = url_local_path(address, path, why);
 
         if (r < 0)
                 return r;
         if (stat(path, &found) < 0)
-                return why_errno(why, -errno, "%s", address_show(address, shown));
+                return why_errno(why, -errno, "%s", url_show(address->text, shown));
         if (!S_ISREG(found.st_mode))
-                return why_set(why, -EINVAL, "%s is no regular file", address_show(address, shown));
+                return why_set(why, -EINVAL, "%s is no regular file", url_show(address->text, shown));
         facts.n_bytes = (uint64_t)found.st_size;
         origin_local_etag(&found, facts.etag, sizeof(facts.etag));
         *ret_facts = facts;
         return 0;
 }
 
-int origin_look(struct http *http, const char *url, const struct address *address, const _Atomic bool *cancel,
+int origin_look(struct http *http, const char *url, const struct url *address, const _Atomic bool *cancel,
                 struct http_facts *ret_facts, struct why *why) {
-        char shown[ADDRESS_SHOWN_SIZE];
+        char shown[URL_SHOWN_SIZE];
         struct http_facts facts;
         int r;
 
-        if (address_has_scheme(address, "file"))
+        if (address->scheme == URL_FILE)
                 return look_locally(address, ret_facts, why);
         r = http_look(http, url, cancel, &facts, why);
         if (r < 0)
@@ -107,12 +109,12 @@ int origin_look(struct http *http, const char *url, const struct address *addres
                 return why_set(
                         why, -EINVAL,
                         "%s: the server answers with an HTML page in place of the file; does it ask for a login?",
-                        address_show(address, shown));
+                        url_show(address->text, shown));
         if (facts.n_bytes == UINT64_MAX)
                 return why_set(why, -EINVAL,
                                "%s: the server does not say how long it is (no Content-Length); write a manifest (JSON "
                                "lines with path, size and urls) and name that as the origin",
-                               address_show(address, shown));
+                               url_show(address->text, shown));
         *ret_facts = facts;
         return 0;
 }

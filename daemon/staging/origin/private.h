@@ -2,8 +2,8 @@
 #pragma once
 
 #include "daemon/staging/origin/origin.h"
-#include "daemon/staging/record/address.h"
 #include "daemon/staging/record/origin_kind.h"
+#include "daemon/staging/record/url.h"
 
 #define ORIGIN_TEXT_MAX (2ull << 30) /* bytes of a manifest or list: ten million files and more */
 
@@ -11,8 +11,8 @@
 struct origin_run {
         const struct origin_options *options;
         struct http *http;
-        struct address address; /* of options->url */
-        char shown[ADDRESS_SHOWN_SIZE];
+        struct url address; /* of options->url */
+        char shown[URL_SHOWN_SIZE];
         bool unpack; /* what is an archive by its name, of many files; the one of an "archive" */
 
         uint64_t n_told; /* files, when progress was last told */
@@ -35,7 +35,7 @@ int origin_finish(struct origin_run *run, struct plan_builder *builder, struct p
 
 /* The size of one document and how to know it again: of a file on this machine, or as http_look() says. Refuses what
  * does not say its size, and pages of HTML in place of a file of another name. `url` and its parts. Any thread. */
-int origin_look(struct http *http, const char *url, const struct address *address, const _Atomic bool *cancel,
+int origin_look(struct http *http, const char *url, const struct url *address, const _Atomic bool *cancel,
                 struct http_facts *ret_facts, struct why *why);
 
 /* The ETag that a file on this machine gets. */

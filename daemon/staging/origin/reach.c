@@ -10,49 +10,49 @@
 
 #define QUOTE_MAX 120
 
-void origin_reach_init(struct origin_reach *reach, const struct address *origin) {
+void origin_reach_init(struct origin_reach *reach, const struct url *origin) {
         *reach = (struct origin_reach){ .origin = origin };
-        if (!address_has_scheme(origin, "file"))
+        if (origin->scheme != URL_FILE)
                 return;
-        local_file_reach(origin->scheme, reach->folder); /* the URL begins with its scheme */
+        local_file_reach(origin->text, reach->folder);
         reach->may_all = reach->folder[0] == '\0';
 }
 
 /* A file of this machine below the origin's folder. */
-static bool is_below(const struct origin_reach *reach, const struct address *address) {
+static bool is_below(const struct origin_reach *reach, const struct url *address) {
         _cleanup_(freep) char *real = NULL;
         char path[PATH_MAX];
 
-        if (!reach->folder[0] || address_local_path(address, path, NULL) < 0)
+        if (!reach->folder[0] || url_local_path(address, path, NULL) < 0)
                 return false;
         real = realpath(path, NULL);
         return real && strncmp(real, reach->folder, strlen(reach->folder)) == 0;
 }
 
-static bool is_own_bucket(const struct origin_reach *reach, const struct address *address) {
-        return address_has_scheme(reach->origin, "s3") && address->n_host == reach->origin->n_host &&
+static bool is_own_bucket(const struct origin_reach *reach, const struct url *address) {
+        return reach->origin->scheme == URL_S3 && address->n_host == reach->origin->n_host &&
                memcmp(address->host, reach->origin->host, address->n_host) == 0;
 }
 
-static int refuse(const struct address *address, const char *what, struct why *why) {
-        char shown[ADDRESS_SHOWN_SIZE];
+static int refuse(const struct url *address, const char *what, struct why *why) {
+        char shown[URL_SHOWN_SIZE];
 
-        return why_set(why, -EACCES, "%s: %s", address_show(address, shown), what);
+        return why_set(why, -EACCES, "%s: %s", url_show(address->text, shown), what);
 }
 
 int origin_reach_check(const struct origin_reach *reach, const char *url, struct why *why) {
-        struct address address;
+        struct url address;
         int r;
 
         if (reach->may_all)
                 return 0;
-        r = address_parse(url, &address, why);
+        r = url_parse(url, &address, why);
         if (r < 0)
                 return r;
-        if (address_has_scheme(&address, "https"))
+        if (address.scheme == URL_HTTPS)
                 return 0;
-        if (address_has_scheme(&address, "file")) {
-                if (!address_has_scheme(reach->origin, "file"))
+        if (address.scheme == URL_FILE) {
+                if (reach->origin->scheme != URL_FILE)
                         return refuse(&address, "only a manifest or list on this machine may name its files", why);
                 return is_below(reach, &address)
                                ? 0
@@ -61,14 +61,14 @@ int origin_reach_check(const struct origin_reach *reach, const char *url, struct
                                         "write; chmod go-w it, or give it to the user who stages",
                                         why);
         }
-        if (address_has_scheme(&address, "s3"))
+        if (address.scheme == URL_S3)
                 return is_own_bucket(reach, &address)
                                ? 0
                                : refuse(&address,
                                         "a manifest or list may name objects of its own bucket only, since they are "
                                         "fetched with your keys; put it on this machine to name others",
                                         why);
-        if (address_has_scheme(reach->origin, "http") || address_has_scheme(reach->origin, "file"))
+        if (reach->origin->scheme == URL_HTTP || reach->origin->scheme == URL_FILE)
                 return 0;
         return refuse(&address,
                       "a manifest or list that came over an encrypted connection may not name http; write https, or "

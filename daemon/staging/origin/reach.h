@@ -16,18 +16,18 @@
 
 #include "daemon/base/why.h"
 #include "daemon/staging/plan/plan.h"
-#include "daemon/staging/record/address.h"
+#include "daemon/staging/record/url.h"
 
 struct origin_reach {
-        const struct address *origin;
+        const struct url *origin;
         bool may_all;          /* a file that only we and root may write */
         char folder[PATH_MAX]; /* of a file: below which files may lie (staging/fetch/local_file.h) */
 };
 
 /* `origin`: of the manifest or list; outlives it. Blocks for the file system if it is a file. */
-void origin_reach_init(struct origin_reach *reach, const struct address *origin);
+void origin_reach_init(struct origin_reach *reach, const struct url *origin);
 
-/* May it name this URL, which address_parse() allows? Returns 0, or -EACCES with `why`, which says what is allowed. */
+/* May it name this URL, which url_parse() allows? Returns 0, or -EACCES with `why`, which says what is allowed. */
 int origin_reach_check(const struct origin_reach *reach, const char *url, struct why *why);
 
 /* The same for every URL of a plan; `why` names path and URL. */

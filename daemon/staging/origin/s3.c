@@ -75,13 +75,13 @@ static char *make_query(const struct listing *listing, const char *token) {
                 return NULL;
         if (token[0]) {
                 at = stpcpy(at, "continuation-token=");
-                at += address_encode_value(token, at);
+                at += url_encode_value(token, at);
                 at = stpcpy(at, "&");
         }
         at = stpcpy(at, FIXED);
         if (listing->n_prefix > 0) {
                 at = stpcpy(at, "&prefix=");
-                address_encode_value(listing->prefix, at);
+                url_encode_value(listing->prefix, at);
         }
         return query;
 }
@@ -141,7 +141,7 @@ static int get_pages(struct listing *listing) {
 /* ---- the origin ---------------------------------------------------------------------------------------------- */
 
 static int set_place(struct listing *listing, struct why *why) {
-        const struct address *address = &listing->run->address;
+        const struct url *address = &listing->run->address;
         size_t n_key = address->n_path > 0 ? address->n_path - 1 : 0;
 
         if (address->n_host > 255 || n_key > S3_KEY_MAX)

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "daemon/base/cleanup.h"
-#include "daemon/staging/record/address.h"
+#include "daemon/staging/record/url.h"
 
 #define TEXT_MAX  4096u /* bytes of an element: a key of S3_KEY_MAX with each byte encoded, a token */
 #define DEPTH_MAX 16u   /* listings have five */
@@ -82,7 +82,7 @@ static int decode_key(char *key) {
         for (char *at = key; *at; at++)
                 if (*at == '+')
                         *at = ' ';
-        return address_decode(key, strlen(key), key);
+        return url_decode(key, strlen(key), key);
 }
 
 static int take_object(struct parser *parser) {

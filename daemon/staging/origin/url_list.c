@@ -25,24 +25,24 @@ static int make_room(struct url_list *list, uint64_t *n_room) {
 
 static int add_url(struct url_list *list, const char *url, size_t n_bytes, struct why *why) {
         struct url_list_item item;
-        struct address address;
+        struct url address;
         char *path;
         int r;
 
-        if (n_bytes > ADDRESS_MAX)
-                return why_set(why, -EINVAL, "the line is longer than %u bytes", ADDRESS_MAX);
+        if (n_bytes > URL_BYTES_MAX)
+                return why_set(why, -EINVAL, "the line is longer than %u bytes", URL_BYTES_MAX);
         if (memchr(url, '\0', n_bytes))
                 return why_set(why, -EINVAL, "there is a NUL in it");
         item.url = plan_arena_text(&list->arena, url, n_bytes);
         if (!item.url)
                 return -ENOMEM;
-        r = address_parse(item.url, &address, why);
+        r = url_parse(item.url, &address, why);
         if (r < 0)
                 return r;
         path = plan_arena_take(&list->arena, address.n_path + 1);
         if (!path)
                 return -ENOMEM;
-        r = address_plain_path(&address, path, why);
+        r = url_plain_path(&address, path, why);
         if (r < 0)
                 return r;
         if (!path[0] || path[strlen(path) - 1] == '/')

@@ -7,7 +7,7 @@
 
 #include "daemon/base/why.h"
 #include "daemon/staging/plan/arena.h"
-#include "daemon/staging/record/address.h"
+#include "daemon/staging/record/url.h"
 
 struct url_list_item {
         const char *url;

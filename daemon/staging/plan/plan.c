@@ -8,7 +8,7 @@
 #include "daemon/base/cleanup.h"
 #include "daemon/base/text.h"
 #include "daemon/staging/plan/private.h"
-#include "daemon/staging/record/address.h"
+#include "daemon/staging/record/url.h"
 
 #define SHA256_BYTES 32u
 #define ETAG_MAX     255u /* bytes: as much as http_look() tells */
@@ -42,7 +42,7 @@ void plan_builder_freep(struct plan_builder **builder) {
 
 static int check_file(const struct plan_file *file, struct why *why) {
         const int n_quoted = PLAN_QUOTE_MAX;
-        struct address address;
+        struct url address;
         struct why inner = { 0 };
         int r = plan_path_check(file->path, strlen(file->path), why);
 
@@ -58,7 +58,7 @@ static int check_file(const struct plan_file *file, struct why *why) {
                 return why_set(why, -EINVAL, "path \"%.*s\": its ETag is empty, above %u bytes or not text", n_quoted,
                                file->path, ETAG_MAX);
         for (uint32_t i = 0; i < file->n_urls; i++) {
-                r = address_parse(file->urls[i], &address, &inner);
+                r = url_parse(file->urls[i], &address, &inner);
                 if (r < 0)
                         return why_set(why, r, "path \"%.*s\": %s", n_quoted, file->path, inner.text);
         }

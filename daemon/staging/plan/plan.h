@@ -32,7 +32,7 @@ struct plan_file {
         uint64_t n_bytes;
         const uint8_t *sha256;   /* 32 bytes, or NULL: the origin does not say */
         const char *etag;        /* as the origin says it, quotes and all; NULL: unknown */
-        const char *const *urls; /* http, https, file or s3 (record/address.h); in the order in which they are tried */
+        const char *const *urls; /* http, https, file or s3 (record/url.h); in the order in which they are tried */
         uint32_t n_urls;         /* at least 1 */
         bool unpack;             /* an archive: what is in it belongs to the dataset, itself does not */
 };

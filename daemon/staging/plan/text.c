@@ -8,8 +8,8 @@
 
 #include "daemon/base/cleanup.h"
 #include "daemon/staging/plan/private.h"
-#include "daemon/staging/record/address.h"
 #include "daemon/staging/record/origin_kind.h"
+#include "daemon/staging/record/url.h"
 
 #define DIGEST_DIGITS 64u
 #define SOURCE_SHOWN  120 /* bytes of the text's name in a message */
@@ -28,8 +28,8 @@ static const char *const KEYS[N_KEYS] = { "path", "size", "sha256", "urls", "eta
 
 struct parser {
         struct plan_builder *builder;
-        struct address base; /* where entries without `urls` lie; scheme NULL: nowhere */
-        char *url;           /* room for such an entry's */
+        struct url base; /* where entries without `urls` lie; scheme NULL: nowhere */
+        char *url;       /* room for such an entry's */
         bool unpack_archives;
 };
 
@@ -93,7 +93,7 @@ static int take_urls(const cJSON *item, struct entry *entry, struct why *why) {
 }
 
 static void make_url(struct parser *parser, struct entry *entry) {
-        address_beside(&parser->base, entry->file.path, parser->url);
+        url_beside(&parser->base, entry->file.path, parser->url);
         entry->urls[0] = parser->url;
         entry->file.urls = entry->urls;
         entry->file.n_urls = 1;
@@ -141,7 +141,7 @@ static int take_entry(struct parser *parser, const cJSON *object, struct why *wh
         if (r < 0)
                 return r;
         if (!items[KEY_URLS]) {
-                if (!parser->base.scheme)
+                if (!parser->base.text)
                         return why_set(why, -EINVAL, "there are no \"urls\", and nothing says where the file lies");
                 make_url(parser, &entry);
         }
@@ -202,7 +202,7 @@ static int parse_line(struct parser *parser, const char *line, size_t n_bytes, s
 /* ---- the text ------------------------------------------------------------------------------------------------ */
 
 static int parser_init(struct parser *parser, const char *base_url, struct why *why) {
-        int r = base_url ? address_parse(base_url, &parser->base, why) : 0;
+        int r = base_url ? url_parse(base_url, &parser->base, why) : 0;
 
         if (r < 0)
                 return r;

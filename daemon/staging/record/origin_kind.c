@@ -8,19 +8,19 @@
 
 static const struct {
         const char *name;
-        const char *scheme; /* the only one that it has; NULL: any */
+        enum url_scheme scheme; /* the only one that it has; N_URL_SCHEMES: any */
 } KINDS[N_ORIGIN_KINDS] = {
-        [ORIGIN_MANIFEST] = { "manifest", NULL },
-        [ORIGIN_LIST] = { "list", NULL },
-        [ORIGIN_S3] = { "s3", "s3" },
-        [ORIGIN_FOLDER] = { "folder", "file" },
-        [ORIGIN_ARCHIVE] = { "archive", NULL },
-        [ORIGIN_FILE] = { "file", NULL },
+        [ORIGIN_MANIFEST] = { "manifest", N_URL_SCHEMES },
+        [ORIGIN_LIST] = { "list", N_URL_SCHEMES },
+        [ORIGIN_S3] = { "s3", URL_S3 },
+        [ORIGIN_FOLDER] = { "folder", URL_FILE },
+        [ORIGIN_ARCHIVE] = { "archive", N_URL_SCHEMES },
+        [ORIGIN_FILE] = { "file", N_URL_SCHEMES },
 };
 
 static const char *const ARCHIVES[] = { ".tar", ".tar.gz", ".tgz", ".tar.zst", ".tar.xz", ".tar.bz2", ".zip" };
 
-bool origin_ends_with(const struct address *address, const char *ending) {
+bool origin_ends_with(const struct url *address, const char *ending) {
         size_t n = strlen(ending);
 
         return address->n_path > n && strncasecmp(address->path + address->n_path - n, ending, n) == 0;
@@ -40,23 +40,23 @@ bool origin_is_archive(const char *path) {
         return false;
 }
 
-static bool is_local_folder(const struct address *address) {
+static bool is_local_folder(const struct url *address) {
         char path[PATH_MAX];
         struct stat facts;
 
-        return address_has_scheme(address, "file") && address_local_path(address, path, NULL) == 0 &&
-               stat(path, &facts) == 0 && S_ISDIR(facts.st_mode);
+        return address->scheme == URL_FILE && url_local_path(address, path, NULL) == 0 && stat(path, &facts) == 0 &&
+               S_ISDIR(facts.st_mode);
 }
 
 /* What the URL alone, or a look at this machine's disk, says. */
-static int guess(const struct address *address, enum origin_kind_of *ret_kind, struct why *why) {
+static int guess(const struct url *address, enum origin_kind_of *ret_kind, struct why *why) {
         char name[64] = "";
         size_t n_name = address->n_path < sizeof(name) ? address->n_path : sizeof(name) - 1;
-        char shown[ADDRESS_SHOWN_SIZE];
+        char shown[URL_SHOWN_SIZE];
         bool ends_in_slash = address->n_path > 0 && address->path[address->n_path - 1] == '/';
 
         memcpy(name, address->path + address->n_path - n_name, n_name);
-        if ((address_has_scheme(address, "file") && ends_in_slash) || is_local_folder(address))
+        if ((address->scheme == URL_FILE && ends_in_slash) || is_local_folder(address))
                 *ret_kind = ORIGIN_FOLDER;
         else if (origin_ends_with(address, ".jsonl") || origin_ends_with(address, ".ndjson"))
                 *ret_kind = ORIGIN_MANIFEST;
@@ -64,7 +64,7 @@ static int guess(const struct address *address, enum origin_kind_of *ret_kind, s
                 *ret_kind = ORIGIN_LIST;
         else if (origin_is_archive(name))
                 *ret_kind = ORIGIN_ARCHIVE;
-        else if (address_has_scheme(address, "s3"))
+        else if (address->scheme == URL_S3)
                 *ret_kind = ORIGIN_S3;
         else if (address->n_path > 0 && !ends_in_slash)
                 *ret_kind = ORIGIN_FILE;
@@ -72,21 +72,21 @@ static int guess(const struct address *address, enum origin_kind_of *ret_kind, s
                 return why_set(why, -EINVAL,
                                "origin \"%s\" is a folder of a web server, which cannot be listed; name a manifest "
                                "(*.jsonl), a list of URLs (*.txt), an archive or a file",
-                               address_show(address, shown));
+                               url_show(address->text, shown));
         return 0;
 }
 
-int origin_find_kind(const struct address *address, const char *name, enum origin_kind_of *ret_kind, struct why *why) {
-        char shown[ADDRESS_SHOWN_SIZE];
+int origin_find_kind(const struct url *address, const char *name, enum origin_kind_of *ret_kind, struct why *why) {
+        char shown[URL_SHOWN_SIZE];
 
         if (strcmp(name, "auto") == 0)
                 return guess(address, ret_kind, why);
         for (enum origin_kind_of kind = 0; kind < N_ORIGIN_KINDS; kind++) {
                 if (strcmp(name, KINDS[kind].name) != 0)
                         continue;
-                if (KINDS[kind].scheme && !address_has_scheme(address, KINDS[kind].scheme))
+                if (KINDS[kind].scheme != N_URL_SCHEMES && address->scheme != KINDS[kind].scheme)
                         return why_set(why, -EINVAL, "origin \"%s\": the kind \"%s\" needs a URL of %s://",
-                                       address_show(address, shown), name, KINDS[kind].scheme);
+                                       url_show(address->text, shown), name, url_scheme_name(KINDS[kind].scheme));
                 *ret_kind = kind;
                 return 0;
         }
@@ -96,8 +96,8 @@ int origin_find_kind(const struct address *address, const char *name, enum origi
 
 int origin_kind(const char *url, const char *kind, const char **ret_kind, struct why *why) {
         enum origin_kind_of found = ORIGIN_FILE;
-        struct address address;
-        int r = address_parse(url, &address, why);
+        struct url address;
+        int r = url_parse(url, &address, why);
 
         if (r == 0)
                 r = origin_find_kind(&address, kind, &found, why);

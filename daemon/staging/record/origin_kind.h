@@ -5,7 +5,7 @@
 #include <stdbool.h>
 
 #include "daemon/base/why.h"
-#include "daemon/staging/record/address.h"
+#include "daemon/staging/record/url.h"
 
 enum origin_kind_of {
         ORIGIN_MANIFEST,
@@ -23,10 +23,10 @@ enum origin_kind_of {
 int origin_kind(const char *url, const char *kind, const char **ret_kind, struct why *why);
 
 /* The same of a parsed URL. */
-int origin_find_kind(const struct address *address, const char *name, enum origin_kind_of *ret_kind, struct why *why);
+int origin_find_kind(const struct url *address, const char *name, enum origin_kind_of *ret_kind, struct why *why);
 
 /* Does the URL's path end so, in any case, and is there more of it? */
-bool origin_ends_with(const struct address *address, const char *ending);
+bool origin_ends_with(const struct url *address, const char *ending);
 
 /* By its name: .tar, .tar.gz, .tgz, .tar.zst, .tar.xz, .tar.bz2, .zip in any case. */
 bool origin_is_archive(const char *path);

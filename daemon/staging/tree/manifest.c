@@ -11,7 +11,7 @@
 
 #include "daemon/base/cleanup.h"
 #include "daemon/base/disk.h"
-#include "daemon/staging/record/address.h"
+#include "daemon/staging/record/url.h"
 #include "daemon/staging/tree/private.h"
 
 #define FILES_AT_ONCE 4096u
@@ -21,9 +21,9 @@
 
 /* The URL as far as it may be kept where others read: a query may be a signature. The origin is asked anew for it. */
 static char *without_query(const char *url) {
-        struct address address;
+        struct url address;
 
-        if (address_parse(url, &address, NULL) < 0) /* of a plan: it was checked */
+        if (url_parse(url, &address, NULL) < 0) /* of a plan: it was checked */
                 return strdup("file:///");
         return strndup(url, (size_t)(address.rest - url));
 }
