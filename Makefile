@@ -198,8 +198,6 @@ $(O)/obj/daemon/decode/jpeg/entropy.o: CFLAGS_release += -fno-tree-slp-vectorize
 $(O)/obj/tests/faults/memory.o: CFLAGS += -fno-sanitize=all
 # Shared libraries that call the same functions make the linker look for these names.
 $(O)/obj/tests/faults/wraps.o: CFLAGS += -fvisibility=default
-# Emulated registers as arguments of static functions: how they are passed is nobody's business.
-$(O)/obj/tests/unit/test_resize_avx512.o: CFLAGS += -Wno-psabi
 
 -include $(shell find $(O)/obj -name '*.d' 2>/dev/null)
 

@@ -35,7 +35,6 @@ enum resize_code {
         RESIZE_CODE_BEST, /* what is known to be fastest on this CPU */
         RESIZE_CODE_SCALAR,
         RESIZE_CODE_AVX2,
-        RESIZE_CODE_AVX512,
         RESIZE_CODE_NEON,
         N_RESIZE_CODES,
 };

@@ -53,7 +53,6 @@ extern const struct resize_kernels resize_kernels_scalar;
 
 /* NULL if this machine has no such instructions. */
 const struct resize_kernels *resize_kernels_avx2(void);
-const struct resize_kernels *resize_kernels_avx512(void);
 const struct resize_kernels *resize_kernels_neon(void);
 
 /* The scalar form's column(), which other forms use for rows that are narrower than their registers. */

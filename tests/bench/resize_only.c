@@ -103,7 +103,7 @@ int main(int argc, char **argv) {
         double us = 0;
 
         if (argc > 5 || n_images == 0) {
-                fprintf(stderr, "usage: resize_only IMAGES [best|scalar|avx2|avx512|neon [FILTER [ROWS]]]\n");
+                fprintf(stderr, "usage: resize_only IMAGES [best|scalar|avx2|neon [FILTER [ROWS]]]\n");
                 return 2;
         }
         snprintf(text, sizeof(text), "random_resized_crop(224, interpolation=%s) hflip(0.5)",

@@ -1,7 +1,7 @@
 /* unit/test_resize.c: resampling gives Pillow's bits, in every form of the loops, for any window, mirrored or not.
  *
- * Whether they agree with each other is a question for each form that the CPU can run; test_resize_avx512.c and
- * test_resize_neon.c emulate what it cannot. Vectors with a box are left out: Pillow's resize(box=) looks at pixels
+ * Whether they agree with each other is a question for each form that the CPU can run; test_resize_neon.c
+ * emulates what it cannot. Vectors with a box are left out: Pillow's resize(box=) looks at pixels
  * outside of the box, ours never does. */
 #include "daemon/augment/resize.h"
 #include "proto/order/philox.h"
