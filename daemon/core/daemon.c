@@ -382,6 +382,7 @@ static int daemon_start(struct daemon *daemon, struct why *why) {
                 return r;
         if (numa_start() < 0)
                 log_warning("ring", "the machine's topology cannot be read; rings are not bound to memory nodes");
+        settings_make_cache(daemon->settings);
         r = catalog_init(&daemon->catalog, daemon->background, daemon->settings->index_dir, &daemon->budget);
         if (r < 0)
                 return why_errno(why, r, "datasets");

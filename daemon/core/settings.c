@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "daemon/base/bytes.h"
 #include "daemon/base/cleanup.h"
@@ -288,6 +289,18 @@ int settings_complete(struct settings *settings, struct why *why) {
         if (!settings->index_dir)
                 settings->index_dir = find_index_dir();
         return settings->index_dir ? 0 : why_errno(why, -ENOMEM, "index_dir");
+}
+
+void settings_make_cache(const struct settings *settings) {
+        _cleanup_(freep) char *path = find_index_dir();
+
+        if (!path || strcmp(path, settings->index_dir) != 0)
+                return; /* an administrator's folder may be missing because its disk is not mounted */
+        for (char *end = strchr(path + 1, '/'); end; end = strchr(end + 1, '/')) {
+                *end = '\0';
+                mkdir(path, 0700); /* as XDG's base directories are made */
+                *end = '/';
+        }
 }
 
 void settings_fini(struct settings *settings) {

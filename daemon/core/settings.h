@@ -98,6 +98,10 @@ extern const size_t N_DATASET_SETTINGS;
 /* Fills in what is worked out (index_dir) or not set. */
 int settings_complete(struct settings *settings, struct why *why);
 
+/* Makes the folders above index_dir that are missing, if it is the default (~/.cache is missing in a new home). What
+ * cannot be made is told when an index cannot be saved. */
+void settings_make_cache(const struct settings *settings);
+
 /* The same for a dataset, whose name and path are set: and do its settings go together? -EINVAL naming the key. */
 int dataset_setting_complete(struct dataset_setting *dataset, struct why *why);
 

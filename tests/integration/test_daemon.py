@@ -173,6 +173,22 @@ def _(box):
     check_sequence(daemon.read("d", pipeline="resize(8) center_crop(8)"), 20)
 
 
+@case("in a new home, without ~/.cache, the index is saved and used again; a folder that was configured is not made so deep")
+def _(box):
+    folder = box.folder_of_pictures("d", 20)
+    home = {"HOME": box.path("home"), "XDG_CACHE_HOME": "", "CACHE_DIRECTORY": ""}
+    os.makedirs(home["HOME"])
+    for times in ("first", "second"):
+        daemon = box.daemon({"d": folder}, environment=home, name=times, index_dir=None)
+        daemon.read("d", pipeline="resize(8) center_crop(8)")
+        equal("indexed in" in daemon.log(), times == "first", f"the index is made: {daemon.log()}")
+        daemon.stop()
+    equal(os.listdir(os.path.join(home["HOME"], ".cache", "dataloaderd")), ["d.index"], "what lies in the cache")
+    daemon = box.daemon({"d": folder}, index_dir=box.path("not", "mounted", "index"))
+    daemon.read("d", pipeline="resize(8) center_crop(8)")
+    equal(os.path.exists(box.path("not")), False, "the folder of a disk that is missing was made")
+
+
 @case("SIGTERM drains: readers are told, the daemon ends with 0 and takes its socket with it")
 def _(box):
     daemon = box.daemon({"d": box.folder_of_files("d", 50)})
