@@ -125,10 +125,10 @@ demo: ## the whole idea on real photographs in two minutes; DATA=DIR for your ow
 	$(SUBMAKE) VARIANT=release all tools build/release/demo/rank
 	@$(PYTHON) tests/demo/demo.py $(if $(DATA),--data '$(DATA)')
 
-bench: ## the measurements, a line each: name value unit; BENCH=name for those that begin so
+bench: ## the measurements, a line each: name value unit; BENCH="name,..." for those that begin so
 	@$(DEPS) build bench
 	$(SUBMAKE) VARIANT=release all tools bench-programs
-	@if [ -e tests/bench/run.py ]; then $(PYTHON) tests/bench/run.py $(BENCH); \
+	@if [ -e tests/bench/run.py ]; then $(PYTHON) tests/bench/run.py '$(BENCH)'; \
 		else echo "bench: no measurement is written yet (tests/bench/run.py)"; fi
 
 bench-peers: ## beside other loaders, into docs/performance.md (4 GB of PyPI's packages, once); BENCH=name, REPEATS=5

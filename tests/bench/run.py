@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The measurements behind `make bench`: one line each, `name value unit`, and as JSON Lines under build/bench/.
 
-    run.py [NAME]        those whose name begins so
+    run.py [NAME...]     those whose names begin so; several names stand between blanks or commas
 
 What is compared is measured in turns within one run (A B A B ...), and medians are printed: machines are shared and
 their speed drifts. Times here are reported, never asserted.
@@ -553,12 +553,14 @@ def packed():
 
 def staging():
     import staging_rates as measured
-    measured.run(REPEATS, emit, sys.argv[1] if len(sys.argv) > 1 else "")
+    for name in names_for("staging") or [""]:
+        measured.run(REPEATS, emit, name)
 
 
 def growth():
     from growth import run
-    run(BUILD, OUT, photos(), emit, sys.argv[1])
+    for name in names_for("growth"):
+        run(BUILD, OUT, photos(), emit, name)
 
 
 def profile():
@@ -588,14 +590,34 @@ MEASUREMENTS = [
 NAMED_ONLY = (kills, growth, profile)
 
 
+def names_asked(arguments):
+    """What was asked for: "a,b c" are three names."""
+    return [name for argument in arguments for name in argument.replace(",", " ").split()]
+
+
+def is_meant(asked, name):
+    return name.startswith(asked) or asked.startswith(name)
+
+
+def names_for(name):
+    """The names that were asked for and mean this measurement, or a part of it."""
+    return [asked for asked in names_asked(sys.argv[1:]) if is_meant(asked, name)]
+
+
+def chosen(asked):
+    """The measurements to make, each once, in the table's sequence. Ends the program where a name means none."""
+    if not asked:
+        return [run for _, run in MEASUREMENTS if run not in NAMED_ONLY]
+    for one in asked:
+        if not any(is_meant(one, name) for names, _ in MEASUREMENTS for name in names):
+            sys.exit(f"bench: nothing begins with {one!r}; there are: {', '.join(names[0] for names, _ in MEASUREMENTS)}")
+    return [run for names, run in MEASUREMENTS if any(is_meant(one, name) for one in asked for name in names)]
+
+
 def main():
-    wanted = sys.argv[1] if len(sys.argv) > 1 else ""
-    chosen = [run for names, run in MEASUREMENTS if any(name.startswith(wanted) or (wanted and wanted.startswith(name))
-                                                        for name in names) and (wanted or run not in NAMED_ONLY)]
-    if not chosen:
-        sys.exit(f"bench: nothing begins with {wanted!r}; there are: {', '.join(names[0] for names, _ in MEASUREMENTS)}")
+    runs = chosen(names_asked(sys.argv[1:]))
     try:
-        for run in chosen:
+        for run in runs:
             run()
     except KeyboardInterrupt:
         sys.exit(130)

@@ -101,7 +101,8 @@ server {{ listen 127.0.0.1:{port}; root {folder}; }} }}
 def curl(url, folder):
     """All files with as many connections as we use. Seconds."""
     os.makedirs(folder)
-    command = ["curl", "-sS", "--fail", "--parallel", "--parallel-immediate", "--parallel-max", str(CONNECTIONS)]
+    command = ["curl", "-sS", "--no-progress-meter", "--fail",  # with --parallel -s alone leaves the bars
+               "--parallel", "--parallel-immediate", "--parallel-max", str(CONNECTIONS)]
     for number in range(N_FILES):
         command += ["-o", os.path.join(folder, f"{number:02d}"), f"{url}/c/{number:02d}.jpg"]
     begin = time.monotonic()

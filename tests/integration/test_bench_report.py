@@ -3,6 +3,7 @@
 import importlib
 import json
 import os
+import re
 import subprocess
 import sys
 import xml.etree.ElementTree
@@ -31,6 +32,46 @@ def refused(name, text):
     except document.BadMarkers:
         return
     raise AssertionError(f"taken: {text!r}")
+
+
+def headers_of(path, seen):
+    """The system headers that a source of ours includes, through our own headers and their sources as well."""
+    if path in seen or not os.path.exists(os.path.join(ROOT, path)):
+        return set()
+    seen.add(path)
+    with open(os.path.join(ROOT, path), encoding="utf-8") as file:
+        found = re.findall(r'^#include ([<"])([^">]+)', file.read(), re.M)
+    headers = {name for kind, name in found if kind == "<"}
+    for kind, name in found:
+        if kind == '"':
+            headers |= headers_of(name, seen) | headers_of(name[:-2] + ".c", seen)
+    return headers
+
+
+@case("what the measurements' programs include is installed by `make bench`, not only by `make check`")
+def _(_box):
+    folder = os.path.join(ROOT, "tests", "bench")
+    headers = set().union(*(headers_of(f"tests/bench/{name}", set()) for name in os.listdir(folder) if name.endswith(".c")))
+    equal("check.h" in headers, True, "a measurement uses the tests' helpers")
+    with open(os.path.join(ROOT, "packages.list"), encoding="utf-8") as file:
+        tags = {words[0]: words[1].split(",") for words in map(str.split, file) if len(words) > 1 and words[0][0] != "#"}
+    equal("bench" in tags["check"], True, f"package check is installed for {tags['check']}")
+
+
+@case("BENCH takes several names, between blanks or commas, and names the one that means nothing")
+def _(_box):
+    sys.path.insert(0, os.path.join(ROOT, "tests", "bench"))
+    bench = importlib.import_module("run")
+    equal(bench.names_asked(["wake,fair  packed_read", "jpeg"]), ["wake", "fair", "packed_read", "jpeg"], "names")
+    equal(bench.chosen(["packed_read", "wake", "packed"]), [bench.wake, bench.packed], "measurements, each once")
+    equal(bench.kills in bench.chosen([]), False, "kills runs without being named")
+    equal(bench.chosen(["kills"]), [bench.kills], "kills by its name")
+    try:
+        bench.chosen(["wake", "nothing"])
+    except SystemExit as error:
+        contains(str(error), "'nothing'", "decode_limit")
+    else:
+        raise AssertionError("a name that means nothing was taken")
 
 
 @case("a ratio is taken within each repeat, ours over theirs, before the median")
