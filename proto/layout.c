@@ -32,10 +32,10 @@ static uint64_t columns_bytes(uint32_t batch_size) {
 
 int dlp_layout_make(const struct dlp_geometry *geometry, struct dlp_control *control, uint64_t *ret_control_bytes,
                     uint64_t *ret_payload_bytes) {
-        uint64_t n = (uint64_t)geometry->n_slots * geometry->batch_size; /* both 32 bits */
+        uint64_t n_places = (uint64_t)geometry->n_slots * geometry->batch_size * geometry->n_ragged; /* < 2^6+17+3 */
         uint64_t slot_bytes, payload_bytes, records, columns, places, errors, end;
 
-        if (geometry->slot_bytes > DLP_PAYLOAD_MAX)
+        if (geometry->slot_bytes > DLP_PAYLOAD_MAX || geometry->n_ragged > DLP_TENSORS_MAX)
                 return -EOVERFLOW;
         slot_bytes = align_up(geometry->slot_bytes, DLP_SLOT_ALIGN);
         payload_bytes = DLP_CLIENT_PAGE_BYTES + slot_bytes * geometry->n_slots; /* < 2^42 * 2^6 + ... */
@@ -45,7 +45,7 @@ int dlp_layout_make(const struct dlp_geometry *geometry, struct dlp_control *con
         records = align_up(sizeof(struct dlp_control), DLP_CACHE_LINE);
         columns = align_up(records + geometry->n_slots * sizeof(struct dlp_slot_record), DLP_CACHE_LINE);
         places = align_up(columns + geometry->n_slots * columns_bytes(geometry->batch_size), DLP_CACHE_LINE);
-        errors = align_up(places + (geometry->ragged ? n * sizeof(struct dlp_place) : 0), DLP_CACHE_LINE);
+        errors = align_up(places + n_places * sizeof(struct dlp_place), DLP_CACHE_LINE);
         end = errors + (uint64_t)geometry->n_slots * DLP_SLOT_ERRORS_MAX * DLP_SLOT_ERROR_BYTES;
 
         if (control) {
@@ -56,11 +56,12 @@ int dlp_layout_make(const struct dlp_geometry *geometry, struct dlp_control *con
                 control->payload_bytes = payload_bytes;
                 control->n_slots = geometry->n_slots;
                 control->batch_size = geometry->batch_size;
+                control->n_ragged = geometry->n_ragged;
                 control->slots_offset = DLP_CLIENT_PAGE_BYTES;
                 control->slot_bytes = slot_bytes;
                 control->records_offset = records;
                 control->columns_offset = columns;
-                control->places_offset = geometry->ragged ? places : 0;
+                control->places_offset = n_places ? places : 0;
                 control->errors_offset = errors;
         }
         *ret_control_bytes = align_up(end, 4096);
@@ -79,7 +80,7 @@ int dlp_layout_check(const struct dlp_control *control, uint64_t control_bytes, 
         if (control->layout_version != DLP_LAYOUT_VERSION || control->header_bytes != sizeof(*control))
                 return -EPROTONOSUPPORT;
         if (control->n_slots < 1 || control->n_slots > DLP_SLOTS_MAX || control->batch_size < 1 ||
-            control->batch_size > DLP_BATCH_MAX)
+            control->batch_size > DLP_BATCH_MAX || control->n_ragged > DLP_TENSORS_MAX || control->reserved != 0)
                 return -EPROTO;
 
         /* One version has one layout, so the rest follows from the geometry: compute it and compare. */
@@ -87,7 +88,7 @@ int dlp_layout_check(const struct dlp_control *control, uint64_t control_bytes, 
                 .n_slots = control->n_slots,
                 .batch_size = control->batch_size,
                 .slot_bytes = control->slot_bytes,
-                .ragged = control->places_offset != 0,
+                .n_ragged = control->n_ragged,
         };
         r = dlp_layout_make(&geometry, &expected, &expected_control_bytes, &expected_payload_bytes);
         if (r < 0)
@@ -121,11 +122,12 @@ struct dlp_columns dlp_columns(const struct dlp_control *control, uint32_t idx_s
         };
 }
 
-struct dlp_place *dlp_places(const struct dlp_control *control, uint32_t idx_slot) {
-        if (control->places_offset == 0)
+struct dlp_place *dlp_places(const struct dlp_control *control, uint32_t idx_slot, uint32_t idx_places) {
+        uint64_t idx = (uint64_t)idx_slot * control->n_ragged + idx_places;
+
+        if (idx_places >= control->n_ragged)
                 return NULL;
-        return at(control,
-                  control->places_offset + (uint64_t)idx_slot * control->batch_size * sizeof(struct dlp_place));
+        return at(control, control->places_offset + idx * control->batch_size * sizeof(struct dlp_place));
 }
 
 char *dlp_error_text(const struct dlp_control *control, uint32_t idx_slot, uint32_t idx_error) {

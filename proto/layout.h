@@ -36,7 +36,8 @@ enum dlp_dtype {
 
 enum dlp_tensor_layout {
         DLP_DENSE,  /* shape and strides say all */
-        DLP_RAGGED, /* one-dimensional samples of different lengths: sample i lies at places[i] */
+        DLP_RAGGED, /* one-dimensional samples of different lengths: sample i lies at places[i] of
+                     * this tensor */
 };
 
 enum dlp_batch_status {
@@ -54,8 +55,8 @@ struct dlp_tensor_record {
         char name[DLP_TENSOR_NAME_MAX];
         uint32_t dtype;
         uint32_t layout;
-        uint32_t n_dims; /* the first is the batch */
-        uint32_t reserved;
+        uint32_t n_dims;               /* the first is the batch */
+        uint32_t idx_places;           /* DLP_RAGGED: which of the slot's arrays of places is its own */
         int64_t shape[DLP_DIMS_MAX];   /* elements; the batch dimension counts the real samples; ragged: [n, -1] */
         int64_t strides[DLP_DIMS_MAX]; /* bytes */
         uint64_t offset;               /* from the start of the slot; multiple of DLP_TENSOR_ALIGN */
@@ -101,11 +102,14 @@ struct dlp_control {
         uint64_t payload_bytes;
         uint32_t n_slots;
         uint32_t batch_size;
+        uint32_t n_ragged; /* tensors of a batch that are ragged: each has its places */
+        uint32_t reserved;
         uint64_t slots_offset;   /* in payload: slot i at slots_offset + i * slot_bytes */
         uint64_t slot_bytes;     /* multiple of DLP_SLOT_ALIGN */
         uint64_t records_offset; /* in control: n_slots of struct dlp_slot_record */
         uint64_t columns_offset; /* in control: n_slots of struct dlp_columns' columns */
-        uint64_t places_offset;  /* in control: n_slots * batch_size of struct dlp_place, or 0 if nothing is ragged */
+        uint64_t places_offset;  /* in control: n_slots * n_ragged * batch_size of struct dlp_place; 0 if nothing is
+                                    ragged */
         uint64_t errors_offset;  /* in control: n_slots * DLP_SLOT_ERRORS_MAX texts of DLP_SLOT_ERROR_BYTES */
 
         /* Which slot holds sequence q: queue[q % n_slots]. Written before q is published, and not again before q has
@@ -146,7 +150,7 @@ struct dlp_geometry {
         uint32_t n_slots;
         uint32_t batch_size; /* samples */
         uint64_t slot_bytes; /* capacity; rounded up to DLP_SLOT_ALIGN */
-        int ragged;          /* places are needed */
+        uint32_t n_ragged;   /* tensors of a batch that need places */
 };
 
 /* Fills in the constant part of a zeroed control header. Returns 0, or -EOVERFLOW if a size passes DLP_PAYLOAD_MAX.
@@ -161,6 +165,7 @@ int dlp_layout_check(const struct dlp_control *control, uint64_t control_bytes, 
 /* Accessors; `control` must have passed dlp_layout_check() (or come from dlp_layout_make()), idx_slot < n_slots. */
 struct dlp_slot_record *dlp_slot_record(const struct dlp_control *control, uint32_t idx_slot);
 struct dlp_columns dlp_columns(const struct dlp_control *control, uint32_t idx_slot);
-struct dlp_place *dlp_places(const struct dlp_control *control, uint32_t idx_slot); /* NULL if nothing is ragged */
+/* The places of one ragged tensor of a slot, batch_size of them; NULL if the ring has no such array. */
+struct dlp_place *dlp_places(const struct dlp_control *control, uint32_t idx_slot, uint32_t idx_places);
 char *dlp_error_text(const struct dlp_control *control, uint32_t idx_slot, uint32_t idx_error);
 uint64_t dlp_slot_offset(const struct dlp_control *control, uint32_t idx_slot); /* in the payload */

@@ -143,6 +143,7 @@ static void default_job(struct dlc_options *options, char *name, size_t capacity
 int read_run(struct context *context, const struct command *command, int argc, char **argv) {
         static struct reading reading = { .n_epochs = 1, .n_left = UINT64_MAX };
         struct dlc_options o = DLC_OPTIONS_INIT;
+        const char *fields = NULL;
         char job[64];
         const struct option_row rows[] = {
                 { "job", OPTION_TEXT, &o.job, "J",
@@ -164,6 +165,8 @@ int read_run(struct context *context, const struct command *command, int argc, c
                 { "order", OPTION_TEXT, &o.order, "O", "torch or tdperm (default torch)" },
                 { "pipeline", OPTION_TEXT, &o.pipeline, "TEXT",
                   "what is done to a sample (default raw: the bytes as stored)" },
+                { "fields", OPTION_TEXT, &fields, "A,B",
+                  "only these fields, as they are stored (instead of --pipeline)" },
                 { "on-error", OPTION_TEXT, &o.on_error, "A",
                   "a damaged sample: fail, substitute or skip (default fail)" },
                 { "max-errors", OPTION_REAL, &o.max_errors, "X",
@@ -184,6 +187,10 @@ int read_run(struct context *context, const struct command *command, int argc, c
                 return r;
         if (!o.on_restart)
                 o.on_restart = "raise"; /* who watches wants to see it */
+        if (fields && o.pipeline)
+                return fail(EXIT_USAGE, "read: --fields and --pipeline: write the fields into the pipeline's text");
+        if (fields)
+                o.pipeline = fields;
         if (reading.n_epochs < 1)
                 return fail(EXIT_REFUSED, "epochs: 0; at least 1 is needed");
 

@@ -56,7 +56,7 @@ static bool fill_tensor(const struct dli_ring *ring, uint32_t idx_slot, const st
         tensor->strides = record->strides;
 
         if (record->layout == DLP_RAGGED) {
-                const struct dlp_place *places = dlp_places(ring->control, idx_slot);
+                const struct dlp_place *places = dlp_places(ring->control, idx_slot, record->idx_places);
 
                 tensor->data = base; /* places count from the slot's beginning */
                 tensor->places = (const struct dlc_place *)places;

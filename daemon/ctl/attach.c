@@ -131,7 +131,7 @@ static void attach_free(void *userdata) {
         if (!attach->stream) { /* else the stream has taken them over */
                 job_unref(attach->options.job);
                 catalog_dataset_unref(attach->options.dataset);
-                recipe_free(attach->options.recipe);
+                program_free(attach->options.program);
                 if (attach->options.wake_socket >= 0)
                         close(attach->options.wake_socket);
         }
@@ -227,7 +227,7 @@ static int attach_prepare(struct attach *attach, const Dlp__Attach *wish, struct
         struct job_terms terms = { 0 };
         struct catalog_entry *entry;
         struct job *job;
-        const struct index *index;
+        const struct source *source;
         uint32_t pid = session->peer.pid > 0 ? (uint32_t)session->peer.pid : wish->pid;
         int r;
 
@@ -238,10 +238,6 @@ static int attach_prepare(struct attach *attach, const Dlp__Attach *wish, struct
         r = read_terms(wish, &terms, why);
         if (r < 0)
                 return r;
-        r = recipe_parse(wish->pipeline, &attach->options.recipe, why);
-        if (r < 0)
-                return r;
-        snprintf(terms.pipeline, sizeof(terms.pipeline), "%s", recipe_text(attach->options.recipe));
         r = access_find_dataset(session, wish->dataset, &entry, why);
         if (r < 0)
                 return r;
@@ -250,14 +246,18 @@ static int attach_prepare(struct attach *attach, const Dlp__Attach *wish, struct
                               &attach->options.dataset, why);
         if (r < 0)
                 return r;
-        index = dataset_index(attach->options.dataset->dataset);
-        snprintf(terms.digest, sizeof(terms.digest), "%s", index_digest(index));
-        terms.n_samples = index_n_samples(index);
+        source = dataset_source(attach->options.dataset->dataset);
+        r = program_parse(wish->pipeline, source, &attach->options.program, why);
+        if (r < 0)
+                return r;
+        snprintf(terms.pipeline, sizeof(terms.pipeline), "%s", program_text(attach->options.program));
+        snprintf(terms.digest, sizeof(terms.digest), "%s", source->digest);
+        terms.n_samples = source->n_samples;
 
         attach->options.first = (struct cursor){ .epoch = wish->first_epoch,
                                                  .position = wish->first_position,
                                                  .step = wish->first_step };
-        r = cursor_check(&attach->options.first, &terms, wish->rank, index_n_samples(index), why);
+        r = cursor_check(&attach->options.first, &terms, wish->rank, source->n_samples, why);
         if (r < 0)
                 return r;
 

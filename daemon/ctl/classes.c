@@ -9,12 +9,12 @@
 #define NAME_OVERHEAD 4u                       /* tag and length */
 
 /* Adds names from `first` on until the page is full. Returns the label behind its last one. */
-static uint32_t fill_page(const struct index *index, uint32_t first, char **names, size_t *ret_n) {
-        uint32_t n_classes = index_n_classes(index), label = first;
+static uint32_t fill_page(const struct source *index, uint32_t first, char **names, size_t *ret_n) {
+        uint32_t n_classes = index->n_classes, label = first;
         size_t n = 0, n_bytes = 0;
 
         for (; label < n_classes && n < PAGE_NAMES; label++) {
-                const char *name = index_class_name(index, label);
+                const char *name = source_class_name(index, label);
 
                 n_bytes += strlen(name) + NAME_OVERHEAD;
                 if (n_bytes > PAGE_BYTES)
@@ -30,15 +30,15 @@ void handle_classes(struct session *session, const Dlp__Request *request) {
         Dlp__Reply reply = DLP__REPLY__INIT;
         Dlp__ClassesReply classes = DLP__CLASSES_REPLY__INIT;
         uint32_t first = request->classes->first, end;
-        const struct index *index;
+        const struct source *index;
 
         if (session->state != SESSION_ATTACHED) {
                 session_refuse(session, request->id, -ENOTCONN, "classes: attach first");
                 return;
         }
-        index = dataset_index(session->stream->dataset->dataset);
+        index = dataset_source(session->stream->dataset->dataset);
         end = fill_page(index, first, names, &classes.n_names);
-        classes.n_classes = index_n_classes(index);
+        classes.n_classes = index->n_classes;
         if (classes.n_names == 0 && first < classes.n_classes) {
                 session_refuse(session, request->id, -EMSGSIZE, "classes: a class has a name that fits no message");
                 return;

@@ -15,12 +15,12 @@ struct row {
 };
 
 static void fill_open(struct row *row, struct catalog_dataset *open) {
-        const struct index *index = dataset_index(open->dataset);
+        const struct source *index = dataset_source(open->dataset);
 
-        row->message.n_samples = index_n_samples(index);
-        row->message.n_classes = index_n_classes(index);
-        row->message.n_bytes = index_total_bytes(index);
-        row->message.digest = (char *)(uintptr_t)index_digest(index);
+        row->message.n_samples = index->n_samples;
+        row->message.n_classes = index->n_classes;
+        row->message.n_bytes = index->total_bytes;
+        row->message.digest = (char *)(uintptr_t)index->digest;
         row->message.n_errors = ledger_n_samples(open->ledger);
         pthread_mutex_lock(&open->error_lock);
         row->last_error = open->last_error;

@@ -33,7 +33,7 @@ static bool add(struct page *page, struct catalog_entry *dataset, const struct l
         if (page->n_rows == PAGE_ERRORS)
                 return false;
         row->entry = *entry;
-        index_path(dataset_index(dataset->open->dataset), entry->sample, 0, row->path);
+        source_name(dataset_source(dataset->open->dataset), entry->sample, row->path);
         n_bytes = ROW_OVERHEAD + strlen(dataset->name) + strlen(row->path) + strlen(row->entry.error.text);
         if (page->n_bytes + n_bytes > PAGE_BYTES)
                 return false;

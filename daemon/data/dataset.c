@@ -30,7 +30,7 @@ struct dataset {
         ino_t inode;  /* to know it again */
         char *name;
         char *path;
-        struct index *index;
+        struct source *index;
         bool is_given; /* the index came with the folder: its times may be those of another node */
 };
 
@@ -43,7 +43,7 @@ void dataset_unref(struct dataset *dataset) {
         /* acquire and release: whoever frees has seen what all others did before they let go */
         if (!dataset || atomic_fetch_sub_explicit(&dataset->n_refs, 1, memory_order_acq_rel) > 1)
                 return;
-        index_close(dataset->index);
+        source_close(dataset->index);
         closep(&dataset->root_fd);
         pthread_mutex_destroy(&dataset->lock);
         free(dataset->name);
@@ -73,8 +73,8 @@ int dataset_index_path(const char *index_dir, const char *name, char ret_path[PA
 /* Returns 0 with the index; a positive DATASET_BUILT or DATASET_REBUILT if one must be made, `ret_reason` saying why;
  * or an errno. */
 static int load(const struct dataset *dataset, const char *index_path, const struct format *format,
-                struct budget *budget, struct index **ret_index, struct why *ret_reason, struct why *why) {
-        _cleanup_(index_closep) struct index *index = NULL;
+                struct budget *budget, struct source **ret_index, struct why *ret_reason, struct why *why) {
+        _cleanup_(source_closep) struct source *index = NULL;
         int r;
 
         r = index_open(index_path, budget, &index, ret_reason);
@@ -87,11 +87,11 @@ static int load(const struct dataset *dataset, const char *index_path, const str
         if (r < 0)
                 return DATASET_REBUILT; /* whatever is wrong with the file, the folder is what counts */
 
-        if (strcmp(index_format(index), format->name) != 0) {
-                why_set(ret_reason, 0, "it was made as %s", index_format(index));
+        if (strcmp(index->format, format->name) != 0) {
+                why_set(ret_reason, 0, "it was made as %s", index->format);
                 return DATASET_REBUILT;
         }
-        r = index_is_current(index, dataset->root_fd, ret_reason);
+        r = source_is_current(index, dataset->root_fd, ret_reason);
         if (r != 0)
                 return DATASET_REBUILT; /* also if a directory cannot be looked at: building says which, and why */
 
@@ -103,8 +103,8 @@ static int load(const struct dataset *dataset, const char *index_path, const str
 
 /* The descriptor that is opened is of the file written here, whoever renames next. */
 static int save(struct index_builder *builder, const char *index_dir, const char *index_path, struct budget *budget,
-                struct index **ret_index, struct why *why) {
-        _cleanup_(index_closep) struct index *index = NULL;
+                struct source **ret_index, struct why *why) {
+        _cleanup_(source_closep) struct source *index = NULL;
         struct index_draft draft;
         int r = index_draft_make(index_dir, index_path, &draft, why);
 
@@ -121,7 +121,7 @@ static int save(struct index_builder *builder, const char *index_dir, const char
 }
 
 static int keep_in_memory(struct index_builder *builder, const char *name, struct budget *budget,
-                          struct index **ret_index, struct why *why) {
+                          struct source **ret_index, struct why *why) {
         _cleanup_(closep) int fd = -1;
         int r = own_file_make("dataloaderd-index", &fd);
 
@@ -308,9 +308,9 @@ int dataset_is_current(const struct dataset *dataset, struct why *why) {
                 return why_errno(why, -errno, "%s", dataset->path);
         if (fd < 0 || !is_same_folder(dataset, fd)) {
                 why_set(why, 0, "%s is gone, or another folder now", dataset->path);
-                return INDEX_STALE;
+                return SOURCE_STALE;
         }
-        return index_is_current(dataset->index, fd, why);
+        return source_is_current(dataset->index, fd, why);
 }
 
 int dataset_reopen(struct dataset *dataset) {
@@ -320,7 +320,7 @@ int dataset_reopen(struct dataset *dataset) {
 
         if (fd < 0)
                 return -errno;
-        r = index_is_same(dataset->index, fd, !dataset->is_given, &why);
+        r = source_is_same(dataset->index, fd, !dataset->is_given, &why);
         if (r != 0)
                 return r < 0 ? r : -ENOENT;
         /* At once for all threads: the number stays, what it stands for changes. */
@@ -338,7 +338,7 @@ const char *dataset_path(const struct dataset *dataset) {
         return dataset->path;
 }
 
-const struct index *dataset_index(const struct dataset *dataset) {
+const struct source *dataset_source(const struct dataset *dataset) {
         return dataset->index;
 }
 

@@ -75,7 +75,7 @@ void dataset_unrefp(struct dataset **dataset);
 int dataset_hold(struct dataset *dataset, struct why *why);
 void dataset_leave(struct dataset *dataset);
 
-/* Does the folder still look as it did? As index_is_current(); blocks for a stat a directory. */
+/* Does the folder still look as it did? As source_is_current(); blocks for a stat a directory. */
 int dataset_is_current(const struct dataset *dataset, struct why *why);
 
 /* Its folder's mount is gone: opens the path again, and from then on dataset_root_fd() is what lies there, if that is
@@ -86,7 +86,7 @@ int dataset_reopen(struct dataset *dataset);
 
 const char *dataset_name(const struct dataset *dataset);
 const char *dataset_path(const struct dataset *dataset);
-const struct index *dataset_index(const struct dataset *dataset);
+const struct source *dataset_source(const struct dataset *dataset);
 
 /* Descriptor of the folder (O_PATH), for openat() with the paths of the index. It stays the dataset's, and is there as
  * long as the caller holds it. */

@@ -5,6 +5,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -14,8 +15,10 @@
 #include "daemon/base/own_file.h"
 #include "daemon/data/index_layout.h"
 #include "daemon/data/index_stamp.h"
+#include "daemon/data/source_type.h"
 
 struct index {
+        struct source source;
         struct budget *budget; /* that holds a copy in memory; NULL: there is none, or nobody counts */
         void *map;
         uint64_t map_bytes;
@@ -29,9 +32,16 @@ struct index {
         const char *names;
 };
 
-void index_close(struct index *index) {
-        if (!index)
-                return;
+static const struct source_type INDEX_TYPE;
+
+static const struct index *index_of(const struct source *source) {
+        assert(source->type == &INDEX_TYPE);
+        return (const struct index *)source;
+}
+
+static void index_close(struct source *source) {
+        struct index *index = (struct index *)source;
+
         if (index->map)
                 munmap(index->map, index->map_bytes);
         if (index->budget)
@@ -39,8 +49,9 @@ void index_close(struct index *index) {
         free(index);
 }
 
-void index_closep(struct index **index) {
-        index_close(*index);
+static void index_closep(struct index **index) {
+        if (*index)
+                index_close(&(*index)->source);
 }
 
 int index_read_header(int fd, struct index_header *ret_header, struct why *why) {
@@ -122,7 +133,37 @@ static void find_sections(struct index *index, const struct index_places *places
         index->names = (const char *)bytes + places->names;
 }
 
-int index_open_fd(int fd, const char *path, struct budget *budget, struct index **ret_index, struct why *why) {
+/* What each sample has: a picture (in tests several), and the number of its class. */
+static void describe_fields(struct schema *schema, uint64_t n_stored) {
+        for (uint64_t i = 0; i < n_stored; i++) {
+                struct schema_field *field = &schema->fields[schema->n_fields++];
+
+                *field = (struct schema_field){ .name = "image", .kind = FIELD_PICTURE, .is_stored = true };
+                if (i > 0)
+                        snprintf(field->name, sizeof(field->name), "image%llu", (unsigned long long)i);
+        }
+        schema->fields[schema->n_fields++] =
+                (struct schema_field){ .name = "label", .kind = FIELD_VALUE, .dtype = DLP_DTYPE_INT64 };
+}
+
+static void describe(struct index *index) {
+        const struct index_header *header = index->header;
+
+        index->source = (struct source){
+                .type = &INDEX_TYPE,
+                .format = header->format,
+                .digest = header->digest,
+                .n_samples = header->n_samples,
+                .n_shards = header->n_shards,
+                .total_bytes = header->total_bytes,
+                .max_length = header->max_length,
+                .memory_bytes = index->map_bytes,
+                .n_classes = (uint32_t)header->n_classes,
+        };
+        describe_fields(&index->source.schema, header->n_fields);
+}
+
+int index_open_fd(int fd, const char *path, struct budget *budget, struct source **ret_source, struct why *why) {
         _cleanup_(index_closep) struct index *index = NULL;
         struct index_places places;
         struct why detail = { 0 };
@@ -141,64 +182,59 @@ int index_open_fd(int fd, const char *path, struct budget *budget, struct index 
                 return why_set(why, r, "%s: %.300s", path, detail.text);
 
         find_sections(index, &places);
-        *ret_index = TAKE_PTR(index);
+        describe(index);
+        *ret_source = &TAKE_PTR(index)->source;
         return 0;
 }
 
-int index_open(const char *path, struct budget *budget, struct index **ret_index, struct why *why) {
+int index_open(const char *path, struct budget *budget, struct source **ret_source, struct why *why) {
         _cleanup_(closep) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a FIFO must not hold us up */
 
         if (fd < 0)
                 return why_errno(why, -errno, "%s", path);
-        return index_open_fd(fd, path, budget, ret_index, why);
+        return index_open_fd(fd, path, budget, ret_source, why);
 }
 
 /* ---- is it current? ------------------------------------------------------------------------------------------ */
 
-/* What has to be as it was. */
-enum compare {
-        COMPARE_NAMES,
-        COMPARE_TIMES, /* and sizes */
-        COMPARE_ALL,   /* and inodes */
-};
-
-static int dir_is_current(const struct index *index, const struct index_dir *dir, int root_fd, enum compare compare,
-                          struct why *why) {
+static int dir_is_current(const struct index *index, const struct index_dir *dir, int root_fd,
+                          enum source_compare compare, struct why *why) {
         const char *path = index->names + dir->path;
         const char *shown = path[0] ? path : "the folder itself";
         struct stat status;
 
         if (fstatat(root_fd, path[0] ? path : ".", &status, 0) < 0) {
                 if (errno == ENOENT || errno == ENOTDIR || errno == ELOOP || errno == ESTALE)
-                        return why_set(why, INDEX_STALE, "%s is gone", shown);
+                        return why_set(why, SOURCE_STALE, "%s is gone", shown);
                 return why_errno(why, -errno, "%s cannot be looked at", shown);
         }
         if (!S_ISDIR(status.st_mode))
-                return why_set(why, INDEX_STALE, "%s is a directory no more", shown);
-        if (compare == COMPARE_ALL && (status.st_dev != dir->device || status.st_ino != dir->inode))
-                return why_set(why, INDEX_STALE, "%s is another directory now", shown);
-        if (compare != COMPARE_NAMES && index_mtime_ns(&status) != dir->mtime_ns)
-                return why_set(why, INDEX_STALE, "%s has changed", shown);
+                return why_set(why, SOURCE_STALE, "%s is a directory no more", shown);
+        if (compare == SOURCE_COMPARE_ALL && (status.st_dev != dir->device || status.st_ino != dir->inode))
+                return why_set(why, SOURCE_STALE, "%s is another directory now", shown);
+        if (compare != SOURCE_COMPARE_NAMES && index_mtime_ns(&status) != dir->mtime_ns)
+                return why_set(why, SOURCE_STALE, "%s has changed", shown);
         return 0;
 }
 
 static int shard_is_current(const struct index *index, const struct index_shard *shard, int root_fd,
-                            enum compare compare, struct why *why) {
+                            enum source_compare compare, struct why *why) {
         const char *name = index->names + shard->name;
         struct stat status;
 
         if (fstatat(root_fd, name, &status, 0) < 0) {
                 if (errno == ENOENT || errno == ELOOP || errno == ESTALE)
-                        return why_set(why, INDEX_STALE, "%s is gone", name);
+                        return why_set(why, SOURCE_STALE, "%s is gone", name);
                 return why_errno(why, -errno, "%s cannot be looked at", name);
         }
         if ((uint64_t)status.st_size != shard->n_bytes ||
-            (compare != COMPARE_NAMES && index_mtime_ns(&status) != shard->mtime_ns))
-                return why_set(why, INDEX_STALE, "%s has changed", name);
+            (compare != SOURCE_COMPARE_NAMES && index_mtime_ns(&status) != shard->mtime_ns))
+                return why_set(why, SOURCE_STALE, "%s has changed", name);
         return 0;
 }
 
-static int compare_all(const struct index *index, int root_fd, enum compare compare, struct why *why) {
+static int index_compare(const struct source *source, int root_fd, enum source_compare compare, struct why *why) {
+        const struct index *index = index_of(source);
         int r = 0;
 
         for (uint64_t i = 0; i < index->header->n_dirs && r == 0; i++)
@@ -209,76 +245,36 @@ static int compare_all(const struct index *index, int root_fd, enum compare comp
         return r;
 }
 
-int index_is_current(const struct index *index, int root_fd, struct why *why) {
-        return compare_all(index, root_fd, COMPARE_ALL, why);
-}
-
-int index_is_same(const struct index *index, int root_fd, bool by_time, struct why *why) {
-        return compare_all(index, root_fd, by_time ? COMPARE_TIMES : COMPARE_NAMES, why);
-}
-
 /* ---- accessors ----------------------------------------------------------------------------------------------- */
 
-uint64_t index_n_samples(const struct index *index) {
-        return index->header->n_samples;
+uint64_t index_n_files(const struct source *source) {
+        return index_of(source)->header->n_files;
 }
 
-uint32_t index_n_fields(const struct index *index) {
-        return (uint32_t)index->header->n_fields;
+uint32_t index_n_fields(const struct source *source) {
+        return (uint32_t)index_of(source)->header->n_fields;
 }
 
-uint64_t index_n_files(const struct index *index) {
-        return index->header->n_files;
+uint64_t index_n_dirs(const struct source *source) {
+        return index_of(source)->header->n_dirs;
 }
 
-uint64_t index_n_dirs(const struct index *index) {
-        return index->header->n_dirs;
+int32_t index_label(const struct source *source, uint64_t sample) {
+        assert(sample < source->n_samples);
+        return index_of(source)->labels[sample];
 }
 
-uint32_t index_n_classes(const struct index *index) {
-        return (uint32_t)index->header->n_classes;
-}
+static const char *index_class_name(const struct source *source, uint32_t label) {
+        const struct index *index = index_of(source);
 
-uint64_t index_n_shards(const struct index *index) {
-        return index->header->n_shards;
-}
-
-uint64_t index_total_bytes(const struct index *index) {
-        return index->header->total_bytes;
-}
-
-uint64_t index_max_length(const struct index *index) {
-        return index->header->max_length;
-}
-
-uint64_t index_memory_bytes(const struct index *index) {
-        return index->map_bytes;
-}
-
-const char *index_format(const struct index *index) {
-        return index->header->format;
-}
-
-const char *index_digest(const struct index *index) {
-        return index->header->digest;
-}
-
-const char *index_class_name(const struct index *index, uint32_t label) {
-        assert(label < index->header->n_classes);
         return index->names + index->classes[label];
 }
 
-int32_t index_label(const struct index *index, uint64_t sample) {
-        assert(sample < index->header->n_samples);
-        return index->labels[sample];
-}
+static void index_value(const struct source *source, uint64_t sample, uint32_t field, void *ret_value) {
+        int64_t label = index_of(source)->labels[sample];
 
-uint64_t index_length(const struct index *index, uint64_t sample) {
-        const struct index_row *row;
-
-        assert(sample < index->header->n_samples);
-        row = &index->rows[sample * index->header->n_fields];
-        return index->files[row->file].flags & INDEX_FILE_UNREACHABLE ? index->header->max_length : row->length;
+        (void)field;
+        memcpy(ret_value, &label, sizeof(label));
 }
 
 /* The last shard that begins at or before this sample; a dozen steps of a table that stays in the cache. */
@@ -296,14 +292,12 @@ static uint64_t shard_of(const struct index *index, uint64_t sample) {
         return first;
 }
 
-void index_locate(const struct index *index, uint64_t sample, uint32_t field, struct index_place *ret_place) {
-        const struct index_row *row;
-        const struct index_file *file;
+static void index_locate(const struct source *source, uint64_t sample, uint32_t field, struct extent *ret_extent) {
+        const struct index *index = index_of(source);
+        const struct index_row *row = &index->rows[sample * index->header->n_fields + field];
+        const struct index_file *file = &index->files[row->file];
 
-        assert(sample < index->header->n_samples && field < index->header->n_fields);
-        row = &index->rows[sample * index->header->n_fields + field];
-        file = &index->files[row->file];
-        *ret_place = (struct index_place){
+        *ret_extent = (struct extent){
                 .dir = index->names + index->dirs[file->dir].path,
                 .name = index->names + file->name,
                 .file = row->file,
@@ -312,18 +306,27 @@ void index_locate(const struct index *index, uint64_t sample, uint32_t field, st
                 .flags = file->flags,
         };
         if (index->header->n_shards > 0) {
-                ret_place->idx_shard = (uint32_t)shard_of(index, sample);
-                ret_place->shard = index->names + index->shards[ret_place->idx_shard].name;
+                ret_extent->idx_shard = (uint32_t)shard_of(index, sample);
+                ret_extent->shard = index->names + index->shards[ret_extent->idx_shard].name;
         }
 }
 
-size_t index_path(const struct index *index, uint64_t sample, uint32_t field, char *ret_path) {
-        struct index_place place;
+static size_t index_name(const struct source *source, uint64_t sample, char *ret_name) {
+        struct extent extent;
         char *end;
 
-        index_locate(index, sample, field, &place);
-        end = stpcpy(ret_path, place.dir); /* it fits: index_validate() has looked at each file's path */
-        if (end != ret_path)
+        index_locate(source, sample, 0, &extent);
+        end = stpcpy(ret_name, extent.dir); /* it fits: index_validate() has looked at each file's path */
+        if (end != ret_name)
                 *end++ = '/';
-        return (size_t)(stpcpy(end, place.name) - ret_path);
+        return (size_t)(stpcpy(end, extent.name) - ret_name);
 }
+
+static const struct source_type INDEX_TYPE = {
+        .close = index_close,
+        .compare = index_compare,
+        .locate = index_locate,
+        .value = index_value,
+        .name = index_name,
+        .class_name = index_class_name,
+};

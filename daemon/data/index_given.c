@@ -19,19 +19,19 @@ struct given {
 };
 
 /* An index whose content nobody can change any more: is it the one that is meant? */
-static int check(const struct dataset_spec *spec, const struct index *index, struct why *ret_why) {
-        if (strcmp(index_digest(index), spec->given_digest) != 0)
+static int check(const struct dataset_spec *spec, const struct source *index, struct why *ret_why) {
+        if (strcmp(index->digest, spec->given_digest) != 0)
                 return why_set(ret_why, -EBADMSG, "%s: its digest is %.12s, not %.12s", spec->given_index,
-                               index_digest(index), spec->given_digest);
-        if (strcmp(index_format(index), spec->format) != 0)
-                return why_set(ret_why, -EBADMSG, "%s: it was made as %s, not as %s", spec->given_index,
-                               index_format(index), spec->format);
+                               index->digest, spec->given_digest);
+        if (strcmp(index->format, spec->format) != 0)
+                return why_set(ret_why, -EBADMSG, "%s: it was made as %s, not as %s", spec->given_index, index->format,
+                               spec->format);
         return 0;
 }
 
-static int open_checked(const struct given *given, int fd, const char *path, struct index **ret_index,
+static int open_checked(const struct given *given, int fd, const char *path, struct source **ret_index,
                         struct why *ret_why) {
-        _cleanup_(index_closep) struct index *index = NULL;
+        _cleanup_(source_closep) struct source *index = NULL;
         int r = index_open_fd(fd, path, given->spec->budget, &index, ret_why);
 
         if (r == 0)
@@ -42,7 +42,7 @@ static int open_checked(const struct given *given, int fd, const char *path, str
 }
 
 /* The copy of an earlier time: the header has the checksum of all that follows it. */
-static int open_copy(const struct given *given, struct index **ret_index) {
+static int open_copy(const struct given *given, struct source **ret_index) {
         _cleanup_(closep) int fd = open(given->index_path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
         struct index_header header;
         int r = fd < 0 ? -errno : index_read_header(fd, &header, NULL);
@@ -64,8 +64,8 @@ static int check_room(int fd, uint64_t n_bytes, struct why *why) {
 }
 
 /* Returns 0, or an errno: nothing was placed, and another way may be tried. */
-static int make_copy(const struct given *given, struct index **ret_index) {
-        struct index *index = NULL;
+static int make_copy(const struct given *given, struct source **ret_index) {
+        struct source *index = NULL;
         struct index_draft draft;
         int r = index_draft_make(given->index_dir, given->index_path, &draft, NULL);
 
@@ -81,14 +81,14 @@ static int make_copy(const struct given *given, struct index **ret_index) {
                 r = index_draft_place(&draft, NULL);
         index_draft_drop(&draft);
         if (r < 0)
-                index_close(index);
+                source_close(index);
         else
                 *ret_index = index;
         return r;
 }
 
 /* Without a disk of our own. own_file_kind() would allow to map the file where it lies; it is not ours to keep. */
-static int make_copy_in_memory(const struct given *given, struct index **ret_index, struct why *ret_why) {
+static int make_copy_in_memory(const struct given *given, struct source **ret_index, struct why *ret_why) {
         _cleanup_(closep) int fd = -1;
         int r = 0;
 
@@ -109,7 +109,7 @@ static int make_copy_in_memory(const struct given *given, struct index **ret_ind
 }
 
 int index_given_open(const struct dataset_spec *spec, const char *index_dir, const char *index_path,
-                     struct index **ret_index, struct why *ret_why) {
+                     struct source **ret_index, struct why *ret_why) {
         struct given given = { .spec = spec, .index_dir = index_dir, .index_path = index_path };
         _cleanup_(closep) int fd = open(spec->given_index, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
         struct why detail = { 0 };

@@ -11,4 +11,4 @@
  * digest and format; -ENOMEM; another errno. `ret_why` names the file. Blocks for the disk: about 0.1 s a million
  * samples for the first time, else for opening. */
 int index_given_open(const struct dataset_spec *spec, const char *index_dir, const char *index_path,
-                     struct index **ret_index, struct why *ret_why);
+                     struct source **ret_index, struct why *ret_why);

@@ -187,13 +187,13 @@ void ledgers_free(struct ledgers *ledgers) {
 /* ---- opening ------------------------------------------------------------------------------------------------- */
 
 static int ledger_new(struct ledgers *ledgers, struct dataset *dataset, struct ledger **ret_ledger) {
-        const struct index *index = dataset_index(dataset);
+        const struct source *index = dataset_source(dataset);
         struct ledger *ledger = calloc(1, sizeof(*ledger));
         int r;
 
         if (!ledger)
                 return -ENOMEM;
-        r = ledger_book_init(&ledger->book, index_n_samples(index));
+        r = ledger_book_init(&ledger->book, index->n_samples);
         if (r < 0) {
                 free(ledger);
                 return r;
@@ -202,7 +202,7 @@ static int ledger_new(struct ledgers *ledgers, struct dataset *dataset, struct l
         ledger->ledgers = ledgers;
         ledger->dataset = dataset_ref(dataset);
         ledger->n_refs = 1;
-        ledger->file.digest = index_digest(index);
+        ledger->file.digest = index->digest;
         ledger->file.index = index;
         ledger->file.book = &ledger->book;
         ledger->file.lock = &ledger->lock;
@@ -218,7 +218,7 @@ static struct ledger *find(struct ledgers *ledgers, const struct dataset *datase
 
         LIST_FOREACH(ledger, &ledgers->list, entry)
                 if (ledger->n_refs > 0 && strcmp(dataset_name(ledger->dataset), dataset_name(dataset)) == 0 &&
-                    strcmp(ledger->file.digest, index_digest(dataset_index(dataset))) == 0)
+                    strcmp(ledger->file.digest, dataset_source(dataset)->digest) == 0)
                         return ledger;
         return NULL;
 }

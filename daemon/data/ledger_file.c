@@ -58,7 +58,7 @@ static int write_lines(struct ledger_file *file, int fd, enum ledger_state at_le
         int r;
 
         while (take(file, at_least, &idx, &entry)) {
-                index_path(file->index, entry.sample, 0, path);
+                source_name(file->index, entry.sample, path);
                 r = growing_append(first, line, ledger_line_print(line, &entry, path));
                 if (r == 0 && first->n_bytes >= CHUNK_BYTES) {
                         r = write_all(fd, first->bytes, first->n_bytes);

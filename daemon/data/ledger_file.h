@@ -10,7 +10,7 @@
 struct ledger_file {
         char path[PATH_MAX];
         const char *digest; /* that it must be of */
-        const struct index *index;
+        const struct source *index;
         struct ledger_book *book;
         pthread_mutex_t *lock; /* guards `book`; not held while the disk is waited for */
 };

@@ -50,9 +50,9 @@ enum read_error read_error_kind(int error) {
 }
 
 static bool was_unreachable(const struct dataset *dataset, uint64_t sample) {
-        struct index_place place;
+        struct extent place;
 
-        index_locate(dataset_index(dataset), sample, 0, &place);
+        source_locate(dataset_source(dataset), sample, 0, &place);
         return place.flags & INDEX_FILE_UNREACHABLE;
 }
 
@@ -78,10 +78,10 @@ struct piece {
 };
 
 static void locate(const struct dataset *dataset, uint64_t sample, char path[PATH_MAX], struct piece *ret_piece) {
-        struct index_place place;
+        struct extent place;
 
-        index_locate(dataset_index(dataset), sample, 0, &place);
-        index_path(dataset_index(dataset), sample, 0, path);
+        source_locate(dataset_source(dataset), sample, 0, &place);
+        source_name(dataset_source(dataset), sample, path);
         *ret_piece = (struct piece){ .path = place.shard ? place.shard : path,
                                      .offset = place.offset,
                                      .n_bytes = place.length,
@@ -137,9 +137,9 @@ int dataset_look_at(const struct dataset *dataset, uint64_t sample, struct why *
         locate(dataset, sample, path, &piece);
         r = open_piece(dataset, &piece, &fd);
         if (r < 0) {
-                struct index_place place;
+                struct extent place;
 
-                index_locate(dataset_index(dataset), sample, 0, &place);
+                source_locate(dataset_source(dataset), sample, 0, &place);
                 if (piece.is_part || read_error_kind(r) == READ_ERROR_OUTAGE || !folder_is_there(dataset, place.dir)) {
                         say(why, dataset, piece.path, r);
                         return LOOK_OUTAGE;
@@ -188,7 +188,7 @@ static int look_at_other(const struct dataset *dataset, uint64_t sample, struct 
 
 int dataset_look(struct dataset *dataset, bool (*skip)(void *userdata, uint64_t sample), void *userdata,
                  bool *ret_reopened, struct why *why) {
-        uint64_t n = index_n_samples(dataset_index(dataset)), n_others = n < LOOK_OTHERS ? n : LOOK_OTHERS;
+        uint64_t n = dataset_source(dataset)->n_samples, n_others = n < LOOK_OTHERS ? n : LOOK_OTHERS;
         uint32_t n_good = 0, n_bad = 0;
         struct why one;
         int r, error = 0;

@@ -7,38 +7,8 @@
 
 #include "daemon/pipeline/compact.h"
 
-static struct dlp_tensor_record *tensor_init(struct dlp_slot_record *record, const char *name, enum dlp_dtype dtype,
-                                             uint64_t offset, uint32_t n_samples) {
-        struct dlp_tensor_record *tensor = &record->tensors[record->n_tensors++];
-
-        memset(tensor, 0, sizeof(*tensor));
-        snprintf(tensor->name, sizeof(tensor->name), "%s", name);
-        tensor->dtype = dtype;
-        tensor->layout = DLP_DENSE;
-        tensor->n_dims = 1;
-        tensor->shape[0] = n_samples;
-        tensor->strides[0] = (int64_t)dlp_dtype_bytes(dtype);
-        tensor->offset = offset;
-        return tensor;
-}
-
-/* Without gaps, in the sequence of its dimensions: what the trainer's frameworks call contiguous. */
-static void tensor_set_picture(struct dlp_tensor_record *tensor, const struct pixel_format *format, uint32_t height,
-                               uint32_t width) {
-        bool channels_first = format->channels_first;
-
-        tensor->n_dims = 4;
-        tensor->shape[1] = channels_first ? format->n_channels : height;
-        tensor->shape[2] = channels_first ? height : width;
-        tensor->shape[3] = channels_first ? width : format->n_channels;
-        tensor->strides[3] = (int64_t)dlp_dtype_bytes(format->dtype);
-        for (uint32_t i = 3; i > 0; i--)
-                tensor->strides[i - 1] = tensor->strides[i] * tensor->shape[i];
-}
-
-static void record_begin(struct batch *batch, const struct collation *collation) {
+static void record_begin(struct batch *batch) {
         struct dlp_slot_record *record = batch->slot->record;
-        struct dlp_tensor_record *image;
 
         record->stream = batch->number;
         record->epoch = batch->epoch;
@@ -49,19 +19,6 @@ static void record_begin(struct batch *batch, const struct collation *collation)
         record->n_errors = 0;
         record->n_skipped = 0;
         record->n_planned = batch->n_samples;
-
-        image = tensor_init(record, "image", collation->ragged ? DLP_DTYPE_BYTES : collation->format.dtype,
-                            collation->images_offset, batch->n_samples);
-        if (collation->ragged) {
-                image->layout = DLP_RAGGED;
-                image->n_dims = 2;
-                image->shape[1] = -1;
-                image->strides[0] = 0;
-                image->strides[1] = 1;
-        } else {
-                tensor_set_picture(image, &collation->format, collation->height, collation->width);
-        }
-        tensor_init(record, "label", DLP_DTYPE_INT64, collation->labels_offset, batch->n_samples);
 }
 
 void batch_begin(struct batch *batch, struct stream *stream, struct order_table *order) {
@@ -76,24 +33,19 @@ void batch_begin(struct batch *batch, struct stream *stream, struct order_table 
         batch->n_errors = 0;
         batch->failed = false;
         atomic_store_explicit(&batch->n_left, batch->n_samples, memory_order_relaxed);
-        atomic_store_explicit(&batch->shape, 0, memory_order_relaxed);
-        atomic_store_explicit(&batch->n_used_bytes, stream->collation.images_offset, memory_order_relaxed);
         atomic_store_explicit(&batch->n_skipped, 0, memory_order_relaxed);
         atomic_store_explicit(&batch->read_ns, 0, memory_order_relaxed);
         atomic_store_explicit(&batch->queued_ns, 0, memory_order_relaxed);
         atomic_store_explicit(&batch->decode_ns, 0, memory_order_relaxed);
-        record_begin(batch, &stream->collation);
+        collating_begin(&batch->collating);
+        record_begin(batch);
 }
 
 /* Everything that the workers wrote is seen here: n_left was counted down with acq_rel. */
 static void batch_publish(struct batch *batch, struct counters *counters) {
         struct stream *stream = batch->stream;
         struct dlp_slot_record *record = batch->slot->record;
-        uint64_t shape = atomic_load_explicit(&batch->shape, memory_order_relaxed);
 
-        if (stream->collation.varies)
-                tensor_set_picture(&record->tensors[0], &stream->collation.format, (uint32_t)(shape >> 32),
-                                   (uint32_t)shape);
         record->n_errors = batch->n_errors;
         record->read_ns = atomic_load_explicit(&batch->read_ns, memory_order_relaxed);
         record->queued_ns = atomic_load_explicit(&batch->queued_ns, memory_order_relaxed);
@@ -107,6 +59,7 @@ static void batch_publish(struct batch *batch, struct counters *counters) {
                     job_fail(stream->job, batch->failure.text))
                         counter_add(&counters->n_failed_jobs, 1);
         } else {
+                collating_describe(&batch->collating, batch->n_samples, record);
                 /* A batch that nobody wants any more has places that nobody filled. */
                 if (atomic_load_explicit(&batch->n_skipped, memory_order_relaxed) > 0 && batch_is_wanted(batch))
                         batch_compact(batch);
@@ -156,40 +109,9 @@ bool batch_is_wanted(const struct batch *batch) {
                atomic_load_explicit(&stream->number, memory_order_relaxed) == batch->number;
 }
 
-int batch_agree_shape(struct batch *batch, uint32_t height, uint32_t width, struct why *why) {
-        uint64_t mine = (uint64_t)height << 32 | width, theirs = 0;
-
-        if (atomic_compare_exchange_strong_explicit(&batch->shape, &theirs, mine, memory_order_relaxed,
-                                                    memory_order_relaxed) ||
-            theirs == mine)
-                return 0;
-        return why_set(why, -EMEDIUMTYPE,
-                       "is %u x %u pixels after the pipeline, another sample of its batch is %u x %u; use "
-                       "batch_size 1, or a pipeline that gives one size",
-                       width, height, (uint32_t)theirs, (uint32_t)(theirs >> 32));
-}
-
 void batch_forget_shape(struct batch *batch) {
         if (batch->n_samples == 1)
-                atomic_store_explicit(&batch->shape, 0, memory_order_relaxed);
-}
-
-int batch_place(struct batch *batch, uint32_t idx_sample, uint64_t n_bytes, uint64_t *ret_offset, struct why *why) {
-        const struct collation *collation = &batch->stream->collation;
-        uint64_t room = (n_bytes + DLP_TENSOR_ALIGN - 1) / DLP_TENSOR_ALIGN * DLP_TENSOR_ALIGN;
-        uint64_t offset;
-
-        /* A file whose length the index could not learn. Nobody may take more than the longest one, or who comes last
-         * would be the one without room, and that is chance. */
-        if (room > collation->sample_bytes)
-                return why_set(why, -EFBIG, "is %llu bytes, the largest that the index knows is %llu",
-                               (unsigned long long)n_bytes,
-                               (unsigned long long)index_max_length(dataset_index(batch->stream->dataset->dataset)));
-        offset = atomic_fetch_add_explicit(&batch->n_used_bytes, room, memory_order_relaxed);
-        assert(offset + room <= collation->slot_bytes); /* each sample is placed once: nothing fails after this */
-        batch->slot->places[idx_sample] = (struct dlp_place){ .offset = offset, .n_bytes = n_bytes };
-        *ret_offset = offset;
-        return 0;
+                collating_forget(&batch->collating);
 }
 
 /* Keeps the text of a substitution, as long as there is room for it. */
@@ -210,10 +132,8 @@ static int32_t keep_error(struct batch *batch, const struct why *reason) {
 void batch_served(struct batch *batch, uint32_t idx_sample, uint64_t index, uint64_t candidate,
                   const struct why *reason) {
         struct stream *stream = batch->stream;
-        int64_t *labels = (int64_t *)(batch->slot->base + stream->collation.labels_offset);
         const struct dlp_columns *columns = &batch->slot->columns;
 
-        labels[idx_sample] = index_label(dataset_index(stream->dataset->dataset), candidate);
         columns->indices[idx_sample] = (int64_t)index;
         columns->substitutes[idx_sample] = -1;
         columns->idx_errors[idx_sample] = -1;

@@ -139,7 +139,7 @@ void entry_free(struct catalog_entry *entry) {
 }
 
 static void log_opened(const struct catalog_entry *entry, const struct dataset_report *report) {
-        const struct index *index = dataset_index(entry->open->dataset);
+        const struct source *index = dataset_source(entry->open->dataset);
         static const char *const HOW[] = {
                 [DATASET_LOADED] = "opened",
                 [DATASET_BUILT] = "indexed",
@@ -149,8 +149,8 @@ static void log_opened(const struct catalog_entry *entry, const struct dataset_r
 
         log_info("dataset", "%s: %s%s%s in %.2f s; %llu samples, %u classes, digest %.12s", entry->name,
                  HOW[report->how], report->reason.text[0] ? " because " : "", report->reason.text,
-                 (double)report->duration_ns / 1e9, (unsigned long long)index_n_samples(index), index_n_classes(index),
-                 index_digest(index));
+                 (double)report->duration_ns / 1e9, (unsigned long long)index->n_samples, index->n_classes,
+                 index->digest);
         if (report->not_taken.text[0])
                 log_warning("dataset", "%s: the index that was staged with it is no good: %s; one was made here",
                             entry->name, report->not_taken.text);
@@ -399,7 +399,7 @@ int catalog_get_again(struct catalog *catalog, const char *name, const char *dig
         struct catalog_dataset *older;
 
         if (!entry || !entry->staged || !digest || !*digest ||
-            (entry->open && strcmp(index_digest(dataset_index(entry->open->dataset)), digest) == 0))
+            (entry->open && strcmp(dataset_source(entry->open->dataset)->digest, digest) == 0))
                 return catalog_get(catalog, name, ret_dataset, why);
         older = versions_find(entry->staged, digest);
         if (older) {

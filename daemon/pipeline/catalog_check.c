@@ -43,7 +43,7 @@ static void check_done(void *userdata) {
         catalog_dataset_unref(check->open); /* the entry has another reference if it is the same */
         if (is_same) {
                 entry->is_checking = false;
-                if (check->result == INDEX_STALE && !check->catalog->is_ending &&
+                if (check->result == SOURCE_STALE && !check->catalog->is_ending &&
                     atomic_load_explicit(&entry->open->refs, memory_order_acquire) == 1) {
                         log_info("dataset", "%s: %s; indexing it again", entry->name, check->why.text);
                         catalog_dataset_unref(entry->open);

@@ -21,7 +21,7 @@ struct catalog_dataset *versions_find(const struct catalog_staged *staged, const
         struct catalog_dataset *dataset;
 
         TAILQ_FOREACH(dataset, &staged->older, older)
-                if (strcmp(index_digest(dataset_index(dataset->dataset)), digest) == 0)
+                if (strcmp(dataset_source(dataset->dataset)->digest, digest) == 0)
                         return dataset;
         return NULL;
 }
@@ -101,7 +101,7 @@ static void seek_done(void *userdata) {
         struct catalog_dataset *open = opening_take(opening);
 
         entry->is_opening = false;
-        if (open && strcmp(index_digest(dataset_index(open->dataset)), opening->digest) != 0)
+        if (open && strcmp(dataset_source(open->dataset)->digest, opening->digest) != 0)
                 catalog_dataset_unref(TAKE_PTR(open)); /* its own index was no good, and another one was taken */
         if (!entry->is_wanted) {
                 catalog_dataset_unref(open);

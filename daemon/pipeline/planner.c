@@ -120,13 +120,13 @@ static void task_substitute(struct planner *planner, struct task *task) {
 
 /* Once a stream, which may be large or small beside what memory there is by then. */
 static void stream_choose_cache(struct planner *planner, struct stream *stream) {
-        const struct index *index = dataset_index(stream->dataset->dataset);
+        const struct source *index = dataset_source(stream->dataset->dataset);
         struct why why;
 
-        if (index_n_shards(index) == 0)
+        if (index->n_shards == 0)
                 return;
-        stream->past_cache = page_cache_is_bypassed(planner->options.page_cache, index_total_bytes(index),
-                                                    memory_available(), &why);
+        stream->past_cache = page_cache_is_bypassed(planner->options.page_cache, index->total_bytes, memory_available(),
+                                                    &why);
         if (stream->rank == 0)
                 log_info("reader", "%s is read %s the page cache: %s job=%s", stream->dataset->name,
                          stream->past_cache ? "past" : "through", why.text, stream->job->name);

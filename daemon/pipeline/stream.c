@@ -14,20 +14,47 @@
 #include "daemon/pipeline/task.h"
 #include "proto/frame.h"
 
+/* What each field is made of, as its codec says, and from that the slots of the ring. */
+static int stream_plan_layout(struct stream *stream, const struct stream_options *options,
+                              const struct stream_memory *memory, struct why *why) {
+        const struct job_terms *terms = &options->job->terms;
+        const struct codec_terms codec_terms = {
+                .source = dataset_source(options->dataset->dataset),
+                .batch_size = terms->batch_size,
+                .may_repeat = terms->on_error == ON_ERROR_SUBSTITUTE,
+                .max_pixels = memory->max_pixels,
+        };
+        const struct layout_limits limits = {
+                .batch_size = terms->batch_size,
+                .n_slots = options->n_slots,
+                .memory_limit = memory->budget->limit_bytes,
+        };
+        struct field_form forms[DLP_TENSORS_MAX];
+        uint32_t n_fields = program_n_fields(options->program);
+
+        for (uint32_t i = 0; i < n_fields; i++) {
+                int r = codec_form(program_codec(options->program, i), &codec_terms, &forms[i], why);
+
+                if (r < 0)
+                        return r;
+        }
+        return layout_plan(forms, n_fields, &limits, &stream->layout, why);
+}
+
 static int stream_make_ring(struct stream *stream, const struct stream_options *options,
                             const struct stream_memory *memory, struct why *why) {
         struct ring_options ring_options = {
                 .geometry = {
                         .n_slots = options->n_slots,
                         .batch_size = options->job->terms.batch_size,
-                        .slot_bytes = stream->collation.slot_bytes,
-                        .ragged = stream->collation.ragged,
+                        .slot_bytes = stream->layout.slot_bytes,
+                        .n_ragged = stream->layout.n_ragged,
                 },
                 .memory = {
                         .huge_pages = memory->huge_pages,
                         .lock = memory->lock,
                         .numa_node = options->numa_node,
-                        .sparse = stream->collation.ragged || stream->collation.varies,
+                        .sparse = stream->layout.is_sparse,
                         .n_threads = memory->n_threads,
                 },
                 .budget = memory->budget,
@@ -47,8 +74,10 @@ static void batches_init(struct stream *stream) {
 
                 batch->stream = stream;
                 pthread_mutex_init(&batch->lock, NULL);
-                if (i < stream->ring->n_slots)
-                        batch->slot = &stream->ring->slots[i];
+                if (i >= stream->ring->n_slots)
+                        continue;
+                batch->slot = &stream->ring->slots[i];
+                collating_init(&batch->collating, &stream->layout, batch->slot->base, batch->slot->places);
         }
 }
 
@@ -57,10 +86,10 @@ static void batches_init(struct stream *stream) {
 #define LARGE_MAX     4u  /* a file may take this part of it */
 
 /* Room for the largest file of the dataset, or for several: what is short then is waited for, and comes back. */
-static int stream_reserve_large(struct stream *stream, const struct index *index, struct why *why) {
+static int stream_reserve_large(struct stream *stream, const struct source *index, struct why *why) {
         const struct job_terms *terms = &stream->job->terms;
         uint64_t limit = stream->budget->limit_bytes, cost;
-        uint64_t n_bytes = (index_max_length(index) + READER_ALIGN) / READER_ALIGN * READER_ALIGN;
+        uint64_t n_bytes = (index->max_length + READER_ALIGN) / READER_ALIGN * READER_ALIGN;
         uint32_t n = terms->batch_size < LARGE_AT_ONCE ? terms->batch_size : LARGE_AT_ONCE;
         int r;
 
@@ -74,8 +103,7 @@ static int stream_reserve_large(struct stream *stream, const struct index *index
                                        "dataset: its largest file has %llu bytes, %llu can be read (a quarter of "
                                        "memory_limit): raise memory_limit, or ask for on_error \"skip\" or "
                                        "\"substitute\"",
-                                       (unsigned long long)index_max_length(index),
-                                       (unsigned long long)stream->large_max);
+                                       (unsigned long long)index->max_length, (unsigned long long)stream->large_max);
                 n_bytes = stream->large_max;
         }
         cost = large_buffer_cost(n_bytes);
@@ -94,12 +122,7 @@ static int stream_reserve_large(struct stream *stream, const struct index *index
 int stream_new(const struct stream_options *options, const struct stream_memory *memory, struct stream **ret_stream,
                struct why *why) {
         const struct job_terms *terms = &options->job->terms;
-        const struct index *index = dataset_index(options->dataset->dataset);
-        const struct collation_limits limits = {
-                .memory_limit = memory->budget->limit_bytes,
-                .max_pixels = memory->max_pixels,
-                .n_slots = options->n_slots,
-        };
+        const struct source *index = dataset_source(options->dataset->dataset);
         struct dlp_epoch_terms epoch;
         struct order_spec spec;
         struct stream *stream;
@@ -129,7 +152,7 @@ int stream_new(const struct stream_options *options, const struct stream_memory 
         stream->job = options->job;
         stream->rank = options->rank;
         stream->may_hang = disk_may_hang(dataset_root_fd(options->dataset->dataset));
-        stream->n_samples = index_n_samples(index);
+        stream->n_samples = index->n_samples;
         epoch = job_epoch_terms(terms, stream->n_samples);
         stream->whole = dlp_epoch_plan_make(&epoch, options->rank, 0);
         stream->end_epoch = options->n_epochs && options->n_epochs <= DLP_EPOCH_MAX - options->first.epoch
@@ -137,7 +160,7 @@ int stream_new(const struct stream_options *options, const struct stream_memory 
                                     : DLP_EPOCH_MAX + 1;
         stream_go_to(stream, &options->first);
 
-        r = collation_plan(&stream->collation, options->recipe, terms, index, &limits, why);
+        r = stream_plan_layout(stream, options, memory, why);
         spec = stream_order_spec(stream, stream->epoch);
         if (r == 0) /* once a job: an epoch's end needs no memory that is not there */
                 r = job_reserve_orders(options->job, memory->budget, 2 * order_table_bytes(&spec), why);
@@ -164,7 +187,7 @@ int stream_new(const struct stream_options *options, const struct stream_memory 
         batches_init(stream);
 
         stream->dataset = options->dataset;
-        stream->recipe = options->recipe;
+        stream->program = options->program;
         stream->wake_socket = options->wake_socket;
         *ret_stream = stream;
         return 0;
@@ -177,6 +200,8 @@ void stream_free(struct stream *stream) {
                 if (stream->batches[i].order)
                         order_table_put(stream->batches[i].order);
                 pthread_mutex_destroy(&stream->batches[i].lock);
+                if (stream->batches[i].slot)
+                        collating_fini(&stream->batches[i].collating);
         }
         if (stream->order)
                 order_table_put(stream->order);
@@ -185,7 +210,7 @@ void stream_free(struct stream *stream) {
         large_buffers_trim(&stream->large);
         budget_release(stream->budget, stream->large_budget.limit_bytes);
         ring_free(stream->ring);
-        recipe_free(stream->recipe);
+        program_free(stream->program);
         dataset_leave(stream->dataset->dataset);
         catalog_dataset_unref(stream->dataset);
         job_unref(stream->job);

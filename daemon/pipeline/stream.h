@@ -10,11 +10,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "daemon/augment/recipe.h"
 #include "daemon/base/queue.h"
+#include "daemon/codec/program.h"
+#include "daemon/collate/collating.h"
 #include "daemon/data/order_table.h"
 #include "daemon/pipeline/catalog.h"
-#include "daemon/pipeline/collation.h"
 #include "daemon/pipeline/job.h"
 #include "daemon/pipeline/large_buffers.h"
 #include "daemon/ring/ring.h"
@@ -44,11 +44,10 @@ struct batch {
 
         _Alignas(64) _Atomic uint32_t n_left; /* samples under way; who takes it to 0 completes the batch */
 
-        _Atomic uint64_t shape; /* height << 32 | width of all samples, once one of them has said it; 0 = not yet */
-        _Atomic uint64_t n_used_bytes; /* ragged: of the slot, handed out to samples */
-
         _Atomic uint32_t n_skipped;                     /* samples left out of it */
         _Atomic uint64_t read_ns, queued_ns, decode_ns; /* sums for the record: where its samples' time went */
+
+        struct collating collating; /* where the fields of its samples go */
 
         pthread_mutex_t lock; /* guards what follows; a leaf */
         uint32_t n_errors;
@@ -60,7 +59,7 @@ struct batch {
 struct stream_options {
         struct job *job;                 /* a reference of the caller's is taken over */
         struct catalog_dataset *dataset; /* likewise */
-        struct recipe *recipe;           /* taken over */
+        struct program *program;         /* taken over */
         uint32_t rank;
         struct budget *budget; /* pays for its ring: the user's share; outlives the stream. NULL: the pipeline's */
         struct cursor first;
@@ -78,8 +77,8 @@ struct stream {
 
         struct job *job;
         struct catalog_dataset *dataset;
-        struct recipe *recipe;
-        struct collation collation;
+        struct program *program;
+        struct layout layout; /* of its slots */
         struct ring *ring;
         uint32_t rank;
         bool may_hang;               /* its files lie where a read may never come back */

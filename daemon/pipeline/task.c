@@ -41,49 +41,103 @@ static int task_buffer(struct planner *planner, struct task *task, uint64_t n_by
         return 0;
 }
 
-/* A packed sample: whole blocks of its shard, which all samples of the dataset share. */
-static int task_locate_part(struct planner *planner, struct task *task, const struct index_place *place) {
+/* ---- where its bytes lie --------------------------------------------------------------------------------------- */
+
+/* What one read brings: fields that lie in one file, and whatever is between them. */
+struct span {
+        struct extent first; /* of the fields, in the sequence of the program */
+        uint32_t n_fields;
+        uint64_t begin, end;
+};
+
+/* The fields that are read, each counted from where the read begins. Those of a sample lie side by side in a shard, so
+ * that one read brings them all. */
+static int span_fields(struct task *task, struct span *span, struct why *why) {
+        const struct program *program = task->batch->stream->program;
+        const struct source *source = dataset_source(task->batch->stream->dataset->dataset);
+        struct extent extents[DLP_TENSORS_MAX];
+
+        *span = (struct span){ .begin = UINT64_MAX };
+        for (uint32_t i = 0; i < program_n_fields(program); i++) {
+                const struct codec *codec = program_codec(program, i);
+                struct extent *extent = &extents[i];
+
+                if (!codec_is_stored(codec))
+                        continue;
+                source_locate(source, task->candidate, codec_field(codec), extent);
+                if (span->n_fields++ == 0)
+                        span->first = *extent;
+                else if (extent->file != span->first.file && extent->idx_shard != span->first.idx_shard)
+                        return why_set(why, -ENOTSUP, "its fields lie in several files");
+                span->begin = extent->offset < span->begin ? extent->offset : span->begin;
+                span->end = extent->offset + extent->length > span->end ? extent->offset + extent->length : span->end;
+        }
+        for (uint32_t i = 0; i < program_n_fields(program); i++)
+                if (codec_is_stored(program_codec(program, i)))
+                        task->fields[i] = (struct field_bytes){ .offset = extents[i].offset - span->begin,
+                                                                .n_bytes = extents[i].length };
+        return 0;
+}
+
+/* A part of a shard: whole blocks of a file which all samples of the dataset share. */
+static int task_locate_part(struct planner *planner, struct task *task, const struct span *span) {
         struct read_request *request = &task->request;
 
-        request->path = place->shard;
-        request->length = place->length;
+        request->path = span->first.shard;
+        request->offset = span->begin;
+        request->length = span->end - span->begin;
         request->is_part = true;
         request->owner = task->batch->stream->dataset->dataset;
-        request->idx_file = place->idx_shard;
+        request->idx_file = span->first.idx_shard;
         request->past_cache = task->batch->stream->past_cache;
-        return task_buffer(planner, task, (place->length + READER_ALIGN - 1) / READER_ALIGN * READER_ALIGN,
+        return task_buffer(planner, task, (request->length + READER_ALIGN - 1) / READER_ALIGN * READER_ALIGN,
                            &request->why);
 }
+
+/* A file of its own. */
+static int task_locate_file(struct planner *planner, struct task *task, const struct extent *extent) {
+        struct read_request *request = &task->request;
+
+        request->path = task->path;
+        request->offset = extent->offset;
+        request->is_part = false;
+        request->owner = NULL;
+        request->past_cache = false;
+        if (extent->flags & EXTENT_NOT_REGULAR)
+                return why_set(&request->why, -EINVAL, "is no regular file");
+        if (extent->flags & EXTENT_UNREACHABLE) {
+                /* The index could not learn a length: perhaps it can be read now, if it fits. */
+                request->length = READER_LENGTH_UNKNOWN;
+                return task_buffer(planner, task, TASK_BUFFER_BYTES, &request->why);
+        }
+        request->length = extent->length;
+        /* One byte more than the index says, so that a file that grew is noticed. */
+        return task_buffer(planner, task, extent->length + 1, &request->why);
+}
+
+/* Positive outcome: nothing has to be read, all that is asked for is known. */
+#define TASK_KNOWN 1
 
 /* Where the bytes of the candidate lie, and room for them. */
 static int task_locate(struct planner *planner, struct task *task) {
         struct dataset *dataset = task->batch->stream->dataset->dataset;
         struct read_request *request = &task->request;
-        struct index_place place;
+        struct span span;
+        int r;
 
-        index_path(dataset_index(dataset), task->candidate, 0, task->path);
-        index_locate(dataset_index(dataset), task->candidate, 0, &place);
+        source_name(dataset_source(dataset), task->candidate, task->path);
         request->dir_fd = dataset_root_fd(dataset);
         request->share = &task->batch->stream->job->reading;
         request->may_hang = task->batch->stream->may_hang;
-        request->offset = place.offset;
-        if (place.shard)
-                return task_locate_part(planner, task, &place);
-        request->path = task->path;
-        request->is_part = false;
-        request->owner = NULL;
-        request->past_cache = false;
-        if (place.flags & INDEX_FILE_NOT_REGULAR)
-                return why_set(&request->why, -EINVAL, "is no regular file");
-        if (place.flags & INDEX_FILE_UNREACHABLE) {
-                /* The index could not learn a length: perhaps it can be read now, if it fits. */
-                request->length = READER_LENGTH_UNKNOWN;
-                return task_buffer(planner, task, TASK_BUFFER_BYTES, &request->why);
-        }
-        request->length = place.length;
-        /* One byte more than the index says, so that a file that grew is noticed. */
-        return task_buffer(planner, task, place.length + 1, &request->why);
+        r = span_fields(task, &span, &request->why);
+        if (r < 0)
+                return r;
+        if (span.n_fields == 0)
+                return TASK_KNOWN;
+        return span.first.shard ? task_locate_part(planner, task, &span) : task_locate_file(planner, task, &span.first);
 }
+
+/* ---- on its way ------------------------------------------------------------------------------------------------ */
 
 void task_arrived(struct task *task, struct fair_queue *ready) {
         task->arrived_ns = clock_now_ns();
@@ -95,10 +149,12 @@ void task_read(struct planner *planner, struct task *task) {
         int r = task_locate(planner, task);
 
         task->asked_ns = clock_now_ns();
+        task->idx_field = 0;
         if (r == -EAGAIN) {
                 STAILQ_INSERT_TAIL(&task->batch->stream->large_waiting, task, entry);
-        } else if (r < 0) {
-                task->request.result = r;
+        } else if (r < 0 || r == TASK_KNOWN) {
+                task->request.result = r < 0 ? r : 0;
+                task->request.n_bytes = 0;
                 task_arrived(task, planner->options.ready);
         } else {
                 atomic_store_explicit(&task->reading_ns, task->asked_ns, memory_order_relaxed);

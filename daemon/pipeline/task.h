@@ -19,13 +19,21 @@
 
 #define TASK_BUFFER_BYTES (256u << 10) /* registered with the kernel; an ImageNet photo is 110 KiB */
 
+/* A piece of what a task reads. */
+struct field_bytes {
+        uint64_t offset; /* from the first byte that is read */
+        uint64_t n_bytes;
+};
+
 struct task {
         STAILQ_ENTRY(task) entry;
         struct fair_item ready; /* in the workers' queue */
         struct read_request request;
         uint8_t *own_buffer; /* TASK_BUFFER_BYTES, registered as buffer `idx` if there are so many */
         uint32_t idx;
-        struct large_buffer *large; /* for a larger file; NULL: it fits */
+        struct large_buffer *large;                 /* for a larger file; NULL: it fits */
+        struct field_bytes fields[DLP_TENSORS_MAX]; /* of what is read: where each field of its stream's program lies */
+        uint32_t idx_field;  /* worker: the first of them that is not served yet; it may wait for memory in between */
         char path[PATH_MAX]; /* what the sample is called: its file, or the one that it was before it was packed */
 
         struct batch *batch;

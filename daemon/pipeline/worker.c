@@ -11,37 +11,25 @@
 #include "daemon/base/thread.h"
 #include "daemon/pipeline/batch.h"
 #include "daemon/pipeline/failure.h"
-#include "daemon/pipeline/render.h"
 #include "proto/order/philox.h"
 
 /* ---- scratch is paid for before it is taken ------------------------------------------------------------------ */
 
 #define SAMPLE_WAITS 1 /* the task is not ours any more */
 
-static void worker_trim(struct worker *worker) {
-        decoder_trim(worker->decoder);
-        workspace_trim(worker->workspace);
-}
+/* What this field needs, all together, is known once it is open. What is kept of earlier ones counts beside it: of
+ * another shape it may be of no use. */
+static int worker_charge(struct worker *worker, struct task *task, const struct codec *codec,
+                         const struct codec_opened *opened, struct why *why) {
+        uint64_t need = opened->need_bytes;
 
-/* What this picture needs, all together, is known from its header and its plan. What is kept of earlier ones counts
- * beside it: of another shape it may be of no use. */
-static int worker_charge(struct worker *worker, struct task *task, const struct image_info *info,
-                         const struct geometry *geometry, struct why *why) {
-        uint64_t need = decoder_need(worker->decoder, &geometry->source) + recipe_bytes_needed(geometry);
-        uint64_t held = decoder_scratch_bytes(worker->decoder) + workspace_bytes(worker->workspace);
-
-        if (held + need <= worker->own_bytes)
+        if (need == 0 || codec_tools_bytes(worker->tools) + need <= worker->own_bytes)
                 return 0;
-        worker_trim(worker);
+        codec_tools_trim(worker->tools);
         if (need <= worker->own_bytes || need <= task->n_scratch_bytes)
                 return 0;
         if (need > worker->scratch->n_bytes)
-                return why_set(why, -EFBIG,
-                               "is %u x %u pixels: decoding and augmenting what is needed of it may take %llu bytes, "
-                               "%llu are allowed (a quarter of memory_limit, 1 GiB at most): raise memory_limit, or "
-                               "crop or resize earlier in the pipeline",
-                               info->width, info->height, (unsigned long long)need,
-                               (unsigned long long)worker->scratch->n_bytes);
+                return codec_refuse_memory(codec, worker->tools, opened, worker->scratch->n_bytes, why);
         scratch_give(worker->scratch, task, clock_now_ns()); /* nobody who has something waits for more */
         fair_item_refund(&task->ready); /* now: one that waits may be with another worker in a moment */
         if (scratch_take(worker->scratch, task, need, clock_now_ns()) == SCRATCH_WAITS) {
@@ -56,95 +44,121 @@ static int worker_charge(struct worker *worker, struct task *task, const struct 
 static void worker_settle(struct worker *worker, struct task *task) {
         if (task->n_scratch_bytes == 0)
                 return;
-        worker_trim(worker);
+        codec_tools_trim(worker->tools);
         scratch_give(worker->scratch, task, clock_now_ns());
 }
 
 /* ---- one sample ---------------------------------------------------------------------------------------------- */
 
-static int serve_raw(struct task *task, struct why *why) {
-        struct batch *batch = task->batch;
-        uint64_t offset;
-        int r;
-
-        r = batch_place(batch, task->idx_sample, task->request.n_bytes, &offset, why);
-        if (r < 0)
-                return r;
-        memcpy(batch->slot->base + offset, task->request.buffer, task->request.n_bytes);
-        return 0;
-}
-
-/* What decides is the job's own terms and memory_limit, never what else runs or when this sample comes. */
-static int refuse_size(const struct collation *collation, uint32_t height, uint32_t width, struct why *why) {
-        return why_set(
-                why, -EFBIG,
-                "is %u x %u pixels after the pipeline; this job's slots have room for %llu pixels a picture: begin "
-                "the pipeline with decode(max_pixels=%llu), or ask for a smaller batch or fewer slots",
-                width, height, (unsigned long long)(collation->sample_bytes / pixel_format_bytes(&collation->format)),
-                (unsigned long long)width * height);
-}
-
-/* Where the sample's pixels go. For pictures of varying size that is known only now. */
-static int find_place(struct task *task, uint32_t height, uint32_t width, uint8_t **ret_out, struct why *why) {
-        struct batch *batch = task->batch;
-        const struct collation *collation = &batch->stream->collation;
-        uint64_t bytes = (uint64_t)height * width * pixel_format_bytes(&collation->format);
-        int r;
-
-        if (collation->varies) {
-                if (bytes > collation->sample_bytes)
-                        return refuse_size(collation, height, width, why);
-                r = batch_agree_shape(batch, height, width, why);
-                if (r < 0)
-                        return r;
-        }
-        *ret_out = batch->slot->base + collation->images_offset + bytes * task->idx_sample;
-        return 0;
-}
-
 static void worker_count_decoded(struct worker *worker) {
-        switch (decoder_decoded_by(worker->decoder)) {
-        case DECODED_BY_BASELINE:
-                counter_add(&worker->counters->n_jpeg_own, 1);
-                break;
-        case DECODED_BY_LIBJPEG:
-                counter_add(&worker->counters->n_jpeg_libjpeg, 1);
-                if (decoder_handed_over(worker->decoder))
-                        counter_add(&worker->counters->n_jpeg_handed_over, 1);
-                break;
-        default:
-                break;
-        }
+        struct codec_counts counts = codec_tools_take_counts(worker->tools);
+
+        if (counts.n_decoded[DECODED_BY_BASELINE] > 0)
+                counter_add(&worker->counters->n_jpeg_own, counts.n_decoded[DECODED_BY_BASELINE]);
+        if (counts.n_decoded[DECODED_BY_LIBJPEG] > 0)
+                counter_add(&worker->counters->n_jpeg_libjpeg, counts.n_decoded[DECODED_BY_LIBJPEG]);
+        if (counts.n_handed_over > 0)
+                counter_add(&worker->counters->n_jpeg_handed_over, counts.n_handed_over);
 }
 
-static int serve_pixels(struct worker *worker, struct task *task, struct why *why) {
-        struct batch *batch = task->batch;
-        const struct recipe *recipe = batch->stream->recipe;
-        const struct job_terms *terms = &batch->stream->job->terms;
-        struct geometry geometry;
-        struct image_info info;
-        size_t stride;
+/* A whole file may have become longer than the index knew: all of it is the field. */
+static struct codec_input input_of(const struct task *task, uint32_t idx_field) {
+        const struct stream *stream = task->batch->stream;
+        const struct job_terms *terms = &stream->job->terms;
+        const struct field_bytes *field = &task->fields[idx_field];
+
+        return (struct codec_input){
+                .bytes = task->request.buffer + field->offset,
+                .n_bytes = task->request.is_part ? field->n_bytes : task->request.n_bytes,
+                .source = dataset_source(stream->dataset->dataset),
+                .sample = task->candidate,
+                .seed = dlp_philox_seed(terms->seed, terms->draws),
+                .epoch = (uint32_t)task->batch->epoch,
+        };
+}
+
+/* Asks collation where the field goes, and writes it there. */
+static int place_and_render(struct worker *worker, struct task *task, uint32_t idx_field,
+                            const struct codec_input *input, const struct codec_opened *opened, struct why *why) {
+        struct stream *stream = task->batch->stream;
+        const struct codec *codec = program_codec(stream->program, idx_field);
+        int64_t other[FIELD_DIMS_MAX];
         uint8_t *out = NULL;
+        int r = collating_place(&task->batch->collating, idx_field, task->idx_sample, opened->shape, opened->n_bytes,
+                                &out, other);
+
+        if (r == -EFBIG)
+                return codec_refuse_room(codec, opened, &stream->layout.fields[idx_field], why);
+        if (r == COLLATE_DIFFERS)
+                return codec_refuse_shape(codec, opened, other, why);
+        return codec_render(codec, worker->tools, input, out, why);
+}
+
+/* Returns 0, SAMPLE_WAITS, or what is wrong. */
+static int serve_field(struct worker *worker, struct task *task, uint32_t idx_field, struct why *why) {
+        const struct codec *codec = program_codec(task->batch->stream->program, idx_field);
+        struct codec_input input = input_of(task, idx_field);
+        struct codec_opened opened;
         int r;
 
-        r = decoder_open(worker->decoder, task->request.buffer, task->request.n_bytes, &info, why);
-        if (r < 0)
-                return r;
-        r = recipe_plan(recipe, info.width, info.height, dlp_philox_seed(terms->seed, terms->draws),
-                        (uint32_t)batch->epoch, task->candidate, &geometry, why);
-        if (r < 0)
-                return r;
-        r = worker_charge(worker, task, &info, &geometry, why);
-        if (r != 0)
-                return r;
-        r = find_place(task, geometry.height, geometry.width, &out, why);
-        if (r < 0)
-                return r;
-
-        stride = pixel_format_row_bytes(recipe_format(recipe), geometry.width);
-        r = render(worker->decoder, worker->workspace, &geometry, out, stride, why);
+        r = codec_open(codec, worker->tools, &input, &opened, why);
         if (r == 0)
-                worker_count_decoded(worker);
+                r = worker_charge(worker, task, codec, &opened, why);
+        if (r == 0)
+                r = place_and_render(worker, task, idx_field, &input, &opened, why);
+        codec_close(codec, worker->tools);
+        return r;
+}
+
+/* Would it fail? A ragged field is placed once, so nothing may fail after the first of a sample's was. */
+static int check_ragged(struct worker *worker, struct task *task, uint32_t idx_field, struct why *why) {
+        const struct stream *stream = task->batch->stream;
+        const struct codec *codec = program_codec(stream->program, idx_field);
+        const struct field_layout *field = &stream->layout.fields[idx_field];
+        struct codec_input input = input_of(task, idx_field);
+        struct codec_opened opened;
+        int r = codec_open(codec, worker->tools, &input, &opened, why);
+
+        codec_close(codec, worker->tools);
+        if (r < 0)
+                return r;
+        return opened.n_bytes > field->sample_bytes ? codec_refuse_room(codec, &opened, field, why) : 0;
+}
+
+/* Says which field is meant, where there are several that are read. */
+static void name_field(const struct stream *stream, uint32_t idx_field, struct why *why) {
+        uint32_t n_stored = 0;
+        struct why bare = *why;
+
+        for (uint32_t i = 0; i < stream->layout.n_fields; i++)
+                n_stored += codec_is_stored(program_codec(stream->program, i));
+        if (n_stored > 1)
+                why_set(why, 0, "field %s: %.400s", stream->layout.fields[idx_field].form.name, bare.text);
+}
+
+static bool is_ragged(const struct stream *stream, uint32_t idx_field) {
+        return stream->layout.fields[idx_field].form.how == COLLATE_RAGGED;
+}
+
+/* All fields of a sample: first those that may fail in the middle, then those that are only copied. One that waits for
+ * memory goes on where it was. */
+static int serve_fields(struct worker *worker, struct task *task, struct why *why) {
+        const struct stream *stream = task->batch->stream;
+        uint32_t i;
+        int r = 0;
+
+        for (i = task->idx_field; i < stream->layout.n_fields; i++, task->idx_field++) {
+                r = is_ragged(stream, i) ? check_ragged(worker, task, i, why) : serve_field(worker, task, i, why);
+                if (r == SAMPLE_WAITS) /* the task is not ours any more */
+                        return r;
+                if (r < 0) {
+                        name_field(stream, i, why);
+                        return r;
+                }
+        }
+        for (i = 0; i < stream->layout.n_fields && stream->layout.n_ragged > 0; i++)
+                if (is_ragged(stream, i))
+                        r = serve_field(worker, task, i, why);
         return r;
 }
 
@@ -160,15 +174,11 @@ static int serve(struct worker *worker, struct task *task, struct why *why) {
         }
         counter_add(&worker->counters->n_bytes_read, task->request.n_bytes);
 
-        if (task->batch->stream->collation.ragged) {
-                r = serve_raw(task, why);
-        } else {
-                r = serve_pixels(worker, task, why);
-                decoder_close(worker->decoder);
-                if (r == SAMPLE_WAITS)
-                        return r;
-                worker_settle(worker, task);
-        }
+        r = serve_fields(worker, task, why);
+        worker_count_decoded(worker);
+        if (r == SAMPLE_WAITS)
+                return r;
+        worker_settle(worker, task);
         end_ns = clock_now_ns();
         worker->serving_ns = end_ns - begin_ns;
         counter_add(&worker->counters->decode_ns, worker->serving_ns);
@@ -213,20 +223,14 @@ static void worker_do(struct worker *worker, struct task *task) {
 /* ---- its life ------------------------------------------------------------------------------------------------ */
 
 static int worker_equip(struct worker *worker) {
-        int r;
-
         worker->tid = gettid();
         if (worker->nice > 0)
                 worker_set_nice(worker, worker->nice); /* giving way is always allowed */
-        r = decoder_new(&worker->limits, worker->decode_jpeg, &worker->decoder, &worker->why);
-        if (r == 0)
-                r = workspace_new(RESIZE_CODE_BEST, &worker->workspace, &worker->why);
-        return r;
+        return codec_tools_new(&worker->limits, worker->decode_jpeg, &worker->tools, &worker->why);
 }
 
 static void worker_strip(struct worker *worker) {
-        decoder_free(worker->decoder);
-        workspace_free(worker->workspace);
+        codec_tools_free(worker->tools);
         budget_release(worker->budget, worker->own_bytes);
 }
 

@@ -16,7 +16,7 @@
 #include "daemon/base/budget.h"
 #include "daemon/base/fair_queue.h"
 #include "daemon/base/pace.h"
-#include "daemon/decode/decode.h"
+#include "daemon/codec/codec.h"
 #include "daemon/pipeline/counters.h"
 #include "daemon/pipeline/planner.h"
 #include "daemon/pipeline/scratch.h"
@@ -41,8 +41,7 @@ struct worker {
         struct why why;
 
         _Alignas(64) struct counters *counters; /* what it counts into: its own, added up when somebody asks */
-        struct decoder *decoder;
-        struct workspace *workspace;
+        struct codec_tools *tools;
         uint64_t own_bytes;  /* of scratch, paid for as long as it lives */
         uint64_t clock_ns;   /* own thread: base/pace.h */
         uint64_t serving_ns; /* own thread: that the sample in hand took */

@@ -62,7 +62,7 @@ static void slots_init(struct ring *ring) {
                 slot->base = ring->payload_segment.base + dlp_slot_offset(ring->control, i);
                 slot->record = dlp_slot_record(ring->control, i);
                 slot->columns = dlp_columns(ring->control, i);
-                slot->places = dlp_places(ring->control, i);
+                slot->places = dlp_places(ring->control, i, 0);
         }
 }
 

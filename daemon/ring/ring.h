@@ -40,7 +40,7 @@ struct slot {
         uint8_t *base;        /* slot_bytes of payload */
         struct dlp_slot_record *record;
         struct dlp_columns columns;
-        struct dlp_place *places; /* NULL unless the geometry is ragged */
+        struct dlp_place *places; /* of its ragged tensors, batch_size for each; NULL: none is ragged */
 };
 
 struct ring_options {

@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "daemon/base/clock.h"
-#include "daemon/pipeline/render.h"
+#include "daemon/codec/render.h"
 
 #define PIPELINE     "random_resized_crop(224) hflip(0.5)"
 #define FILES_MAX    1000000u

@@ -51,14 +51,14 @@ static void fail(const char *text) {
 }
 
 static void locate(struct slot *slot, uint64_t sample) {
-        const struct index *index = dataset_index(bench.dataset);
+        const struct source *index = dataset_source(bench.dataset);
         struct read_request *request = &slot->request;
-        struct index_place place;
+        struct extent place;
 
-        index_locate(index, sample, 0, &place);
+        source_locate(index, sample, 0, &place);
         request->path = place.shard ? place.shard : slot->path;
         if (!place.shard)
-                index_path(index, sample, 0, slot->path);
+                source_name(index, sample, slot->path);
         request->offset = place.offset;
         request->length = place.length;
         request->is_part = place.shard != NULL;
@@ -124,7 +124,7 @@ static uint32_t take_back(struct slot *slots) {
 static void make_order(void) {
         uint64_t state = clock_now_ns();
 
-        bench.n_samples = index_n_samples(dataset_index(bench.dataset));
+        bench.n_samples = dataset_source(bench.dataset)->n_samples;
         bench.order = calloc(bench.n_samples, sizeof(*bench.order));
         if (!bench.order)
                 fail("no memory");

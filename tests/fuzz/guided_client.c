@@ -49,7 +49,7 @@ struct offer {
 static void fill_record(struct dlp_control *control, uint32_t idx_slot, uint64_t step) {
         struct dlp_slot_record *record = dlp_slot_record(control, idx_slot);
         struct dlp_columns columns = dlp_columns(control, idx_slot);
-        struct dlp_place *places = dlp_places(control, idx_slot);
+        struct dlp_place *places = dlp_places(control, idx_slot, 0);
 
         *record = (struct dlp_slot_record){ .sequence = step, .step = step, .n_planned = BATCH_SIZE };
         record->n_samples = BATCH_SIZE;
@@ -99,7 +99,7 @@ static int make_memory(uint64_t n_bytes, bool is_sealed) {
 static struct offer make_offer(struct input *input) {
         uint8_t how = input_byte(input);
         struct dlp_geometry geometry = {
-                .n_slots = 2 + (how >> 5 & 1), .batch_size = BATCH_SIZE, .slot_bytes = SLOT_BYTES, .ragged = how & 1
+                .n_slots = 2 + (how >> 5 & 1), .batch_size = BATCH_SIZE, .slot_bytes = SLOT_BYTES, .n_ragged = how & 1
         };
         static _Alignas(4096) uint8_t room[CONTROL_BYTES]; /* lock */
         struct dlp_control *control = (void *)room;

@@ -44,41 +44,41 @@ static void find(const char *what) {
         abort();
 }
 
-static void use_place(const struct index *index, uint64_t sample, uint32_t field) {
+static void use_place(const struct source *index, uint64_t sample, uint32_t field) {
         char path[INDEX_PATH_SIZE];
-        struct index_place place;
-        size_t n = index_path(index, sample, field, path);
+        struct extent place;
+        size_t n = source_name(index, sample, path);
 
-        index_locate(index, sample, field, &place);
+        source_locate(index, sample, field, &place);
         if (n != strlen(path) || n >= sizeof(path) || path[0] == '\0' || path[0] == '/' || !index_is_inner_path(path))
                 find("a path that leaves the folder");
-        if (place.file >= index_n_files(index) || place.length > index_max_length(index) ||
+        if (place.file >= index_n_files(index) || place.length > index->max_length ||
             place.offset > INT64_MAX - place.length)
                 find("an impossible place");
-        if (place.shard && (strchr(place.shard, '/') || place.idx_shard >= index_n_shards(index)))
+        if (place.shard && (strchr(place.shard, '/') || place.idx_shard >= index->n_shards))
                 find("an impossible shard");
 }
 
-static void use(const struct index *index, int root_fd) {
+static void use(const struct source *index, int root_fd) {
         struct why why;
 
-        if (strlen(index_digest(index)) != INDEX_DIGEST_SIZE - 1 || strlen(index_format(index)) > 31)
+        if (strlen(index->digest) != INDEX_DIGEST_SIZE - 1 || strlen(index->format) > 31)
                 find("no digest");
-        for (uint32_t i = 0; i < index_n_classes(index); i++)
-                if (strlen(index_class_name(index, i)) > index_memory_bytes(index))
+        for (uint32_t i = 0; i < index->n_classes; i++)
+                if (strlen(source_class_name(index, i)) > index->memory_bytes)
                         find("an endless name");
-        for (uint64_t i = 0; i < index_n_samples(index); i++) {
-                if (index_label(index, i) < 0 || (uint32_t)index_label(index, i) >= index_n_classes(index))
+        for (uint64_t i = 0; i < index->n_samples; i++) {
+                if (index_label(index, i) < 0 || (uint32_t)index_label(index, i) >= index->n_classes)
                         find("a label without a class");
                 for (uint32_t k = 0; k < index_n_fields(index); k++)
                         use_place(index, i, k);
         }
-        index_is_current(index, root_fd, &why);
+        source_is_current(index, root_fd, &why);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes) {
         static int fd = -1;
-        struct index *index = NULL;
+        struct source *index = NULL;
         struct why why = { 0 };
         uint8_t *bytes;
         int r;
@@ -99,6 +99,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes) {
                 use(index, fd);
         else if (!why.text[0])
                 abort();
-        index_close(index);
+        source_close(index);
         return 0;
 }

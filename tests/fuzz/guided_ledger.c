@@ -17,7 +17,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes);
 
-static struct index *samples;
+static struct source *samples;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 static void find(const char *what) {
@@ -76,7 +76,7 @@ static void read_lines(const uint8_t *data, size_t n_bytes) {
 }
 
 static struct ledger_file file_of(struct ledger_book *book) {
-        struct ledger_file file = { .digest = index_digest(samples), .index = samples, .book = book, .lock = &lock };
+        struct ledger_file file = { .digest = samples->digest, .index = samples, .book = book, .lock = &lock };
 
         if (ledger_book_init(book, N_SAMPLES) < 0)
                 _exit(2);
@@ -125,7 +125,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes) {
                 return 0;
         read_lines(data + 1, n_bytes - 1);
         if (data[0] & 1)
-                n = ledger_header_print(text, index_digest(samples));
+                n = ledger_header_print(text, samples->digest);
         memcpy(text + n, data + 1, n_bytes - 1);
         folder_write("photos.errors", text, n + n_bytes - 1);
         load_twice();

@@ -106,7 +106,7 @@ static struct index_builder *build(const char *root, struct why *why) {
 
 static void index_folder(const struct file *file, uint64_t n_samples) {
         _cleanup_(index_builder_freep) struct index_builder *builder = NULL;
-        _cleanup_(index_closep) struct index *index = NULL;
+        _cleanup_(source_closep) struct source *index = NULL;
         _cleanup_(closep) int fd = memfd_create("index", MFD_CLOEXEC);
         struct why why = { 0 };
         char path[PATH_MAX];
@@ -122,7 +122,7 @@ static void index_folder(const struct file *file, uint64_t n_samples) {
         }
         if (index_builder_write(builder, fd, "fuzzed", &why) < 0)
                 find("what no index can be written of");
-        if (index_open_fd(fd, "fuzzed", NULL, &index, &why) < 0 || index_n_samples(index) != n_samples)
+        if (index_open_fd(fd, "fuzzed", NULL, &index, &why) < 0 || index->n_samples != n_samples)
                 find("what its index does not hold");
 }
 

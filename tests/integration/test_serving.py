@@ -92,6 +92,34 @@ def _(box):
             raise AssertionError(f"{terms}: {error}") from error
 
 
+@case("a pipeline that names fields is served these alone, in its sequence, and values without reading a file")
+def _(box):
+    folder = box.folder_of_pictures("d", 40, width=30, height=20)
+    daemon = box.daemon({"d": folder})
+
+    def fields_of(**terms):
+        lines = daemon.read("d", batch=8, **terms)
+        equal(indices(lines), expected_order(40), "the order is the same whatever is delivered")
+        return [line["fields"] for line in lines]
+
+    def bytes_read():
+        counters = {row["name"]: row["value"] for row in daemon.objects("status")[0]["counters"]}
+        return counters["n_bytes_read"]
+
+    both = fields_of(pipeline="center_crop(8)")
+    equal(list(both[0]), ["image", "label"], "without names values come with the picture")
+    equal(fields_of(pipeline="label; image: center_crop(8)"), both, "the same, named")
+    equal(list(fields_of(pipeline="label; image: center_crop(8)")[0]), ["label", "image"], "in the text's sequence")
+    raw = fields_of(pipeline="raw")
+    equal(fields_of(pipeline="image; label"), raw, "a part without steps is the field as it is stored")
+    equal(fields_of(fields="image"), [{"image": fields["image"]} for fields in raw], "only the picture")
+    before = bytes_read()
+    equal(fields_of(pipeline="label"), [{"label": fields["label"]} for fields in both], "only the label")
+    equal(bytes_read(), before, "what is known is not read")
+    daemon.refused("d", "caption", "column 1", "image, label", pipeline="caption: raw")
+    daemon.refused("d", "value of its own", pipeline="label: hflip(0.5)")
+
+
 @case("a slow rank does not hold up a fast one")
 def _(box):
     folder = box.folder_of_files("d", 400)

@@ -151,7 +151,7 @@ static void fill_sample(struct session *session, struct dlp_slot_record *record,
         }
         if (manners->ragged) {
                 n_pixels = (uint32_t)(index % (STAND_IN_PIXELS + 1)); /* 0 as well */
-                dlp_places(session->control, idx_slot)[i] = (struct dlp_place){ i * STAND_IN_ROW, n_pixels };
+                dlp_places(session->control, idx_slot, 0)[i] = (struct dlp_place){ i * STAND_IN_ROW, n_pixels };
         }
         for (uint32_t k = 0; k < n_pixels; k++)
                 slot[i * STAND_IN_ROW + k] = stand_in_pixel(served, session->epoch, k);
@@ -272,7 +272,7 @@ static void make_ring(struct session *session, uint32_t n_slots) {
                 .slot_bytes = session->batch_size *
                                       (STAND_IN_ROW * 2 + 8 + 3ull * manners->ready_side * manners->ready_side) +
                               512,
-                .ragged = manners->ragged,
+                .n_ragged = manners->ragged,
         };
 
         ck_assert_int_eq(dlp_layout_make(&geometry, NULL, &session->control_bytes, &session->payload_bytes), 0);

@@ -14,16 +14,16 @@
 #include "daemon/base/clock.h"
 #include "daemon/data/dataset.h"
 
-static void list(const struct index *index) {
+static void list(const struct source *index) {
         char path[INDEX_PATH_SIZE];
 
-        for (uint32_t i = 0; i < index_n_classes(index); i++)
-                printf("C\t%s%c", index_class_name(index, i), '\0');
-        for (uint64_t i = 0; i < index_n_samples(index); i++) {
-                struct index_place place;
+        for (uint32_t i = 0; i < index->n_classes; i++)
+                printf("C\t%s%c", source_class_name(index, i), '\0');
+        for (uint64_t i = 0; i < index->n_samples; i++) {
+                struct extent place;
 
-                index_locate(index, i, 0, &place);
-                index_path(index, i, 0, path);
+                source_locate(index, i, 0, &place);
+                source_name(index, i, path);
                 printf("S\t%" PRId32 "\t%" PRIu32 "\t%" PRIu64 "\t%s%c", index_label(index, i), place.flags,
                        place.length, path, '\0');
         }
@@ -31,7 +31,7 @@ static void list(const struct index *index) {
 
 static void stats(const struct dataset *dataset, const struct dataset_report *report) {
         static const char *const HOW[] = { "loaded", "built", "rebuilt" };
-        const struct index *index = dataset_index(dataset);
+        const struct source *index = dataset_source(dataset);
         struct rusage usage;
         uint64_t begin_ns;
 
@@ -41,11 +41,11 @@ static void stats(const struct dataset *dataset, const struct dataset_report *re
         begin_ns = clock_now_ns();
         dataset_is_current(dataset, NULL);
         printf("staleness_check %.1f ms\n", (double)(clock_now_ns() - begin_ns) / 1e6);
-        printf("samples %" PRIu64 "\n", index_n_samples(index));
-        printf("index %" PRIu64 " bytes\n", index_memory_bytes(index));
+        printf("samples %" PRIu64 "\n", index->n_samples);
+        printf("index %" PRIu64 " bytes\n", index->memory_bytes);
         getrusage(RUSAGE_SELF, &usage);
         printf("peak_memory %ld KiB\n", usage.ru_maxrss);
-        printf("digest %s\n", index_digest(index));
+        printf("digest %s\n", index->digest);
 }
 
 int main(int argc, char **argv) {
@@ -69,6 +69,6 @@ int main(int argc, char **argv) {
         if (only_stats)
                 stats(dataset, &report);
         else
-                list(dataset_index(dataset));
+                list(dataset_source(dataset));
         return EXIT_SUCCESS;
 }

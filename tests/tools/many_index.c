@@ -35,15 +35,15 @@ static int dir_of(struct index_builder *builder, int root_fd, const char *path, 
 }
 
 static int add_files(struct index_builder *builder, const struct dataset *dataset, struct entry *entries) {
-        const struct index *index = dataset_index(dataset);
+        const struct source *index = dataset_source(dataset);
         const char *open_dir = NULL;
         uint32_t dir = 0;
         int r;
 
-        for (uint64_t i = 0; i < index_n_samples(index); i++) {
-                struct index_place place;
+        for (uint64_t i = 0; i < index->n_samples; i++) {
+                struct extent place;
 
-                index_locate(index, i, 0, &place);
+                source_locate(index, i, 0, &place);
                 if (!open_dir || strcmp(open_dir, place.dir) != 0) {
                         r = dir_of(builder, dataset_root_fd(dataset), place.dir, &dir);
                         if (r < 0)
@@ -60,8 +60,8 @@ static int add_files(struct index_builder *builder, const struct dataset *datase
 }
 
 static int fill(struct index_builder *builder, const struct dataset *dataset, uint64_t n_samples) {
-        const struct index *index = dataset_index(dataset);
-        uint64_t n_files = index_n_samples(index);
+        const struct source *index = dataset_source(dataset);
+        uint64_t n_files = index->n_samples;
         _cleanup_(freep) struct entry *entries = calloc(n_files, sizeof(*entries));
         uint32_t root;
         int r;
@@ -69,8 +69,8 @@ static int fill(struct index_builder *builder, const struct dataset *dataset, ui
         if (!entries)
                 return -ENOMEM;
         r = dir_of(builder, dataset_root_fd(dataset), "", &root);
-        for (uint32_t i = 0; r >= 0 && i < index_n_classes(index); i++)
-                r = index_builder_add_class(builder, index_class_name(index, i));
+        for (uint32_t i = 0; r >= 0 && i < index->n_classes; i++)
+                r = index_builder_add_class(builder, source_class_name(index, i));
         if (r >= 0)
                 r = add_files(builder, dataset, entries);
         for (uint64_t i = 0; r >= 0 && i < n_samples; i++)
@@ -80,10 +80,10 @@ static int fill(struct index_builder *builder, const struct dataset *dataset, ui
 
 /* Is what lies there what is asked for? */
 static bool is_there(const char *path, const struct dataset *dataset, uint64_t n_samples) {
-        _cleanup_(index_closep) struct index *index = NULL;
+        _cleanup_(source_closep) struct source *index = NULL;
 
-        return index_open(path, NULL, &index, NULL) >= 0 && index_n_samples(index) == n_samples &&
-               index_is_current(index, dataset_root_fd(dataset), NULL) == 0;
+        return index_open(path, NULL, &index, NULL) >= 0 && index->n_samples == n_samples &&
+               source_is_current(index, dataset_root_fd(dataset), NULL) == 0;
 }
 
 static int write_index(const char *path, const struct dataset *dataset, uint64_t n_samples, struct why *why) {
@@ -123,7 +123,7 @@ int main(int argc, char **argv) {
                 fprintf(stderr, "many_index: %s\n", why.text[0] ? why.text : strerror(errno));
                 return EXIT_FAILURE;
         }
-        if (index_n_samples(dataset_index(dataset)) == 0) {
+        if (dataset_source(dataset)->n_samples == 0) {
                 fprintf(stderr, "many_index: no samples in %s\n", spec.path);
                 return EXIT_FAILURE;
         }

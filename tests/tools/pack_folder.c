@@ -36,7 +36,7 @@ static int begin_shard(struct packing *packing) {
                 return why_errno(&packing->why, -errno, "%s", name);
         packing->n_in_shard = 0;
         packing->n_shards++;
-        return shard_writer_new(packing->fd, packing->classes, index_n_classes(dataset_index(packing->dataset)),
+        return shard_writer_new(packing->fd, packing->classes, dataset_source(packing->dataset)->n_classes,
                                 &packing->writer, &packing->why);
 }
 
@@ -49,7 +49,7 @@ static int end_shard(struct packing *packing) {
         return r;
 }
 
-static int read_sample(struct packing *packing, const struct index_place *place, const char *path) {
+static int read_sample(struct packing *packing, const struct extent *place, const char *path) {
         _cleanup_(closep) int fd = -1;
         uint64_t n = 0;
 
@@ -67,13 +67,13 @@ static int read_sample(struct packing *packing, const struct index_place *place,
 }
 
 static int pack_sample(struct packing *packing, uint64_t sample) {
-        const struct index *index = dataset_index(packing->dataset);
+        const struct source *index = dataset_source(packing->dataset);
         char path[INDEX_PATH_SIZE];
-        struct index_place place;
+        struct extent place;
         int r = 0;
 
-        index_locate(index, sample, 0, &place);
-        index_path(index, sample, 0, path);
+        source_locate(index, sample, 0, &place);
+        source_name(index, sample, path);
         if (packing->writer && packing->n_in_shard >= packing->shard_bytes)
                 r = end_shard(packing);
         if (r == 0 && !packing->writer)
@@ -88,16 +88,16 @@ static int pack_sample(struct packing *packing, uint64_t sample) {
 }
 
 static int pack(struct packing *packing) {
-        const struct index *index = dataset_index(packing->dataset);
+        const struct source *index = dataset_source(packing->dataset);
         int r = 0;
 
-        packing->bytes = malloc(index_max_length(index) + 1);
-        packing->classes = calloc(index_n_classes(index) + 1, sizeof(char *));
+        packing->bytes = malloc(index->max_length + 1);
+        packing->classes = calloc(index->n_classes + 1, sizeof(char *));
         if (!packing->bytes || !packing->classes)
                 return why_set(&packing->why, -ENOMEM, "no memory");
-        for (uint32_t i = 0; i < index_n_classes(index); i++)
-                packing->classes[i] = index_class_name(index, i);
-        for (uint64_t i = 0; i < index_n_samples(index) && r == 0; i++)
+        for (uint32_t i = 0; i < index->n_classes; i++)
+                packing->classes[i] = source_class_name(index, i);
+        for (uint64_t i = 0; i < index->n_samples && r == 0; i++)
                 r = pack_sample(packing, i);
         if (r == 0)
                 return end_shard(packing);
@@ -127,8 +127,8 @@ int main(int argc, char **argv) {
                 r = packing.out_fd < 0 ? why_errno(&packing.why, -errno, "%s", argv[2]) : pack(&packing);
         }
         if (r == 0)
-                printf("%" PRIu64 " %" PRIu64 " %s\n", index_n_samples(dataset_index(dataset)), packing.n_shards,
-                       index_digest(dataset_index(dataset)));
+                printf("%" PRIu64 " %" PRIu64 " %s\n", dataset_source(dataset)->n_samples, packing.n_shards,
+                       dataset_source(dataset)->digest);
         else
                 fprintf(stderr, "pack_folder: %s\n", packing.why.text);
         free(packing.bytes);

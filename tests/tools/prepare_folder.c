@@ -58,7 +58,7 @@ static int run(char *const *arguments, int n, struct why *why) {
         options.n_workers = n > 4 ? (uint32_t)atoi(arguments[4]) : 0;
         options.node = n > 6 ? (uint32_t)atoi(arguments[5]) : 0;
         options.n_nodes = n > 6 ? (uint32_t)atoi(arguments[6]) : 1;
-        options.index = dataset_index(dataset);
+        options.index = dataset_source(dataset);
         options.root_fd = dataset_root_fd(dataset);
         options.out_fd = out_fd;
         options.cancel = &is_cancelled;

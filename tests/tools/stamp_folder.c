@@ -21,7 +21,7 @@ static int make_index(const struct place *place, struct stamp *stamp, struct why
                 r = dataset_open(&spec, place->folder, NULL, &dataset, NULL, why);
         if (r < 0)
                 return r;
-        snprintf(stamp->index, sizeof(stamp->index), "%s", index_digest(dataset_index(dataset)));
+        snprintf(stamp->index, sizeof(stamp->index), "%s", dataset_source(dataset)->digest);
         snprintf(stamp->format, sizeof(stamp->format), "imagefolder");
         dataset_unref(dataset);
         return 0;

@@ -111,7 +111,7 @@ static enum catalog_state state_of(const char *name) {
 }
 
 static uint64_t n_samples(const struct catalog_dataset *dataset) {
-        return index_n_samples(dataset_index(dataset->dataset));
+        return dataset_source(dataset->dataset)->n_samples;
 }
 
 START_TEST(a_dataset_is_indexed_in_the_background_and_then_ready) {

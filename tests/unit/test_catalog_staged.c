@@ -94,7 +94,7 @@ static void wait_state(enum catalog_state state) {
 
 static void wait_samples(uint64_t n) {
         for (int i = 0; i < PATIENCE; i++) {
-                if (entry()->open && index_n_samples(dataset_index(entry()->open->dataset)) == n)
+                if (entry()->open && dataset_source(entry()->open->dataset)->n_samples == n)
                         return;
                 look();
         }
@@ -102,7 +102,7 @@ static void wait_samples(uint64_t n) {
 }
 
 static const char *digest_of(const struct catalog_dataset *dataset) {
-        return index_digest(dataset_index(dataset->dataset));
+        return dataset_source(dataset->dataset)->digest;
 }
 
 START_TEST(without_a_stamp_whoever_asks_waits_and_reads_what_for) {
@@ -233,7 +233,7 @@ START_TEST(a_version_that_cannot_be_opened_does_not_displace_the_one_before) {
         for (int i = 0; i < PATIENCE && !entry()->staged->told.text[0]; i++)
                 look();
         ck_assert_int_eq(catalog_get(&f.catalog, "d", &dataset, &why), 0);
-        ck_assert_uint_eq(index_n_samples(dataset_index(dataset->dataset)), 2);
+        ck_assert_uint_eq(dataset_source(dataset->dataset)->n_samples, 2);
         catalog_dataset_unref(dataset);
         stage('3', 4);
         wait_samples(4);
@@ -261,7 +261,7 @@ START_TEST(a_stamp_that_goes_or_is_damaged_lets_nobody_in) {
         ck_assert_ptr_nonnull(strstr(why.text, "stamp"));
         ck_assert_int_eq(catalog_get(&f.catalog, "d", &dataset, &why), -EAGAIN); /* and looks again */
         wait_state(CATALOG_FAILED);
-        ck_assert_uint_eq(index_n_samples(dataset_index(held->dataset)), 2);
+        ck_assert_uint_eq(dataset_source(held->dataset)->n_samples, 2);
         stage('1', 2);
         wait_state(CATALOG_READY);
         catalog_dataset_unref(held);

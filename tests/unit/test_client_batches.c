@@ -338,14 +338,19 @@ static void spoil_layout(struct dlp_control *control, struct dlp_slot_record *re
 static void spoil_ragged(struct dlp_control *control, struct dlp_slot_record *record, uint32_t idx_slot) {
         record->tensors[0].layout = DLP_RAGGED; /* but this ring has no places */
 }
+static void spoil_idx_places(struct dlp_control *control, struct dlp_slot_record *record, uint32_t idx_slot) {
+        spoil_ragged(control, record, idx_slot);
+        record->tensors[0].idx_places = UINT32_MAX;
+}
 static void spoil_errors(struct dlp_control *control, struct dlp_slot_record *record, uint32_t idx_slot) {
         record->n_errors = record->n_samples + 1;
 }
 
 static void (*const SPOILERS[])(struct dlp_control *, struct dlp_slot_record *, uint32_t) = {
-        spoil_sequence, spoil_step,   spoil_epoch,  spoil_n_samples,       spoil_no_samples, spoil_n_tensors,
-        spoil_n_dims,   spoil_dtype,  spoil_name,   spoil_offset,          spoil_far_offset, spoil_strides,
-        spoil_shape,    spoil_layout, spoil_ragged, spoil_batch_dimension, spoil_errors,     spoil_negative_stride,
+        spoil_idx_places, spoil_sequence,        spoil_step,    spoil_epoch,           spoil_n_samples,
+        spoil_no_samples, spoil_n_tensors,       spoil_n_dims,  spoil_dtype,           spoil_name,
+        spoil_offset,     spoil_far_offset,      spoil_strides, spoil_shape,           spoil_layout,
+        spoil_ragged,     spoil_batch_dimension, spoil_errors,  spoil_negative_stride,
 };
 
 START_TEST(a_damaged_record_is_an_error_and_not_a_stray_pointer) {
@@ -379,10 +384,10 @@ START_TEST(a_slot_number_out_of_range_is_an_error) {
 END_TEST
 
 static void spoil_place(struct dlp_control *control, struct dlp_slot_record *record, uint32_t idx_slot) {
-        dlp_places(control, idx_slot)[1].n_bytes = control->slot_bytes;
+        dlp_places(control, idx_slot, 0)[1].n_bytes = control->slot_bytes;
 }
 static void spoil_place_offset(struct dlp_control *control, struct dlp_slot_record *record, uint32_t idx_slot) {
-        dlp_places(control, idx_slot)[0].offset = UINT64_MAX;
+        dlp_places(control, idx_slot, 0)[0].offset = UINT64_MAX;
 }
 
 START_TEST(a_damaged_place_is_an_error) {

@@ -32,18 +32,18 @@ static int open_tree(const struct tree *tree, const char *below, struct dataset 
 static void expect(const struct tree *tree, const char *const *expected, size_t n_expected) {
         struct dataset *dataset;
         struct why why = { 0 };
-        const struct index *index;
+        const struct source *index;
 
         ck_assert_msg(open_tree(tree, "", &dataset, &why) == 0, "%s", why.text);
-        index = dataset_index(dataset);
-        for (uint64_t i = 0; i < index_n_samples(index) && i < n_expected; i++) {
+        index = dataset_source(dataset);
+        for (uint64_t i = 0; i < index->n_samples && i < n_expected; i++) {
                 char path[INDEX_PATH_SIZE], shown[INDEX_PATH_SIZE + 16];
 
-                ck_assert_uint_eq(index_path(index, i, 0, path), strlen(path));
+                ck_assert_uint_eq(source_name(index, i, path), strlen(path));
                 snprintf(shown, sizeof(shown), "%d %s", index_label(index, i), path);
                 ck_assert_str_eq(shown, expected[i]);
         }
-        ck_assert_uint_eq(index_n_samples(index), n_expected);
+        ck_assert_uint_eq(index->n_samples, n_expected);
         dataset_unref(dataset);
 }
 #define EXPECT(tree, ...)                                                                                              \
@@ -151,7 +151,7 @@ START_TEST(the_order_of_names_is_a_total_order) {
 END_TEST
 
 START_TEST(links_are_followed_and_what_is_no_file_is_marked) {
-        struct index_place place;
+        struct extent place;
         struct dataset *dataset;
         struct tree tree;
 
@@ -180,21 +180,21 @@ START_TEST(links_are_followed_and_what_is_no_file_is_marked) {
                         { "c/linked", "deep.jpg", 5, 0 },
                         { "d", "deep.jpg", 5, 0 },
                 };
-                const struct index *index = dataset_index(dataset);
+                const struct source *index = dataset_source(dataset);
 
-                ck_assert_uint_eq(index_n_samples(index), ARRAY_SIZE(EXPECTED));
+                ck_assert_uint_eq(index->n_samples, ARRAY_SIZE(EXPECTED));
                 for (size_t i = 0; i < ARRAY_SIZE(EXPECTED); i++) {
-                        index_locate(index, i, 0, &place);
+                        source_locate(index, i, 0, &place);
                         ck_assert_str_eq(place.dir, EXPECTED[i].dir);
                         ck_assert_str_eq(place.name, EXPECTED[i].name);
                         ck_assert_uint_eq(place.length, EXPECTED[i].length);
                         ck_assert_uint_eq(place.flags, EXPECTED[i].flags);
                         ck_assert_uint_eq(place.offset, 0);
                 }
-                ck_assert_uint_eq(index_n_classes(index), 2);
-                ck_assert_str_eq(index_class_name(index, 1), "d");
-                ck_assert_uint_eq(index_total_bytes(index), 18);
-                ck_assert_uint_eq(index_max_length(index), 5);
+                ck_assert_uint_eq(index->n_classes, 2);
+                ck_assert_str_eq(source_class_name(index, 1), "d");
+                ck_assert_uint_eq(index->total_bytes, 18);
+                ck_assert_uint_eq(index->max_length, 5);
         }
         dataset_unref(dataset);
         tree_remove(&tree);
@@ -317,7 +317,7 @@ START_TEST(deep_folders_need_few_descriptors) {
                 struct why why = { 0 };
 
                 ck_assert_msg(open_tree(&tree, "", &dataset, &why) == 0, "%s", why.text);
-                ck_assert_uint_eq(index_n_samples(dataset_index(dataset)), 1);
+                ck_assert_uint_eq(dataset_source(dataset)->n_samples, 1);
                 dataset_unref(dataset);
         }
         setrlimit(RLIMIT_NOFILE, &before);

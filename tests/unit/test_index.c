@@ -73,30 +73,30 @@ START_TEST(an_index_is_built_once_and_then_loaded) {
         make_small(&tree);
         ck_assert_int_eq(open_small(&tree, &dataset, &report, NULL), 0);
         ck_assert(report.how == DATASET_BUILT && report.saved);
-        strcpy(digest, index_digest(dataset_index(dataset)));
+        strcpy(digest, dataset_source(dataset)->digest);
         dataset_unref(dataset);
 
         ck_assert_int_eq(open_small(&tree, &dataset, &report, NULL), 0);
         ck_assert(report.how == DATASET_LOADED && report.saved);
         {
-                const struct index *index = dataset_index(dataset);
+                const struct source *index = dataset_source(dataset);
 
-                ck_assert_str_eq(index_digest(index), digest);
-                ck_assert_str_eq(index_format(index), "imagefolder");
-                ck_assert_uint_eq(index_n_samples(index), 5);
+                ck_assert_str_eq(index->digest, digest);
+                ck_assert_str_eq(index->format, "imagefolder");
+                ck_assert_uint_eq(index->n_samples, 5);
                 ck_assert_uint_eq(index_n_fields(index), 1);
                 ck_assert_uint_eq(index_n_files(index), 5);
                 ck_assert_uint_eq(index_n_dirs(index), 4);
-                ck_assert_uint_eq(index_n_classes(index), 2);
-                ck_assert_uint_eq(index_total_bytes(index), 15);
-                ck_assert_uint_eq(index_max_length(index), 5);
+                ck_assert_uint_eq(index->n_classes, 2);
+                ck_assert_uint_eq(index->total_bytes, 15);
+                ck_assert_uint_eq(index->max_length, 5);
                 for (uint64_t i = 0; i < 5; i++) { /* file i + 1 has i + 1 bytes of that digit */
-                        struct index_place place;
+                        struct extent place;
                         char path[INDEX_PATH_SIZE], byte;
                         int fd;
 
-                        index_locate(index, i, 0, &place);
-                        index_path(index, i, 0, path);
+                        source_locate(index, i, 0, &place);
+                        source_name(index, i, path);
                         ck_assert_uint_eq(place.length, i + 1);
                         ck_assert_int_eq(index_label(index, i), i >= 3);
                         fd = openat(dataset_root_fd(dataset), path, O_RDONLY);
@@ -119,7 +119,7 @@ START_TEST(the_digest_is_over_the_content_that_is_documented) {
 
         make_small(&tree);
         ck_assert_int_eq(open_small(&tree, &dataset, NULL, NULL), 0);
-        ck_assert_str_eq(index_digest(dataset_index(dataset)),
+        ck_assert_str_eq(dataset_source(dataset)->digest,
                          "38c024c4d705d2c9a7d40a6acb80bd3d88ce3ed7180212949d4737730392b789");
         dataset_unref(dataset);
         tree_remove(&tree);
@@ -140,7 +140,7 @@ START_TEST(the_digest_depends_on_content_and_not_on_place_or_time) {
                 struct dataset *dataset;
 
                 ck_assert_int_eq(open_small(&trees[i], &dataset, NULL, NULL), 0);
-                strcpy(digests[i], index_digest(dataset_index(dataset)));
+                strcpy(digests[i], dataset_source(dataset)->digest);
                 dataset_unref(dataset);
                 tree_remove(&trees[i]);
         }
@@ -219,9 +219,9 @@ START_TEST(an_open_dataset_outlives_its_replacement) {
         make_small(&tree);
         ck_assert_int_eq(open_small(&tree, &dataset, NULL, NULL), 0);
         tree_file(&tree, "data/ant/0.jpg", "");
-        ck_assert_int_eq(dataset_is_current(dataset, &why), INDEX_STALE);
+        ck_assert_int_eq(dataset_is_current(dataset, &why), SOURCE_STALE);
         expect_how(&tree, DATASET_REBUILT, "has changed");
-        index_path(dataset_index(dataset), 0, 0, path);
+        source_name(dataset_source(dataset), 0, path);
         ck_assert_str_eq(path, "cat/1.jpg");
         dataset_unref(dataset_ref(dataset));
         dataset_unref(dataset);
@@ -242,13 +242,13 @@ START_TEST(where_nothing_can_be_saved_the_index_lives_in_memory) {
         ck_assert_int_eq(dataset_open(&spec, "/proc/nowhere", NULL, &dataset, &report, NULL), 0);
         ck_assert(report.how == DATASET_BUILT && !report.saved);
         ck_assert_ptr_nonnull(strstr(report.not_saved.text, "/proc/nowhere"));
-        ck_assert_uint_eq(index_n_samples(dataset_index(dataset)), 5);
+        ck_assert_uint_eq(dataset_source(dataset)->n_samples, 5);
         dataset_unref(dataset);
         tree_remove(&tree);
 }
 END_TEST
 
-static void use_all(const struct index *index, int root_fd);
+static void use_all(const struct source *index, int root_fd);
 
 START_TEST(an_index_that_others_may_write_is_copied_before_it_is_believed) {
         static const char *const FILES[] = { "index/small.index", "given.index" };
@@ -262,7 +262,7 @@ START_TEST(an_index_that_others_may_write_is_copied_before_it_is_believed) {
 
         make_small(&tree);
         ck_assert_int_eq(open_small(&tree, &dataset, NULL, NULL), 0);
-        strcpy(digest, index_digest(dataset_index(dataset)));
+        strcpy(digest, dataset_source(dataset)->digest);
         dataset_unref(dataset);
         snprintf(path, sizeof(path), "%s/data", tree.root);
         snprintf(index_dir, sizeof(index_dir), "%s/index", tree.root);
@@ -293,14 +293,14 @@ START_TEST(an_index_that_others_may_write_is_copied_before_it_is_believed) {
         }
         ck_assert_int_eq(dataset_open(&spec, "/proc/nowhere", NULL, &in_memory, &report, NULL), 0);
         ck_assert(report.how == DATASET_GIVEN);
-        ck_assert_uint_eq(budget_used(&budget), 2 * index_memory_bytes(dataset_index(dataset)));
+        ck_assert_uint_eq(budget_used(&budget), 2 * dataset_source(dataset)->memory_bytes);
 
         fd = openat(tree.fd, FILES[1], O_WRONLY | O_TRUNC);
         ck_assert_int_ge(fd, 0);
         close(fd);
-        use_all(dataset_index(dataset), tree.fd);
-        use_all(dataset_index(staged), tree.fd);
-        use_all(dataset_index(in_memory), tree.fd);
+        use_all(dataset_source(dataset), tree.fd);
+        use_all(dataset_source(staged), tree.fd);
+        use_all(dataset_source(in_memory), tree.fd);
         dataset_unref(dataset);
         dataset_unref(staged);
         dataset_unref(in_memory);
@@ -348,24 +348,24 @@ END_TEST
 static uint64_t seen; /* what use_all() read, so that no read is optimised away */
 
 /* Reads everything that can be asked of an index; under ASan a bad reference ends the test. */
-static void use_all(const struct index *index, int root_fd) {
+static void use_all(const struct source *index, int root_fd) {
         char path[INDEX_PATH_SIZE];
 
-        for (uint32_t i = 0; i < index_n_classes(index); i++)
-                seen += strlen(index_class_name(index, i));
-        for (uint64_t i = 0; i < index_n_samples(index); i++)
+        for (uint32_t i = 0; i < index->n_classes; i++)
+                seen += strlen(source_class_name(index, i));
+        for (uint64_t i = 0; i < index->n_samples; i++)
                 for (uint32_t k = 0; k < index_n_fields(index); k++) {
-                        struct index_place place;
+                        struct extent place;
 
-                        index_locate(index, i, k, &place);
+                        source_locate(index, i, k, &place);
                         seen += place.length + strlen(place.dir) + strlen(place.name);
-                        if (index_path(index, i, k, path) != strlen(path) || strstr(path, "../") || path[0] == '/')
+                        if (source_name(index, i, path) != strlen(path) || strstr(path, "../") || path[0] == '/')
                                 ck_abort_msg("an impossible path: %s", path);
-                        if (index_label(index, i) < 0 || (uint32_t)index_label(index, i) >= index_n_classes(index))
+                        if (index_label(index, i) < 0 || (uint32_t)index_label(index, i) >= index->n_classes)
                                 ck_abort_msg("label %d", index_label(index, i));
                 }
-        seen += strlen(index_digest(index)) + strlen(index_format(index));
-        index_is_current(index, root_fd, NULL);
+        seen += strlen(index->digest) + strlen(index->format);
+        source_is_current(index, root_fd, NULL);
 }
 
 static void put_checksum(uint8_t *bytes, size_t n_bytes) {
@@ -380,7 +380,7 @@ static void put_checksum(uint8_t *bytes, size_t n_bytes) {
 /* Opens these bytes as a file. Returns what index_open_fd() returned; if 0, everything was used. */
 static int open_bytes(const uint8_t *bytes, size_t n_bytes, int root_fd) {
         _cleanup_(closep) int fd = memfd_create("damaged", MFD_CLOEXEC);
-        struct index *index = NULL;
+        struct source *index = NULL;
         struct why why = { 0 };
         int r;
 
@@ -391,7 +391,7 @@ static int open_bytes(const uint8_t *bytes, size_t n_bytes, int root_fd) {
                 use_all(index, root_fd);
         if (r < 0 && (r != -EBADMSG || !why.text[0] || index))
                 ck_abort_msg("%d: %s", r, why.text);
-        index_close(index);
+        source_close(index);
         return r;
 }
 
@@ -520,7 +520,7 @@ static void *open_often(void *argument) {
         for (int i = 0; i < 30; i++) {
                 struct dataset *dataset;
 
-                if (open_small(tree, &dataset, NULL, NULL) != 0 || index_n_samples(dataset_index(dataset)) != 5)
+                if (open_small(tree, &dataset, NULL, NULL) != 0 || dataset_source(dataset)->n_samples != 5)
                         return argument;
                 dataset_unref(dataset);
                 if (i % 3 == 0)

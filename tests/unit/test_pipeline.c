@@ -845,7 +845,7 @@ END_TEST
 /* ---- encoded bytes ------------------------------------------------------------------------------------------- */
 
 static void check_raw(const struct rank *rank, const struct taken *taken, uint32_t place) {
-        const struct dlp_place *where = &dlp_places(rank->control, taken->idx_slot)[place];
+        const struct dlp_place *where = &dlp_places(rank->control, taken->idx_slot, 0)[place];
         const uint8_t *slot = rank->payload + dlp_slot_offset(rank->control, taken->idx_slot);
         char path[64], bytes[4096];
         ssize_t n;
@@ -1030,13 +1030,13 @@ START_TEST(a_raw_ring_pays_for_the_longest_files_of_a_batch) {
 
         serving_start(&serving, &(struct serving_options){ .n_samples = 20, .n_classes = 1, .spoil = make_one_long });
         ck_assert_int_eq(rank_make(&rank, &serving, &options, NULL), 0);
-        ck_assert_uint_ge(rank.stream->collation.slot_bytes, 3000000);
-        ck_assert_uint_lt(rank.stream->collation.slot_bytes, 3100000);
+        ck_assert_uint_ge(rank.stream->layout.slot_bytes, 3000000);
+        ck_assert_uint_lt(rank.stream->layout.slot_bytes, 3100000);
         rank_add(&rank);
         rank_leave(&rank);
         options.on_error = ON_ERROR_SUBSTITUTE; /* one file may then stand in a batch more than once */
         ck_assert_int_eq(rank_make(&rank, &serving, &options, NULL), 0);
-        ck_assert_uint_ge(rank.stream->collation.slot_bytes, 30000000);
+        ck_assert_uint_ge(rank.stream->layout.slot_bytes, 30000000);
         rank_add(&rank);
         rank_leave(&rank);
         serving_stop(&serving);

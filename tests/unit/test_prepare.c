@@ -264,7 +264,7 @@ static void fixture_init(struct fixture *f, const char *steps) {
                 make_picture(&f->in, i);
         open_dataset(&f->in, &f->indices, "imagefolder", &f->dataset);
         f->options = (struct prepare_options){
-                .index = dataset_index(f->dataset),
+                .index = dataset_source(f->dataset),
                 .root_fd = dataset_root_fd(f->dataset),
                 .steps = steps,
                 .shard_bytes = SHARD_BYTES,
@@ -316,10 +316,10 @@ static uint8_t *all_bytes(const struct fixture *f, size_t *ret_n_bytes) {
 }
 
 /* The packed bytes of a sample. */
-static uint8_t *packed_bytes(const struct fixture *f, const struct index *packed, uint64_t sample, size_t *ret_n) {
-        struct index_place place;
+static uint8_t *packed_bytes(const struct fixture *f, const struct source *packed, uint64_t sample, size_t *ret_n) {
+        struct extent place;
 
-        index_locate(packed, sample, 0, &place);
+        source_locate(packed, sample, 0, &place);
         *ret_n = place.length;
         if (place.length == 0)
                 return calloc(1, 1);
@@ -329,7 +329,7 @@ static uint8_t *packed_bytes(const struct fixture *f, const struct index *packed
 static uint8_t *source_bytes(const struct fixture *f, uint64_t sample, size_t *ret_n) {
         char path[INDEX_PATH_SIZE];
 
-        index_path(f->options.index, sample, 0, path);
+        source_name(f->options.index, sample, path);
         *ret_n = 0;
         return read_file(f->in.fd, path, 0, ret_n);
 }
@@ -337,19 +337,19 @@ static uint8_t *source_bytes(const struct fixture *f, uint64_t sample, size_t *r
 START_TEST(packing_alone_changes_no_byte_no_name_no_label_and_no_digest) {
         struct fixture f;
         struct dataset *packed;
-        const struct index *index;
+        const struct source *index;
 
         fixture_init(&f, "");
         fixture_run(&f);
         ck_assert_uint_eq(f.report.n_samples, N_PICTURES);
         ck_assert_uint_eq(f.report.n_kept_as_is, 0);
-        ck_assert_uint_eq(f.report.n_bytes_in, index_total_bytes(f.options.index));
+        ck_assert_uint_eq(f.report.n_bytes_in, f.options.index->total_bytes);
         ck_assert_str_eq(f.report.first_kept.text, "");
 
         open_dataset(&f.out, &f.indices, "packed", &packed);
-        index = dataset_index(packed);
-        ck_assert_uint_eq(index_n_samples(index), N_PICTURES);
-        ck_assert_str_eq(index_digest(index), index_digest(f.options.index));
+        index = dataset_source(packed);
+        ck_assert_uint_eq(index->n_samples, N_PICTURES);
+        ck_assert_str_eq(index->digest, f.options.index->digest);
         for (uint64_t i = 0; i < N_PICTURES; i++) {
                 size_t n_source, n_packed;
                 uint8_t *source = source_bytes(&f, i, &n_source), *bytes = packed_bytes(&f, index, i, &n_packed);
@@ -357,8 +357,8 @@ START_TEST(packing_alone_changes_no_byte_no_name_no_label_and_no_digest) {
 
                 ck_assert_uint_eq(n_source, n_packed);
                 ck_assert(memcmp(source, bytes, n_source) == 0);
-                index_path(f.options.index, i, 0, path);
-                index_path(index, i, 0, packed_path);
+                source_name(f.options.index, i, path);
+                source_name(index, i, packed_path);
                 ck_assert_str_eq(path, packed_path);
                 ck_assert_int_eq(index_label(f.options.index, i), index_label(index, i));
                 free(source);
@@ -440,7 +440,7 @@ START_TEST(shards_of_all_nodes_together_hold_every_sample_once) {
 END_TEST
 
 /* What libjpeg makes of a packed sample; the caller frees rgb. */
-static struct jpegs_verdict verdict_of(const struct fixture *f, const struct index *packed, uint64_t sample) {
+static struct jpegs_verdict verdict_of(const struct fixture *f, const struct source *packed, uint64_t sample) {
         struct jpegs_verdict verdict;
         size_t n_bytes;
         uint8_t *bytes = packed_bytes(f, packed, sample, &n_bytes);
@@ -468,11 +468,11 @@ START_TEST(what_cannot_be_decoded_is_packed_as_it_is_counted_and_named) {
         for (uint64_t i = 0; i < N_PICTURES; i++) {
                 size_t n_source, n_packed;
                 uint8_t *source = source_bytes(&f, i, &n_source);
-                uint8_t *bytes = packed_bytes(&f, dataset_index(packed), i, &n_packed);
+                uint8_t *bytes = packed_bytes(&f, dataset_source(packed), i, &n_packed);
                 char path[INDEX_PATH_SIZE];
                 bool is_damaged = false;
 
-                index_path(f.options.index, i, 0, path);
+                source_name(f.options.index, i, path);
                 for (size_t k = 0; k < ARRAY_SIZE(damaged); k++)
                         is_damaged |= strcmp(path, damaged[k]) == 0;
                 ck_assert_int_eq(n_source == n_packed && memcmp(source, bytes, n_source) == 0, is_damaged);
@@ -494,7 +494,7 @@ START_TEST(pictures_get_the_short_side_and_are_never_enlarged) {
         fixture_run(&f);
         open_dataset(&f.out, &f.indices, "packed", &packed);
         for (uint64_t i = 0; i < N_PICTURES; i++) {
-                struct jpegs_verdict verdict = verdict_of(&f, dataset_index(packed), i), before;
+                struct jpegs_verdict verdict = verdict_of(&f, dataset_source(packed), i), before;
                 size_t n_source;
                 uint8_t *source = source_bytes(&f, i, &n_source);
 
@@ -572,7 +572,7 @@ START_TEST(whole_shards_of_an_earlier_run_are_kept_and_the_others_made_again) {
         ck_assert_uint_eq(inode_of(&f, 1), kept);
         ck_assert_int_eq(faccessat(f.out.fd, part, F_OK, 0), -1);
         ck_assert_uint_eq(f.report.n_samples, N_PICTURES);
-        ck_assert_uint_eq(f.report.n_bytes_in, index_total_bytes(f.options.index));
+        ck_assert_uint_eq(f.report.n_bytes_in, f.options.index->total_bytes);
         ck_assert_uint_eq(f.report.n_bytes_out, n_first);
         free(first);
         free(second);
@@ -653,7 +653,7 @@ START_TEST(what_is_packed_already_is_refused) {
         fixture_init(&f, "");
         fixture_run(&f);
         open_dataset(&f.out, &f.indices, "packed", &packed);
-        f.options.index = dataset_index(packed);
+        f.options.index = dataset_source(packed);
         ck_assert_int_eq(prepare_run(&f.options, &f.report, &f.why), -ENOTSUP);
         ck_assert_msg(strstr(f.why.text, "packed already"), "%s", f.why.text);
         dataset_unref(packed);

@@ -37,8 +37,8 @@ static struct dlp_control *make_control(const struct dlp_geometry *geometry, uin
 static const struct dlp_geometry GEOMETRIES[] = {
         { .n_slots = 1, .batch_size = 1, .slot_bytes = 1 },
         { .n_slots = 4, .batch_size = 64, .slot_bytes = 64 * 224 * 224 * 3 },
-        { .n_slots = 4, .batch_size = 64, .slot_bytes = 1 << 20, .ragged = 1 },
-        { .n_slots = DLP_SLOTS_MAX, .batch_size = 7, .slot_bytes = 4097, .ragged = 1 },
+        { .n_slots = 4, .batch_size = 64, .slot_bytes = 1 << 20, .n_ragged = 1 },
+        { .n_slots = DLP_SLOTS_MAX, .batch_size = 7, .slot_bytes = 4097, .n_ragged = DLP_TENSORS_MAX },
         { .n_slots = DLP_SLOTS_MAX, .batch_size = DLP_BATCH_MAX, .slot_bytes = DLP_PAYLOAD_MAX / 128 },
 };
 
@@ -62,12 +62,13 @@ START_TEST(each_part_of_a_ring_has_its_own_place) {
                 ck_assert_ptr_eq(columns.idx_errors, columns.substitutes + geometry->batch_size);
                 end = (uint64_t)((uint8_t *)(columns.idx_errors + geometry->batch_size) - base);
         }
-        for (uint32_t i = 0; i < geometry->n_slots && geometry->ragged; i++) {
-                ck_assert_uint_ge((uint64_t)((uint8_t *)dlp_places(control, i) - base), end);
-                end = (uint64_t)((uint8_t *)(dlp_places(control, i) + geometry->batch_size) - base);
+        for (uint32_t i = 0; i < geometry->n_slots; i++) {
+                for (uint32_t k = 0; k < geometry->n_ragged; k++) {
+                        ck_assert_uint_ge((uint64_t)((uint8_t *)dlp_places(control, i, k) - base), end);
+                        end = (uint64_t)((uint8_t *)(dlp_places(control, i, k) + geometry->batch_size) - base);
+                }
+                ck_assert_ptr_null(dlp_places(control, i, geometry->n_ragged));
         }
-        if (!geometry->ragged)
-                ck_assert_ptr_null(dlp_places(control, 0));
         for (uint32_t i = 0; i < geometry->n_slots; i++)
                 for (uint32_t k = 0; k < DLP_SLOT_ERRORS_MAX; k++) {
                         ck_assert_uint_ge((uint64_t)((uint8_t *)dlp_error_text(control, i, k) - base), end);

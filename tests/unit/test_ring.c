@@ -37,7 +37,7 @@ static void teardown(void) {
 
 static struct ring_options options_of(uint32_t n_slots, uint64_t slot_bytes, bool sparse) {
         return (struct ring_options){
-                .geometry = { .n_slots = n_slots, .batch_size = BATCH, .slot_bytes = slot_bytes, .ragged = sparse },
+                .geometry = { .n_slots = n_slots, .batch_size = BATCH, .slot_bytes = slot_bytes, .n_ragged = sparse },
                 .memory = { .numa_node = -1, .sparse = sparse, .n_threads = 2 },
                 .budget = &budget,
                 .held = &left,

@@ -110,30 +110,30 @@ static uint8_t *shard_bytes(const struct tree *tree, uint64_t idx, size_t *ret_n
 
 START_TEST(a_packed_folder_has_the_same_samples_and_the_same_digest) {
         _cleanup_(dataset_unrefp) struct dataset *plain = NULL, *packed = NULL;
-        const struct index *a, *b;
+        const struct source *a, *b;
         struct tree tree;
 
         make_both(&tree);
         plain = open_good(&tree, "plain", "imagefolder");
         packed = open_good(&tree, "packed", "packed");
-        a = dataset_index(plain);
-        b = dataset_index(packed);
-        ck_assert_str_eq(index_digest(a), index_digest(b));
-        ck_assert_str_eq(index_format(b), "packed");
-        ck_assert_uint_eq(index_n_shards(a), 0);
-        ck_assert_uint_eq(index_n_shards(b), 3);
-        ck_assert_uint_eq(index_n_samples(b), N_SAMPLES);
-        ck_assert_uint_eq(index_n_classes(b), 2);
-        ck_assert_uint_eq(index_total_bytes(b), index_total_bytes(a));
+        a = dataset_source(plain);
+        b = dataset_source(packed);
+        ck_assert_str_eq(a->digest, b->digest);
+        ck_assert_str_eq(b->format, "packed");
+        ck_assert_uint_eq(a->n_shards, 0);
+        ck_assert_uint_eq(b->n_shards, 3);
+        ck_assert_uint_eq(b->n_samples, N_SAMPLES);
+        ck_assert_uint_eq(b->n_classes, 2);
+        ck_assert_uint_eq(b->total_bytes, a->total_bytes);
         for (uint64_t i = 0; i < N_SAMPLES; i++) {
-                struct index_place place;
+                struct extent place;
                 char path[INDEX_PATH_SIZE], bytes[16] = "";
                 int fd;
 
-                index_path(b, i, 0, path);
+                source_name(b, i, path);
                 ck_assert_str_eq(path, SAMPLES[i].path);
                 ck_assert_int_eq(index_label(b, i), SAMPLES[i].label);
-                index_locate(b, i, 0, &place);
+                source_locate(b, i, 0, &place);
                 ck_assert_str_eq(place.shard, i < 2 ? "shard-000000.shard" : "shard-000002.shard");
                 ck_assert_uint_eq(place.idx_shard, i < 2 ? 0 : 2);
                 ck_assert_uint_eq(place.offset % SHARD_ALIGN, 0);
@@ -142,7 +142,7 @@ START_TEST(a_packed_folder_has_the_same_samples_and_the_same_digest) {
                 ck_assert_int_eq(pread(fd, bytes, place.length, (off_t)place.offset), place.length);
                 ck_assert_str_eq(bytes, SAMPLES[i].text);
                 close(fd);
-                index_locate(a, i, 0, &place);
+                source_locate(a, i, 0, &place);
                 ck_assert_ptr_null(place.shard);
         }
         tree_remove(&tree);
@@ -242,12 +242,12 @@ START_TEST(a_shard_that_is_cut_or_rewritten_in_place_is_noticed) {
         ck_assert_int_eq(open_as(&tree, "packed", "packed", &dataset, &report, NULL), 0);
         ck_assert_int_eq(report.how, DATASET_LOADED);
         write_shard(&tree, 2, 3, N_SAMPLES); /* the folder's own time stays as it is */
-        ck_assert_int_eq(dataset_is_current(dataset, NULL), INDEX_STALE);
+        ck_assert_int_eq(dataset_is_current(dataset, NULL), SOURCE_STALE);
         dataset_unref(dataset);
         ck_assert_int_eq(open_as(&tree, "packed", "packed", &dataset, &report, NULL), 0);
         ck_assert_int_eq(report.how, DATASET_REBUILT);
         ck_assert_str_eq(report.reason.text, "shard-000002.shard has changed");
-        ck_assert_uint_eq(index_n_samples(dataset_index(dataset)), N_SAMPLES - 1);
+        ck_assert_uint_eq(dataset_source(dataset)->n_samples, N_SAMPLES - 1);
         dataset_unref(dataset);
 
         cut(&tree, "packed/shard-000002.shard", 4096);

@@ -58,7 +58,7 @@ static void damage_all(struct serving_options *options, const struct tree *tree)
 /* ---- what is left -------------------------------------------------------------------------------------------- */
 
 static void check_raw(const struct rank *rank, const struct taken *taken, uint32_t place) {
-        const struct dlp_place *where = &dlp_places(rank->control, taken->idx_slot)[place];
+        const struct dlp_place *where = &dlp_places(rank->control, taken->idx_slot, 0)[place];
         const uint8_t *slot = rank->payload + dlp_slot_offset(rank->control, taken->idx_slot);
         char path[64], bytes[4096];
         ssize_t n;

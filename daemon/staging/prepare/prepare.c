@@ -15,8 +15,8 @@
 #include "daemon/base/thread.h"
 #include "daemon/data/shard.h"
 #include "daemon/staging/prepare/maker.h"
+#include "daemon/staging/prepare/sample_reader.h"
 #include "daemon/staging/prepare/shards.h"
-#include "daemon/staging/prepare/source.h"
 #include "daemon/staging/prepare/window.h"
 
 #define WORKERS_MAX    64u /* the window feeds no more, and each keeps MAKER_KEEPS */
@@ -29,7 +29,7 @@
 struct run {
         const struct prepare_options *options;
         struct steps steps;
-        struct source source;
+        struct sample_reader reader;
         struct shards shards; /* those of this node that are to be made */
         struct window window;
         const char **class_names; /* the index's */
@@ -83,7 +83,7 @@ static int make(struct worker *worker, uint64_t sample, struct window_result *re
         struct maker_job job = {
                 .bytes = result->block.bytes,
                 .n_bytes = result->n_bytes,
-                .n_paid = source_need(&worker->run->source, sample),
+                .n_paid = sample_reader_need(&worker->run->reader, sample),
                 .pay = on_pay,
                 .is_cancelled = on_ask_cancelled,
                 .userdata = worker,
@@ -107,14 +107,14 @@ static void work(struct worker *worker) {
         struct run *run = worker->run;
         uint64_t sample = sample_of(run, worker->position);
         struct window_result result = {};
-        struct index_place place;
+        struct extent place;
         int r;
 
-        index_locate(run->options->index, sample, 0, &place);
+        source_locate(run->options->index, sample, 0, &place);
         if (!window_pay(&run->window, worker->position, place.length))
                 return;
         result.n_bytes = result.n_bytes_in = place.length;
-        r = source_read(&run->source, sample, &result.block, &result.why);
+        r = sample_reader_read(&run->reader, sample, &result.block, &result.why);
         if (r == 0 && worker->maker)
                 r = make(worker, sample, &result);
         if (r < 0)
@@ -212,7 +212,7 @@ static void note_kept(struct run *run, const char *path, const struct why *why) 
 }
 
 static int pack_sample(struct run *run, struct shard_writer *writer, uint64_t sample, struct why *why) {
-        const struct index *index = run->options->index;
+        const struct source *index = run->options->index;
         struct window_result *result;
         char path[INDEX_PATH_SIZE];
         int r;
@@ -225,7 +225,7 @@ static int pack_sample(struct run *run, struct shard_writer *writer, uint64_t sa
                         *why = result->why;
                 return result->error;
         }
-        index_path(index, sample, 0, path);
+        source_name(index, sample, path);
         r = shard_writer_add(writer, path, index_label(index, sample), result->block.bytes, result->n_bytes, why);
         if (r < 0)
                 return r;
@@ -243,7 +243,7 @@ static int fill_shard(struct run *run, const struct shard_run *shard, int fd, st
         struct stat status;
         int r;
 
-        r = shard_writer_new(fd, run->class_names, index_n_classes(run->options->index), &writer, why);
+        r = shard_writer_new(fd, run->class_names, run->options->index->n_classes, &writer, why);
         for (uint64_t i = 0; i < shard->n_samples && r == 0; i++)
                 r = pack_sample(run, writer, shard->first_sample + i, why);
         if (r == 0)
@@ -293,12 +293,12 @@ static bool is_whole(const struct run *run, const struct shard_run *shard, uint6
 }
 
 static void count_whole(struct run *run, const struct shard_run *shard, uint64_t n_bytes_out) {
-        struct index_place place;
+        struct extent place;
 
         run->report.n_samples += shard->n_samples;
         run->report.n_bytes_out += n_bytes_out;
         for (uint64_t i = 0; i < shard->n_samples; i++) {
-                index_locate(run->options->index, shard->first_sample + i, 0, &place);
+                source_locate(run->options->index, shard->first_sample + i, 0, &place);
                 run->report.n_bytes_in += place.length;
         }
 }
@@ -342,13 +342,13 @@ static int make_shards(struct run *run, struct why *why) {
 }
 
 static int list_classes(struct run *run) {
-        uint32_t n = index_n_classes(run->options->index);
+        uint32_t n = run->options->index->n_classes;
 
         run->class_names = calloc(n ? n : 1, sizeof(*run->class_names));
         if (!run->class_names)
                 return -ENOMEM;
         for (uint32_t i = 0; i < n; i++)
-                run->class_names[i] = index_class_name(run->options->index, i);
+                run->class_names[i] = source_class_name(run->options->index, i);
         return 0;
 }
 
@@ -359,7 +359,7 @@ static int prepare(struct run *run, struct why *why) {
         if (index_n_fields(options->index) != 1)
                 return why_set(why, -ENOTSUP, "samples of %u fields cannot be prepared; pictures have one",
                                index_n_fields(options->index));
-        if (strcmp(index_format(options->index), "packed") == 0)
+        if (strcmp(options->index->format, "packed") == 0)
                 return why_set(why, -ENOTSUP, "the dataset is packed already; prepare what it was packed from");
         r = steps_parse(options->steps, &run->steps, why);
         if (r < 0)
@@ -371,7 +371,7 @@ static int prepare(struct run *run, struct why *why) {
                 r = window_init(&run->window, skip_whole(run));
         if (r < 0)
                 return why_set(why, r, "no memory for preparing a dataset of %" PRIu64 " samples",
-                               index_n_samples(options->index));
+                               options->index->n_samples);
         r = start_workers(run, why);
         if (r == 0)
                 r = make_shards(run, why);
@@ -387,7 +387,7 @@ int prepare_run(const struct prepare_options *options, struct prepare_report *re
         if (!run)
                 return why_set(why, -ENOMEM, "no memory for preparing a dataset");
         run->options = options;
-        run->source = (struct source){
+        run->reader = (struct sample_reader){
                 .index = options->index,
                 .root_fd = options->root_fd,
                 .spare_fd = options->out_fd,

@@ -23,11 +23,11 @@
 #include "daemon/data/index.h"
 
 struct prepare_options {
-        const struct index *index; /* of the source */
-        int root_fd;               /* its folder */
-        const char *steps;         /* checked by steps_check() before */
-        uint64_t shard_bytes;      /* of source bytes a shard, at most; a larger sample has a shard by itself */
-        uint32_t node, n_nodes;    /* this node makes shards k with k % n_nodes == node */
+        const struct source *index; /* of the source */
+        int root_fd;                /* its folder */
+        const char *steps;          /* checked by steps_check() before */
+        uint64_t shard_bytes;       /* of source bytes a shard, at most; a larger sample has a shard by itself */
+        uint32_t node, n_nodes;     /* this node makes shards k with k % n_nodes == node */
         int out_fd;         /* an empty folder, or one that an earlier run of the same left: whole shards are kept */
         uint32_t n_workers; /* threads, 64 at most; 0: as many as may be used */
         /* Ten times a second and at the end, on the caller's thread; samples of this node. May be NULL. */
@@ -44,7 +44,7 @@ struct prepare_report {
 };
 
 /* How many shards all nodes make together. */
-uint64_t prepare_n_shards(const struct index *index, uint64_t shard_bytes);
+uint64_t prepare_n_shards(const struct source *index, uint64_t shard_bytes);
 
 /* Makes this node's shards. Blocks: two CPU-milliseconds or three a picture. Takes 128 MiB of memory at most, whatever
  * the samples. Shards are made as NAME.part, synced and renamed to shard_name(); what an earlier run left under that

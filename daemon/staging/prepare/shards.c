@@ -8,16 +8,16 @@
 #include "daemon/staging/prepare/prepare.h"
 
 /* What a sample takes of a shard; something even if it is empty, so that no shard holds samples without end. */
-static uint64_t room_of(const struct index *index, uint64_t sample) {
-        struct index_place place;
+static uint64_t room_of(const struct source *index, uint64_t sample) {
+        struct extent place;
 
-        index_locate(index, sample, 0, &place);
+        source_locate(index, sample, 0, &place);
         return place.length ? (place.length + SHARD_ALIGN - 1) / SHARD_ALIGN * SHARD_ALIGN : SHARD_ALIGN;
 }
 
 /* The end of the shard that begins with sample `first`. */
-static uint64_t end_of_shard(const struct index *index, uint64_t shard_bytes, uint64_t first) {
-        uint64_t n_samples = index_n_samples(index), n_bytes = room_of(index, first), end = first + 1;
+static uint64_t end_of_shard(const struct source *index, uint64_t shard_bytes, uint64_t first) {
+        uint64_t n_samples = index->n_samples, n_bytes = room_of(index, first), end = first + 1;
 
         while (end < n_samples) {
                 uint64_t room = room_of(index, end);
@@ -30,8 +30,8 @@ static uint64_t end_of_shard(const struct index *index, uint64_t shard_bytes, ui
         return end;
 }
 
-uint64_t prepare_n_shards(const struct index *index, uint64_t shard_bytes) {
-        uint64_t n_samples = index_n_samples(index), n_shards = 0;
+uint64_t prepare_n_shards(const struct source *index, uint64_t shard_bytes) {
+        uint64_t n_samples = index->n_samples, n_shards = 0;
 
         for (uint64_t first = 0; first < n_samples; first = end_of_shard(index, shard_bytes, first))
                 n_shards++;
@@ -52,9 +52,9 @@ static int add_run(struct shards *shards, uint64_t *capacity, const struct shard
         return 0;
 }
 
-int shards_plan(const struct index *index, uint64_t shard_bytes, uint32_t node, uint32_t n_nodes,
+int shards_plan(const struct source *index, uint64_t shard_bytes, uint32_t node, uint32_t n_nodes,
                 struct shards *ret_shards) {
-        uint64_t n_samples = index_n_samples(index), capacity = 0, end;
+        uint64_t n_samples = index->n_samples, capacity = 0, end;
         struct shards shards = {};
         int r = 0;
 

@@ -22,6 +22,6 @@ struct shards {
 };
 
 /* The shards k with k % n_nodes == node. -ENOMEM. */
-int shards_plan(const struct index *index, uint64_t shard_bytes, uint32_t node, uint32_t n_nodes,
+int shards_plan(const struct source *index, uint64_t shard_bytes, uint32_t node, uint32_t n_nodes,
                 struct shards *ret_shards);
 void shards_fini(struct shards *shards);

@@ -75,13 +75,13 @@ static int write_copy(struct run *run, void *argument, struct why *why) {
 
 /* Opens it as the daemon will: whole, and the same everywhere. */
 static int check(struct run *run, struct indexing *indexing, struct why *why) {
-        struct index *index = NULL;
+        struct source *index = NULL;
         int r = index_open(indexing->new_path, NULL, &index, why);
 
         if (r < 0)
                 return r;
-        snprintf(run->next.index, sizeof(run->next.index), "%s", index_digest(index));
-        index_close(index);
+        snprintf(run->next.index, sizeof(run->next.index), "%s", index->digest);
+        source_close(index);
         if (rename(indexing->new_path, indexing->path) < 0)
                 return why_errno(why, -errno, "%s", indexing->path);
         return 0;

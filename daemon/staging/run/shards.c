@@ -23,7 +23,7 @@ struct made {
 
 struct preparing {
         struct version *source;
-        struct index *index; /* of the source, for the order and labels of samples */
+        struct source *index; /* of the source, for the order and labels of samples */
         char folder[PATH_MAX];
         int folder_fd;
         uint64_t n_shards;
@@ -230,7 +230,7 @@ static int sync_source(struct run *run, void *argument, struct why *why) {
 }
 
 static void preparing_fini(struct preparing *preparing) {
-        index_close(preparing->index);
+        source_close(preparing->index);
         if (preparing->folder_fd >= 0)
                 close(preparing->folder_fd);
         rmdir(preparing->folder); /* empty once its shards were taken over */

@@ -1,4 +1,4 @@
-/* pipeline/render.h: where decoding and augmenting meet: rows go from the one to the other while they are in the cache.
+/* codec/render.h: where decoding and augmenting meet: rows go from the one to the other while they are in the cache.
  *
  * A picture that a crop is made of never lies in memory as a whole: the decoder computes a band of rows, the resizer
  * takes them into its sums at once, and the next band overwrites them. */

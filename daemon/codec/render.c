@@ -1,4 +1,4 @@
-#include "daemon/pipeline/render.h"
+#include "daemon/codec/render.h"
 
 /* What the decoder's rows are made into. */
 struct rendering {

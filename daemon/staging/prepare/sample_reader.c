@@ -1,4 +1,4 @@
-#include "daemon/staging/prepare/source.h"
+#include "daemon/staging/prepare/sample_reader.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -12,24 +12,24 @@
 #define PIECE (1u << 20) /* bytes; between two it can be cancelled */
 
 struct reading {
-        const struct source *source;
+        const struct sample_reader *reader;
         const char *path;
-        struct index_place place;
+        struct extent place;
         int fd;
 };
 
-static bool is_cancelled(const struct source *source) {
-        return source->cancel && atomic_load_explicit(source->cancel, memory_order_relaxed);
+static bool is_cancelled(const struct sample_reader *reader) {
+        return reader->cancel && atomic_load_explicit(reader->cancel, memory_order_relaxed);
 }
 
 /* O_NONBLOCK: what is a FIFO by now must not wait for a writer. O_NOCTTY: a terminal must not become ours. */
 static int open_sample(struct reading *reading, struct why *why) {
-        const struct source *source = reading->source;
+        const struct sample_reader *reader = reading->reader;
         uint64_t end = reading->place.offset + reading->place.length;
-        bool is_whole = index_n_files(source->index) == index_n_samples(source->index) && reading->place.offset == 0;
+        bool is_whole = index_n_files(reader->index) == reader->index->n_samples && reading->place.offset == 0;
         struct stat status;
 
-        reading->fd = openat(source->root_fd, reading->path, O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
+        reading->fd = openat(reader->root_fd, reading->path, O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
         if (reading->fd < 0)
                 return why_errno(why, -errno, "cannot open %s", reading->path);
         if (fstat(reading->fd, &status) < 0)
@@ -70,7 +70,7 @@ static int read_to_memory(const struct reading *reading, struct block *block, st
         for (uint64_t at = 0; at < length; at += PIECE) {
                 size_t n = length - at < PIECE ? (size_t)(length - at) : PIECE;
 
-                if (is_cancelled(reading->source))
+                if (is_cancelled(reading->reader))
                         return -ECANCELED;
                 r = read_piece(reading, at, block->bytes + at, n, why);
                 if (r < 0)
@@ -82,17 +82,17 @@ static int read_to_memory(const struct reading *reading, struct block *block, st
 /* ---- what is too large for memory ---------------------------------------------------------------------------- */
 
 /* With its space reserved: a full disk must be an error here and not a SIGBUS later. */
-static int open_spare(const struct source *source, uint64_t n_bytes, int *ret_fd) {
-        _cleanup_(closep) int fd = openat(source->spare_fd, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+static int open_spare(const struct sample_reader *reader, uint64_t n_bytes, int *ret_fd) {
+        _cleanup_(closep) int fd = openat(reader->spare_fd, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
         char name[64];
         int r;
 
         if (fd < 0) { /* not every file system has files without a name */
                 snprintf(name, sizeof(name), ".large-%ld-%p.part", (long)getpid(), (void *)&name);
-                fd = openat(source->spare_fd, name, O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC | O_NOFOLLOW, 0600);
+                fd = openat(reader->spare_fd, name, O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC | O_NOFOLLOW, 0600);
                 if (fd < 0)
                         return -errno;
-                unlinkat(source->spare_fd, name, 0);
+                unlinkat(reader->spare_fd, name, 0);
         }
         r = posix_fallocate(fd, 0, (off_t)n_bytes);
         if (r > 0)
@@ -122,7 +122,7 @@ static int copy(const struct reading *reading, int fd, uint8_t *piece, struct wh
         for (uint64_t at = 0; at < length; at += PIECE) {
                 size_t n = length - at < PIECE ? (size_t)(length - at) : PIECE;
 
-                if (is_cancelled(reading->source))
+                if (is_cancelled(reading->reader))
                         return -ECANCELED;
                 r = read_piece(reading, at, piece, n, why);
                 if (r < 0)
@@ -142,7 +142,7 @@ static int read_to_file(const struct reading *reading, struct block *block, stru
 
         if (!piece)
                 return why_set(why, -ENOMEM, "no memory for %s", reading->path);
-        r = open_spare(reading->source, reading->place.length, &fd);
+        r = open_spare(reading->reader, reading->place.length, &fd);
         if (r < 0)
                 return why_errno(why, r, "no room for a copy of %s (%" PRIu64 " bytes), which is too large for memory",
                                  reading->path, reading->place.length);
@@ -156,24 +156,24 @@ static int read_to_file(const struct reading *reading, struct block *block, stru
 /* ---- one sample ---------------------------------------------------------------------------------------------- */
 
 static bool is_in_memory(uint64_t length) {
-        return length <= SOURCE_IN_MEMORY;
+        return length <= SAMPLE_IN_MEMORY;
 }
 
-uint64_t source_need(const struct source *source, uint64_t sample) {
-        struct index_place place;
+uint64_t sample_reader_need(const struct sample_reader *reader, uint64_t sample) {
+        struct extent place;
 
-        index_locate(source->index, sample, 0, &place);
+        source_locate(reader->index, sample, 0, &place);
         return is_in_memory(place.length) ? place.length : PIECE;
 }
 
-int source_read(const struct source *source, uint64_t sample, struct block *ret_block, struct why *why) {
+int sample_reader_read(const struct sample_reader *reader, uint64_t sample, struct block *ret_block, struct why *why) {
         char path[INDEX_PATH_SIZE];
-        struct reading reading = { .source = source, .path = path, .fd = -1 };
+        struct reading reading = { .reader = reader, .path = path, .fd = -1 };
         struct block block = {};
         int r;
 
-        index_path(source->index, sample, 0, path);
-        index_locate(source->index, sample, 0, &reading.place);
+        source_name(reader->index, sample, path);
+        source_locate(reader->index, sample, 0, &reading.place);
         r = open_sample(&reading, why);
         if (r == 0)
                 r = is_in_memory(reading.place.length) ? read_to_memory(&reading, &block, why)

@@ -1,0 +1,115 @@
+/* codec/codec.h: from the stored bytes of a field to the elements of its tensor.
+ *
+ * A codec is one field's way through a pipeline: what its bytes are, and what is done to them. There is a row a kind
+ * (struct codec_type in codec/codec_type.h): pictures, which are decoded and augmented; bytes, which are handed out as
+ * they are; values, which the dataset knows without reading anything. Whoever serves a sample does the same for each of
+ * its fields:
+ *
+ *      codec_open()        looks at the bytes' header and draws what is random: now shape and memory are known
+ *      (the caller pays for the memory, and asks collation for the place)
+ *      codec_render()      writes the elements there
+ *      codec_close()
+ *
+ * A codec does not change once it is made: any number of threads may use it, each with tools of its own. */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "daemon/base/why.h"
+#include "daemon/collate/layout.h"
+#include "daemon/data/source.h"
+#include "daemon/decode/decode.h"
+
+struct codec;
+struct codec_tools;
+
+/* One field of one sample. */
+struct codec_input {
+        const uint8_t *bytes; /* of the field, as they are stored; unless it has none */
+        size_t n_bytes;
+        const struct source *source;
+        uint64_t sample; /* in the source */
+
+        uint64_t seed; /* of what is drawn; epoch, sample and the step say the rest */
+        uint32_t epoch;
+};
+
+/* What is known of a sample's field once it is open. */
+struct codec_opened {
+        int64_t shape[FIELD_DIMS_MAX]; /* as many as the form has dimensions */
+        uint64_t n_bytes;              /* of its elements */
+        uint64_t need_bytes;           /* the most memory that rendering may take beside them */
+};
+
+/* What codec_form() has to know. */
+struct codec_terms {
+        const struct source *source;
+        uint32_t batch_size;
+        bool may_repeat;     /* a sample may stand in for others of its batch */
+        uint64_t max_pixels; /* of a picture */
+};
+
+/* Makes a codec for field `idx_field` of the source with the steps of a part of a pipeline (`text`; NULL: the field as
+ * it is stored). Codecs of one group draw alike; group 0 is that of a pipeline without names. -EINVAL with the column,
+ * counted in the text; -ENOMEM. */
+int codec_new(const struct source *source, uint32_t idx_field, uint32_t group, const char *text,
+              struct codec **ret_codec, struct why *why);
+
+/* Takes NULL. */
+void codec_free(struct codec *codec);
+
+/* Which of the source's fields it is. */
+uint32_t codec_field(const struct codec *codec);
+
+/* Are its bytes read? Else the source knows the value. */
+bool codec_is_stored(const struct codec *codec);
+
+/* Its steps in their one normal spelling; "" for none. Owned by the codec. */
+const char *codec_text(const struct codec *codec);
+
+/* What one sample is made of, for collation. May look at each sample of the source. -ENOMEM. */
+int codec_form(const struct codec *codec, const struct codec_terms *terms, struct field_form *ret_form,
+               struct why *why);
+
+/* ---- a sample -------------------------------------------------------------------------------------------------- */
+
+/* Errors are what is wrong with the sample: -EBADMSG, -ENOTSUP, -EFBIG, ...; and -ENOMEM. */
+int codec_open(const struct codec *codec, struct codec_tools *tools, const struct codec_input *input,
+               struct codec_opened *ret_opened, struct why *why);
+
+/* Writes opened->n_bytes to `out`. Errors as above. Once after each codec_open(). */
+int codec_render(const struct codec *codec, struct codec_tools *tools, const struct codec_input *input, uint8_t *out,
+                 struct why *why);
+
+void codec_close(const struct codec *codec, struct codec_tools *tools);
+
+/* What is open cannot be served, for one of these reasons: says so in the field's own words. Return the error. */
+int codec_refuse_room(const struct codec *codec, const struct codec_opened *opened, const struct field_layout *field,
+                      struct why *why); /* -EFBIG: beyond its slot */
+int codec_refuse_memory(const struct codec *codec, const struct codec_tools *tools, const struct codec_opened *opened,
+                        uint64_t allowed_bytes, struct why *why); /* -EFBIG: beyond the scratch */
+int codec_refuse_shape(const struct codec *codec, const struct codec_opened *opened, const int64_t *other,
+                       struct why *why); /* -EMEDIUMTYPE */
+
+/* ---- a worker's tools ------------------------------------------------------------------------------------------ */
+
+/* Pictures by who decoded them. */
+struct codec_counts {
+        uint64_t n_decoded[N_DECODED_BY];
+        uint64_t n_handed_over; /* of those of libjpeg-turbo, begun by our own decoder */
+};
+
+/* What one thread makes fields with, kept from sample to sample. -ENOMEM. */
+int codec_tools_new(const struct decode_limits *limits, enum decode_jpeg jpeg, struct codec_tools **ret_tools,
+                    struct why *why);
+
+/* Takes NULL. */
+void codec_tools_free(struct codec_tools *tools);
+
+/* The memory that it keeps; gives it back. An open field may be rendered afterwards. */
+size_t codec_tools_bytes(const struct codec_tools *tools);
+void codec_tools_trim(struct codec_tools *tools);
+
+/* What was decoded since it was asked last. */
+struct codec_counts codec_tools_take_counts(struct codec_tools *tools);

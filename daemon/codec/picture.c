@@ -1,0 +1,117 @@
+/* Pictures: decoded, and augmented as the steps say. */
+
+#include <errno.h>
+
+#include "daemon/codec/codec_type.h"
+#include "daemon/codec/render.h"
+#include "proto/order/philox.h"
+
+static int picture_form(const struct codec *codec, const struct codec_terms *terms, struct field_form *ret_form,
+                        struct why *why) {
+        const struct pixel_format *format = recipe_format(codec->recipe);
+        size_t pixel_bytes = pixel_format_bytes(format);
+        uint32_t height = 0, width = 0;
+        bool varies = recipe_output(codec->recipe, &height, &width) == RECIPE_VARIES;
+        int64_t rows = varies ? -1 : (int64_t)height, columns = varies ? -1 : (int64_t)width;
+
+        (void)why;
+        ret_form->dtype = format->dtype;
+        ret_form->how = COLLATE_STACK;
+        ret_form->n_dims = 3;
+        ret_form->shape[0] = format->channels_first ? format->n_channels : rows;
+        ret_form->shape[1] = format->channels_first ? rows : columns;
+        ret_form->shape[2] = format->channels_first ? columns : format->n_channels;
+        ret_form->unit_bytes = pixel_bytes;
+        ret_form->max_bytes = terms->max_pixels * pixel_bytes;
+        ret_form->asked_bytes = recipe_max_pixels(codec->recipe) * pixel_bytes;
+        return 0;
+}
+
+/* Another part of a pipeline draws something else, also where its steps are the same. */
+static uint64_t seed_of(const struct codec *codec, const struct codec_input *input) {
+        return codec->group == 0 ? input->seed : dlp_philox_seed(input->seed, UINT64_MAX - codec->group);
+}
+
+static int picture_open(const struct codec *codec, struct codec_tools *tools, const struct codec_input *input,
+                        struct codec_opened *ret_opened, struct why *why) {
+        const struct pixel_format *format = recipe_format(codec->recipe);
+        struct geometry *geometry = &tools->geometry;
+        bool first = format->channels_first;
+        int r;
+
+        r = decoder_open(tools->decoder, input->bytes, input->n_bytes, &tools->info, why);
+        if (r < 0)
+                return r;
+        r = recipe_plan(codec->recipe, tools->info.width, tools->info.height, seed_of(codec, input), input->epoch,
+                        input->sample, geometry, why);
+        if (r < 0)
+                return r;
+        ret_opened->shape[0] = first ? format->n_channels : geometry->height;
+        ret_opened->shape[1] = first ? geometry->height : geometry->width;
+        ret_opened->shape[2] = first ? geometry->width : format->n_channels;
+        ret_opened->n_bytes = (uint64_t)geometry->height * geometry->width * pixel_format_bytes(format);
+        ret_opened->need_bytes = decoder_need(tools->decoder, &geometry->source) + recipe_bytes_needed(geometry);
+        return 0;
+}
+
+static int picture_render(const struct codec *codec, struct codec_tools *tools, const struct codec_input *input,
+                          uint8_t *out, struct why *why) {
+        size_t stride = pixel_format_row_bytes(recipe_format(codec->recipe), tools->geometry.width);
+        int r = render(tools->decoder, tools->workspace, &tools->geometry, out, stride, why);
+
+        (void)input;
+        if (r < 0)
+                return r;
+        tools->counts.n_decoded[decoder_decoded_by(tools->decoder)]++;
+        if (decoder_handed_over(tools->decoder))
+                tools->counts.n_handed_over++;
+        return 0;
+}
+
+static void picture_close(struct codec_tools *tools) {
+        decoder_close(tools->decoder);
+}
+
+/* What decides is the job's own terms and memory_limit, never what else runs or when this sample comes. */
+static int picture_refuse_room(const struct codec *codec, const struct codec_opened *opened,
+                               const struct field_layout *field, struct why *why) {
+        size_t pixel_bytes = pixel_format_bytes(recipe_format(codec->recipe));
+        bool first = recipe_format(codec->recipe)->channels_first;
+
+        return why_set(
+                why, -EFBIG,
+                "is %lld x %lld pixels after the pipeline; this job's slots have room for %llu pixels a picture: "
+                "begin the pipeline with decode(max_pixels=%llu), or ask for a smaller batch or fewer slots",
+                (long long)opened->shape[first ? 2 : 1], (long long)opened->shape[first ? 1 : 0],
+                (unsigned long long)(field->sample_bytes / pixel_bytes),
+                (unsigned long long)(opened->n_bytes / pixel_bytes));
+}
+
+static int picture_refuse_memory(const struct codec_tools *tools, const struct codec_opened *opened,
+                                 uint64_t allowed_bytes, struct why *why) {
+        return why_set(why, -EFBIG,
+                       "is %u x %u pixels: decoding and augmenting what is needed of it may take %llu bytes, %llu are "
+                       "allowed (a quarter of memory_limit, 1 GiB at most): raise memory_limit, or crop or resize "
+                       "earlier in the pipeline",
+                       tools->info.width, tools->info.height, (unsigned long long)opened->need_bytes,
+                       (unsigned long long)allowed_bytes);
+}
+
+static int picture_refuse_shape(const struct codec_opened *opened, const int64_t *other, struct why *why) {
+        return why_set(why, -EMEDIUMTYPE,
+                       "has the shape %lld x %lld x %lld after the pipeline, another sample of its batch has "
+                       "%lld x %lld x %lld; use batch_size 1, or a pipeline that gives one size",
+                       (long long)opened->shape[0], (long long)opened->shape[1], (long long)opened->shape[2],
+                       (long long)other[0], (long long)other[1], (long long)other[2]);
+}
+
+const struct codec_type CODEC_PICTURE = {
+        .name = "picture",
+        .form = picture_form,
+        .open = picture_open,
+        .render = picture_render,
+        .close = picture_close,
+        .refuse_room = picture_refuse_room,
+        .refuse_memory = picture_refuse_memory,
+        .refuse_shape = picture_refuse_shape,
+};

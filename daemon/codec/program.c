@@ -1,0 +1,283 @@
+#include "daemon/codec/program.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "daemon/base/cleanup.h"
+#include "daemon/base/step_text.h"
+
+struct program {
+        uint32_t n_fields;
+        struct codec *codecs[DLP_TENSORS_MAX];
+        char *text;
+};
+
+static void program_freep(struct program **program) {
+        program_free(*program);
+}
+
+void program_free(struct program *program) {
+        if (!program)
+                return;
+        for (uint32_t i = 0; i < program->n_fields; i++)
+                codec_free(program->codecs[i]);
+        free(program->text);
+        free(program);
+}
+
+const char *program_text(const struct program *program) {
+        return program->text;
+}
+
+uint32_t program_n_fields(const struct program *program) {
+        return program->n_fields;
+}
+
+const struct codec *program_codec(const struct program *program, uint32_t idx) {
+        return program->codecs[idx];
+}
+
+/* ---- fields ---------------------------------------------------------------------------------------------------- */
+
+/* For messages: "image, caption, label". */
+static void list_fields(const struct schema *schema, bool only_stored, char *text, size_t size) {
+        size_t n = 0;
+
+        text[0] = '\0';
+        for (uint32_t i = 0; i < schema->n_fields && n < size; i++)
+                if (schema->fields[i].is_stored || !only_stored)
+                        n += (size_t)snprintf(text + n, size - n, "%s%s", n ? ", " : "", schema->fields[i].name);
+}
+
+static int add_field(struct program *program, const struct source *source, uint32_t idx_field, uint32_t group,
+                     const char *steps, struct why *why) {
+        const char *name = source->schema.fields[idx_field].name;
+        int r;
+
+        if (program->n_fields == DLP_TENSORS_MAX)
+                return why_set(why, -EINVAL, "pipeline: more than %u fields, which is the limit of a batch",
+                               DLP_TENSORS_MAX);
+        for (uint32_t i = 0; i < program->n_fields; i++)
+                if (codec_field(program->codecs[i]) == idx_field)
+                        return why_set(why, -EINVAL, "pipeline: field %s is named twice", name);
+        r = codec_new(source, idx_field, group, steps, &program->codecs[program->n_fields], why);
+        if (r == 0)
+                program->n_fields++;
+        return r;
+}
+
+/* ---- without names --------------------------------------------------------------------------------------------- */
+
+/* The dataset's one picture, else its one stored field. */
+static int find_main(const struct schema *schema, uint32_t *ret_idx, struct why *why) {
+        uint32_t n_pictures = 0, n_stored = 0, idx_picture = 0, idx_stored = 0;
+        char names[256];
+
+        for (uint32_t i = 0; i < schema->n_fields; i++) {
+                if (!schema->fields[i].is_stored)
+                        continue;
+                n_stored++;
+                idx_stored = i;
+                if (schema->fields[i].kind == FIELD_PICTURE) {
+                        n_pictures++;
+                        idx_picture = i;
+                }
+        }
+        if (n_pictures != 1 && n_stored != 1) {
+                list_fields(schema, true, names, sizeof(names));
+                return why_set(why, -EINVAL,
+                               "pipeline: the dataset has %s%s: say which field the steps are for, as in \"%s: ...\"",
+                               n_stored ? "several fields that are read: " : "no field that is read", names,
+                               n_stored ? schema->fields[idx_stored].name : "FIELD");
+        }
+        *ret_idx = n_pictures == 1 ? idx_picture : idx_stored;
+        return 0;
+}
+
+static int parse_unnamed(struct program *program, const struct source *source, const char *text, struct why *why) {
+        uint32_t idx_main = 0;
+        int r = find_main(&source->schema, &idx_main, why);
+
+        if (r == 0)
+                r = add_field(program, source, idx_main, 0, text, why);
+        for (uint32_t i = 0; i < source->schema.n_fields && r == 0; i++)
+                if (source->schema.fields[i].kind == FIELD_VALUE && i != idx_main)
+                        r = add_field(program, source, i, 0, NULL, why);
+        if (r < 0)
+                return r;
+        program->text = strdup(codec_text(program->codecs[0]));
+        return program->text ? 0 : why_errno(why, -ENOMEM, "pipeline");
+}
+
+/* ---- with names ------------------------------------------------------------------------------------------------ */
+
+/* A part of the text, and where its steps begin. */
+struct part {
+        size_t begin, end; /* of the whole text */
+        size_t steps;      /* after the ':', or `end` */
+};
+
+/* The next `wanted` outside of parentheses before `end`; else `end`. */
+static size_t find_outside(const char *text, size_t begin, size_t end, char wanted) {
+        unsigned depth = 0;
+
+        for (size_t i = begin; i < end; i++) {
+                if (text[i] == wanted && depth == 0)
+                        return i;
+                depth += text[i] == '(';
+                depth -= text[i] == ')' && depth > 0;
+        }
+        return end;
+}
+
+/* The steps' reader counts its columns from the beginning of the text: what is not its own becomes blanks. */
+static char *blank_but(const char *text, size_t begin, size_t end) {
+        char *copy = strndup(text, end);
+
+        if (copy)
+                memset(copy, ' ', begin);
+        return copy;
+}
+
+static int find_named(const struct source *source, struct step_text *reader, size_t n_word, uint32_t *ret_idx) {
+        char names[256];
+
+        for (uint32_t i = 0; i < source->schema.n_fields; i++)
+                if (word_is(reader->at, n_word, source->schema.fields[i].name)) {
+                        *ret_idx = i;
+                        return 0;
+                }
+        list_fields(&source->schema, false, names, sizeof(names));
+        return why_set(reader->why, -EINVAL,
+                       "pipeline, column %zu: the dataset has no field \"%.*s\"; its fields are %s",
+                       step_text_column(reader, reader->at), word_shown(n_word), reader->at, names);
+}
+
+/* What a field may be called: as formats name them, with dots and dashes. */
+static size_t name_length(const char *text) {
+        size_t n = 0;
+
+        while (isalnum((unsigned char)text[n]) || (text[n] && strchr("_.-", text[n])))
+                n++;
+        return n;
+}
+
+static int parse_part(struct program *program, const struct source *source, const char *text, const struct part *part,
+                      uint32_t group, struct why *why) {
+        struct step_text reader = { .what = "pipeline", .text = text, .at = text + part->begin, .why = why };
+        const char *names_end = text + (part->steps < part->end ? part->steps - 1 : part->end);
+        _cleanup_(freep) char *steps = blank_but(text, part->steps, part->end);
+
+        if (!steps)
+                return why_errno(why, -ENOMEM, "pipeline");
+        if (part->steps < part->end && strspn(steps, " \t\r\n") == strlen(steps))
+                return why_set(why, -EINVAL,
+                               "pipeline, column %zu: expected steps after \":\"; without it the field is "
+                               "handed out as it is stored",
+                               part->steps + 1);
+        for (;;) {
+                uint32_t idx_field = 0;
+                size_t n_word;
+                int r;
+
+                step_text_skip_blanks(&reader);
+                n_word = reader.at < names_end ? name_length(reader.at) : 0;
+                if (n_word == 0)
+                        return step_text_refuse_here(&reader, "the name of a field");
+                r = find_named(source, &reader, n_word, &idx_field);
+                if (r == 0)
+                        r = add_field(program, source, idx_field, group, part->steps < part->end ? steps : NULL, why);
+                if (r < 0)
+                        return r;
+                reader.at += n_word;
+                step_text_skip_blanks(&reader);
+                if (reader.at >= names_end)
+                        return 0;
+                if (*reader.at++ != ',') {
+                        reader.at--;
+                        return step_text_refuse_here(&reader, "\",\", \":\", \";\" or the end");
+                }
+        }
+}
+
+/* "a, b: steps" for fields of one group, parts separated by "; ". */
+static int print_named(struct program *program, const struct source *source, const uint32_t *groups, struct why *why) {
+        char *text = NULL;
+        size_t size;
+        FILE *stream = open_memstream(&text, &size);
+
+        if (!stream)
+                return why_errno(why, -ENOMEM, "pipeline");
+        for (uint32_t i = 0; i < program->n_fields; i++) {
+                const struct codec *codec = program->codecs[i];
+                bool is_last = i + 1 == program->n_fields || groups[i + 1] != groups[i];
+
+                fprintf(stream, "%s", source->schema.fields[codec_field(codec)].name);
+                if (is_last && codec_text(codec)[0])
+                        fprintf(stream, ": %s", codec_text(codec));
+                if (i + 1 < program->n_fields)
+                        fprintf(stream, "%s", is_last ? "; " : ", ");
+        }
+        if (fclose(stream) != 0) {
+                free(text);
+                return why_errno(why, -ENOMEM, "pipeline");
+        }
+        program->text = text;
+        return 0;
+}
+
+static int parse_named(struct program *program, const struct source *source, const char *text, struct why *why) {
+        uint32_t groups[DLP_TENSORS_MAX] = { 0 }, n_groups = 0;
+        size_t end = strlen(text);
+
+        for (size_t begin = 0; begin <= end;) {
+                size_t part_end = find_outside(text, begin, end, ';');
+                size_t colon = find_outside(text, begin, part_end, ':');
+                struct part part = { begin, part_end, colon < part_end ? colon + 1 : part_end };
+                uint32_t n_before = program->n_fields;
+                int r = parse_part(program, source, text, &part, n_groups, why);
+
+                if (r < 0)
+                        return r;
+                for (uint32_t i = n_before; i < program->n_fields; i++)
+                        groups[i] = n_groups;
+                n_groups++;
+                begin = part_end + 1;
+        }
+        return print_named(program, source, groups, why);
+}
+
+/* ---- which of both --------------------------------------------------------------------------------------------- */
+
+/* Names stand before a ':' or between ';'. A list of words alone names fields if the first is one. */
+static bool has_names(const char *text, const struct schema *schema) {
+        size_t end = strlen(text), n_word;
+
+        if (find_outside(text, 0, end, ';') < end || find_outside(text, 0, end, ':') < end)
+                return true;
+        text += strspn(text, " \t\r\n");
+        n_word = name_length(text);
+        for (uint32_t i = 0; i < schema->n_fields; i++)
+                if (word_is(text, n_word, schema->fields[i].name))
+                        return true;
+        return false;
+}
+
+int program_parse(const char *text, const struct source *source, struct program **ret_program, struct why *why) {
+        _cleanup_(program_freep) struct program *program = calloc(1, sizeof(*program));
+        int r;
+
+        if (!program)
+                return why_errno(why, -ENOMEM, "pipeline");
+        r = has_names(text, &source->schema) ? parse_named(program, source, text, why)
+                                             : parse_unnamed(program, source, text, why);
+        if (r == 0 && strlen(program->text) >= DLP_PIPELINE_MAX)
+                r = why_set(why, -EINVAL, "pipeline: with all defaults written out it is longer than %u bytes",
+                            DLP_PIPELINE_MAX - 1);
+        if (r < 0)
+                return r;
+        *ret_program = TAKE_PTR(program);
+        return 0;
+}

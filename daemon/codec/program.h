@@ -1,0 +1,31 @@
+/* codec/program.h: the text of a pipeline, bound to the fields of a dataset: a codec for each field of a batch.
+ *
+ *      random_resized_crop(224) hflip(0.5)                       no field is named: the steps are for the dataset's one
+ *                                                                picture (else its one stored field), and all values of
+ *                                                                fixed size come with it
+ *      image: resize(256) center_crop(224); caption: raw; label  only the named fields are read and delivered
+ *      left, right: hflip(0.5); label                            fields that are named together move together: what is
+ *                                                                drawn for one is drawn for all
+ *
+ * Parts are separated by ";", each `[FIELD[, FIELD...]:] STEP...`; a part without steps hands the field out as it is
+ * stored. A program does not change once it is parsed: any number of threads may use it. */
+#pragma once
+
+#include "daemon/codec/codec.h"
+
+struct program;
+
+/* -EINVAL with the column (from 1), the word that is wrong and what was expected; a field that the dataset does not
+ * have with those that it has; -ENOMEM. The source must outlive the program. */
+int program_parse(const char *text, const struct source *source, struct program **ret_program, struct why *why);
+
+/* Takes NULL. */
+void program_free(struct program *program);
+
+/* The text in its one normal spelling, with all defaults written out. Equal texts do equal things. Owned by the
+ * program. */
+const char *program_text(const struct program *program);
+
+/* Tensors of a batch, 1 to DLP_TENSORS_MAX, in the sequence in which they are delivered. */
+uint32_t program_n_fields(const struct program *program);
+const struct codec *program_codec(const struct program *program, uint32_t idx);

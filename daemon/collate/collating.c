@@ -1,0 +1,140 @@
+#include "daemon/collate/collating.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+void collating_init(struct collating *collating, const struct layout *layout, uint8_t *slot, struct dlp_place *places) {
+        collating->layout = layout;
+        collating->slot = slot;
+        collating->places = places;
+        pthread_mutex_init(&collating->lock, NULL);
+        collating_begin(collating);
+}
+
+void collating_fini(struct collating *collating) {
+        pthread_mutex_destroy(&collating->lock);
+}
+
+void collating_begin(struct collating *collating) {
+        for (uint32_t i = 0; i < collating->layout->n_fields; i++) {
+                collating->is_said[i] = false;
+                memset(collating->shapes[i], 0, sizeof(collating->shapes[i])); /* a batch may end before anyone says */
+                atomic_store_explicit(&collating->n_used_bytes[i], 0, memory_order_relaxed);
+        }
+}
+
+/* ---- places ---------------------------------------------------------------------------------------------------- */
+
+static struct dlp_place *places_of(const struct collating *collating, const struct field_layout *field) {
+        return collating->places + (size_t)field->idx_places * collating->layout->batch_size;
+}
+
+/* The first to come decides. */
+static bool agree(struct collating *collating, uint32_t idx_field, const int64_t *shape, int64_t *ret_shape) {
+        size_t n_bytes = collating->layout->fields[idx_field].form.n_dims * sizeof(*shape);
+        bool is_same = true;
+
+        pthread_mutex_lock(&collating->lock);
+        if (!collating->is_said[idx_field]) {
+                memcpy(collating->shapes[idx_field], shape, n_bytes);
+                collating->is_said[idx_field] = true;
+        } else if (memcmp(collating->shapes[idx_field], shape, n_bytes) != 0) {
+                memcpy(ret_shape, collating->shapes[idx_field], n_bytes);
+                is_same = false;
+        }
+        pthread_mutex_unlock(&collating->lock);
+        return is_same;
+}
+
+static uint8_t *place_ragged(struct collating *collating, uint32_t idx_field, uint32_t idx_sample, uint64_t n_bytes) {
+        const struct field_layout *field = &collating->layout->fields[idx_field];
+        uint64_t room = layout_align(n_bytes);
+        uint64_t used = atomic_fetch_add_explicit(&collating->n_used_bytes[idx_field], room, memory_order_relaxed);
+
+        assert(used + room <= field->room_bytes); /* each sample is placed once */
+        places_of(collating, field)[idx_sample] = (struct dlp_place){ .offset = field->offset + used,
+                                                                      .n_bytes = n_bytes };
+        return collating->slot + field->offset + used;
+}
+
+int collating_place(struct collating *collating, uint32_t idx_field, uint32_t idx_sample, const int64_t *shape,
+                    uint64_t n_bytes, uint8_t **ret_bytes, int64_t ret_shape[FIELD_DIMS_MAX]) {
+        const struct field_layout *field = &collating->layout->fields[idx_field];
+
+        /* Of ragged fields, too, nobody may take more than the longest one, or who comes last would be the one without
+         * room, and that is chance. */
+        if (n_bytes > field->sample_bytes)
+                return -EFBIG;
+        if (field->form.how == COLLATE_RAGGED) {
+                *ret_bytes = place_ragged(collating, idx_field, idx_sample, n_bytes);
+                return 0;
+        }
+        if (field->varies && !agree(collating, idx_field, shape, ret_shape))
+                return COLLATE_DIFFERS;
+        *ret_bytes = collating->slot + field->offset + n_bytes * idx_sample;
+        return 0;
+}
+
+void collating_forget(struct collating *collating) {
+        pthread_mutex_lock(&collating->lock);
+        for (uint32_t i = 0; i < collating->layout->n_fields; i++)
+                collating->is_said[i] = false;
+        pthread_mutex_unlock(&collating->lock);
+}
+
+/* ---- the record ------------------------------------------------------------------------------------------------ */
+
+/* Without gaps, in the sequence of its dimensions: what the trainer's frameworks call contiguous. */
+static void describe_stack(struct dlp_tensor_record *tensor, const struct field_form *form, const int64_t *shape) {
+        tensor->layout = DLP_DENSE;
+        tensor->n_dims = form->n_dims + 1;
+        for (uint32_t i = 0; i < form->n_dims; i++)
+                tensor->shape[i + 1] = shape[i];
+        tensor->strides[form->n_dims] = (int64_t)dlp_dtype_bytes(form->dtype);
+        for (uint32_t i = form->n_dims; i > 0; i--)
+                tensor->strides[i - 1] = tensor->strides[i] * tensor->shape[i];
+}
+
+static void describe_ragged(struct dlp_tensor_record *tensor, const struct field_layout *field) {
+        tensor->layout = DLP_RAGGED;
+        tensor->idx_places = field->idx_places;
+        tensor->n_dims = 2;
+        tensor->shape[1] = -1;
+        tensor->strides[1] = (int64_t)dlp_dtype_bytes(field->form.dtype);
+}
+
+void collating_describe(const struct collating *collating, uint32_t n_samples, struct dlp_slot_record *record) {
+        const struct layout *layout = collating->layout;
+
+        record->n_tensors = layout->n_fields;
+        for (uint32_t i = 0; i < layout->n_fields; i++) {
+                const struct field_layout *field = &layout->fields[i];
+                struct dlp_tensor_record *tensor = &record->tensors[i];
+
+                memset(tensor, 0, sizeof(*tensor));
+                snprintf(tensor->name, sizeof(tensor->name), "%s", field->form.name);
+                tensor->dtype = field->form.dtype;
+                tensor->offset = field->offset;
+                tensor->shape[0] = n_samples;
+                if (field->form.how == COLLATE_RAGGED)
+                        describe_ragged(tensor, field);
+                else
+                        describe_stack(tensor, &field->form, field->varies ? collating->shapes[i] : field->form.shape);
+        }
+}
+
+void collating_move(const struct collating *collating, const struct dlp_slot_record *record, uint32_t from,
+                    uint32_t to) {
+        for (uint32_t i = 0; i < collating->layout->n_fields; i++) {
+                const struct field_layout *field = &collating->layout->fields[i];
+                uint64_t n_bytes = (uint64_t)record->tensors[i].strides[0];
+                uint8_t *rows = collating->slot + field->offset;
+
+                if (field->form.how == COLLATE_RAGGED)
+                        places_of(collating, field)[to] = places_of(collating, field)[from];
+                else
+                        memcpy(rows + to * n_bytes, rows + from * n_bytes, n_bytes);
+        }
+}

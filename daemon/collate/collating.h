@@ -1,0 +1,54 @@
+/* collate/collating.h: one batch being put together: where its samples' fields go, and how the result is described.
+ *
+ * Workers ask for the place of a field of a sample and write there without asking each other. When the last of them is
+ * done, the slot's record is written: what lies where, in the words of proto/layout.h. Samples that were left out leave
+ * gaps, which are closed then: what the client gets depends on nothing but which samples are damaged. */
+#pragma once
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "daemon/collate/layout.h"
+
+/* Positive outcome of collating_place(). */
+#define COLLATE_DIFFERS 1
+
+struct collating {
+        const struct layout *layout;
+        uint8_t *slot;            /* its first byte */
+        struct dlp_place *places; /* layout->n_ragged arrays of batch_size; NULL if nothing is ragged */
+
+        pthread_mutex_t lock; /* guards what follows; a leaf */
+        bool is_said[DLP_TENSORS_MAX];
+        int64_t shapes[DLP_TENSORS_MAX][FIELD_DIMS_MAX]; /* of all samples, once one of them has said it */
+
+        _Alignas(64) _Atomic uint64_t n_used_bytes[DLP_TENSORS_MAX]; /* ragged: of the room, handed out to samples */
+};
+
+/* Once for a slot. The layout stays the caller's. */
+void collating_init(struct collating *collating, const struct layout *layout, uint8_t *slot, struct dlp_place *places);
+void collating_fini(struct collating *collating);
+
+/* A new batch in the same slot. Nobody else may be at work on it. */
+void collating_begin(struct collating *collating);
+
+/* Where field `idx_field` of sample `idx_sample` (in the batch) goes: `n_bytes`, of `shape`. Returns 0; COLLATE_DIFFERS
+ * if another sample of the batch has another shape, which is written to `ret_shape`; -EFBIG if a sample may not be so
+ * large (layout->fields[idx_field].sample_bytes). A ragged field of a sample is placed once: nothing may fail after it.
+ * Any worker. */
+int collating_place(struct collating *collating, uint32_t idx_field, uint32_t idx_sample, const int64_t *shape,
+                    uint64_t n_bytes, uint8_t **ret_bytes, int64_t ret_shape[FIELD_DIMS_MAX]);
+
+/* The sample that said the shape could not be served after all. Only if the batch is it alone: others may have agreed.
+ */
+void collating_forget(struct collating *collating);
+
+/* Writes the tensors of a whole batch of n_samples into the record. Who completes the batch. */
+void collating_describe(const struct collating *collating, uint32_t n_samples, struct dlp_slot_record *record);
+
+/* Moves all fields of sample `from` to the place of sample `to` < `from`. What lies in a slot is never looked at: a
+ * client that writes there spoils its own batch. After collating_describe(), whose strides it uses. */
+void collating_move(const struct collating *collating, const struct dlp_slot_record *record, uint32_t from,
+                    uint32_t to);

@@ -1,0 +1,122 @@
+#include "daemon/collate/layout.h"
+
+#include <assert.h>
+#include <errno.h>
+
+/* Of memory_limit, what a ring with fields of varying size gets unless the pipeline says how large they are; where that
+ * is little, more of it. */
+#define VARYING_SHARE     16u
+#define VARYING_BYTES_MIN (64ull << 20)
+#define VARYING_SHARE_MIN 4u
+
+uint64_t layout_align(uint64_t offset) {
+        return (offset + DLP_TENSOR_ALIGN - 1) / DLP_TENSOR_ALIGN * DLP_TENSOR_ALIGN;
+}
+
+uint64_t field_form_bytes(const struct field_form *form, const int64_t *shape) {
+        uint64_t n_bytes = dlp_dtype_bytes(form->dtype);
+
+        for (uint32_t i = 0; i < form->n_dims; i++)
+                if (__builtin_mul_overflow(n_bytes, (uint64_t)shape[i], &n_bytes))
+                        return UINT64_MAX;
+        return n_bytes;
+}
+
+static bool form_varies(const struct field_form *form) {
+        for (uint32_t i = 0; i < form->n_dims; i++)
+                if (form->shape[i] < 0)
+                        return true;
+        return false;
+}
+
+static uint64_t varying_ring_bytes(uint64_t memory_limit) {
+        uint64_t share = memory_limit / VARYING_SHARE, most = memory_limit / VARYING_SHARE_MIN;
+
+        if (share < VARYING_BYTES_MIN)
+                share = most < VARYING_BYTES_MIN ? most : VARYING_BYTES_MIN;
+        return share;
+}
+
+/* What does not fit later is a damaged sample, whatever else runs: so the room follows from the job's own terms and
+ * from memory_limit alone. */
+static int plan_varying(struct field_layout *field, const struct layout_limits *limits, uint32_t n_varying,
+                        struct why *why) {
+        const struct field_form *form = &field->form;
+        uint64_t share = varying_ring_bytes(limits->memory_limit) / n_varying / limits->n_slots / limits->batch_size;
+        uint64_t n_bytes = form->asked_bytes ? form->asked_bytes : share / form->unit_bytes * form->unit_bytes;
+
+        if (n_bytes == 0)
+                return why_set(why, -EOVERFLOW,
+                               "batch_size: %u slots of %u samples whose %s has any size have no room for %llu bytes "
+                               "each; ask for a smaller batch or fewer slots, let the pipeline give them one size, "
+                               "begin it with decode(max_pixels=N), or raise memory_limit",
+                               limits->n_slots, limits->batch_size, form->name, (unsigned long long)form->unit_bytes);
+        field->sample_bytes = n_bytes < form->max_bytes ? n_bytes : form->max_bytes;
+        return 0;
+}
+
+static int plan_field(struct field_layout *field, const struct layout_limits *limits, uint32_t n_varying,
+                      struct why *why) {
+        const struct field_form *form = &field->form;
+        int r = 0;
+
+        if (form->how == COLLATE_RAGGED)
+                field->sample_bytes = layout_align(form->max_bytes);
+        else if (field->varies)
+                r = plan_varying(field, limits, n_varying, why);
+        else
+                field->sample_bytes = field_form_bytes(form, form->shape);
+        if (r < 0)
+                return r;
+        if (field->sample_bytes > DLP_PAYLOAD_MAX / limits->batch_size)
+                return why_set(why, -EOVERFLOW,
+                               "batch_size: %u samples whose %s has up to %llu bytes pass the limit of %llu bytes a "
+                               "ring; ask for a smaller batch, or let the pipeline make them smaller",
+                               limits->batch_size, form->name, (unsigned long long)field->sample_bytes,
+                               DLP_PAYLOAD_MAX);
+        field->room_bytes = field->sample_bytes * limits->batch_size;
+        if (form->how == COLLATE_RAGGED && form->together_bytes > 0 && form->together_bytes < field->room_bytes)
+                field->room_bytes = form->together_bytes;
+        return 0;
+}
+
+/* Fields of one size come first: they share pages that every batch writes, whatever the others turn out to need. */
+static void place_fields(struct layout *layout) {
+        for (int pass = 0; pass < 2; pass++)
+                for (uint32_t i = 0; i < layout->n_fields; i++) {
+                        struct field_layout *field = &layout->fields[i];
+                        bool is_fixed = field->form.how == COLLATE_STACK && field->form.n_dims == 0;
+
+                        if (is_fixed != (pass == 0))
+                                continue;
+                        field->offset = layout->slot_bytes;
+                        layout->slot_bytes = layout_align(layout->slot_bytes + field->room_bytes);
+                }
+}
+
+int layout_plan(const struct field_form *forms, uint32_t n_fields, const struct layout_limits *limits,
+                struct layout *ret_layout, struct why *why) {
+        struct layout layout = { .n_fields = n_fields, .batch_size = limits->batch_size };
+        uint32_t n_varying = 0;
+
+        assert(n_fields <= DLP_TENSORS_MAX);
+        for (uint32_t i = 0; i < n_fields; i++) {
+                struct field_layout *field = &layout.fields[i];
+
+                field->form = forms[i];
+                field->varies = forms[i].how == COLLATE_STACK && form_varies(&forms[i]);
+                n_varying += field->varies;
+                if (forms[i].how == COLLATE_RAGGED)
+                        field->idx_places = layout.n_ragged++;
+        }
+        for (uint32_t i = 0; i < n_fields; i++) {
+                int r = plan_field(&layout.fields[i], limits, n_varying, why);
+
+                if (r < 0)
+                        return r;
+        }
+        layout.is_sparse = n_varying > 0 || layout.n_ragged > 0;
+        place_fields(&layout);
+        *ret_layout = layout;
+        return 0;
+}

@@ -1,0 +1,79 @@
+/* collate/layout.h: where each field of a batch lies in its slot, and how much room it has there.
+ *
+ * A codec says what one sample of its field is made of (struct field_form). From the forms of all fields follows the
+ * layout of a slot: a piece of it for each field, known when a rank attaches and the same for all of its batches. A
+ * slot has room for the largest batch that its job can ever be served, so that no batch needs memory after the rank was
+ * admitted.
+ *
+ *      stack    sample i of the batch lies at offset + i * the bytes of one sample. If the shape varies, the first
+ *               sample of a batch decides for all of them (collate/collating.h)
+ *      ragged   samples of any length, placed one after the other as they come; a table of places says where
+ *
+ * Later layouts (padded, packed) are further values of enum collate_how: each knows its room when it is planned. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "daemon/base/why.h"
+#include "proto/layout.h"
+
+#define FIELD_DIMS_MAX (DLP_DIMS_MAX - 1u) /* dimensions of one sample: the batch is one more */
+
+enum collate_how {
+        COLLATE_STACK,
+        COLLATE_RAGGED,
+};
+
+/* What one sample of a field is made of, before any sample has been read. */
+struct field_form {
+        char name[DLP_TENSOR_NAME_MAX];
+        enum dlp_dtype dtype;
+        enum collate_how how;
+        uint32_t n_dims;               /* of one sample; 0: a scalar */
+        int64_t shape[FIELD_DIMS_MAX]; /* elements; -1: varies from sample to sample */
+
+        /* Where the shape varies. */
+        uint64_t unit_bytes;     /* the least that a sample can take, and what its size is a multiple of; a pixel */
+        uint64_t max_bytes;      /* the most that a sample can take; UINT64_MAX: nobody knows */
+        uint64_t asked_bytes;    /* stack: the most that the user wants room for; 0: a share of memory_limit */
+        uint64_t together_bytes; /* ragged: of all samples of a batch, each aligned to DLP_TENSOR_ALIGN; 0: the longest
+                                  * one times the batch size */
+};
+
+/* The same for all batches of a stream. */
+struct field_layout {
+        struct field_form form;
+        bool varies;           /* a stack whose shape each batch decides */
+        uint32_t idx_places;   /* ragged: which array of places is its own */
+        uint64_t offset;       /* from the slot's beginning; multiple of DLP_TENSOR_ALIGN */
+        uint64_t sample_bytes; /* of one sample; if it varies or is ragged: the most */
+        uint64_t room_bytes;   /* of the slot, for all samples */
+};
+
+struct layout {
+        uint32_t n_fields;
+        uint32_t n_ragged;
+        bool is_sparse; /* room is more than most batches use: pages are to come as they are written */
+        uint32_t batch_size;
+        uint64_t slot_bytes;
+        struct field_layout fields[DLP_TENSORS_MAX];
+};
+
+struct layout_limits {
+        uint32_t batch_size;
+        uint32_t n_slots;
+        uint64_t memory_limit; /* bytes; what fields of varying size get a share of */
+};
+
+/* Plans a slot for these fields; n_fields <= DLP_TENSORS_MAX (asserted). Allocates nothing. -EOVERFLOW if a ring of
+ * such slots would be too large to address, or if a field of varying size gets no room; `why` says what to change. */
+int layout_plan(const struct field_form *forms, uint32_t n_fields, const struct layout_limits *limits,
+                struct layout *ret_layout, struct why *why);
+
+/* Bytes of one sample of this shape: n_dims elements of `shape`, none of them negative. UINT64_MAX if that overflows.
+ */
+uint64_t field_form_bytes(const struct field_form *form, const int64_t *shape);
+
+/* `offset` rounded up to where a tensor may begin. */
+uint64_t layout_align(uint64_t offset);

@@ -1,0 +1,35 @@
+/* data/schema.h: the fields of a dataset's samples.
+ *
+ * A sample is a record of fields; all samples of a dataset have the same ones. A field is either stored, bytes that a
+ * codec makes something of, or a value that the dataset knows without reading anything (a column). */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "proto/layout.h"
+
+#define SCHEMA_FIELDS_MAX 32u /* of a dataset; a batch has DLP_TENSORS_MAX of them at most */
+#define SCHEMA_NAME_MAX   DLP_TENSOR_NAME_MAX
+#define SCHEMA_DIMS_MAX   (DLP_DIMS_MAX - 1u) /* of one sample */
+
+enum field_kind {
+        FIELD_PICTURE, /* stored: an encoded picture */
+        FIELD_BYTES,   /* stored: bytes of which nobody knows what they are */
+        FIELD_VALUE,   /* an array of fixed size: a column, or stored as its elements are */
+};
+
+struct schema_field {
+        char name[SCHEMA_NAME_MAX];
+        enum field_kind kind;
+        bool is_stored;     /* read from a file; else source_value() gives it */
+        bool may_be_absent; /* some samples do not have it */
+        uint32_t dtype;     /* FIELD_VALUE */
+        uint32_t n_dims;    /* FIELD_VALUE; 0: a scalar */
+        int64_t shape[SCHEMA_DIMS_MAX];
+};
+
+struct schema {
+        uint32_t n_fields;
+        struct schema_field fields[SCHEMA_FIELDS_MAX];
+};

@@ -1,0 +1,89 @@
+#include "daemon/data/source.h"
+
+#include <assert.h>
+#include <errno.h>
+
+#include "daemon/base/cleanup.h"
+#include "daemon/data/source_type.h"
+
+void source_close(struct source *source) {
+        if (source)
+                source->type->close(source);
+}
+
+void source_closep(struct source **source) {
+        source_close(*source);
+}
+
+int source_is_current(const struct source *source, int root_fd, struct why *why) {
+        return source->type->compare(source, root_fd, SOURCE_COMPARE_ALL, why);
+}
+
+int source_is_same(const struct source *source, int root_fd, bool by_time, struct why *why) {
+        return source->type->compare(source, root_fd, by_time ? SOURCE_COMPARE_TIMES : SOURCE_COMPARE_NAMES, why);
+}
+
+void source_locate(const struct source *source, uint64_t sample, uint32_t field, struct extent *ret_extent) {
+        assert(sample < source->n_samples && field < source->schema.n_fields);
+        source->type->locate(source, sample, field, ret_extent);
+}
+
+uint64_t source_length(const struct source *source, uint64_t sample, uint32_t field) {
+        struct extent extent;
+
+        source_locate(source, sample, field, &extent);
+        return extent.flags & EXTENT_UNREACHABLE ? source->max_length : extent.length;
+}
+
+void source_value(const struct source *source, uint64_t sample, uint32_t field, void *ret_value) {
+        assert(sample < source->n_samples && field < source->schema.n_fields);
+        source->type->value(source, sample, field, ret_value);
+}
+
+size_t source_name(const struct source *source, uint64_t sample, char *ret_name) {
+        assert(sample < source->n_samples);
+        return source->type->name(source, sample, ret_name);
+}
+
+const char *source_class_name(const struct source *source, uint32_t label) {
+        assert(label < source->n_classes);
+        return source->type->class_name(source, label);
+}
+
+/* ---- the longest samples --------------------------------------------------------------------------------------- */
+
+/* A heap with the smallest of the n longest on top: `lengths` has n of them, the one on top is to be replaced. */
+static void heap_replace_first(uint64_t *lengths, uint64_t n, uint64_t length) {
+        uint64_t at = 0;
+
+        for (;;) {
+                uint64_t child = 2 * at + 1;
+
+                if (child + 1 < n && lengths[child + 1] < lengths[child])
+                        child++;
+                if (child >= n || lengths[child] >= length)
+                        break;
+                lengths[at] = lengths[child];
+                at = child;
+        }
+        lengths[at] = length;
+}
+
+int source_longest_together(const struct source *source, uint32_t field, uint32_t n, uint64_t alignment,
+                            uint64_t *ret_bytes) {
+        _cleanup_(freep) uint64_t *lengths = calloc(n, sizeof(*lengths)); /* all zero: a heap */
+        uint64_t n_bytes = 0;
+
+        if (!lengths)
+                return -ENOMEM;
+        for (uint64_t sample = 0; sample < source->n_samples; sample++) {
+                uint64_t length = source_length(source, sample, field);
+
+                if (length > lengths[0])
+                        heap_replace_first(lengths, n, length);
+        }
+        for (uint32_t i = 0; i < n; i++)
+                n_bytes += (lengths[i] + alignment - 1) / alignment * alignment;
+        *ret_bytes = n_bytes;
+        return 0;
+}

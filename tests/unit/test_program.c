@@ -1,0 +1,152 @@
+/* The text of a pipeline, bound to the fields of a dataset. */
+
+#include <check.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "daemon/codec/program.h"
+#include "tests/support/suite.h"
+
+#define ARRAY_LENGTH(array) (sizeof(array) / sizeof((array)[0]))
+
+/* Programs ask a source for nothing but its fields. */
+static const struct source PICTURES = {
+        .schema = { 2,
+                    { { .name = "image", .kind = FIELD_PICTURE, .is_stored = true },
+                      { .name = "label", .kind = FIELD_VALUE, .dtype = DLP_DTYPE_INT64 } } },
+};
+static const struct source PAIRS = {
+        .schema = { 5,
+                    { { .name = "left", .kind = FIELD_PICTURE, .is_stored = true },
+                      { .name = "right", .kind = FIELD_PICTURE, .is_stored = true },
+                      { .name = "seg.png", .kind = FIELD_BYTES, .is_stored = true },
+                      { .name = "label", .kind = FIELD_VALUE, .dtype = DLP_DTYPE_INT64 },
+                      { .name = "weight", .kind = FIELD_VALUE, .dtype = DLP_DTYPE_FLOAT32 } } },
+};
+static const struct source BYTES = {
+        .schema = { 2,
+                    { { .name = "id", .kind = FIELD_VALUE, .dtype = DLP_DTYPE_INT64 },
+                      { .name = "blob", .kind = FIELD_BYTES, .is_stored = true } } },
+};
+
+/* Its fields as "name name", or why there is none. */
+static const char *fields_of(const struct source *source, const char *text, char *ret_text, size_t size) {
+        static char names[512];
+        struct program *program = NULL;
+        struct why why;
+        size_t n = 0;
+
+        if (program_parse(text, source, &program, &why) < 0) {
+                snprintf(names, sizeof(names), "%.511s", why.text);
+                return names;
+        }
+        names[0] = '\0';
+        for (uint32_t i = 0; i < program_n_fields(program); i++)
+                n += (size_t)snprintf(names + n, sizeof(names) - n, "%s%s", i ? " " : "",
+                                      source->schema.fields[codec_field(program_codec(program, i))].name);
+        snprintf(ret_text, size, "%s", program_text(program));
+        program_free(program);
+        return names;
+}
+
+START_TEST(a_text_without_names_is_for_the_one_picture_and_values_come_with_it) {
+        char text[512];
+
+        ck_assert_str_eq(fields_of(&PICTURES, "center_crop(8)", text, sizeof(text)), "image label");
+        ck_assert_str_eq(text, "center_crop(8)");
+        ck_assert_str_eq(fields_of(&PICTURES, "raw", text, sizeof(text)), "image label");
+        ck_assert_str_eq(fields_of(&BYTES, "raw", text, sizeof(text)), "blob id");
+}
+END_TEST
+
+START_TEST(only_fields_that_are_named_are_delivered_in_the_sequence_of_the_text) {
+        char text[512];
+
+        ck_assert_str_eq(fields_of(&PICTURES, "image: center_crop(8)", text, sizeof(text)), "image");
+        ck_assert_str_eq(text, "image: center_crop(8)");
+        ck_assert_str_eq(fields_of(&PICTURES, "label", text, sizeof(text)), "label");
+        ck_assert_str_eq(fields_of(&PAIRS, " label ;left , right:hflip(0.5) ; seg.png", text, sizeof(text)),
+                         "label left right seg.png");
+        ck_assert_str_eq(text, "label; left, right: hflip(0.5); seg.png");
+        ck_assert_str_eq(fields_of(&PAIRS, "weight, label", text, sizeof(text)), "weight label");
+        ck_assert_str_eq(fields_of(&PICTURES, "image: random_resized_crop(8, scale=0.08:1); label", text, sizeof(text)),
+                         "image label");
+}
+END_TEST
+
+/* Who writes the text that he was shown gets the same. */
+START_TEST(the_normal_text_means_itself) {
+        const char *const texts[] = { "center_crop(8) hflip", "label; image: resize(9)", "image:raw;label", "image" };
+        char text[512], again[512];
+
+        for (size_t i = 0; i < ARRAY_LENGTH(texts); i++) {
+                char fields[512];
+
+                snprintf(fields, sizeof(fields), "%s", fields_of(&PICTURES, texts[i], text, sizeof(text)));
+                ck_assert_str_eq(fields_of(&PICTURES, text, again, sizeof(again)), fields);
+                ck_assert_str_eq(again, text);
+        }
+}
+END_TEST
+
+START_TEST(what_is_wrong_is_named_with_its_column_in_the_whole_text) {
+        static const struct {
+                const struct source *source;
+                const char *text, *words[3];
+        } rows[] = {
+                { &PICTURES, "", { "empty" } },
+                { &PICTURES, "image: center_crop(8); caption", { "column 24", "\"caption\"", "image, label" } },
+                { &PICTURES, "image: hflip(2)", { "column 14" } },
+                { &PICTURES, "label; image: hflp(0.5)", { "column 15", "\"hflp\"" } },
+                { &PICTURES, "image: center_crop(8); image: raw", { "image", "twice" } },
+                { &PICTURES, "image, image: raw", { "image", "twice" } },
+                { &PICTURES, "image: ; label", { "column 7", "expected steps" } },
+                { &PICTURES, "image: raw;", { "column 12", "the text ends", "name of a field" } },
+                { &PICTURES, "; label", { "column 1", "name of a field" } },
+                { &PICTURES, ": raw", { "column 1", "name of a field" } },
+                { &PICTURES, "image label", { "column 7", "\"l\"" } },
+                { &PICTURES, "image, : raw", { "column 8", "name of a field" } },
+                { &PICTURES, "label: hflip(0.5)", { "label", "value of its own" } },
+                { &PICTURES, "imago: raw", { "column 1", "\"imago\"", "image, label" } },
+                { &PAIRS, "hflip(0.5)", { "several", "left, right, seg.png" } },
+                { &PICTURES, "image: center_crop(8) raw", { "column 23" } },
+        };
+        char text[512];
+
+        for (size_t i = 0; i < ARRAY_LENGTH(rows); i++) {
+                const char *said = fields_of(rows[i].source, rows[i].text, text, sizeof(text));
+
+                for (size_t k = 0; k < ARRAY_LENGTH(rows[i].words) && rows[i].words[k]; k++)
+                        ck_assert_msg(strstr(said, rows[i].words[k]) != NULL, "\"%s\": %s", rows[i].text, said);
+        }
+}
+END_TEST
+
+START_TEST(more_fields_than_a_batch_has_are_refused) {
+        static struct source many;
+        char text[512] = "", normal[512];
+
+        many.schema.n_fields = DLP_TENSORS_MAX + 1;
+        for (uint32_t i = 0; i < many.schema.n_fields; i++) {
+                many.schema.fields[i] = (struct schema_field){ .kind = FIELD_BYTES, .is_stored = true };
+                snprintf(many.schema.fields[i].name, sizeof(many.schema.fields[i].name), "f%u", i);
+                snprintf(text + strlen(text), sizeof(text) - strlen(text), "%sf%u", i ? "; " : "", i);
+        }
+        ck_assert_ptr_nonnull(strstr(fields_of(&many, text, normal, sizeof(normal)), "more than 8 fields"));
+        *strrchr(text, ';') = '\0';
+        ck_assert_str_eq(fields_of(&many, text, normal, sizeof(normal)), "f0 f1 f2 f3 f4 f5 f6 f7");
+}
+END_TEST
+
+int main(void) {
+        const struct suite_row rows[] = {
+                { "programs", a_text_without_names_is_for_the_one_picture_and_values_come_with_it, 0 },
+                { "programs", only_fields_that_are_named_are_delivered_in_the_sequence_of_the_text, 0 },
+                { "programs", the_normal_text_means_itself, 0 },
+                { "programs", what_is_wrong_is_named_with_its_column_in_the_whole_text, 0 },
+                { "programs", more_fields_than_a_batch_has_are_refused, 0 },
+        };
+
+        return suite_run("program", rows, ARRAY_LENGTH(rows));
+}
