@@ -254,6 +254,16 @@ DLC_API int dlc_seek(struct dlc_loader *loader, uint64_t epoch, uint64_t positio
  * once DLC_END_OF_EPOCH was told, (epoch + 1, 0). Returns 0 or a negative errno. */
 DLC_API int dlc_get_cursor(struct dlc_loader *loader, uint64_t *ret_epoch, uint64_t *ret_position);
 
+/* Where a run with these options stands that takes n_batches batches more of each rank from (epoch, position) on, over
+ * a dataset of n_samples. After an epoch's last batch that is the
+ * beginning of the next epoch, so that n_batches = 0 says whether anything is left of an epoch at a position. An epoch
+ * in which no rank has a batch counts as one batch. Asks no daemon and needs no loader; does not block; any thread.
+ * Returns 0; -EINVAL for options that dlc_open() would refuse without asking, for a position above the epoch's end, for
+ * an epoch above 2^32-1 (the result may be 2^32, behind the last one): the text is in dlc_last_error() of the calling
+ * thread. */
+DLC_API int dlc_cursor_after(const struct dlc_options *options, uint64_t n_samples, uint64_t epoch, uint64_t position,
+                             uint64_t n_batches, uint64_t *ret_epoch, uint64_t *ret_position);
+
 /* A descriptor for poll(), select() and event loops: call dlc_next(loader, 0, &b) until it returns -EAGAIN, then wait
  * for POLLIN, then call again. (Readable means "look again", not "a batch is there".) Only to be polled; it is the
  * loader's and closes with it. Negative errno for a loader that cannot be used here. */

@@ -209,7 +209,7 @@ static int take_over(struct dlc_loader *loader, const Dlp__Attached *attached, s
         /* A seek that was broken off would leave us without the new stream's number. */
         loader->connection.interruptible = false;
         loader->state = DLI_ATTACHED;
-        terms = dli_epoch_terms(loader);
+        terms = dli_epoch_terms(options, info->dataset_samples);
         whole = dlp_epoch_plan_make(&terms, info->rank, 0);
         info->epoch_samples = whole.n_samples;
         info->epoch_batches = whole.n_batches;
@@ -230,9 +230,6 @@ static int keep_options(struct dlc_loader *loader, const struct dlc_options *res
 
         if (dli_options_keep(options, resolved) < 0)
                 return dli_reason_set(&loader->reason, -ENOMEM, "no memory for a loader");
-        if (dlp_partition_from_name(options->partition, &loader->partition) < 0)
-                return dli_reason_set(&loader->reason, -EINVAL, "partition: %s is none", options->partition);
-        dlp_order_kind_from_name(options->order, &loader->order); /* the daemon refuses what it does not know */
         loader->info.rank = (uint32_t)options->rank;
         loader->info.world_size = (uint32_t)options->world_size;
         loader->prepared_until = UINT64_MAX;

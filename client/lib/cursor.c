@@ -1,7 +1,7 @@
 /* Where the loader is: an epoch, the global position at which it begins for us, and a step behind it. The daemon makes
  * epochs in sequence, so moving on costs nothing; anything else is a seek: the daemon numbers its batches' streams, and
  * what it had made for the old place is passed over by its number. While the daemon is away a seek only moves the
- * cursor, and the loader attaches there again. */
+ * cursor, and the loader attaches there again. Where batches begin and end the epoch plan says. */
 
 #include <errno.h>
 
@@ -9,21 +9,22 @@
 
 /* ---- the plan ------------------------------------------------------------------------------------------------ */
 
-struct dlp_epoch_terms dli_epoch_terms(const struct dlc_loader *loader) {
-        struct dlp_sampler_terms sampler = { .n_samples = loader->info.dataset_samples,
-                                             .seed = loader->options.seed,
-                                             .shuffle = loader->options.shuffle,
-                                             .kind = loader->order };
+struct dlp_epoch_terms dli_epoch_terms(const struct dlc_options *options, uint64_t n_samples) {
+        struct dlp_sampler_terms sampler = { .n_samples = n_samples,
+                                             .seed = options->seed,
+                                             .shuffle = options->shuffle };
+        struct dlp_epoch_terms terms = { .world = (uint32_t)options->world_size,
+                                         .batch_size = (uint32_t)options->batch_size,
+                                         .drop_last = options->drop_last };
 
-        return (struct dlp_epoch_terms){ .n_positions = dlp_sampler_n_positions(&sampler),
-                                         .world = loader->info.world_size,
-                                         .batch_size = loader->info.batch_size,
-                                         .partition = loader->partition,
-                                         .drop_last = loader->options.drop_last };
+        dlp_order_kind_from_name(options->order, &sampler.kind); /* the daemon refuses what it does not know */
+        dlp_partition_from_name(options->partition, &terms.partition);
+        terms.n_positions = dlp_sampler_n_positions(&sampler);
+        return terms;
 }
 
 void dli_cursor_set(struct dlc_loader *loader, uint64_t epoch, uint64_t position) {
-        struct dlp_epoch_terms terms = dli_epoch_terms(loader);
+        struct dlp_epoch_terms terms = dli_epoch_terms(&loader->options, loader->info.dataset_samples);
 
         loader->epoch = epoch;
         loader->step = 0;
@@ -158,5 +159,50 @@ int dlc_get_cursor(struct dlc_loader *loader, uint64_t *ret_epoch, uint64_t *ret
         *ret_position = held            ? held->position
                         : loader->ended ? 0
                                         : dlp_epoch_plan_position_after(&loader->plan, loader->step);
+        return 0;
+}
+
+/* ---- reckoning ----------------------------------------------------------------------------------------------- */
+
+static int cursor_after(const struct dlc_options *options, uint64_t n_samples, struct dli_reason *reason,
+                        uint64_t n_batches, uint64_t *epoch, uint64_t *position) {
+        uint64_t end_epoch, end_position;
+        struct dlc_options resolved;
+        struct dlp_epoch_terms terms;
+        struct dli_launch launch;
+        int r;
+
+        r = dli_options_resolve(options, reason, &resolved, &launch);
+        if (r < 0)
+                return r;
+        if (n_samples > DLP_SAMPLES_MAX)
+                return dli_reason_set(reason, -EINVAL, "n_samples: %llu; 0 to %llu are allowed",
+                                      (unsigned long long)n_samples, DLP_SAMPLES_MAX);
+        terms = dli_epoch_terms(&resolved, n_samples);
+        if (*position > terms.n_positions)
+                return dli_reason_set(reason, -EINVAL, "position: %llu; 0 to %llu, the samples of %s, are allowed",
+                                      (unsigned long long)*position, (unsigned long long)terms.n_positions,
+                                      resolved.dataset);
+        dlp_epoch_advance(&terms, *epoch, *position, n_batches, &end_epoch, &end_position);
+        if (*epoch > DLP_EPOCH_MAX || end_epoch > DLP_EPOCH_MAX + 1)
+                return dli_reason_set(reason, -EINVAL, "epoch: %llu; 0 to %llu are allowed",
+                                      (unsigned long long)(*epoch > DLP_EPOCH_MAX ? *epoch : end_epoch), DLP_EPOCH_MAX);
+        *epoch = end_epoch;
+        *position = end_position;
+        return 0;
+}
+
+int dlc_cursor_after(const struct dlc_options *options, uint64_t n_samples, uint64_t epoch, uint64_t position,
+                     uint64_t n_batches, uint64_t *ret_epoch, uint64_t *ret_position) {
+        struct dli_reason reason = { "" };
+        int r;
+
+        if (!options || !ret_epoch || !ret_position)
+                return dli_refuse(-EINVAL, "dlc_cursor_after: options, ret_epoch and ret_position must not be NULL");
+        r = cursor_after(options, n_samples, &reason, n_batches, &epoch, &position);
+        if (r < 0)
+                return dli_report(&reason, r);
+        *ret_epoch = epoch;
+        *ret_position = position;
         return 0;
 }

@@ -61,11 +61,9 @@ struct dlc_loader {
         struct dlp_epoch_plan plan; /* of `epoch`, from where a seek went to */
 
         struct dli_counts counts;
-        uint32_t turn;                /* seeks so far: batches of an earlier turn are not before the cursor */
-        uint64_t prepared_until;      /* the daemon makes no epoch from this one on, unless asked by a seek */
-        enum dlp_partition partition; /* of options, and */
-        enum dlp_order_kind order;    /* likewise */
-        struct dlc_options options;   /* resolved; texts are owned */
+        uint32_t turn;              /* seeks so far: batches of an earlier turn are not before the cursor */
+        uint64_t prepared_until;    /* the daemon makes no epoch from this one on, unless asked by a seek */
+        struct dlc_options options; /* resolved; texts are owned */
         struct dli_connection connection;
         struct dli_restart restart;
         int poll_fd;  /* epoll: what dlc_fd() gives */
@@ -169,8 +167,8 @@ int dli_batch_fill(struct dlc_loader *loader, struct dli_ring *ring, uint32_t id
 
 /* ---- cursor.c ------------------------------------------------------------------------------------------------ */
 
-/* What the epochs of this loader have in common, once it has attached. */
-struct dlp_epoch_terms dli_epoch_terms(const struct dlc_loader *loader);
+/* What the epochs of a run have in common. `options` are resolved. */
+struct dlp_epoch_terms dli_epoch_terms(const struct dlc_options *options, uint64_t n_samples);
 
 /* The epoch's batches from `position` on, which is not above the dataset's samples. */
 void dli_cursor_set(struct dlc_loader *loader, uint64_t epoch, uint64_t position);

@@ -205,6 +205,70 @@ START_TEST(a_batchs_position_is_that_of_all_ranks) {
 }
 END_TEST
 
+/* Batch by batch, through three epochs and into the next one. */
+START_TEST(where_a_run_will_stand_is_known_without_running_it) {
+        struct stand_in_manners manners = { .n_samples = 61 };
+        struct stand_in *stand_in = stand_in_start(&manners);
+        struct dlc_options options = options_for(stand_in, 3);
+        uint64_t n_batches = 0, epoch, position, base;
+        struct dlc_loader *loader;
+
+        options.world_size = 4;
+        options.rank = 0; /* with "exact" the one that has the most */
+        options.partition = DEALS[_i].partition;
+        options.drop_last = DEALS[_i].drop_last;
+        options.first_epoch = 7;
+        options.first_position = base = DEALS[_i].base;
+        loader = open_loader(&options);
+        while (n_batches < 17) {
+                const struct dlc_batch *batch;
+                int r = dlc_next(loader, PATIENCE_MS, &batch);
+
+                if (r == DLC_END_OF_EPOCH)
+                        continue;
+                ck_assert_int_eq(r, 0);
+                n_batches++;
+                ck_assert_int_eq(dlc_cursor_after(&options, 61, 7, base, n_batches, &epoch, &position), 0);
+                ck_assert_uint_eq(epoch, batch->position == 61 ? batch->epoch + 1 : batch->epoch);
+                ck_assert_uint_eq(position, batch->position == 61 ? 0 : batch->position);
+                ck_assert_int_eq(dlc_release(loader, batch), 0);
+        }
+        dlc_close(loader);
+        stand_in_stop(stand_in);
+}
+END_TEST
+
+START_TEST(what_cannot_be_reckoned_is_refused_with_what_is_allowed) {
+        struct dlc_options options = DLC_OPTIONS_INIT;
+        uint64_t epoch = 77, position = 77;
+
+        options.dataset = "photos";
+        options.batch_size = 4;
+        options.world_size = 2;
+        options.rank = 0;
+        ck_assert_int_eq(dlc_cursor_after(&options, 61, 0, 62, 0, &epoch, &position), -EINVAL);
+        ck_assert_ptr_nonnull(strstr(dlc_last_error(), "position: 62; 0 to 61"));
+        ck_assert_int_eq(dlc_cursor_after(&options, 61, 1ull << 32, 0, 0, &epoch, &position), -EINVAL);
+        ck_assert_ptr_nonnull(strstr(dlc_last_error(), "epoch: 4294967296; 0 to 4294967295"));
+        ck_assert_int_eq(dlc_cursor_after(&options, 61, 0, 0, UINT64_MAX, &epoch, &position), -EINVAL);
+        ck_assert_ptr_nonnull(strstr(dlc_last_error(), "epoch: "));
+        ck_assert_int_eq(dlc_cursor_after(&options, UINT64_MAX, 0, 0, 1, &epoch, &position), -EINVAL);
+        ck_assert_ptr_nonnull(strstr(dlc_last_error(), "n_samples: "));
+        ck_assert_int_eq(dlc_cursor_after(&options, 61, 0, 0, 1, NULL, &position), -EINVAL);
+        ck_assert_int_eq(dlc_cursor_after(NULL, 61, 0, 0, 1, &epoch, &position), -EINVAL);
+        options.partition = "some";
+        ck_assert_int_eq(dlc_cursor_after(&options, 61, 0, 0, 1, &epoch, &position), -EINVAL);
+        ck_assert_ptr_nonnull(strstr(dlc_last_error(), "partition: \"some\""));
+        ck_assert(epoch == 77 && position == 77);
+
+        options.partition = "pad";
+        ck_assert_int_eq(dlc_cursor_after(&options, 61, 0xffffffffu, 61, 0, &epoch, &position), 0);
+        ck_assert(epoch == 1ull << 32 && position == 0);
+        ck_assert_int_eq(dlc_cursor_after(&options, 0, 3, 0, 5, &epoch, &position), 0); /* of an empty dataset */
+        ck_assert(epoch == 8 && position == 0);
+}
+END_TEST
+
 START_TEST(the_cursor_stops_at_the_first_batch_that_is_held) {
         struct stand_in_manners manners = { .n_samples = 22, .n_slots = 8 };
         struct stand_in *stand_in = stand_in_start(&manners);
@@ -300,6 +364,8 @@ int main(void) {
                 { "positions", an_epoch_may_begin_at_a_position },
                 { "positions", a_seek_goes_to_any_position_and_what_is_no_position_is_refused },
                 { "positions", a_batchs_position_is_that_of_all_ranks, sizeof(DEALS) / sizeof(DEALS[0]) },
+                { "positions", where_a_run_will_stand_is_known_without_running_it, sizeof(DEALS) / sizeof(DEALS[0]) },
+                { "positions", what_cannot_be_reckoned_is_refused_with_what_is_allowed },
                 { "positions", the_cursor_stops_at_the_first_batch_that_is_held },
                 { "skipping", batches_shrink_by_what_was_skipped_and_empty_ones_are_passed_over, 2 },
         };

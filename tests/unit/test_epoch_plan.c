@@ -103,10 +103,11 @@ static void add_client(struct digest *digest, const struct terms *terms, uint32_
         ck_assert_ptr_nonnull(loader);
         memset(loader, 0, sizeof(*loader));
         loader->info.dataset_samples = terms->n_samples;
-        loader->info.world_size = terms->world;
         loader->info.rank = rank;
-        loader->info.batch_size = terms->batch_size;
-        loader->partition = terms->partition;
+        loader->options.world_size = (int)terms->world;
+        loader->options.batch_size = (int)terms->batch_size;
+        loader->options.partition = dlp_partition_name(terms->partition);
+        loader->options.order = "torch";
         loader->options.drop_last = terms->drop_last;
         dli_cursor_set(loader, terms->epoch, terms->base);
         add(digest, loader->epoch);

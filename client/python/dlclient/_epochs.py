@@ -1,13 +1,16 @@
 """What one `for` covers: an epoch, several, all that follow, or a virtual one of so many batches."""
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Dict, Iterator, Optional
+from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, Optional, Tuple
 
 from ._errors import Error
 from ._state import Place
 
 if TYPE_CHECKING:
     from ._loader import Loader
+
+
+After = Callable[[int, int, int], Tuple[int, int]]  # epoch, position, batches more -> epoch, position
 
 
 class Span:
@@ -27,12 +30,13 @@ class Span:
             return place.done >= self.steps
         return self.epochs is not None and place.done >= self.epochs
 
-    def exhausted(self, place: Place, n_samples: int) -> bool:
+    def exhausted(self, place: Place, after: After) -> bool:
         """Has the loop no batch left at this place, though its end was not told? So is a state that was saved in the
         body of the loop's last batch."""
         if self.steps is not None:
             return place.done >= self.steps
-        return self.epochs is not None and place.done + 1 >= self.epochs and place.position >= n_samples > 0
+        return (self.epochs is not None and place.done + 1 >= self.epochs and
+                after(place.epoch, place.position, 0) != (place.epoch, place.position))
 
     def behind_batch(self, place: Place, epoch: int, position: int) -> Place:
         done = place.done + 1 if self.steps is not None else place.done
@@ -51,7 +55,7 @@ class Span:
             return place._replace(done=0)
         return Place(place.epoch + 1, 0)
 
-    def beginning(self, number: int, current: Place, epoch_batches: int, step_samples: int) -> Place:
+    def beginning(self, number: int, current: Place, after: After) -> Place:
         """Where epoch `number` begins: of the real ones, or of the virtual ones. The virtual epoch that comes next
         begins where the stream stands; another one where it would in a run that never changed its sizes."""
         if self.steps is None:
@@ -60,8 +64,8 @@ class Span:
             return current
         if number == current.lap + 1 and self.over(current):
             return self.following(current)
-        epoch, step = divmod(number * self.steps, max(1, epoch_batches))
-        return Place(epoch, step * step_samples, number, 0)
+        epoch, position = after(0, 0, number * self.steps)
+        return Place(epoch, position, number, 0)
 
     def told(self, place: Place) -> Optional[Dict[str, int]]:
         """What a state says about the loop."""

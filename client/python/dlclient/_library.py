@@ -189,6 +189,7 @@ class OnceInfo(ctypes.Structure):
 _LOADER = ctypes.c_void_p
 _ONCE = ctypes.c_void_p
 _OUT = ctypes.POINTER(ctypes.c_void_p)
+_NUMBER = ctypes.POINTER(ctypes.c_uint64)
 
 # name, result, arguments
 _FUNCTIONS: List[Tuple[str, Any, List[Any]]] = [
@@ -200,6 +201,8 @@ _FUNCTIONS: List[Tuple[str, Any, List[Any]]] = [
     ("dlc_sample_error", ctypes.c_char_p, [_LOADER, ctypes.c_void_p, ctypes.c_uint32]),
     ("dlc_set_epoch", ctypes.c_int, [_LOADER, ctypes.c_uint64]),
     ("dlc_seek", ctypes.c_int, [_LOADER, ctypes.c_uint64, ctypes.c_uint64]),
+    ("dlc_cursor_after", ctypes.c_int, [ctypes.POINTER(Options), ctypes.c_uint64, ctypes.c_uint64, ctypes.c_uint64,
+                                        ctypes.c_uint64, _NUMBER, _NUMBER]),
     ("dlc_fd", ctypes.c_int, [_LOADER]),
     ("dlc_get_info", ctypes.POINTER(Info), [_LOADER]),
     ("dlc_get_stats", ctypes.c_int, [_LOADER, ctypes.POINTER(Stats), ctypes.c_size_t]),
@@ -229,6 +232,7 @@ class Functions:
     sample_error: Any
     set_epoch: Any
     seek: Any
+    cursor_after: Any
     fd: Any
     get_info: Any
     get_stats: Any

@@ -5,7 +5,7 @@ import atexit
 import errno
 import threading
 import weakref
-from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Union
+from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple, Union
 
 from . import _convert, _launch, _library, _opening, _options, _state
 from ._dataset import Dataset, Sampler
@@ -344,9 +344,14 @@ class Loader:
         place = self._next_place
         if place is None:
             return self._span.following(self._place)
-        if self._resumed is place and self._span.exhausted(place, len(self.dataset)):
+        if self._resumed is place and self._span.exhausted(place, self._after):
             return self._span.following(place)
         return place
+
+    def _after(self, epoch: int, position: int, n_batches: int) -> Tuple[int, int]:
+        """Where the run stands after so many batches more of each rank; the library's epoch plan knows."""
+        return _opening.cursor_after(self._library, self._wish, self.rank, self.world_size, self._identity.samples,
+                                     (epoch, position), n_batches)
 
     def _current(self) -> Place:
         """Where a state would go on."""
@@ -369,7 +374,7 @@ class Loader:
             else:
                 current = self._resumed if self._resumed is not None else self._place
                 self._resumed = None
-                place = self._span.beginning(epoch, current, self._epoch_batches, self.batch_size * self.world_size)
+                place = self._span.beginning(epoch, current, self._after)
             if waits:
                 self._place = place
             else:

@@ -14,7 +14,7 @@ import weakref
 from typing import Any, Callable, Dict, List, Optional, Tuple
 
 from . import _launch, _library
-from ._errors import DaemonGone, DaemonTimeout, Error, JobMismatch, LoaderWarning, RankTaken, error_of
+from ._errors import DaemonGone, DaemonTimeout, Error, JobMismatch, LoaderWarning, OptionError, RankTaken, error_of
 from ._lease import Handle
 from ._options import Wish
 
@@ -99,6 +99,21 @@ def open_rank(library: _library.Library, wish: Wish, rank: int, job: Optional[st
         if left is not None and left * 1000 <= SLICE_MS:
             waited_for = text.partition(": ")[2] or text
             raise DaemonTimeout(f"gave up after open_timeout={wish.open_timeout:g} s: {waited_for}", errno.ETIMEDOUT)
+
+
+def cursor_after(library: _library.Library, wish: Wish, rank: int, world: int, n_samples: int, place: Tuple[int, int],
+                 n_batches: int) -> Tuple[int, int]:
+    """Where a run stands that takes so many batches more of each rank, whether it is attached or not."""
+    options = wish.options(rank, None, 0, 0, None)
+    options.world_size = world
+    epoch, position = ctypes.c_uint64(), ctypes.c_uint64()
+    if n_batches >= 2**64:
+        raise OptionError(f"epoch: batch {n_batches} of a run is out of range")
+    result = library.quick.cursor_after(ctypes.byref(options), n_samples, place[0], place[1], n_batches,
+                                        ctypes.byref(epoch), ctypes.byref(position))
+    if result < 0:
+        raise error_of(result, library.error_text())
+    return epoch.value, position.value
 
 
 def warn(library: _library.Library, handle: Handle) -> None:
