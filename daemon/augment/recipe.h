@@ -22,7 +22,7 @@
 #include "daemon/augment/border.h"
 #include "daemon/augment/conversion.h"
 #include "daemon/augment/operation.h"
-#include "daemon/augment/resize.h"
+#include "daemon/augment/resize/resize.h"
 #include "daemon/base/box.h"
 #include "daemon/base/why.h"
 #include "proto/limits.h"

@@ -1,6 +1,6 @@
 /* augment/step.h: what a step of a pipeline is. Private to this floor.
  *
- * A step is a file step_NAME.c with one struct step_type, and a row of the table in recipe.c. It declares its
+ * A step is a file steps/NAME.c with one struct step_type, and a row of the table in recipe.c. It declares its
  * arguments; reading, checking and printing them is done for all steps alike in arguments.c. A step that moves pixels
  * about says so to the planner (planner.h) and never touches one; what is done to pixels where they are is an operation
  * (operation.h), in a file of its own.
@@ -11,7 +11,7 @@
 
 #include "daemon/augment/crop.h"
 #include "daemon/augment/planner.h"
-#include "daemon/augment/resize.h"
+#include "daemon/augment/resize/resize.h"
 
 #define ARGUMENTS_MAX 5u
 #define LIST_MAX      4u /* numbers in one argument: left:top:right:bottom */

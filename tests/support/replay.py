@@ -1,6 +1,6 @@
 """Pipelines as torchvision does them on Pillow's pictures, with the daemon's own random numbers.
 
-What each step draws, and in which sequence, is written down in its file daemon/augment/step_NAME.c. Here the same draws
+What each step draws, and in which sequence, is written down in its file daemon/augment/steps/NAME.c. Here the same draws
 go into torchvision's functions, so whoever compares the results compares everything but the numbers' source. Steps are
 Python calls, not texts: a mistake in reading texts would show.
 

@@ -8,7 +8,7 @@
  * with --baseline none is progressive.
  * Everything is drawn from a counter: the same call gives the same files, whatever the number of threads. The folder
  * appears under its name when it is whole. */
-#include "daemon/augment/resize.h"
+#include "daemon/augment/resize/resize.h"
 #include "daemon/base/cleanup.h"
 #include "daemon/decode/decode.h"
 #include "proto/order/philox.h"

@@ -5,7 +5,7 @@
 
 /* These take the place of the library's. */
 #define RESIZE_EMULATED
-#include "daemon/augment/resize_neon.c"
+#include "daemon/augment/resize/neon.c"
 
 #define FORMS_FROM RESIZE_CODE_NEON
 #define FORMS_TO   (RESIZE_CODE_NEON + 1)

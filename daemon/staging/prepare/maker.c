@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 #include "daemon/augment/crop.h"
-#include "daemon/augment/resize.h"
+#include "daemon/augment/resize/resize.h"
 #include "daemon/base/bytes.h"
 #include "daemon/base/cleanup.h"
 #include "daemon/decode/decode.h"

@@ -1,4 +1,4 @@
-/* augment/step_hflip.c: torchvision's RandomHorizontalFlip. Draws one f32: below p means yes. */
+/* augment/steps/hflip.c: torchvision's RandomHorizontalFlip. Draws one f32: below p means yes. */
 #include "daemon/augment/step.h"
 
 enum {

@@ -1,11 +1,11 @@
-/* augment/resize_axis.h: which source pixels an output pixel is made of, and how much each weighs. Private to this
+/* augment/resize/axis.h: which source pixels an output pixel is made of, and how much each weighs. Private to this
  * floor.
  *
  * Columns and rows are the same question. The weights are Pillow's, to the bit. */
 #pragma once
 
-#include "daemon/augment/resize.h"
-#include "daemon/augment/resize_kernels.h"
+#include "daemon/augment/resize/kernels.h"
+#include "daemon/augment/resize/resize.h"
 
 #include <stdbool.h>
 

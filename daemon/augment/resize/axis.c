@@ -1,4 +1,4 @@
-#include "daemon/augment/resize_axis.h"
+#include "daemon/augment/resize/axis.h"
 
 #include <assert.h>
 #include <errno.h>

@@ -1,4 +1,4 @@
-/* augment/resize_kernels.h: the inner loops of resize.c, in several forms. Private to this floor.
+/* augment/resize/kernels.h: the inner loops of resize.c, in several forms. Private to this floor.
  *
  * A coefficient k (22 binary digits, |k| < 2^24) is kept twice: whole, and split as k = high * 2^15 + low with
  * -2^14 <= low < 2^14, so that SIMD multiplies two taps with one instruction. The split sums come together in 16 bits:

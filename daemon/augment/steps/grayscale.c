@@ -1,4 +1,4 @@
-/* augment/step_grayscale.c: torchvision's Grayscale. Draws nothing.
+/* augment/steps/grayscale.c: torchvision's Grayscale. Draws nothing.
  *
  * Stages always hold three channels; one channel leaves as the first of three that are the same, which all steps behind
  * it keep the same: what torchvision does to a picture of one channel gives that channel. */

@@ -1,4 +1,4 @@
-/* augment/step_random_resized_crop.c: torchvision's RandomResizedCrop. */
+/* augment/steps/random_resized_crop.c: torchvision's RandomResizedCrop. */
 #include "daemon/augment/step.h"
 
 enum {

@@ -1,5 +1,5 @@
-/* augment/operation_hue.c: turns the colour wheel as torchvision does with Pillow: to HSV of 8 bits each, the hue moved
- * modulo 256, and back. Both ways lose a little, so a turn by nothing is not nothing.
+/* augment/operations/hue.c: turns the colour wheel as torchvision does with Pillow: to HSV of 8 bits each, the hue
+ * moved modulo 256, and back. Both ways lose a little, so a turn by nothing is not nothing.
  *
  * The formulas are those of Python's colorsys in the mixture of float32 and float64 in which Pillow computes them,
  * where each rounding counts. What depends on one byte alone lies in tables. */

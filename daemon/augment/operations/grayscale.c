@@ -1,4 +1,4 @@
-/* augment/operation_grayscale.c: each pixel becomes its grey, three times. */
+/* augment/operations/grayscale.c: each pixel becomes its grey, three times. */
 #include "daemon/augment/color.h"
 #include "daemon/augment/operation.h"
 

@@ -1,4 +1,4 @@
-/* augment/step_resize.c: torchvision's Resize: one number is the short side, two are height and width. */
+/* augment/steps/resize.c: torchvision's Resize: one number is the short side, two are height and width. */
 #include "daemon/augment/step.h"
 
 enum {

@@ -1,4 +1,4 @@
-/* augment/operation_blend.c: brightness, contrast and saturation, which Pillow's ImageEnhance blends from black, from
+/* augment/operations/blend.c: brightness, contrast and saturation, which Pillow's ImageEnhance blends from black, from
  * the mean grey, and from the picture's own grey. */
 #include "daemon/augment/color.h"
 #include "daemon/augment/operation.h"

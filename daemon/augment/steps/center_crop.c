@@ -1,4 +1,4 @@
-/* augment/step_center_crop.c: torchvision's CenterCrop: a picture that is too small gets a black border first. */
+/* augment/steps/center_crop.c: torchvision's CenterCrop: a picture that is too small gets a black border first. */
 #include "daemon/augment/step.h"
 
 enum {

@@ -1,8 +1,8 @@
-/* augment/resize_avx2.c: the loops with AVX2: two taps an instruction, two rows a register along x.
+/* augment/resize/avx2.c: the loops with AVX2: two taps an instruction, two rows a register along x.
  *
- * All sums are exact, so the bits are those of the scalar form: resize_kernels.h says why. Chosen at run time; other
+ * All sums are exact, so the bits are those of the scalar form: kernels.h says why. Chosen at run time; other
  * machines compile the last lines only. */
-#include "daemon/augment/resize_kernels.h"
+#include "daemon/augment/resize/kernels.h"
 
 #include "daemon/base/box.h"
 

@@ -1,4 +1,4 @@
-/* augment/step_vflip.c: torchvision's RandomVerticalFlip. Draws one f32: below p means yes. */
+/* augment/steps/vflip.c: torchvision's RandomVerticalFlip. Draws one f32: below p means yes. */
 #include "daemon/augment/step.h"
 
 enum {

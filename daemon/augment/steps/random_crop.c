@@ -1,4 +1,4 @@
-/* augment/step_random_crop.c: torchvision's RandomCrop. Draws two words, below the number of places that there are for
+/* augment/steps/random_crop.c: torchvision's RandomCrop. Draws two words, below the number of places that there are for
  * the top edge, then for the left one; also where there is one place only. */
 #include "daemon/augment/step.h"
 

@@ -1,4 +1,4 @@
-/* augment/step_layout.c: how the numbers of a batch lie: pixel behind pixel, or channel behind channel. */
+/* augment/steps/layout.c: how the numbers of a batch lie: pixel behind pixel, or channel behind channel. */
 #include "daemon/augment/step.h"
 
 #include <errno.h>

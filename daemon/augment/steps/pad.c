@@ -1,4 +1,4 @@
-/* augment/step_pad.c: torchvision's Pad. Draws nothing. What it knows of its arguments random_crop knows from here. */
+/* augment/steps/pad.c: torchvision's Pad. Draws nothing. What it knows of its arguments random_crop knows from here. */
 #include "daemon/augment/step.h"
 
 #include <errno.h>

@@ -1,4 +1,4 @@
-/* augment/resize.h: resampling with the very bits of Pillow's Image.resize() for 8-bit RGB.
+/* augment/resize/resize.h: resampling with the very bits of Pillow's Image.resize() for 8-bit RGB.
  *
  * The method (docs of Pillow, src/libImaging/Resample.c is the reference for its results): each output pixel is a
  * weighted sum of the source pixels below a filter, first along the rows, then along the columns; weights are computed

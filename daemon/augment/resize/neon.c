@@ -1,8 +1,8 @@
-/* augment/resize_neon.c: the loops for 64-bit ARM, where NEON is always there: four sums a register, coefficients
+/* augment/resize/neon.c: the loops for 64-bit ARM, where NEON is always there: four sums a register, coefficients
  * whole.
  *
  * The sums are those of the scalar form, so the bits are. Other machines compile the last lines only. */
-#include "daemon/augment/resize_kernels.h"
+#include "daemon/augment/resize/kernels.h"
 
 #include "daemon/base/box.h"
 

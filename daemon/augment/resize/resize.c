@@ -1,7 +1,7 @@
-#include "daemon/augment/resize.h"
+#include "daemon/augment/resize/resize.h"
 
-#include "daemon/augment/resize_axis.h"
-#include "daemon/augment/resize_kernels.h"
+#include "daemon/augment/resize/axis.h"
+#include "daemon/augment/resize/kernels.h"
 
 #include <assert.h>
 #include <errno.h>

@@ -1,5 +1,5 @@
-/* augment/resize_scalar.c: the loops as they are defined. The other forms are tested against this one. */
-#include "daemon/augment/resize_kernels.h"
+/* augment/resize/scalar.c: the loops as they are defined. The other forms are tested against this one. */
+#include "daemon/augment/resize/kernels.h"
 
 #include "daemon/base/box.h"
 

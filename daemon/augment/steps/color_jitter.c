@@ -1,4 +1,4 @@
-/* augment/step_color_jitter.c: torchvision's ColorJitter.
+/* augment/steps/color_jitter.c: torchvision's ColorJitter.
  *
  * Draws seven words, whatever the arguments. The first three are the sequence in which the four adjustments are made,
  * shuffled from brightness, contrast, saturation, hue: for i = 0, 1, 2 the one in place i changes places with the one
