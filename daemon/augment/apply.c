@@ -1,8 +1,8 @@
-/* augment/apply.c: executes what planner.c has folded. */
+/* augment/apply.c: executes what fold.c has folded. */
 #include "daemon/augment/recipe.h"
 
 #include "daemon/augment/canvas.h"
-#include "daemon/augment/planner.h"
+#include "daemon/augment/fold.h"
 #include "daemon/base/cleanup.h"
 
 #include <assert.h>

@@ -1,6 +1,6 @@
 /* augment/operation.h: what is done to pixels where they stand, on the canvas of a stage. Private to this floor.
  *
- * A step that does not move pixels tells the planner of operations; they are run one after the other behind the
+ * A step that does not move pixels tells the fold of operations; they are run one after the other behind the
  * geometry of their stage. What a type says about itself decides whether a flip or a crop that is written behind it may
  * be folded into that geometry, so before it, or begins a new stage. */
 #pragma once

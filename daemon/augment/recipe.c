@@ -443,11 +443,11 @@ const struct pixel_format *recipe_format(const struct recipe *recipe) {
 
 int recipe_plan(const struct recipe *recipe, uint32_t width, uint32_t height, uint64_t seed, uint32_t epoch,
                 uint64_t sample, struct geometry *ret_geometry, struct why *why) {
-        struct planner planner;
+        struct fold fold;
 
         assert(recipe->kind == RECIPE_PIXELS && width > 0 && height > 0);
 
-        planner_init(&planner, ret_geometry, width, height, &recipe->conversion);
+        fold_init(&fold, ret_geometry, width, height, &recipe->conversion);
         for (uint32_t i = 0; i < recipe->n_steps; i++) {
                 const struct step *step = &recipe->steps[i];
                 struct dlp_philox philox;
@@ -457,9 +457,9 @@ int recipe_plan(const struct recipe *recipe, uint32_t width, uint32_t height, ui
                         continue;
                 dlp_philox_init(&philox, seed, epoch, sample,
                                 (uint16_t)(i + 1)); /* `decode` is number 0, written or not */
-                r = step->type->plan(step->values, &philox, &planner, why);
+                r = step->type->plan(step->values, &philox, &fold, why);
                 if (r < 0)
                         return r;
         }
-        return planner_finish(&planner, why);
+        return fold_finish(&fold, why);
 }

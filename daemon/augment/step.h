@@ -2,7 +2,7 @@
  *
  * A step is a file steps/NAME.c with one struct step_type, and a row of the table in recipe.c. It declares its
  * arguments; reading, checking and printing them is done for all steps alike in arguments.c. A step that moves pixels
- * about says so to the planner (planner.h) and never touches one; what is done to pixels where they are is an operation
+ * about says so to the fold (fold.h) and never touches one; what is done to pixels where they are is an operation
  * (operation.h), in a file of its own.
  *
  * Each step's file says what it draws and in which sequence, so that a test can draw the same and ask torchvision. What
@@ -10,7 +10,7 @@
 #pragma once
 
 #include "daemon/augment/crop.h"
-#include "daemon/augment/planner.h"
+#include "daemon/augment/fold.h"
 #include "daemon/augment/resize/resize.h"
 
 #define ARGUMENTS_MAX 5u
@@ -70,8 +70,8 @@ struct step_type {
         const char *example;                          /* for messages: "random_resized_crop(224)" */
         struct argument arguments[ARGUMENTS_MAX + 1]; /* positional ones in this sequence */
 
-        /* Draws, and tells the planner. NULL: it does not touch pixels, and only such steps may follow. */
-        int (*plan)(const struct value *values, struct dlp_philox *philox, struct planner *planner, struct why *why);
+        /* Draws, and tells the fold. NULL: it does not touch pixels, and only such steps may follow. */
+        int (*plan)(const struct value *values, struct dlp_philox *philox, struct fold *fold, struct why *why);
 
         /* The size behind the step, given the one before; 0 x 0 is "depends on the picture". NULL: as it was. */
         void (*output)(const struct value *values, uint32_t *height, uint32_t *width);

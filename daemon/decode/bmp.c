@@ -6,7 +6,7 @@
  *
  * Some rare files Pillow reads wrongly, or other readers disagree with it. They are refused by their name: skips
  * (delta) and half-filled bytes in run-length coding, and palettes of grey that Pillow takes for another depth. */
-#include "daemon/decode/format.h"
+#include "daemon/decode/picture_format.h"
 #include "daemon/decode/row_band.h"
 #include "daemon/decode/samples.h"
 
@@ -402,7 +402,7 @@ static uint64_t bmp_need(const void *opaque, const struct box *box) {
         return indices_bytes(opaque) + row_band_bytes(box->width);
 }
 
-const struct format format_bmp = {
+const struct picture_format format_bmp = {
         .name = "BMP",
         .probe = bmp_probe,
         .state_new = bmp_state_new,

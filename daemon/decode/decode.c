@@ -1,7 +1,7 @@
 #include "daemon/decode/decode.h"
 
 #include "daemon/base/cleanup.h"
-#include "daemon/decode/format.h"
+#include "daemon/decode/picture_format.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -13,8 +13,8 @@
 #include <strings.h>
 
 /* One row a format. */
-static const struct format *const FORMATS[] = { &format_jpeg, &format_png,  &format_webp, &format_bmp,
-                                                &format_pnm,  &format_tiff, &format_gif };
+static const struct picture_format *const FORMATS[] = { &format_jpeg, &format_png,  &format_webp, &format_bmp,
+                                                        &format_pnm,  &format_tiff, &format_gif };
 
 #define N_FORMATS    ARRAY_SIZE(FORMATS)
 #define FORMAT_NAMES "JPEG, PNG, WebP, BMP, PNM (PBM, PGM, PPM), TIFF, GIF"
@@ -220,7 +220,7 @@ static void check_box(const struct decoder *decoder, const struct box *box) {
 }
 
 int decoder_read_rows(struct decoder *decoder, const struct box *box, const struct row_sink *sink, struct why *why) {
-        const struct format *format = FORMATS[decoder->idx_format];
+        const struct picture_format *format = FORMATS[decoder->idx_format];
         void *state = decoder->states[decoder->idx_format];
         int r;
 

@@ -7,7 +7,7 @@
  * Rows come from the top: those above the box are decompressed for nothing, those below are left. An interlaced frame
  * is kept, a byte a pixel. Where the end of the frame's data is missing all rows are read, since a file that was cut is
  * refused wherever the box lies. */
-#include "daemon/decode/format.h"
+#include "daemon/decode/picture_format.h"
 #include "daemon/decode/row_band.h"
 #include "daemon/decode/samples.h"
 
@@ -273,7 +273,7 @@ static uint64_t gif_need(const void *opaque, const struct box *box) {
         return frame_bytes(opaque) + row_band_bytes(box->width) + LIBRARY_BYTES;
 }
 
-const struct format format_gif = {
+const struct picture_format format_gif = {
         .name = "GIF",
         .probe = gif_probe,
         .state_new = gif_state_new,

@@ -9,7 +9,7 @@
  *
  * Pillow ignores the checksum (CRC) of a chunk of pixels, but not the one (Adler) of the data inside it. libspng knows
  * only both or none. So a picture that fails for a CRC is read a second time, from a copy with the CRCs put right. */
-#include "daemon/decode/format.h"
+#include "daemon/decode/picture_format.h"
 
 #include "daemon/base/cleanup.h"
 
@@ -406,7 +406,7 @@ static uint64_t png_need(const void *opaque, const struct box *box) {
         return raw_bytes(state) + band_bytes(state) + 2 * state->n_row + state->n_bytes;
 }
 
-const struct format format_png = {
+const struct picture_format format_png = {
         .name = "PNG",
         .probe = png_probe,
         .state_new = png_state_new,

@@ -7,7 +7,7 @@
  * Bytes lie where they belong, so only those of the box are looked at. Text is read to its last value, wherever the box
  * lies: a file that was cut must be seen. One that ends within a value is refused here; Pillow repeats the last value.
  */
-#include "daemon/decode/format.h"
+#include "daemon/decode/picture_format.h"
 #include "daemon/decode/row_band.h"
 #include "daemon/decode/samples.h"
 
@@ -280,7 +280,7 @@ static uint64_t pnm_need(const void *opaque, const struct box *box) {
         return row_band_bytes(box->width);
 }
 
-const struct format format_pnm = {
+const struct picture_format format_pnm = {
         .name = "PNM",
         .probe = pnm_probe,
         .state_new = pnm_state_new,

@@ -4,7 +4,7 @@
  * frame is decoded at its place; then alpha is dropped. A still picture is a frame that fills the canvas. So the
  * container is walked here as far as the first frame, and libwebp gets the rest. It leaves out what lies outside of the
  * box, as far as it can. */
-#include "daemon/decode/format.h"
+#include "daemon/decode/picture_format.h"
 
 #include "daemon/base/cleanup.h"
 
@@ -217,7 +217,7 @@ static uint64_t webp_need(const void *opaque, const struct box *box) {
         return 2 * n_box + (uint64_t)state->frame.width * state->frame.height * 5;
 }
 
-const struct format format_webp = {
+const struct picture_format format_webp = {
         .name = "WebP",
         .probe = webp_probe,
         .state_new = webp_state_new,

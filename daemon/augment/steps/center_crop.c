@@ -5,21 +5,21 @@ enum {
         SIZE
 };
 
-static int plan(const struct value *values, struct dlp_philox *philox, struct planner *planner, struct why *why) {
+static int plan(const struct value *values, struct dlp_philox *philox, struct fold *fold, struct why *why) {
         static const struct border black = { .mode = BORDER_CONSTANT };
         struct box box = { .width = values[SIZE].width, .height = values[SIZE].height };
         struct padding padding = {};
         int r;
 
         (void)philox; /* draws nothing */
-        crop_center_padding(planner_width(planner), box.width, &padding.left, &padding.right);
-        crop_center_padding(planner_height(planner), box.height, &padding.top, &padding.bottom);
-        r = planner_pad(planner, &padding, &black, why);
+        crop_center_padding(fold_width(fold), box.width, &padding.left, &padding.right);
+        crop_center_padding(fold_height(fold), box.height, &padding.top, &padding.bottom);
+        r = fold_pad(fold, &padding, &black, why);
         if (r < 0)
                 return r;
-        box.x = crop_center_offset(planner_width(planner), box.width);
-        box.y = crop_center_offset(planner_height(planner), box.height);
-        return planner_crop(planner, &box, why);
+        box.x = crop_center_offset(fold_width(fold), box.width);
+        box.y = crop_center_offset(fold_height(fold), box.height);
+        return fold_crop(fold, &box, why);
 }
 
 static void output(const struct value *values, uint32_t *height, uint32_t *width) {

@@ -43,7 +43,7 @@ static bool leaves_as_is(const struct range *range, uint32_t adjustment) {
         return range->from == neutral && range->to == neutral;
 }
 
-static int plan(const struct value *values, struct dlp_philox *philox, struct planner *planner, struct why *why) {
+static int plan(const struct value *values, struct dlp_philox *philox, struct fold *fold, struct why *why) {
         uint32_t sequence[N_ADJUSTMENTS];
         float factors[N_ADJUSTMENTS];
 
@@ -55,7 +55,7 @@ static int plan(const struct value *values, struct dlp_philox *philox, struct pl
                 uint32_t which = sequence[i];
 
                 if (!leaves_as_is(&values[which].range, which))
-                        planner_operate(planner, &(struct operation){ ADJUSTMENTS[which], factors[which] });
+                        fold_operate(fold, &(struct operation){ ADJUSTMENTS[which], factors[which] });
         }
         return 0;
 }

@@ -12,11 +12,11 @@ enum {
 
 static const char *const N_CHANNELS_NAMES[] = { "1", "3" };
 
-static int plan(const struct value *values, struct dlp_philox *philox, struct planner *planner, struct why *why) {
+static int plan(const struct value *values, struct dlp_philox *philox, struct fold *fold, struct why *why) {
         (void)values;
         (void)philox;
         (void)why;
-        planner_operate(planner, &(struct operation){ &operation_grayscale, 0 });
+        fold_operate(fold, &(struct operation){ &operation_grayscale, 0 });
         return 0;
 }
 

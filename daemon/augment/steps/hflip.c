@@ -5,10 +5,10 @@ enum {
         PROBABILITY
 };
 
-static int plan(const struct value *values, struct dlp_philox *philox, struct planner *planner, struct why *why) {
+static int plan(const struct value *values, struct dlp_philox *philox, struct fold *fold, struct why *why) {
         if (dlp_philox_f32(philox) <
             (float)values[PROBABILITY].number) /* drawn for 0 and 1, too, as torchvision does */
-                return planner_flip(planner, why);
+                return fold_flip(fold, why);
         return 0;
 }
 

@@ -37,12 +37,12 @@ int fill_check(const struct value *fill, const struct conversion *conversion, st
         return 0;
 }
 
-static int plan(const struct value *values, struct dlp_philox *philox, struct planner *planner, struct why *why) {
+static int plan(const struct value *values, struct dlp_philox *philox, struct fold *fold, struct why *why) {
         struct padding padding = padding_of(&values[PADDING]);
         struct border border = border_of(&values[FILL], &values[PADDING_MODE]);
 
         (void)philox;
-        return planner_pad(planner, &padding, &border, why);
+        return fold_pad(fold, &padding, &border, why);
 }
 
 static void output(const struct value *values, uint32_t *height, uint32_t *width) {

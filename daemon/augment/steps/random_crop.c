@@ -16,39 +16,39 @@ enum {
 static const char *const SWITCH_NAMES[] = { "false", "true" };
 
 /* First what was asked for, then on both sides of what is too small: first the width, then the height. */
-static int pad(const struct value *values, struct planner *planner, struct why *why) {
+static int pad(const struct value *values, struct fold *fold, struct why *why) {
         struct border border = border_of(&values[FILL], &values[PADDING_MODE]);
         struct padding padding = padding_of(&values[PADDING]);
         uint32_t width = values[SIZE].width, height = values[SIZE].height;
-        int r = planner_pad(planner, &padding, &border, why);
+        int r = fold_pad(fold, &padding, &border, why);
 
-        if (r == 0 && values[PAD_IF_NEEDED].choice && planner_width(planner) < width) {
-                padding = (struct padding){ .left = width - planner_width(planner) };
+        if (r == 0 && values[PAD_IF_NEEDED].choice && fold_width(fold) < width) {
+                padding = (struct padding){ .left = width - fold_width(fold) };
                 padding.right = padding.left;
-                r = planner_pad(planner, &padding, &border, why);
+                r = fold_pad(fold, &padding, &border, why);
         }
-        if (r == 0 && values[PAD_IF_NEEDED].choice && planner_height(planner) < height) {
-                padding = (struct padding){ .top = height - planner_height(planner) };
+        if (r == 0 && values[PAD_IF_NEEDED].choice && fold_height(fold) < height) {
+                padding = (struct padding){ .top = height - fold_height(fold) };
                 padding.bottom = padding.top;
-                r = planner_pad(planner, &padding, &border, why);
+                r = fold_pad(fold, &padding, &border, why);
         }
         return r;
 }
 
-static int plan(const struct value *values, struct dlp_philox *philox, struct planner *planner, struct why *why) {
+static int plan(const struct value *values, struct dlp_philox *philox, struct fold *fold, struct why *why) {
         struct box box = { .width = values[SIZE].width, .height = values[SIZE].height };
-        int r = pad(values, planner, why);
+        int r = pad(values, fold, why);
 
         if (r < 0)
                 return r;
-        if (planner_width(planner) < box.width || planner_height(planner) < box.height)
+        if (fold_width(fold) < box.width || fold_height(fold) < box.height)
                 return why_set(why, -ERANGE,
                                "random_crop: a crop of %" PRIu32 " x %" PRIu32 " pixels does not fit into %" PRIu32
                                " x %" PRIu32 "; pad_if_needed=true would pad it, a resize before it enlarge it",
-                               box.width, box.height, planner_width(planner), planner_height(planner));
-        box.y = dlp_philox_below(philox, planner_height(planner) - box.height + 1);
-        box.x = dlp_philox_below(philox, planner_width(planner) - box.width + 1);
-        return planner_crop(planner, &box, why);
+                               box.width, box.height, fold_width(fold), fold_height(fold));
+        box.y = dlp_philox_below(philox, fold_height(fold) - box.height + 1);
+        box.x = dlp_philox_below(philox, fold_width(fold) - box.width + 1);
+        return fold_crop(fold, &box, why);
 }
 
 static void output(const struct value *values, uint32_t *height, uint32_t *width) {

@@ -5,10 +5,10 @@ enum {
         PROBABILITY
 };
 
-static int plan(const struct value *values, struct dlp_philox *philox, struct planner *planner, struct why *why) {
+static int plan(const struct value *values, struct dlp_philox *philox, struct fold *fold, struct why *why) {
         (void)why;
         if (dlp_philox_f32(philox) < (float)values[PROBABILITY].number)
-                planner_operate(planner, &(struct operation){ &operation_grayscale, 0 });
+                fold_operate(fold, &(struct operation){ &operation_grayscale, 0 });
         return 0;
 }
 

@@ -8,17 +8,17 @@ enum {
         INTERPOLATION
 };
 
-static int plan(const struct value *values, struct dlp_philox *philox, struct planner *planner, struct why *why) {
+static int plan(const struct value *values, struct dlp_philox *philox, struct fold *fold, struct why *why) {
         struct box box;
         int r;
 
-        crop_random_resized(philox, planner_width(planner), planner_height(planner), values[SCALE].range,
-                            values[RATIO].range, &box);
-        r = planner_crop(planner, &box, why);
+        crop_random_resized(philox, fold_width(fold), fold_height(fold), values[SCALE].range, values[RATIO].range,
+                            &box);
+        r = fold_crop(fold, &box, why);
         if (r < 0)
                 return r;
-        return planner_resize(planner, values[SIZE].width, values[SIZE].height,
-                              (enum resize_filter)values[INTERPOLATION].choice, why);
+        return fold_resize(fold, values[SIZE].width, values[SIZE].height,
+                           (enum resize_filter)values[INTERPOLATION].choice, why);
 }
 
 static void output(const struct value *values, uint32_t *height, uint32_t *width) {

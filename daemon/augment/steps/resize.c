@@ -6,14 +6,13 @@ enum {
         INTERPOLATION
 };
 
-static int plan(const struct value *values, struct dlp_philox *philox, struct planner *planner, struct why *why) {
+static int plan(const struct value *values, struct dlp_philox *philox, struct fold *fold, struct why *why) {
         uint64_t width = values[SIZE].width, height = values[SIZE].height;
 
         (void)philox; /* draws nothing */
         if (width == 0)
-                crop_resize_short(planner_width(planner), planner_height(planner), values[SIZE].height, &width,
-                                  &height);
-        return planner_resize(planner, width, height, (enum resize_filter)values[INTERPOLATION].choice, why);
+                crop_resize_short(fold_width(fold), fold_height(fold), values[SIZE].height, &width, &height);
+        return fold_resize(fold, width, height, (enum resize_filter)values[INTERPOLATION].choice, why);
 }
 
 /* Sums and products of what is said here stay within their bits, and what is cut is refused by the plan in any case. */

@@ -14,15 +14,15 @@ static size_t round_up(size_t n) {
 
 /* ---- memory ---------------------------------------------------------------------------------------------------- */
 
-static uint32_t rows_of(const struct geometry *geometry, uint32_t component) {
-        return JPEG_BLOCK * (component == 0 ? geometry->v : 1);
+static uint32_t rows_of(const struct mcu_grid *grid, uint32_t component) {
+        return JPEG_BLOCK * (component == 0 ? grid->v : 1);
 }
 
 /* A whole number of groups, and what the kernels may read behind. */
-static size_t stride_of(const struct geometry *geometry, uint32_t component) {
-        size_t n_mcus = geometry->n_mcus_x + geometry->n_mcus_x % geometry->group_mcus;
+static size_t stride_of(const struct mcu_grid *grid, uint32_t component) {
+        size_t n_mcus = grid->n_mcus_x + grid->n_mcus_x % grid->group_mcus;
 
-        return round_up(n_mcus * JPEG_BLOCK * (component == 0 ? geometry->h : 1) + BASELINE_READ_SLACK);
+        return round_up(n_mcus * JPEG_BLOCK * (component == 0 ? grid->h : 1) + BASELINE_READ_SLACK);
 }
 
 static int grow(struct band *band, size_t n_bytes) {
@@ -40,22 +40,22 @@ static int grow(struct band *band, size_t n_bytes) {
         return 0;
 }
 
-int band_reserve(struct band *band, const struct geometry *geometry, uint32_t box_width) {
+int band_reserve(struct band *band, const struct mcu_grid *grid, uint32_t box_width) {
         size_t rgb_stride = round_up((size_t)(box_width + 1) * PIXEL_BYTES + BASELINE_RGB_SLACK);
         size_t n_bytes = rgb_stride * MAX_ROWS;
         uint8_t *at;
         int r;
 
-        for (uint32_t c = 0; c < geometry->n_components; c++)
-                n_bytes += stride_of(geometry, c) * (1 + rows_of(geometry, c));
+        for (uint32_t c = 0; c < grid->n_components; c++)
+                n_bytes += stride_of(grid, c) * (1 + rows_of(grid, c));
         r = grow(band, n_bytes);
         if (r < 0)
                 return r;
 
         at = band->memory;
-        for (uint32_t c = 0; c < geometry->n_components; c++) {
-                band->planes[c] = (struct plane){ at, stride_of(geometry, c) };
-                at += band->planes[c].stride * (1 + rows_of(geometry, c));
+        for (uint32_t c = 0; c < grid->n_components; c++) {
+                band->planes[c] = (struct plane){ at, stride_of(grid, c) };
+                at += band->planes[c].stride * (1 + rows_of(grid, c));
         }
         band->rgb = at;
         band->rgb_stride = rgb_stride;
@@ -70,37 +70,36 @@ void band_fini(struct band *band) {
 /* ---- pixels ---------------------------------------------------------------------------------------------------- */
 
 /* Row y of the component, which lies in this row of MCUs or just above it. */
-static const uint8_t *samples_of(const struct band *band, const struct geometry *geometry, uint32_t component,
+static const uint8_t *samples_of(const struct band *band, const struct mcu_grid *grid, uint32_t component,
                                  uint32_t idx_row, uint32_t y) {
         const struct plane *plane = &band->planes[component];
 
-        return plane->samples + (y + 1 - idx_row * rows_of(geometry, component)) * plane->stride;
+        return plane->samples + (y + 1 - idx_row * rows_of(grid, component)) * plane->stride;
 }
 
-static void row_of(const struct band *band, const struct geometry *geometry, uint32_t idx_row, uint32_t y,
+static void row_of(const struct band *band, const struct mcu_grid *grid, uint32_t idx_row, uint32_t y,
                    struct baseline_row *row) {
-        uint32_t near = y / geometry->v, far = near;
+        uint32_t near = y / grid->v, far = near;
 
         *row = (struct baseline_row){
-                .luma = samples_of(band, geometry, 0, idx_row, y),
-                .chroma_width = geometry->chroma_width,
+                .luma = samples_of(band, grid, 0, idx_row, y),
+                .chroma_width = grid->chroma_width,
                 .far_is_below = y % 2 == 1,
         };
-        if (geometry->n_components == 1)
+        if (grid->n_components == 1)
                 return;
-        if (geometry->v == 2 && y % 2 == 0 && near > 0)
+        if (grid->v == 2 && y % 2 == 0 && near > 0)
                 far = near - 1;
-        if (geometry->v == 2 && y % 2 == 1 && near + 1 < geometry->chroma_height)
+        if (grid->v == 2 && y % 2 == 1 && near + 1 < grid->chroma_height)
                 far = near + 1;
         for (uint32_t c = 0; c < 2; c++) {
-                row->near[c] = samples_of(band, geometry, 1 + c, idx_row, near);
-                row->far[c] = samples_of(band, geometry, 1 + c, idx_row, far);
+                row->near[c] = samples_of(band, grid, 1 + c, idx_row, near);
+                row->far[c] = samples_of(band, grid, 1 + c, idx_row, far);
         }
 }
 
-int band_give(struct band *band, const struct geometry *geometry, const struct baseline_kernels *kernels,
-              uint32_t idx_row, uint32_t from, uint32_t to, const struct box *box, const struct row_sink *sink,
-              struct why *why) {
+int band_give(struct band *band, const struct mcu_grid *grid, const struct baseline_kernels *kernels, uint32_t idx_row,
+              uint32_t from, uint32_t to, const struct box *box, const struct row_sink *sink, struct why *why) {
         uint32_t x0 = box->x & ~1u; /* the kernels begin with an even one */
         struct view view = {
                 .pixels = band->rgb + (size_t)(box->x - x0) * PIXEL_BYTES,
@@ -112,19 +111,18 @@ int band_give(struct band *band, const struct geometry *geometry, const struct b
         for (uint32_t y = from; y < to; y++) {
                 struct baseline_row row;
 
-                row_of(band, geometry, idx_row, y, &row);
-                kernels->row[geometry->sampling](&row, x0, box->x + box->width,
-                                                 band->rgb + (y - from) * band->rgb_stride);
+                row_of(band, grid, idx_row, y, &row);
+                kernels->row[grid->sampling](&row, x0, box->x + box->width, band->rgb + (y - from) * band->rgb_stride);
         }
         return sink->take(sink->userdata, &view, why);
 }
 
-void band_keep(struct band *band, const struct geometry *geometry) {
-        if (geometry->v == 1)
+void band_keep(struct band *band, const struct mcu_grid *grid) {
+        if (grid->v == 1)
                 return;
-        for (uint32_t c = 0; c < geometry->n_components; c++) {
+        for (uint32_t c = 0; c < grid->n_components; c++) {
                 struct plane *plane = &band->planes[c];
 
-                memcpy(plane->samples, plane->samples + rows_of(geometry, c) * plane->stride, plane->stride);
+                memcpy(plane->samples, plane->samples + rows_of(grid, c) * plane->stride, plane->stride);
         }
 }

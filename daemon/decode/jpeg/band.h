@@ -6,7 +6,7 @@
 #pragma once
 
 #include "daemon/base/rows.h"
-#include "daemon/decode/jpeg/geometry.h"
+#include "daemon/decode/jpeg/mcu_grid.h"
 
 struct band {
         struct plane {
@@ -20,15 +20,15 @@ struct band {
 };
 
 /* Makes room for a picture of which rows of up to `box_width` pixels are wanted. 0 or -ENOMEM. */
-int band_reserve(struct band *band, const struct geometry *geometry, uint32_t box_width);
+int band_reserve(struct band *band, const struct mcu_grid *grid, uint32_t box_width);
 
 void band_fini(struct band *band);
 
 /* Where a block's samples go; x0 is the first MCU of its group. */
-static inline uint8_t *band_block(const struct band *band, const struct geometry *geometry,
-                                  const struct geometry_block *block, uint32_t x0) {
+static inline uint8_t *band_block(const struct band *band, const struct mcu_grid *grid,
+                                  const struct mcu_grid_block *block, uint32_t x0) {
         const struct plane *plane = &band->planes[block->component];
-        uint32_t n_blocks_mcu = block->component == 0 ? geometry->h : 1;
+        uint32_t n_blocks_mcu = block->component == 0 ? grid->h : 1;
 
         return plane->samples + (1 + (size_t)block->y * JPEG_BLOCK) * plane->stride +
                ((size_t)x0 * n_blocks_mcu + block->x) * JPEG_BLOCK;
@@ -36,9 +36,8 @@ static inline uint8_t *band_block(const struct band *band, const struct geometry
 
 /* Makes pixels of rows [from, to) of the picture, columns of the box, and gives them to the sink. They depend on no
  * samples but those of row of MCUs `idx_row` and the row kept. 0 or what the sink returned. */
-int band_give(struct band *band, const struct geometry *geometry, const struct baseline_kernels *kernels,
-              uint32_t idx_row, uint32_t from, uint32_t to, const struct box *box, const struct row_sink *sink,
-              struct why *why);
+int band_give(struct band *band, const struct mcu_grid *grid, const struct baseline_kernels *kernels, uint32_t idx_row,
+              uint32_t from, uint32_t to, const struct box *box, const struct row_sink *sink, struct why *why);
 
 /* Keeps what the next row of MCUs needs of this one. */
-void band_keep(struct band *band, const struct geometry *geometry);
+void band_keep(struct band *band, const struct mcu_grid *grid);

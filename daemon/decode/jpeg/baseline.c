@@ -24,7 +24,7 @@ struct baseline {
         const struct baseline_kernels *kernels;
         const struct entropy_code *code;
         struct jpeg_header header;
-        struct geometry geometry;
+        struct mcu_grid grid;
         struct band band;
         struct tables tables;
         bool is_open;
@@ -36,7 +36,7 @@ struct reading {
         const struct box *box;
         const struct row_sink *sink;
         struct why *why;
-        struct geometry_range range;
+        struct mcu_grid_range range;
         bool is_luma_wanted[ENTROPY_PAIRS_MAX]; /* in the row of MCUs at hand */
 };
 
@@ -113,9 +113,9 @@ static int16_t divisor(const struct jpeg_divisors *divisors, uint32_t k) {
 
 /* Steps of quantisation, laid out as the kernels want them. */
 static void set_steps(struct baseline *baseline) {
-        for (uint32_t p = 0; p < baseline->geometry.n_pairs; p++)
+        for (uint32_t p = 0; p < baseline->grid.n_pairs; p++)
                 for (uint32_t side = 0; side < 2; side++) {
-                        uint32_t c = baseline->geometry.pairs[p].blocks[side].component;
+                        uint32_t c = baseline->grid.pairs[p].blocks[side].component;
                         int16_t *steps = baseline->steps[p] + side * BASELINE_RIGHT_BLOCK;
 
                         for (uint32_t k = 0; k < JPEG_COEFFICIENTS; k++)
@@ -127,7 +127,7 @@ static void set_steps(struct baseline *baseline) {
 static void set_tables(struct baseline *baseline, bool skips) {
         struct entropy *entropy = &baseline->entropy;
 
-        for (uint32_t m = 0; m < baseline->geometry.group_mcus; m++)
+        for (uint32_t m = 0; m < baseline->grid.group_mcus; m++)
                 for (uint32_t i = 0; i < entropy->n_blocks; i++) {
                         struct entropy_block *block = &entropy->blocks[m][i];
 
@@ -138,21 +138,21 @@ static void set_tables(struct baseline *baseline, bool skips) {
 }
 
 static int prepare(struct baseline *baseline, struct reading *reading) {
-        const struct geometry *geometry = &baseline->geometry;
-        const struct geometry_range *range = &reading->range;
+        const struct mcu_grid *grid = &baseline->grid;
+        const struct mcu_grid_range *range = &reading->range;
         int r;
 
-        geometry_init(&baseline->geometry, &baseline->header);
-        reading->range = geometry_needed(geometry, reading->box);
+        mcu_grid_init(&baseline->grid, &baseline->header);
+        reading->range = mcu_grid_needed(grid, reading->box);
         r = tables_hold(&baseline->tables, &baseline->header);
         if (r != 0)
                 return r < 0 ? r : BASELINE_HANDS_OVER;
-        r = band_reserve(&baseline->band, geometry, reading->box->width);
+        r = band_reserve(&baseline->band, grid, reading->box->width);
         if (r < 0)
                 return r;
 
-        geometry_blocks(geometry, &baseline->entropy);
-        set_tables(baseline, range->x0 > 0 || range->x1 < geometry->n_mcus_x || range->y0 > 0);
+        mcu_grid_blocks(grid, &baseline->entropy);
+        set_tables(baseline, range->x0 > 0 || range->x1 < grid->n_mcus_x || range->y0 > 0);
         set_steps(baseline);
         memset(baseline->groups, 0, sizeof(baseline->groups)); /* a picture may have ended within one */
         entropy_start(&baseline->entropy, &baseline->header);
@@ -163,11 +163,11 @@ static int prepare(struct baseline *baseline, struct reading *reading) {
 
 /* Which pairs of luma have samples in the box's rows. */
 static void find_wanted(const struct baseline *baseline, struct reading *reading, uint32_t idx_row) {
-        const struct geometry *geometry = &baseline->geometry;
+        const struct mcu_grid *grid = &baseline->grid;
 
-        for (uint32_t p = 0; p < geometry->n_pairs; p++) {
-                const struct geometry_block *blocks = geometry->pairs[p].blocks;
-                uint32_t y = idx_row * geometry->v; /* in blocks */
+        for (uint32_t p = 0; p < grid->n_pairs; p++) {
+                const struct mcu_grid_block *blocks = grid->pairs[p].blocks;
+                uint32_t y = idx_row * grid->v; /* in blocks */
                 uint32_t from = (y + blocks[0].y) * JPEG_BLOCK, to = (y + blocks[1].y + 1) * JPEG_BLOCK;
 
                 reading->is_luma_wanted[p] = to > reading->box->y && from < reading->box->y + reading->box->height;
@@ -175,18 +175,18 @@ static void find_wanted(const struct baseline *baseline, struct reading *reading
 }
 
 static void transform(struct baseline *baseline, const struct reading *reading, struct group *group) {
-        const struct geometry *geometry = &baseline->geometry;
-        bool is_column_wanted = group->x0 + geometry->group_mcus > reading->range.luma_x0 &&
+        const struct mcu_grid *grid = &baseline->grid;
+        bool is_column_wanted = group->x0 + grid->group_mcus > reading->range.luma_x0 &&
                                 group->x0 < reading->range.luma_x1;
 
-        for (uint32_t p = 0; p < geometry->n_pairs; p++) {
-                const struct geometry_block *blocks = geometry->pairs[p].blocks;
+        for (uint32_t p = 0; p < grid->n_pairs; p++) {
+                const struct mcu_grid_block *blocks = grid->pairs[p].blocks;
                 int16_t *pair = group->coefficients + p * BASELINE_PAIR_COEFFICIENTS;
 
                 if (blocks[0].component > 0 || (is_column_wanted && reading->is_luma_wanted[p]))
                         baseline->kernels->idct_pair(pair, baseline->steps[p], group->last[p],
-                                                     band_block(&baseline->band, geometry, &blocks[0], group->x0),
-                                                     band_block(&baseline->band, geometry, &blocks[1], group->x0),
+                                                     band_block(&baseline->band, grid, &blocks[0], group->x0),
+                                                     band_block(&baseline->band, grid, &blocks[1], group->x0),
                                                      baseline->band.planes[blocks[0].component].stride);
                 else
                         memset(pair, 0, sizeof(*pair) * BASELINE_PAIR_COEFFICIENTS);
@@ -197,8 +197,8 @@ static void transform(struct baseline *baseline, const struct reading *reading, 
 /* The transform stays one group behind: single coefficients that were just stored would hold up the loads of whole
  * rows. */
 static int read_row(struct baseline *baseline, const struct reading *reading) {
-        const struct geometry_range *range = &reading->range;
-        uint32_t n = baseline->geometry.group_mcus, now = 0;
+        const struct mcu_grid_range *range = &reading->range;
+        uint32_t n = baseline->grid.group_mcus, now = 0;
 
         for (uint32_t x = range->x0; x < range->x1; x += n) {
                 struct group *group = &baseline->groups[now];
@@ -225,19 +225,19 @@ static int skip(struct baseline *baseline, uint32_t n_mcus) {
 
 /* The end of the rows of pixels that row of MCUs `idx_row` completes. */
 static uint32_t rows_complete(const struct baseline *baseline, const struct reading *reading, uint32_t idx_row) {
-        const struct geometry *geometry = &baseline->geometry;
-        uint32_t n = (idx_row + 1) * geometry->v * JPEG_BLOCK;
+        const struct mcu_grid *grid = &baseline->grid;
+        uint32_t n = (idx_row + 1) * grid->v * JPEG_BLOCK;
         uint32_t box_end = reading->box->y + reading->box->height;
 
         if (idx_row + 1 == reading->range.y1)
                 return box_end;
-        n -= geometry->v - 1; /* whose chroma is smoothed with the next row's */
+        n -= grid->v - 1; /* whose chroma is smoothed with the next row's */
         return n < box_end ? n : box_end;
 }
 
 static int read_rows(struct baseline *baseline, struct reading *reading) {
-        const struct geometry *geometry = &baseline->geometry;
-        const struct geometry_range *range = &reading->range;
+        const struct mcu_grid *grid = &baseline->grid;
+        const struct mcu_grid_range *range = &reading->range;
         uint32_t y = reading->box->y;
 
         for (uint32_t idx_row = range->y0; idx_row < range->y1; idx_row++) {
@@ -248,16 +248,16 @@ static int read_rows(struct baseline *baseline, struct reading *reading) {
                 find_wanted(baseline, reading, idx_row);
                 if (skip(baseline, range->x0) != 0 || read_row(baseline, reading) != 0)
                         return BASELINE_HANDS_OVER;
-                if (!is_last && skip(baseline, geometry->n_mcus_x - range->x1) != 0)
+                if (!is_last && skip(baseline, grid->n_mcus_x - range->x1) != 0)
                         return BASELINE_HANDS_OVER;
                 if (end > y) {
-                        r = band_give(&baseline->band, geometry, baseline->kernels, idx_row, y, end, reading->box,
+                        r = band_give(&baseline->band, grid, baseline->kernels, idx_row, y, end, reading->box,
                                       reading->sink, reading->why);
                         if (r != 0)
                                 return r;
                         y = end;
                 }
-                band_keep(&baseline->band, geometry);
+                band_keep(&baseline->band, grid);
         }
         return 0;
 }
@@ -265,16 +265,16 @@ static int read_rows(struct baseline *baseline, struct reading *reading) {
 /* Whole rows of MCUs above the box. */
 static int skip_rows(struct baseline *baseline, uint32_t n_rows) {
         for (uint32_t i = 0; i < n_rows; i++)
-                if (skip(baseline, baseline->geometry.n_mcus_x) != 0)
+                if (skip(baseline, baseline->grid.n_mcus_x) != 0)
                         return BASELINE_HANDS_OVER;
         return 0;
 }
 
 /* Where the last MCU was read, libjpeg would look at what is behind it. */
 static int check_end(struct baseline *baseline, const struct reading *reading) {
-        const struct geometry *geometry = &baseline->geometry;
+        const struct mcu_grid *grid = &baseline->grid;
 
-        if (reading->range.y1 < geometry->n_mcus_y || reading->range.x1 < geometry->n_mcus_x)
+        if (reading->range.y1 < grid->n_mcus_y || reading->range.x1 < grid->n_mcus_x)
                 return 0;
         return entropy_end(&baseline->entropy);
 }

@@ -2,9 +2,9 @@
  *
  * libjpeg-turbo is started only when it is needed. It may have to take over half-way; then it begins from the top, and
  * what it says counts. */
-#include "daemon/decode/format.h"
 #include "daemon/decode/jpeg/baseline.h"
 #include "daemon/decode/jpeg/libjpeg.h"
+#include "daemon/decode/picture_format.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -158,7 +158,7 @@ static enum decoded_by jpeg_decoded_by(const void *opaque, bool *ret_handed_over
         return state->is_baseline ? DECODED_BY_BASELINE : DECODED_BY_LIBJPEG;
 }
 
-const struct format format_jpeg = {
+const struct picture_format format_jpeg = {
         .name = "JPEG",
         .probe = jpeg_probe,
         .state_new = jpeg_state_new,

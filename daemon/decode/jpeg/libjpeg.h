@@ -8,7 +8,7 @@
 #pragma once
 
 #include "daemon/base/rows.h"
-#include "daemon/decode/format.h"
+#include "daemon/decode/picture_format.h"
 
 struct libjpeg;
 

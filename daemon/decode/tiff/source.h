@@ -4,7 +4,7 @@
  */
 #pragma once
 
-#include "daemon/decode/format.h"
+#include "daemon/decode/picture_format.h"
 #include "daemon/decode/tiff/kind.h"
 
 #include <tiffio.h>

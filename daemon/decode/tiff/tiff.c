@@ -5,7 +5,7 @@
  *
  * A picture that lies as it is to be seen goes row by row to the sink. One that is turned is kept as far as the box
  * reaches, and handed out from there. */
-#include "daemon/decode/format.h"
+#include "daemon/decode/picture_format.h"
 #include "daemon/decode/row_band.h"
 #include "daemon/decode/tiff/source.h"
 
@@ -176,7 +176,7 @@ static uint64_t tiff_need(const void *opaque, const struct box *box) {
         return work_bytes(opaque, box) + tiff_source_library(opaque);
 }
 
-const struct format format_tiff = {
+const struct picture_format format_tiff = {
         .name = "TIFF",
         .probe = tiff_probe,
         .state_new = tiff_state_new,

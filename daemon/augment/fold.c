@@ -1,18 +1,18 @@
-#include "daemon/augment/planner.h"
+#include "daemon/augment/fold.h"
 
 #include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 
-static struct stage *current(const struct planner *planner) {
-        return &planner->geometry->stages[planner->geometry->n_stages - 1];
+static struct stage *current(const struct fold *fold) {
+        return &fold->geometry->stages[fold->geometry->n_stages - 1];
 }
 
-static void begin_stage(struct planner *planner, uint32_t width, uint32_t height) {
+static void begin_stage(struct fold *fold, uint32_t width, uint32_t height) {
         struct box whole = { .width = width, .height = height };
 
-        assert(planner->geometry->n_stages < STAGES_MAX);
-        planner->geometry->stages[planner->geometry->n_stages++] = (struct stage){
+        assert(fold->geometry->n_stages < STAGES_MAX);
+        fold->geometry->stages[fold->geometry->n_stages++] = (struct stage){
                 .source = whole,
                 .width = width,
                 .height = height,
@@ -20,24 +20,24 @@ static void begin_stage(struct planner *planner, uint32_t width, uint32_t height
                 .window = whole,
                 .canvas_width = width,
                 .canvas_height = height,
-                .first_operation = planner->geometry->n_operations,
+                .first_operation = fold->geometry->n_operations,
         };
 }
 
-void planner_init(struct planner *planner, struct geometry *geometry, uint32_t width, uint32_t height,
-                  const struct conversion *conversion) {
-        planner->geometry = geometry;
+void fold_init(struct fold *fold, struct geometry *geometry, uint32_t width, uint32_t height,
+               const struct conversion *conversion) {
+        fold->geometry = geometry;
         geometry->conversion = conversion;
         geometry->n_stages = geometry->n_operations = 0;
-        begin_stage(planner, width, height);
+        begin_stage(fold, width, height);
 }
 
-uint32_t planner_width(const struct planner *planner) {
-        return current(planner)->canvas_width;
+uint32_t fold_width(const struct fold *fold) {
+        return current(fold)->canvas_width;
 }
 
-uint32_t planner_height(const struct planner *planner) {
-        return current(planner)->canvas_height;
+uint32_t fold_height(const struct fold *fold) {
+        return current(fold)->canvas_height;
 }
 
 static bool is_resampled(const struct stage *stage) {
@@ -54,11 +54,11 @@ static bool has_picture_border(const struct stage *stage) {
 }
 
 /* May a crop, or a flip, be done before the stage's operations instead of behind them? */
-static bool operations_allow(const struct planner *planner, bool crop) {
-        const struct stage *stage = current(planner);
+static bool operations_allow(const struct fold *fold, bool crop) {
+        const struct stage *stage = current(fold);
 
         for (uint32_t i = 0; i < stage->n_operations; i++) {
-                const struct operation_type *type = planner->geometry->operations[stage->first_operation + i].type;
+                const struct operation_type *type = fold->geometry->operations[stage->first_operation + i].type;
 
                 if (crop ? !type->moves_with_crop : !type->moves_with_flip)
                         return false;
@@ -78,8 +78,8 @@ static void fold_window(struct stage *stage) {
 }
 
 /* What lies in a worker's memory, not in the output. */
-static int check_between(const struct planner *planner, struct why *why) {
-        uint32_t width = planner_width(planner), height = planner_height(planner);
+static int check_between(const struct fold *fold, struct why *why) {
+        uint32_t width = fold_width(fold), height = fold_height(fold);
 
         if ((uint64_t)width * height > RECIPE_BETWEEN_PIXELS_MAX)
                 return why_set(why, -EFBIG,
@@ -89,14 +89,14 @@ static int check_between(const struct planner *planner, struct why *why) {
         return 0;
 }
 
-static int begin_next(struct planner *planner, struct why *why) {
-        uint32_t width = planner_width(planner), height = planner_height(planner);
-        int r = check_between(planner, why);
+static int begin_next(struct fold *fold, struct why *why) {
+        uint32_t width = fold_width(fold), height = fold_height(fold);
+        int r = check_between(fold, why);
 
         if (r < 0)
                 return r;
-        fold_window(current(planner));
-        begin_stage(planner, width, height);
+        fold_window(current(fold));
+        begin_stage(fold, width, height);
         return 0;
 }
 
@@ -116,8 +116,8 @@ static void crop_axis(uint32_t *window, uint32_t *length, uint32_t *paste, uint3
         *paste = begin - crop;
 }
 
-int planner_crop(struct planner *planner, const struct box *box, struct why *why) {
-        struct stage *stage = current(planner);
+int fold_crop(struct fold *fold, const struct box *box, struct why *why) {
+        struct stage *stage = current(fold);
         uint32_t x, y;
         int r;
 
@@ -126,11 +126,11 @@ int planner_crop(struct planner *planner, const struct box *box, struct why *why
 
         if (box->width == stage->canvas_width && box->height == stage->canvas_height)
                 return 0;
-        if (has_picture_border(stage) || !operations_allow(planner, true)) { /* made of pixels that are not kept */
-                r = begin_next(planner, why);
+        if (has_picture_border(stage) || !operations_allow(fold, true)) { /* made of pixels that are not kept */
+                r = begin_next(fold, why);
                 if (r < 0)
                         return r;
-                stage = current(planner);
+                stage = current(fold);
         }
 
         x = stage->flip ? stage->canvas_width - box->x - box->width : box->x;
@@ -144,8 +144,8 @@ int planner_crop(struct planner *planner, const struct box *box, struct why *why
         return 0;
 }
 
-int planner_pad(struct planner *planner, const struct padding *padding, const struct border *border, struct why *why) {
-        struct stage *stage = current(planner);
+int fold_pad(struct fold *fold, const struct padding *padding, const struct border *border, struct why *why) {
+        struct stage *stage = current(fold);
         int r;
 
         assert(padding->left <= RECIPE_PADDING_MAX && padding->right <= RECIPE_PADDING_MAX);
@@ -154,10 +154,10 @@ int planner_pad(struct planner *planner, const struct padding *padding, const st
         if (padding->left + padding->right + padding->top + padding->bottom == 0)
                 return 0;
         if (stage->n_operations > 0 || (is_padded(stage) && !border_is_same_colour(&stage->border, border))) {
-                r = begin_next(planner, why);
+                r = begin_next(fold, why);
                 if (r < 0)
                         return r;
-                stage = current(planner);
+                stage = current(fold);
         }
 
         stage->border = *border;
@@ -168,34 +168,34 @@ int planner_pad(struct planner *planner, const struct padding *padding, const st
         return 0;
 }
 
-static int prepare_flip(struct planner *planner, struct why *why) {
-        return operations_allow(planner, false) ? 0 : begin_next(planner, why);
+static int prepare_flip(struct fold *fold, struct why *why) {
+        return operations_allow(fold, false) ? 0 : begin_next(fold, why);
 }
 
-int planner_flip(struct planner *planner, struct why *why) {
-        int r = prepare_flip(planner, why);
+int fold_flip(struct fold *fold, struct why *why) {
+        int r = prepare_flip(fold, why);
 
         if (r < 0)
                 return r;
-        current(planner)->flip = !current(planner)->flip;
+        current(fold)->flip = !current(fold)->flip;
         return 0;
 }
 
-int planner_vflip(struct planner *planner, struct why *why) {
-        int r = prepare_flip(planner, why);
+int fold_vflip(struct fold *fold, struct why *why) {
+        int r = prepare_flip(fold, why);
 
         if (r < 0)
                 return r;
-        current(planner)->vflip = !current(planner)->vflip;
+        current(fold)->vflip = !current(fold)->vflip;
         return 0;
 }
 
-void planner_operate(struct planner *planner, const struct operation *operation) {
-        struct geometry *geometry = planner->geometry;
+void fold_operate(struct fold *fold, const struct operation *operation) {
+        struct geometry *geometry = fold->geometry;
 
         assert(geometry->n_operations < DLP_STEPS_MAX * STEP_OPERATIONS_MAX);
         geometry->operations[geometry->n_operations++] = *operation;
-        current(planner)->n_operations++;
+        current(fold)->n_operations++;
 }
 
 static int check_sides(const struct stage *stage, uint64_t width, uint64_t height, struct why *why) {
@@ -209,9 +209,8 @@ static int check_sides(const struct stage *stage, uint64_t width, uint64_t heigh
         return 0;
 }
 
-int planner_resize(struct planner *planner, uint64_t width, uint64_t height, enum resize_filter filter,
-                   struct why *why) {
-        struct stage *stage = current(planner);
+int fold_resize(struct fold *fold, uint64_t width, uint64_t height, enum resize_filter filter, struct why *why) {
+        struct stage *stage = current(fold);
         int r;
 
         if (width == stage->canvas_width && height == stage->canvas_height)
@@ -222,10 +221,10 @@ int planner_resize(struct planner *planner, uint64_t width, uint64_t height, enu
 
         /* Mirroring first and resizing then is not the same to the last bit as the other way round. */
         if (is_resampled(stage) || is_padded(stage) || stage->flip || stage->vflip || stage->n_operations > 0) {
-                r = begin_next(planner, why);
+                r = begin_next(fold, why);
                 if (r < 0)
                         return r;
-                stage = current(planner);
+                stage = current(fold);
         }
 
         fold_window(stage);
@@ -265,21 +264,21 @@ static struct box needed_of(const struct stage *stage) {
         return box;
 }
 
-int planner_finish(struct planner *planner, struct why *why) {
-        struct geometry *geometry = planner->geometry;
-        const struct stage *first = &geometry->stages[0], *last = current(planner);
+int fold_finish(struct fold *fold, struct why *why) {
+        struct geometry *geometry = fold->geometry;
+        const struct stage *first = &geometry->stages[0], *last = current(fold);
         uint32_t width = first->source.width, height = first->source.height; /* of the picture, if nothing is cropped */
         int r;
 
-        geometry->width = planner_width(planner);
-        geometry->height = planner_height(planner);
+        geometry->width = fold_width(fold);
+        geometry->height = fold_height(fold);
         geometry->is_direct = is_direct(geometry, last);
         if (!geometry->is_direct) {
-                r = check_between(planner, why);
+                r = check_between(fold, why);
                 if (r < 0)
                         return r;
         }
-        fold_window(current(planner));
+        fold_window(current(fold));
         geometry->source = needed_of(first);
         geometry->is_copy = geometry->n_stages == 1 && geometry->is_direct && !is_resampled(first) &&
                             !is_padded(first) && !first->flip && first->source.width == width &&

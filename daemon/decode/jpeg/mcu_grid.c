@@ -1,4 +1,4 @@
-#include "daemon/decode/jpeg/geometry.h"
+#include "daemon/decode/jpeg/mcu_grid.h"
 
 #include <string.h>
 
@@ -15,30 +15,30 @@ static enum baseline_sampling sampling_of(const struct jpeg_header *header) {
 }
 
 /* With one block of each component an MCU, neighbours make up pairs. */
-static void pairs_of_neighbours(struct geometry *geometry) {
-        geometry->group_mcus = 2;
-        geometry->n_pairs = geometry->n_components;
-        for (uint32_t c = 0; c < geometry->n_components; c++)
-                geometry->pairs[c] = (struct geometry_pair){ { { c, 0, 0 }, { c, 1, 0 } } };
+static void pairs_of_neighbours(struct mcu_grid *grid) {
+        grid->group_mcus = 2;
+        grid->n_pairs = grid->n_components;
+        for (uint32_t c = 0; c < grid->n_components; c++)
+                grid->pairs[c] = (struct mcu_grid_pair){ { { c, 0, 0 }, { c, 1, 0 } } };
 }
 
 /* Else luma by twos, and the two of chroma. */
-static void pairs_of_one(struct geometry *geometry) {
-        uint32_t n_luma = geometry->h * geometry->v / 2;
+static void pairs_of_one(struct mcu_grid *grid) {
+        uint32_t n_luma = grid->h * grid->v / 2;
 
-        geometry->group_mcus = 1;
-        geometry->n_pairs = n_luma + 1;
+        grid->group_mcus = 1;
+        grid->n_pairs = n_luma + 1;
         for (uint32_t p = 0; p < n_luma; p++)
                 for (uint32_t i = 0; i < 2; i++)
-                        geometry->pairs[p].blocks[i] = (struct geometry_block){
-                                .x = (2 * p + i) % geometry->h,
-                                .y = (2 * p + i) / geometry->h,
+                        grid->pairs[p].blocks[i] = (struct mcu_grid_block){
+                                .x = (2 * p + i) % grid->h,
+                                .y = (2 * p + i) / grid->h,
                         };
-        geometry->pairs[n_luma] = (struct geometry_pair){ { { 1, 0, 0 }, { 2, 0, 0 } } };
+        grid->pairs[n_luma] = (struct mcu_grid_pair){ { { 1, 0, 0 }, { 2, 0, 0 } } };
 }
 
-void geometry_init(struct geometry *geometry, const struct jpeg_header *header) {
-        *geometry = (struct geometry){
+void mcu_grid_init(struct mcu_grid *grid, const struct jpeg_header *header) {
+        *grid = (struct mcu_grid){
                 .sampling = sampling_of(header),
                 .width = header->width,
                 .height = header->height,
@@ -51,9 +51,9 @@ void geometry_init(struct geometry *geometry, const struct jpeg_header *header) 
                 .chroma_height = divide_up(header->height, header->v),
         };
         if (header->h * header->v == 1)
-                pairs_of_neighbours(geometry);
+                pairs_of_neighbours(grid);
         else
-                pairs_of_one(geometry);
+                pairs_of_one(grid);
 }
 
 /* ---- blocks ---------------------------------------------------------------------------------------------------- */
@@ -67,13 +67,13 @@ static void add_block(struct entropy *entropy, uint32_t idx_mcu, uint32_t compon
         };
 }
 
-void geometry_blocks(const struct geometry *geometry, struct entropy *entropy) {
-        for (uint32_t m = 0; m < geometry->group_mcus; m++) {
+void mcu_grid_blocks(const struct mcu_grid *grid, struct entropy *entropy) {
+        for (uint32_t m = 0; m < grid->group_mcus; m++) {
                 entropy->n_blocks = 0;
-                for (uint32_t p = 0; p < geometry->n_pairs; p++) {
-                        const struct geometry_block *blocks = geometry->pairs[p].blocks;
+                for (uint32_t p = 0; p < grid->n_pairs; p++) {
+                        const struct mcu_grid_block *blocks = grid->pairs[p].blocks;
 
-                        if (geometry->group_mcus == 2) {
+                        if (grid->group_mcus == 2) {
                                 add_block(entropy, m, blocks[m].component, p, m);
                                 continue;
                         }
@@ -100,12 +100,12 @@ static struct span mcus_of(uint32_t from, uint32_t n, uint32_t factor, uint32_t 
         return (struct span){ first / JPEG_BLOCK, last / JPEG_BLOCK + 1 };
 }
 
-struct geometry_range geometry_needed(const struct geometry *geometry, const struct box *box) {
-        struct span x = mcus_of(box->x, box->width, geometry->h, geometry->chroma_width);
-        struct span y = mcus_of(box->y, box->height, geometry->v, geometry->chroma_height);
-        uint32_t mcu_width = JPEG_BLOCK * geometry->h;
+struct mcu_grid_range mcu_grid_needed(const struct mcu_grid *grid, const struct box *box) {
+        struct span x = mcus_of(box->x, box->width, grid->h, grid->chroma_width);
+        struct span y = mcus_of(box->y, box->height, grid->v, grid->chroma_height);
+        uint32_t mcu_width = JPEG_BLOCK * grid->h;
 
-        return (struct geometry_range){
+        return (struct mcu_grid_range){
                 .x0 = x.from,
                 .x1 = x.to,
                 .y0 = y.from,

@@ -1,4 +1,4 @@
-/* decode/format.h: what a picture format is to decode.c. Private to this floor.
+/* decode/picture_format.h: what a picture format is to decode.c. Private to this floor.
  *
  * A format is one file and one row of the table in decode.c. Its state is made when a decoder meets the first picture
  * of that format and lives as long as the decoder. */
@@ -17,7 +17,7 @@ struct scratch {
 /* Makes room for n_bytes; -EFBIG above the limit, with both numbers. */
 int scratch_reserve(struct scratch *scratch, uint64_t n_bytes, const struct decode_limits *limits, struct why *why);
 
-struct format {
+struct picture_format {
         const char *name;
         bool (*probe)(const uint8_t *bytes, size_t n_bytes);
         int (*state_new)(const struct decode_limits *limits, enum decode_jpeg jpeg, void **ret_state);
@@ -41,13 +41,13 @@ struct format {
         enum decoded_by (*decoded_by)(const void *state, bool *ret_handed_over);
 };
 
-extern const struct format format_bmp;
-extern const struct format format_gif;
-extern const struct format format_jpeg;
-extern const struct format format_png;
-extern const struct format format_pnm;
-extern const struct format format_tiff;
-extern const struct format format_webp;
+extern const struct picture_format format_bmp;
+extern const struct picture_format format_gif;
+extern const struct picture_format format_jpeg;
+extern const struct picture_format format_png;
+extern const struct picture_format format_pnm;
+extern const struct picture_format format_tiff;
+extern const struct picture_format format_webp;
 
 /* -EFBIG with both numbers if the picture has too many pixels, else 0. */
 int check_pixels(const struct decode_limits *limits, uint32_t width, uint32_t height, struct why *why);

@@ -1,4 +1,4 @@
-/* augment/planner.h: folds what the steps do to a picture's geometry into as few stages as give the same pixels.
+/* augment/fold.h: folds what the steps do to a picture's geometry into as few stages as give the same pixels.
  * Private to this floor.
  *
  * Crops, padding with one colour and mirroring commute with each other if their numbers are adjusted, and a crop behind
@@ -9,7 +9,7 @@
 
 #include "daemon/augment/recipe.h"
 
-struct planner {
+struct fold {
         struct geometry *geometry; /* being written; its last stage is the current one */
 };
 
@@ -17,15 +17,15 @@ struct planner {
 struct resize_job stage_resize_job(const struct stage *stage);
 
 /* Begins with the picture as it is. */
-void planner_init(struct planner *planner, struct geometry *geometry, uint32_t width, uint32_t height,
-                  const struct conversion *conversion);
+void fold_init(struct fold *fold, struct geometry *geometry, uint32_t width, uint32_t height,
+               const struct conversion *conversion);
 
 /* Size of the picture as the next step sees it. */
-uint32_t planner_width(const struct planner *planner);
-uint32_t planner_height(const struct planner *planner);
+uint32_t fold_width(const struct fold *fold);
+uint32_t fold_height(const struct fold *fold);
 
 /* Keeps a box of it; within it and not empty (asserted). -EFBIG. */
-int planner_crop(struct planner *planner, const struct box *box, struct why *why);
+int fold_crop(struct fold *fold, const struct box *box, struct why *why);
 
 /* Pixels on each side, RECIPE_PADDING_MAX at most. */
 struct padding {
@@ -33,18 +33,17 @@ struct padding {
 };
 
 /* Makes it larger. -EFBIG. */
-int planner_pad(struct planner *planner, const struct padding *padding, const struct border *border, struct why *why);
+int fold_pad(struct fold *fold, const struct padding *padding, const struct border *border, struct why *why);
 
 /* Resamples it to width x height; nothing if it has that size. -EFBIG above the limits of recipe.h. */
-int planner_resize(struct planner *planner, uint64_t width, uint64_t height, enum resize_filter filter,
-                   struct why *why);
+int fold_resize(struct fold *fold, uint64_t width, uint64_t height, enum resize_filter filter, struct why *why);
 
 /* Mirrors it left to right, or top to bottom. -EFBIG. */
-int planner_flip(struct planner *planner, struct why *why);
-int planner_vflip(struct planner *planner, struct why *why);
+int fold_flip(struct fold *fold, struct why *why);
+int fold_vflip(struct fold *fold, struct why *why);
 
 /* Changes the pixels where they are. STEP_OPERATIONS_MAX times a step at most (asserted). */
-void planner_operate(struct planner *planner, const struct operation *operation);
+void fold_operate(struct fold *fold, const struct operation *operation);
 
 /* Completes the geometry. -EFBIG. */
-int planner_finish(struct planner *planner, struct why *why);
+int fold_finish(struct fold *fold, struct why *why);
