@@ -24,7 +24,7 @@ static void hear(const char *text, size_t n_bytes, size_t piece) {
         unsigned sum = 0;
         struct said *said;
 
-        if (said_new("one,two", on_pass, &sum, &said) < 0)
+        if (said_new(&LAUNCHER_OPENMPI, "one,two", on_pass, &sum, &said) < 0)
                 return;
         for (size_t at = 0; at < n_bytes; at += piece)
                 said_feed(said, text + at, n_bytes - at < piece ? n_bytes - at : piece);

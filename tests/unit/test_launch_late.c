@@ -1,7 +1,7 @@
 /* Agents of mpirun's among processes: which host is each for? */
 #include <string.h>
 
-#include "daemon/staging/nodes/launch_late.h"
+#include "daemon/staging/nodes/launcher_openmpi_late.h"
 #include "tests/support/suite.h"
 
 #define HOSTS     "node1,node10,10.0.0.3,n.example.org"

@@ -87,7 +87,7 @@ static struct said *begin(void) {
         struct said *said = NULL;
 
         n_passed = 0;
-        ck_assert_int_eq(said_new("node0,node1,node2,node3", pass_on, NULL, &said), 0);
+        ck_assert_int_eq(said_new(&LAUNCHER_OPENMPI, "node0,node1,node2,node3", pass_on, NULL, &said), 0);
         return said;
 }
 

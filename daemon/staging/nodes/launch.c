@@ -18,75 +18,34 @@
 #include "daemon/base/clock.h"
 #include "daemon/base/log.h"
 #include "daemon/staging/nodes/cluster_guard.h"
-#include "daemon/staging/nodes/launch_late.h"
 #include "daemon/staging/nodes/launch_said.h"
+#include "daemon/staging/nodes/launcher.h"
 
 #define NS_PER_S      1000000000ull
-#define ASKED_S       5u   /* from the signal to the kill: systemd's TimeoutStopSec is that, too */
-#define ENDING_S      10u  /* from mpirun's word that it ends to the kill: 4 s usually, for ever over a cut link */
-#define STARTUP_S     60u  /* until all nodes have answered */
-#define MEETING       4u   /* ... and so many times that until they have found mpirun, and a process runs */
-#define HOSTS_A_S     4u   /* ... and a second more for so many, since ssh comes to them one by one */
+#define ASKED_S       5u  /* from the signal to the kill: systemd's TimeoutStopSec is that, too */
+#define ENDING_S      10u /* from the launcher's word that it ends to the kill: 4 s usually, for ever over a cut link */
+#define STARTUP_S     60u /* until all nodes have answered */
+#define MEETING       4u  /* ... and so many times that until they have found the launcher, and a process runs */
+#define HOSTS_A_S     4u  /* ... and a second more for so many, since ssh comes to them one by one */
 #define LATE_SIZE     300u /* of their names */
-#define DRAIN_MS      500  /* what comes on stderr after mpirun has ended */
-#define WORDS_MAX     256u
-#define HOSTS_SIZE    65536u
+#define DRAIN_MS      500  /* what comes on stderr after the launcher has ended */
 #define OUR_PROBLEM   EX_OSERR
 #define SIGNAL_STATUS 128
-#define MPIRUNS_FROM  128 /* statuses from here on: 137 a kill, 205 a lost connection, 255 a node out of reach */
 
-/* What Open MPI is told. Measured with 4.1.4: ARCHITECTURE, Staging. */
-static const struct {
-        const char *name, *value;
-} SETTINGS[] = {
-        { "plm", "rsh" },
-        { "plm_rsh_no_tree_spawn", "1" }, /* nodes need not reach each other by ssh */
-        { "orte_keep_fqdn_hostnames", "1" },
-        { "oob_tcp_keepalive_time", "3" }, /* a cut link is noticed in 6 s; else never */
-        { "oob_tcp_keepalive_intvl", "1" },
-        { "oob_tcp_keepalive_probes", "3" },
-        { "oob_tcp_retry_delay", "1" }, /* or a node whose link just came up asks ten times at once, and gives up */
-        { "pml", "ob1" },
-        { "btl", "tcp,self" },
-        { "mpi_yield_when_idle", "1" },
-};
-
-/* Without ConnectTimeout a dead host takes two minutes; with BatchMode nobody waits for a password to be typed. */
-#define SSH "ssh -o ConnectTimeout=5 -o BatchMode=yes"
-
-static const char *const FORWARDED[] = {
-        "http_proxy",
-        "https_proxy",
-        "HTTPS_PROXY",
-        "no_proxy",
-        "NO_PROXY",
-        "all_proxy",
-        "ALL_PROXY",
-        "SSL_CERT_FILE",
-        "SSL_CERT_DIR",
-        "CURL_CA_BUNDLE",
-        "DATALOADERD_STAGE_TERMINAL", /* staging/run/report.h: the first node draws on our terminal */
-};
-
-struct command {
-        const char *words[WORDS_MAX];
-        uint32_t n_words;
-        char hosts[HOSTS_SIZE];
-        uint32_t n_hosts;
-        char timeout[16];
-};
+#define LAUNCHER (&LAUNCHER_OPENMPI)
 
 struct run {
+        const struct launcher *launcher;
         struct said *said;
         pid_t pid;
-        int signals_fd; /* SIGINT, SIGTERM, SIGHUP; SIGCHLD: mpirun has ended */
+        int signals_fd; /* SIGINT, SIGTERM, SIGHUP; SIGCHLD: the launcher has ended */
         int stderr_fd;  /* -1 after its end */
         const char *hosts;
         uint64_t startup_s;
         uint64_t up_ns;       /* all nodes must have answered by then; UINT64_MAX: they have */
         uint64_t begun_ns;    /* a process must run by then; UINT64_MAX: this was looked at */
         char late[LATE_SIZE]; /* which have not answered */
-        bool is_apart;        /* all have, but not all have found mpirun */
+        bool is_apart;        /* all have, but not all have found the launcher */
         uint64_t kill_ns;     /* when patience ends; UINT64_MAX: it does not */
         int forwarded;        /* the first signal that we were asked to end by; 0: none */
         bool is_killed;
@@ -94,92 +53,11 @@ struct run {
         int wait_status;
 };
 
-/* ---- the command line -------------------------------------------------------------------------------------------- */
+/* ---- the launcher
+ * ------------------------------------------------------------------------------------------------------ */
 
-static void add(struct command *command, const char *word) {
-        if (command->n_words < WORDS_MAX - 1)
-                command->words[command->n_words++] = word;
-}
-
-static void add_setting(struct command *command, const char *name, const char *value) {
-        add(command, "--mca");
-        add(command, name);
-        add(command, value);
-}
-
-/* Blanks become commas; a name that begins with a dash would be taken for an option. */
-static int list_hosts(struct command *command, const char *hosts, struct why *why) {
-        static const char GOOD[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_";
-        size_t n_bytes = 0;
-
-        for (const char *place = hosts;;) {
-                size_t n;
-
-                place += strspn(place, ", \t\n");
-                n = strspn(place, GOOD);
-                if (*place == '\0')
-                        break;
-                if (n == 0 || place[0] == '-' || !strchr(", \t\n", place[n]))
-                        return why_set(why, -EINVAL, "hosts: \"%.100s\" is no name or address of a host", place);
-                if (n_bytes + n + 2 > sizeof(command->hosts))
-                        return why_set(why, -EINVAL, "hosts: more than %u bytes", HOSTS_SIZE);
-                if (n_bytes > 0)
-                        command->hosts[n_bytes++] = ',';
-                memcpy(command->hosts + n_bytes, place, n);
-                n_bytes += n;
-                place += n;
-                command->n_hosts++;
-        }
-        command->hosts[n_bytes] = '\0';
-        return command->n_hosts > 0 ? 0 : why_set(why, -EINVAL, "hosts: there is none");
-}
-
-static int compose(struct command *command, const struct launch_options *options, struct why *why) {
-        int r = list_hosts(command, options->hosts, why);
-
-        if (r < 0)
-                return r;
-        add(command, "mpirun");
-        add(command, "--map-by");
-        add(command, "ppr:1:node"); /* one process a node, */
-        add(command, "--bind-to");
-        add(command, "none"); /* which has threads: the default is one core */
-        add(command, "--stdin");
-        add(command, "none");
-        for (size_t i = 0; i < ARRAY_SIZE(SETTINGS); i++)
-                add_setting(command, SETTINGS[i].name, SETTINGS[i].value);
-        if (geteuid() == 0)
-                add(command, "--allow-run-as-root");
-        add(command, "--host");
-        add(command, command->hosts);
-        add_setting(command, "plm_rsh_agent", options->agent[0] ? options->agent : SSH);
-        if (options->network[0]) {
-                add_setting(command, "btl_tcp_if_include", options->network);
-                add_setting(command, "oob_tcp_if_include", options->network);
-        }
-        if (options->timeout_s > 0) {
-                snprintf(command->timeout, sizeof(command->timeout), "%u", options->timeout_s);
-                add(command, "--timeout");
-                add(command, command->timeout);
-        }
-        for (size_t i = 0; i < ARRAY_SIZE(FORWARDED); i++)
-                if (getenv(FORWARDED[i])) {
-                        add(command, "-x");
-                        add(command, FORWARDED[i]);
-                }
-        add(command, "-x");
-        add(command, LAST_WORD_VARIABLE);
-        for (char *const *word = options->arguments; *word; word++)
-                add(command, *word);
-        if (command->n_words == WORDS_MAX - 1)
-                return why_set(why, -E2BIG, "more than %u words on a command line", WORDS_MAX);
-        command->words[command->n_words] = NULL;
-        return 0;
-}
-
-/* ---- mpirun ------------------------------------------------------------------------------------------------------ */
-
-static _Noreturn void become_mpirun(const struct command *command, int stderr_fd, int errno_fd, const sigset_t *mask) {
+static _Noreturn void become_launcher(const struct launch_command *command, int stderr_fd, int errno_fd,
+                                      const sigset_t *mask) {
         int null_fd = open("/dev/null", O_RDONLY | O_CLOEXEC), error;
 
         setpgid(0, 0);
@@ -193,30 +71,30 @@ static _Noreturn void become_mpirun(const struct command *command, int stderr_fd
         _exit(write(errno_fd, &error, sizeof(error)) == sizeof(error) ? EX_UNAVAILABLE : EX_OSERR);
 }
 
-/* Returns once it is mpirun, or is known not to become it. */
-static int start(struct run *run, const struct command *command, const sigset_t *mask, struct why *why) {
+/* Returns once it is the launcher, or is known not to become it. */
+static int start(struct run *run, const struct launch_command *command, const sigset_t *mask, struct why *why) {
         _cleanup_(closep) int stderr_read = -1, stderr_write = -1, errno_read = -1, errno_write = -1;
         int fds[2], error = 0;
 
         if (pipe2(fds, O_CLOEXEC) < 0)
-                return why_errno(why, -errno, "a pipe for mpirun");
+                return why_errno(why, -errno, "a pipe for %s", run->launcher->name);
         stderr_read = fds[0];
         stderr_write = fds[1];
         if (pipe2(fds, O_CLOEXEC) < 0)
-                return why_errno(why, -errno, "a pipe for mpirun");
+                return why_errno(why, -errno, "a pipe for %s", run->launcher->name);
         errno_read = fds[0];
         errno_write = fds[1];
         run->pid = fork();
         if (run->pid < 0)
-                return why_errno(why, -errno, "starting mpirun");
+                return why_errno(why, -errno, "starting %s", run->launcher->name);
         if (run->pid == 0)
-                become_mpirun(command, stderr_write, errno_write, mask);
+                become_launcher(command, stderr_write, errno_write, mask);
         setpgid(run->pid, run->pid);
         close(take_fd(&errno_write));
         if (read(errno_read, &error, sizeof(error)) == sizeof(error)) {
                 waitpid(run->pid, NULL, 0);
-                return why_errno(why, -error,
-                                 "mpirun, which starts the other nodes, cannot be run (Debian: openmpi-bin)");
+                return why_errno(why, -error, "%s, which starts the other nodes, cannot be run (%s)",
+                                 run->launcher->name, run->launcher->package);
         }
         run->stderr_fd = take_fd(&stderr_read);
         return 0;
@@ -244,7 +122,7 @@ static void take_signals(struct run *run) {
         }
 }
 
-/* Also others than mpirun: processes of this node that became ours when it was killed. */
+/* Also others than the launcher: processes of this node that became ours when it was killed. */
 static void reap(struct run *run) {
         int status;
         pid_t pid;
@@ -280,7 +158,7 @@ static void check_late(struct run *run) {
 
         if (now_ns >= run->up_ns) {
                 run->up_ns = UINT64_MAX;
-                if (!is_ending && late_hosts(run->pid, run->hosts, run->late, sizeof(run->late)) > 0)
+                if (!is_ending && run->launcher->late_hosts(run->pid, run->hosts, run->late, sizeof(run->late)) > 0)
                         end_late(run);
         }
         if (now_ns >= run->begun_ns) {
@@ -316,7 +194,7 @@ static void watch_it(struct run *run) {
                 reap(run);
                 check_late(run);
                 if (!run->has_ended && !run->is_killed && clock_now_ns() >= run->kill_ns) {
-                        log_warning("launch", "mpirun does not end: killing it");
+                        log_warning("launch", "%s does not end: killing it", run->launcher->name);
                         run->is_killed = true;
                         run->kill_ns = UINT64_MAX;
                         kill(-run->pid, SIGKILL);
@@ -332,8 +210,8 @@ static void watch_it(struct run *run) {
         said_end(run->said);
 }
 
-/* Processes of this node are in groups of their own; with mpirun gone they are our children (we are their subreaper).
- * Those of the other nodes end when their connection to mpirun does. */
+/* Processes of this node are in groups of their own; with the launcher gone they are our children (we are their
+ * subreaper). Those of the other nodes end when their connection to it does. */
 static void kill_orphans(struct run *run) {
         for (int i = 0; i < 200; i++) {
                 _cleanup_(closep) int fd = -1;
@@ -357,7 +235,7 @@ static void kill_orphans(struct run *run) {
 
 static int conclude(const struct run *run, struct why *why) {
         int status = WIFEXITED(run->wait_status) ? WEXITSTATUS(run->wait_status)
-                                                 : MPIRUNS_FROM + WTERMSIG(run->wait_status);
+                                                 : run->launcher->statuses_from + WTERMSIG(run->wait_status);
 
         why_set(why, 0, "%s", "");
         if (status == 0)
@@ -365,16 +243,15 @@ static int conclude(const struct run *run, struct why *why) {
         if (run->forwarded != 0)
                 return SIGNAL_STATUS + run->forwarded;
         if (run->late[0]) {
-                why_set(why, 0, "%s did not come up: reached, but Open MPI's orted was not started there in time",
-                        run->late);
+                why_set(why, 0, "%s did not come up: reached, but %s was not started there in time", run->late,
+                        run->launcher->agent);
                 return OUR_PROBLEM;
         }
         if (run->is_apart) {
                 why_set(why, 0,
-                        "not all nodes have found mpirun on this one within %llu s: Open MPI's orted was started on "
-                        "each, but a firewall or a broken link keeps some from connecting (stage_network says which "
-                        "network to use)",
-                        (unsigned long long)(run->startup_s * MEETING));
+                        "not all nodes have found %s on this one within %llu s: %s was started on each, but a firewall "
+                        "or a broken link keeps some from connecting (stage_network says which network to use)",
+                        run->launcher->name, (unsigned long long)(run->startup_s * MEETING), run->launcher->agent);
                 return OUR_PROBLEM;
         }
         if (said_sentence(run->said)[0]) {
@@ -383,9 +260,9 @@ static int conclude(const struct run *run, struct why *why) {
         }
         if (said_last_word(run->said) > 0)
                 return said_last_word(run->said); /* it has said why */
-        if (status < MPIRUNS_FROM && said_program_ended_it(run->said))
+        if (status < run->launcher->statuses_from && said_program_ended_it(run->said))
                 return status;
-        why_set(why, 0, "mpirun ended with status %d", status);
+        why_set(why, 0, "%s ended with status %d", run->launcher->name, status);
         return OUR_PROBLEM;
 }
 
@@ -400,9 +277,9 @@ static void pass_on(void *userdata, const char *bytes, size_t n_bytes) {
         }
 }
 
-static int see_to_it(const struct command *command, const struct launch_options *options, const sigset_t *mask,
+static int see_to_it(const struct launch_command *command, const struct launch_options *options, const sigset_t *mask,
                      const sigset_t *watched, struct why *why) {
-        struct run run = { .signals_fd = -1, .stderr_fd = -1, .kill_ns = UINT64_MAX };
+        struct run run = { .launcher = LAUNCHER, .signals_fd = -1, .stderr_fd = -1, .kill_ns = UINT64_MAX };
         int r;
 
         run.hosts = command->hosts;
@@ -410,7 +287,7 @@ static int see_to_it(const struct command *command, const struct launch_options 
         run.up_ns = clock_now_ns() + run.startup_s * NS_PER_S;
         run.begun_ns = clock_now_ns() + run.startup_s * MEETING * NS_PER_S;
 
-        if (said_new(command->hosts, pass_on, NULL, &run.said) < 0)
+        if (said_new(LAUNCHER, command->hosts, pass_on, NULL, &run.said) < 0)
                 return why_set(why, -ENOMEM, "no memory");
         run.signals_fd = signalfd(-1, watched, SFD_CLOEXEC | SFD_NONBLOCK);
         r = run.signals_fd < 0 ? why_errno(why, -errno, "waiting for signals") : start(&run, command, mask, why);
@@ -428,13 +305,13 @@ static int see_to_it(const struct command *command, const struct launch_options 
 }
 
 int launch(const struct launch_options *options, struct why *why) {
-        _cleanup_(freep) struct command *command = calloc(1, sizeof(*command));
+        _cleanup_(freep) struct launch_command *command = calloc(1, sizeof(*command));
         sigset_t watched, mask;
         int r;
 
         if (!command)
                 return why_set(why, -ENOMEM, "no memory");
-        r = compose(command, options, why);
+        r = LAUNCHER->compose(command, options, why);
         if (r < 0)
                 return r;
         sigemptyset(&watched);

@@ -10,63 +10,20 @@
 #include "daemon/base/text.h"
 #include "daemon/staging/nodes/cluster_guard.h"
 
-#define TEXT_SIZE   8192u /* a paragraph; what is longer is none */
-#define DASHES_MIN  60u   /* mpirun's lines have 74 */
-#define BEFORE_SIZE 240u  /* of what the agents said before anything ran */
-
-#define HOST_CHARACTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_:"
-
-enum meaning {
-        NOISE = 0,            /* a follow-up, or advice */
-        ENDING = 1,           /* it ends the run */
-        PROGRAM = 2 | ENDING, /* ... since one of our processes ended so */
-        CAUSE = 4 | ENDING,   /* ... by itself: the sentence says why */
-};
-
-/* A text in a paragraph, and what it means. "{text}" in a sentence: the word behind that text in the paragraph; "{}":
- * what the agents said. */
-static const struct paragraph {
-        const char *has;
-        enum meaning meaning;
-        const char *sentence;
-} PARAGRAPHS[] = {
-        { "lost communication with a remote daemon", CAUSE,
-          "lost {Remote daemon:*on node }: its link was cut, the machine is down, or Open MPI's orted there was "
-          "killed" },
-        { "mpirun noticed that process rank", CAUSE, "the process on {on node } was ended by signal {on signal }" },
-        { "execute an executable", CAUSE, "{Executable: } cannot be run on {Node: }: install the same there" },
-        { "unable to find the specified executable", CAUSE,
-          "{Executable: } is not to be found on {Node: }: install the same there" },
-        { "user-provided time limit", CAUSE, "not done within {Timeout: } s: the limit" },
-        { "unable to reliably start one or more daemons", CAUSE, "a node cannot be reached: {}" },
-        { "daemon has unexpectedly failed after launch", CAUSE,
-          "Open MPI's orted does not come up on a node, or cannot connect back to mpirun (a firewall, two networks, no "
-          "Open MPI there): {}" },
-        { "does not know how to route a message", ENDING, NULL },
-        { "failed to start within", CAUSE, "the nodes did not come up in time: {}" },
-        { "MPI_ABORT was invoked", PROGRAM, NULL },
-        { "returned\na non-zero exit code", PROGRAM, NULL },
-        { "processes exited with non-zero status", PROGRAM, NULL },
-        { "failed to TCP connect to a peer", NOISE, NULL },
-        { "peer process has unexpectedly disconnected", NOISE, NULL },
-        { "not able to send all output", NOISE, NULL },
-};
-
-static const char *const NOISY_LINES[] = { "has sent help message", "have sent help message",
-                                           "Set MCA parameter \"orte_base_help_aggregate\"",
-                                           "total processes failed to start", "total processes killed",
-                                           /* On a busy machine: the agent had begun before, and has its own group. */
-                                           "plm:rsh: Warning: setpgid(" };
+#define TEXT_SIZE      8192u /* a paragraph; what is longer is none */
+#define RULE_LOOKED_AT 60u   /* bytes of what comes on a line that has begun: is it a rule? */
+#define BEFORE_SIZE    240u  /* of what the agents said before anything ran */
 
 struct said {
+        const struct launcher *launcher;
         const char *hosts;
         void (*pass_on)(void *userdata, const char *bytes, size_t n_bytes);
         void *userdata;
-        char line[1024]; /* what is held of the current line: it may be one of mpirun's */
+        char line[1024]; /* what is held of the current line: it may be one of the launcher's */
         size_t n_line;
         bool is_passing; /* the current line is not: its rest goes on as it comes */
         bool in_paragraph;
-        char text[TEXT_SIZE]; /* of the paragraph, with its first line of dashes */
+        char text[TEXT_SIZE]; /* of the paragraph, with the rule before it */
         size_t n_text;
         unsigned meaning; /* of all so far */
         bool has_begun;
@@ -75,12 +32,14 @@ struct said {
         char sentence[SAID_SENTENCE_SIZE];
 };
 
-int said_new(const char *hosts, void (*pass_on)(void *userdata, const char *bytes, size_t n_bytes), void *userdata,
+int said_new(const struct launcher *launcher, const char *hosts,
+             void (*pass_on)(void *userdata, const char *bytes, size_t n_bytes), void *userdata,
              struct said **ret_said) {
         struct said *said = calloc(1, sizeof(*said));
 
         if (!said)
                 return -ENOMEM;
+        said->launcher = launcher;
         said->hosts = hosts;
         said->pass_on = pass_on;
         said->userdata = userdata;
@@ -144,49 +103,42 @@ static void write_sentence(struct said *said, const char *form) {
         text_make_printable(said->sentence);
 }
 
-static void log_paragraph(char *text) {
+static void log_paragraph(const struct said *said, char *text) {
         char *rest = NULL;
 
         for (char *line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest))
-                if (line[0] != '-')
-                        log_debug("launch", "mpirun: %s", line);
+                if (!said->launcher->is_rule(line, strlen(line)))
+                        log_debug("launch", "%s: %s", said->launcher->name, line);
 }
 
 static void end_paragraph(struct said *said, bool is_whole) {
+        const struct launcher *launcher = said->launcher;
+
         said->in_paragraph = false;
         said->text[said->n_text] = '\0';
-        for (size_t i = 0; is_whole && i < ARRAY_SIZE(PARAGRAPHS); i++) {
-                if (!strstr(said->text, PARAGRAPHS[i].has))
+        for (size_t i = 0; is_whole && i < launcher->n_paragraphs; i++) {
+                const struct said_paragraph *paragraph = &launcher->paragraphs[i];
+
+                if (!strstr(said->text, paragraph->has))
                         continue;
-                said->meaning |= PARAGRAPHS[i].meaning;
+                said->meaning |= paragraph->meaning;
                 /* The first is the cause, the rest follows from it. */
-                if (PARAGRAPHS[i].sentence && !said->sentence[0] && said->last_word == 0)
-                        write_sentence(said, PARAGRAPHS[i].sentence);
-                log_paragraph(said->text);
+                if (paragraph->sentence && !said->sentence[0] && said->last_word == 0)
+                        write_sentence(said, paragraph->sentence);
+                log_paragraph(said, said->text);
                 return;
         }
         said->pass_on(said->userdata, said->text, said->n_text);
 }
 
-static bool is_dashes(const char *line, size_t n) {
-        while (n > 0 && (line[n - 1] == '\n' || line[n - 1] == '\r'))
-                n--;
-        if (n < DASHES_MIN)
-                return false;
-        for (size_t i = 0; i < n; i++)
-                if (line[i] != '-')
-                        return false;
-        return true;
-}
-
-static bool is_noise(const char *line) {
-        for (size_t i = 0; i < ARRAY_SIZE(NOISY_LINES); i++)
-                if (strstr(line, NOISY_LINES[i]))
+static bool is_noise(const struct launcher *launcher, const char *line) {
+        for (size_t i = 0; i < launcher->n_noisy_lines; i++)
+                if (strstr(line, launcher->noisy_lines[i]))
                         return true;
         return false;
 }
 
-/* The last that was said before mpirun said anything, on one line. */
+/* The last that was said before the launcher said anything, on one line. */
 static void remember_before(struct said *said, const char *line, size_t n) {
         size_t used = strlen(said->before);
 
@@ -208,7 +160,7 @@ static void take_our_word(struct said *said, const char *line) {
                 return;
         if (said->last_word == 0)
                 said->last_word = status;
-        said->meaning |= PROGRAM;
+        said->meaning |= SAID_PROGRAM;
 }
 
 static void take_line(struct said *said) {
@@ -227,37 +179,24 @@ static void take_line(struct said *said) {
                 }
                 memcpy(said->text + said->n_text, line, n);
                 said->n_text += n;
-                if (is_dashes(line, n))
+                if (said->launcher->is_rule(line, n))
                         end_paragraph(said, true);
-        } else if (is_dashes(line, n)) {
+        } else if (said->launcher->is_rule(line, n)) {
                 said->in_paragraph = true;
                 memcpy(said->text, line, n);
                 said->n_text = n;
-        } else if (is_noise(line)) {
-                log_debug("launch", "mpirun: %.*s", (int)(n - 1), line);
+        } else if (is_noise(said->launcher, line)) {
+                log_debug("launch", "%s: %.*s", said->launcher->name, (int)(n - 1), line);
         } else {
                 remember_before(said, line, n);
                 said->pass_on(said->userdata, line, n);
         }
 }
 
-/* Could what is held be the beginning of a line of mpirun's: "-----", "[host:1234] ", "4 total processes"? Else it goes
- * on at once: bars have no line's end. */
-static bool may_be_mpiruns(const struct said *said) {
-        static const char TOTAL[] = " total processes ";
-        const char *line = said->line;
-        size_t n = said->n_line, n_name = strspn(line + 1, HOST_CHARACTERS) + 1, n_digits = strspn(line, "0123456789");
-
-        if (said->in_paragraph || line[0] == '-' || line[0] == LAST_WORD[0])
-                return true;
-        if (line[0] == '[')
-                return n_name == n || line[n_name] == ']';
-        return n_digits > 0 &&
-               strncmp(line + n_digits, TOTAL, n - n_digits < strlen(TOTAL) ? n - n_digits : strlen(TOTAL)) == 0;
-}
-
-static bool begins_with_dashes(const char *bytes, size_t n_bytes) {
-        return n_bytes >= DASHES_MIN && is_dashes(bytes, DASHES_MIN);
+/* Could what is held be the beginning of a line of the launcher's, or of a word of ours? */
+static bool may_be_own(const struct said *said) {
+        return said->in_paragraph || said->line[0] == LAST_WORD[0] ||
+               said->launcher->may_be_own(said->line, said->n_line);
 }
 
 /* The rest of a line that passes; up to a last word that cuts in. Returns how many bytes that were. */
@@ -274,8 +213,8 @@ static size_t pass_until_end(struct said *said, const char *bytes, size_t n_byte
 }
 
 void said_feed(struct said *said, const char *bytes, size_t n_bytes) {
-        if (said->is_passing && begins_with_dashes(bytes, n_bytes))
-                said->is_passing = false; /* mpirun cuts in on a line without an end */
+        if (said->is_passing && said->launcher->is_rule(bytes, n_bytes < RULE_LOOKED_AT ? n_bytes : RULE_LOOKED_AT))
+                said->is_passing = false; /* the launcher cuts in on a line without an end */
         for (size_t i = 0; i < n_bytes; i++) {
                 if (said->is_passing) {
                         size_t n = pass_until_end(said, bytes + i, n_bytes - i);
@@ -296,7 +235,7 @@ void said_feed(struct said *said, const char *bytes, size_t n_bytes) {
                 }
         }
         said->line[said->n_line] = '\0';
-        if (said->n_line > 0 && !may_be_mpiruns(said)) {
+        if (said->n_line > 0 && !may_be_own(said)) {
                 said->is_passing = true;
                 said->pass_on(said->userdata, said->line, said->n_line);
                 said->n_line = 0;
@@ -315,11 +254,11 @@ bool said_has_begun(const struct said *said) {
 }
 
 bool said_is_ending(const struct said *said) {
-        return said->meaning & ENDING;
+        return said->meaning & SAID_ENDING;
 }
 
 bool said_program_ended_it(const struct said *said) {
-        return (said->meaning & PROGRAM) == PROGRAM;
+        return (said->meaning & SAID_PROGRAM) == SAID_PROGRAM;
 }
 
 int said_last_word(const struct said *said) {

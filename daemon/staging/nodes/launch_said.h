@@ -1,6 +1,6 @@
-/* staging/nodes/launch_said.h: what mpirun and its agents say on stderr, taken apart.
+/* staging/nodes/launch_said.h: what a launcher and its agents say on stderr, taken apart.
  *
- * mpirun passes on what the processes write and speaks in between, in paragraphs between two lines of dashes, most of
+ * A launcher passes on what the processes write and speaks in between, in paragraphs between two rules, most of
  * which are advice to somebody who debugs MPI. Of those that are known one sentence is kept which names the node; what
  * is not known is passed on as it is. */
 #pragma once
@@ -8,13 +8,16 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "daemon/staging/nodes/launcher.h"
+
 #define SAID_SENTENCE_SIZE 400u
 
 struct said;
 
 /* `hosts`: for messages; stays the caller's. `pass_on` gets what is the processes' own, at once, and what is not
  * known. Returns 0 or -ENOMEM. */
-int said_new(const char *hosts, void (*pass_on)(void *userdata, const char *bytes, size_t n_bytes), void *userdata,
+int said_new(const struct launcher *launcher, const char *hosts,
+             void (*pass_on)(void *userdata, const char *bytes, size_t n_bytes), void *userdata,
              struct said **ret_said);
 void said_free(struct said *said); /* NULL is fine */
 
@@ -34,5 +37,5 @@ bool said_program_ended_it(const struct said *said);
  * mpirun says behind that follows from it, and is no sentence. */
 int said_last_word(const struct said *said);
 
-/* Why mpirun ended it; "" if it is not to blame or did not say. */
+/* Why the launcher ended it; "" if it is not to blame or did not say. */
 const char *said_sentence(const struct said *said);

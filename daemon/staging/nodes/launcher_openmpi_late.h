@@ -1,4 +1,4 @@
-/* staging/nodes/launch_late.h: which nodes did not come up, from mpirun's children.
+/* staging/nodes/launcher_openmpi_late.h: which nodes did not come up, from mpirun's children.
  *
  * mpirun starts an agent (ssh) a host, and the agent ends once Open MPI's orted is up there and has gone to the
  * background. An agent that is still there after a minute names a host that let itself be called and then said nothing;

@@ -1,4 +1,4 @@
-#include "daemon/staging/nodes/launch_late.h"
+#include "daemon/staging/nodes/launcher_openmpi_late.h"
 
 #include <dirent.h>
 #include <fcntl.h>
