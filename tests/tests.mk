@@ -41,14 +41,14 @@ FUZZ_SEED ?= $(shell date +%s)
 FUZZ_HOW = $(if $(FUZZ_ROUNDS),-n $(FUZZ_ROUNDS),-t $(FUZZ_SECONDS))
 
 RELEASE_TESTS := $(call unit_in,release,$(UNIT_NAMES)) $(FUZZ_TESTS) $(call scripts_in,release,$(SCRIPTS))
-LAYERS_TESTS := release:tests/support/check_layers.py
+LAYERS_TESTS := release:tests/support/check_layers.py release:tests/support/check_epoch_plan.py
 ASAN_TESTS := $(call unit_in,asan,$(SANITIZED_UNIT)) $(subst release,asan,$(FUZZ_TESTS)) $(REPLAY_TESTS) $(call scripts_in,asan,$(ASAN_SCRIPTS))
 # Without arguments it tries a part of the points, each day another one; `make faults` tries all.
 FAULTS_TESTS := asan:build/asan/faults/faults asan:tests/faults/check_calls.py
 FAULTS_OCCURRENCES ?= 2
 ASAN_TESTS += $(FAULTS_TESTS)
 # What runs on one thread has nothing to tell the thread sanitizer: pixels, orders, texts, parsers, plans.
-ONE_THREAD := test_bars test_baseline_kernels test_baseline_tables test_chunks test_classes test_cpus test_cursor test_decode% test_documents \
+ONE_THREAD := test_bars test_baseline_kernels test_baseline_tables test_chunks test_classes test_cpus test_cursor test_epoch_plan test_decode% test_documents \
 	test_cluster test_fetch_words test_imagefolder test_launch_% test_moves test_order test_page_cache test_philox \
 	test_plan test_progress test_recipe test_resize% test_settings test_shard test_stamp test_tdperm \
 	test_torch_random test_journal test_tree test_tree_publish
@@ -116,7 +116,7 @@ check-neon: ## does resizing give the same pixels with 64-bit ARM's instructions
 		$(NEON_SOURCES) -lm
 	@tests/support/neon.sh build/neon/resize_only
 
-check-layers: ## do includes go downward only, and would it be noticed if not?
+check-layers: ## do includes go downward only, does only the epoch plan compute positions, and would it be noticed if not?
 	@$(RUN) $(LAYERS_TESTS) $(call scripts_in,release,test_layers_selftest)
 
 demo: ## the whole idea on real photographs in two minutes; DATA=DIR for your own image folder

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The check of the include direction fails when it should."""
+"""The checks of the include direction and of the epoch plan fail when they should."""
 import os
 import shutil
 import subprocess
@@ -8,7 +8,8 @@ import sys
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 from harness import ROOT, case, contains, equal, main, write
 
-CHECK = os.path.join(ROOT, "tests", "support", "check_layers.py")
+LAYERS = os.path.join(ROOT, "tests", "support", "check_layers.py")
+PLAN = os.path.join(ROOT, "tests", "support", "check_epoch_plan.py")
 
 # (file, line planted at its end, what the message says)
 PLANTED = [
@@ -40,8 +41,28 @@ PLANTED = [
 ]
 
 
-def check(root):
-    done = subprocess.run([sys.executable, CHECK, root], check=False, stdout=subprocess.PIPE,
+# (file, line planted at its end, what is found there; None: nothing)
+COMPUTED = [
+    ("daemon/pipeline/planted.c", "position = base + (step * terms->batch_size + i) * terms->world + rank;",
+     "computes with batch_size"),
+    ("daemon/pipeline/planted.c", "position = base + k * (uint64_t)stream->job->terms.world;", "computes with world"),
+    ("daemon/ctl/planted.c", "n = n_samples /\n    options->world_size;", "computes with world_size"),
+    ("daemon/data/planted.h", "if ((a - b) % job->terms.world == 0)", "computes with world"),
+    ("client/lib/planted.c", "n_batches = info->epoch_samples / size;", "computes with epoch_samples"),
+    ("client/dlctl/planted.c", "k = dlp_dealing_position(k, world, rank);", "calls dlp_dealing_position()"),
+    ("client/python/dlclient/planted.py", "place = step * self.batch_size", "computes with batch_size"),
+    ("client/python/dlclient/planted.py", "epoch, step = divmod(n, len(self) // loader.world_size)",
+     "computes with world_size"),
+    ("client/lib/batch.c", "n = n_slots * ring->control->batch_size;", None),
+    ("client/lib/batch.c", "n = n_slots * ring->control->batch_size * info->world_size;", "computes with world_size"),
+    ("daemon/pipeline/planted.c", 'log("step * world"); /* step * world */ f(uint32_t *world, world, -world);', None),
+    ("client/python/dlclient/planted.py", "def f(*, world_size, batch_size=1): return [\"a * world\", *world]  # 2 * world",
+     None),
+]
+
+
+def check(root, program=LAYERS):
+    done = subprocess.run([sys.executable, program, root], check=False, stdout=subprocess.PIPE,
                           stderr=subprocess.STDOUT, universal_newlines=True, timeout=300)
     return done.returncode, done.stdout
 
@@ -71,6 +92,33 @@ def _(box):
         os.unlink(os.path.join(root, path))
         if "attic" in path:
             os.rmdir(os.path.dirname(os.path.join(root, path)))
+
+
+@case("the tree as it is leaves positions to the epoch plan")
+def _(box):
+    status, output = check(ROOT, PLAN)
+    equal(status, 0, output)
+
+
+@case("each way of computing a position beside the epoch plan is found, and what only looks like one is not")
+def _(box):
+    root = copy_tree(box)
+    for path, line, message in COMPUTED:
+        path = os.path.join(root, path)
+        before = None
+        if os.path.exists(path):
+            with open(path, "rb") as file:
+                before = file.read()
+        write(path, (before or b"") + line.encode() + b"\n")
+        status, output = check(root, PLAN)
+        equal(status, 0 if message is None else 1, f"{line}: {output}")
+        if message is not None:
+            n = (before or b"").count(b"\n") + line.count("\n") + 1
+            contains(output, f"{os.path.relpath(path, root)}:{n}: {message}")
+        if before is None:
+            os.unlink(path)
+        else:
+            write(path, before)
 
 
 @case("generated headers and the standard library are nobody's floor")
