@@ -125,7 +125,7 @@ int order_run(struct context *context, const struct command *command, int argc, 
                 return fail(EXIT_REFUSED, "partition: \"%.64s\" is not known; choose one of: pad drop exact",
                             partition);
         if (dlp_order_kind_from_name(name, &order.terms.kind) < 0)
-                return fail(EXIT_REFUSED, "order: \"%.64s\" is not known; choose one of: torch tdperm", name);
+                return fail(EXIT_REFUSED, "order: \"%.64s\" is not known; choose one of: %s", name, dlp_order_kinds);
 
         order.format = context->format;
         epoch_terms = (struct dlp_epoch_terms){ .n_positions = dlp_sampler_n_positions(&order.terms),

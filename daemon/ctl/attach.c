@@ -86,8 +86,8 @@ static int read_terms(const Dlp__Attach *wish, struct job_terms *terms, struct w
                                "on_error: \"%.60s\" is no policy; \"fail\", \"substitute\" and \"skip\" are allowed",
                                wish->on_error);
         if (dlp_order_kind_from_name(wish->order, &terms->order) < 0)
-                return why_set(why, -EINVAL, "order: \"%.60s\" is not known; \"torch\" and \"tdperm\" are allowed",
-                               wish->order);
+                return why_set(why, -EINVAL, "order: \"%.60s\" is not known; choose one of: %s", wish->order,
+                               dlp_order_kinds);
         r = max_errors_check(wish->max_errors, why);
         if (r < 0)
                 return r;

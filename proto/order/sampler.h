@@ -35,6 +35,9 @@ const char *dlp_order_kind_name(enum dlp_order_kind kind);
 /* The other way round. Returns 0 or -EINVAL. */
 int dlp_order_kind_from_name(const char *name, enum dlp_order_kind *ret_kind);
 
+/* All the names, with blanks between them, for messages. */
+extern const char dlp_order_kinds[];
+
 /* All that the order of an epoch depends on. */
 struct dlp_sampler_terms {
         uint64_t n_samples; /* of the dataset, <= DLP_SAMPLES_MAX */
