@@ -47,7 +47,7 @@ int exit_code_of(int error) {
 
 int control_open(const struct context *context, struct control **ret_control) {
         struct control *control = calloc(1, sizeof(*control));
-        struct dli_reason reason;
+        struct why reason;
         int r;
 
         if (!control)
@@ -67,7 +67,7 @@ void control_close(struct control *control) {
 }
 
 int control_ask(struct control *control, Dlp__Request *request, Dlp__Reply__BodyCase body, Dlp__Reply **ret_reply) {
-        struct dli_reason reason;
+        struct why reason;
         Dlp__Reply *reply;
         int r;
 

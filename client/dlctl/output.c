@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "client/dlctl/text.h"
+#include "proto/base/utf8.h"
 
 #define CELL_MAX    256
 #define COLUMNS_MAX 32u
@@ -50,7 +51,8 @@ void record_text(cJSON *record, const char *key, const char *value) {
         if (!copy)
                 or_end(NULL);
         for (char *c = copy; *c;) {
-                size_t n = utf8_length(c);
+                uint32_t point;
+                size_t n = utf8_decode(c, SIZE_MAX, &point);
 
                 if (n == 0)
                         *c = '?';

@@ -6,6 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "proto/base/utf8.h"
+
 void text_init(struct text *text, int fd) {
         text->fd = fd;
         text->error = 0;
@@ -72,37 +74,11 @@ void text_double(struct text *text, double value) {
 
 /* ---- JSON strings -------------------------------------------------------------------------------------------- */
 
-static bool continues(const char *bytes, size_t n) {
-        for (size_t i = 1; i < n; i++)
-                if (((unsigned char)bytes[i] & 0xc0) != 0x80)
-                        return false; /* the NUL too */
-        return true;
-}
-
-size_t utf8_length(const char *bytes) {
-        unsigned char first = (unsigned char)bytes[0], second = (unsigned char)(first ? bytes[1] : 0);
-
-        if (first < 0x80)
-                return 1;
-        if (first >= 0xc2 && first <= 0xdf)
-                return continues(bytes, 2) ? 2 : 0;
-        if (first >= 0xe0 && first <= 0xef) {
-                bool overlong = first == 0xe0 && second < 0xa0, surrogate = first == 0xed && second >= 0xa0;
-
-                return continues(bytes, 3) && !overlong && !surrogate ? 3 : 0;
-        }
-        if (first >= 0xf0 && first <= 0xf4) {
-                bool overlong = first == 0xf0 && second < 0x90, beyond = first == 0xf4 && second >= 0x90;
-
-                return continues(bytes, 4) && !overlong && !beyond ? 4 : 0;
-        }
-        return 0;
-}
-
 void text_json_string(struct text *text, const char *string) {
         text_bytes(text, "\"", 1);
         while (*string) {
-                size_t n = utf8_length(string);
+                uint32_t point;
+                size_t n = utf8_decode(string, SIZE_MAX, &point);
                 char escaped[8];
 
                 if (n == 0) {

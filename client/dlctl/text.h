@@ -27,6 +27,3 @@ void text_json_string(struct text *text, const char *string);
 
 /* Writes what is buffered. Returns 0 or the error. */
 int text_flush(struct text *text);
-
-/* Bytes of the valid UTF-8 character at `bytes` (at least one byte before the NUL), or 0 if it is none. */
-size_t utf8_length(const char *bytes);

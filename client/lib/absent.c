@@ -27,7 +27,7 @@ static int ask(struct dlc_loader *loader, uint32_t n_first, struct came *ret_cam
         Dlp__RanksRequest body = DLP__RANKS_REQUEST__INIT;
         Dlp__Request request = DLP__REQUEST__INIT;
         struct came came = { 0 };
-        struct dli_reason reason; /* of no interest: who asks for batches hears of it */
+        struct why reason; /* of no interest: who asks for batches hears of it */
         Dlp__Reply *reply;
         int r;
 
@@ -77,8 +77,7 @@ static void tell(struct dlc_loader *loader, const struct came *came) {
                 list_absent(came, (uint32_t)launch->first_local, n_local, absent, sizeof(absent));
         else
                 snprintf(absent, sizeof(absent), "%u of the %u on this node", n_local - came->n, n_local);
-        dli_reason_set(
-                &loader->warning, 0,
+        why_set(&loader->warning, 0,
                 "%s: rank %u of %u has had an epoch, and these ranks of its job have not attached so far: %s. It "
                 "gets %llu of %llu samples and nobody gets theirs. If one process is to have all of them, open the "
                 "loader with rank=0 and world_size=1",
@@ -100,7 +99,7 @@ static void look_for_absent(struct dlc_loader *loader) {
                         loader->launch.n_local = 0; /* all are there, or the daemon does not know */
                         return;
                 }
-                if (dli_now_ns() - loader->counts.opened_ns >= GRACE_NS) {
+                if (clock_now_ns() - loader->counts.opened_ns >= GRACE_NS) {
                         tell(loader, &came);
                         loader->launch.n_local = 0;
                         return;

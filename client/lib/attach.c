@@ -5,9 +5,9 @@
 #include <poll.h>
 #include <string.h>
 
-#include "client/lib/cleanup.h"
 #include "client/lib/clock.h"
 #include "client/lib/loader.h"
+#include "proto/base/cleanup.h"
 
 #define ASK_AGAIN_MS 100 /* a sleeping client costs nothing, and an index takes seconds */
 #define PROGRESS_MS  1000
@@ -66,14 +66,14 @@ struct question {
 /* The daemon is busy with what we need. Shows that, and waits a moment; the connection's end wakes us early. */
 static int wait_to_ask(struct dlc_loader *loader, struct question *question) {
         const struct dlc_options *options = question->options;
-        uint64_t now = dli_now_ns(), until = now + ASK_AGAIN_MS * 1000000ull;
+        uint64_t now = clock_now_ns(), until = now + ASK_AGAIN_MS * 1000000ull;
         int r;
 
         if (now >= question->deadline_ns) {
-                struct dli_reason waited_for = loader->reason;
+                struct why waited_for = loader->reason;
 
-                return dli_reason_set(&loader->reason, -ETIMEDOUT, "gave up after open_timeout_ms=%d: %s",
-                                      options->open_timeout_ms, waited_for.text);
+                return why_set(&loader->reason, -ETIMEDOUT, "gave up after open_timeout_ms=%d: %s",
+                               options->open_timeout_ms, waited_for.text);
         }
         if (options->on_progress && (question->told_ns == 0 || now - question->told_ns >= PROGRESS_MS * 1000000ull)) {
                 options->on_progress(options->userdata, loader->reason.text);
@@ -81,7 +81,7 @@ static int wait_to_ask(struct dlc_loader *loader, struct question *question) {
         }
         r = dli_connection_wait(&loader->connection, until < question->deadline_ns ? until : question->deadline_ns);
         if (r < 0)
-                return dli_reason_set(&loader->reason, r, "interrupted while the daemon was getting ready");
+                return why_set(&loader->reason, r, "interrupted while the daemon was getting ready");
         return r > 0 ? dli_connection_drain(&loader->connection, &loader->reason) : 0;
 }
 
@@ -130,7 +130,7 @@ static int keep_texts(struct dlc_loader *loader, const Dlp__Attached *attached) 
                 loader->pipeline = strdup(attached->pipeline);
                 loader->job = strdup(attached->job);
                 if (!loader->digest || !loader->pipeline || !loader->job)
-                        return dli_reason_set(&loader->reason, -ENOMEM, "no memory for a loader");
+                        return why_set(&loader->reason, -ENOMEM, "no memory for a loader");
                 info->dataset_samples = attached->n_samples;
                 info->dataset_digest = loader->digest;
                 info->pipeline = loader->pipeline;
@@ -139,12 +139,11 @@ static int keep_texts(struct dlc_loader *loader, const Dlp__Attached *attached) 
         }
         if (attached->n_samples == info->dataset_samples && strcmp(attached->dataset_digest, loader->digest) == 0)
                 return 0;
-        return dli_reason_set(
-                &loader->reason, -ESTALE,
-                "%s: the dataset changed while the daemon was away: was %.64s with %llu samples, is %.64s "
-                "with %llu; begin anew with what is there now",
-                loader->options.dataset, loader->digest, (unsigned long long)info->dataset_samples,
-                attached->dataset_digest, (unsigned long long)attached->n_samples);
+        return why_set(&loader->reason, -ESTALE,
+                       "%s: the dataset changed while the daemon was away: was %.64s with %llu samples, is %.64s "
+                       "with %llu; begin anew with what is there now",
+                       loader->options.dataset, loader->digest, (unsigned long long)info->dataset_samples,
+                       attached->dataset_digest, (unsigned long long)attached->n_samples);
 }
 
 static int map_ring(struct dlc_loader *loader, const Dlp__Attached *attached, struct dli_descriptors *descriptors,
@@ -163,10 +162,9 @@ static int map_ring(struct dlc_loader *loader, const Dlp__Attached *attached, st
         int r = dli_ring_new(&offer, &loader->reason, ret_ring, &version);
 
         if (r == -EPROTONOSUPPORT)
-                return dli_reason_set(
-                        &loader->reason, r,
-                        "%s knows memory layout %u, the daemon at %s uses %u: install the same version of both",
-                        loader->connection.client, DLP_LAYOUT_VERSION, loader->connection.path, version);
+                return why_set(&loader->reason, r,
+                               "%s knows memory layout %u, the daemon at %s uses %u: install the same version of both",
+                               loader->connection.client, DLP_LAYOUT_VERSION, loader->connection.path, version);
         return r;
 }
 
@@ -194,9 +192,9 @@ static int take_over(struct dlc_loader *loader, const Dlp__Attached *attached, s
         int r;
 
         if (attached->n_samples > DLP_SAMPLES_MAX || options->first_position > attached->n_samples)
-                return dli_reason_set(
-                        &loader->reason, -EPROTO, "the daemon at %s says that %s has %llu samples, which cannot be",
-                        loader->connection.path, options->dataset, (unsigned long long)attached->n_samples);
+                return why_set(&loader->reason, -EPROTO,
+                               "the daemon at %s says that %s has %llu samples, which cannot be",
+                               loader->connection.path, options->dataset, (unsigned long long)attached->n_samples);
         r = keep_texts(loader, attached);
         if (r < 0)
                 return r;
@@ -219,8 +217,7 @@ static int take_over(struct dlc_loader *loader, const Dlp__Attached *attached, s
 int dli_attach_take_over(struct dlc_loader *loader, const Dlp__Reply *reply, struct dli_descriptors *descriptors) {
         if (reply->body_case == DLP__REPLY__BODY_ATTACHED)
                 return take_over(loader, reply->attached, descriptors);
-        return dli_reason_set(&loader->reason, -EPROTO, "the daemon at %s answered another question",
-                              loader->connection.path);
+        return why_set(&loader->reason, -EPROTO, "the daemon at %s answered another question", loader->connection.path);
 }
 
 /* ---- all of it ----------------------------------------------------------------------------------------------- */
@@ -229,7 +226,7 @@ static int keep_options(struct dlc_loader *loader, const struct dlc_options *res
         struct dlc_options *options = &loader->options;
 
         if (dli_options_keep(options, resolved) < 0)
-                return dli_reason_set(&loader->reason, -ENOMEM, "no memory for a loader");
+                return why_set(&loader->reason, -ENOMEM, "no memory for a loader");
         loader->info.rank = (uint32_t)options->rank;
         loader->info.world_size = (uint32_t)options->world_size;
         loader->prepared_until = UINT64_MAX;

@@ -13,19 +13,18 @@ static int add_page(struct dlc_loader *loader, const Dlp__ClassesReply *page) {
         char **classes;
 
         if (n > page->n_classes || (page->next ? page->next != n || page->n_names == 0 : n != page->n_classes))
-                return dli_reason_set(&loader->reason, -EPROTO,
-                                      "the daemon at %s sent class names that do not add up: %llu of %u",
-                                      loader->connection.path, (unsigned long long)n, page->n_classes);
+                return why_set(&loader->reason, -EPROTO,
+                               "the daemon at %s sent class names that do not add up: %llu of %u",
+                               loader->connection.path, (unsigned long long)n, page->n_classes);
         classes = realloc(loader->classes, (n + 1) * sizeof(*classes)); /* never of no bytes */
         if (!classes)
-                return dli_reason_set(&loader->reason, -ENOMEM, "no memory for the names of %u classes",
-                                      page->n_classes);
+                return why_set(&loader->reason, -ENOMEM, "no memory for the names of %u classes", page->n_classes);
         loader->classes = classes;
         for (size_t i = 0; i < page->n_names; i++) {
                 classes[loader->n_classes] = strdup(page->names[i]);
                 if (!classes[loader->n_classes])
-                        return dli_reason_set(&loader->reason, -ENOMEM, "no memory for the names of %u classes",
-                                              page->n_classes);
+                        return why_set(&loader->reason, -ENOMEM, "no memory for the names of %u classes",
+                                       page->n_classes);
                 loader->n_classes++;
         }
         return 0;
@@ -47,8 +46,8 @@ static int ask_page(struct dlc_loader *loader, uint32_t first, uint32_t *ret_nex
         if (r < 0)
                 return r;
         if (reply->body_case != DLP__REPLY__BODY_CLASSES)
-                r = dli_reason_set(&loader->reason, -EPROTO, "the daemon at %s answered another question",
-                                   loader->connection.path);
+                r = why_set(&loader->reason, -EPROTO, "the daemon at %s answered another question",
+                            loader->connection.path);
         else
                 r = add_page(loader, reply->classes);
         if (r == 0)

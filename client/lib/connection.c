@@ -12,43 +12,40 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 
-#include "client/lib/cleanup.h"
 #include "client/lib/clock.h"
+#include "proto/base/cleanup.h"
 
 #define PACKETS_MAX 1024
 
 /* ---- connecting ---------------------------------------------------------------------------------------------- */
 
 /* Whose permission is missing: the socket's group, by name if there is one. */
-static int no_permission(const char *path, struct dli_reason *reason) {
+static int no_permission(const char *path, struct why *reason) {
         struct group group, *found = NULL;
         char names[4096];
         struct stat status;
 
         if (stat(path, &status) < 0)
-                return dli_reason_set(
-                        reason, -ECONNREFUSED,
-                        "no permission to reach the daemon's socket %s: its folder is closed to this user", path);
+                return why_set(reason, -ECONNREFUSED,
+                               "no permission to reach the daemon's socket %s: its folder is closed to this user",
+                               path);
         if (getgrgid_r(status.st_gid, &group, names, sizeof(names), &found) == 0 && found)
-                return dli_reason_set(reason, -ECONNREFUSED,
-                                      "no permission for the daemon's socket %s: join its group %s", path,
-                                      found->gr_name);
-        return dli_reason_set(reason, -ECONNREFUSED,
-                              "no permission for the daemon's socket %s: join its group (number %u)", path,
-                              status.st_gid);
+                return why_set(reason, -ECONNREFUSED, "no permission for the daemon's socket %s: join its group %s",
+                               path, found->gr_name);
+        return why_set(reason, -ECONNREFUSED, "no permission for the daemon's socket %s: join its group (number %u)",
+                       path, status.st_gid);
 }
 
-static int not_reached(const char *path, int error, struct dli_reason *reason) {
+static int not_reached(const char *path, int error, struct why *reason) {
         switch (error) {
         case -ENOENT:
         case -ENOTDIR:
-                return dli_reason_set(
-                        reason, -ECONNREFUSED,
-                        "no daemon at %s: there is no such socket. Start one (systemctl start dataloaderd), "
-                        "or say where it is with DATALOADERD_SOCKET or the socket option",
-                        path);
+                return why_set(reason, -ECONNREFUSED,
+                               "no daemon at %s: there is no such socket. Start one (systemctl start dataloaderd), "
+                               "or say where it is with DATALOADERD_SOCKET or the socket option",
+                               path);
         case -ECONNREFUSED:
-                return dli_reason_set(
+                return why_set(
                         reason, -ECONNREFUSED,
                         "no daemon at %s: nobody listens on this socket. Start one (systemctl start dataloaderd)",
                         path);
@@ -56,18 +53,17 @@ static int not_reached(const char *path, int error, struct dli_reason *reason) {
         case -EPERM:
                 return no_permission(path, reason);
         case -EAGAIN:
-                return dli_reason_set(reason, -ECONNREFUSED,
-                                      "the daemon at %s does not take connections: it is overloaded or stopped", path);
+                return why_set(reason, -ECONNREFUSED,
+                               "the daemon at %s does not take connections: it is overloaded or stopped", path);
         case -EPROTOTYPE:
-                return dli_reason_set(reason, -ECONNREFUSED, "%s is another program's socket, not dataloaderd's", path);
+                return why_set(reason, -ECONNREFUSED, "%s is another program's socket, not dataloaderd's", path);
         default:
-                return dli_reason_errno(reason, -ECONNREFUSED, "cannot connect to the daemon at %s (errno %d)", path,
-                                        -error);
+                return why_errno(reason, -ECONNREFUSED, "cannot connect to the daemon at %s (errno %d)", path, -error);
         }
 }
 
 static int open_socket(struct dli_connection *connection, const char *path, const char *client, int flags,
-                       struct dli_reason *reason) {
+                       struct why *reason) {
         struct timeval send_timeout = { .tv_sec = DLI_SEND_TIMEOUT_S };
         struct sockaddr_un address;
         int r;
@@ -77,39 +73,37 @@ static int open_socket(struct dli_connection *connection, const char *path, cons
                 path = dlp_socket_default();
         r = dlp_socket_address(path, &address);
         if (r < 0)
-                return dli_reason_set(reason, -EINVAL, "socket: the path must have 1 to %u bytes: %.64s...",
-                                      DLP_SOCKET_PATH_MAX, path);
+                return why_set(reason, -EINVAL, "socket: the path must have 1 to %u bytes: %.64s...",
+                               DLP_SOCKET_PATH_MAX, path);
         strcpy(connection->path, path); /* not longer, or there were no address */
 
         connection->packet = malloc(DLP_PACKET_MAX);
         if (!connection->packet)
-                return dli_reason_set(reason, -ENOMEM, "no memory for the connection");
+                return why_set(reason, -ENOMEM, "no memory for the connection");
         connection->socket = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | flags, 0);
         if (connection->socket < 0)
-                return dli_reason_errno(reason, -errno, "cannot make a socket");
+                return why_errno(reason, -errno, "cannot make a socket");
         /* Bounds connect() too: a stopped daemon's queue of connections fills up. */
         if (setsockopt(connection->socket, SOL_SOCKET, SO_SNDTIMEO, &send_timeout, sizeof(send_timeout)) < 0)
-                return dli_reason_errno(reason, -errno, "cannot set up a socket");
+                return why_errno(reason, -errno, "cannot set up a socket");
         if (connect(connection->socket, (const struct sockaddr *)&address, sizeof(address)) < 0)
-                return errno == EINTR ? dli_reason_set(reason, -EINTR, "interrupted while connecting to %s", path)
+                return errno == EINTR ? why_set(reason, -EINTR, "interrupted while connecting to %s", path)
                                       : not_reached(path, -errno, reason);
         return 0;
 }
 
-int dli_connection_open(struct dli_connection *connection, const char *path, const char *client,
-                        struct dli_reason *reason) {
+int dli_connection_open(struct dli_connection *connection, const char *path, const char *client, struct why *reason) {
         return open_socket(connection, path, client, 0, reason);
 }
 
-int dli_connection_try(struct dli_connection *connection, const char *path, const char *client,
-                       struct dli_reason *reason) {
+int dli_connection_try(struct dli_connection *connection, const char *path, const char *client, struct why *reason) {
         int r = open_socket(connection, path, client, SOCK_NONBLOCK, reason);
 
         if (r < 0)
                 return r;
         /* Sending may take its time again: a seek must not fail for a full queue. */
         if (fcntl(connection->socket, F_SETFL, 0) < 0)
-                return dli_reason_errno(reason, -errno, "cannot set up a socket");
+                return why_errno(reason, -errno, "cannot set up a socket");
         return 0;
 }
 
@@ -129,19 +123,18 @@ static int farewell_error(const struct dli_connection *connection) {
         return code == EDQUOT || code == EMFILE ? -code : -ECONNRESET;
 }
 
-static int gone(struct dli_connection *connection, struct dli_reason *reason) {
+static int gone(struct dli_connection *connection, struct why *reason) {
         if (connection->farewell.text[0])
-                return dli_reason_set(reason, farewell_error(connection), "%s (socket %s)", connection->farewell.text,
-                                      connection->path);
-        return dli_reason_set(
-                reason, -ECONNRESET,
-                "the daemon at %s is gone: its log says why (journalctl -u dataloaderd). Start it and open anew",
-                connection->path);
+                return why_set(reason, farewell_error(connection), "%s (socket %s)", connection->farewell.text,
+                               connection->path);
+        return why_set(reason, -ECONNRESET,
+                       "the daemon at %s is gone: its log says why (journalctl -u dataloaderd). Start it and open anew",
+                       connection->path);
 }
 
 int dli_connection_wait(const struct dli_connection *connection, uint64_t deadline_ns) {
         struct pollfd item = { .fd = connection->socket, .events = POLLIN };
-        uint64_t now = dli_now_ns(), left = deadline_ns > now ? deadline_ns - now : 0;
+        uint64_t now = clock_now_ns(), left = deadline_ns > now ? deadline_ns - now : 0;
         struct timespec timeout = { .tv_sec = (time_t)(left / 1000000000u), .tv_nsec = (long)(left % 1000000000u) };
         int r = ppoll(&item, 1, deadline_ns == DLI_NEVER ? NULL : &timeout, NULL);
 
@@ -158,14 +151,14 @@ static void note_farewell(struct dli_connection *connection, const Dlp__Reply *r
                 return;
         connection->farewell_code = reply->error->code > 0 && reply->error->code < 4096 ? (int)reply->error->code
                                                                                         : EPROTO;
-        dli_reason_set(&connection->farewell, 0, "%s", reply->error->text);
+        why_set(&connection->farewell, 0, "%s", reply->error->text);
 }
 
 bool dli_connection_is_restart(const struct dli_connection *connection) {
         return connection->farewell_code == 0 || connection->farewell_code == ESHUTDOWN;
 }
 
-int dli_connection_drain(struct dli_connection *connection, struct dli_reason *reason) {
+int dli_connection_drain(struct dli_connection *connection, struct why *reason) {
         for (int i = 0; i < PACKETS_MAX; i++) {
                 ssize_t n = dlp_frame_receive(connection->socket, connection->packet, DLP_PACKET_MAX, NULL, 0, NULL,
                                               MSG_DONTWAIT);
@@ -188,25 +181,24 @@ int dli_connection_drain(struct dli_connection *connection, struct dli_reason *r
 
 /* ---- calling ------------------------------------------------------------------------------------------------- */
 
-static int other_version(const struct dli_connection *connection, uint32_t protocol, struct dli_reason *reason) {
-        return dli_reason_set(
-                reason, -EPROTONOSUPPORT,
-                "%s speaks protocol %u, the daemon at %s speaks protocol %u: install the same version of both",
-                connection->client, DLP_PROTOCOL_VERSION, connection->path, protocol);
+static int other_version(const struct dli_connection *connection, uint32_t protocol, struct why *reason) {
+        return why_set(reason, -EPROTONOSUPPORT,
+                       "%s speaks protocol %u, the daemon at %s speaks protocol %u: install the same version of both",
+                       connection->client, DLP_PROTOCOL_VERSION, connection->path, protocol);
 }
 
 /* What the daemon refuses with, as an errno that cannot be mistaken for one of our own about the connection. */
-static int refusal(const Dlp__Error *error, struct dli_reason *reason) {
+static int refusal(const Dlp__Error *error, struct why *reason) {
         int code = error->code > 0 && error->code < 4096 ? -(int)error->code : -EREMOTEIO;
 
         if (code == -ECONNREFUSED || code == -ECONNRESET || code == -EINTR || code == -ETIMEDOUT || code == -EAGAIN)
                 code = -EREMOTEIO;
-        dli_reason_set(reason, 0, "%s", *error->text ? error->text : "the daemon refused without a reason");
+        why_set(reason, 0, "%s", *error->text ? error->text : "the daemon refused without a reason");
         return error->retry ? DLI_ASK_AGAIN : code;
 }
 
 /* Receives packets until `reply` with the call's id is there. Descriptors that came with anything else are closed. */
-static int receive_reply(struct dli_connection *connection, uint64_t deadline_ns, struct dli_reason *reason,
+static int receive_reply(struct dli_connection *connection, uint64_t deadline_ns, struct why *reason,
                          Dlp__Reply **ret_reply, int *fds, size_t n_fds, size_t *ret_n_fds) {
         for (int i = 0; i < PACKETS_MAX; i++) {
                 size_t n_taken = 0;
@@ -218,18 +210,18 @@ static int receive_reply(struct dli_connection *connection, uint64_t deadline_ns
                 if (r == -EINTR && !connection->interruptible)
                         continue;
                 if (r < 0)
-                        return dli_reason_set(reason, r, "interrupted while waiting for the daemon's answer");
+                        return why_set(reason, r, "interrupted while waiting for the daemon's answer");
                 if (r == 0)
-                        return dli_reason_set(reason, -ETIMEDOUT, "the daemon at %s does not answer", connection->path);
+                        return why_set(reason, -ETIMEDOUT, "the daemon at %s does not answer", connection->path);
 
                 n = dlp_frame_receive(connection->socket, connection->packet, DLP_PACKET_MAX, fds, n_fds, &n_taken,
                                       MSG_DONTWAIT);
                 if (n == -EAGAIN || n == -EINTR || (n > 0 && is_wake_up(connection->packet, n)))
                         continue;
                 if (n == -EPROTO)
-                        return dli_reason_set(reason, -EPROTO,
-                                              "the daemon's memory could not be handed over: too many open files here, "
-                                              "or a security module forbids it");
+                        return why_set(reason, -EPROTO,
+                                       "the daemon's memory could not be handed over: too many open files here, "
+                                       "or a security module forbids it");
                 if (n <= 0)
                         return gone(connection, reason);
 
@@ -242,8 +234,7 @@ static int receive_reply(struct dli_connection *connection, uint64_t deadline_ns
                 while (n_taken > 0)
                         close(fds[--n_taken]);
                 if (!reply)
-                        return dli_reason_set(reason, -EPROTO, "the daemon at %s sent what is no message",
-                                              connection->path);
+                        return why_set(reason, -EPROTO, "the daemon at %s sent what is no message", connection->path);
                 if (reply->protocol != DLP_PROTOCOL_VERSION)
                         r = other_version(connection, reply->protocol, reason);
                 else
@@ -252,10 +243,10 @@ static int receive_reply(struct dli_connection *connection, uint64_t deadline_ns
                 if (r < 0)
                         return r;
         }
-        return dli_reason_set(reason, -EPROTO, "the daemon at %s sends without end", connection->path);
+        return why_set(reason, -EPROTO, "the daemon at %s sends without end", connection->path);
 }
 
-int dli_connection_send(struct dli_connection *connection, Dlp__Request *request, struct dli_reason *reason) {
+int dli_connection_send(struct dli_connection *connection, Dlp__Request *request, struct why *reason) {
         int r;
 
         request->protocol = DLP_PROTOCOL_VERSION;
@@ -269,13 +260,13 @@ int dli_connection_send(struct dli_connection *connection, Dlp__Request *request
                 return r < 0 ? r : gone(connection, reason);
         }
         if (r == -EAGAIN)
-                return dli_reason_set(reason, -ETIMEDOUT, "the daemon at %s does not answer", connection->path);
+                return why_set(reason, -ETIMEDOUT, "the daemon at %s does not answer", connection->path);
         if (r < 0)
-                return dli_reason_errno(reason, r, "cannot send to the daemon at %s", connection->path);
+                return why_errno(reason, r, "cannot send to the daemon at %s", connection->path);
         return 0;
 }
 
-int dli_connection_answer(struct dli_connection *connection, uint64_t deadline_ns, struct dli_reason *reason,
+int dli_connection_answer(struct dli_connection *connection, uint64_t deadline_ns, struct why *reason,
                           Dlp__Reply **ret_reply, int *ret_fds, size_t n_fds) {
         size_t n_taken = 0;
         int fds[DLP_FDS_MAX], r;
@@ -287,8 +278,8 @@ int dli_connection_answer(struct dli_connection *connection, uint64_t deadline_n
         if (reply->error)
                 r = refusal(reply->error, reason);
         else if (n_taken != n_fds)
-                r = dli_reason_set(reason, -EPROTO, "the daemon at %s sent %zu descriptors, not %zu", connection->path,
-                                   n_taken, n_fds);
+                r = why_set(reason, -EPROTO, "the daemon at %s sent %zu descriptors, not %zu", connection->path,
+                            n_taken, n_fds);
         if (r != 0) {
                 while (n_taken > 0)
                         close(fds[--n_taken]);
@@ -301,8 +292,8 @@ int dli_connection_answer(struct dli_connection *connection, uint64_t deadline_n
         return 0;
 }
 
-int dli_connection_call(struct dli_connection *connection, Dlp__Request *request, int timeout_ms,
-                        struct dli_reason *reason, Dlp__Reply **ret_reply, int *ret_fds, size_t n_fds) {
+int dli_connection_call(struct dli_connection *connection, Dlp__Request *request, int timeout_ms, struct why *reason,
+                        Dlp__Reply **ret_reply, int *ret_fds, size_t n_fds) {
         uint64_t deadline_ns = dli_deadline(timeout_ms);
         int r = dli_connection_send(connection, request, reason);
 

@@ -23,31 +23,29 @@ struct dli_connection {
         const char *client; /* who is calling, for the daemon's log; static */
         uint8_t *packet;    /* DLP_PACKET_MAX bytes */
         char path[DLP_SOCKET_PATH_MAX + 1];
-        int farewell_code;          /* errno that the daemon gave unasked, before it closed; 0: nothing */
-        struct dli_reason farewell; /* its text */
+        int farewell_code;   /* errno that the daemon gave unasked, before it closed; 0: nothing */
+        struct why farewell; /* its text */
 };
 
 /* Connects; `path` NULL means the default. Returns 0, -ECONNREFUSED (nobody to be reached), -EINVAL (path), -ENOMEM.
  * `connection` may be closed in any case; it begins interruptible. */
-int dli_connection_open(struct dli_connection *connection, const char *path, const char *client,
-                        struct dli_reason *reason);
+int dli_connection_open(struct dli_connection *connection, const char *path, const char *client, struct why *reason);
 void dli_connection_close(struct dli_connection *connection);
 
 /* The same without waiting for a place in the daemon's queue: for those who try again. */
-int dli_connection_try(struct dli_connection *connection, const char *path, const char *client,
-                       struct dli_reason *reason);
+int dli_connection_try(struct dli_connection *connection, const char *path, const char *client, struct why *reason);
 
 /* Sends `request` (its envelope is filled in here) and waits for the answer, at most timeout_ms.
  * Returns 0 with a reply (free it with dlp__reply__free_unpacked()) and the descriptors that came with it, now the
  * caller's; DLI_ASK_AGAIN, with what is being waited for in `reason`; or a negative errno: what the daemon
  * refused with, -ETIMEDOUT, -EINTR (if interruptible), -ECONNRESET, -EPROTONOSUPPORT, -EPROTO. */
-int dli_connection_call(struct dli_connection *connection, Dlp__Request *request, int timeout_ms,
-                        struct dli_reason *reason, Dlp__Reply **ret_reply, int *ret_fds, size_t n_fds);
+int dli_connection_call(struct dli_connection *connection, Dlp__Request *request, int timeout_ms, struct why *reason,
+                        Dlp__Reply **ret_reply, int *ret_fds, size_t n_fds);
 
 /* The two halves of a call. An answer that is not there yet (-ETIMEDOUT, -EINTR) can be waited for again; sending
  * blocks for DLI_SEND_TIMEOUT_S at most. */
-int dli_connection_send(struct dli_connection *connection, Dlp__Request *request, struct dli_reason *reason);
-int dli_connection_answer(struct dli_connection *connection, uint64_t deadline_ns, struct dli_reason *reason,
+int dli_connection_send(struct dli_connection *connection, Dlp__Request *request, struct why *reason);
+int dli_connection_answer(struct dli_connection *connection, uint64_t deadline_ns, struct why *reason,
                           Dlp__Reply **ret_reply, int *ret_fds, size_t n_fds);
 
 /* Did the other side end, and not close the connection because of something that we did? */
@@ -57,4 +55,4 @@ bool dli_connection_is_restart(const struct dli_connection *connection);
 int dli_connection_wait(const struct dli_connection *connection, uint64_t deadline_ns);
 
 /* Takes in all that has come unasked. Returns 0, or -ECONNRESET once the daemon is gone. Never blocks. */
-int dli_connection_drain(struct dli_connection *connection, struct dli_reason *reason);
+int dli_connection_drain(struct dli_connection *connection, struct why *reason);

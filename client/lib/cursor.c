@@ -56,8 +56,8 @@ static int ask(struct dlc_loader *loader, uint64_t epoch, uint64_t position) {
         if (reply->body_case == DLP__REPLY__BODY_SOUGHT)
                 dli_ring_of(loader)->stream = reply->sought->stream;
         else
-                r = dli_reason_set(&loader->reason, -EPROTO, "the daemon at %s answered another question",
-                                   loader->connection.path);
+                r = why_set(&loader->reason, -EPROTO, "the daemon at %s answered another question",
+                            loader->connection.path);
         dlp__reply__free_unpacked(reply, NULL);
         return r;
 }
@@ -80,7 +80,7 @@ static int seek(struct dlc_loader *loader, uint64_t epoch, uint64_t position) {
 
 int dli_cursor_advance(struct dlc_loader *loader) {
         if (loader->epoch >= DLP_EPOCH_MAX)
-                return dli_reason_set(&loader->reason, -EINVAL, "epoch: %llu was the last one", DLP_EPOCH_MAX);
+                return why_set(&loader->reason, -EINVAL, "epoch: %llu was the last one", DLP_EPOCH_MAX);
         if (loader->epoch + 1 >= loader->prepared_until)
                 return seek(loader, loader->epoch + 1, 0);
         dli_cursor_set(loader, loader->epoch + 1, 0); /* the daemon gets there by itself */
@@ -91,13 +91,12 @@ static int go_to(struct dlc_loader *loader, uint64_t epoch, uint64_t position) {
         int r;
 
         if (epoch > DLP_EPOCH_MAX)
-                return dli_reason_set(&loader->reason, -EINVAL, "epoch: %llu; 0 to %llu are allowed",
-                                      (unsigned long long)epoch, DLP_EPOCH_MAX);
+                return why_set(&loader->reason, -EINVAL, "epoch: %llu; 0 to %llu are allowed",
+                               (unsigned long long)epoch, DLP_EPOCH_MAX);
         if (position > loader->info.dataset_samples)
-                return dli_reason_set(&loader->reason, -EINVAL,
-                                      "position: %llu; 0 to %llu, the samples of %s, are allowed",
-                                      (unsigned long long)position, (unsigned long long)loader->info.dataset_samples,
-                                      loader->options.dataset);
+                return why_set(&loader->reason, -EINVAL, "position: %llu; 0 to %llu, the samples of %s, are allowed",
+                               (unsigned long long)position, (unsigned long long)loader->info.dataset_samples,
+                               loader->options.dataset);
         if (epoch == loader->epoch && position == loader->plan.base && loader->step == 0 && !loader->ended)
                 return 0;
         if (epoch == loader->epoch + 1 && position == 0 && dlp_epoch_plan_is_over(&loader->plan, loader->step))
@@ -152,8 +151,8 @@ int dlc_get_cursor(struct dlc_loader *loader, uint64_t *ret_epoch, uint64_t *ret
                 return r;
         if (!ret_epoch || !ret_position)
                 return dli_report(&loader->reason,
-                                  dli_reason_set(&loader->reason, -EINVAL,
-                                                 "dlc_get_cursor: ret_epoch and ret_position must not be NULL"));
+                                  why_set(&loader->reason, -EINVAL,
+                                          "dlc_get_cursor: ret_epoch and ret_position must not be NULL"));
         held = first_held(loader);
         *ret_epoch = held ? held->batch.epoch : loader->epoch + (loader->ended ? 1 : 0);
         *ret_position = held            ? held->position
@@ -164,8 +163,8 @@ int dlc_get_cursor(struct dlc_loader *loader, uint64_t *ret_epoch, uint64_t *ret
 
 /* ---- reckoning ----------------------------------------------------------------------------------------------- */
 
-static int cursor_after(const struct dlc_options *options, uint64_t n_samples, struct dli_reason *reason,
-                        uint64_t n_batches, uint64_t *epoch, uint64_t *position) {
+static int cursor_after(const struct dlc_options *options, uint64_t n_samples, struct why *reason, uint64_t n_batches,
+                        uint64_t *epoch, uint64_t *position) {
         uint64_t end_epoch, end_position;
         struct dlc_options resolved;
         struct dlp_epoch_terms terms;
@@ -176,17 +175,16 @@ static int cursor_after(const struct dlc_options *options, uint64_t n_samples, s
         if (r < 0)
                 return r;
         if (n_samples > DLP_SAMPLES_MAX)
-                return dli_reason_set(reason, -EINVAL, "n_samples: %llu; 0 to %llu are allowed",
-                                      (unsigned long long)n_samples, DLP_SAMPLES_MAX);
+                return why_set(reason, -EINVAL, "n_samples: %llu; 0 to %llu are allowed", (unsigned long long)n_samples,
+                               DLP_SAMPLES_MAX);
         terms = dli_epoch_terms(&resolved, n_samples);
         if (*position > terms.n_positions)
-                return dli_reason_set(reason, -EINVAL, "position: %llu; 0 to %llu, the samples of %s, are allowed",
-                                      (unsigned long long)*position, (unsigned long long)terms.n_positions,
-                                      resolved.dataset);
+                return why_set(reason, -EINVAL, "position: %llu; 0 to %llu, the samples of %s, are allowed",
+                               (unsigned long long)*position, (unsigned long long)terms.n_positions, resolved.dataset);
         dlp_epoch_advance(&terms, *epoch, *position, n_batches, &end_epoch, &end_position);
         if (*epoch > DLP_EPOCH_MAX || end_epoch > DLP_EPOCH_MAX + 1)
-                return dli_reason_set(reason, -EINVAL, "epoch: %llu; 0 to %llu are allowed",
-                                      (unsigned long long)(*epoch > DLP_EPOCH_MAX ? *epoch : end_epoch), DLP_EPOCH_MAX);
+                return why_set(reason, -EINVAL, "epoch: %llu; 0 to %llu are allowed",
+                               (unsigned long long)(*epoch > DLP_EPOCH_MAX ? *epoch : end_epoch), DLP_EPOCH_MAX);
         *epoch = end_epoch;
         *position = end_position;
         return 0;
@@ -194,7 +192,7 @@ static int cursor_after(const struct dlc_options *options, uint64_t n_samples, s
 
 int dlc_cursor_after(const struct dlc_options *options, uint64_t n_samples, uint64_t epoch, uint64_t position,
                      uint64_t n_batches, uint64_t *ret_epoch, uint64_t *ret_position) {
-        struct dli_reason reason = { "" };
+        struct why reason = { "" };
         int r;
 
         if (!options || !ret_epoch || !ret_position)

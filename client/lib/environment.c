@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "client/lib/cleanup.h"
+#include "proto/base/cleanup.h"
 
 /* Slurm's variables of the job stand in batch scripts and shells of an allocation too, where one process runs
  * and not SLURM_NTASKS of them. How many tasks run beside this one only its step knows. */
@@ -31,23 +31,22 @@ static const char *variable(const char *name) {
         return value && *value ? value : NULL;
 }
 
-static int parse_number(const char *name, const char *text, struct dli_reason *reason, int *ret_number) {
+static int parse_number(const char *name, const char *text, struct why *reason, int *ret_number) {
         char *end;
         long number;
 
         errno = 0;
         number = strtol(text, &end, 10);
         if (errno != 0 || *end != '\0' || text[0] < '0' || text[0] > '9' || number > INT_MAX)
-                return dli_reason_set(reason, -EINVAL,
-                                      "the environment's %s is \"%s\": must be a whole number, or unset it", name,
-                                      text);
+                return why_set(reason, -EINVAL, "the environment's %s is \"%s\": must be a whole number, or unset it",
+                               name, text);
         *ret_number = (int)number;
         return 0;
 }
 
 /* Slurm without a step of several tasks: one process, which gets all samples. Returns 0; -EINVAL for a task number
  * that only one of several tasks can have. */
-static int alone_in_slurm(const struct launcher *launcher, const char *rank_text, struct dli_reason *reason,
+static int alone_in_slurm(const struct launcher *launcher, const char *rank_text, struct why *reason,
                           struct dli_launch *launch) {
         const char *allocation = variable(launcher->allocation);
         int rank = 0, n_tasks = 1, r;
@@ -60,23 +59,23 @@ static int alone_in_slurm(const struct launcher *launcher, const char *rank_text
         if (r < 0)
                 return r;
         if (rank > 0)
-                return dli_reason_set(reason, -EINVAL,
-                                      "the environment has %s=%d but no %s of several tasks: start the ranks with "
-                                      "srun, or set the options rank and world_size",
-                                      launcher->rank, rank, launcher->world);
+                return why_set(reason, -EINVAL,
+                               "the environment has %s=%d but no %s of several tasks: start the ranks with "
+                               "srun, or set the options rank and world_size",
+                               launcher->rank, rank, launcher->world);
         if (n_tasks > 1)
-                dli_reason_set(&launch->remark, 0,
-                               "Slurm's job has %s=%d, but this process is no step of so many tasks: it is taken as "
-                               "rank 0 of 1 and gets all samples. Start the ranks with srun, or set rank and "
-                               "world_size if this is what you want",
-                               launcher->allocation, n_tasks);
+                why_set(&launch->remark, 0,
+                        "Slurm's job has %s=%d, but this process is no step of so many tasks: it is taken as "
+                        "rank 0 of 1 and gets all samples. Start the ranks with srun, or set rank and "
+                        "world_size if this is what you want",
+                        launcher->allocation, n_tasks);
         return 0;
 }
 
 /* A count or number that is only a hint: -1 for what is not there or makes no sense. */
 static int hint(const char *name) {
         const char *text = variable(name);
-        struct dli_reason reason;
+        struct why reason;
         int number;
 
         return text && parse_number(name, text, &reason, &number) == 0 ? number : -1;
@@ -111,7 +110,7 @@ static void look_around(const struct launcher *launcher, struct dli_launch *laun
 }
 
 /* Is this launcher there? Returns 1 with what it says, 0 if not, or -EINVAL. */
-static int look_at(const struct launcher *launcher, int rank, int world, struct dli_reason *reason,
+static int look_at(const struct launcher *launcher, int rank, int world, struct why *reason,
                    struct dli_launch *launch) {
         const char *rank_text = variable(launcher->rank), *world_text = variable(launcher->world);
         int found_rank = 0, found_world = 1, r;
@@ -126,14 +125,14 @@ static int look_at(const struct launcher *launcher, int rank, int world, struct 
                         return rank < 0 && world < 0 ? alone_in_slurm(launcher, rank_text, reason, launch) : 0;
         }
         if (launcher->allocation && rank < 0 && world >= 0 && world != found_world)
-                return dli_reason_set(reason, -EINVAL,
-                                      "rank: not set, and the environment's %s is %d where world_size is %d: set both",
-                                      launcher->world, found_world, world);
+                return why_set(reason, -EINVAL,
+                               "rank: not set, and the environment's %s is %d where world_size is %d: set both",
+                               launcher->world, found_world, world);
         if ((!rank_text && rank < 0) || (!world_text && world < 0))
-                return dli_reason_set(reason, -EINVAL,
-                                      "the environment has %s but no %s: set both, or the options rank and world_size",
-                                      rank_text ? launcher->rank : launcher->world,
-                                      rank_text ? launcher->world : launcher->rank);
+                return why_set(reason, -EINVAL,
+                               "the environment has %s but no %s: set both, or the options rank and world_size",
+                               rank_text ? launcher->rank : launcher->world,
+                               rank_text ? launcher->world : launcher->rank);
         r = rank < 0 ? parse_number(launcher->rank, rank_text, reason, &found_rank) : 0;
         if (r == 0 && world < 0)
                 r = parse_number(launcher->world, world_text, reason, &found_world);
@@ -147,7 +146,7 @@ static int look_at(const struct launcher *launcher, int rank, int world, struct 
         return 1;
 }
 
-int dli_environment_rank(int rank, int world, struct dli_reason *reason, struct dli_launch *ret_launch) {
+int dli_environment_rank(int rank, int world, struct why *reason, struct dli_launch *ret_launch) {
         struct dli_launch launch = { .rank = 0, .world = 1, .first_local = -1 };
         int r = 0;
 
@@ -209,16 +208,15 @@ int dli_environment_run(char *name, size_t capacity) {
         return 0;
 }
 
-int dli_environment_job(uint32_t world, uint64_t number, struct dli_reason *reason, char *ret_name) {
+int dli_environment_job(uint32_t world, uint64_t number, struct why *reason, char *ret_name) {
         char run[1024], process[64] = "", whole[DLP_NAME_MAX];
         int n_run = dli_environment_run(run, sizeof(run)), n;
 
         if (n_run == 0 && world > 1)
-                return dli_reason_set(
-                        reason, -EINVAL,
-                        "job: this run of %u ranks has no name in the environment "
-                        "(TORCHELASTIC_RUN_ID, SLURM_JOB_ID, MASTER_ADDR and MASTER_PORT): set the option job",
-                        world);
+                return why_set(reason, -EINVAL,
+                               "job: this run of %u ranks has no name in the environment "
+                               "(TORCHELASTIC_RUN_ID, SLURM_JOB_ID, MASTER_ADDR and MASTER_PORT): set the option job",
+                               world);
         /* A single rank has nobody to find, but others of its kind to avoid: a sweep starts many in one allocation. */
         if (world <= 1)
                 snprintf(process, sizeof(process), "%spid-%ld@%llu", n_run > 0 ? "/" : "", (long)getpid(),
@@ -226,11 +224,10 @@ int dli_environment_job(uint32_t world, uint64_t number, struct dli_reason *reas
 
         n = snprintf(whole, sizeof(whole), "%s%s.%llu", run, process, (unsigned long long)number);
         if (n_run >= (int)sizeof(run) || n >= (int)sizeof(whole))
-                return dli_reason_set(
-                        reason, -EINVAL,
-                        "job: the run's name from the environment is too long (%d bytes, %u are allowed): "
-                        "set the option job",
-                        n, DLP_NAME_MAX - 1);
+                return why_set(reason, -EINVAL,
+                               "job: the run's name from the environment is too long (%d bytes, %u are allowed): "
+                               "set the option job",
+                               n, DLP_NAME_MAX - 1);
         memcpy(ret_name, whole, sizeof(whole));
         return 0;
 }

@@ -9,16 +9,16 @@
 /* A process's place in its run. */
 struct dli_launch {
         int rank, world;
-        const char *launcher;     /* the variable that told the rank, static; NULL: none did */
-        struct dli_reason remark; /* for people: what was found and left aside; "" */
-        int n_local;              /* ranks that the launcher started on this node; 0: not known */
-        int first_local;          /* the first of them if they follow each other; -1: not known */
+        const char *launcher; /* the variable that told the rank, static; NULL: none did */
+        struct why remark;    /* for people: what was found and left aside; "" */
+        int n_local;          /* ranks that the launcher started on this node; 0: not known */
+        int first_local;      /* the first of them if they follow each other; -1: not known */
 };
 
 /* Completes what the caller left at -1 from the first launcher that is there: torchrun (RANK, WORLD_SIZE), Open MPI,
  * MPICH and Intel MPI (PMI), a step of Slurm; else rank 0 of 1. -EINVAL for a variable that is no number or that lacks
  * its partner: a wrong rank would silently train on the wrong samples. */
-int dli_environment_rank(int rank, int world, struct dli_reason *reason, struct dli_launch *ret_launch);
+int dli_environment_rank(int rank, int world, struct why *reason, struct dli_launch *ret_launch);
 
 /* The run's name as its launcher calls it, of at most `capacity` - 1 bytes; "" if there is none. Returns its length
  * before it was cut. */
@@ -27,4 +27,4 @@ int dli_environment_run(char *name, size_t capacity);
 /* The name by which the ranks of this run find each other, with `number`, the loader's number within the process,
  * after it. `ret_name` has room for DLP_NAME_MAX bytes. -EINVAL if there is no such name and the run has several
  * ranks, or if it is too long. */
-int dli_environment_job(uint32_t world, uint64_t number, struct dli_reason *reason, char *ret_name);
+int dli_environment_job(uint32_t world, uint64_t number, struct why *reason, char *ret_name);

@@ -43,9 +43,9 @@ struct dli_restart {
         uint64_t waited_ns;   /* when a dlc_next() began to wait for the return; 0: not yet */
         uint64_t deadline_ns; /* given up then: what passed between the loss and that does not count */
         uint64_t next_try_ns;
-        uint64_t asked_ns;        /* when the attach that waits for its answer was sent; 0: none does */
-        uint64_t pause_ns;        /* after the next attempt */
-        struct dli_reason reason; /* why the last attempt was none */
+        uint64_t asked_ns; /* when the attach that waits for its answer was sent; 0: none does */
+        uint64_t pause_ns; /* after the next attempt */
+        struct why reason; /* why the last attempt was none */
 };
 
 struct dlc_loader {
@@ -71,14 +71,14 @@ struct dlc_loader {
         struct dli_mapping fork_mapping;
         bool is_detached;
         pid_t pid; /* of who opened it; looked at only if the kernel cannot clear a page */
-        struct dli_reason reason;
-        struct dli_reason failure;
-        char hold[DLP_TEXT_MAX];   /* what dlc_hold() gives */
-        uint64_t hold_told_ns;     /* when on_progress was told of one last */
-        struct dli_reason warning; /* not told yet; "" */
-        struct dli_reason told;    /* the last one: dlc_warning()'s text */
-        struct dli_launch launch;  /* as it was opened; n_local is 0 once the ranks have been looked for */
-        bool has_ended;            /* an epoch, for the first time */
+        struct why reason;
+        struct why failure;
+        char hold[DLP_TEXT_MAX];  /* what dlc_hold() gives */
+        uint64_t hold_told_ns;    /* when on_progress was told of one last */
+        struct why warning;       /* not told yet; "" */
+        struct why told;          /* the last one: dlc_warning()'s text */
+        struct dli_launch launch; /* as it was opened; n_local is 0 once the ranks have been looked for */
+        bool has_ended;           /* an epoch, for the first time */
         struct dlc_info info;
         char *digest, *pipeline, *job; /* owned: what info points to */
         char **classes;                /* owned, n_classes; NULL until asked for */
@@ -107,7 +107,7 @@ int dli_loader_fail(struct dlc_loader *loader, int error);
 /* Copies the caller's options, whatever version its struct has, over the defaults, and checks all that could not be
  * said in a message; the daemon checks the rest. Rank and world are filled in, from `ret_launch` where they were not
  * set. -EINVAL with the option's name. */
-int dli_options_resolve(const struct dlc_options *options, struct dli_reason *reason, struct dlc_options *ret_options,
+int dli_options_resolve(const struct dlc_options *options, struct why *reason, struct dlc_options *ret_options,
                         struct dli_launch *ret_launch);
 
 /* Copies of the texts in place of the caller's; the job's name is set by then. -ENOMEM. */

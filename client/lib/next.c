@@ -16,8 +16,8 @@
 #define PASSED_OVER  1 /* the batch is none for the caller: left over from before a seek, or without samples */
 
 static int damaged(struct dlc_loader *loader, const char *what) {
-        dli_reason_set(&loader->reason, -EPROTO, "the ring of the daemon at %s is damaged: %s of batch %llu",
-                       loader->connection.path, what, (unsigned long long)dli_ring_of(loader)->sequence);
+        why_set(&loader->reason, -EPROTO, "the ring of the daemon at %s is damaged: %s of batch %llu",
+                loader->connection.path, what, (unsigned long long)dli_ring_of(loader)->sequence);
         return dli_loader_fail(loader, -EPROTO);
 }
 
@@ -39,7 +39,7 @@ struct wait {
 static int at_the_end(struct dlc_loader *loader, int error) {
         if (!is_ready(dli_ring_of(loader)))
                 return dli_restart_lost(loader, error);
-        dli_reason_set(&loader->reason, 0, "%s", "");
+        why_set(&loader->reason, 0, "%s", "");
         return 0;
 }
 
@@ -51,7 +51,7 @@ static void look_at_hold(struct dlc_loader *loader, uint64_t slept_ns) {
         if (!dlp_ring_held(dli_ring_of(loader)->control, loader->hold))
                 return;
         loader->counts.hold_ns += slept_ns;
-        now = dli_now_ns();
+        now = clock_now_ns();
         if (!options->on_progress || (loader->hold_told_ns != 0 && now - loader->hold_told_ns < HOLD_TELL_NS))
                 return;
         loader->hold_told_ns = now;
@@ -63,20 +63,20 @@ static int sleep_until_ready(struct dlc_loader *loader, const struct wait *wait)
         struct dli_ring *ring = dli_ring_of(loader);
 
         for (;;) {
-                uint64_t now = wait->deadline_ns == DLI_NEVER ? 0 : dli_now_ns();
+                uint64_t now = wait->deadline_ns == DLI_NEVER ? 0 : clock_now_ns();
                 uint64_t left = wait->deadline_ns > now ? wait->deadline_ns - now : 0;
                 int r = dlp_ring_sleep(ring->control, ring->page, ring->sequence, left < SLICE_NS ? left : SLICE_NS);
 
                 if (r > 0)
                         return 0;
                 if (r < 0)
-                        return dli_reason_set(&loader->reason, r, "interrupted while waiting for a batch");
+                        return why_set(&loader->reason, r, "interrupted while waiting for a batch");
                 look_at_hold(loader, left < SLICE_NS ? left : SLICE_NS);
                 r = dli_connection_drain(&loader->connection, &loader->reason);
                 if (r < 0)
                         return at_the_end(loader, r);
-                if (left <= SLICE_NS && wait->deadline_ns != DLI_NEVER && dli_now_ns() >= wait->deadline_ns)
-                        return dli_reason_set(&loader->reason, -ETIMEDOUT, "no batch within %d ms", wait->timeout_ms);
+                if (left <= SLICE_NS && wait->deadline_ns != DLI_NEVER && clock_now_ns() >= wait->deadline_ns)
+                        return why_set(&loader->reason, -ETIMEDOUT, "no batch within %d ms", wait->timeout_ms);
         }
 }
 
@@ -89,10 +89,9 @@ static int wait_attached(struct dlc_loader *loader, const struct wait *wait) {
         if (r < 0)
                 return at_the_end(loader, r);
         if (atomic_load_explicit(&ring->n_users, memory_order_acquire) > ring->n_slots) /* the loader is one */
-                return dli_reason_set(
-                        &loader->reason, -ENOBUFS,
-                        "all %u slots are held by the caller: release a batch first, or open with more n_slots",
-                        ring->n_slots);
+                return why_set(&loader->reason, -ENOBUFS,
+                               "all %u slots are held by the caller: release a batch first, or open with more n_slots",
+                               ring->n_slots);
         if (wait->timeout_ms == 0) /* the flag stays up: the caller polls */
                 return dlp_ring_wait_begin(ring->control, ring->page, ring->sequence) ? -EAGAIN : 0;
         return sleep_until_ready(loader, wait);
@@ -101,7 +100,7 @@ static int wait_attached(struct dlc_loader *loader, const struct wait *wait) {
 /* There is no batch. Returns 0 when it is worth looking again. */
 static int wait_for_batch(struct dlc_loader *loader, struct wait *wait) {
         if (wait->began_ns == 0) {
-                wait->began_ns = dli_now_ns();
+                wait->began_ns = clock_now_ns();
                 wait->deadline_ns = dli_deadline(wait->timeout_ms);
                 loader->counts.n_waits++;
         }
@@ -113,8 +112,7 @@ static int wait_for_batch(struct dlc_loader *loader, struct wait *wait) {
 
 /* The job's end. Its text is the daemon's, bounded by its field. */
 static int job_failed(struct dlc_loader *loader, const struct dlp_slot_record *record) {
-        dli_reason_set(&loader->reason, -EBADMSG, "%.*s", (int)strnlen(record->text, sizeof(record->text)),
-                       record->text);
+        why_set(&loader->reason, -EBADMSG, "%.*s", (int)strnlen(record->text, sizeof(record->text)), record->text);
         return dli_loader_fail(loader, -EBADMSG);
 }
 
@@ -242,6 +240,6 @@ int dlc_next(struct dlc_loader *loader, int timeout_ms, const struct dlc_batch *
                 return r;
         r = next(loader, &wait, ret_batch);
         if (wait.began_ns)
-                loader->counts.waited_ns += dli_now_ns() - wait.began_ns;
+                loader->counts.waited_ns += clock_now_ns() - wait.began_ns;
         return r < 0 && r != -EAGAIN ? dli_report(&loader->reason, r) : r;
 }

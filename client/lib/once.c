@@ -14,11 +14,11 @@
 #include <time.h>
 
 #include "client/include/dlclient.h"
-#include "client/lib/cleanup.h"
 #include "client/lib/clock.h"
 #include "client/lib/once_file.h"
 #include "client/lib/once_record.h"
 #include "client/lib/reason.h"
+#include "proto/base/cleanup.h"
 
 #define PAUSE_MIN_NS      1000000ull
 #define PAUSE_NODE_NS     50000000ull
@@ -28,7 +28,7 @@
 
 struct dlc_once {
         struct dli_once_file file;
-        struct dli_reason reason;
+        struct why reason;
         char name[DLC_ONCE_NAME_MAX];
         char key[DLI_ONCE_KEY_MAX];
         bool cluster, again;
@@ -41,7 +41,7 @@ struct dlc_once {
         bool was_ended; /* by us */
         uint64_t since_ns, next_progress_ns; /* of waiting; 0: not yet */
         struct dli_once_record record;       /* of the outcome, or of who is waited for */
-        struct dli_reason remark;
+        struct why remark;
         struct dlc_once_info info;
 };
 
@@ -72,18 +72,18 @@ static bool is_key(const char *key) {
 }
 
 /* Options of an older program are shorter; of a newer one, what we do not know must be zero. */
-static int copy_options(const struct dlc_once_options *options, struct dli_reason *reason,
+static int copy_options(const struct dlc_once_options *options, struct why *reason,
                         struct dlc_once_options *ret_options) {
         struct dlc_once_options copy = DLC_ONCE_OPTIONS_INIT;
         size_t size = options ? options->size : 0;
 
         if (size < offsetof(struct dlc_once_options, scope) || size > 4096)
-                return dli_reason_set(reason, -EINVAL,
-                                      "options: not initialised; begin with struct dlc_once_options o = "
-                                      "DLC_ONCE_OPTIONS_INIT");
+                return why_set(reason, -EINVAL,
+                               "options: not initialised; begin with struct dlc_once_options o = "
+                               "DLC_ONCE_OPTIONS_INIT");
         for (size_t i = sizeof(copy); i < size; i++)
                 if (((const uint8_t *)options)[i] != 0)
-                        return dli_reason_set(
+                        return why_set(
                                 reason, -EINVAL,
                                 "options: the program sets one that libdlclient %s does not know; install a newer one",
                                 dlc_version());
@@ -92,22 +92,22 @@ static int copy_options(const struct dlc_once_options *options, struct dli_reaso
         return 0;
 }
 
-static int take_options(struct dlc_once *once, const struct dlc_once_options *options, struct dli_reason *reason) {
+static int take_options(struct dlc_once *once, const struct dlc_once_options *options, struct why *reason) {
         const char *scope = options->scope ? options->scope : "node", *key = options->key ? options->key : "-";
 
         if (!options->name || !is_name(options->name))
-                return dli_reason_set(reason, -EINVAL,
-                                      "name: \"%.80s\" is not allowed; 1 to %u letters, digits, '.', '_' and '-', "
-                                      "beginning with a letter or digit",
-                                      options->name ? options->name : "", DLC_ONCE_NAME_MAX - 1);
+                return why_set(reason, -EINVAL,
+                               "name: \"%.80s\" is not allowed; 1 to %u letters, digits, '.', '_' and '-', "
+                               "beginning with a letter or digit",
+                               options->name ? options->name : "", DLC_ONCE_NAME_MAX - 1);
         if (strcmp(scope, "node") != 0 && strcmp(scope, "cluster") != 0)
-                return dli_reason_set(reason, -EINVAL, "scope: \"%.60s\" is none; \"node\" and \"cluster\" are allowed",
-                                      scope);
+                return why_set(reason, -EINVAL, "scope: \"%.60s\" is none; \"node\" and \"cluster\" are allowed",
+                               scope);
         if (!is_key(key))
-                return dli_reason_set(reason, -EINVAL,
-                                      "key: must have 1 to %u printable ASCII characters; take a digest of what is "
-                                      "longer",
-                                      DLI_ONCE_KEY_MAX - 1);
+                return why_set(reason, -EINVAL,
+                               "key: must have 1 to %u printable ASCII characters; take a digest of what is "
+                               "longer",
+                               DLI_ONCE_KEY_MAX - 1);
         strcpy(once->name, options->name);
         strcpy(once->key, key);
         once->cluster = strcmp(scope, "cluster") == 0;
@@ -118,12 +118,12 @@ static int take_options(struct dlc_once *once, const struct dlc_once_options *op
 }
 
 /* What had ended before we came. */
-static int look_back(struct dlc_once *once, struct dli_reason *reason) {
+static int look_back(struct dlc_once *once, struct why *reason) {
         struct dli_once_record record = { 0 };
         int r = dli_once_record_read(once->file.fd, &record);
 
         if (r < 0)
-                return dli_reason_errno(reason, r, "%s cannot be read", once->file.path);
+                return why_errno(reason, r, "%s cannot be read", once->file.path);
         if (r == 0)
                 once->ended = record.state == DLI_ONCE_RUNNING ? record.attempt - 1 : record.attempt;
         dli_once_record_clear(&record);
@@ -140,7 +140,7 @@ static void free_oncep(struct dlc_once **once) {
 int dlc_once_open(const struct dlc_once_options *options, struct dlc_once **ret_once) {
         _cleanup_(free_oncep) struct dlc_once *once = calloc(1, sizeof(*once));
         struct dlc_once_options copy = DLC_ONCE_OPTIONS_INIT;
-        struct dli_reason reason;
+        struct why reason;
         int r;
 
         if (!once)
@@ -207,7 +207,7 @@ static int reread(struct dlc_once *once) {
         int r = dli_once_record_read(once->file.fd, &record);
 
         if (r < 0)
-                return dli_reason_errno(&once->reason, r, "%s cannot be read", once->file.path);
+                return why_errno(&once->reason, r, "%s cannot be read", once->file.path);
         if (r == 0) {
                 dli_once_record_clear(&once->record);
                 once->record = record;
@@ -222,11 +222,10 @@ static int begin(struct dlc_once *once, int found) {
         int r;
 
         if (found == DLI_ONCE_DAMAGED)
-                dli_reason_set(&once->remark, 0, "%s was damaged and counts as nothing: doing it again",
-                               once->file.path);
+                why_set(&once->remark, 0, "%s was damaged and counts as nothing: doing it again", once->file.path);
         if (found == 0 && before->state == DLI_ONCE_RUNNING)
-                dli_reason_set(&once->remark, 0, "pid %" PRId64 " on %s died at it: doing it again", before->pid,
-                               before->host);
+                why_set(&once->remark, 0, "pid %" PRId64 " on %s died at it: doing it again", before->pid,
+                        before->host);
         if (found == 0)
                 mine.attempt = before->attempt + 1;
         strcpy(mine.key, once->key);
@@ -235,7 +234,7 @@ static int begin(struct dlc_once *once, int found) {
 
         r = dli_once_record_write(once->file.fd, &mine); /* also finds a full disk now, not after the work */
         if (r < 0)
-                return dli_reason_errno(&once->reason, r, "%s cannot be written", once->file.path);
+                return why_errno(&once->reason, r, "%s cannot be written", once->file.path);
         dli_once_record_clear(&once->record);
         once->record = mine;
         return settle(once, DLC_ONCE_RUN);
@@ -283,7 +282,7 @@ static void tell_progress(struct dlc_once *once, uint64_t now_ns) {
 
 /* Sleeps until the next look. Returns 0; -ETIMEDOUT if the deadline has come; -EINTR. */
 static int pause_until(struct dlc_once *once, uint64_t deadline_ns) {
-        uint64_t now_ns = dli_now_ns(), pause_ns, most_ns = once->cluster ? PAUSE_CLUSTER_NS : PAUSE_NODE_NS;
+        uint64_t now_ns = clock_now_ns(), pause_ns, most_ns = once->cluster ? PAUSE_CLUSTER_NS : PAUSE_NODE_NS;
         struct timespec pause;
 
         if (now_ns >= deadline_ns)
@@ -309,17 +308,17 @@ int dlc_once_wait(struct dlc_once *once, int timeout_ms) {
         if (r < 0 || once->outcome > 0)
                 return r < 0 ? r : once->outcome;
         if (once->since_ns == 0) {
-                once->since_ns = dli_now_ns();
+                once->since_ns = clock_now_ns();
                 once->next_progress_ns = once->since_ns + FIRST_PROGRESS_NS;
         }
         while ((r = look(once)) == 0) {
                 r = pause_until(once, deadline_ns);
                 if (r == -EINTR)
-                        dli_reason_set(&once->reason, r, "a signal came while waiting for pid %" PRId64 " on %s",
-                                       once->record.pid, once->record.host);
+                        why_set(&once->reason, r, "a signal came while waiting for pid %" PRId64 " on %s",
+                                once->record.pid, once->record.host);
                 else if (r == -ETIMEDOUT)
-                        dli_reason_set(&once->reason, r, "%s: still being done by pid %" PRId64 " on %s", once->name,
-                                       once->record.pid, once->record.host);
+                        why_set(&once->reason, r, "%s: still being done by pid %" PRId64 " on %s", once->name,
+                                once->record.pid, once->record.host);
                 if (r < 0)
                         break;
         }
@@ -345,14 +344,13 @@ static int end(struct dlc_once *once, enum dlc_once_outcome outcome, int status,
         int r;
 
         if (once->outcome != DLC_ONCE_RUN || once->was_ended)
-                return dli_reason_set(&once->reason, -EINVAL, "dlc_once_end: the work is not the caller's to end");
+                return why_set(&once->reason, -EINVAL, "dlc_once_end: the work is not the caller's to end");
         if (outcome != DLC_ONCE_DONE && outcome != DLC_ONCE_FAILED)
-                return dli_reason_set(&once->reason, -EINVAL, "dlc_once_end: outcome %d is none that ends",
-                                      (int)outcome);
+                return why_set(&once->reason, -EINVAL, "dlc_once_end: outcome %d is none that ends", (int)outcome);
         if (result && strlen(result) > DLC_ONCE_RESULT_MAX)
-                return dli_reason_set(&once->reason, -E2BIG,
-                                      "the result has %zu bytes, at most %u are handed on; write it to a file",
-                                      strlen(result), DLC_ONCE_RESULT_MAX);
+                return why_set(&once->reason, -E2BIG,
+                               "the result has %zu bytes, at most %u are handed on; write it to a file", strlen(result),
+                               DLC_ONCE_RESULT_MAX);
         record.state = outcome == DLC_ONCE_DONE ? DLI_ONCE_ENDED_DONE : DLI_ONCE_ENDED_FAILED;
         record.status = status;
         record.when = time(NULL);
@@ -360,12 +358,11 @@ static int end(struct dlc_once *once, enum dlc_once_outcome outcome, int status,
         record.result = result && *result ? strdup(result) : NULL;
         if ((text && *text && !record.text) || (result && *result && !record.result)) {
                 dli_once_record_clear(&record);
-                return dli_reason_set(&once->reason, -ENOMEM, "no memory");
+                return why_set(&once->reason, -ENOMEM, "no memory");
         }
         r = dli_once_record_write(once->file.fd, &record);
         if (r < 0)
-                dli_reason_errno(&once->reason, r, "%s cannot be written: the others will do it again",
-                                 once->file.path);
+                why_errno(&once->reason, r, "%s cannot be written: the others will do it again", once->file.path);
         once->was_ended = true;
         dli_once_record_clear(&once->record);
         once->record = record;

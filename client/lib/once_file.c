@@ -12,7 +12,7 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 
-#include "client/lib/cleanup.h"
+#include "proto/base/cleanup.h"
 
 #define FOLDER_VARIABLE "DATALOADERD_ONCE_DIR"
 #define NODE_SIZE       13u /* 12 characters of the boot's id, NUL */
@@ -21,25 +21,25 @@
 /* ---- the folder ---------------------------------------------------------------------------------------------- */
 
 /* Our own in /tmp, where strangers may have been first. */
-static int open_own_folder(struct dli_once_file *file, struct dli_reason *reason) {
+static int open_own_folder(struct dli_once_file *file, struct why *reason) {
         struct stat stat;
 
         snprintf(file->path, sizeof(file->path), "/tmp/dataloaderd-once-%u", (unsigned)geteuid());
         if (mkdir(file->path, 0700) < 0 && errno != EEXIST)
-                return dli_reason_errno(reason, -errno, "%s cannot be made (or set dir)", file->path);
+                return why_errno(reason, -errno, "%s cannot be made (or set dir)", file->path);
         file->folder_fd = open(file->path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
         if (file->folder_fd < 0 && (errno == ELOOP || errno == ENOTDIR))
-                return dli_reason_set(reason, -EACCES, "%s is no folder: somebody else made it; remove it, or set dir",
-                                      file->path);
+                return why_set(reason, -EACCES, "%s is no folder: somebody else made it; remove it, or set dir",
+                               file->path);
         if (file->folder_fd < 0 || fstat(file->folder_fd, &stat) < 0)
-                return dli_reason_errno(reason, -errno, "%s cannot be opened", file->path);
+                return why_errno(reason, -errno, "%s cannot be opened", file->path);
         if (stat.st_uid != geteuid())
-                return dli_reason_set(reason, -EACCES,
-                                      "%s belongs to the user %u, who could forge what is in it; have it removed, or "
-                                      "set dir",
-                                      file->path, (unsigned)stat.st_uid);
+                return why_set(reason, -EACCES,
+                               "%s belongs to the user %u, who could forge what is in it; have it removed, or "
+                               "set dir",
+                               file->path, (unsigned)stat.st_uid);
         if (stat.st_mode & 022)
-                return dli_reason_set(reason, -EACCES, "%s may be written to by others; chmod 700 it", file->path);
+                return why_set(reason, -EACCES, "%s may be written to by others; chmod 700 it", file->path);
         /* systemd-tmpfiles leaves folders alone that somebody has locked. */
         flock(file->folder_fd, LOCK_SH | LOCK_NB);
         return 0;
@@ -47,26 +47,25 @@ static int open_own_folder(struct dli_once_file *file, struct dli_reason *reason
 
 /* One that the user names is the user's own affair, but for one in which everybody may replace everything. Not made
  * here: below the mount point of a file system that is not there it would be made on each node. */
-static int open_given_folder(struct dli_once_file *file, const char *dir, struct dli_reason *reason) {
+static int open_given_folder(struct dli_once_file *file, const char *dir, struct why *reason) {
         struct stat stat;
 
         if (snprintf(file->path, sizeof(file->path), "%s", dir) >= (int)sizeof(file->path) - NAME_MAX - 2)
-                return dli_reason_set(reason, -ENAMETOOLONG, "dir: too long: %.64s...", dir);
+                return why_set(reason, -ENAMETOOLONG, "dir: too long: %.64s...", dir);
         file->folder_fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         if (file->folder_fd < 0 || fstat(file->folder_fd, &stat) < 0)
-                return dli_reason_errno(reason, -errno, "dir: the folder %s cannot be opened", dir);
+                return why_errno(reason, -errno, "dir: the folder %s cannot be opened", dir);
         if ((stat.st_mode & 0002) && !(stat.st_mode & S_ISVTX))
-                return dli_reason_set(reason, -EACCES,
-                                      "dir: everybody may replace files in %s; choose another folder, or chmod o-w it",
-                                      dir);
+                return why_set(reason, -EACCES,
+                               "dir: everybody may replace files in %s; choose another folder, or chmod o-w it", dir);
         return 0;
 }
 
-static int open_folder(struct dli_once_file *file, bool cluster, const char *dir, struct dli_reason *reason) {
+static int open_folder(struct dli_once_file *file, bool cluster, const char *dir, struct why *reason) {
         if (!dir && cluster) {
                 dir = getenv(FOLDER_VARIABLE);
                 if (!dir || !*dir)
-                        return dli_reason_set(
+                        return why_set(
                                 reason, -EINVAL,
                                 "scope \"cluster\" needs a folder that all nodes see: set dir, or " FOLDER_VARIABLE
                                 " in the environment");
@@ -78,7 +77,7 @@ static int open_folder(struct dli_once_file *file, bool cluster, const char *dir
 
 /* What tells this node, since it booted, from all others: containers of one machine share it. Where it is missing or
  * forbidden the host's name takes its place; any other failure passes, and then the others would have another file. */
-static int name_node(char ret_node[NODE_SIZE], struct dli_reason *reason) {
+static int name_node(char ret_node[NODE_SIZE], struct why *reason) {
         static const char PATH[] = "/proc/sys/kernel/random/boot_id";
         _cleanup_(closep) int fd = open(PATH, O_RDONLY | O_CLOEXEC);
         char text[HOST_NAME_MAX + 1] = "";
@@ -86,7 +85,7 @@ static int name_node(char ret_node[NODE_SIZE], struct dli_reason *reason) {
         size_t n = 0;
 
         if (r < 0 && errno != ENOENT && errno != EACCES && errno != EPERM)
-                return dli_reason_errno(reason, -errno, "%s cannot be read", PATH);
+                return why_errno(reason, -errno, "%s cannot be read", PATH);
         if (r < (ssize_t)NODE_SIZE)
                 gethostname(text, sizeof(text) - 1);
         for (const char *c = text; *c && n < NODE_SIZE - 1; c++)
@@ -97,22 +96,22 @@ static int name_node(char ret_node[NODE_SIZE], struct dli_reason *reason) {
 }
 
 /* Whoever may change the folder may forge the file anyway; from anybody else it is not taken. */
-static int check_file(const struct dli_once_file *file, int fd, struct dli_reason *reason) {
+static int check_file(const struct dli_once_file *file, int fd, struct why *reason) {
         struct stat stat, folder;
 
         if (fstat(fd, &stat) < 0 || fstat(file->folder_fd, &folder) < 0)
-                return dli_reason_errno(reason, -errno, "%s cannot be looked at", file->path);
+                return why_errno(reason, -errno, "%s cannot be looked at", file->path);
         if (!S_ISREG(stat.st_mode))
-                return dli_reason_set(reason, -EACCES, "%s is no file; remove it", file->path);
+                return why_set(reason, -EACCES, "%s is no file; remove it", file->path);
         if (stat.st_uid != geteuid() && stat.st_uid != 0 && stat.st_uid != folder.st_uid)
-                return dli_reason_set(reason, -EACCES,
-                                      "%s belongs to the user %u, who could forge it; use a folder of your own, or "
-                                      "another name",
-                                      file->path, (unsigned)stat.st_uid);
+                return why_set(reason, -EACCES,
+                               "%s belongs to the user %u, who could forge it; use a folder of your own, or "
+                               "another name",
+                               file->path, (unsigned)stat.st_uid);
         return 0;
 }
 
-static int open_file(struct dli_once_file *file, struct dli_reason *reason) {
+static int open_file(struct dli_once_file *file, struct why *reason) {
         _cleanup_(closep) int fd = -1;
         int r;
 
@@ -120,7 +119,7 @@ static int open_file(struct dli_once_file *file, struct dli_reason *reason) {
         fd = openat(file->folder_fd, file->name, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC,
                     0600);
         if (fd < 0)
-                return dli_reason_errno(reason, -errno, "%s cannot be opened", file->path);
+                return why_errno(reason, -errno, "%s cannot be opened", file->path);
         r = check_file(file, fd, reason);
         if (r < 0)
                 return r;
@@ -130,7 +129,7 @@ static int open_file(struct dli_once_file *file, struct dli_reason *reason) {
 }
 
 int dli_once_file_open(struct dli_once_file *file, const char *name, bool cluster, const char *dir,
-                       struct dli_reason *reason) {
+                       struct why *reason) {
         char node[NODE_SIZE];
         size_t n;
         int r;
@@ -170,16 +169,15 @@ static bool is_current(const struct dli_once_file *file) {
                mine.st_dev == theirs.st_dev && mine.st_ino == theirs.st_ino;
 }
 
-int dli_once_file_lock(struct dli_once_file *file, struct dli_reason *reason) {
+int dli_once_file_lock(struct dli_once_file *file, struct why *reason) {
         int r;
 
         for (int i = 0; i < LOCK_TRIES; i++) {
                 bool is_locked = flock(file->fd, LOCK_EX | LOCK_NB) == 0;
 
                 if (!is_locked && errno != EWOULDBLOCK && errno != EINTR)
-                        return dli_reason_errno(reason, errno == ENOSYS || errno == EOPNOTSUPP ? -ENOLCK : -errno,
-                                                "%s cannot be locked: the file system must have locks (flock)",
-                                                file->path);
+                        return why_errno(reason, errno == ENOSYS || errno == EOPNOTSUPP ? -ENOLCK : -errno,
+                                         "%s cannot be locked: the file system must have locks (flock)", file->path);
                 if (is_current(file)) {
                         file->is_locked = is_locked;
                         return 0;
@@ -189,7 +187,7 @@ int dli_once_file_lock(struct dli_once_file *file, struct dli_reason *reason) {
                 if (r < 0)
                         return r;
         }
-        return dli_reason_set(reason, -EBUSY, "%s is being replaced all the time; by whom?", file->path);
+        return why_set(reason, -EBUSY, "%s is being replaced all the time; by whom?", file->path);
 }
 
 void dli_once_file_unlock(struct dli_once_file *file) {

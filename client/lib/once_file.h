@@ -15,14 +15,13 @@ struct dli_once_file {
 };
 
 /* Opens folder and file, which are made where they are missing. `dir` NULL: the scope's own. 0 or an errno. */
-int dli_once_file_open(struct dli_once_file *file, const char *name, bool cluster, const char *dir,
-                       struct dli_reason *reason);
+int dli_once_file_open(struct dli_once_file *file, const char *name, bool cluster, const char *dir, struct why *reason);
 
 /* Closes both, and lets go of the lock if `unlock`: a fork's child must leave it to its parent. */
 void dli_once_file_close(struct dli_once_file *file, bool unlock);
 
 /* Takes the lock if it is free; never waits. If somebody put another file in this one's place, goes over to that.
  * Returns 0 with is_locked as it turned out, or an errno. */
-int dli_once_file_lock(struct dli_once_file *file, struct dli_reason *reason);
+int dli_once_file_lock(struct dli_once_file *file, struct why *reason);
 
 void dli_once_file_unlock(struct dli_once_file *file);

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "client/lib/cleanup.h"
+#include "proto/base/cleanup.h"
 
 #define MAGIC        "dataloaderd-once-1"
 #define HEAD_BYTES   (sizeof(MAGIC) - 1 + 1 + 16 + 1 + 8 + 1) /* "MAGIC checksum length\n" */

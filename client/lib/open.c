@@ -47,7 +47,7 @@ int dli_loader_enter(struct dlc_loader *loader, const char *name, bool may_have_
         if (!loader)
                 return dli_refuse(-EINVAL, "%s: loader must not be NULL", name);
         if (dli_loader_check(loader) < 0)
-                return dli_reason_set(&loader->reason, dli_loader_in_child(), "%s", dlc_last_error());
+                return why_set(&loader->reason, dli_loader_in_child(), "%s", dlc_last_error());
         if (loader->failed == 0 || (may_have_failed && !loader->is_detached))
                 return 0;
         loader->reason = loader->failure;
@@ -85,7 +85,7 @@ static int open_with(struct dlc_loader *loader, struct dlc_options *options) {
 int dlc_open(const struct dlc_options *options, struct dlc_loader **ret_loader) {
         struct dlc_options resolved;
         struct dli_launch launch;
-        struct dli_reason reason = { "" };
+        struct why reason = { "" };
         struct dlc_loader *loader;
         int r;
 
@@ -110,8 +110,8 @@ int dlc_open(const struct dlc_options *options, struct dlc_loader **ret_loader) 
                 dlc_close(loader);
                 return r;
         }
-        dli_reason_set(&loader->reason, 0, "%s", ""); /* what was waited for is no error */
-        loader->counts.opened_ns = dli_now_ns();
+        why_set(&loader->reason, 0, "%s", ""); /* what was waited for is no error */
+        loader->counts.opened_ns = clock_now_ns();
         *ret_loader = loader;
         return 0;
 }
@@ -142,7 +142,7 @@ void dlc_detach(struct dlc_loader *loader) {
         loader->state = DLI_AWAY;
         loader->is_detached = true;
         loader->info.is_waiting = 0;
-        dli_reason_set(&loader->reason, 0, "this loader was detached: its batches can be read and released, no more");
+        why_set(&loader->reason, 0, "this loader was detached: its batches can be read and released, no more");
         dli_loader_fail(loader, -ESHUTDOWN);
 }
 
@@ -180,10 +180,10 @@ int dlc_fd(const struct dlc_loader *loader) {
 
 int dlc_get_launch(struct dlc_launch *ret_launch, size_t size) {
         static _Thread_local char run[DLP_NAME_MAX];
-        static _Thread_local struct dli_reason remark;
+        static _Thread_local struct why remark;
         struct dlc_launch launch = { .run = run, .remark = remark.text };
         struct dli_launch found;
-        struct dli_reason reason;
+        struct why reason;
         int r;
 
         if (!ret_launch)

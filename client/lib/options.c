@@ -10,16 +10,16 @@
 
 /* Options of an older program are shorter: what it does not know keeps its default. Those of a newer one are longer:
  * what we do not know must be zero. */
-static int copy_options(const struct dlc_options *options, struct dli_reason *reason, struct dlc_options *ret_options) {
+static int copy_options(const struct dlc_options *options, struct why *reason, struct dlc_options *ret_options) {
         const uint8_t *bytes = (const uint8_t *)options;
         size_t size = options->size;
 
         if (size < offsetof(struct dlc_options, batch_size) || size > 4096)
-                return dli_reason_set(reason, -EINVAL,
-                                      "options: not initialised; begin with struct dlc_options o = DLC_OPTIONS_INIT");
+                return why_set(reason, -EINVAL,
+                               "options: not initialised; begin with struct dlc_options o = DLC_OPTIONS_INIT");
         for (size_t i = sizeof(*options); i < size; i++)
                 if (bytes[i] != 0)
-                        return dli_reason_set(
+                        return why_set(
                                 reason, -EINVAL,
                                 "options: the program sets one that libdlclient %s does not know; install a newer one",
                                 dlc_version());
@@ -28,14 +28,14 @@ static int copy_options(const struct dlc_options *options, struct dli_reason *re
         return 0;
 }
 
-static int check_text(const char *name, const char *text, size_t limit, struct dli_reason *reason) {
+static int check_text(const char *name, const char *text, size_t limit, struct why *reason) {
         if (text && strnlen(text, limit) == limit)
-                return dli_reason_set(reason, -EINVAL, "%s: too long, at most %zu bytes are allowed: %.32s...", name,
-                                      limit - 1, text);
+                return why_set(reason, -EINVAL, "%s: too long, at most %zu bytes are allowed: %.32s...", name,
+                               limit - 1, text);
         return 0;
 }
 
-static int check_texts(const struct dlc_options *options, struct dli_reason *reason) {
+static int check_texts(const struct dlc_options *options, struct why *reason) {
         const struct {
                 const char *name;
                 const char *text;
@@ -57,11 +57,11 @@ static int check_texts(const struct dlc_options *options, struct dli_reason *rea
                         return r;
         }
         if (!options->dataset || !*options->dataset)
-                return dli_reason_set(reason, -EINVAL,
-                                      "dataset: not set; it is the name of a dataset in dataloaderd.conf "
-                                      "(dlctl datasets lists them)");
+                return why_set(reason, -EINVAL,
+                               "dataset: not set; it is the name of a dataset in dataloaderd.conf "
+                               "(dlctl datasets lists them)");
         if (options->job && !*options->job)
-                return dli_reason_set(reason, -EINVAL, "job: empty; leave it out for the run's own name");
+                return why_set(reason, -EINVAL, "job: empty; leave it out for the run's own name");
         return 0;
 }
 
@@ -71,50 +71,48 @@ static bool is_limit(double value) {
 }
 
 /* What the client itself goes by; the daemon knows which names the others may have. */
-static int check_choices(const struct dlc_options *options, struct dli_reason *reason) {
+static int check_choices(const struct dlc_options *options, struct why *reason) {
         enum dlp_partition partition;
 
         if (dlp_partition_from_name(options->partition, &partition) < 0)
-                return dli_reason_set(reason, -EINVAL,
-                                      "partition: \"%.60s\" is none; \"pad\", \"drop\" and \"exact\" are allowed",
-                                      options->partition);
+                return why_set(reason, -EINVAL,
+                               "partition: \"%.60s\" is none; \"pad\", \"drop\" and \"exact\" are allowed",
+                               options->partition);
         if (strcmp(options->on_restart, "wait") != 0 && strcmp(options->on_restart, "raise") != 0)
-                return dli_reason_set(reason, -EINVAL,
-                                      "on_restart: \"%.60s\" is none; \"wait\" and \"raise\" are allowed",
-                                      options->on_restart);
+                return why_set(reason, -EINVAL, "on_restart: \"%.60s\" is none; \"wait\" and \"raise\" are allowed",
+                               options->on_restart);
         if (options->restart_timeout_ms < -1)
-                return dli_reason_set(reason, -EINVAL,
-                                      "restart_timeout_ms: %d; must not be negative (-1: as long as it takes)",
-                                      options->restart_timeout_ms);
+                return why_set(reason, -EINVAL,
+                               "restart_timeout_ms: %d; must not be negative (-1: as long as it takes)",
+                               options->restart_timeout_ms);
         if (!is_limit(options->max_errors))
-                return dli_reason_set(reason, -EINVAL,
-                                      "max_errors: %g; a share below 1, a whole number of samples, or 0 for any "
-                                      "number are allowed",
-                                      options->max_errors);
+                return why_set(reason, -EINVAL,
+                               "max_errors: %g; a share below 1, a whole number of samples, or 0 for any "
+                               "number are allowed",
+                               options->max_errors);
         return 0;
 }
 
-static int check_numbers(const struct dlc_options *options, struct dli_reason *reason) {
+static int check_numbers(const struct dlc_options *options, struct why *reason) {
         if (options->batch_size < 1 || options->batch_size > (int)DLP_BATCH_MAX)
-                return dli_reason_set(reason, -EINVAL, "batch_size: %d; 1 to %u samples are allowed",
-                                      options->batch_size, DLP_BATCH_MAX);
+                return why_set(reason, -EINVAL, "batch_size: %d; 1 to %u samples are allowed", options->batch_size,
+                               DLP_BATCH_MAX);
         if (options->world_size < 1 || options->world_size > (int)DLP_WORLD_MAX)
-                return dli_reason_set(reason, -EINVAL, "world_size: %d; 1 to %u ranks are allowed", options->world_size,
-                                      DLP_WORLD_MAX);
+                return why_set(reason, -EINVAL, "world_size: %d; 1 to %u ranks are allowed", options->world_size,
+                               DLP_WORLD_MAX);
         if (options->rank < 0 || options->rank >= options->world_size)
-                return dli_reason_set(reason, -EINVAL, "rank: %d; 0 to %d are allowed in a world of %d", options->rank,
-                                      options->world_size - 1, options->world_size);
+                return why_set(reason, -EINVAL, "rank: %d; 0 to %d are allowed in a world of %d", options->rank,
+                               options->world_size - 1, options->world_size);
         if (options->n_slots != 0 && (options->n_slots < (int)DLP_SLOTS_MIN || options->n_slots > (int)DLP_SLOTS_MAX))
-                return dli_reason_set(reason, -EINVAL,
-                                      "n_slots: %d; %u to %u are allowed, or 0 for the daemon's setting",
-                                      options->n_slots, DLP_SLOTS_MIN, DLP_SLOTS_MAX);
+                return why_set(reason, -EINVAL, "n_slots: %d; %u to %u are allowed, or 0 for the daemon's setting",
+                               options->n_slots, DLP_SLOTS_MIN, DLP_SLOTS_MAX);
         if (options->first_epoch > DLP_EPOCH_MAX)
-                return dli_reason_set(reason, -EINVAL, "first_epoch: %llu; 0 to %llu are allowed",
-                                      (unsigned long long)options->first_epoch, DLP_EPOCH_MAX);
+                return why_set(reason, -EINVAL, "first_epoch: %llu; 0 to %llu are allowed",
+                               (unsigned long long)options->first_epoch, DLP_EPOCH_MAX);
         return 0;
 }
 
-int dli_options_resolve(const struct dlc_options *options, struct dli_reason *reason, struct dlc_options *ret_options,
+int dli_options_resolve(const struct dlc_options *options, struct why *reason, struct dlc_options *ret_options,
                         struct dli_launch *ret_launch) {
         struct dlc_options resolved = DLC_OPTIONS_INIT;
         struct dli_launch launch;
@@ -127,10 +125,9 @@ int dli_options_resolve(const struct dlc_options *options, struct dli_reason *re
         if (r < 0)
                 return r;
         if (resolved.rank < -1 || resolved.world_size < -1)
-                return dli_reason_set(reason, -EINVAL,
-                                      "%s: %d; must not be negative (-1 takes it from the environment)",
-                                      resolved.rank < -1 ? "rank" : "world_size",
-                                      resolved.rank < -1 ? resolved.rank : resolved.world_size);
+                return why_set(reason, -EINVAL, "%s: %d; must not be negative (-1 takes it from the environment)",
+                               resolved.rank < -1 ? "rank" : "world_size",
+                               resolved.rank < -1 ? resolved.rank : resolved.world_size);
         r = dli_environment_rank(resolved.rank, resolved.world_size, reason, &launch);
         if (r < 0)
                 return r;

@@ -23,7 +23,7 @@ static uint64_t earlier(uint64_t one, uint64_t other) {
 }
 
 static double seconds_since(uint64_t then_ns) {
-        return (double)(dli_now_ns() - then_ns) / 1e9;
+        return (double)(clock_now_ns() - then_ns) / 1e9;
 }
 
 static void hang_up(struct dlc_loader *loader) {
@@ -40,7 +40,7 @@ bool dli_restart_is_waited_for(const struct dlc_loader *loader) {
 
 int dli_restart_lost(struct dlc_loader *loader, int error) {
         struct dli_restart *restart = &loader->restart;
-        uint64_t now = dli_now_ns();
+        uint64_t now = clock_now_ns();
 
         if (error != -ECONNRESET || !dli_restart_is_waited_for(loader))
                 return dli_loader_fail(loader, error);
@@ -50,7 +50,7 @@ int dli_restart_lost(struct dlc_loader *loader, int error) {
                 .pause_ns = PAUSE_MIN_NS,
                 .reason = loader->reason,
         };
-        dli_reason_set(&loader->reason, 0, "%s", ""); /* no error of the caller's */
+        why_set(&loader->reason, 0, "%s", ""); /* no error of the caller's */
         loader->state = DLI_LOST;
         loader->info.is_waiting = 1;
         return 0;
@@ -70,11 +70,11 @@ void dli_restart_leave(struct dlc_loader *loader) {
 static int give_up(struct dlc_loader *loader) {
         struct dli_restart *restart = &loader->restart;
 
-        dli_reason_set(&loader->reason, -ECONNRESET,
-                       "the daemon at %s went away and did not come back within restart_timeout_ms=%d (waited %.1f s): "
-                       "%s",
-                       loader->connection.path, loader->options.restart_timeout_ms, seconds_since(restart->waited_ns),
-                       restart->reason.text);
+        why_set(&loader->reason, -ECONNRESET,
+                "the daemon at %s went away and did not come back within restart_timeout_ms=%d (waited %.1f s): "
+                "%s",
+                loader->connection.path, loader->options.restart_timeout_ms, seconds_since(restart->waited_ns),
+                restart->reason.text);
         return -ECONNRESET;
 }
 
@@ -116,7 +116,7 @@ static int put_off(struct dlc_loader *loader, int error) {
                 loader->reason = restart->reason;
                 return end(loader, error);
         }
-        restart->next_try_ns = dli_now_ns() + restart->pause_ns;
+        restart->next_try_ns = clock_now_ns() + restart->pause_ns;
         restart->pause_ns = earlier(2 * restart->pause_ns, PAUSE_MAX_NS);
         return -EAGAIN;
 }
@@ -133,7 +133,7 @@ static int call(struct dlc_loader *loader) {
         if (r < 0)
                 return put_off(loader, r);
         dli_watch_socket(loader); /* if it fails the clock still ticks */
-        restart->asked_ns = dli_now_ns();
+        restart->asked_ns = clock_now_ns();
         return 0;
 }
 
@@ -149,7 +149,7 @@ static int hear(struct dlc_loader *loader, uint64_t deadline_ns) {
                                   &restart->reason, &reply, descriptors.fd, DLI_N_DESCRIPTORS);
         if (r == -EINTR)
                 return r;
-        if (r == -ETIMEDOUT && dli_now_ns() < answer_by)
+        if (r == -ETIMEDOUT && clock_now_ns() < answer_by)
                 return -EAGAIN; /* asked still */
         if (r != 0)
                 return put_off(loader, r);
@@ -163,7 +163,7 @@ static int hear(struct dlc_loader *loader, uint64_t deadline_ns) {
 /* Goes as far as it can without waiting past the deadline. */
 static int try(struct dlc_loader *loader, uint64_t deadline_ns) {
         struct dli_restart *restart = &loader->restart;
-        uint64_t now = dli_now_ns();
+        uint64_t now = clock_now_ns();
         int r = 0;
 
         if (restart->asked_ns == 0) {
@@ -174,7 +174,7 @@ static int try(struct dlc_loader *loader, uint64_t deadline_ns) {
         if (r == 0)
                 r = hear(loader, deadline_ns);
         /* After the attempt: there is always one. */
-        if (r == -EAGAIN && dli_now_ns() >= restart->deadline_ns) {
+        if (r == -EAGAIN && clock_now_ns() >= restart->deadline_ns) {
                 give_up(loader);
                 return end(loader, -ECONNRESET);
         }
@@ -182,7 +182,7 @@ static int try(struct dlc_loader *loader, uint64_t deadline_ns) {
 }
 
 static int pause_until(uint64_t until_ns) {
-        uint64_t now = dli_now_ns(), left = until_ns > now ? until_ns - now : 0;
+        uint64_t now = clock_now_ns(), left = until_ns > now ? until_ns - now : 0;
         struct timespec timeout = { .tv_sec = (time_t)(left / 1000000000u), .tv_nsec = (long)(left % 1000000000u) };
 
         return ppoll(NULL, 0, &timeout, NULL) < 0 ? -errno : 0;
@@ -200,7 +200,7 @@ static int wait_for_return(struct dlc_loader *loader, int timeout_ms, uint64_t d
 
         dli_watch_clock_read(loader);
         if (restart->waited_ns == 0) {
-                restart->waited_ns = dli_now_ns();
+                restart->waited_ns = clock_now_ns();
                 restart->deadline_ns = dli_deadline(loader->options.restart_timeout_ms);
         }
         for (;;) {
@@ -211,23 +211,23 @@ static int wait_for_return(struct dlc_loader *loader, int timeout_ms, uint64_t d
                         return r;
                 if (r == -EAGAIN && timeout_ms == 0)
                         return r;
-                if (r == -EAGAIN && dli_now_ns() >= deadline_ns)
-                        return dli_reason_set(&loader->reason, -ETIMEDOUT,
-                                              "no batch within %d ms: the daemon at %s is away, for %.1f s so far",
-                                              timeout_ms, loader->connection.path, seconds_since(restart->lost_ns));
+                if (r == -EAGAIN && clock_now_ns() >= deadline_ns)
+                        return why_set(&loader->reason, -ETIMEDOUT,
+                                       "no batch within %d ms: the daemon at %s is away, for %.1f s so far", timeout_ms,
+                                       loader->connection.path, seconds_since(restart->lost_ns));
                 if (r == -EAGAIN && restart->asked_ns == 0)
                         r = pause_until(earlier(earlier(restart->next_try_ns, deadline_ns), restart->deadline_ns));
                 if (r == -EINTR)
-                        return dli_reason_set(&loader->reason, r, "interrupted while waiting for the daemon's return");
+                        return why_set(&loader->reason, r, "interrupted while waiting for the daemon's return");
         }
 }
 
 int dli_restart_wait(struct dlc_loader *loader, int timeout_ms, uint64_t deadline_ns) {
-        uint64_t began_ns = dli_now_ns();
+        uint64_t began_ns = clock_now_ns();
         int r;
 
         dli_restart_leave(loader);
         r = wait_for_return(loader, timeout_ms, deadline_ns);
-        loader->counts.restart_ns += dli_now_ns() - began_ns;
+        loader->counts.restart_ns += clock_now_ns() - began_ns;
         return r;
 }

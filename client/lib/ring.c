@@ -6,30 +6,30 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
-#include "client/lib/cleanup.h"
+#include "proto/base/cleanup.h"
 #include "proto/ring.h"
 
 /* ---- mapping ------------------------------------------------------------------------------------------------- */
 
 /* Maps a whole file of which at least n_bytes are needed, and which cannot shrink afterwards. */
-static int map(int fd, uint64_t n_bytes, int protection, const char *what, struct dli_reason *reason,
+static int map(int fd, uint64_t n_bytes, int protection, const char *what, struct why *reason,
                struct dli_mapping *ret_mapping) {
         int seals = fcntl(fd, F_GET_SEALS);
         struct stat status;
         void *base;
 
         if (fstat(fd, &status) < 0)
-                return dli_reason_errno(reason, -errno, "the daemon's %s memory", what);
+                return why_errno(reason, -errno, "the daemon's %s memory", what);
         if (seals < 0 || !(seals & F_SEAL_SHRINK) || status.st_size <= 0 || (uint64_t)status.st_size < n_bytes ||
             (uint64_t)status.st_size > 2 * DLP_PAYLOAD_MAX)
-                return dli_reason_set(reason, -EPROTO,
-                                      "the daemon's %s memory has %lld bytes where %llu were promised, or could shrink",
-                                      what, (long long)status.st_size, (unsigned long long)n_bytes);
+                return why_set(reason, -EPROTO,
+                               "the daemon's %s memory has %lld bytes where %llu were promised, or could shrink", what,
+                               (long long)status.st_size, (unsigned long long)n_bytes);
 
         base = mmap(NULL, (size_t)status.st_size, protection, MAP_SHARED, fd, 0);
         if (base == MAP_FAILED)
-                return dli_reason_errno(reason, -errno, "cannot map the daemon's %s memory of %lld bytes", what,
-                                        (long long)status.st_size);
+                return why_errno(reason, -errno, "cannot map the daemon's %s memory of %lld bytes", what,
+                                 (long long)status.st_size);
         /* A child must not have it: it could write over its parent's batches. Where the kernel cannot do that, the
          * child's calls are refused all the same. */
         (void)madvise(base, (size_t)status.st_size, MADV_DONTFORK);
@@ -43,13 +43,13 @@ void dli_unmap(struct dli_mapping *mapping) {
         *mapping = (struct dli_mapping){ 0 };
 }
 
-static int map_ring(struct dli_ring *ring, const struct dli_offer *offer, struct dli_reason *reason,
+static int map_ring(struct dli_ring *ring, const struct dli_offer *offer, struct why *reason,
                     uint32_t *ret_layout_version) {
         const struct dlp_control *control;
         int r;
 
         if (offer->control_bytes < sizeof(*control) || offer->payload_bytes < DLP_CLIENT_PAGE_BYTES)
-                return dli_reason_set(reason, -EPROTO, "the daemon offers a ring of no size");
+                return why_set(reason, -EPROTO, "the daemon offers a ring of no size");
         r = map(offer->control_fd, offer->control_bytes, PROT_READ, "control", reason, &ring->control_mapping);
         if (r < 0)
                 return r;
@@ -65,7 +65,7 @@ static int map_ring(struct dli_ring *ring, const struct dli_offer *offer, struct
                 return r;
         }
         if (r < 0 || control->batch_size != offer->batch_size || control->n_slots != offer->n_slots)
-                return dli_reason_set(reason, -EPROTO, "the daemon's ring is damaged");
+                return why_set(reason, -EPROTO, "the daemon's ring is damaged");
         ring->control = control;
         ring->page = ring->payload_mapping.base;
         ring->n_slots = control->n_slots;
@@ -89,13 +89,13 @@ static struct dli_lease *leases_new(uint32_t n_slots) {
         return leases ? memset(leases, 0, n_bytes) : NULL;
 }
 
-int dli_ring_new(const struct dli_offer *offer, struct dli_reason *reason, struct dli_ring **ret_ring,
+int dli_ring_new(const struct dli_offer *offer, struct why *reason, struct dli_ring **ret_ring,
                  uint32_t *ret_layout_version) {
         struct dli_ring *ring = aligned_alloc(DLP_CACHE_LINE, sizeof(*ring));
         int r;
 
         if (!ring)
-                return dli_reason_set(reason, -ENOMEM, "no memory for a loader");
+                return why_set(reason, -ENOMEM, "no memory for a loader");
         memset(ring, 0, sizeof(*ring));
         ring->release_event = -1;
         atomic_store_explicit(&ring->n_users, 1, memory_order_relaxed);
@@ -107,7 +107,7 @@ int dli_ring_new(const struct dli_offer *offer, struct dli_reason *reason, struc
                 /* Zeroed pages take no memory until they are written, and most never are: damage is rare. */
                 ring->served = calloc((size_t)ring->n_slots * ring->control->batch_size, sizeof(*ring->served));
                 if (!ring->memory || !ring->leases || !ring->served)
-                        r = dli_reason_set(reason, -ENOMEM, "no memory for a loader");
+                        r = why_set(reason, -ENOMEM, "no memory for a loader");
         }
         if (r < 0) {
                 dli_rings_free(ring, true);

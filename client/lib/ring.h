@@ -66,7 +66,7 @@ struct dli_offer {
 
 /* Maps what is offered; nothing of it is believed before it was compared with the files' true sizes. The new ring has
  * one user, the loader. -EPROTONOSUPPORT with the memory's layout version in *ret_layout_version. */
-int dli_ring_new(const struct dli_offer *offer, struct dli_reason *reason, struct dli_ring **ret_ring,
+int dli_ring_new(const struct dli_offer *offer, struct why *reason, struct dli_ring **ret_ring,
                  uint32_t *ret_layout_version);
 
 /* One user less; the last one lets the memory go. Any thread. */

@@ -42,8 +42,8 @@ int dlc_get_stats(struct dlc_loader *loader, struct dlc_stats *ret_stats, size_t
         if (r < 0)
                 return r;
         if (!ret_stats)
-                return dli_report(&loader->reason, dli_reason_set(&loader->reason, -EINVAL,
-                                                                  "dlc_get_stats: ret_stats must not be NULL"));
+                return dli_report(&loader->reason,
+                                  why_set(&loader->reason, -EINVAL, "dlc_get_stats: ret_stats must not be NULL"));
         counts = &loader->counts;
         stats.n_batches = counts->n_batches;
         stats.n_samples = counts->n_samples;

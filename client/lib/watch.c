@@ -6,15 +6,15 @@
 #include <sys/epoll.h>
 #include <sys/timerfd.h>
 
-#include "client/lib/cleanup.h"
 #include "client/lib/loader.h"
+#include "proto/base/cleanup.h"
 
 #define TICK_NS 50000000
 
 int dli_watch_begin(struct dlc_loader *loader) {
         loader->poll_fd = epoll_create1(EPOLL_CLOEXEC);
         if (loader->poll_fd < 0)
-                return dli_reason_errno(&loader->reason, -errno, "cannot make an epoll descriptor");
+                return why_errno(&loader->reason, -errno, "cannot make an epoll descriptor");
         return dli_watch_socket(loader);
 }
 
@@ -29,7 +29,7 @@ static int watch(struct dlc_loader *loader, int fd) {
         struct epoll_event event = { .events = EPOLLIN };
 
         if (epoll_ctl(loader->poll_fd, EPOLL_CTL_ADD, fd, &event) < 0)
-                return dli_reason_errno(&loader->reason, -errno, "cannot watch the daemon's socket");
+                return why_errno(&loader->reason, -errno, "cannot watch the daemon's socket");
         return 0;
 }
 

@@ -1,12 +1,4 @@
-/* base/text.h: texts that come from outside and go into logs, terminals and JSON.
- *
- * A file name or a client's option may hold any bytes: newlines would break the log, escapes a terminal, and what is no
- * UTF-8 the JSON of dlctl. Printable here means: UTF-8 without control characters. */
+/* Moved to proto/base/, where the client finds it, too. */
 #pragma once
 
-#include <stdbool.h>
-
-bool text_is_printable(const char *text);
-
-/* Each byte that keeps the text from being printable becomes a '?'. */
-void text_make_printable(char *text);
+#include "proto/base/text.h"

@@ -6,39 +6,21 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "proto/base/utf8.h"
+
 static bool is_continuation(uint8_t byte) {
         return (byte & 0xc0) == 0x80;
 }
 
-/* The character at `at`, and how many bytes it takes: a valid UTF-8 sequence (shortest form, no surrogate, not above
- * U+10FFFF), else one escaped byte. A NUL ends every sequence, as it is no continuation byte. */
+/* The character at `at`, and how many bytes it takes: a valid UTF-8 sequence, else one escaped byte. */
 static uint32_t decode(const uint8_t *at, size_t *ret_length) {
-        uint8_t lead = at[0];
         uint32_t character;
 
+        *ret_length = utf8_decode((const char *)at, SIZE_MAX, &character);
+        if (*ret_length > 0)
+                return character;
         *ret_length = 1;
-        if (lead < 0x80)
-                return lead;
-        if (lead >= 0xc2 && lead <= 0xdf && is_continuation(at[1])) {
-                *ret_length = 2;
-                return (lead & 0x1fu) << 6 | (at[1] & 0x3fu);
-        }
-        if (lead >= 0xe0 && lead <= 0xef && is_continuation(at[1]) && is_continuation(at[2])) {
-                character = (lead & 0xfu) << 12 | (at[1] & 0x3fu) << 6 | (at[2] & 0x3fu);
-                if (character >= 0x800 && (character < 0xd800 || character > 0xdfff)) {
-                        *ret_length = 3;
-                        return character;
-                }
-        }
-        if (lead >= 0xf0 && lead <= 0xf4 && is_continuation(at[1]) && is_continuation(at[2]) &&
-            is_continuation(at[3])) {
-                character = (lead & 7u) << 18 | (at[1] & 0x3fu) << 12 | (at[2] & 0x3fu) << 6 | (at[3] & 0x3fu);
-                if (character >= 0x10000 && character <= 0x10ffff) {
-                        *ret_length = 4;
-                        return character;
-                }
-        }
-        return 0xdc00u + lead;
+        return 0xdc00u + at[0];
 }
 
 /* Where the character that covers byte `at` may begin: a lead byte at most three continuation bytes earlier, else `at`

@@ -9,7 +9,7 @@
 #include "tests/faults/scene.h"
 
 static void ask(struct scene *scene, struct dli_connection *connection, const char *what, Dlp__Request *request) {
-        struct dli_reason reason = { 0 };
+        struct why reason = { 0 };
         Dlp__Reply *reply;
         int r = dli_connection_call(connection, request, 20000, &reason, &reply, NULL, 0);
 
@@ -52,7 +52,7 @@ static void ask_all(struct scene *scene, struct dli_connection *connection) {
 
 void scenario_requests(struct scene *scene) {
         struct dli_connection connection;
-        struct dli_reason reason = { 0 };
+        struct why reason = { 0 };
         struct dlc_options options;
         struct dlc_loader *loader;
         int r;

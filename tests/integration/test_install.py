@@ -147,6 +147,16 @@ def _(box):
     equal(exported, declared, "exported symbols")
 
 
+@case("libdlclient.a leaves nothing in a program's name space but names that begin with dlc_, dli_, dlp_")
+def _(box):
+    release_only()
+    output = subprocess.run(["nm", "--extern-only", "--defined-only", os.path.join(ROOT, "build/release/libdlclient.a")],
+                            check=True, stdout=subprocess.PIPE, universal_newlines=True).stdout
+    names = {line.split()[2] for line in output.splitlines() if len(line.split()) == 3}
+    equal(len(names) > 100, True, f"{len(names)} names")
+    equal([name for name in sorted(names) if not name.startswith(("dlc_", "dli_", "dlp_"))], [], "other names")
+
+
 @case("make dist packs the sources: what the build needs, nothing that was built")
 def _(box):
     release_only()

@@ -7,6 +7,7 @@
 #include <semaphore.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -16,6 +17,8 @@
 #include "daemon/base/cleanup.h"
 #include "daemon/base/mailbox.h"
 #include "daemon/base/thread.h"
+#include "proto/base/text.h"
+#include "proto/base/why.h"
 
 #define N_PRODUCERS 4u
 #define N_ITEMS     20000u /* of each producer */
@@ -364,6 +367,52 @@ START_TEST(sizes_are_read_exactly_or_refused) {
 }
 END_TEST
 
+/* ---- texts --------------------------------------------------------------------------------------------------- */
+
+START_TEST(what_is_no_utf8_or_controls_a_terminal_becomes_question_marks) {
+        static const struct {
+                const char *text, *printable;
+        } rows[] = {
+                { "plain", "plain" },
+                { "\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80", "\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80" },
+                { "a\nb\x1b[1m\x7f", "a?b?[1m?" },
+                { "\xff\x80", "??" },
+                { "\xc0\xaf", "??" },           /* longer than needed */
+                { "\xe0\x80\xaf", "???" },      /* the same */
+                { "\xed\xa0\x80", "???" },      /* half of a pair of UTF-16 */
+                { "\xf4\x90\x80\x80", "????" }, /* above U+10FFFF */
+                { "\xe2\x82", "??" },           /* cut */
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+                char text[32];
+
+                snprintf(text, sizeof(text), "%s", rows[i].text);
+                ck_assert_int_eq(text_is_printable(text), strcmp(rows[i].text, rows[i].printable) == 0);
+                text_make_printable(text);
+                ck_assert_str_eq(text, rows[i].printable);
+                ck_assert(text_is_printable(text));
+        }
+}
+END_TEST
+
+START_TEST(a_reason_is_cut_with_dots_and_names_the_errno_behind_it) {
+        struct why why;
+        char long_text[DLP_TEXT_MAX + 10];
+
+        memset(long_text, 'x', sizeof(long_text) - 1);
+        long_text[sizeof(long_text) - 1] = '\0';
+        ck_assert_int_eq(why_set(&why, -EINVAL, "%s", long_text), -EINVAL);
+        ck_assert_uint_eq(strlen(why.text), DLP_TEXT_MAX - 1);
+        ck_assert_str_eq(why.text + DLP_TEXT_MAX - 4, "...");
+        ck_assert_int_eq(why_errno(&why, -ENOENT, "file \"%s\"", "a\nb"), -ENOENT);
+        ck_assert_str_eq(why.text, "file \"a?b\": No such file or directory");
+        ck_assert_int_eq(why_errno(&why, -9999, "what"), -9999);
+        ck_assert_str_eq(why.text, "what: unknown error");
+        ck_assert_int_eq(why_set(NULL, -EPERM, "nobody asked"), -EPERM);
+}
+END_TEST
+
 int main(void) {
         Suite *suite = suite_create("base");
         TCase *queues = tcase_create("queues"), *rest = tcase_create("rest");
@@ -377,6 +426,8 @@ int main(void) {
         suite_add_tcase(suite, queues);
 
         tcase_set_timeout(rest, 60);
+        tcase_add_test(rest, what_is_no_utf8_or_controls_a_terminal_becomes_question_marks);
+        tcase_add_test(rest, a_reason_is_cut_with_dots_and_names_the_errno_behind_it);
         tcase_add_test(rest, a_thread_leaves_signals_to_the_main_thread_but_not_its_own_faults);
         tcase_add_test(rest, a_thread_has_its_name);
         tcase_add_test(rest, the_budget_refuses_with_the_numbers);

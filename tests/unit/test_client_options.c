@@ -93,7 +93,7 @@ static const struct {
 
 START_TEST(rank_and_world_come_from_the_launcher) {
         struct dli_launch launch;
-        struct dli_reason reason;
+        struct why reason;
 
         set_environment(RANKS[_i].environment);
         ck_assert_int_eq(dli_environment_rank(RANKS[_i].rank, RANKS[_i].world, &reason, &launch), 0);
@@ -118,7 +118,7 @@ static const struct {
 
 START_TEST(one_process_of_an_allocation_is_told_that_it_is_alone) {
         struct dli_launch launch;
-        struct dli_reason reason;
+        struct why reason;
 
         set_environment(ALONE_IN_SLURM[_i].environment);
         ck_assert_int_eq(dli_environment_rank(ALONE_IN_SLURM[_i].rank, ALONE_IN_SLURM[_i].world, &reason, &launch), 0);
@@ -149,7 +149,7 @@ static const struct {
 
 START_TEST(garbage_in_the_environment_is_named) {
         struct dli_launch launch = { .rank = -9 };
-        struct dli_reason reason;
+        struct why reason;
 
         set_environment(BAD_RANKS[_i].environment);
         ck_assert_int_eq(dli_environment_rank(-1, -1, &reason, &launch), -EINVAL);
@@ -180,7 +180,7 @@ static const struct {
 
 START_TEST(how_many_ranks_the_node_has_is_known_if_the_launcher_says_so) {
         struct dli_launch launch;
-        struct dli_reason reason;
+        struct why reason;
 
         set_environment(AROUND[_i].environment);
         ck_assert_int_eq(dli_environment_rank(-1, -1, &reason, &launch), 0);
@@ -194,7 +194,7 @@ END_TEST
 
 START_TEST(a_step_of_another_size_than_the_world_gives_no_rank) {
         struct dli_launch launch;
-        struct dli_reason reason;
+        struct why reason;
 
         set_environment("SLURM_PROCID=1 SLURM_STEP_NUM_TASKS=4");
         ck_assert_int_eq(dli_environment_rank(-1, 8, &reason, &launch), -EINVAL);
@@ -220,7 +220,7 @@ static const struct {
 
 START_TEST(a_job_is_called_as_its_run) {
         char name[DLP_NAME_MAX], alone[DLP_NAME_MAX];
-        struct dli_reason reason;
+        struct why reason;
 
         set_environment(JOBS[_i].environment);
         ck_assert_int_eq(dli_environment_job(4, 2, &reason, name), 0);
@@ -233,7 +233,7 @@ END_TEST
 
 START_TEST(ranks_without_a_name_are_refused) {
         char name[DLP_NAME_MAX] = "untouched", expected[64];
-        struct dli_reason reason;
+        struct why reason;
 
         set_environment("");
         ck_assert_int_eq(dli_environment_job(2, 0, &reason, name), -EINVAL);
@@ -252,7 +252,7 @@ END_TEST
 
 START_TEST(a_run_name_of_any_length_is_no_trouble) {
         char name[DLP_NAME_MAX], value[5000];
-        struct dli_reason reason;
+        struct why reason;
 
         clear_environment();
         for (size_t n = 100; n < sizeof(value); n += n < 140 ? 1 : 400) {

@@ -8,29 +8,9 @@
 #include <wctype.h>
 
 #include "daemon/staging/plan/private.h"
+#include "proto/base/utf8.h"
 
 #define PART_MAX 255u /* bytes: NAME_MAX of every file system of Linux */
-
-/* The code point that begins here, strictly: no overlong forms, no surrogates, nothing above U+10FFFF. Returns its
- * length in bytes, or 0. */
-static size_t decode_utf8(const unsigned char *bytes, size_t n_bytes, uint32_t *ret_point) {
-        static const uint32_t LEAST[] = { 0, 0, 0x80, 0x800, 0x10000 };
-        size_t n = bytes[0] < 0x80 ? 1 : bytes[0] < 0xc2 ? 0 : bytes[0] < 0xe0 ? 2 : bytes[0] < 0xf0 ? 3 : 4;
-        uint32_t point;
-
-        if (n == 0 || n > n_bytes)
-                return 0;
-        point = n == 1 ? bytes[0] : bytes[0] & (0x7fu >> n);
-        for (size_t i = 1; i < n; i++) {
-                if ((bytes[i] & 0xc0) != 0x80)
-                        return 0;
-                point = point << 6 | (bytes[i] & 0x3f);
-        }
-        if (point < LEAST[n] || point > 0x10ffff || (point >= 0xd800 && point < 0xe000))
-                return 0;
-        *ret_point = point;
-        return n;
-}
 
 static int refuse(struct why *why, const char *path, size_t n_bytes, const char *what) {
         return why_set(why, -EINVAL, "path \"%.*s%s\" %s", (int)(n_bytes < PLAN_QUOTE_MAX ? n_bytes : PLAN_QUOTE_MAX),
@@ -40,7 +20,7 @@ static int refuse(struct why *why, const char *path, size_t n_bytes, const char 
 static const char *what_is_wrong_with_bytes(const char *path, size_t n_bytes) {
         for (size_t i = 0; i < n_bytes;) {
                 uint32_t point;
-                size_t n = decode_utf8((const unsigned char *)path + i, n_bytes - i, &point);
+                size_t n = utf8_decode(path + i, n_bytes - i, &point);
 
                 if (n == 0)
                         return "is not UTF-8; rename the file at the origin";
@@ -130,7 +110,7 @@ size_t plan_path_fold(const char *path, char ret_folded[PLAN_FOLD_SIZE]) {
 
         for (size_t i = 0; i < n_bytes && n_folded + 4 < PLAN_FOLD_SIZE;) {
                 uint32_t point;
-                size_t n = decode_utf8((const unsigned char *)path + i, n_bytes - i, &point);
+                size_t n = utf8_decode(path + i, n_bytes - i, &point);
 
                 if (n == 0) { /* not a path that was checked: byte by byte */
                         ret_folded[n_folded++] = path[i++];

@@ -1,10 +1,10 @@
-#include "daemon/base/why.h"
+#include "proto/base/why.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "daemon/base/text.h"
+#include "proto/base/text.h"
 
 static void write_text(struct why *why, const char *format, va_list arguments) {
         int n = vsnprintf(why->text, sizeof(why->text), format, arguments);
@@ -14,6 +14,12 @@ static void write_text(struct why *why, const char *format, va_list arguments) {
         else if ((size_t)n >= sizeof(why->text))
                 memcpy(why->text + sizeof(why->text) - 4, "...", 4);
         text_make_printable(why->text);
+}
+
+int why_set_list(struct why *why, int error, const char *format, va_list arguments) {
+        if (why)
+                write_text(why, format, arguments);
+        return error;
 }
 
 int why_set(struct why *why, int error, const char *format, ...) {
@@ -30,7 +36,7 @@ int why_set(struct why *why, int error, const char *format, ...) {
 
 int why_errno(struct why *why, int error, const char *format, ...) {
         va_list arguments;
-        char buffer[128];
+        const char *name = strerrordesc_np(-error); /* static text: strerror() may share a buffer between threads */
         size_t n;
 
         if (!why)
@@ -41,6 +47,6 @@ int why_errno(struct why *why, int error, const char *format, ...) {
         va_end(arguments);
 
         n = strlen(why->text);
-        snprintf(why->text + n, sizeof(why->text) - n, ": %s", strerror_r(-error, buffer, sizeof(buffer)));
+        snprintf(why->text + n, sizeof(why->text) - n, ": %s", name ? name : "unknown error");
         return error;
 }

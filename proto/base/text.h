@@ -1,0 +1,14 @@
+/* proto/base/text.h: texts that come from outside and go into logs, terminals and JSON.
+ *
+ * A file name or a client's option may hold any bytes: newlines would break the log, escapes a terminal, and what is no
+ * UTF-8 the JSON of dlctl. Printable here means: UTF-8 without control characters. */
+#pragma once
+
+#include <stdbool.h>
+
+#include "proto/base/symbol.h"
+
+bool text_is_printable(const char *text) DLP_SYMBOL(text_is_printable);
+
+/* Each byte that keeps the text from being printable becomes a '?'. */
+void text_make_printable(char *text) DLP_SYMBOL(text_make_printable);

@@ -1,0 +1,12 @@
+/* proto/base/utf8.h: the one decoder of UTF-8. */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "proto/base/symbol.h"
+
+/* The character that begins at `bytes`, strictly: no longer form than needed, no surrogate, nothing above U+10FFFF.
+ * Returns its length in bytes, or 0 if there is none or if n_bytes cut it. A NUL is a character of one byte and ends
+ * every longer one, so SIZE_MAX will do for a text that ends with it. */
+size_t utf8_decode(const char *bytes, size_t n_bytes, uint32_t *ret_point) DLP_SYMBOL(utf8_decode);

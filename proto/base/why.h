@@ -1,0 +1,27 @@
+/* proto/base/why.h: the sentence that goes with an error.
+ *
+ * A negative errno says what kind of thing went wrong; a `why` names the thing and what to do. It travels up beside the
+ * errno, is written once by whoever knows most, and is logged or sent once by whoever ends the travel. */
+#pragma once
+
+#include <stdarg.h>
+
+#include "proto/base/symbol.h"
+#include "proto/limits.h"
+
+struct why {
+        char text[DLP_TEXT_MAX]; /* printable UTF-8: what is neither became '?' */
+};
+
+/* Writes the text, cut with "..." at its end where it does not fit. `why` may be NULL: the caller did not ask. Returns
+ * `error` unchanged, so that a function can end with `return why_set(why, -EINVAL, "...")`. */
+int why_set(struct why *why, int error, const char *format, ...) DLP_SYMBOL(why_set)
+        __attribute__((format(printf, 3, 4)));
+
+/* The same, with ": " and strerror(-error) behind the text. */
+int why_errno(struct why *why, int error, const char *format, ...) DLP_SYMBOL(why_errno)
+        __attribute__((format(printf, 3, 4)));
+
+/* As why_set(), for functions that take a format themselves. */
+int why_set_list(struct why *why, int error, const char *format, va_list arguments) DLP_SYMBOL(why_set_list)
+        __attribute__((format(printf, 3, 0)));
