@@ -2,9 +2,10 @@
  *
  * control   written by the daemon alone; the client maps it read-only and the memfd is sealed against its writes
  *           (F_SEAL_FUTURE_WRITE): header, then per slot a slot record, the columns of its samples, the places of
- * ragged samples and the error texts. payload   belongs to the one rank; both map it read-write, since CUDA registers
- * writable pages only. Page 0 is the client's page, then come the slots. The daemon never looks at what lies in a slot;
- * it reads the client's page, and believes nothing in it.
+ *           ragged samples and the error texts.
+ * payload   belongs to the one rank; both map it read-write, since CUDA registers writable pages only. Page 0 is the
+ *           client's page, then come the slots. The daemon never looks at what lies in a slot; it reads the client's
+ *           page, and believes nothing in it.
  *
  * Only offsets, never pointers. All integers are little-endian and naturally aligned; sizes in bytes. What is atomic
  * and with which memory order is written in proto/ring.h, which alone touches those fields. */

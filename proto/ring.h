@@ -14,10 +14,12 @@
  *
  * Memory orders
  *   publish    record, samples and payload are written, then n_published with release; the client loads it with
- * acquire. release    the client's last read of a slot comes before its released word (release); the daemon loads that
- * with acquire before it writes the slot again. sleeping   both directions are the same two-flag handshake: the sleeper
- * sets its flag, then looks again; the other side makes its change, then looks at the flag. Sequentially consistent
- * fences between the two steps of each side make it impossible that both miss the other. */
+ *              acquire.
+ *   release    the client's last read of a slot comes before its released word (release); the daemon loads that with
+ *              acquire before it writes the slot again.
+ *   sleeping   both directions are the same two-flag handshake: the sleeper sets its flag, then looks again; the other
+ *              side makes its change, then looks at the flag. Sequentially consistent fences between the two steps of
+ *              each side make it impossible that both miss the other. */
 #pragma once
 
 #include <stdbool.h>

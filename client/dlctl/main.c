@@ -23,35 +23,29 @@ static const struct command COMMANDS[] = {
           errors_run },
         { "workers", "[N]", "how many decode threads there are, or shall be",
           "Shows how many threads decode and why; with N, makes it so many from now on: 0 for as many as CPUs. "
-          "Nothing\n"
-          "that is under way is lost. Lasts until the daemon reads its configuration again. Changing it is for root "
-          "and\n"
-          "the daemon's own user.",
+          "Nothing that is under way is lost. Lasts until the daemon reads its configuration again. Only root and the "
+          "daemon's own user may change it.",
           workers_run },
         { "stage", "DATASET", "bring a dataset with an origin to this node, or to all",
           "Runs dataloaderd-stage: fetches what is missing of the dataset, once for all nodes of the configuration, "
-          "checks\n"
-          "it, and puts it in place; what an interrupted run left is taken over. Its exit codes are those of\n"
-          "dataloaderd-stage(8): 0 done, 64 usage, 69 origin or node, 71 system error, 75 another one is at work,\n"
+          "checks it, and puts it in place; what an interrupted run left is taken over. Its exit codes are those of "
+          "dataloaderd-stage(8): 0 done, 64 usage, 69 origin or node, 71 system error, 75 another one is at work, "
           "76 other files than they should be, 78 configuration.",
           stage_run },
         { "order", "", "the sample indices of a rank, without a daemon",
-          "Prints the sample indices that a rank gets in an epoch, one a line, as torch's DistributedSampler\n"
+          "Prints the sample indices that a rank gets in an epoch, one a line, as torch's DistributedSampler "
           "with the same seed and epoch gives them. Asks no daemon.",
           order_run },
         { "read", "DATASET", "attach as a rank and print a line for each sample",
-          "Attaches as a rank and prints a line for each sample, in the order received: epoch, step, index, and for\n"
-          "each field its type, shape and the SHA-256 of its bytes, or its value if it is a single number.\n"
+          "Attaches as a rank and prints a line for each sample, in the order received: epoch, step, index, and for "
+          "each field its type, shape and the SHA-256 of its bytes, or its value if it is a single number. "
           "Rank and world come from the launcher's environment (RANK, WORLD_SIZE, ...) unless they are given.",
           read_run },
         { "once", "COMMAND...", "run a command once per node or cluster, while the others wait",
           "Runs COMMAND in one of the processes that call this with the same name; the others wait for its end and "
-          "end\n"
-          "with its status. If it fails, they print its last words. If its runner dies, another one takes over. Once "
-          "it "
-          "is\n"
-          "done it is remembered, together with the command line, --key and the content of --input: a call with the\n"
-          "same ones ends at once. Needs no daemon. Put -- in front of COMMAND.",
+          "end with its status. If it fails, they print its last words. If its runner dies, another one takes over. "
+          "Once it is done it is remembered, together with the command line, --key and the content of --input: a call "
+          "with the same ones ends at once. Needs no daemon. Put -- in front of COMMAND.",
           once_run },
 };
 #define N_COMMANDS (sizeof(COMMANDS) / sizeof(COMMANDS[0]))
@@ -76,10 +70,10 @@ static void print_help(void) {
                 printf("  %-10s %s\n", COMMANDS[i].name, COMMANDS[i].summary);
         printf("\n  --socket PATH       the daemon's socket (default: DATALOADERD_SOCKET, else\n"
                "                      /run/dataloaderd/dataloaderd.sock)\n"
-               "  --format text|json  json: one object a line on stdout; messages always go to stderr\n"
+               "  --format text|json  json: one object a line on stdout; messages go to stderr\n"
                "  --version           print the version and end\n"
                "  --help              print this and end; 'dlctl COMMAND --help' for a command\n\n"
-               "Exit codes: 0 done, 1 refused or found wrong, 2 usage, 3 the daemon is not reachable.\n\n"
+               "Exit codes: 0 done, 1 refused or found wrong, 2 usage, 3 no daemon is reachable.\n\n"
                "See dlctl(1), dataloaderd(8).\n");
 }
 

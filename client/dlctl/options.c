@@ -61,9 +61,33 @@ static void table_make(struct table *table, struct context *context, const struc
                 table_add(table, &common[i]);
 }
 
+#define HELP_COLUMNS 80u
+#define HELP_INDENT  25u /* where an option's text begins */
+
+/* Words as far as they fit into a line; the first line begins at column `at`, the others at `indent`. */
+static void print_wrapped(const char *text, size_t at, size_t indent) {
+        const char *gap = "";
+
+        while (*text) {
+                size_t n = strcspn(text, " ");
+
+                if (*gap && at + 1 + n > HELP_COLUMNS) {
+                        printf("\n%*s", (int)indent, "");
+                        at = indent;
+                        gap = "";
+                }
+                printf("%s%.*s", gap, (int)n, text);
+                at += strlen(gap) + n;
+                gap = " ";
+                text += n + (text[n] == ' ');
+        }
+        putchar('\n');
+}
+
 static void print_help(const struct command *command, const struct table *table) {
-        printf("Usage: dlctl %s [OPTION]...%s%s\n%s\n\n", command->name, *command->operands ? " " : "",
-               command->operands, command->text);
+        printf("Usage: dlctl %s [OPTION]...%s%s\n", command->name, *command->operands ? " " : "", command->operands);
+        print_wrapped(command->text, 0, 0);
+        putchar('\n');
         for (size_t i = 0; i < table->n; i++) {
                 const struct option_row *row = &table->rows[i];
                 char head[48], letter[8] = "";
@@ -72,7 +96,11 @@ static void print_help(const struct command *command, const struct table *table)
                         snprintf(letter, sizeof(letter), "-%c, ", row->letter);
                 snprintf(head, sizeof(head), "%s--%s%s%s", letter, row->name, row->argument ? " " : "",
                          row->argument ? row->argument : "");
-                printf("  %-22s %s\n", head, row->help);
+                if (strlen(head) > HELP_INDENT - 3) /* has no room beside it */
+                        printf("  %s\n%*s", head, (int)HELP_INDENT, "");
+                else
+                        printf("  %-22s ", head);
+                print_wrapped(row->help, HELP_INDENT, HELP_INDENT);
         }
 }
 

@@ -56,8 +56,8 @@ const struct setting SETTINGS[] = {
         { "nice", SETTING_NUMBER, AT(nice), "0", 0, 19, NULL, "", true,
           "how far the decode threads stand back when others want the same CPU" },
         { "cpu_ceiling", SETTING_SHARE, AT(cpu_ceiling), "0", 0, 16, NULL, "percent", true,
-          "the most CPU time that the decode threads take together: percent of one CPU, or \"60%\" of all; 0 = no "
-          "limit" },
+          "the most CPU time that the decode threads take together: percent of one CPU, or \"60%\" of all; "
+          "0 = no limit" },
         { "memory_limit", SETTING_SIZE, AT(memory_limit), "8GiB", 1 << 20, UINT64_MAX, NULL, "bytes", false,
           "rings, buffers and tables together; what does not fit is refused" },
         { "user_connections", SETTING_NUMBER, AT(user_connections), "50", 1, 100, NULL, "percent", true,
@@ -67,8 +67,8 @@ const struct setting SETTINGS[] = {
         { "user_memory", SETTING_NUMBER, AT(user_memory), "90", 1, 100, NULL, "percent", true,
           "memory that rings of a user may take: of what others leave of memory_limit" },
         { "index_dir", SETTING_TEXT, AT(index_dir), NULL, 0, 3072, NULL, "path", false,
-          "where index files are kept; default: $CACHE_DIRECTORY, $XDG_CACHE_HOME/dataloaderd or "
-          "~/.cache/dataloaderd" },
+          "where index files are kept; default: $CACHE_DIRECTORY, "
+          "$XDG_CACHE_HOME/dataloaderd or ~/.cache/dataloaderd" },
         { "slots", SETTING_NUMBER, AT(slots), "4", DLP_SLOTS_MIN, DLP_SLOTS_MAX, NULL, "batches", true,
           "slots of a ring unless the client asks for another number: how far a rank is prepared ahead" },
         { "read_depth", SETTING_NUMBER, AT(read_depth), "64", 1, 1024, NULL, "samples", false,
@@ -76,9 +76,8 @@ const struct setting SETTINGS[] = {
         { "reader", SETTING_CHOICE, AT(reader), "auto", 0, 0, "auto io_uring threads", "", false,
           "how files are read; auto takes io_uring, and threads where that is refused" },
         { "page_cache", SETTING_CHOICE, AT(page_cache), "auto", 0, 0, "auto use bypass", "", false,
-          "for packed datasets; auto reads through it what fits into half of the memory to be had, and past it what "
-          "does "
-          "not" },
+          "for packed datasets; auto reads through it what fits into half of the available memory, and past it "
+          "what does not" },
         { "outage_timeout", SETTING_NUMBER, AT(outage_timeout), "600", 1, 1000000000, NULL, "seconds", true,
           "how long a job waits for a dataset that cannot be read (a dead mount, a server) before it ends" },
         { "max_pixels", SETTING_COUNT, AT(max_pixels), "178956970", 1, UINT64_C(1) << 36, NULL, "pixels", false,

@@ -39,9 +39,8 @@ static void tell_and_close(int fd) {
         Dlp__Error body = DLP__ERROR__INIT;
 
         body.code = EMFILE;
-        body.text = (char *)(uintptr_t) "the daemon closed the connection: it has no descriptor left; close loaders "
-                                        "that are "
-                                        "not needed, or raise LimitNOFILE= of the daemon";
+        body.text = (char *)(uintptr_t) "the daemon closed the connection: it has no descriptor left; "
+                                        "close loaders that are not needed, or raise LimitNOFILE= of the daemon";
         reply.protocol = DLP_PROTOCOL_VERSION;
         reply.error = &body;
         dlp_reply_send(fd, &reply, NULL, 0, MSG_DONTWAIT);

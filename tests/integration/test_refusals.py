@@ -167,6 +167,9 @@ def _(box):
         equal(done.returncode, 0, f"dlctl {command} --help")
         contains(done.stdout, command)
     equal(daemon.dlctl("--help").returncode, 0, "dlctl --help")
+    for command in ([], ["status"], ["errors"], ["workers"], ["stage"], ["order"], ["read"], ["once"]):
+        for line in daemon.dlctl(*command, "--help").stdout.splitlines():
+            equal((len(line) <= 80, line), (True, line.rstrip()), f"{command}: lines fit into a terminal")
     contains(daemon.dlctl("--version").stdout, "0.")
     for command in (["status"], ["datasets"], ["jobs"], ["errors"], ["errors", "d"], ["workers"], ["workers", "2"], ["read", "d"]):
         done = subprocess.run([DLCTL, "--socket", box.path("nobody")] + command, check=False, stdout=subprocess.PIPE,
