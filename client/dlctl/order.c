@@ -110,7 +110,7 @@ int order_run(struct context *context, const struct command *command, int argc, 
                 { "partition", OPTION_TEXT, &partition, "P", "pad, drop or exact (default pad)" },
                 { "order", OPTION_TEXT, &name, "O", "torch or tdperm (default torch)" },
                 { "position", OPTION_NUMBER, &order.position, "P",
-                  "what is left of the epoch behind this global position (default 0)" },
+                  "what is left of the epoch from this global position on (default 0)" },
         };
         int r;
 

@@ -154,7 +154,7 @@ int read_run(struct context *context, const struct command *command, int argc, c
                 { "epochs", OPTION_NUMBER, &reading.n_epochs, "E", "how many epochs to read (default 1)" },
                 { "first-epoch", OPTION_NUMBER, &reading.first_epoch, "E", "from which one on (default 0)" },
                 { "first-position", OPTION_NUMBER, &o.first_position, "P",
-                  "what is left of the first epoch behind this global position (default 0)" },
+                  "what is left of the first epoch from this global position on (default 0)" },
                 { "seed", OPTION_NUMBER, &o.seed, "S", "of order and augmentation (default 0)" },
                 { "draws", OPTION_NUMBER, &o.draws, "N",
                   "which stream of draws augmentation takes: another one gives other crops of the same order "

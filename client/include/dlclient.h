@@ -117,7 +117,7 @@ struct dlc_options {
         uint64_t first_position;
 
         /* When the daemon goes away: "wait" (default): wait for it up to restart_timeout_ms, attach again and go on
-         * behind the last batch that was handed out; "raise": -ECONNRESET. */
+         * after the last batch that was handed out; "raise": -ECONNRESET. */
         const char *on_restart;
         int restart_timeout_ms; /* default 300000; -1: as long as it takes */
 
@@ -205,7 +205,7 @@ struct dlc_batch {
         uint64_t ready_ns;   /* and when it was ready */
         uint32_t n_skipped;  /* on_error "skip": damaged samples that were left out of it */
         uint32_t reserved;
-        uint64_t position;     /* global position of the epoch behind this batch, once all ranks have had theirs of this
+        uint64_t position;     /* global position of the epoch after this batch, once all ranks have had theirs of this
                                 * step: where dlc_seek() goes on with the next one */
         const int64_t *served; /* n_samples: which samples lie here. As indices, but for samples that were substituted:
                                 * there it is the substitute. Never NULL */
@@ -223,7 +223,7 @@ struct dlc_batch {
  * The one call that may block longer is that which begins an epoch past n_epochs: the daemon has to be asked.
  * When the daemon goes away, batches that were ready are still handed out; then, with on_restart "wait", the call waits
  * for its return within timeout_ms (-ETIMEDOUT; the next call goes on waiting) and restart_timeout_ms (-ECONNRESET),
- * and continues with the batch behind the last one that was handed out. Batches held by the caller stay as they are;
+ * and continues with the batch after the last one that was handed out. Batches held by the caller stay as they are;
  * memory that is registered with a GPU is not (info: n_restarts). A batch all of whose samples were skipped is passed
  * over: `step` then jumps. -EBADMSG, -ECONNRESET, -ESTALE and -EPROTO are final: the loader returns them again until it
  * is closed. */
@@ -245,12 +245,12 @@ DLC_API const char *dlc_sample_error(struct dlc_loader *loader, const struct dlc
 DLC_API int dlc_set_epoch(struct dlc_loader *loader, uint64_t epoch);
 
 /* Goes on in the middle of an epoch, also at another world size or batch size than those that got there: `position` is
- * a global position, 0 .. the dataset's samples; the ranks deal out what lies behind it. Behind the last one the epoch
+ * a global position, 0 .. the dataset's samples; the ranks deal out the rest. After the last one the epoch
  * has no batches left. Asks the daemon as dlc_set_epoch() does, in a few milliseconds whatever the position. */
 DLC_API int dlc_seek(struct dlc_loader *loader, uint64_t epoch, uint64_t position);
 
-/* Where a run that resumes would go on: behind the batches that were released, in their order. A batch that is held
- * counts as not done, and so do all behind it. After the last batch of an epoch position is the dataset's samples, and
+/* Where a run that resumes would go on: after the batches that were released, in their order. A batch that is held
+ * counts as not done, and so do all after it. After the last batch of an epoch position is the dataset's samples, and
  * once DLC_END_OF_EPOCH was told, (epoch + 1, 0). Returns 0 or a negative errno. */
 DLC_API int dlc_get_cursor(struct dlc_loader *loader, uint64_t *ret_epoch, uint64_t *ret_position);
 
@@ -259,7 +259,7 @@ DLC_API int dlc_get_cursor(struct dlc_loader *loader, uint64_t *ret_epoch, uint6
  * beginning of the next epoch, so that n_batches = 0 says whether anything is left of an epoch at a position. An epoch
  * in which no rank has a batch counts as one batch. Asks no daemon and needs no loader; does not block; any thread.
  * Returns 0; -EINVAL for options that dlc_open() would refuse without asking, for a position above the epoch's end, for
- * an epoch above 2^32-1 (the result may be 2^32, behind the last one): the text is in dlc_last_error() of the calling
+ * an epoch above 2^32-1 (the result may be 2^32, after the last one): the text is in dlc_last_error() of the calling
  * thread. */
 DLC_API int dlc_cursor_after(const struct dlc_options *options, uint64_t n_samples, uint64_t epoch, uint64_t position,
                              uint64_t n_batches, uint64_t *ret_epoch, uint64_t *ret_position);

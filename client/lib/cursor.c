@@ -1,4 +1,4 @@
-/* Where the loader is: an epoch, the global position at which it begins for us, and a step behind it. The daemon makes
+/* Where the loader is: an epoch, the global position at which it begins for us, and a step from there. The daemon makes
  * epochs in sequence, so moving on costs nothing; anything else is a seek: the daemon numbers its batches' streams, and
  * what it had made for the old place is passed over by its number. While the daemon is away a seek only moves the
  * cursor, and the loader attaches there again. Where batches begin and end the epoch plan says. */
@@ -161,7 +161,7 @@ int dlc_get_cursor(struct dlc_loader *loader, uint64_t *ret_epoch, uint64_t *ret
         return 0;
 }
 
-/* ---- reckoning ----------------------------------------------------------------------------------------------- */
+/* ---- computing ----------------------------------------------------------------------------------------------- */
 
 static int cursor_after(const struct dlc_options *options, uint64_t n_samples, struct why *reason, uint64_t n_batches,
                         uint64_t *epoch, uint64_t *position) {

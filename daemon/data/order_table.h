@@ -64,7 +64,7 @@ struct order_table *order_table_ref(struct order_table *table);
 /* Gives a table back. NULL is fine. */
 void order_table_put(struct order_table *table);
 
-/* The sample at a global position (any: behind the last position comes the first). Returns 0; ORDER_NOT_YET; -ERANGE if
+/* The sample at a global position (any: after the last position comes the first). Returns 0; ORDER_NOT_YET; -ERANGE if
  * there is no position at all. Lock-free;
  * about ten nanoseconds when the element is there and in the cache, some tens if it is computed. */
 int order_table_at(struct order_table *table, uint64_t position, uint64_t *ret_index);

@@ -261,7 +261,7 @@ int cursor_check(const struct cursor *cursor, const struct job_terms *terms, uin
         if (cursor->step > plan.n_batches)
                 return why_set(
                         why, -EINVAL,
-                        "step: %llu is out of range; this rank has %llu batches behind position %llu of an epoch",
+                        "step: %llu is out of range; this rank has %llu batches from position %llu of an epoch on",
                         (unsigned long long)cursor->step, (unsigned long long)plan.n_batches,
                         (unsigned long long)cursor->position);
         return 0;

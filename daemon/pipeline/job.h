@@ -52,8 +52,8 @@ struct job_terms {
         enum on_error on_error;
 };
 
-/* Where a rank goes on: with batch `step` of what lies behind the global `position` of an epoch. What lies before it
- * was served to an earlier run, and the ranks deal out the rest anew. */
+/* Where a rank goes on: with batch `step` of what is left of an epoch from the global `position` on. What lies before
+ * it was served to an earlier run, and the ranks deal out the rest anew. */
 struct cursor {
         uint64_t epoch;
         uint64_t position; /* 0 .. samples of the dataset */
@@ -107,7 +107,7 @@ int job_join(struct jobs *jobs, struct job *job, struct user *user, const char *
 
 /* Remembers where a member begins. -EINVAL if another one asked for the same epoch from a position that deals out its
  * samples otherwise: then they loaded different states, and samples would come twice or never. Positions a multiple of
- * the world apart deal alike, and behind the last sample begins the next epoch. -EAGAIN if the other one is ending. */
+ * the world apart deal alike, and after the last sample the next epoch begins. -EAGAIN if the other one is ending. */
 int job_place(const struct job *job, struct job_member *member, const struct cursor *cursor, struct why *why);
 
 /* What the terms say about the order of an epoch, and about how it is dealt out and cut into batches, for a dataset of

@@ -106,7 +106,7 @@ struct stream {
         uint32_t idx_sample;        /* next one of it */
         struct order_table *order;  /* of `epoch`; NULL once it is ended */
         uint64_t order_epoch;
-        struct order_table *next_order; /* of the epoch behind it, made in the background */
+        struct order_table *next_order; /* of the epoch after it, made in the background */
         uint32_t n_tasks;               /* under way */
         struct budget large_budget;     /* reserved for buffers of large files; its limit is what was reserved */
         struct large_buffers large;
@@ -147,7 +147,7 @@ void stream_free(struct stream *stream);
 /* What the order of an epoch of it depends on. */
 struct order_spec stream_order_spec(const struct stream *stream, uint64_t epoch);
 
-/* Planner: goes on there. If nothing is left of that epoch, with the one behind it, as at an epoch's end. */
+/* Planner: goes on there. If nothing is left of that epoch, with the next one, as at an epoch's end. */
 void stream_go_to(struct stream *stream, const struct cursor *cursor);
 void stream_next_epoch(struct stream *stream);
 

@@ -39,7 +39,7 @@ static inline uint64_t dlp_dealing_position(uint64_t k, uint32_t world, uint32_t
 }
 
 /* The first position that is nobody's once each rank has had k of its own. */
-static inline uint64_t dlp_dealing_behind(uint64_t k, uint32_t world) {
+static inline uint64_t dlp_dealing_after(uint64_t k, uint32_t world) {
         return k * world;
 }
 

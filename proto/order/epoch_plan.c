@@ -28,7 +28,7 @@ uint64_t dlp_epoch_plan_position_after(const struct dlp_epoch_plan *plan, uint64
 
         if (n_steps > 0 && plan->n_steps != DLP_UNKNOWN && n_steps >= plan->n_steps)
                 return plan->terms.n_positions;
-        position = plan->base + dlp_dealing_behind(n_steps * plan->terms.batch_size, plan->terms.world);
+        position = plan->base + dlp_dealing_after(n_steps * plan->terms.batch_size, plan->terms.world);
         return position < plan->terms.n_positions ? position : plan->terms.n_positions;
 }
 

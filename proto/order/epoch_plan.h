@@ -7,7 +7,7 @@
  * An epoch is a row of global positions 0 .. n-1; its sampler (order/sampler.h) says which sample stands at each. Three
  * rules lead from there to a batch:
  *
- *   dealing    the positions behind `base` are dealt to the ranks (order/dealing.h)
+ *   dealing    the positions from `base` on are dealt to the ranks (order/dealing.h)
  *   batching   a rank's positions are cut into batches: batch k holds its numbers first .. first + n_samples - 1
  *   resume     position p means: what lies before p was consumed by all ranks together; a plan with base p deals out
  *              the rest anew, at any world and batch size
@@ -54,11 +54,11 @@ struct dlp_plan_batch {
         uint32_t n_samples; /* that are planned for it */
 };
 
-/* The plan of `rank` for what is left of an epoch behind `base`; nothing is left behind a base >= n_positions, and
+/* The plan of `rank` for what is left of an epoch from `base` on; nothing is left from a base >= n_positions, and
  * nothing is dealt to a rank >= world. */
 struct dlp_epoch_plan dlp_epoch_plan_make(const struct dlp_epoch_terms *terms, uint32_t rank, uint64_t base);
 
-/* Batch `step` of the rank, from 0; not asked for behind the last one (dlp_epoch_plan_is_over()). */
+/* Batch `step` of the rank, from 0. Not to be asked for after the last one (dlp_epoch_plan_is_over()). */
 static inline struct dlp_plan_batch dlp_epoch_plan_batch(const struct dlp_epoch_plan *plan, uint64_t step) {
         uint64_t first = step * plan->terms.batch_size, n_rest = plan->n_samples - first;
 
@@ -81,19 +81,19 @@ static inline bool dlp_epoch_plan_is_over(const struct dlp_epoch_plan *plan, uin
         return plan->n_batches != DLP_UNKNOWN && step >= plan->n_batches;
 }
 
-/* The global position behind n_steps batches of each rank: what a resume token holds, the same for all ranks. Behind
+/* The global position after n_steps batches of each rank: what a resume token holds, the same for all ranks. After
  * the last step it is n_positions, whatever drop_last or the partition left out. A rank that has a batch less than
  * another is not there yet: its position is the others'. */
 uint64_t dlp_epoch_plan_position_after(const struct dlp_epoch_plan *plan, uint64_t n_steps);
 
-/* Is nothing left of an epoch behind this position, so that a resume there goes on with the next epoch? */
+/* Is nothing left of an epoch from this position on, so that a resume there goes on with the next epoch? */
 bool dlp_epoch_is_end(const struct dlp_epoch_terms *terms, uint64_t position);
 
 /* May two ranks of a run resume an epoch at these two positions? They may if what is left is dealt out alike; else some
  * samples would come twice and others never. */
 bool dlp_epoch_is_dealt_alike(const struct dlp_epoch_terms *terms, uint64_t a, uint64_t b);
 
-/* Where a run stands that takes n_steps batches more of each rank from (epoch, position) on and keeps its terms. Behind
+/* Where a run stands that takes n_steps batches more of each rank from (epoch, position) on and keeps its terms. After
  * an epoch's end that is the beginning of the next one. If no rank ever has a batch, each step counts as an epoch, so
  * that there is always an answer. For terms whose n_positions is known. */
 void dlp_epoch_advance(const struct dlp_epoch_terms *terms, uint64_t epoch, uint64_t position, uint64_t n_steps,

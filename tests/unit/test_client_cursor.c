@@ -160,7 +160,7 @@ static const struct {
         { "exact", true, 40 }, { "exact", false, 1 }, { "exact", false, 58 },
 };
 
-/* All ranks of a step say the same, and behind the last step nothing is left. */
+/* All ranks of a step say the same, and after the last step nothing is left. */
 START_TEST(a_batchs_position_is_that_of_all_ranks) {
         enum {
                 WORLD = 4,
@@ -238,7 +238,7 @@ START_TEST(where_a_run_will_stand_is_known_without_running_it) {
 }
 END_TEST
 
-START_TEST(what_cannot_be_reckoned_is_refused_with_what_is_allowed) {
+START_TEST(what_cannot_be_computed_is_refused_with_what_is_allowed) {
         struct dlc_options options = DLC_OPTIONS_INIT;
         uint64_t epoch = 77, position = 77;
 
@@ -365,7 +365,7 @@ int main(void) {
                 { "positions", a_seek_goes_to_any_position_and_what_is_no_position_is_refused },
                 { "positions", a_batchs_position_is_that_of_all_ranks, sizeof(DEALS) / sizeof(DEALS[0]) },
                 { "positions", where_a_run_will_stand_is_known_without_running_it, sizeof(DEALS) / sizeof(DEALS[0]) },
-                { "positions", what_cannot_be_reckoned_is_refused_with_what_is_allowed },
+                { "positions", what_cannot_be_computed_is_refused_with_what_is_allowed },
                 { "positions", the_cursor_stops_at_the_first_batch_that_is_held },
                 { "skipping", batches_shrink_by_what_was_skipped_and_empty_ones_are_passed_over, 2 },
         };

@@ -467,7 +467,7 @@ START_TEST(places_that_are_none_are_refused_with_what_is_allowed) {
         /* Of the 37 samples behind 63, rank 0 gets 13 and rank 1 gets 12. */
         ck_assert_int_eq(cursor_check(&(struct cursor){ .position = 63, .step = 4 }, &terms, 0, 100, &why), 0);
         ck_assert_int_eq(cursor_check(&(struct cursor){ .position = 63, .step = 4 }, &terms, 1, 100, &why), -EINVAL);
-        ck_assert_str_eq(why.text, "step: 4 is out of range; this rank has 3 batches behind position 63 of an epoch");
+        ck_assert_str_eq(why.text, "step: 4 is out of range; this rank has 3 batches from position 63 of an epoch on");
         terms.drop_last = true;
         ck_assert_int_eq(cursor_check(&(struct cursor){ .position = 63, .step = 4 }, &terms, 0, 100, &why), -EINVAL);
         ck_assert_int_eq(cursor_check(&(struct cursor){ .step = UINT64_MAX }, &terms, 0, 100, &why), -EINVAL);

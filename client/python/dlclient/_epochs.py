@@ -38,16 +38,16 @@ class Span:
         return (self.epochs is not None and place.done + 1 >= self.epochs and
                 after(place.epoch, place.position, 0) != (place.epoch, place.position))
 
-    def behind_batch(self, place: Place, epoch: int, position: int) -> Place:
+    def after_batch(self, place: Place, epoch: int, position: int) -> Place:
         done = place.done + 1 if self.steps is not None else place.done
         return Place(epoch, position, place.lap, done)
 
-    def behind_epoch(self, place: Place) -> Place:
+    def after_epoch(self, place: Place) -> Place:
         done = place.done if self.steps is not None else place.done + 1
         return Place(place.epoch + 1, 0, place.lap, done)
 
     def following(self, place: Place) -> Place:
-        """Where the next loop begins if nobody says otherwise: behind a loop that ended, or with the next epoch if one
+        """Where the next loop begins if nobody says otherwise: after a loop that ended, or with the next epoch if one
         was left in its midst. A virtual epoch that was left goes on where the stream stands."""
         if self.steps is not None:
             return Place(place.epoch, place.position, place.lap + 1, 0)

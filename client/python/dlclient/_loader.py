@@ -250,7 +250,7 @@ class Loader:
                 batches = self._take()
                 if batches is not None:
                     return batches
-                self._place = self._span.behind_epoch(self._place)
+                self._place = self._span.after_epoch(self._place)
                 if not self._has_ended:  # once: a rank that was given back and attached again would ask anew
                     self._has_ended = True
                     self._warn()
@@ -277,13 +277,13 @@ class Loader:
             batch = self._team.ranks[0].take(self._timeout)
             if batch is None:
                 return None
-            self._place = batch.place = self._span.behind_batch(self._place, batch.epoch, batch.position)
+            self._place = batch.place = self._span.after_batch(self._place, batch.epoch, batch.position)
             return batch
         batches = self._team.take(self._timeout)
         if batches is None:
             return None
         there = [batch for batch in batches if batch is not None]
-        self._place = self._span.behind_batch(self._place, there[0].epoch, min(batch.position for batch in there))
+        self._place = self._span.after_batch(self._place, there[0].epoch, min(batch.position for batch in there))
         for batch in there:
             batch.place = self._place
         return batches
@@ -381,7 +381,7 @@ class Loader:
                 self._next_place = place
 
     def state_dict(self) -> Dict[str, Any]:
-        """Where a run that loads it goes on: behind the batches that the loop was given. Small, plain (JSON takes it)
+        """Where a run that loads it goes on: after the batches that the loop was given. Small, plain (JSON takes it)
         and free of cost; it can be loaded at another world size and batch size. One that was saved in the body of an
         epoch's last batch goes on with the next epoch, as one that was saved after the loop."""
         return self._saver(self._current())
