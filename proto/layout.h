@@ -46,7 +46,9 @@ enum dlp_batch_status {
         DLP_BATCH_FAILED, /* no data: the job has ended, `text` says why */
 };
 
-/* Where a ragged sample lies, from the start of its slot. */
+/* Where a ragged sample lies, from the start of its slot; DLP_PLACE_ABSENT and no bytes: the sample lacks the field. */
+#define DLP_PLACE_ABSENT UINT64_MAX
+
 struct dlp_place {
         uint64_t offset;
         uint64_t n_bytes;

@@ -171,11 +171,24 @@ static bool is_scalar(const struct dlc_tensor *tensor) {
         return tensor->n_dims == 1 && !tensor->places;
 }
 
+static void print_absent(const struct dlc_tensor *tensor, bool json, struct text *text) {
+        text_string(text, json ? "" : "  ");
+        if (json)
+                text_json_string(text, tensor->name);
+        else
+                text_string(text, tensor->name);
+        text_string(text, json ? ":null" : " absent");
+}
+
 static bool print_field(struct sample_printer *printer, const struct dlc_tensor *tensor, uint32_t idx_sample,
                         struct text *text) {
         bool json = printer->format == OUTPUT_JSON;
         uint8_t hash[HASH_BYTES];
 
+        if (tensor->places && tensor->places[idx_sample].offset == DLC_ABSENT) {
+                print_absent(tensor, json, text);
+                return true;
+        }
         if (json) {
                 text_json_string(text, tensor->name);
                 text_string(text, ":{\"dtype\":\"");

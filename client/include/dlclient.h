@@ -165,9 +165,11 @@ enum dlc_dtype {
         DLC_FLOAT64,
 };
 
+#define DLC_ABSENT UINT64_MAX /* offset of a sample that does not have the field; n_bytes is 0 */
+
 /* Where one sample of a ragged tensor lies. */
 struct dlc_place {
-        uint64_t offset;  /* bytes from the tensor's data */
+        uint64_t offset;  /* bytes from the tensor's data; or DLC_ABSENT */
         uint64_t n_bytes; /* of the sample */
 };
 

@@ -13,6 +13,7 @@ _Static_assert((int)DLC_BYTES == (int)DLP_DTYPE_BYTES && (int)DLC_UINT8 == (int)
 _Static_assert((int)DLC_INT32 == (int)DLP_DTYPE_INT32 && (int)DLC_INT64 == (int)DLP_DTYPE_INT64, "dtype");
 _Static_assert((int)DLC_FLOAT16 == (int)DLP_DTYPE_FLOAT16 && (int)DLC_BFLOAT16 == (int)DLP_DTYPE_BFLOAT16, "dtype");
 _Static_assert((int)DLC_FLOAT32 == (int)DLP_DTYPE_FLOAT32 && (int)DLC_FLOAT64 == (int)DLP_DTYPE_FLOAT64, "dtype");
+_Static_assert(DLC_ABSENT == DLP_PLACE_ABSENT, "absent fields are handed out as they are");
 _Static_assert(sizeof(struct dlc_place) == sizeof(struct dlp_place), "places are handed out as they are");
 _Static_assert(offsetof(struct dlc_place, n_bytes) == offsetof(struct dlp_place, n_bytes), "the same");
 
@@ -35,7 +36,8 @@ static bool ragged_fits(const struct dlp_place *places, uint32_t n_samples, uint
         if (!places)
                 return false;
         for (uint32_t i = 0; i < n_samples; i++)
-                if (places[i].offset > slot_bytes || places[i].n_bytes > slot_bytes - places[i].offset)
+                if ((places[i].offset != DLP_PLACE_ABSENT || places[i].n_bytes > 0) &&
+                    (places[i].offset > slot_bytes || places[i].n_bytes > slot_bytes - places[i].offset))
                         return false;
         return true;
 }

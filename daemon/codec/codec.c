@@ -27,7 +27,7 @@ static int choose_stored(struct codec *codec, const char *text, struct why *why)
         int r;
 
         if (!text) {
-                codec->type = &CODEC_BYTES;
+                codec->type = codec->field.kind == FIELD_NUMBER ? &CODEC_NUMBER : &CODEC_BYTES;
                 return 0;
         }
         r = recipe_parse(text, &codec->recipe, why);

@@ -26,7 +26,7 @@ struct codec_tools;
 
 /* One field of one sample. */
 struct codec_input {
-        const uint8_t *bytes; /* of the field, as they are stored; unless it has none */
+        const uint8_t *bytes; /* of the field, as they are stored; NULL if it is not stored */
         size_t n_bytes;
         const struct source *source;
         uint64_t sample; /* in the source */

@@ -41,3 +41,4 @@ struct codec {
 extern const struct codec_type CODEC_PICTURE;
 extern const struct codec_type CODEC_BYTES;
 extern const struct codec_type CODEC_VALUE;
+extern const struct codec_type CODEC_NUMBER;

@@ -78,8 +78,10 @@ static int find_main(const struct schema *schema, uint32_t *ret_idx, struct why 
         for (uint32_t i = 0; i < schema->n_fields; i++) {
                 if (!schema->fields[i].is_stored)
                         continue;
-                n_stored++;
-                idx_stored = i;
+                if (schema->fields[i].kind != FIELD_NUMBER) {
+                        n_stored++;
+                        idx_stored = i;
+                }
                 if (schema->fields[i].kind == FIELD_PICTURE) {
                         n_pictures++;
                         idx_picture = i;
@@ -96,6 +98,11 @@ static int find_main(const struct schema *schema, uint32_t *ret_idx, struct why 
         return 0;
 }
 
+/* Of fixed size, whether it is read or known; and of every sample. */
+static bool is_value(const struct schema_field *field) {
+        return (field->kind == FIELD_VALUE || field->kind == FIELD_NUMBER) && !field->may_be_absent;
+}
+
 static int parse_unnamed(struct program *program, const struct source *source, const char *text, struct why *why) {
         uint32_t idx_main = 0;
         int r = find_main(&source->schema, &idx_main, why);
@@ -103,7 +110,7 @@ static int parse_unnamed(struct program *program, const struct source *source, c
         if (r == 0)
                 r = add_field(program, source, idx_main, 0, text, why);
         for (uint32_t i = 0; i < source->schema.n_fields && r == 0; i++)
-                if (source->schema.fields[i].kind == FIELD_VALUE && i != idx_main)
+                if (is_value(&source->schema.fields[i]) && i != idx_main)
                         r = add_field(program, source, i, 0, NULL, why);
         if (r < 0)
                 return r;

@@ -77,6 +77,11 @@ int collating_place(struct collating *collating, uint32_t idx_field, uint32_t id
         return 0;
 }
 
+void collating_leave_out(struct collating *collating, uint32_t idx_field, uint32_t idx_sample) {
+        places_of(collating,
+                  &collating->layout->fields[idx_field])[idx_sample] = (struct dlp_place){ .offset = DLP_PLACE_ABSENT };
+}
+
 void collating_forget(struct collating *collating) {
         pthread_mutex_lock(&collating->lock);
         for (uint32_t i = 0; i < collating->layout->n_fields; i++)

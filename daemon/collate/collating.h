@@ -41,6 +41,9 @@ void collating_begin(struct collating *collating);
 int collating_place(struct collating *collating, uint32_t idx_field, uint32_t idx_sample, const int64_t *shape,
                     uint64_t n_bytes, uint8_t **ret_bytes, int64_t ret_shape[FIELD_DIMS_MAX]);
 
+/* A ragged field that a sample does not have: its place says so. Any worker. */
+void collating_leave_out(struct collating *collating, uint32_t idx_field, uint32_t idx_sample);
+
 /* The sample that said the shape could not be served after all. Only if the batch is it alone: others may have agreed.
  */
 void collating_forget(struct collating *collating);

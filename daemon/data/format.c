@@ -11,6 +11,7 @@
 static const struct format *const FORMATS[] = {
         &FORMAT_IMAGEFOLDER,
         &FORMAT_PACKED,
+        &FORMAT_WEBDATASET,
 };
 
 int format_find(const char *name, const struct format **ret_format, struct why *why) {

@@ -29,6 +29,7 @@ struct format {
 
 extern const struct format FORMAT_IMAGEFOLDER;
 extern const struct format FORMAT_PACKED;
+extern const struct format FORMAT_WEBDATASET;
 
 /* Returns 0, or -EINVAL with `why` listing the formats that there are. */
 int format_find(const char *name, const struct format **ret_format, struct why *why);

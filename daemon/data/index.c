@@ -5,7 +5,6 @@
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -23,6 +22,7 @@ struct index {
         void *map;
         uint64_t map_bytes;
         const struct index_header *header;
+        const struct index_field *fields;
         const struct index_row *rows;
         const struct index_file *files;
         const struct index_dir *dirs;
@@ -124,6 +124,7 @@ static void find_sections(struct index *index, const struct index_places *places
         const uint8_t *bytes = index->map;
 
         index->header = (const void *)bytes;
+        index->fields = (const void *)(bytes + places->fields);
         index->rows = (const void *)(bytes + places->rows);
         index->files = (const void *)(bytes + places->files);
         index->dirs = (const void *)(bytes + places->dirs);
@@ -133,17 +134,23 @@ static void find_sections(struct index *index, const struct index_places *places
         index->names = (const char *)bytes + places->names;
 }
 
-/* What each sample has: a picture (in tests several), and the number of its class. */
-static void describe_fields(struct schema *schema, uint64_t n_stored) {
-        for (uint64_t i = 0; i < n_stored; i++) {
-                struct schema_field *field = &schema->fields[schema->n_fields++];
+/* The fields that are stored; and the number of its class, where there are classes. */
+static void describe_fields(const struct index *index, struct schema *schema) {
+        for (uint64_t i = 0; i < index->header->n_fields; i++) {
+                const struct index_field *field = &index->fields[i];
+                struct schema_field *described = &schema->fields[schema->n_fields++];
 
-                *field = (struct schema_field){ .name = "image", .kind = FIELD_PICTURE, .is_stored = true };
-                if (i > 0)
-                        snprintf(field->name, sizeof(field->name), "image%llu", (unsigned long long)i);
+                *described = (struct schema_field){
+                        .kind = (enum field_kind)field->kind,
+                        .is_stored = true,
+                        .may_be_absent = field->flags & INDEX_FIELD_MAY_BE_ABSENT,
+                        .dtype = DLP_DTYPE_INT64, /* of a number */
+                };
+                memcpy(described->name, field->name, sizeof(described->name));
         }
-        schema->fields[schema->n_fields++] =
-                (struct schema_field){ .name = "label", .kind = FIELD_VALUE, .dtype = DLP_DTYPE_INT64 };
+        if (index->header->n_classes > 0)
+                schema->fields[schema->n_fields++] =
+                        (struct schema_field){ .name = "label", .kind = FIELD_VALUE, .dtype = DLP_DTYPE_INT64 };
 }
 
 static void describe(struct index *index) {
@@ -157,10 +164,11 @@ static void describe(struct index *index) {
                 .n_shards = header->n_shards,
                 .total_bytes = header->total_bytes,
                 .max_length = header->max_length,
+                .max_span = header->n_shards > 0 ? header->max_span : header->max_length,
                 .memory_bytes = index->map_bytes,
                 .n_classes = (uint32_t)header->n_classes,
         };
-        describe_fields(&index->source.schema, header->n_fields);
+        describe_fields(index, &index->source.schema);
 }
 
 int index_open_fd(int fd, const char *path, struct budget *budget, struct source **ret_source, struct why *why) {
@@ -261,7 +269,7 @@ uint64_t index_n_dirs(const struct source *source) {
 
 int32_t index_label(const struct source *source, uint64_t sample) {
         assert(sample < source->n_samples);
-        return index_of(source)->labels[sample];
+        return source->n_classes > 0 ? index_of(source)->labels[sample] : 0;
 }
 
 static const char *index_class_name(const struct source *source, uint32_t label) {
@@ -296,14 +304,15 @@ static void index_locate(const struct source *source, uint64_t sample, uint32_t 
         const struct index *index = index_of(source);
         const struct index_row *row = &index->rows[sample * index->header->n_fields + field];
         const struct index_file *file = &index->files[row->file];
+        bool is_absent = row->offset == INDEX_ROW_ABSENT;
 
         *ret_extent = (struct extent){
                 .dir = index->names + index->dirs[file->dir].path,
                 .name = index->names + file->name,
                 .file = row->file,
-                .offset = row->offset,
+                .offset = is_absent ? 0 : row->offset,
                 .length = row->length,
-                .flags = file->flags,
+                .flags = file->flags | (is_absent ? EXTENT_ABSENT : 0),
         };
         if (index->header->n_shards > 0) {
                 ret_extent->idx_shard = (uint32_t)shard_of(index, sample);

@@ -37,4 +37,4 @@ int index_open_fd(int fd, const char *path, struct budget *budget, struct source
 uint64_t index_n_files(const struct source *source);
 uint64_t index_n_dirs(const struct source *source);
 uint32_t index_n_fields(const struct source *source);              /* that are stored */
-int32_t index_label(const struct source *source, uint64_t sample); /* a class number */
+int32_t index_label(const struct source *source, uint64_t sample); /* a class number; 0 without classes */

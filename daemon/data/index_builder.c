@@ -17,6 +17,8 @@
 
 struct index_builder {
         struct index_header header; /* counts and sums as they grow */
+        struct index_field fields[INDEX_FIELDS_MAX];
+        bool has_fields; /* they were said */
         struct growing rows, files, dirs, classes, shards, labels, names;
 };
 
@@ -30,10 +32,26 @@ int index_builder_new(const char *format, uint32_t n_fields, struct index_builde
         builder->header.version = INDEX_VERSION;
         builder->header.header_bytes = sizeof(builder->header);
         builder->header.n_fields = n_fields;
+        for (uint32_t i = 0; i < n_fields; i++) {
+                snprintf(builder->fields[i].name, sizeof(builder->fields[i].name), i ? "image%u" : "image", i);
+                builder->fields[i].kind = FIELD_PICTURE;
+        }
         strcpy(builder->header.format, format);
         strcpy(builder->header.source, format);
         *ret_builder = builder;
         return 0;
+}
+
+void index_builder_set_field(struct index_builder *builder, uint32_t idx, const char *name, enum field_kind kind,
+                             bool may_be_absent) {
+        struct index_field *field = &builder->fields[idx];
+
+        assert(idx < builder->header.n_fields && builder->header.n_samples == 0 && strlen(name) < sizeof(field->name));
+        memset(field, 0, sizeof(*field));
+        strcpy(field->name, name);
+        field->kind = kind;
+        field->flags = may_be_absent ? INDEX_FIELD_MAY_BE_ABSENT : 0;
+        builder->has_fields = true;
 }
 
 void index_builder_free(struct index_builder *builder) {
@@ -147,26 +165,34 @@ int index_builder_add_shard(struct index_builder *builder, const char *name, con
 
 int index_builder_add_sample(struct index_builder *builder, const struct index_row *rows, int32_t label) {
         struct index_header *header = &builder->header;
-        uint64_t total = header->total_bytes, longest = header->max_length;
+        uint64_t total = header->total_bytes, longest = header->max_length, begin = UINT64_MAX, end = 0;
         int r;
 
-        assert(label >= 0 && (uint64_t)label < header->n_classes);
+        assert(header->n_classes == 0 || (label >= 0 && (uint64_t)label < header->n_classes));
         if (header->n_samples == DLP_SAMPLES_MAX)
                 return -E2BIG;
         for (uint64_t i = 0; i < header->n_fields; i++) {
                 assert(rows[i].file < header->n_files);
+                if (rows[i].offset == INDEX_ROW_ABSENT) {
+                        assert(builder->fields[i].flags & INDEX_FIELD_MAY_BE_ABSENT && rows[i].length == 0);
+                        continue;
+                }
                 if (rows[i].offset > INT64_MAX || rows[i].length > INT64_MAX - rows[i].offset ||
                     __builtin_add_overflow(total, rows[i].length, &total))
                         return -E2BIG;
                 longest = rows[i].length > longest ? rows[i].length : longest;
+                begin = rows[i].offset < begin ? rows[i].offset : begin;
+                end = rows[i].offset + rows[i].length > end ? rows[i].offset + rows[i].length : end;
         }
         r = growing_append(&builder->rows, rows, header->n_fields * sizeof(*rows));
-        if (r >= 0)
+        if (r >= 0 && header->n_classes > 0)
                 r = growing_append(&builder->labels, &label, sizeof(label));
         if (r < 0)
                 return r;
         header->total_bytes = total;
         header->max_length = longest;
+        if (end > begin && end - begin > header->max_span)
+                header->max_span = end - begin;
         header->n_samples++;
         return 0;
 }
@@ -218,6 +244,10 @@ static void hash_content(const struct index_builder *builder, struct hashing *ha
         hash_name(hashing, "dataloaderd index 1");
         hash_name(hashing, header->source);
         hash_u64(hashing, header->n_fields);
+        for (uint64_t i = 0; i < header->n_fields && builder->has_fields; i++) {
+                hash_name(hashing, builder->fields[i].name);
+                hash_u64(hashing, builder->fields[i].kind);
+        }
         hash_u64(hashing, header->n_classes);
         for (uint64_t i = 0; i < header->n_classes; i++)
                 hash_name(hashing, names + classes[i]);
@@ -231,10 +261,12 @@ static void hash_content(const struct index_builder *builder, struct hashing *ha
                         if (dir[0])
                                 hash_bytes(hashing, "/", 1);
                         hash_name(hashing, names + files[row->file].name);
-                        hash_u64(hashing, header->n_shards > 0 ? 0 : row->offset); /* each was a whole file */
+                        /* In a shard it does not count where, but an absent field is not an empty one. */
+                        hash_u64(hashing, header->n_shards > 0 && row->offset != INDEX_ROW_ABSENT ? 0 : row->offset);
                         hash_u64(hashing, row->length);
                 }
-                hash_u64(hashing, (uint64_t)labels[i]);
+                if (header->n_classes > 0)
+                        hash_u64(hashing, (uint64_t)labels[i]);
         }
 }
 
@@ -284,13 +316,19 @@ static void sum_section(struct index_sum *sum, const struct growing *section) {
 /* The checksum is taken over what is in memory. The file is not mapped for it: a disk that fails to give back what it
  * took, or a file that is cut, would end the process with SIGBUS. */
 static int write_sections(struct index_builder *builder, int fd, const struct index_places *places) {
+        const struct growing fields = { .bytes = (uint8_t *)builder->fields,
+                                        .n_bytes = builder->header.n_fields * sizeof(builder->fields[0]) };
         const struct {
                 const struct growing *section;
                 uint64_t offset;
         } sections[] = {
-                { &builder->rows, places->rows },     { &builder->files, places->files },
-                { &builder->dirs, places->dirs },     { &builder->classes, places->classes },
-                { &builder->shards, places->shards }, { &builder->labels, places->labels },
+                { &fields, places->fields },
+                { &builder->rows, places->rows },
+                { &builder->files, places->files },
+                { &builder->dirs, places->dirs },
+                { &builder->classes, places->classes },
+                { &builder->shards, places->shards },
+                { &builder->labels, places->labels },
                 { &builder->names, places->names },
         };
         struct index_sum sum;

@@ -12,12 +12,17 @@
 
 struct index_builder;
 
-/* An empty index of samples with n_fields fields each. `format` is shorter than INDEX_FORMAT_NAME_MAX (asserted). */
+/* An empty index of samples with n_fields stored fields each, of which the first is a picture with the name "image"
+ * until index_builder_set_field(). `format` is shorter than INDEX_FORMAT_NAME_MAX (asserted). */
 int index_builder_new(const char *format, uint32_t n_fields, struct index_builder **ret_builder);
 
 /* NULL is fine. */
 void index_builder_free(struct index_builder *builder);
 void index_builder_freep(struct index_builder **builder);
+
+/* Says what field `idx` is. The digest names it. Before the first sample. */
+void index_builder_set_field(struct index_builder *builder, uint32_t idx, const char *name, enum field_kind kind,
+                             bool may_be_absent);
 
 /* Classes get the labels 0, 1, ... Returns 0, -ENOMEM or -E2BIG. */
 int index_builder_add_class(struct index_builder *builder, const char *name);
@@ -39,7 +44,8 @@ void index_builder_set_source(struct index_builder *builder, const char *format)
  * it was read. With the first sample or never. Same returns. */
 int index_builder_add_shard(struct index_builder *builder, const char *name, const struct stat *status);
 
-/* Adds a sample with its n_fields rows. Same returns. */
+/* Adds a sample with its n_fields rows; those of fields that it does not have have the offset INDEX_ROW_ABSENT and the
+ * length 0. Without classes `label` is not looked at. Same returns. */
 int index_builder_add_sample(struct index_builder *builder, const struct index_row *rows, int32_t label);
 
 /* Writes everything into `fd`, an empty file open for reading and writing, and syncs it. The digest is made here.

@@ -3,9 +3,10 @@
  * Little-endian, every section aligned to 8 bytes and in this fixed order, so the counts in the header give each
  * section's place and no offset of one is stored:
  *
- *   header | rows | files | directories | class names (offsets) | shards | labels | names
+ *   header | fields | rows | files | directories | class names (offsets) | shards | labels | names
  *
- * A row says where a field of a sample lies: (file, offset, length); sample i has n_fields rows from i * n_fields on. A
+ * A field has a name and a kind; those that are stored are listed, a label comes with the classes. A row says where a
+ * field of a sample lies: (file, offset, length); sample i has n_fields rows from i * n_fields on. A
  * file is (directory, name), not a path: a million paths share a thousand directories. Names are NUL-terminated bytes
  * in the last section, whose last byte is NUL.
  *
@@ -25,11 +26,12 @@
 #include "daemon/data/index.h"
 
 #define INDEX_MAGIC           "DLDINDEX"
-#define INDEX_VERSION         2u
-#define INDEX_FORMAT_NAME_MAX 32u          /* bytes with NUL */
-#define INDEX_FIELDS_MAX      8u           /* as many as a batch has tensors */
-#define INDEX_FILES_MAX       (1ull << 40) /* with the other limits: no sum of section sizes overflows */
-#define INDEX_DIRS_MAX        (1ull << 24) /* also what a tree of links that multiply stops at */
+#define INDEX_VERSION         3u
+#define INDEX_FORMAT_NAME_MAX 32u                      /* bytes with NUL */
+#define INDEX_FIELDS_MAX      (SCHEMA_FIELDS_MAX - 1u) /* with the label */
+#define INDEX_ROW_ABSENT      UINT64_MAX               /* offset: the sample does not have the field */
+#define INDEX_FILES_MAX       (1ull << 40)             /* with the other limits: no sum of section sizes overflows */
+#define INDEX_DIRS_MAX        (1ull << 24)             /* also what a tree of links that multiply stops at */
 #define INDEX_CLASSES_MAX     (1ull << 24)
 #define INDEX_SHARDS_MAX      (1ull << 24)
 #define INDEX_NAMES_MAX       (1ull << 48) /* bytes */
@@ -49,12 +51,21 @@ struct index_header {
         uint64_t names_bytes;
         uint64_t total_bytes;               /* sum of all rows' lengths */
         uint64_t max_length;                /* the longest row */
+        uint64_t max_span;                  /* the most from the first to the last byte of a sample in its shard */
         char format[INDEX_FORMAT_NAME_MAX]; /* that made the index */
         char source[INDEX_FORMAT_NAME_MAX]; /* that found the samples: the same, or that of the folder that was packed
                                              */
         char digest[INDEX_DIGEST_SIZE];     /* 64 hexadecimal digits, NUL */
         char reserved[7];                   /* zero */
 };
+
+struct index_field {
+        char name[SCHEMA_NAME_MAX];
+        uint32_t kind;  /* enum field_kind */
+        uint32_t flags; /* INDEX_FIELD_... */
+};
+
+#define INDEX_FIELD_MAY_BE_ABSENT 1u
 
 struct index_row {
         uint64_t file;
@@ -82,7 +93,8 @@ struct index_shard {
         int64_t mtime_ns;
 };
 
-_Static_assert(sizeof(struct index_header) == 240, "the header is part of the file format");
+_Static_assert(sizeof(struct index_header) == 248, "the header is part of the file format");
+_Static_assert(sizeof(struct index_field) == 40, "fields are part of the file format");
 _Static_assert(sizeof(struct index_row) == 24, "rows are part of the file format");
 _Static_assert(sizeof(struct index_file) == 16, "files are part of the file format");
 _Static_assert(sizeof(struct index_dir) == 32, "directories are part of the file format");
@@ -91,7 +103,7 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the file is read in p
 
 /* Where the sections begin, in bytes from the file's begin. */
 struct index_places {
-        uint64_t rows, files, dirs, classes, shards, labels, names, end;
+        uint64_t fields, rows, files, dirs, classes, shards, labels, names, end;
 };
 
 /* Computes the places. Returns 0, or -EBADMSG with `why` if a count is above its limit. */

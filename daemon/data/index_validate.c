@@ -62,13 +62,14 @@ int index_places(const struct index_header *header, struct index_places *ret_pla
             header->names_bytes > INDEX_NAMES_MAX)
                 return why_set(why, -EBADMSG, "a count is above its limit");
 
-        places.rows = sizeof(struct index_header);
+        places.fields = sizeof(struct index_header);
+        places.rows = places.fields + header->n_fields * sizeof(struct index_field);
         places.files = places.rows + header->n_samples * header->n_fields * sizeof(struct index_row);
         places.dirs = places.files + header->n_files * sizeof(struct index_file);
         places.classes = places.dirs + header->n_dirs * sizeof(struct index_dir);
         places.shards = places.classes + header->n_classes * sizeof(uint64_t);
         places.labels = places.shards + header->n_shards * sizeof(struct index_shard);
-        places.names = places.labels + align8(header->n_samples * sizeof(int32_t));
+        places.names = places.labels + (header->n_classes > 0 ? align8(header->n_samples * sizeof(int32_t)) : 0);
         places.end = places.names + align8(header->names_bytes);
         *ret_places = places;
         return 0;
@@ -175,19 +176,56 @@ static int check_files(const struct checked *checked, struct why *why) {
         return 0;
 }
 
+static int check_fields(const struct checked *checked, struct why *why) {
+        const struct index_field *fields = (const void *)(checked->bytes + checked->places.fields);
+
+        for (uint64_t i = 0; i < checked->header->n_fields; i++) {
+                if (!memchr(fields[i].name, '\0', sizeof(fields[i].name)) || fields[i].name[0] == '\0' ||
+                    fields[i].kind >= N_FIELD_KINDS || fields[i].flags & ~INDEX_FIELD_MAY_BE_ABSENT)
+                        return why_set(why, -EBADMSG, "field %" PRIu64 " is none", i);
+                for (uint64_t k = 0; k < i; k++)
+                        if (strcmp(fields[i].name, fields[k].name) == 0)
+                                return why_set(why, -EBADMSG, "field %" PRIu64 " has the name of another one", i);
+        }
+        return 0;
+}
+
+/* From the first byte of a sample to its last, of the fields that it has. */
+static uint64_t span_of(const struct index_row *rows, uint64_t n_fields) {
+        uint64_t begin = UINT64_MAX, end = 0;
+
+        for (uint64_t i = 0; i < n_fields; i++) {
+                if (rows[i].offset == INDEX_ROW_ABSENT)
+                        continue;
+                begin = rows[i].offset < begin ? rows[i].offset : begin;
+                end = rows[i].offset + rows[i].length > end ? rows[i].offset + rows[i].length : end;
+        }
+        return end > begin ? end - begin : 0;
+}
+
 static int check_rows(const struct checked *checked, struct why *why) {
         const struct index_row *rows = (const void *)(checked->bytes + checked->places.rows);
-        uint64_t n_rows = checked->header->n_samples * checked->header->n_fields, total = 0, longest = 0;
+        const struct index_field *fields = (const void *)(checked->bytes + checked->places.fields);
+        uint64_t n_fields = checked->header->n_fields, total = 0, longest = 0, longest_span = 0;
 
-        for (uint64_t i = 0; i < n_rows; i++) {
+        for (uint64_t i = 0; i < checked->header->n_samples * n_fields; i++) {
                 if (rows[i].file >= checked->header->n_files)
                         return why_set(why, -EBADMSG, "row %" PRIu64 " has no file", i);
+                if (rows[i].offset == INDEX_ROW_ABSENT && rows[i].length == 0 &&
+                    fields[i % n_fields].flags & INDEX_FIELD_MAY_BE_ABSENT)
+                        continue;
                 if (rows[i].offset > INT64_MAX || rows[i].length > INT64_MAX - rows[i].offset ||
                     __builtin_add_overflow(total, rows[i].length, &total))
                         return why_set(why, -EBADMSG, "row %" PRIu64 " lies beyond any file's end", i);
                 longest = rows[i].length > longest ? rows[i].length : longest;
         }
-        if (total != checked->header->total_bytes || longest != checked->header->max_length)
+        for (uint64_t i = 0; i < checked->header->n_samples; i++) {
+                uint64_t span = span_of(rows + i * n_fields, n_fields);
+
+                longest_span = span > longest_span ? span : longest_span;
+        }
+        if (total != checked->header->total_bytes || longest != checked->header->max_length ||
+            longest_span != checked->header->max_span)
                 return why_set(why, -EBADMSG, "its sums are wrong");
         return 0;
 }
@@ -209,7 +247,8 @@ static int check_shard(const struct checked *checked, uint64_t idx, struct why *
                 return why_set(why, -EBADMSG, "shard %" PRIu64 " has impossible samples", idx);
         for (uint64_t i = shards[idx].first_sample * checked->header->n_fields; i < end * checked->header->n_fields;
              i++)
-                if (rows[i].offset + rows[i].length > shards[idx].n_bytes) /* no overflow: check_rows() was here */
+                if (rows[i].offset != INDEX_ROW_ABSENT &&
+                    rows[i].offset + rows[i].length > shards[idx].n_bytes) /* no overflow: check_rows() was here */
                         return why_set(why, -EBADMSG, "row %" PRIu64 " lies beyond its shard's end", i);
         return 0;
 }
@@ -231,7 +270,7 @@ static int check_labels(const struct checked *checked, struct why *why) {
         for (uint64_t i = 0; i < checked->header->n_classes; i++)
                 if (classes[i] >= checked->header->names_bytes)
                         return why_set(why, -EBADMSG, "class %" PRIu64 " has no name", i);
-        for (uint64_t i = 0; i < checked->header->n_samples; i++)
+        for (uint64_t i = 0; i < checked->header->n_samples && checked->header->n_classes > 0; i++)
                 if ((uint64_t)labels[i] >= checked->header->n_classes) /* a negative one becomes huge */
                         return why_set(why, -EBADMSG, "sample %" PRIu64 " has a label without a class", i);
         return 0;
@@ -256,6 +295,9 @@ int index_validate(const void *bytes, uint64_t n_bytes, struct why *why) {
         if (r < 0)
                 return r;
         r = check_files(&checked, why);
+        if (r < 0)
+                return r;
+        r = check_fields(&checked, why);
         if (r < 0)
                 return r;
         r = check_rows(&checked, why);

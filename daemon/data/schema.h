@@ -17,6 +17,8 @@ enum field_kind {
         FIELD_PICTURE, /* stored: an encoded picture */
         FIELD_BYTES,   /* stored: bytes of which nobody knows what they are */
         FIELD_VALUE,   /* an array of fixed size: a column, or stored as its elements are */
+        FIELD_NUMBER,  /* stored: a whole number as decimal text */
+        N_FIELD_KINDS,
 };
 
 struct schema_field {

@@ -53,6 +53,7 @@ struct source {
         uint64_t n_shards;     /* 0: each sample lies in files of its own */
         uint64_t total_bytes;  /* of all stored fields of all samples */
         uint64_t max_length;   /* bytes of the longest stored field of any sample */
+        uint64_t max_span;     /* the most from the first to the last byte of a sample's stored fields in their file */
         uint64_t memory_bytes; /* that it keeps mapped */
         uint32_t n_classes;    /* of the labels */
 };

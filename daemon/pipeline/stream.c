@@ -89,7 +89,7 @@ static void batches_init(struct stream *stream) {
 static int stream_reserve_large(struct stream *stream, const struct source *index, struct why *why) {
         const struct job_terms *terms = &stream->job->terms;
         uint64_t limit = stream->budget->limit_bytes, cost;
-        uint64_t n_bytes = (index->max_length + READER_ALIGN) / READER_ALIGN * READER_ALIGN;
+        uint64_t n_bytes = (index->max_span + READER_ALIGN) / READER_ALIGN * READER_ALIGN;
         uint32_t n = terms->batch_size < LARGE_AT_ONCE ? terms->batch_size : LARGE_AT_ONCE;
         int r;
 
@@ -103,7 +103,7 @@ static int stream_reserve_large(struct stream *stream, const struct source *inde
                                        "dataset: its largest file has %llu bytes, %llu can be read (a quarter of "
                                        "memory_limit): raise memory_limit, or ask for on_error \"skip\" or "
                                        "\"substitute\"",
-                                       (unsigned long long)index->max_length, (unsigned long long)stream->large_max);
+                                       (unsigned long long)index->max_span, (unsigned long long)stream->large_max);
                 n_bytes = stream->large_max;
         }
         cost = large_buffer_cost(n_bytes);

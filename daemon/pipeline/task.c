@@ -50,6 +50,12 @@ struct span {
         uint64_t begin, end;
 };
 
+static struct field_bytes field_of(const struct extent *extent, const struct span *span) {
+        if (extent->flags & EXTENT_ABSENT)
+                return (struct field_bytes){ .is_absent = true };
+        return (struct field_bytes){ .offset = extent->offset - span->begin, .n_bytes = extent->length };
+}
+
 /* The fields that are read, each counted from where the read begins. Those of a sample lie side by side in a shard, so
  * that one read brings them all. */
 static int span_fields(struct task *task, struct span *span, struct why *why) {
@@ -65,6 +71,8 @@ static int span_fields(struct task *task, struct span *span, struct why *why) {
                 if (!codec_is_stored(codec))
                         continue;
                 source_locate(source, task->candidate, codec_field(codec), extent);
+                if (extent->flags & EXTENT_ABSENT)
+                        continue;
                 if (span->n_fields++ == 0)
                         span->first = *extent;
                 else if (extent->file != span->first.file && extent->idx_shard != span->first.idx_shard)
@@ -73,9 +81,8 @@ static int span_fields(struct task *task, struct span *span, struct why *why) {
                 span->end = extent->offset + extent->length > span->end ? extent->offset + extent->length : span->end;
         }
         for (uint32_t i = 0; i < program_n_fields(program); i++)
-                if (codec_is_stored(program_codec(program, i)))
-                        task->fields[i] = (struct field_bytes){ .offset = extents[i].offset - span->begin,
-                                                                .n_bytes = extents[i].length };
+                task->fields[i] = codec_is_stored(program_codec(program, i)) ? field_of(&extents[i], span)
+                                                                             : (struct field_bytes){ 0 };
         return 0;
 }
 

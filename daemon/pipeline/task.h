@@ -23,6 +23,7 @@
 struct field_bytes {
         uint64_t offset; /* from the first byte that is read */
         uint64_t n_bytes;
+        bool is_absent; /* the sample does not have the field */
 };
 
 struct task {

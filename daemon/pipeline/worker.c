@@ -101,6 +101,8 @@ static int serve_field(struct worker *worker, struct task *task, uint32_t idx_fi
         struct codec_opened opened;
         int r;
 
+        if (task->fields[idx_field].is_absent) /* a ragged one; others were refused */
+                return collating_leave_out(&task->batch->collating, idx_field, task->idx_sample), 0;
         r = codec_open(codec, worker->tools, &input, &opened, why);
         if (r == 0)
                 r = worker_charge(worker, task, codec, &opened, why);
@@ -148,7 +150,11 @@ static int serve_fields(struct worker *worker, struct task *task, struct why *wh
         int r = 0;
 
         for (i = task->idx_field; i < stream->layout.n_fields; i++, task->idx_field++) {
-                r = is_ragged(stream, i) ? check_ragged(worker, task, i, why) : serve_field(worker, task, i, why);
+                if (task->fields[i].is_absent)
+                        r = is_ragged(stream, i) ? 0 : why_set(why, -EBADMSG, "the sample does not have it");
+                else
+                        r = is_ragged(stream, i) ? check_ragged(worker, task, i, why)
+                                                 : serve_field(worker, task, i, why);
                 if (r == SAMPLE_WAITS) /* the task is not ours any more */
                         return r;
                 if (r < 0) {

@@ -14,14 +14,27 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes);
 
 static void mend_sums(uint8_t *bytes, size_t n_bytes) {
         struct index_header *header = (void *)bytes;
-        const struct index_row *rows = (const void *)(bytes + sizeof(*header));
-        uint64_t n_rows = (n_bytes - sizeof(*header)) / sizeof(*rows);
+        uint64_t n_fields = header->n_fields <= INDEX_FIELDS_MAX ? header->n_fields : 0;
+        uint64_t places = sizeof(*header) + n_fields * sizeof(struct index_field);
+        const struct index_row *rows = (const void *)(bytes + places);
+        uint64_t n_rows = places < n_bytes ? (n_bytes - places) / sizeof(*rows) : 0;
 
-        header->total_bytes = header->max_length = 0;
-        for (uint64_t i = 0; i < n_rows && i < header->n_samples * header->n_fields; i++) {
-                header->total_bytes += rows[i].length;
-                if (rows[i].length > header->max_length)
-                        header->max_length = rows[i].length;
+        header->total_bytes = header->max_length = header->max_span = 0;
+        for (uint64_t i = 0; i + n_fields <= n_rows && n_fields > 0 && i < header->n_samples * n_fields;
+             i += n_fields) {
+                uint64_t begin = UINT64_MAX, end = 0;
+
+                for (uint64_t k = i; k < i + n_fields; k++) {
+                        if (rows[k].offset == INDEX_ROW_ABSENT)
+                                continue;
+                        header->total_bytes += rows[k].length;
+                        if (rows[k].length > header->max_length)
+                                header->max_length = rows[k].length;
+                        begin = rows[k].offset < begin ? rows[k].offset : begin;
+                        end = rows[k].offset + rows[k].length > end ? rows[k].offset + rows[k].length : end;
+                }
+                if (end > begin && end - begin > header->max_span)
+                        header->max_span = end - begin;
         }
 }
 
@@ -68,7 +81,8 @@ static void use(const struct source *index, int root_fd) {
                 if (strlen(source_class_name(index, i)) > index->memory_bytes)
                         find("an endless name");
         for (uint64_t i = 0; i < index->n_samples; i++) {
-                if (index_label(index, i) < 0 || (uint32_t)index_label(index, i) >= index->n_classes)
+                if (index->n_classes > 0 &&
+                    (index_label(index, i) < 0 || (uint32_t)index_label(index, i) >= index->n_classes))
                         find("a label without a class");
                 for (uint32_t k = 0; k < index_n_fields(index); k++)
                         use_place(index, i, k);

@@ -387,7 +387,7 @@ static void spoil_place(struct dlp_control *control, struct dlp_slot_record *rec
         dlp_places(control, idx_slot, 0)[1].n_bytes = control->slot_bytes;
 }
 static void spoil_place_offset(struct dlp_control *control, struct dlp_slot_record *record, uint32_t idx_slot) {
-        dlp_places(control, idx_slot, 0)[0].offset = UINT64_MAX;
+        dlp_places(control, idx_slot, 0)[0] = (struct dlp_place){ .offset = UINT64_MAX, .n_bytes = 1 };
 }
 
 START_TEST(a_damaged_place_is_an_error) {

@@ -7,7 +7,7 @@ import numpy
 
 from . import _convert, _library
 from ._errors import BatchReleased, StillInUse
-from ._lease import BFLOAT16, ITEM_BYTES, Lease, column, view
+from ._lease import ABSENT, BFLOAT16, ITEM_BYTES, Lease, column, view
 
 State = Dict[str, Any]
 Converter = Callable[[Any], Any]
@@ -19,7 +19,8 @@ def _as_it_is(array: Any) -> Any:
 
 class Ragged(Sequence[Any]):
     """A field whose samples have different lengths, such as the encoded bytes of the pipeline "raw": `field[i]` is the
-    array [n_i] of sample i. Read-only as a sequence; each array keeps the batch's memory alive like any other."""
+    array [n_i] of sample i, None for a sample that does not have the field. Read-only as a sequence; each array keeps
+    the batch's memory alive like any other."""
 
     __slots__ = ("_arrays",)
 
@@ -40,15 +41,15 @@ class Ragged(Sequence[Any]):
     @property
     def lengths(self) -> List[int]:
         """Elements of each sample."""
-        return [len(array) for array in self._arrays]
+        return [0 if array is None else len(array) for array in self._arrays]
 
-    def to_list(self) -> List[bytes]:
-        """Each sample's bytes, copied."""
-        return [bytes(numpy.asarray(array).data) for array in self._arrays]
+    def to_list(self) -> List[Optional[bytes]]:
+        """Each sample's bytes, copied; None for one that does not have the field."""
+        return [None if array is None else bytes(numpy.asarray(array).data) for array in self._arrays]
 
     def map(self, function: Converter) -> Ragged:
         """The same with each array put through a function."""
-        return Ragged([function(array) for array in self._arrays])
+        return Ragged([None if array is None else function(array) for array in self._arrays])
 
     def __repr__(self) -> str:
         lengths = self.lengths or [0]
@@ -94,9 +95,10 @@ class _Source:
     def _ragged(self, name: str, tensor: _library.Tensor) -> Ragged:
         size = ITEM_BYTES[tensor.dtype]
         places = tensor.places[:self.record.n_samples]
-        arrays = [view(self.lease, name, tensor.data + place.offset, tensor.dtype, (place.n_bytes // size,))
-                  for place in places]
-        return Ragged([_convert.bfloat16(array) for array in arrays] if tensor.dtype == BFLOAT16 else arrays)
+        ragged = Ragged([None if place.offset == ABSENT else
+                         view(self.lease, name, tensor.data + place.offset, tensor.dtype, (place.n_bytes // size,))
+                         for place in places])
+        return ragged.map(_convert.bfloat16) if tensor.dtype == BFLOAT16 else ragged
 
     def errors(self) -> Dict[int, str]:
         library, found = self.lease.handle.library, {}

@@ -30,6 +30,7 @@ from ._library import Info, Library
 TYPES = ("|u1", "|u1", "<i4", "<i8", "<f2", "<u2", "<f4", "<f8")
 ITEM_BYTES = (1, 1, 4, 8, 2, 2, 4, 8)
 BFLOAT16 = 5
+ABSENT = 2**64 - 1  # the offset of a ragged sample that does not have the field
 
 _call = functools.partial.__call__
 

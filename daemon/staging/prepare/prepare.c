@@ -356,6 +356,9 @@ static int prepare(struct run *run, struct why *why) {
         const struct prepare_options *options = run->options;
         int r;
 
+        if (options->index->n_classes == 0)
+                return why_set(why, -ENOTSUP, "samples of the format %s cannot be prepared; those of imagefolder can",
+                               options->index->format);
         if (index_n_fields(options->index) != 1)
                 return why_set(why, -ENOTSUP, "samples of %u fields cannot be prepared; pictures have one",
                                index_n_fields(options->index));

@@ -1,0 +1,302 @@
+#!/usr/bin/env python3
+"""Folders of tar archives, written by Python's tarfile and by GNU tar: the samples that the webdataset library finds in
+them, in any order; and what is refused, with archive and byte."""
+import hashlib
+import io
+import os
+import random
+import re
+import subprocess
+import sys
+import tarfile
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+from harness import (Skip, case, contains, equal, expected_order, identity_bytes, identity_pixels, indices, main, png,
+                     write)
+
+FORMATS = {"ustar": tarfile.USTAR_FORMAT, "gnu": tarfile.GNU_FORMAT, "pax": tarfile.PAX_FORMAT}
+WIDTH, HEIGHT = 9, 7
+
+
+def picture(number):
+    return png(WIDTH, HEIGHT, identity_pixels(number, WIDTH, HEIGHT))
+
+
+def archive(path, members, kind=tarfile.PAX_FORMAT, mode="w"):
+    """Writes members, (name, bytes) or a TarInfo, in their sequence."""
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with tarfile.open(path, mode, format=kind) as tar:
+        for member in members:
+            if isinstance(member, tarfile.TarInfo):
+                tar.addfile(member)
+                continue
+            info = tarfile.TarInfo(member[0])
+            info.size = len(member[1])
+            tar.addfile(info, io.BytesIO(member[1]))
+    return path
+
+
+def samples_of(folder):
+    """What the library's own rules find: [(key, {field: bytes})], by reading each archive with tarfile's streams."""
+    found = []
+    for name in sorted(name for name in os.listdir(folder) if name.endswith(".tar")):
+        last = None
+        with tarfile.open(os.path.join(folder, name), "r|*") as tar:
+            for member in tar:
+                if not member.isreg() or re.match(r"^__[^/]*__(/|$)", member.name):
+                    continue
+                match = re.match(r"^((?:.*/|)[^.]+)[.]([^/]*)$", member.name)
+                if not match:
+                    continue
+                key, extension = match.group(1), match.group(2).lower()
+                if key != last:
+                    found.append((key, {}))
+                    last = key
+                found[-1][1][extension] = tar.extractfile(member).read()
+    return found
+
+
+def web(folder):
+    return {"path": folder, "format": "webdataset"}
+
+
+def check_raw(daemon, name, samples, fields, **terms):
+    """Each field of each sample, byte by byte, in the order of torch's sampler."""
+    lines = daemon.read(name, pipeline="; ".join(f"{field}: raw" for field in fields), batch=7, **terms)
+    equal(indices(lines), expected_order(len(samples), **terms), "order")
+    for line in lines:
+        contents = samples[line["index"]][1]
+        for field in fields:
+            told, content = line["fields"][field], contents.get(field)
+            expected = None if content is None else {"dtype": "bytes", "shape": [len(content)],
+                                                     "sha256": hashlib.sha256(content).hexdigest()}
+            equal(told, expected, f"{field} of sample {line['index']}")
+
+
+@case("the samples of archives of all three formats, byte by byte, in torch's order, for one rank and for three")
+def _(box):
+    number, dice = 0, random.Random(5)
+    for idx, (name, kind) in enumerate(list(FORMATS.items()) * 2):
+        members = []
+        for _ in range(dice.randrange(1, 12)):
+            key = f"{'deep/er/' * (number % 3)}{number:05d}"
+            members += [(f"{key}.jpg", identity_bytes(number, dice.randrange(1, 3000))), (f"{key}.cls", b"%d" % number),
+                        (f"{key}.seg.PNG", identity_bytes(number + 1000, dice.randrange(0, 1100)))]
+            number += 1
+        archive(box.path("d", f"{idx}-{name}.tar"), members, kind)
+    samples = samples_of(box.path("d"))
+    equal(len(samples), number, "samples")
+    daemon = box.daemon({"d": web(box.path("d"))})
+    check_raw(daemon, "d", samples, ["jpg", "cls", "seg.png"])
+    check_raw(daemon, "d", samples, ["seg.png"], seed=3)
+    for rank in range(3):
+        check_raw(daemon, "d", samples, ["cls", "jpg"], world=3, rank=rank)
+    lines = daemon.read("d", pipeline="cls", first_position=number // 2)
+    equal([line["fields"]["cls"]["value"] for line in lines],
+          [int(samples[i][1]["cls"]) for i in expected_order(number, position=number // 2)], "classes, from the middle on")
+
+
+@case("pictures and numbers come without being named, with the pixels of the same files in a folder")
+def _(box):
+    folder, members = box.folder_of_pictures("f", 30, n_classes=3), []
+    paths = sorted(os.path.join(root, name) for root, _, names in os.walk(folder) for name in names)
+    for number, path in enumerate(paths):
+        with open(path, "rb") as file:
+            members += [(f"{number:03d}.png", file.read()), (f"{number:03d}.cls", b"%d\n" % (number * 3 // 30))]
+    archive(box.path("w", "all.tar"), members)
+    daemon = box.daemon({"f": folder, "w": web(box.path("w"))})
+    pipeline = "random_resized_crop(8) hflip(0.5)"
+    theirs = daemon.read("f", pipeline=pipeline, batch=4, seed=2)
+    ours = daemon.read("w", pipeline=pipeline, batch=4, seed=2)
+    equal([line["fields"]["png"] for line in ours], [line["fields"]["image"] for line in theirs], "pixels")
+    equal([line["fields"]["cls"] for line in ours], [line["fields"]["label"] for line in theirs], "classes")
+
+
+@case("names as archives may have them: long ones, prefixes, what the library passes over")
+def _(box):
+    link = tarfile.TarInfo("linked.jpg")
+    link.type, link.linkname = tarfile.SYMTYPE, "a.jpg"
+    folder = tarfile.TarInfo("b.folder")
+    folder.type = tarfile.DIRTYPE
+    device = tarfile.TarInfo("null.jpg")
+    device.type, device.devmajor, device.devminor = tarfile.CHRTYPE, 1, 3
+    long = "x" * 90 + "/" + "y" * 60 + "/"
+    longer = "x" * 90 + "/" + "y" * 240 + "/"
+    members = [folder, ("a.jpg", b"A"), link, ("a.JSON", b"{}"), device, ("README", b"no dot"), ("__meta__/q.jpg", b"?"),
+               ("__index__", b"?"), ("./b.jpg", b"B"), (long + "c.jpg", b"C"), (long + "c.txt", b""), ("d.jpg", b"D"),
+               ("a.jpg", b"again, another sample"), ("e.x.y.z", b"E"), ("ümlaut.jpg", b"F")]
+    for name, kind in FORMATS.items():
+        more = [] if name == "ustar" else [(longer + "f.jpg", b"F"), (longer + "ü" * 90 + ".jpg", b"G")]
+        archive(box.path(name, "s.tar"), members + more, kind)
+    daemon = box.daemon({name: web(box.path(name)) for name in FORMATS})
+    for name in FORMATS:
+        samples = samples_of(box.path(name))
+        check_raw(daemon, name, samples, ["jpg", "json", "txt", "x.y.z"])
+    equal([sorted(fields) for _, fields in samples_of(box.path("gnu"))],
+          [["jpg", "json"], ["jpg"], ["jpg", "txt"], ["jpg"], ["jpg"], ["x.y.z"], ["jpg"], ["jpg"], ["jpg"]],
+          "what there is to be found")
+
+
+@case("GNU tar's own archives, with its long names and from a pipe, are read")
+def _(box):
+    for number in range(20):
+        write(box.path("in", "n" * 120, f"{number:03d}.jpg"), identity_bytes(number, 50 * number))
+        write(box.path("in", f"{number:03d}.txt"), b"text %d" % number)
+    os.makedirs(box.path("d"))
+    names = sorted(os.path.relpath(os.path.join(root, name), box.path("in"))
+                   for root, _, files in os.walk(box.path("in")) for name in files)
+    for idx, kind in enumerate(("gnu", "posix", "ustar")):
+        subprocess.run(["tar", "-cf", box.path("d", f"{idx}.tar"), f"--format={kind}", "-C", box.path("in")] + names, check=True)
+    samples = samples_of(box.path("d"))
+    equal(len(samples), 120, "samples")
+    daemon = box.daemon({"d": web(box.path("d"))})
+    check_raw(daemon, "d", samples, ["jpg", "txt"])
+
+
+@case("a field that a sample does not have is null where it is raw, and damage where it is decoded")
+def _(box):
+    members = []
+    for number in range(12):
+        members += [(f"{number}.png", picture(number))] if number % 3 else []
+        members += [(f"{number}.txt", b"text %d" % number)] if number % 2 or number % 3 == 0 else []
+        members += [(f"{number}.cls", b" %d " % -number)]
+    archive(box.path("d", "s.tar"), members)
+    samples = samples_of(box.path("d"))
+    daemon = box.daemon({"d": web(box.path("d"))})
+    check_raw(daemon, "d", samples, ["png", "txt", "cls"])
+    check_raw(daemon, "d", samples, ["txt"])
+    equal(indices(daemon.read("d", pipeline="png: center_crop(4); cls", shuffle=False, on_error="skip", batch=4)),
+          [i for i in range(12) if i % 3], "those that have one")
+    daemon.refused("d", "sample 0 (0)", "field png", "does not have it", pipeline="png: center_crop(4); cls", batch=12,
+                   shuffle=False)
+
+
+@case("numbers that are none are damage with the field's name")
+def _(box):
+    texts = [b"7", b"", b"-9223372036854775808", b"9223372036854775808", b"1.5", b"\n12\t", b"0x10", b"+3", b"1 2", b"\xff"]
+    archive(box.path("d", "s.tar"), [member for number, text in enumerate(texts)
+                                     for member in ((f"{number}.cls", text), (f"{number}.txt", b"t"))])
+    daemon = box.daemon({"d": web(box.path("d"))})
+    lines = daemon.read("d", pipeline="txt; cls", shuffle=False, on_error="skip", batch=3)
+    equal({line["index"]: line["fields"]["cls"]["value"] for line in lines}, {0: 7, 2: -2 ** 63, 5: 12, 7: 3}, "numbers")
+    daemon.refused("d", "field cls", "not a whole number", pipeline="txt; cls", batch=10)
+
+
+def header(name, size=0, kind=b"0", magic=b"ustar\0" + b"00", spoil=0):
+    """A header block of one's own making."""
+    block = bytearray(512)
+    block[:len(name)] = name
+    block[100:108], block[108:116], block[116:124] = b"0000644\0", b"0000000\0", b"0000000\0"
+    block[124:136] = size if isinstance(size, bytes) else b"%011o\0" % size
+    block[136:148], block[156:157], block[257:265] = b"00000000000\0", kind, magic
+    block[148:156] = b" " * 8
+    block[148:156] = b"%06o\0 " % (sum(block) + spoil)
+    return bytes(block)
+
+
+def padded(content):
+    return content + bytes(-len(content) % 512)
+
+
+END = bytes(1024)
+GOOD = header(b"a.jpg", 5) + padded(b"hello")
+
+
+@case("archives that would be read wrongly are refused, with archive and byte; others go on")
+def _(box):
+    archive(box.path("good", "s.tar"), [("a.jpg", b"A")])
+    huge = b"\x80" + bytes(10) + b"\x05"
+    refused = {
+        "cut in a member": (GOOD + header(b"b.jpg", 2000) + bytes(700), "at byte 1024", "was cut"),
+        "cut in a header": (GOOD + header(b"b.jpg", 0)[:300], "at byte 1024", "no end mark"),
+        "cut at a header": (GOOD, "at byte 1024", "no end mark"),
+        "checksum": (GOOD + header(b"b.jpg", 5, spoil=1) + padded(b"hello") + END, "at byte 1024", "checksum is wrong"),
+        "no tar": (b"hello, world" * 1000, "at byte 0", "checksum is wrong"),
+        "appended": (GOOD + END + GOOD + END, "at byte 2048", "appended"),
+        "twice": (GOOD + GOOD + END, "at byte 1024", "this field twice"),
+        "climbing": (header(b"../a.jpg", 5) + padded(b"hello") + END, "at byte 0", "may not leave"),
+        "absolute": (header(b"/etc/a.jpg", 5) + padded(b"hello") + END, "at byte 0", "may not leave"),
+        "sparse": (header(b"a.jpg", 5, kind=b"S") + padded(b"hello") + END, "at byte 0", "sparse"),
+        "negative": (header(b"a.jpg", b"\xff" * 12) + END, "at byte 0", "size that is none"),
+        "overflow": (header(b"a.jpg", b"\x80\x7f" + b"\xff" * 10) + END, "at byte 0", "size that is none"),
+        "huge": (header(b"a.jpg", b"\x80" + bytes(3) + b"\x7f" + b"\xff" * 7) + END, "at byte 0", "was cut"),
+        "pax": (header(b"p", 12, kind=b"x") + padded(b"12 path=a.j\0") + END, "at byte 0", "pax header"),
+        "paxes": (header(b"p", 20, kind=b"x") + padded(b"99999999 path=a.jpg\n") + END, "at byte 0", "pax header"),
+        "pax size": (header(b"p", 13, kind=b"x") + padded(b"13 size=12x4\n") + END, "at byte 0", "size that is none"),
+        "global": (header(b"p", 14, kind=b"g") + padded(b"14 path=a.jpg\n") + END, "at byte 0", "global pax header"),
+        "long field": (header(b"a." + b"x" * 40, 1) + padded(b"h") + END, "at byte 0", "1 to 31 bytes"),
+        "nothing": (END, "no sample"),
+        "empty": (b"", "at byte 0", "no end mark"),
+        "binary size": (header(b"a.jpg", huge) + padded(b"hello") + END,),
+    }
+    for name, (content, *_) in refused.items():
+        write(box.path(name, "bad.tar"), content)
+    os.makedirs(box.path("without"))
+    daemon = box.daemon({"good": web(box.path("good")), "without": web(box.path("without")),
+                         **{name.replace(" ", "-"): web(box.path(name)) for name in refused}})
+    for name, (_, *words) in refused.items():
+        if words:
+            message = daemon.refused(name.replace(" ", "-"), *words)
+            if name != "nothing":
+                contains(message, "bad.tar")
+    daemon.refused("without", "no archive in it")
+    for name in ("good", "binary-size"):
+        equal(len(daemon.read(name, pipeline="jpg")), 1, "what is good is served")
+
+
+@case("GNU tar's sparse files are refused in all of its formats")
+def _(box):
+    path = box.path("in", "a.jpg")
+    write(path, b"")
+    os.truncate(path, 10 << 20)
+    with open(path, "r+b") as file:
+        file.seek(5 << 20)
+        file.write(b"data")
+    datasets = {}
+    for kind in ("gnu", "posix"):
+        os.makedirs(box.path(kind))
+        subprocess.run(["tar", "-cSf", box.path(kind, "s.tar"), f"--format={kind}", "-C", box.path("in"), "a.jpg"], check=True)
+        if os.path.getsize(box.path(kind, "s.tar")) > 5 << 20:
+            raise Skip("this file system does not say where a file has holes")
+        datasets[kind] = web(box.path(kind))
+    daemon = box.daemon(datasets)
+    for kind in datasets:
+        daemon.refused(kind, "s.tar", "sparse")
+
+
+@case("members without a byte: many empty members are samples like others, and are indexed once")
+def _(box):
+    n = 60000
+    with open(box.path("d.tar"), "wb") as file:
+        for number in range(n):
+            file.write(header(b"%07d.txt" % number))
+        file.write(END)
+    os.makedirs(box.path("d"))
+    os.rename(box.path("d.tar"), box.path("d", "s.tar"))
+    daemon = box.daemon({"d": web(box.path("d"))})
+    equal(indices(daemon.read("d", pipeline="txt", batch=5000, limit=3)), expected_order(n)[:15000], "order")
+    daemon.stop()
+    daemon.start()
+    equal(indices(daemon.read("d", pipeline="txt", batch=5000, limit=1)), expected_order(n)[:5000], "order")
+    contains(daemon.log(), "d: indexed in", "d: opened in")
+
+
+@case("an archive that changes is another dataset; one that is cut while it is read is an error of its samples")
+def _(box):
+    members = [(f"{number:03d}.txt", identity_bytes(number, 5000)) for number in range(50)]
+    path = archive(box.path("d", "s.tar"), members)
+    daemon = box.daemon({"d": web(box.path("d"))})
+    check_raw(daemon, "d", samples_of(box.path("d")), ["txt"])
+    before = daemon.objects("datasets")[0]["digest"]
+    archive(path, members + [("new.txt", b"new")])
+    check_raw(daemon, "d", samples_of(box.path("d")), ["txt"])
+    after = daemon.objects("datasets")[0]["digest"]
+    equal(before == after, False, "the digest is another one")
+    reader = daemon.reader("d", pipeline="txt", shuffle=False, batch=1, slots=2, delay_ms=20, epochs=5, on_error="skip")
+    reader.wait_lines(3)
+    os.truncate(path, 100000)
+    reader.finish(60)
+    equal(max(indices(reader.lines)) < 51, True, "what is cut off is not served")
+
+
+main()
