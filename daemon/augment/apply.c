@@ -236,15 +236,3 @@ int recipe_end(struct workspace *workspace, struct why *why) {
                 conversion_run(geometry->conversion, &workspace->canvas, workspace->out, workspace->stride);
         return 0;
 }
-
-int recipe_apply(struct workspace *workspace, const struct geometry *geometry, const struct view *source, uint8_t *out,
-                 size_t stride, struct why *why) {
-        int r = recipe_begin(workspace, geometry, out, stride, why);
-
-        assert(source->width == geometry->source.width && source->height == geometry->source.height);
-
-        if (r < 0)
-                return r;
-        recipe_feed(workspace, source);
-        return recipe_end(workspace, why);
-}

@@ -14,7 +14,7 @@
  *      (decode geometry.source, or straight to the output if geometry.is_copy)
  *      recipe_begin(), recipe_feed(), recipe_end()
  *                          execute the stages while the rows of the source come; the last one writes the output's own
- *                          memory, or is converted to it; recipe_apply() does all three with a source that is there
+ *                          memory, or is converted to it
  *
  * A recipe does not change once it is parsed: any number of threads may use it. */
 #pragma once
@@ -126,15 +126,10 @@ void workspace_trim(struct workspace *workspace);
 /* The most that a workspace which holds nothing may take for this plan, in bytes. */
 uint64_t recipe_bytes_needed(const struct geometry *geometry);
 
-/* Executes a plan; its recipe is still needed. `source` shows the pixels of geometry->source. Writes geometry->height
- * rows of geometry->width pixels (with channels first: that for each channel, one behind the other), `stride` bytes
- * apart, and not a byte between or beside them. `out` and `stride` are aligned for the format's type. -ENOMEM; else 0.
- */
-int recipe_apply(struct workspace *workspace, const struct geometry *geometry, const struct view *source, uint8_t *out,
-                 size_t stride, struct why *why);
-
-/* The same, fed row by row. Begins; forgets a sample that was not ended. `geometry` stays until recipe_end(). -ENOMEM;
- * else 0. */
+/* Executes a plan while rows come; its recipe is still needed. Writes geometry->height rows of geometry->width pixels
+ * (with channels first: that for each channel, one behind the other), `stride` bytes apart, and not a byte between or
+ * beside them. `out` and `stride` are aligned for the format's type. Begins; forgets a sample that was not ended.
+ * `geometry` stays until recipe_end(). -ENOMEM; else 0. */
 int recipe_begin(struct workspace *workspace, const struct geometry *geometry, uint8_t *out, size_t stride,
                  struct why *why);
 

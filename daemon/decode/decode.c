@@ -102,10 +102,6 @@ static int refuse_format(const uint8_t *bytes, size_t n_bytes, struct why *why) 
                 n_bytes, begins);
 }
 
-const char *decode_format_names(void) {
-        return FORMAT_NAMES;
-}
-
 /* ---- what the formats share ---------------------------------------------------------------------------------- */
 
 int check_pixels(const struct decode_limits *limits, uint32_t width, uint32_t height, struct why *why) {
@@ -166,10 +162,6 @@ void decoder_free(struct decoder *decoder) {
         scratch_release(&decoder->pixels);
         scratch_release(&decoder->work);
         free(decoder);
-}
-
-void decoder_freep(struct decoder **decoder) {
-        decoder_free(*decoder);
 }
 
 void decoder_close(struct decoder *decoder) {

@@ -72,7 +72,6 @@ int decoder_new(const struct decode_limits *limits, enum decode_jpeg jpeg, struc
 
 /* Takes NULL. Views are gone afterwards. */
 void decoder_free(struct decoder *decoder);
-void decoder_freep(struct decoder **decoder);
 
 /* Begins a picture; ends the one before. `bytes` must stay where they are until decoder_close() or the next
  * decoder_open(). */
@@ -112,6 +111,3 @@ size_t decoder_scratch_bytes(const struct decoder *decoder);
 
 /* Gives back all that it keeps for later pictures. An open one may be read afterwards. */
 void decoder_trim(struct decoder *decoder);
-
-/* The names of the formats that are handled, for messages: "JPEG, PNG, ...". */
-const char *decode_format_names(void);

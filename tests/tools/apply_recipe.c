@@ -13,6 +13,7 @@
 
 #include "daemon/augment/recipe.h"
 #include "daemon/base/cleanup.h"
+#include "tests/support/pixels.h"
 
 struct request {
         uint32_t n_text, width, height, epoch;

@@ -12,6 +12,7 @@
 #include "daemon/base/cleanup.h"
 #include "daemon/decode/decode.h"
 #include "proto/order/philox.h"
+#include "tests/support/pixels.h"
 
 #include <errno.h>
 #include <fcntl.h>

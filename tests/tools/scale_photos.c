@@ -7,6 +7,7 @@
 #include "daemon/augment/resize/resize.h"
 #include "daemon/base/cleanup.h"
 #include "daemon/decode/decode.h"
+#include "tests/support/pixels.h"
 
 #include <errno.h>
 #include <fcntl.h>

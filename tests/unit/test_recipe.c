@@ -3,6 +3,7 @@
 #include "daemon/augment/half.h"
 #include "daemon/augment/recipe.h"
 #include "proto/order/philox.h"
+#include "tests/support/pixels.h"
 #include "tests/support/vectors.h"
 
 #include <check.h>

@@ -5,6 +5,7 @@
  * outside of the box, ours never does. */
 #include "daemon/augment/resize/resize.h"
 #include "proto/order/philox.h"
+#include "tests/support/pixels.h"
 #include "tests/support/vectors.h"
 
 #include <check.h>

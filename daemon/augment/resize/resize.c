@@ -103,10 +103,6 @@ void resizer_free(struct resizer *resizer) {
         free(resizer);
 }
 
-void resizer_freep(struct resizer **resizer) {
-        resizer_free(*resizer);
-}
-
 size_t resizer_bytes(const struct resizer *resizer) {
         return axis_bytes(&resizer->horizontal) + axis_bytes(&resizer->vertical) + resizer->n_ring_bytes +
                resizer->n_padded_bytes + resizer->n_rows_max * sizeof(*resizer->rows);
@@ -393,14 +389,4 @@ void resizer_feed(struct resizer *resizer, const struct view *rows) {
                 write_row(resizer, rows);
         }
         resizer->n_fed = end;
-}
-
-int resizer_run(struct resizer *resizer, const struct view *source, const struct resize_job *job, uint8_t *out,
-                size_t stride, struct why *why) {
-        int r = resizer_begin(resizer, source->width, source->height, NULL, job, out, stride, why);
-
-        if (r < 0)
-                return r;
-        resizer_feed(resizer, source);
-        return 0;
 }

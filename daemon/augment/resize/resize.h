@@ -65,16 +65,11 @@ int resizer_new(enum resize_code code, struct resizer **ret_resizer, struct why 
 
 /* Takes NULL. */
 void resizer_free(struct resizer *resizer);
-void resizer_freep(struct resizer **resizer);
 
 /* Writes the window to `out`: window.height rows of window.width pixels, `stride` bytes apart. Not a byte outside of
- * those rows is written, and none outside the view is read. -ENOMEM; else 0. */
-int resizer_run(struct resizer *resizer, const struct view *source, const struct resize_job *job, uint8_t *out,
-                size_t stride, struct why *why);
-
-/* The same, fed row by row. Begins a source of source_width x source_height pixels, of which nothing is there yet;
- * forgets one that was not fed to its end. `given` is the part of it that will come, at least resize_need(): NULL is
- * all of it. -ENOMEM; else 0. */
+ * those rows is written, and none outside of what is fed is read. Begins a source of source_width x source_height
+ * pixels, of which nothing is there yet; forgets one that was not fed to its end. `given` is the part of it that will
+ * come, at least resize_need(): NULL is all of it. -ENOMEM; else 0. */
 int resizer_begin(struct resizer *resizer, uint32_t source_width, uint32_t source_height, const struct box *given,
                   const struct resize_job *job, uint8_t *out, size_t stride, struct why *why);
 
