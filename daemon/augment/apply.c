@@ -3,7 +3,7 @@
 
 #include "daemon/augment/canvas.h"
 #include "daemon/augment/fold.h"
-#include "daemon/base/cleanup.h"
+#include "proto/base/cleanup.h"
 
 #include <assert.h>
 #include <errno.h>

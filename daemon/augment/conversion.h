@@ -7,7 +7,7 @@
 #pragma once
 
 #include "daemon/augment/canvas.h"
-#include "daemon/base/why.h"
+#include "proto/base/why.h"
 #include "proto/layout.h"
 
 #include <stdbool.h>

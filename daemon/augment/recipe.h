@@ -24,7 +24,7 @@
 #include "daemon/augment/operation.h"
 #include "daemon/augment/resize/resize.h"
 #include "daemon/base/box.h"
-#include "daemon/base/why.h"
+#include "proto/base/why.h"
 #include "proto/limits.h"
 
 #include <stdbool.h>

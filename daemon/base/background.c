@@ -6,9 +6,9 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "daemon/base/clock.h"
 #include "daemon/base/mailbox.h"
 #include "daemon/base/thread.h"
+#include "proto/base/clock.h"
 
 #define STOP_MS    10000 /* as long as pipeline_stop() waits */
 #define PIECES_MAX 4096u /* pieces at a time; one for each session or dataset at most, far fewer in life */

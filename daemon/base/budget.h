@@ -6,7 +6,7 @@
 
 #include <stdint.h>
 
-#include "daemon/base/why.h"
+#include "proto/base/why.h"
 
 struct budget {
         uint64_t limit_bytes;        /* fixed before threads start; UINT64_MAX: no limit */

@@ -1,21 +1,4 @@
-/* base/memory.h: how much memory there is for us, page cache included. */
+/* Moved to base/machine/. */
 #pragma once
 
-#include <stdint.h>
-
-/* Bytes that could be had now without swapping (MemAvailable, which counts the page cache as free), or fewer if our
- * control group or one above it may not have so many (cgroup v2: memory.max, memory.high). 0 if nobody says. Reads a
- * few files of /proc and /sys: about 100 us. */
-uint64_t memory_available(void);
-
-/* The most that our control group and those above it may have (cgroup v2: memory.max, memory.high); UINT64_MAX: no
- * limit, or nobody says. */
-uint64_t memory_of_our_group(void);
-
-/* ---- parts, for tests ---------------------------------------------------------------------------------------- */
-
-/* /proc/meminfo: the line of MemAvailable, in bytes; 0 if there is none. */
-uint64_t memory_parse_available(const char *text);
-
-/* The smallest limit of the group `path` ("/a/b") and those above it below `mount_point`; UINT64_MAX without any. */
-uint64_t memory_group_limit(const char *mount_point, const char *path);
+#include "daemon/base/machine/memory.h"

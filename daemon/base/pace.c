@@ -2,7 +2,7 @@
 
 #include <time.h>
 
-#include "daemon/base/clock.h"
+#include "proto/base/clock.h"
 
 #define NS 1000000000ull
 

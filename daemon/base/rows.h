@@ -5,7 +5,7 @@
 #pragma once
 
 #include "daemon/base/box.h"
-#include "daemon/base/why.h"
+#include "proto/base/why.h"
 
 struct row_sink {
         /* Rows come from the top anew: what was taken before is void. Called once before the first band, and again if a

@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "daemon/base/why.h"
+#include "proto/base/why.h"
 
 struct step_text {
         const char *what; /* that is read, for messages: "pipeline" */

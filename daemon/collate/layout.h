@@ -15,7 +15,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "daemon/base/why.h"
+#include "proto/base/why.h"
 #include "proto/layout.h"
 
 #define FIELD_DIMS_MAX (DLP_DIMS_MAX - 1u) /* dimensions of one sample: the batch is one more */

@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "daemon/base/cleanup.h"
+#include "proto/base/cleanup.h"
 
 #define OPTIONS_MAX 64u
 #define FILE_MAX    (1 << 20) /* bytes */

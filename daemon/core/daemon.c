@@ -12,14 +12,14 @@
 #include <unistd.h>
 
 #include "daemon/base/bytes.h"
-#include "daemon/base/cleanup.h"
 #include "daemon/base/log.h"
-#include "daemon/base/memory.h"
+#include "daemon/base/machine/memory.h"
 #include "daemon/core/config.h"
 #include "daemon/core/listen.h"
 #include "daemon/ctl/server.h"
 #include "daemon/io/reader.h"
 #include "daemon/ring/numa.h"
+#include "proto/base/cleanup.h"
 
 #define DRAIN_TICK_US   20000
 #define DRAIN_TICKS_MAX 250u          /* five seconds for the batches that are begun */

@@ -3,13 +3,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/base/cleanup.h"
 #include "daemon/base/fair_queue.h"
 #include "daemon/core/settings.h"
 #include "daemon/data/format.h"
 #include "daemon/staging/record/origin_kind.h"
 #include "daemon/staging/record/place.h"
 #include "daemon/staging/record/steps.h"
+#include "proto/base/cleanup.h"
 
 #define AT(field) offsetof(struct dataset_setting, field)
 

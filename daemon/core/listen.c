@@ -14,7 +14,7 @@
 #include <systemd/sd-daemon.h>
 #include <unistd.h>
 
-#include "daemon/base/cleanup.h"
+#include "proto/base/cleanup.h"
 #include "proto/frame.h"
 
 #define BACKLOG    128

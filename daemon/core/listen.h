@@ -1,7 +1,7 @@
 /* core/listen.h: the listening socket: systemd's, or one of our own at a path that nobody else serves. */
 #pragma once
 
-#include "daemon/base/why.h"
+#include "proto/base/why.h"
 
 struct listener {
         int fd;

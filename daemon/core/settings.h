@@ -10,8 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "daemon/base/groups.h"
-#include "daemon/base/why.h"
+#include "daemon/base/machine/groups.h"
+#include "proto/base/why.h"
 
 /* Texts are never NULL: "" is what was not set, unless a default is named. */
 struct dataset_setting {

@@ -7,9 +7,9 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "daemon/base/cleanup.h"
 #include "daemon/base/log.h"
 #include "daemon/ctl/session.h"
+#include "proto/base/cleanup.h"
 
 #define PAUSE_US              200000
 #define DESCRIPTORS_A_SESSION 4u /* on average: two of an idle one, six of a rank */

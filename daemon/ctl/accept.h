@@ -5,7 +5,7 @@
  * full) the loop pauses for a moment, and goes on by itself, at the latest after that moment. */
 #pragma once
 
-#include "daemon/base/why.h"
+#include "proto/base/why.h"
 
 struct server;
 

@@ -8,10 +8,10 @@
 #include <unistd.h>
 
 #include "daemon/base/log.h"
-#include "daemon/base/text.h"
 #include "daemon/ctl/access.h"
 #include "daemon/ctl/handlers.h"
 #include "daemon/ring/numa.h"
+#include "proto/base/text.h"
 
 struct attach {
         struct session *session;

@@ -8,8 +8,8 @@
 #include <stdint.h>
 
 #include "daemon/base/budget.h"
-#include "daemon/base/why.h"
 #include "daemon/pipeline/user.h"
+#include "proto/base/why.h"
 
 struct server;
 struct session;

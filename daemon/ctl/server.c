@@ -4,11 +4,11 @@
 #include <event2/event.h>
 #include <time.h>
 
-#include "daemon/base/clock.h"
 #include "daemon/base/log.h"
 #include "daemon/ctl/accept.h"
 #include "daemon/ctl/quota.h"
 #include "daemon/ctl/session.h"
+#include "proto/base/clock.h"
 
 static void on_broken(evutil_socket_t fd, short what, void *userdata) {
         struct server *server = userdata;

@@ -8,9 +8,9 @@
 #include <unistd.h>
 
 #include "daemon/base/log.h"
-#include "daemon/base/text.h"
 #include "daemon/ctl/access.h"
 #include "daemon/ctl/handlers.h"
+#include "proto/base/text.h"
 
 #define PACKETS_AT_ONCE 16 /* of one session, before others get their turn */
 

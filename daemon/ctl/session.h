@@ -9,7 +9,7 @@
 #include <stdint.h>
 #include <sys/socket.h>
 
-#include "daemon/base/process.h"
+#include "daemon/base/machine/process.h"
 #include "daemon/base/queue.h"
 #include "daemon/ctl/server.h"
 #include "daemon/ctl/user_names.h"

@@ -4,11 +4,11 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "daemon/base/clock.h"
 #include "daemon/ctl/access.h"
 #include "daemon/ctl/handlers.h"
 #include "daemon/io/reader.h"
 #include "daemon/ring/numa.h"
+#include "proto/base/clock.h"
 
 #define FACTS_MAX 64u
 

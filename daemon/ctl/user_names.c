@@ -9,9 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/base/clock.h"
-#include "daemon/base/text.h"
 #include "daemon/base/thread.h"
+#include "proto/base/clock.h"
+#include "proto/base/text.h"
 
 #define KNOWN_MAX      256u                   /* users; further ones take the place of the oldest */
 #define ASK_AGAIN_NS   (300ull * 1000000000u) /* names change, and a service that was away comes back */

@@ -13,11 +13,11 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "daemon/base/cleanup.h"
-#include "daemon/base/clock.h"
-#include "daemon/base/own_file.h"
+#include "daemon/base/machine/own_file.h"
 #include "daemon/data/index_draft.h"
 #include "daemon/data/index_given.h"
+#include "proto/base/cleanup.h"
+#include "proto/base/clock.h"
 
 #define LEFT_BEHIND_S 3600 /* nobody writes a piece of an index for so long */
 

@@ -10,9 +10,9 @@
 
 #include <stdint.h>
 
-#include "daemon/base/why.h"
 #include "daemon/data/format.h"
 #include "daemon/data/index.h"
+#include "proto/base/why.h"
 
 struct dataset;
 

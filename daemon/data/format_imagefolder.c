@@ -21,10 +21,10 @@
 #include <strings.h>
 #include <sys/stat.h>
 
-#include "daemon/base/cleanup.h"
 #include "daemon/data/growing.h"
 #include "daemon/data/index_stamp.h"
 #include "daemon/data/name_order.h"
+#include "proto/base/cleanup.h"
 
 static const char *const EXTENSIONS[] = {
         ".jpg", ".jpeg", ".png", ".ppm", ".bmp", ".pgm", ".tif", ".tiff", ".webp",

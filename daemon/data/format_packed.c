@@ -14,9 +14,9 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "daemon/base/cleanup.h"
 #include "daemon/data/index_stamp.h"
 #include "daemon/data/shard_layout.h"
+#include "proto/base/cleanup.h"
 
 #define LOOK_UP_SAMPLES 4096u /* between two looks at the cancel flag */
 

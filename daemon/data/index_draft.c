@@ -8,8 +8,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "daemon/base/cleanup.h"
-#include "daemon/base/disk.h"
+#include "daemon/base/machine/disk.h"
+#include "proto/base/cleanup.h"
 
 int index_draft_make(const char *index_dir, const char *place, struct index_draft *ret_draft, struct why *why) {
         ret_draft->fd = -1;

@@ -4,7 +4,7 @@
 #include <limits.h>
 #include <stdbool.h>
 
-#include "daemon/base/why.h"
+#include "proto/base/why.h"
 
 #define INDEX_DRAFT_MARK   ".new-" /* between the file's name and six random characters */
 #define INDEX_DRAFT_RANDOM 6u

@@ -6,10 +6,10 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-#include "daemon/base/cleanup.h"
-#include "daemon/base/own_file.h"
+#include "daemon/base/machine/own_file.h"
 #include "daemon/data/index_draft.h"
 #include "daemon/data/index_layout.h"
+#include "proto/base/cleanup.h"
 
 struct given {
         const struct dataset_spec *spec;

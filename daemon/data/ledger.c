@@ -12,12 +12,12 @@
 #include <sys/stat.h>
 #include <time.h>
 
-#include "daemon/base/cleanup.h"
-#include "daemon/base/clock.h"
 #include "daemon/base/log.h"
 #include "daemon/base/queue.h"
 #include "daemon/base/thread.h"
 #include "daemon/data/ledger_file.h"
+#include "proto/base/cleanup.h"
+#include "proto/base/clock.h"
 
 #define GATHER_NS 300000000ull /* damaged samples come in swarms: a file is opened for many at once */
 

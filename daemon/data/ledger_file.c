@@ -8,8 +8,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "daemon/base/cleanup.h"
 #include "daemon/data/growing.h"
+#include "proto/base/cleanup.h"
 
 #define REPETITION_MIN 1000u        /* lines too many that are borne before the file is written anew */
 #define CHUNK_BYTES    (256u << 10) /* written at once */

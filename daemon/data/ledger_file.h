@@ -3,9 +3,9 @@
 
 #include <pthread.h>
 
-#include "daemon/base/why.h"
 #include "daemon/data/index.h"
 #include "daemon/data/ledger_book.h"
+#include "proto/base/why.h"
 
 struct ledger_file {
         char path[PATH_MAX];

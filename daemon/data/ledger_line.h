@@ -15,7 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "daemon/base/why.h"
+#include "proto/base/why.h"
 
 /* Four bytes for each of path and error at most, and the numbers. */
 #define LEDGER_LINE_MAX (4 * PATH_MAX + 4 * DLP_TEXT_MAX + 256)

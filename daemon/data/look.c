@@ -6,8 +6,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "daemon/base/cleanup.h"
 #include "daemon/data/index.h"
+#include "proto/base/cleanup.h"
 
 #define PIECE_BYTES 4096u  /* of another file */
 #define BLOCK_BYTES 65536u /* of the sample itself, which is read whole */

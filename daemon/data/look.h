@@ -10,8 +10,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "daemon/base/why.h"
 #include "daemon/data/dataset.h"
+#include "proto/base/why.h"
 
 /* What an error of open() or read() says about the file that it was met with. */
 enum read_error {

@@ -15,9 +15,9 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "daemon/base/cleanup.h"
 #include "daemon/base/queue.h"
 #include "daemon/base/thread.h"
+#include "proto/base/cleanup.h"
 #include "proto/limits.h"
 
 #define CHUNK_STEPS_MIN 4096u  /* a fraction of a millisecond: a first batch comes soon */

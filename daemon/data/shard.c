@@ -8,10 +8,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "daemon/base/cleanup.h"
-#include "daemon/base/disk.h"
+#include "daemon/base/machine/disk.h"
 #include "daemon/data/growing.h"
 #include "daemon/data/shard_layout.h"
+#include "proto/base/cleanup.h"
 
 struct shard_writer {
         int fd;

@@ -12,8 +12,8 @@
 
 #include <stdint.h>
 
-#include "daemon/base/why.h"
 #include "daemon/data/index.h"
+#include "proto/base/why.h"
 
 #define SHARD_ALIGN  4096u /* bytes: what O_DIRECT likes on every disk */
 #define SHARD_SUFFIX ".shard"

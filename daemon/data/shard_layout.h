@@ -15,9 +15,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "daemon/base/why.h"
 #include "daemon/data/index_layout.h"
 #include "daemon/data/shard.h"
+#include "proto/base/why.h"
 
 #define SHARD_MAGIC       "DLDSHARD"
 #define SHARD_VERSION     1u

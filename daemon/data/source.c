@@ -3,8 +3,8 @@
 #include <assert.h>
 #include <errno.h>
 
-#include "daemon/base/cleanup.h"
 #include "daemon/data/source_type.h"
+#include "proto/base/cleanup.h"
 
 void source_close(struct source *source) {
         if (source)

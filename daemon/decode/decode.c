@@ -1,7 +1,7 @@
 #include "daemon/decode/decode.h"
 
-#include "daemon/base/cleanup.h"
 #include "daemon/decode/picture_format.h"
+#include "proto/base/cleanup.h"
 
 #include <assert.h>
 #include <errno.h>

@@ -25,7 +25,7 @@
 
 #include "daemon/base/box.h"
 #include "daemon/base/rows.h"
-#include "daemon/base/why.h"
+#include "proto/base/why.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -11,7 +11,7 @@
  * only both or none. So a picture that fails for a CRC is read a second time, from a copy with the CRCs put right. */
 #include "daemon/decode/picture_format.h"
 
-#include "daemon/base/cleanup.h"
+#include "proto/base/cleanup.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -6,7 +6,7 @@
  * box, as far as it can. */
 #include "daemon/decode/picture_format.h"
 
-#include "daemon/base/cleanup.h"
+#include "proto/base/cleanup.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -6,7 +6,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "daemon/base/clock.h"
+#include "proto/base/clock.h"
 
 #define UNUSED_NS (5ull * 1000000000) /* a file that nobody read for so long may make room for another */
 

@@ -8,8 +8,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "daemon/base/cleanup.h"
 #include "daemon/io/reader_private.h"
+#include "proto/base/cleanup.h"
 
 #define AGAIN_TRIES_MAX 100 /* a millisecond each; a regular file has no business to say EAGAIN even once */
 

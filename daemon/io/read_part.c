@@ -8,9 +8,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "daemon/base/cleanup.h"
 #include "daemon/base/log.h"
 #include "daemon/io/reader_private.h"
+#include "proto/base/cleanup.h"
 
 static void say_refused(struct reader *reader, const struct read_request *request, int error) {
         if (!atomic_exchange(&reader->has_said_refused, true))

@@ -7,9 +7,9 @@
 #include <string.h>
 #include <time.h>
 
-#include "daemon/base/clock.h"
 #include "daemon/base/thread.h"
 #include "daemon/io/reader_private.h"
+#include "proto/base/clock.h"
 
 #define THREADS_DEFAULT       8u /* files at once: where a local SSD's throughput levels off */
 #define THREADS_MAX           1024u

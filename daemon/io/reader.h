@@ -23,7 +23,7 @@
 #include <stdint.h>
 
 #include "daemon/base/queue.h"
-#include "daemon/base/why.h"
+#include "proto/base/why.h"
 
 #define READER_LENGTH_UNKNOWN UINT64_MAX
 #define READER_ALIGN          4096u /* bytes: what O_DIRECT likes on every disk */

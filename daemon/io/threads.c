@@ -13,9 +13,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "daemon/base/clock.h"
 #include "daemon/base/thread.h"
 #include "daemon/io/reader_private.h"
+#include "proto/base/clock.h"
 
 #define LATE_NS 1000000000ull /* a read that takes longer keeps its thread; another one takes the thread's place */
 

@@ -31,10 +31,10 @@
 #include <sys/resource.h>
 
 #include "daemon/base/bytes.h"
-#include "daemon/base/clock.h"
 #include "daemon/base/mailbox.h"
 #include "daemon/base/thread.h"
 #include "daemon/io/reader_private.h"
+#include "proto/base/clock.h"
 
 #define POOL_THREADS     2u                  /* one may hang on a dead mount, the other still judges */
 #define LEAVING_STALL_NS (1000ull * 1000000) /* patience with a silent read while the reader stops */

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "daemon/base/clock.h"
+#include "proto/base/clock.h"
 
 #define N_KEPT    256u /* jobs that have ended: 166 KiB */
 #define N_OF_USER 128u /* of one user at most, so that nobody's are pushed out by another one's jobs */

@@ -5,10 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/base/cleanup.h"
-#include "daemon/base/clock.h"
 #include "daemon/base/log.h"
 #include "daemon/pipeline/catalog_private.h"
+#include "proto/base/cleanup.h"
+#include "proto/base/clock.h"
 
 #define RETRY_AFTER_NS 1000000000ull /* a failure that is older is not told but tried again */
 

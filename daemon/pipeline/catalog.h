@@ -13,15 +13,15 @@
 #include <stdint.h>
 
 #include "daemon/base/background.h"
-#include "daemon/base/groups.h"
+#include "daemon/base/machine/groups.h"
 #include "daemon/base/queue.h"
-#include "daemon/base/why.h"
 #include "daemon/data/dataset.h"
 #include "daemon/data/ledger.h"
 #include "daemon/pipeline/outage.h"
 #include "daemon/staging/record/progress.h"
 #include "daemon/staging/record/stamp.h"
 #include "daemon/staging/record/version_lock.h"
+#include "proto/base/why.h"
 
 enum catalog_state {
         CATALOG_CLOSED,   /* not looked at yet */

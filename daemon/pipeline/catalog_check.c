@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/base/clock.h"
 #include "daemon/base/log.h"
 #include "daemon/pipeline/catalog_private.h"
+#include "proto/base/clock.h"
 
 #define PATIENCE_NS 1000000000ull /* of who waits for a look: then he is told, and asks again */
 

@@ -4,10 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/base/cleanup.h"
-#include "daemon/base/clock.h"
 #include "daemon/base/log.h"
 #include "daemon/pipeline/catalog_private.h"
+#include "proto/base/cleanup.h"
+#include "proto/base/clock.h"
 
 /* A staging writes its progress once a second; a shared file system may show it some seconds later. Who has written
  * nothing for so long is dead. By our own clock: those of other nodes may differ. */

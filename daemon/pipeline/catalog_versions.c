@@ -7,12 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/base/cleanup.h"
-#include "daemon/base/clock.h"
-#include "daemon/base/disk.h"
 #include "daemon/base/log.h"
+#include "daemon/base/machine/disk.h"
 #include "daemon/data/index_layout.h"
 #include "daemon/pipeline/catalog_private.h"
+#include "proto/base/cleanup.h"
+#include "proto/base/clock.h"
 
 #define KEPT_NS      60000000000ull /* a version that was found, for those who asked to come back */
 #define NOT_FOUND_NS 10000000000ull /* before a version that was not found is looked for again */

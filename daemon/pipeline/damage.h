@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 #include "daemon/base/bitmap.h"
-#include "daemon/base/why.h"
+#include "proto/base/why.h"
 
 struct damage {
         pthread_mutex_t lock; /* guards `met`; a leaf */

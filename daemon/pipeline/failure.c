@@ -3,10 +3,10 @@
 #include <errno.h>
 #include <string.h>
 
-#include "daemon/base/clock.h"
 #include "daemon/base/log.h"
 #include "daemon/pipeline/batch.h"
 #include "daemon/pipeline/compact.h"
+#include "proto/base/clock.h"
 
 #define LOGGED_ERRORS_MAX 100u /* a dataset; after that damaged samples are only counted */
 #define SHORTAGE_TRIES    10u  /* before a lack of memory or descriptors is believed to last */

@@ -3,10 +3,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/base/clock.h"
 #include "daemon/base/log.h"
 #include "daemon/pipeline/batch.h"
 #include "daemon/pipeline/schedule.h"
+#include "proto/base/clock.h"
 #include "proto/ring.h"
 
 #define REST_NS 100000000ull  /* of a task for which there is no memory to park it */

@@ -8,11 +8,11 @@
 #include <time.h>
 
 #include "daemon/base/bitmap.h"
-#include "daemon/base/clock.h"
 #include "daemon/base/log.h"
 #include "daemon/base/thread.h"
 #include "daemon/data/index.h"
 #include "daemon/data/look.h"
+#include "proto/base/clock.h"
 
 #define SUSPECTS_MAX 64u /* known at a time; who finds no place is judged after the others */
 #define PAUSE_MIN_NS 100000000ull

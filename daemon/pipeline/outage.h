@@ -19,8 +19,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "daemon/base/why.h"
 #include "daemon/data/dataset.h"
+#include "proto/base/why.h"
 
 #define SUSPECT_LOOKS 4u
 

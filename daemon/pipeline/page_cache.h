@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "daemon/base/why.h"
+#include "proto/base/why.h"
 
 enum page_cache {
         PAGE_CACHE_AUTO, /* through it if the dataset fits */

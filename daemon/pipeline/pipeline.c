@@ -9,11 +9,11 @@
 #include <sys/resource.h>
 #include <time.h>
 
-#include "daemon/base/cleanup.h"
 #include "daemon/base/fair_queue.h"
 #include "daemon/base/log.h"
 #include "daemon/pipeline/planner.h"
 #include "daemon/pipeline/pool.h"
+#include "proto/base/cleanup.h"
 
 #define STOP_NAPS_MAX    10000u /* milliseconds, about */
 #define TASKS_MIN        2u

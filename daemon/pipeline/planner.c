@@ -7,14 +7,14 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "daemon/base/cleanup.h"
-#include "daemon/base/clock.h"
 #include "daemon/base/log.h"
-#include "daemon/base/memory.h"
+#include "daemon/base/machine/memory.h"
 #include "daemon/base/thread.h"
 #include "daemon/pipeline/batch.h"
 #include "daemon/pipeline/hold.h"
 #include "daemon/pipeline/schedule.h"
+#include "proto/base/cleanup.h"
+#include "proto/base/clock.h"
 
 #define EVENTS_MAX      64
 #define STUCK_NS        1000000000ull /* a read that takes longer: far above what a disk in order takes */

@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <stdio.h>
 
-#include "daemon/base/heap.h"
+#include "daemon/base/machine/heap.h"
 
 void pool_init(struct pool *pool, const struct pool_options *options) {
         pool->options = (struct worker_options){

@@ -10,7 +10,7 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
-#include "daemon/base/cpus.h"
+#include "daemon/base/machine/cpus.h"
 #include "daemon/base/pace.h"
 #include "daemon/pipeline/counters.h"
 #include "daemon/pipeline/worker.h"

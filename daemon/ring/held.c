@@ -13,9 +13,9 @@
 #include <unistd.h>
 
 #include "daemon/base/bytes.h"
-#include "daemon/base/cleanup.h"
-#include "daemon/base/clock.h"
 #include "daemon/base/log.h"
+#include "proto/base/cleanup.h"
+#include "proto/base/clock.h"
 
 #define SAID_AFTER_NS 2000000000ull /* a client that ends lets go within milliseconds */
 

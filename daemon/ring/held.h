@@ -18,7 +18,7 @@
 
 #include "daemon/base/budget.h"
 #include "daemon/base/queue.h"
-#include "daemon/base/why.h"
+#include "proto/base/why.h"
 
 #define HELD_WHOSE_MAX 192u
 

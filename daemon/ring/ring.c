@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "daemon/base/cleanup.h"
-#include "daemon/base/clock.h"
+#include "proto/base/cleanup.h"
+#include "proto/base/clock.h"
 #include "proto/ring.h"
 
 /* What a ring has in memory when it is made: enough to see what kind of pages there are. The workers touch the first

@@ -16,9 +16,9 @@
 #include <stdint.h>
 
 #include "daemon/base/budget.h"
-#include "daemon/base/why.h"
 #include "daemon/ring/held.h"
 #include "daemon/ring/segment.h"
+#include "proto/base/why.h"
 #include "proto/layout.h"
 
 enum {

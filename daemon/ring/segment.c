@@ -9,9 +9,9 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "daemon/base/cleanup.h"
 #include "daemon/base/thread.h"
 #include "daemon/ring/numa.h"
+#include "proto/base/cleanup.h"
 
 #define HUGE_PAGE_BYTES   (2ull << 20)
 #define TOUCH_THREADS_MAX 16u

@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "daemon/base/why.h"
+#include "proto/base/why.h"
 
 enum segment_wish {
         SEGMENT_NO,  /* do not try */

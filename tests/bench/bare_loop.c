@@ -14,8 +14,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "daemon/base/clock.h"
 #include "daemon/codec/render.h"
+#include "proto/base/clock.h"
 
 #define PIPELINE     "random_resized_crop(224) hflip(0.5)"
 #define FILES_MAX    1000000u

@@ -13,9 +13,9 @@
 #include <sys/resource.h>
 #include <time.h>
 
-#include "daemon/base/clock.h"
 #include "daemon/data/dataset.h"
 #include "daemon/io/reader.h"
+#include "proto/base/clock.h"
 
 #define BUFFER_BYTES (256u << 10)
 

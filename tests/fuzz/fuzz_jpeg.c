@@ -15,8 +15,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "daemon/base/clock.h"
 #include "daemon/decode/decode.h"
+#include "proto/base/clock.h"
 #include "tests/fuzz/damage.h"
 #include "tests/support/layouts.h"
 

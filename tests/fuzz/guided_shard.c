@@ -11,9 +11,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "daemon/base/cleanup.h"
 #include "daemon/data/format.h"
 #include "daemon/data/shard_layout.h"
+#include "proto/base/cleanup.h"
 #include "tests/fuzz/folder.h"
 
 #define SAMPLE_BLOCKS 4u

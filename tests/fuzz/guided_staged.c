@@ -4,11 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/base/cleanup.h"
 #include "daemon/staging/fetch/credentials.h"
 #include "daemon/staging/record/progress.h"
 #include "daemon/staging/record/stamp.h"
 #include "daemon/staging/tree/journal.h"
+#include "proto/base/cleanup.h"
 #include "tests/fuzz/folder.h"
 
 #include <sys/stat.h>

@@ -7,9 +7,9 @@
 #include <unistd.h>
 
 #include "client/lib/once_record.h"
-#include "daemon/base/cpus.h"
-#include "daemon/base/memory.h"
-#include "daemon/base/process.h"
+#include "daemon/base/machine/cpus.h"
+#include "daemon/base/machine/memory.h"
+#include "daemon/base/machine/process.h"
 #include "daemon/staging/nodes/launch_said.h"
 #include "daemon/staging/record/steps.h"
 

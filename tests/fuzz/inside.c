@@ -11,10 +11,10 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "daemon/base/cleanup.h"
-#include "daemon/base/clock.h"
 #include "daemon/base/log.h"
 #include "daemon/ring/numa.h"
+#include "proto/base/cleanup.h"
+#include "proto/base/clock.h"
 #include "proto/frame.h"
 #include "tests/fuzz/folder.h"
 

@@ -3,7 +3,7 @@
 
 The floors, from the ground up:
 
-    proto <- base <- data, io, decode, augment, collate, ring, cache, staging/record <- codec <- pipeline <- ctl <- core <- main
+    proto <- base/machine <- base <- data, io, decode, augment, collate, ring, cache, staging/record <- codec <- pipeline <- ctl <- core <- main
 
 A file may include its own folder and the floors below it; the siblings of one floor never include each other. Staging is
 a program of its own, in rooms (ROOMS says who includes whom). The daemon sees one of them, staging/record. The
@@ -18,7 +18,7 @@ import re
 import sys
 
 SIBLINGS = ("data", "io", "decode", "augment", "collate", "ring", "cache", "staging/record")
-DAEMON_FLOORS = [("base",), SIBLINGS, ("codec",), ("pipeline",), ("ctl",), ("core",)]
+DAEMON_FLOORS = [("base/machine",), ("base",), SIBLINGS, ("codec",), ("pipeline",), ("ctl",), ("core",)]
 # record <- plan <- { fetch <- origin, tree } <- nodes <- run; what is made of samples is prepared from record alone.
 ROOMS = {
     "plan": ("staging/record",),
@@ -45,7 +45,7 @@ def unit_of(path):
     parts = path.split("/")
     if parts[0] == "proto":
         return "proto"
-    return "/".join(parts[:3] if parts[:2] == ["daemon", "staging"] else parts[:2])
+    return "/".join(parts[:3] if "/".join(parts[:2]) == "daemon/staging" or parts[:3] == ["daemon", "base", "machine"] else parts[:2])
 
 
 def allowed(unit):
@@ -56,7 +56,7 @@ def allowed(unit):
         return CLIENT[unit]
     room = unit[len("daemon/staging/"):] if unit.startswith("daemon/staging/") else None
     if room in ROOMS:
-        return ("proto", "daemon/base") + tuple(f"daemon/{name}" for name in ROOMS[room])
+        return ("proto", "daemon/base", "daemon/base/machine") + tuple(f"daemon/{name}" for name in ROOMS[room])
     below = ["proto"]
     for floor in DAEMON_FLOORS:
         names = [f"daemon/{name}" for name in floor]

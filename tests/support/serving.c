@@ -12,7 +12,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "daemon/base/clock.h"
+#include "proto/base/clock.h"
 #include "proto/order/tdperm.h"
 #include "proto/ring.h"
 

@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "daemon/augment/recipe.h"
-#include "daemon/base/cleanup.h"
+#include "proto/base/cleanup.h"
 #include "tests/support/pixels.h"
 
 struct request {

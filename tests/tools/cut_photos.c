@@ -9,8 +9,8 @@
  * Everything is drawn from a counter: the same call gives the same files, whatever the number of threads. The folder
  * appears under its name when it is whole. */
 #include "daemon/augment/resize/resize.h"
-#include "daemon/base/cleanup.h"
 #include "daemon/decode/decode.h"
+#include "proto/base/cleanup.h"
 #include "proto/order/philox.h"
 #include "tests/support/pixels.h"
 

@@ -44,8 +44,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "daemon/base/clock.h"
 #include "daemon/base/queue.h"
+#include "proto/base/clock.h"
 
 #define COMMAND_MAX    8192 /* bytes */
 #define NEVER          UINT64_MAX

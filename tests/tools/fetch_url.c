@@ -23,10 +23,10 @@
 #include <string.h>
 #include <time.h>
 
-#include "daemon/base/cleanup.h"
 #include "daemon/base/thread.h"
 #include "daemon/staging/fetch/fetch.h"
 #include "daemon/staging/fetch/http.h"
+#include "proto/base/cleanup.h"
 
 #define FIELDS_MAX 32
 #define JOBS_MAX   4096

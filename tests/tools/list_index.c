@@ -10,9 +10,9 @@
 #include <string.h>
 #include <sys/resource.h>
 
-#include "daemon/base/cleanup.h"
-#include "daemon/base/clock.h"
 #include "daemon/data/dataset.h"
+#include "proto/base/cleanup.h"
+#include "proto/base/clock.h"
 
 static void list(const struct source *index) {
         char path[INDEX_PATH_SIZE];

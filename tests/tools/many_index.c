@@ -13,9 +13,9 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "daemon/base/cleanup.h"
 #include "daemon/data/dataset.h"
 #include "daemon/data/index_builder.h"
+#include "proto/base/cleanup.h"
 
 #define FORMAT "imagefolder"
 

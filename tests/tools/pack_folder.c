@@ -11,9 +11,9 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "daemon/base/cleanup.h"
 #include "daemon/data/dataset.h"
 #include "daemon/data/shard.h"
+#include "proto/base/cleanup.h"
 
 struct packing {
         const struct dataset *dataset;

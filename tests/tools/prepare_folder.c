@@ -15,10 +15,10 @@
 #include <sys/stat.h>
 
 #include "daemon/base/bytes.h"
-#include "daemon/base/cleanup.h"
 #include "daemon/data/dataset.h"
 #include "daemon/staging/prepare/prepare.h"
 #include "daemon/staging/record/steps.h"
+#include "proto/base/cleanup.h"
 
 static _Atomic bool is_cancelled;
 

@@ -5,8 +5,8 @@
  * not be there, and appears when it is whole. */
 
 #include "daemon/augment/resize/resize.h"
-#include "daemon/base/cleanup.h"
 #include "daemon/decode/decode.h"
+#include "proto/base/cleanup.h"
 #include "tests/support/pixels.h"
 
 #include <errno.h>

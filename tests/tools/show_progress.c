@@ -10,8 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "daemon/base/clock.h"
 #include "daemon/staging/run/report.h"
+#include "proto/base/clock.h"
 
 #define N_NODES_MAX 2000u
 #define GIB         (1ull << 30)

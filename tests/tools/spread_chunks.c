@@ -27,11 +27,11 @@
 #include <sysexits.h>
 #include <unistd.h>
 
-#include "daemon/base/cleanup.h"
-#include "daemon/base/clock.h"
 #include "daemon/base/log.h"
 #include "daemon/staging/nodes/cluster.h"
 #include "daemon/staging/nodes/launch.h"
+#include "proto/base/cleanup.h"
+#include "proto/base/clock.h"
 
 #define NODES_MAX 256u
 

@@ -10,10 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/base/cleanup.h"
 #include "daemon/staging/fetch/http.h"
 #include "daemon/staging/origin/origin.h"
 #include "daemon/staging/record/origin_kind.h"
+#include "proto/base/cleanup.h"
 
 static void on_progress(void *userdata, uint64_t n_files) {
         fprintf(stderr, "progress %" PRIu64 "\n", n_files);

@@ -14,9 +14,9 @@
 
 #include "daemon/base/budget.h"
 #include "daemon/base/bytes.h"
-#include "daemon/base/cleanup.h"
 #include "daemon/base/mailbox.h"
 #include "daemon/base/thread.h"
+#include "proto/base/cleanup.h"
 #include "proto/base/text.h"
 #include "proto/base/why.h"
 

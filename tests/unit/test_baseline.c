@@ -3,8 +3,8 @@
  *
  * The pictures are made here, by libjpeg-turbo's compressor, in memory that ends with the file's last byte, so that a
  * sanitizer sees whatever reads past it. */
-#include "daemon/base/cleanup.h"
 #include "daemon/decode/jpeg/baseline.h"
+#include "proto/base/cleanup.h"
 #include "tests/support/jpegs.h"
 #include "tests/support/suite.h"
 

@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/base/cleanup.h"
 #include "daemon/staging/plan/chunks.h"
 #include "daemon/staging/record/place.h"
+#include "proto/base/cleanup.h"
 #include "tests/support/suite.h"
 
 #define N_PLANS 40

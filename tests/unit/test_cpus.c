@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "daemon/base/cpus.h"
+#include "daemon/base/machine/cpus.h"
 #include "tests/support/suite.h"
 #include "tests/support/tree.h"
 

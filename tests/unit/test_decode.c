@@ -2,8 +2,8 @@
  *
  * The files and what is expected of them come from tests/support/make_pictures.py. Every file is copied into memory
  * that ends with its last byte, so that a sanitizer sees whatever reads past it. */
-#include "daemon/base/cleanup.h"
 #include "daemon/decode/decode.h"
+#include "proto/base/cleanup.h"
 #include "tests/support/vectors.h"
 
 #include <check.h>

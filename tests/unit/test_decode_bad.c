@@ -1,8 +1,8 @@
 /* unit/test_decode_bad.c: what bad input may cost, and what is made of it: headers that claim more than there is,
  * bombs, pictures of a pixel, damage above and below the box. */
 #include "daemon/augment/recipe.h"
-#include "daemon/base/cleanup.h"
 #include "daemon/decode/decode.h"
+#include "proto/base/cleanup.h"
 #include "tests/support/layouts.h"
 #include "tests/support/suite.h"
 #include "tests/support/vectors.h"

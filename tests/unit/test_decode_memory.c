@@ -1,7 +1,7 @@
 /* unit/test_decode_memory.c: what BMP, PNM, TIFF and GIF cost: no more memory than decoder_need() says, the libraries'
  * included, and a bomb costs a few rows. */
-#include "daemon/base/cleanup.h"
 #include "daemon/decode/decode.h"
+#include "proto/base/cleanup.h"
 #include "tests/support/suite.h"
 
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* unit/test_decode_rows.c: rows of a box are those of the whole picture, whatever the layout and wherever the box lies;
  * they come from the top, once, and no more is held than was said. */
-#include "daemon/base/cleanup.h"
 #include "daemon/decode/decode.h"
+#include "proto/base/cleanup.h"
 #include "proto/order/philox.h"
 #include "tests/support/layouts.h"
 #include "tests/support/suite.h"

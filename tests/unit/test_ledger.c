@@ -11,9 +11,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "daemon/base/clock.h"
 #include "daemon/data/ledger.h"
 #include "daemon/data/ledger_book.h"
+#include "proto/base/clock.h"
 #include "tests/support/tree.h"
 
 #define ARRAY_LENGTH(array) (sizeof(array) / sizeof((array)[0]))

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "daemon/base/clock.h"
+#include "proto/base/clock.h"
 #include "proto/limits.h"
 #include "proto/order/tdperm.h"
 

@@ -12,10 +12,10 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "daemon/base/cleanup.h"
 #include "daemon/staging/fetch/http.h"
 #include "daemon/staging/origin/origin.h"
 #include "daemon/staging/record/origin_kind.h"
+#include "proto/base/cleanup.h"
 #include "tests/support/suite.h"
 #include "tests/support/tree.h"
 

@@ -2,7 +2,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "daemon/base/memory.h"
+#include "daemon/base/machine/memory.h"
 #include "daemon/pipeline/page_cache.h"
 #include "tests/support/suite.h"
 #include "tests/support/tree.h"

@@ -8,10 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/base/cleanup.h"
 #include "daemon/staging/plan/plan.h"
 #include "daemon/staging/record/origin_kind.h"
 #include "daemon/staging/record/url.h"
+#include "proto/base/cleanup.h"
 #include "tests/support/suite.h"
 
 #define BASE  "https://origin.example/data/manifest.jsonl"

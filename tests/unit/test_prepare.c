@@ -11,7 +11,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "daemon/base/cleanup.h"
 #include "daemon/data/dataset.h"
 #include "daemon/data/shard.h"
 #include "daemon/staging/prepare/maker.h"
@@ -19,6 +18,7 @@
 #include "daemon/staging/prepare/shards.h"
 #include "daemon/staging/prepare/window.h"
 #include "daemon/staging/record/steps.h"
+#include "proto/base/cleanup.h"
 #include "tests/support/jpegs.h"
 #include "tests/support/suite.h"
 #include "tests/support/tree.h"

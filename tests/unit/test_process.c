@@ -14,7 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "daemon/base/process.h"
+#include "daemon/base/machine/process.h"
 
 static const struct {
         const char *stat;

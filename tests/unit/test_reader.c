@@ -17,9 +17,9 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "daemon/base/cleanup.h"
-#include "daemon/base/clock.h"
 #include "daemon/base/thread.h"
+#include "proto/base/cleanup.h"
+#include "proto/base/clock.h"
 #include "tests/support/reading.h"
 
 /* Starts a reader of the loop's backend with changed options, or leaves the test where there is none. */

@@ -7,9 +7,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "daemon/base/cleanup.h"
 #include "daemon/base/thread.h"
 #include "daemon/io/kept_files.h"
+#include "proto/base/cleanup.h"
 #include "tests/support/reading.h"
 #include "tests/support/suite.h"
 

@@ -17,7 +17,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "daemon/base/cleanup.h"
+#include "proto/base/cleanup.h"
 #include "tests/support/reading.h"
 
 #define NOBODY 65534

@@ -12,9 +12,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "daemon/base/cleanup.h"
 #include "daemon/data/dataset.h"
 #include "daemon/data/shard_layout.h"
+#include "proto/base/cleanup.h"
 #include "tests/support/suite.h"
 #include "tests/support/tree.h"
 #include "tests/support/vectors.h"

@@ -10,8 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "daemon/base/cleanup.h"
 #include "daemon/staging/record/stamp.h"
+#include "proto/base/cleanup.h"
 
 #define DIGEST "8f3a09b2c4d1000000000000000000000000000000000000000000000000cafe"
 

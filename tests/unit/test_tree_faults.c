@@ -14,7 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "daemon/base/cleanup.h"
+#include "proto/base/cleanup.h"
 #include "tests/support/staged.h"
 
 static struct staged staged;

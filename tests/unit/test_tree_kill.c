@@ -10,8 +10,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "daemon/base/cleanup.h"
-#include "daemon/base/clock.h"
+#include "proto/base/cleanup.h"
+#include "proto/base/clock.h"
 #include "tests/support/staged.h"
 
 /* Under the sanitizers a process takes long to begin and to end. */

@@ -11,7 +11,7 @@
 #pragma once
 
 #include "daemon/base/box.h"
-#include "daemon/base/why.h"
+#include "proto/base/why.h"
 
 #include <stdbool.h>
 #include <stddef.h>

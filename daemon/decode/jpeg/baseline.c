@@ -1,8 +1,8 @@
 /* decode/jpeg/baseline.c: from the bits of a file to the rows of a box, one row of MCUs after the other. */
 #include "daemon/decode/jpeg/baseline.h"
 
-#include "daemon/base/cleanup.h"
 #include "daemon/decode/jpeg/band.h"
+#include "proto/base/cleanup.h"
 
 #include <assert.h>
 #include <errno.h>

@@ -11,7 +11,7 @@
  * which the library smooths over from far around. */
 #include "daemon/decode/jpeg/libjpeg.h"
 
-#include "daemon/base/cleanup.h"
+#include "proto/base/cleanup.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -4,8 +4,8 @@
  * read wrongly, is refused here by its numbers. */
 #pragma once
 
-#include "daemon/base/why.h"
 #include "daemon/decode/samples.h"
+#include "proto/base/why.h"
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -10,9 +10,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "daemon/base/cleanup.h"
 #include "daemon/staging/fetch/url_line.h"
 #include "daemon/staging/record/url.h"
+#include "proto/base/cleanup.h"
 
 #define FILE_BYTES_MAX 65536u
 #define SERVERS_MAX    64u

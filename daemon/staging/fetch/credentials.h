@@ -19,7 +19,7 @@
  * root's. Read once. No message ever quotes a value. */
 #pragma once
 
-#include "daemon/base/why.h"
+#include "proto/base/why.h"
 
 struct credentials_s3 {
         const char *access_key, *secret_key;

@@ -7,12 +7,12 @@
 #include <sys/stat.h>
 #include <time.h>
 
-#include "daemon/base/cleanup.h"
-#include "daemon/base/clock.h"
 #include "daemon/staging/fetch/http_private.h"
 #include "daemon/staging/fetch/http_request.h"
 #include "daemon/staging/fetch/local_file.h"
 #include "daemon/staging/fetch/retry.h"
+#include "proto/base/cleanup.h"
+#include "proto/base/clock.h"
 
 #define DEFAULT_STALL_S 30u
 #define DEFAULT_N_TRIES 8u

@@ -16,7 +16,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "daemon/base/why.h"
+#include "proto/base/why.h"
 
 struct http_options {
         const char *endpoint;    /* of the object store, "https://host:port"; NULL: AWS of the region */

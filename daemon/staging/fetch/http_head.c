@@ -5,7 +5,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "daemon/base/text.h"
+#include "proto/base/text.h"
 
 void http_head_clear(struct http_head *head) {
         *head = (struct http_head){ .n_bytes = UINT64_MAX, .range_total = UINT64_MAX };

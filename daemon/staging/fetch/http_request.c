@@ -8,10 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/base/cleanup.h"
 #include "daemon/staging/fetch/http_private.h"
 #include "daemon/staging/fetch/local_file.h"
 #include "daemon/staging/fetch/url_line.h"
+#include "proto/base/cleanup.h"
 
 #define REDIRECTS_MAX      10L
 #define CONNECT_S_MAX      15u

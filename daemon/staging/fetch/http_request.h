@@ -7,10 +7,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "daemon/base/why.h"
 #include "daemon/staging/fetch/http.h"
 #include "daemon/staging/fetch/http_head.h"
 #include "daemon/staging/record/url.h"
+#include "proto/base/why.h"
 
 /* The next bytes of a body that is no error's; the head is known. A negative errno ends the transfer, after which
  * http_request_judge() says nothing: the sink knows why. */

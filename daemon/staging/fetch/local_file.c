@@ -9,8 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "daemon/base/cleanup.h"
 #include "daemon/staging/record/url.h"
+#include "proto/base/cleanup.h"
 
 #define NOWHERE "/dev/null/" /* below which nothing lies */
 

@@ -6,7 +6,7 @@
 #include <sys/random.h>
 #include <time.h>
 
-#include "daemon/base/clock.h"
+#include "proto/base/clock.h"
 
 #define SECOND_NS     1000000000ull
 #define FIRST_NS      (SECOND_NS / 4)

@@ -7,7 +7,7 @@
 
 #include <stdbool.h>
 
-#include "daemon/base/why.h"
+#include "proto/base/why.h"
 
 struct s3_store {
         const char *endpoint; /* "https://host:port"; NULL: AWS of the region */

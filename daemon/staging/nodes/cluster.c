@@ -5,9 +5,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "daemon/base/cleanup.h"
 #include "daemon/staging/nodes/cluster_guard.h"
 #include "daemon/staging/nodes/cluster_private.h"
+#include "proto/base/cleanup.h"
 
 #define STALL_DEFAULT_S 60u
 

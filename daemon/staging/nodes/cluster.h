@@ -12,8 +12,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "daemon/base/why.h"
 #include "daemon/staging/record/progress.h"
+#include "proto/base/why.h"
 
 #define CLUSTER_UNDER_WAY 1 /* positive outcome of spread_test() */
 

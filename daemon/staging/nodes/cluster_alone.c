@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/base/cleanup.h"
+#include "proto/base/cleanup.h"
 
 struct alone {
         struct cluster base;

@@ -7,9 +7,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "daemon/base/clock.h"
 #include "daemon/base/log.h"
 #include "daemon/base/thread.h"
+#include "proto/base/clock.h"
 
 static void say(const char *word) {
         if (getenv(LAST_WORD_VARIABLE) && write(STDERR_FILENO, word, strlen(word)) < 0)

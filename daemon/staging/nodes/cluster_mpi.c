@@ -16,10 +16,10 @@
 #include <string.h>
 #include <sysexits.h>
 
-#include "daemon/base/cleanup.h"
-#include "daemon/base/clock.h"
 #include "daemon/base/log.h"
 #include "daemon/staging/nodes/cluster_guard.h"
+#include "proto/base/cleanup.h"
+#include "proto/base/clock.h"
 
 #define GATHER_BYTES (16u << 20) /* what gathering takes in memory besides */
 #define ABORT_S      5u          /* for MPI_Abort(), which asks mpirun */

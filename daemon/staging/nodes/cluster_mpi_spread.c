@@ -10,9 +10,9 @@
 #include <stdlib.h>
 #include <sysexits.h>
 
-#include "daemon/base/cleanup.h"
-#include "daemon/base/clock.h"
 #include "daemon/staging/nodes/cluster_guard.h"
+#include "proto/base/cleanup.h"
+#include "proto/base/clock.h"
 
 #define PIECE_BYTES      (4u << 20)   /* of what is shared: with these ... */
 #define PIECES_UNDER_WAY 8u           /* ... and so many a line of 1 Gbit/s is full */

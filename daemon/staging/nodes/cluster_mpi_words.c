@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "daemon/base/clock.h"
+#include "proto/base/clock.h"
 
 #define BEAT_NS         500000000ull  /* between two words of a node */
 #define IDLE_NS         50000000ull   /* between two calls of options.idle() */

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/base/cleanup.h"
-#include "daemon/base/text.h"
+#include "proto/base/cleanup.h"
+#include "proto/base/text.h"
 
 #define NS_PER_S    1000000000ull
 #define LOOK_GAP_NS (2 * NS_PER_S) /* longer, and the watcher was not there itself */

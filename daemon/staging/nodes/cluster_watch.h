@@ -11,8 +11,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "daemon/base/why.h"
 #include "daemon/staging/nodes/cluster.h"
+#include "proto/base/why.h"
 
 struct watch;
 

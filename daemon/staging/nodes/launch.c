@@ -14,12 +14,12 @@
 #include <sysexits.h>
 #include <unistd.h>
 
-#include "daemon/base/cleanup.h"
-#include "daemon/base/clock.h"
 #include "daemon/base/log.h"
 #include "daemon/staging/nodes/cluster_guard.h"
 #include "daemon/staging/nodes/launch_said.h"
 #include "daemon/staging/nodes/launcher.h"
+#include "proto/base/cleanup.h"
+#include "proto/base/clock.h"
 
 #define NS_PER_S      1000000000ull
 #define ASKED_S       5u  /* from the signal to the kill: systemd's TimeoutStopSec is that, too */

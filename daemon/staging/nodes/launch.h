@@ -6,7 +6,7 @@
 
 #include <stdint.h>
 
-#include "daemon/base/why.h"
+#include "proto/base/why.h"
 
 struct launch_options {
         const char *hosts;      /* blank- or comma-separated */

@@ -5,10 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/base/cleanup.h"
 #include "daemon/base/log.h"
-#include "daemon/base/text.h"
 #include "daemon/staging/nodes/cluster_guard.h"
+#include "proto/base/cleanup.h"
+#include "proto/base/text.h"
 
 #define TEXT_SIZE      8192u /* a paragraph; what is longer is none */
 #define RULE_LOOKED_AT 60u   /* bytes of what comes on a line that has begun: is it a rule? */

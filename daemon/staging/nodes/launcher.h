@@ -9,8 +9,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "daemon/base/why.h"
 #include "daemon/staging/nodes/launch.h"
+#include "proto/base/why.h"
 
 #define LAUNCH_WORDS_MAX  256u
 #define LAUNCH_HOSTS_SIZE 65536u

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "daemon/base/cleanup.h"
+#include "proto/base/cleanup.h"
 
 #define ORTED "orted"
 

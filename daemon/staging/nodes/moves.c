@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/base/cleanup.h"
+#include "proto/base/cleanup.h"
 
 /* The move for all, whoever lacks the chunk: the last. */
 #define MOVE_FOR_ALL (MOVES_MAX - 1)

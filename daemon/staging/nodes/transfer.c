@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/base/cleanup.h"
 #include "daemon/staging/nodes/transfer_private.h"
+#include "proto/base/cleanup.h"
 
 #define WINDOW_CHUNKS 65536u /* 256 GiB: 8 KiB of bits a node, 8 MiB with a thousand nodes */
 #define WINDOW_BYTES  (WINDOW_CHUNKS / 8)

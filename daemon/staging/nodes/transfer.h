@@ -18,12 +18,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "daemon/base/why.h"
 #include "daemon/staging/fetch/http.h"
 #include "daemon/staging/nodes/cluster.h"
 #include "daemon/staging/plan/chunks.h"
 #include "daemon/staging/plan/plan.h"
 #include "daemon/staging/tree/tree.h"
+#include "proto/base/why.h"
 
 #define TRANSFER_AHEAD   12u /* chunks that a source brings before their turn */
 #define TRANSFER_ALONE   14u /* the same of a node alone: what a kill can cost stays below 64 MiB */

@@ -6,9 +6,9 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "daemon/base/clock.h"
 #include "daemon/base/thread.h"
 #include "daemon/staging/nodes/transfer_private.h"
+#include "proto/base/clock.h"
 
 #define PAGE 4096u
 

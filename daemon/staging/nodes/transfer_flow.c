@@ -5,8 +5,8 @@
 #include <string.h>
 #include <time.h>
 
-#include "daemon/base/clock.h"
 #include "daemon/staging/nodes/transfer_private.h"
+#include "proto/base/clock.h"
 
 #define UNREADY_MAX 2u          /* chunks that each of several nodes fetches side by side */
 #define LOOK_NS     50000000ull /* between two looks at the cluster */

@@ -3,8 +3,8 @@
 #include <errno.h>
 #include <string.h>
 
-#include "daemon/base/cleanup.h"
 #include "daemon/staging/origin/private.h"
+#include "proto/base/cleanup.h"
 
 int origin_file(struct origin_run *run, struct plan **ret_plan, struct why *why) {
         _cleanup_(plan_builder_freep) struct plan_builder *builder = NULL;

@@ -8,8 +8,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "daemon/base/cleanup.h"
 #include "daemon/staging/origin/private.h"
+#include "proto/base/cleanup.h"
 
 #define DEPTH_MAX 64u /* folders in each other: a descriptor each while they are walked */
 

@@ -8,11 +8,11 @@
 #include <string.h>
 #include <time.h>
 
-#include "daemon/base/cleanup.h"
 #include "daemon/base/thread.h"
 #include "daemon/staging/origin/private.h"
 #include "daemon/staging/origin/reach.h"
 #include "daemon/staging/origin/url_list.h"
+#include "proto/base/cleanup.h"
 
 #define THREADS_DEFAULT 16u
 #define THREADS_MAX     128u

@@ -3,9 +3,9 @@
 #include <errno.h>
 #include <string.h>
 
-#include "daemon/base/cleanup.h"
 #include "daemon/staging/origin/private.h"
 #include "daemon/staging/origin/reach.h"
+#include "proto/base/cleanup.h"
 
 /* Files lie beside the manifest: beside where redirects led to, as with every document on the web; but the keys of an
  * object store are asked for through the store's own address. */

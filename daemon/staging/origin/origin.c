@@ -5,8 +5,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "daemon/base/clock.h"
 #include "daemon/staging/origin/private.h"
+#include "proto/base/clock.h"
 
 #define TELL_FILES 1000u
 #define TELL_NS    1000000000ull

@@ -19,9 +19,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "daemon/base/why.h"
 #include "daemon/staging/fetch/http.h"
 #include "daemon/staging/plan/plan.h"
+#include "proto/base/why.h"
 
 struct origin_options {
         const char *url;

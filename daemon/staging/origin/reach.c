@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/base/cleanup.h"
 #include "daemon/staging/fetch/local_file.h"
 #include "daemon/staging/origin/private.h"
+#include "proto/base/cleanup.h"
 
 #define QUOTE_MAX 120
 

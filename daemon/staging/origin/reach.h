@@ -14,9 +14,9 @@
 
 #include <stdbool.h>
 
-#include "daemon/base/why.h"
 #include "daemon/staging/plan/plan.h"
 #include "daemon/staging/record/url.h"
+#include "proto/base/why.h"
 
 struct origin_reach {
         const struct url *origin;

@@ -6,9 +6,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "daemon/base/cleanup.h"
 #include "daemon/staging/origin/private.h"
 #include "daemon/staging/origin/s3_listing.h"
+#include "proto/base/cleanup.h"
 
 #define PAGE_BYTES_MAX  (16u << 20) /* a thousand of the longest keys, encoded, and all that stands around them */
 #define EMPTY_PAGES_MAX 1000u       /* one after the other: stores may give such for deleted objects */

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/base/cleanup.h"
 #include "daemon/staging/record/url.h"
+#include "proto/base/cleanup.h"
 
 #define TEXT_MAX  4096u /* bytes of an element: a key of S3_KEY_MAX with each byte encoded, a token */
 #define DEPTH_MAX 16u   /* listings have five */

@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "daemon/base/why.h"
+#include "proto/base/why.h"
 
 #define S3_KEY_MAX   1024u /* bytes: S3's own limit */
 #define S3_TOKEN_MAX 4096u

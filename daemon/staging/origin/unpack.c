@@ -18,10 +18,10 @@
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 
-#include "daemon/base/cleanup.h"
 #include "daemon/staging/origin/unpack_names.h"
 #include "daemon/staging/origin/unpack_place.h"
 #include "daemon/staging/plan/plan.h"
+#include "proto/base/cleanup.h"
 
 #define READ_BYTES   (256u << 10)
 #define BLOCK_BYTES  512u   /* of tar */

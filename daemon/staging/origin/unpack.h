@@ -14,7 +14,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "daemon/base/why.h"
+#include "proto/base/why.h"
 
 struct unpack_entry {
         const char *path; /* relative to the folder */

@@ -13,8 +13,8 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-#include "daemon/base/cleanup.h"
 #include "daemon/staging/plan/plan.h"
+#include "proto/base/cleanup.h"
 
 #define SLOTS_MIN 1024u /* a power of two */
 

@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-#include "daemon/base/why.h"
+#include "proto/base/why.h"
 
 struct unpack_names;
 

@@ -7,8 +7,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "daemon/base/cleanup.h"
 #include "daemon/staging/plan/plan.h"
+#include "proto/base/cleanup.h"
 
 #define COPY_BYTES 65536u
 

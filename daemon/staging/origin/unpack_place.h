@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "daemon/base/why.h"
+#include "proto/base/why.h"
 
 #define UNPACK_SHA256_BYTES 32u
 

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/base/cleanup.h"
 #include "daemon/staging/origin/private.h"
+#include "proto/base/cleanup.h"
 
 #define SOURCE_SHOWN 120
 

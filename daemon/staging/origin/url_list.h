@@ -5,9 +5,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "daemon/base/why.h"
 #include "daemon/staging/plan/arena.h"
 #include "daemon/staging/record/url.h"
+#include "proto/base/why.h"
 
 struct url_list_item {
         const char *url;

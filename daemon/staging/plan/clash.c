@@ -8,8 +8,8 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-#include "daemon/base/cleanup.h"
 #include "daemon/staging/plan/private.h"
+#include "proto/base/cleanup.h"
 
 struct table {
         const struct plan *plan;

@@ -5,10 +5,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "daemon/base/cleanup.h"
-#include "daemon/base/text.h"
 #include "daemon/staging/plan/private.h"
 #include "daemon/staging/record/url.h"
+#include "proto/base/cleanup.h"
+#include "proto/base/text.h"
 
 #define SHA256_BYTES 32u
 #define ETAG_MAX     255u /* bytes: as much as http_look() tells */

@@ -17,8 +17,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "daemon/base/why.h"
 #include "daemon/staging/record/place.h"
+#include "proto/base/why.h"
 
 #define PLAN_FILES_MAX    (1ull << 32) /* far above any folder tree that is read file by file */
 #define PLAN_SIZE_UNKNOWN UINT64_MAX   /* only while it is surveyed: a finished plan knows all sizes */

@@ -6,10 +6,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "daemon/base/cleanup.h"
 #include "daemon/staging/plan/private.h"
 #include "daemon/staging/record/origin_kind.h"
 #include "daemon/staging/record/url.h"
+#include "proto/base/cleanup.h"
 
 #define DIGEST_DIGITS 64u
 #define SOURCE_SHOWN  120 /* bytes of the text's name in a message */

@@ -10,8 +10,8 @@
 #include <stdint.h>
 
 #include "daemon/base/box.h"
-#include "daemon/base/why.h"
 #include "daemon/staging/prepare/block.h"
+#include "proto/base/why.h"
 
 #define ENCODER_SIDE_MAX         65500u     /* pixels a side: libjpeg's JPEG_MAX_DIMENSION */
 #define ENCODER_OPTIMISED_PIXELS (4u << 20) /* own tables take two passes: all coefficients, 3 bytes a pixel, wait */

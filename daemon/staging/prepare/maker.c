@@ -9,9 +9,9 @@
 #include "daemon/augment/crop.h"
 #include "daemon/augment/resize/resize.h"
 #include "daemon/base/bytes.h"
-#include "daemon/base/cleanup.h"
 #include "daemon/decode/decode.h"
 #include "daemon/staging/prepare/encoder.h"
+#include "proto/base/cleanup.h"
 
 #define TRIM_FROM                                                                                                      \
         (2u << 20)    /* bytes that a picture took: the libraries' part lies in this thread's heap, where it stays */

@@ -9,9 +9,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "daemon/base/why.h"
 #include "daemon/staging/prepare/block.h"
 #include "daemon/staging/record/steps.h"
+#include "proto/base/why.h"
 
 /* Positive outcomes of maker_make(): pack the sample's own bytes. */
 #define MAKER_AS_IT_IS 1 /* nothing is to be done to it */

@@ -19,8 +19,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "daemon/base/why.h"
 #include "daemon/data/index.h"
+#include "proto/base/why.h"
 
 struct prepare_options {
         const struct source *index; /* of the source */

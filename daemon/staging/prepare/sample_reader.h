@@ -4,9 +4,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "daemon/base/why.h"
 #include "daemon/data/index.h"
 #include "daemon/staging/prepare/block.h"
+#include "proto/base/why.h"
 
 /* Larger samples lie in a file without a name meanwhile: memory stays bounded whatever is in the folder. */
 #define SAMPLE_IN_MEMORY (32ull << 20)

@@ -13,8 +13,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "daemon/base/why.h"
 #include "daemon/staging/prepare/block.h"
+#include "proto/base/why.h"
 
 #define WINDOW_BYTES (40ull << 20) /* with one sample of MAKER_BYTES 128 MiB */
 #define WINDOW_SLOTS 1024u         /* positions between two; small samples */

@@ -4,8 +4,8 @@
 
 #include <stdbool.h>
 
-#include "daemon/base/why.h"
 #include "daemon/staging/record/url.h"
+#include "proto/base/why.h"
 
 enum origin_kind_of {
         ORIGIN_MANIFEST,

@@ -15,7 +15,7 @@
 
 #include <limits.h>
 
-#include "daemon/base/why.h"
+#include "proto/base/why.h"
 
 #define PLACE_DIGEST_SIZE  65u /* 64 hexadecimal digits of SHA-256, NUL */
 #define PLACE_VERSION_SIZE 16u /* "v-" and 12 digits, NUL */

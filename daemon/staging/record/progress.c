@@ -12,8 +12,8 @@
 #include <unistd.h>
 
 #include "daemon/base/bytes.h"
-#include "daemon/base/cleanup.h"
-#include "daemon/base/text.h"
+#include "proto/base/cleanup.h"
+#include "proto/base/text.h"
 
 /* Numbers and texts of the line, each defined once, for writing and for reading. */
 struct member {

@@ -9,8 +9,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "daemon/base/why.h"
 #include "daemon/staging/record/place.h"
+#include "proto/base/why.h"
 
 #define PROGRESS_FILE_MAX  65536u /* bytes of the file; what is longer is none */
 #define PROGRESS_NODES_MAX 16u    /* nodes in the file: those that are furthest behind */

@@ -10,9 +10,9 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "daemon/base/cleanup.h"
-#include "daemon/base/disk.h"
-#include "daemon/base/text.h"
+#include "daemon/base/machine/disk.h"
+#include "proto/base/cleanup.h"
+#include "proto/base/text.h"
 
 #define STAMP_BYTES_MAX  16384u             /* far above what the fields can take, every byte of them escaped */
 #define STAMP_NUMBER_MAX 9007199254740991.0 /* 2^53 - 1 */

@@ -5,8 +5,8 @@
 
 #include <stdint.h>
 
-#include "daemon/base/why.h"
 #include "daemon/staging/record/place.h"
+#include "proto/base/why.h"
 
 #define STAMP_ABSENT 1 /* positive outcome of stamp_read(): nothing has been staged yet */
 

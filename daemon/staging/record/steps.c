@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "daemon/base/cleanup.h"
 #include "daemon/base/step_text.h"
+#include "proto/base/cleanup.h"
 
 enum {
         RESIZE,

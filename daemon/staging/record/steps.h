@@ -4,7 +4,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "daemon/base/why.h"
+#include "proto/base/why.h"
 
 #define STEPS_SHORT_MAX       16384u /* pixels: as a pipeline's resize */
 #define STEPS_QUALITY_DEFAULT 95u    /* of what is resized, if jpeg() is not written */

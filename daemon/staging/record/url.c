@@ -6,8 +6,8 @@
 #include <string.h>
 #include <strings.h>
 
-#include "daemon/base/cleanup.h"
-#include "daemon/base/text.h"
+#include "proto/base/cleanup.h"
+#include "proto/base/text.h"
 
 static const char *const SCHEMES[N_URL_SCHEMES] = {
         [URL_HTTP] = "http", [URL_HTTPS] = "https", [URL_FILE] = "file", [URL_S3] = "s3"

@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "daemon/base/why.h"
+#include "proto/base/why.h"
 
 #define URL_BYTES_MAX  16384u /* presigned URLs have about 2,000 */
 #define URL_SHOWN_SIZE 256u   /* bytes with NUL of a shown URL: longer ones are cut in the middle */

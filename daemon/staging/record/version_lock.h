@@ -14,8 +14,8 @@
 
 #include <stdbool.h>
 
-#include "daemon/base/why.h"
 #include "daemon/staging/record/place.h"
+#include "proto/base/why.h"
 
 #define VERSION_LEASE_RENEW_S 60  /* between two renewals */
 #define VERSION_LEASE_STALE_S 900 /* a quarter of an hour: fifteen renewals that did not come */

@@ -7,9 +7,9 @@
 #include <sysexits.h>
 #include <time.h>
 
-#include "daemon/base/cleanup.h"
 #include "daemon/base/thread.h"
 #include "daemon/staging/run/run.h"
+#include "proto/base/cleanup.h"
 
 struct opinion {
         int32_t result;

@@ -8,7 +8,7 @@
 #include <strings.h>
 
 #include "daemon/base/bytes.h"
-#include "daemon/base/cleanup.h"
+#include "proto/base/cleanup.h"
 
 #define NAME_MAX_COLUMNS 24u
 #define BAR_MIN          5u

@@ -7,11 +7,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "daemon/base/cleanup.h"
 #include "daemon/data/format.h"
 #include "daemon/data/index.h"
 #include "daemon/staging/run/files.h"
 #include "daemon/staging/run/run.h"
+#include "proto/base/cleanup.h"
 
 struct indexing {
         struct version *version;

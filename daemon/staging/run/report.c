@@ -10,12 +10,12 @@
 #include <systemd/sd-daemon.h>
 #include <unistd.h>
 
-#include "daemon/base/cleanup.h"
-#include "daemon/base/clock.h"
 #include "daemon/base/log.h"
-#include "daemon/base/text.h"
 #include "daemon/staging/run/rate.h"
 #include "daemon/staging/run/screen.h"
+#include "proto/base/cleanup.h"
+#include "proto/base/clock.h"
+#include "proto/base/text.h"
 
 #define DRAW_NS   100000000ull   /* ten frames a second */
 #define TELL_NS   1000000000ull  /* systemd, the progress file, JSON */

@@ -13,9 +13,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "daemon/base/cleanup.h"
 #include "daemon/staging/fetch/local_file.h"
 #include "daemon/staging/run/files.h"
+#include "proto/base/cleanup.h"
 
 #define EXIT_BY_SIGNAL 128 /* and its number, as shells say it */
 

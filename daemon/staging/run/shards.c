@@ -8,12 +8,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "daemon/base/cleanup.h"
 #include "daemon/data/format.h"
 #include "daemon/data/shard.h"
 #include "daemon/staging/prepare/prepare.h"
 #include "daemon/staging/run/files.h"
 #include "daemon/staging/run/run.h"
+#include "proto/base/cleanup.h"
 
 /* What a node says of a shard that it made. */
 struct made {

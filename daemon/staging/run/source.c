@@ -3,8 +3,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "daemon/base/cleanup.h"
 #include "daemon/staging/run/run.h"
+#include "proto/base/cleanup.h"
 
 void version_fini(struct version *version) {
         tree_close(version->tree);

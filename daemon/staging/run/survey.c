@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/base/cleanup.h"
 #include "daemon/staging/origin/origin.h"
 #include "daemon/staging/run/run.h"
+#include "proto/base/cleanup.h"
 
 /* What must be the same on all nodes: in words, so that an error can show the difference. */
 static void describe_dataset(const struct run *run, char text[DLP_TEXT_MAX]) {

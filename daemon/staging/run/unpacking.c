@@ -8,12 +8,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "daemon/base/cleanup.h"
 #include "daemon/base/thread.h"
 #include "daemon/staging/nodes/moves.h"
 #include "daemon/staging/origin/unpack.h"
 #include "daemon/staging/run/files.h"
 #include "daemon/staging/run/run.h"
+#include "proto/base/cleanup.h"
 
 #define GROWTH_DEFAULT 100u       /* what comes out of an archive, unless the configuration says more */
 #define LIMIT_MIN      (1u << 30) /* bytes: small archives of zeros are no bombs */

@@ -4,9 +4,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "daemon/base/clock.h"
 #include "daemon/base/thread.h"
 #include "daemon/staging/tree/tree.h"
+#include "proto/base/clock.h"
 
 #define SECOND_NS 1000000000ull
 #define PAUSE_NS  SECOND_NS       /* between the beginnings of two syncs, at least */

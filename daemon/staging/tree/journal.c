@@ -10,8 +10,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "daemon/base/cleanup.h"
-#include "daemon/base/disk.h"
+#include "daemon/base/machine/disk.h"
+#include "proto/base/cleanup.h"
 
 #define MAGIC           "dlstage1"
 #define RECORDS_AT_ONCE 4096u

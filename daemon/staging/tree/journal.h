@@ -15,9 +15,9 @@
 #include <pthread.h>
 #include <stdint.h>
 
-#include "daemon/base/why.h"
 #include "daemon/staging/plan/plan.h"
 #include "daemon/staging/tree/digest.h"
+#include "proto/base/why.h"
 
 struct journal {
         pthread_mutex_t lock; /* a leaf; held for a write of 32 bytes */

@@ -9,10 +9,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "daemon/base/cleanup.h"
-#include "daemon/base/disk.h"
+#include "daemon/base/machine/disk.h"
 #include "daemon/staging/record/url.h"
 #include "daemon/staging/tree/private.h"
+#include "proto/base/cleanup.h"
 
 #define FILES_AT_ONCE 4096u
 #define BYTES_AT_ONCE (2 * PLAN_LINE_MAX) /* one line always fits */

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "daemon/base/cleanup.h"
+#include "proto/base/cleanup.h"
 
 void paths_fini(struct paths *paths) {
         closep(&paths->dir_fd);

@@ -1,4 +1,4 @@
-#include "daemon/base/heap.h"
+#include "daemon/base/machine/heap.h"
 
 #include <malloc.h>
 

@@ -1,4 +1,4 @@
-#include "daemon/base/memory.h"
+#include "daemon/base/machine/memory.h"
 
 #include <fcntl.h>
 #include <limits.h>
@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/base/cleanup.h"
-#include "daemon/base/cpus.h"
+#include "daemon/base/machine/cpus.h"
+#include "proto/base/cleanup.h"
 
 #define GROUPS_AT "/sys/fs/cgroup"
 

@@ -1,4 +1,4 @@
-#include "daemon/base/groups.h"
+#include "daemon/base/machine/groups.h"
 
 #include <errno.h>
 #include <grp.h>
@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/base/cleanup.h"
+#include "proto/base/cleanup.h"
 
 #define SEPARATORS  ", \t\n"
 #define NAME_SIZE   64u

@@ -1,4 +1,4 @@
-#include "daemon/base/own_file.h"
+#include "daemon/base/machine/own_file.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -11,7 +11,7 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
-#include "daemon/base/cleanup.h"
+#include "proto/base/cleanup.h"
 
 #define ZFS_MAGIC      0x2fc12fc1
 #define BCACHEFS_MAGIC 0xca451a4e

@@ -1,4 +1,4 @@
-#include "daemon/base/cpus.h"
+#include "daemon/base/machine/cpus.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "daemon/base/cleanup.h"
+#include "proto/base/cleanup.h"
 
 #define CPUS_MAX       65536                      /* more than any kernel counts */
 #define MOUNTINFO_MAX  (4u << 20)                 /* untouched but for what there is */

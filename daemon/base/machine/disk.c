@@ -1,4 +1,4 @@
-#include "daemon/base/disk.h"
+#include "daemon/base/machine/disk.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -9,7 +9,7 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
-#include "daemon/base/cleanup.h"
+#include "proto/base/cleanup.h"
 
 /* Not among the kernel's public ones. */
 #ifndef ZFS_SUPER_MAGIC
