@@ -1,12 +1,14 @@
 """Staging, measured: one node beside curl, and four nodes at 1 Gbit/s beside the line. Called by run.py.
 
 Everything lies in memory (/dev/shm), origin and nodes: four nodes of one machine would else share one disk, and curl does
-not wait for it. The origin is nginx if it is installed, else the tests' own server.
+not wait for it. The origin is nginx if it is installed, else static_server.py.
 """
 import contextlib
+import hashlib
 import json
 import os
 import random
+import resource
 import shutil
 import statistics
 import subprocess
@@ -19,15 +21,16 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 sys.path.insert(0, os.path.join(ROOT, "tests", "support"))
 
-import faulty_server  # noqa: E402
 from harness import Box, Skip  # noqa: E402
 from nodes import Nodes  # noqa: E402
 from staging import Staging, write_manifest  # noqa: E402
 
 N_FILES, FILE_BYTES = 16, 64 << 20  # 1 GiB
 CONNECTIONS = 16
+ALONE = ("staging_alone", "staging_curl", "staging_vs_curl", "staging_cpu", "staging_hash")
 LINE = 125e6  # bytes a second: 1 Gbit/s
 SERVER = os.path.join(ROOT, "tests", "support", "faulty_server.py")
+STATIC = os.path.join(HERE, "static_server.py")
 
 
 def make_origin(folder):
@@ -74,13 +77,16 @@ class Peak:
 
 @contextlib.contextmanager
 def web_server(folder, box):
-    """nginx over the folder on a free port; else the tests' own server."""
+    """nginx over the folder on a free port; else a server of our own that is as cheap."""
     nginx = shutil.which("nginx") or shutil.which("/usr/sbin/nginx")
+    port = 18000 + os.getpid() % 14000
     if not nginx:
-        with faulty_server.start(folder) as server:
-            yield server.url("").rstrip("/"), "faulty_server"
+        process = box.start([sys.executable, STATIC, folder, str(port)])
+        time.sleep(0.5)
+        yield f"http://127.0.0.1:{port}", "static_server"
+        process.terminate()
+        process.wait(10)
         return
-    port = 18000 + os.getpid() % 20000
     config = box.path("nginx.conf")
     with open(config, "w", encoding="utf-8") as file:
         file.write(f"""daemon off; worker_processes 2; error_log {box.path('nginx.log')}; pid {box.path('nginx.pid')};
@@ -96,6 +102,20 @@ server {{ listen 127.0.0.1:{port}; root {folder}; }} }}
     yield f"http://127.0.0.1:{port}", "nginx"
     process.terminate()
     process.wait(10)
+
+
+def children_seconds():
+    """CPU time of all children that have ended."""
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
+
+
+def hash_rate():
+    """Bytes a second of SHA-256 on one thread: no staging is faster, since a file's digest cannot be split."""
+    block = bytes(64 << 20)
+    begin = time.thread_time()
+    hashlib.sha256(block).digest()
+    return len(block) / (time.thread_time() - begin)
 
 
 def curl(url, folder):
@@ -115,20 +135,26 @@ def curl(url, folder):
 def alone(repeats, emit, box):
     folder = box.path("origin")
     size = make_origin(folder)
-    ours, theirs, peaks = [], [], []
+    ours, theirs, peaks, cpu = [], [], [], {"ours": [], "curl": []}
     with web_server(folder, box) as (url, server):
         for number in range(repeats):
             staging = Staging(box, f"{url}/manifest.jsonl", name=f"d{number}", connections=CONNECTIONS)
             with Peak("dataloaderd-stage") as peak:
-                begin = time.monotonic()
+                begin, used = time.monotonic(), children_seconds()
                 staging.run()
                 ours.append(time.monotonic() - begin)
+                cpu["ours"].append(children_seconds() - used)
             peaks.append(peak)
             shutil.rmtree(staging.folder)
+            used = children_seconds()
             theirs.append(curl(url, box.path(f"curl{number}")))
+            cpu["curl"].append(children_seconds() - used)
     emit("staging_alone", size / statistics.median(ours) / 1e6, "MB/s", repeats=repeats, server=server, bytes=size)
     emit("staging_curl", size / statistics.median(theirs) / 1e6, "MB/s", connections=CONNECTIONS)
     emit("staging_vs_curl", statistics.median(b / a for a, b in zip(ours, theirs)), "ratio")
+    emit("staging_cpu", statistics.median(cpu["ours"]) / (size / 1e9), "CPU s a GB",
+         curl=round(statistics.median(cpu["curl"]) / (size / 1e9), 3), cpus=len(os.sched_getaffinity(0)))
+    emit("staging_hash", hash_rate() / 1e6, "MB/s of SHA-256 on one thread")
     emit("staging_alone_memory", max(peak.anonymous for peak in peaks), "MiB anonymous", rss=max(p.rss for p in peaks))
 
 
@@ -173,7 +199,7 @@ def run(repeats, emit, wanted):
     box.folder = folder
     try:
         alone(repeats, emit, box)
-        if not "staging_alone".startswith(wanted) or wanted in ("", "staging"):
+        if wanted in ("", "staging") or not any(name.startswith(wanted) for name in ALONE):
             four_nodes(min(repeats, 3), emit, box)
     except Skip as reason:
         print(f"# skipped: {reason}", flush=True)
