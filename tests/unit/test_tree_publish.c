@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "daemon/base/cleanup.h"
+#include "daemon/staging/tree/lock.h"
 #include "tests/support/staged.h"
 
 static struct staged staged;

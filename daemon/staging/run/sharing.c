@@ -9,6 +9,7 @@
 
 #include "daemon/base/cleanup.h"
 #include "daemon/staging/run/run.h"
+#include "daemon/staging/tree/lock.h"
 
 #define LOOK_TIMES 20 /* a network file system may show a new file late: a second of patience */
 

@@ -1,15 +1,23 @@
-/* What lies on the disk is read again: what a killed run left, and everything for `--verify`. Here: one large file, or
- * one chunk of small ones. Called on several threads at once, each with a `checking` of its own. */
+/* What lies on the disk is read again: what a killed run left, and everything for `--verify`. Several
+ * threads, each with a `checking` of its own and a large file or a chunk of small ones at a time. They change the
+ * states themselves; events go through a list to the thread that waits for them all. */
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "daemon/base/cleanup.h"
+#include "daemon/base/clock.h"
+#include "daemon/base/cpus.h"
 #include "daemon/base/disk.h"
+#include "daemon/base/thread.h"
 #include "daemon/staging/tree/private.h"
+
+#define THREADS_MAX 4u /* four hash as fast as most disks read, and hold a chunk each */
+#define LOOK_NS     100000000ull
 
 int checking_init(struct checking *checking, struct tree *tree) {
         *checking = (struct checking){ .tree = tree };
@@ -49,7 +57,7 @@ static void say_digests(struct checking *checking, const struct plan_file *file,
 static int check_part(struct checking *checking, int fd, const struct plan_file *file, uint64_t idx_chunk,
                       const struct chunk *chunk) {
         struct tree *tree = checking->tree;
-        struct digest128 digest, noted = state_digest(tree, idx_chunk);
+        struct digest128 digest, noted = state_digest(&tree->state, idx_chunk);
         struct why text;
         int r;
 
@@ -57,7 +65,7 @@ static int check_part(struct checking *checking, int fd, const struct plan_file 
         if (r == 0) {
                 digest = digest128_of(checking->buffer, chunk->n_bytes);
                 if (!digest128_is_known(noted)) {
-                        state_set_present(tree, idx_chunk, digest);
+                        state_set_present(&tree->state, idx_chunk, digest);
                         (void)journal_note(&tree->journal, idx_chunk, digest); /* else it is found out again */
                 } else if (!digest128_equal(digest, noted))
                         r = -EBADMSG;
@@ -66,7 +74,7 @@ static int check_part(struct checking *checking, int fd, const struct plan_file 
                 say_good(checking, chunk->n_bytes);
                 return 0;
         }
-        state_set_missing(tree, idx_chunk);
+        state_set_missing(&tree->state, idx_chunk);
         why_errno(&text, r, "%s: %u bytes from byte %llu on", file->path, chunk->n_bytes,
                   (unsigned long long)chunk->offset);
         say_bad(checking, chunk->n_bytes, &text);
@@ -77,16 +85,16 @@ static int check_part(struct checking *checking, int fd, const struct plan_file 
 static int judge_large(struct checking *checking, uint64_t idx_file) {
         struct tree *tree = checking->tree;
         const struct plan_file *file = plan_file(tree->plan, idx_file);
-        const uint8_t *expected = state_expected(tree, idx_file);
+        const uint8_t *expected = state_expected(&tree->state, idx_file);
         uint8_t found[SHA256_BYTES];
 
         sha256_end(&checking->sha, found);
         if (!expected || memcmp(found, expected, sizeof(found)) == 0) {
-                state_set_whole(tree, idx_file, found);
+                state_set_whole(&tree->state, idx_file, found);
                 return 0;
         }
         say_digests(checking, file, expected, found);
-        state_forget_file(tree, idx_file);
+        tree_forget_file(tree, idx_file);
         return 1;
 }
 
@@ -117,7 +125,7 @@ int check_large(struct checking *checking, uint64_t idx_file) {
 
                 if (tree_is_cancelled(tree))
                         return -ECANCELED;
-                if (state_is_missing(tree, i))
+                if (state_is_missing(&tree->state, i))
                         continue;
                 if (check_part(checking, fd, file, i, &chunk) < 0)
                         is_bad = true;
@@ -129,7 +137,7 @@ int check_large(struct checking *checking, uint64_t idx_file) {
         if (n_hashed == file->n_bytes)
                 return judge_large(checking, idx_file);
         if (is_bad)
-                state_set_broken(tree, idx_file);
+                state_set_broken(&tree->state, idx_file);
         if (n_hashed > 0 && checking->may_grow)
                 hand_over(checking, idx_file, n_hashed);
         return is_bad;
@@ -150,7 +158,7 @@ static void read_and_hash(struct checking *checking, const struct chunk *chunk, 
 
         for (uint32_t i = 0; i < chunk->n_files; i++) {
                 const struct plan_file *file = plan_file(tree->plan, chunk->first_file + i);
-                const uint8_t *expected = state_expected(tree, chunk->first_file + i);
+                const uint8_t *expected = state_expected(&tree->state, chunk->first_file + i);
                 int r = read_file_bytes(&checking->roots, file, FROM_DISK, at);
 
                 if (r == 0) {
@@ -172,7 +180,7 @@ static void say_file(struct checking *checking, uint64_t idx_file, const struct 
         struct why text;
 
         if (verdicts->results[i] > 0) {
-                say_digests(checking, file, state_expected(checking->tree, idx_file), verdicts->found[i]);
+                say_digests(checking, file, state_expected(&checking->tree->state, idx_file), verdicts->found[i]);
                 return;
         }
         if (verdicts->results[i] < 0)
@@ -182,11 +190,11 @@ static void say_file(struct checking *checking, uint64_t idx_file, const struct 
         say_bad(checking, file->n_bytes, &text);
 }
 
-int check_small(struct checking *checking, uint64_t idx_chunk) {
+static int check_small(struct checking *checking, uint64_t idx_chunk) {
         struct tree *tree = checking->tree;
         struct chunk chunk = chunks_get(tree->chunks, idx_chunk);
         struct verdicts verdicts = { 0 };
-        struct digest128 digest, noted = state_digest(tree, idx_chunk);
+        struct digest128 digest, noted = state_digest(&tree->state, idx_chunk);
         bool is_as_written;
         int n_bad = 0;
 
@@ -197,21 +205,216 @@ int check_small(struct checking *checking, uint64_t idx_chunk) {
                 uint64_t idx_file = chunk.first_file + i;
 
                 if (verdicts.results[i] == 0 && (is_as_written || !verdicts.is_unsure[i])) {
-                        state_set_whole(tree, idx_file, verdicts.found[i]);
+                        state_set_whole(&tree->state, idx_file, verdicts.found[i]);
                         continue;
                 }
                 say_file(checking, idx_file, &verdicts, i);
-                state_set_broken(tree, idx_file);
+                state_set_broken(&tree->state, idx_file);
                 n_bad++;
         }
         if (n_bad > 0) {
-                state_set_missing(tree, idx_chunk);
+                state_set_missing(&tree->state, idx_chunk);
                 return n_bad;
         }
         if (!digest128_equal(digest, noted)) { /* linked; or the journal is what is damaged */
-                state_set_present(tree, idx_chunk, digest);
+                state_set_present(&tree->state, idx_chunk, digest);
                 (void)journal_note(&tree->journal, idx_chunk, digest);
         }
         say_good(checking, chunk.n_bytes);
         return 0;
+}
+
+/* ---- all of it --------------------------------------------------------------------------------------------- */
+
+struct word {
+        STAILQ_ENTRY(word) entry;
+        enum tree_event event;
+        uint64_t n_bytes;
+        struct why text;
+};
+
+struct check {
+        struct tree *tree;
+        pthread_mutex_t lock; /* covers what follows */
+        pthread_cond_t changed;
+        uint64_t next; /* chunk to begin with */
+        uint64_t n_good_bytes;
+        int64_t n_bad;
+        int result;
+        uint32_t n_running;
+        STAILQ_HEAD(, word) words;
+};
+
+static void take_word(void *userdata, enum tree_event event, uint64_t n_bytes, const struct why *text) {
+        struct check *check = userdata;
+        struct word *word = text ? malloc(sizeof(*word)) : NULL;
+
+        pthread_mutex_lock(&check->lock);
+        if (event == TREE_KEPT)
+                check->n_good_bytes += n_bytes;
+        else if (word) { /* without memory it goes untold */
+                *word = (struct word){ .event = event, .n_bytes = n_bytes, .text = *text };
+                STAILQ_INSERT_TAIL(&check->words, word, entry);
+        }
+        pthread_mutex_unlock(&check->lock);
+}
+
+/* The next large file or chunk of small ones; false at the end. */
+static bool take_next(struct check *check, uint64_t *ret_idx_chunk, struct chunk *ret_chunk) {
+        struct tree *tree = check->tree;
+        uint64_t first;
+        bool taken;
+
+        pthread_mutex_lock(&check->lock);
+        taken = check->result == 0 && check->next < chunks_count(tree->chunks);
+        if (taken) {
+                *ret_idx_chunk = check->next;
+                *ret_chunk = chunks_get(tree->chunks, check->next);
+                if (file_is_large(plan_file(tree->plan, ret_chunk->first_file)))
+                        check->next += chunks_of_file(tree->chunks, ret_chunk->first_file, &first);
+                else
+                        check->next++;
+        }
+        pthread_mutex_unlock(&check->lock);
+        return taken;
+}
+
+static int check_unit(struct checking *checking, uint64_t idx_chunk, const struct chunk *chunk) {
+        struct tree *tree = checking->tree;
+
+        if (tree_is_cancelled(tree))
+                return -ECANCELED;
+        if (file_is_large(plan_file(tree->plan, chunk->first_file)))
+                return check_large(checking, chunk->first_file);
+        return state_is_missing(&tree->state, idx_chunk) ? 0 : check_small(checking, idx_chunk);
+}
+
+static void *check_main(void *argument) {
+        struct check *check = argument;
+        struct checking checking;
+        struct chunk chunk;
+        uint64_t idx_chunk;
+        int r = checking_init(&checking, check->tree);
+
+        checking.say = take_word;
+        checking.userdata = check;
+        checking.may_grow = true;
+        while (r >= 0 && take_next(check, &idx_chunk, &chunk)) {
+                r = check_unit(&checking, idx_chunk, &chunk);
+                if (r > 0) {
+                        pthread_mutex_lock(&check->lock);
+                        check->n_bad += r;
+                        pthread_mutex_unlock(&check->lock);
+                }
+        }
+        checking_fini(&checking);
+        pthread_mutex_lock(&check->lock);
+        if (r < 0)
+                check->result = r;
+        check->n_running--;
+        pthread_cond_signal(&check->changed);
+        pthread_mutex_unlock(&check->lock);
+        return NULL;
+}
+
+static void tell_words(struct check *check) {
+        struct word *word;
+
+        while ((word = STAILQ_FIRST(&check->words)) || check->n_good_bytes > 0) {
+                uint64_t n_good_bytes = check->n_good_bytes;
+
+                check->n_good_bytes = 0;
+                if (word)
+                        STAILQ_REMOVE_HEAD(&check->words, entry);
+                pthread_mutex_unlock(&check->lock);
+                if (n_good_bytes > 0)
+                        tree_tell(check->tree, TREE_KEPT, n_good_bytes, NULL);
+                if (word)
+                        tree_tell(check->tree, word->event, word->n_bytes, word->text.text);
+                free(word);
+                pthread_mutex_lock(&check->lock);
+        }
+}
+
+/* Tells what is found until all threads have ended. */
+static void watch(struct check *check) {
+        pthread_mutex_lock(&check->lock);
+        while (check->n_running > 0) {
+                uint64_t when = clock_now_ns() + LOOK_NS;
+                struct timespec until = { .tv_sec = (time_t)(when / 1000000000u),
+                                          .tv_nsec = (long)(when % 1000000000u) };
+
+                pthread_cond_timedwait(&check->changed, &check->lock, &until);
+                tell_words(check);
+                pthread_mutex_unlock(&check->lock);
+                tree_tell_waiting(check->tree);
+                pthread_mutex_lock(&check->lock);
+        }
+        tell_words(check);
+        pthread_mutex_unlock(&check->lock);
+}
+
+static void init(struct check *check, struct tree *tree) {
+        pthread_condattr_t attributes;
+
+        *check = (struct check){ .tree = tree };
+        STAILQ_INIT(&check->words);
+        pthread_mutex_init(&check->lock, NULL);
+        pthread_condattr_init(&attributes);
+        pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+        pthread_cond_init(&check->changed, &attributes);
+        pthread_condattr_destroy(&attributes);
+}
+
+/* As many threads as can be had; none is an error. */
+static uint32_t start(struct check *check, pthread_t *threads) {
+        uint32_t n_threads, n_started = 0;
+        struct cpus cpus;
+        int r = 0;
+
+        cpus_find(&cpus);
+        n_threads = cpus_n_threads(&cpus);
+        if (n_threads > THREADS_MAX)
+                n_threads = THREADS_MAX;
+        check->n_running = n_threads;
+        while (n_started < n_threads && r == 0) {
+                r = thread_start(&threads[n_started], "stage-check", check_main, check);
+                n_started += r == 0;
+        }
+        pthread_mutex_lock(&check->lock);
+        check->n_running -= n_threads - n_started;
+        if (n_started == 0)
+                check->result = r;
+        pthread_mutex_unlock(&check->lock);
+        return n_started;
+}
+
+/* The usual beginning: there is nothing to look at. */
+static bool is_fresh(const struct tree *tree) {
+        for (uint64_t i = 0; i < chunks_count(tree->chunks); i++)
+                if (!state_is_missing(&tree->state, i))
+                        return false;
+        return true;
+}
+
+int64_t check_all(struct tree *tree, struct why *why) {
+        pthread_t threads[THREADS_MAX];
+        uint32_t n_started;
+        struct check check;
+
+        if (is_fresh(tree))
+                return 0;
+        init(&check, tree);
+        n_started = start(&check, threads);
+        watch(&check);
+        for (uint32_t i = 0; i < n_started; i++)
+                thread_join(threads[i]);
+        if (check.result == -ECANCELED)
+                return check.result;
+        return check.result < 0 ? why_errno(why, check.result, "%s: checking what is there", tree->root_path)
+                                : check.n_bad;
+}
+
+int64_t tree_verify(struct tree *tree, struct why *why) {
+        return check_all(tree, why);
 }

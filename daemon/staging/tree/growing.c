@@ -76,12 +76,12 @@ static struct growing *add(struct tree *tree, uint64_t idx_file) {
 void growing_begin(struct tree *tree, uint64_t idx_file, struct sha256 *sha, uint64_t n_hashed) {
         struct growing *growing;
 
-        pthread_mutex_lock(&tree->lock); /* the threads that check hand over */
+        pthread_mutex_lock(&tree->growing_lock); /* the threads that check hand over */
         growing = find(tree, idx_file);
         if (growing)
                 drop(tree, growing);
         growing = tree->n_growing < GROWING_MAX ? add(tree, idx_file) : NULL;
-        pthread_mutex_unlock(&tree->lock);
+        pthread_mutex_unlock(&tree->growing_lock);
         if (!growing) {
                 sha256_fini(sha);
                 return;
@@ -135,7 +135,7 @@ static int open_file(struct tree *tree, uint64_t idx_file) {
         bool is_known = false;
 
         for (uint64_t i = first; i < first + n && !is_known; i++)
-                is_known = !state_is_missing(tree, i);
+                is_known = !state_is_missing(&tree->state, i);
         if (!is_known)
                 return make_file(tree, file);
         fd = paths_open(roots_for(&tree->write_roots, file), file->path, O_RDWR);
@@ -182,10 +182,10 @@ int growing_catch_up(struct tree *tree, struct growing *growing, uint64_t end) {
 
                 if (tree_is_cancelled(tree))
                         return -ECANCELED;
-                if (state_is_missing(tree, idx_chunk))
+                if (state_is_missing(&tree->state, idx_chunk))
                         return 0;
                 if (disk_read_at(growing->fd, tree->scratch, chunk.n_bytes, chunk.offset) < 0) {
-                        state_set_missing(tree, idx_chunk);
+                        state_set_missing(&tree->state, idx_chunk);
                         return 0;
                 }
                 sha256_add(&growing->sha, tree->scratch, chunk.n_bytes);

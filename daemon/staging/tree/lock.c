@@ -1,4 +1,4 @@
-/* One run at a time at a place, and nothing of a stranger's is replaced. */
+#include "daemon/staging/tree/lock.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -12,7 +12,6 @@
 
 #include "daemon/base/cleanup.h"
 #include "daemon/base/disk.h"
-#include "daemon/staging/tree/private.h"
 
 #define HOLDER_MAX 128
 

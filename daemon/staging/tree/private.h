@@ -1,16 +1,18 @@
 /* staging/tree/private.h: what the files of the tree share.
  *
- *   tree.c     opens and closes; what is known when     check*.c    reads again what lies on the disk
- *   lock.c     one run at a time                        write.c     chunks into files
- *   state.c    missing, present, whole                  growing.c   large files that are not whole yet
- *   paths.c    names, never through links               read.c      chunks out of files
- *   reuse.c    links to the version before              manifest.c  the text that is kept of a version
- *   adopt.c    files that were made here                publish.c   the last steps; sweep.c after them
+ *   tree.c     opens and closes; what is known when     check.c     reads again what lies on the disk
+ *   write.c    chunks into files                        growing.c   large files that are not whole yet
+ *   read.c     chunks out of files                      local.c     files that are on this node already
+ *   space.c    is there room?                           manifest.c  the text that is kept of a version
+ *   publish.c  the last steps
+ *
+ * With headers of their own: state (missing, present, whole), journal, digest, paths (names, never through links),
+ * helper (threads), lock (one run at a time), sweep (old versions).
  *
  * What holds at every moment, also when the process is killed or the power fails between two instructions:
  *   - What is served is what the stamp and the link name, and that was on the disk before they were.
  *   - A file that has another name, too (in another version), is never written to unless a damaged part of it is
- * mended: what is new or changed becomes a new file.
+ *     mended: what is new or changed becomes a new file.
  *   - The journal only claims. What it claims is read again by the next run before anybody relies on it; only what a
  *     stamp vouches for is believed, and even then each chunk is checked when it is read for another node.
  *   - A chunk counts as present once it is written, and a file as whole once SHA-256 has been taken over all of it.
@@ -26,6 +28,7 @@
 #include "daemon/staging/tree/helper.h"
 #include "daemon/staging/tree/journal.h"
 #include "daemon/staging/tree/paths.h"
+#include "daemon/staging/tree/state.h"
 #include "daemon/staging/tree/tree.h"
 
 /* Where files are: in the version's folder, archives in the spool. A thread has its own. */
@@ -57,19 +60,15 @@ struct tree {
         int folder_fd, root_fd, spool_fd; /* -1: not there (dry run; no archives) */
         uint64_t last_word_ns;            /* when the last event was told */
 
-        pthread_mutex_t lock; /* covers the states below; held for some instructions, for one file's bits at most */
-        uint8_t *missing;     /* a bit a chunk; also read without the lock by the caller */
-        uint8_t *whole;       /* a bit a file: its SHA-256 was taken and is right */
-        uint64_t n_missing_bytes;
-        struct digest128 *digests; /* a chunk */
-        uint8_t *sha256s;          /* SHA256_BYTES a file; NULL if the plan says them all */
+        struct state state;
         struct journal journal;
 
         /* The writing thread's. */
         struct roots write_roots;
         struct growing_list growing; /* the one that was used last is the first */
         uint32_t n_growing;
-        uint8_t *scratch; /* CHUNK_BYTES */
+        pthread_mutex_t growing_lock; /* covers both while threads that check hand files over */
+        uint8_t *scratch;             /* CHUNK_BYTES */
         struct helper helper;
         struct syncer syncer;
         struct sha256 sha; /* the helper's, while it runs */
@@ -87,34 +86,14 @@ void tree_tell(struct tree *tree, enum tree_event event, uint64_t n_bytes, const
 void tree_tell_waiting(void *tree); /* twice a second at most, and only after silence */
 bool tree_is_cancelled(const struct tree *tree);
 
+/* All chunks of a large file are missing, and the journal knows. Nothing is known of it but the plan's word. */
+void tree_forget_file(struct tree *tree, uint64_t idx_file);
+
 void roots_init(struct roots *roots, const struct tree *tree);
 void roots_fini(struct roots *roots);
 struct paths *roots_for(struct roots *roots, const struct plan_file *file);
 
-/* ---- state.c: any thread ------------------------------------------------------------------------------------ */
-
-bool state_is_missing(const struct tree *tree, uint64_t idx_chunk);
-bool state_is_whole(const struct tree *tree, uint64_t idx_file);
-struct digest128 state_digest(struct tree *tree, uint64_t idx_chunk);
-
-/* Written, with this digest (or one that is not known: of a file that was linked). Notes nothing in the journal. */
-void state_set_present(struct tree *tree, uint64_t idx_chunk, struct digest128 digest);
-void state_set_missing(struct tree *tree, uint64_t idx_chunk);
-void state_set_whole(struct tree *tree, uint64_t idx_file, const uint8_t sha256[SHA256_BYTES]);
-void state_set_broken(struct tree *tree, uint64_t idx_file);
-
-/* All chunks of a large file are missing, and the journal knows. Nothing is known of it but the plan's word. */
-void state_forget_file(struct tree *tree, uint64_t idx_file);
-
-/* The first chunk of [first, end) that is missing, or end. */
-uint64_t state_first_missing(const struct tree *tree, uint64_t first, uint64_t end);
-bool state_files_are_whole(const struct tree *tree, const struct chunk *chunk);
-
-/* What the file must have: the plan's word, else what was found when it was whole (until it is forgotten: a file that
- * is fetched from its first byte on may be another one); NULL: nothing is known. */
-const uint8_t *state_expected(const struct tree *tree, uint64_t idx_file);
-
-/* ---- growing.c: the writing thread -------------------------------------------------------------------------- */
+/* ---- growing.c: the writing thread ------------------------------------------------------------------------- */
 
 /* The file, open for writing, made and its space taken if it is not there yet. Valid until the next call. */
 int growing_get(struct tree *tree, uint64_t idx_file, struct growing **ret_growing, struct why *why);
@@ -128,7 +107,7 @@ void growing_drop_all(struct tree *tree);
  * be read is missing from then on. 0, -ECANCELED. */
 int growing_catch_up(struct tree *tree, struct growing *growing, uint64_t end);
 
-/* ---- read.c ------------------------------------------------------------------------------------------------- */
+/* ---- read.c ------------------------------------------------------------------------------------------------ */
 
 /* The page cache may hold what the disk has lost: who checks lets go of it first. What is dirty stays, and syncfs()
  * will tell of it. */
@@ -143,8 +122,7 @@ int read_file_bytes(struct roots *roots, const struct plan_file *file, enum read
 /* Is this what a damaged disk or folder says, so that writing the file again may help? */
 bool read_error_is_damage(int error);
 
-/* ---- check.c, check_all.c
- * ------------------------------------------------------------------------------------------------ */
+/* ---- check.c ----------------------------------------------------------------------------------------------- */
 
 /* What checking needs beside the tree; `say` may be called from any thread. */
 struct checking {
@@ -163,25 +141,19 @@ void checking_fini(struct checking *checking);
 /* All chunks of a large file that are not missing. Returns 1 if something is bad (and missing now), 0, -ECANCELED. */
 int check_large(struct checking *checking, uint64_t idx_file);
 
-/* A chunk of small files. Returns how many of them are bad; then it is missing. */
-int check_small(struct checking *checking, uint64_t idx_chunk);
-
 /* Everything that is not missing, with several threads; tells events. The number of bad files, or an errno. */
 int64_t check_all(struct tree *tree, struct why *why);
 
-/* ---- write.c ------------------------------------------------------------------------------------------------ */
+/* ---- write.c ----------------------------------------------------------------------------------------------- */
 
 /* Begins the file that becomes another by put_in_place(): descriptor, the caller's. */
 int part_begin(struct tree *tree);
 int part_put_in_place(struct tree *tree, const struct plan_file *file);
 
-/* ---- reuse.c, manifest.c ------------------------------------------------------------------------------- */
+/* ---- local.c, manifest.c ----------------------------------------------------------------------------------- */
 
 /* Links what did not change from the versions that the stamp names. */
 int reuse_versions(struct tree *tree, const struct stamp *stamp, struct why *why);
-
-/* A copy of an open file as the plan's, through a new file. */
-int copy_into_place(struct tree *tree, int from_fd, const struct plan_file *file);
 
 /* FOLDER/VERSION.manifest: the plan's text with the SHA-256 of all files. All must be whole. */
 int manifest_write(struct tree *tree, struct why *why);
@@ -191,18 +163,3 @@ int manifest_write(struct tree *tree, struct why *why);
 int manifest_each(struct tree *tree, const char *version,
                   int (*entry)(void *userdata, uint64_t idx_file, const struct plan_file *there), void *userdata,
                   struct why *why);
-
-/* ---- lock.c, sweep.c ----------------------------------------------------------------------------------- */
-
-enum path_kind {
-        PATH_ABSENT,
-        PATH_OURS,  /* a link into the folder */
-        PATH_EMPTY, /* a folder with nothing in it */
-};
-
-/* What is at the dataset's path. -EEXIST with `why` if it is something that must not be replaced. */
-int look_at_path(const struct place *place, struct why *why);
-
-/* Removes the versions that are none of these (n names, "" for none), and what lies beside them. What cannot be removed
- * is said in the log and stays. */
-void sweep_versions(struct tree *tree, const char *const *keep, size_t n_keep);

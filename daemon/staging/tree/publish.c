@@ -17,16 +17,18 @@
 #include "daemon/base/cleanup.h"
 #include "daemon/base/disk.h"
 #include "daemon/staging/record/version_lock.h"
+#include "daemon/staging/tree/lock.h"
 #include "daemon/staging/tree/private.h"
+#include "daemon/staging/tree/sweep.h"
 
 static int check_whole(const struct tree *tree, struct why *why) {
-        uint64_t n_chunks = chunks_count(tree->chunks), missing = state_first_missing(tree, 0, n_chunks);
+        uint64_t n_chunks = chunks_count(tree->chunks), missing = state_first_missing(&tree->state, 0, n_chunks);
 
         if (missing < n_chunks)
                 return why_set(why, -EINVAL, "%s is not whole: %s is missing", tree->root_path,
                                plan_file(tree->plan, chunks_get(tree->chunks, missing).first_file)->path);
         for (uint64_t i = 0; i < plan_n_files(tree->plan); i++)
-                if (!state_is_whole(tree, i))
+                if (!state_is_whole(&tree->state, i))
                         return why_set(why, -EINVAL, "%s is not whole: %s was not verified", tree->root_path,
                                        plan_file(tree->plan, i)->path);
         return 0;
@@ -91,7 +93,7 @@ int tree_publish(struct tree *tree, struct stamp *stamp, struct why *why) {
         if (is_new) { /* else it is not known which one was before */
                 const char *const keep[] = { stamp->version, before.version, stamp->source_version };
 
-                sweep_versions(tree, keep, ARRAY_SIZE(keep));
+                sweep_versions(tree->folder_fd, keep, ARRAY_SIZE(keep), tree_tell_waiting, tree);
         }
         return 0;
 }

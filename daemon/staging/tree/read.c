@@ -41,7 +41,7 @@ int read_file_bytes(struct roots *roots, const struct plan_file *file, enum read
 }
 
 static int damaged(struct tree *tree, uint64_t idx_chunk, const struct plan_file *file, struct why *why) {
-        state_set_missing(tree, idx_chunk);
+        state_set_missing(&tree->state, idx_chunk);
         return why_set(why, -EBADMSG, "%s is damaged on this node's disk", file->path);
 }
 
@@ -72,34 +72,34 @@ static int read_part(struct tree *tree, uint64_t idx_chunk, const struct chunk *
         _cleanup_(closep) int fd = -1;
         int r;
 
-        if (!digest128_is_known(state_digest(tree, idx_chunk))) {
+        if (!digest128_is_known(state_digest(&tree->state, idx_chunk))) {
                 r = learn_digests(tree, chunk->first_file);
                 if (r < 0)
                         return why_errno(why, r, "%s", file->path);
-                if (state_is_missing(tree, idx_chunk))
+                if (state_is_missing(&tree->state, idx_chunk))
                         return damaged(tree, idx_chunk, file, why);
         }
         fd = paths_open(roots_for(&tree->read_roots, file), file->path, O_RDONLY);
         r = fd < 0 ? fd : disk_read_at(fd, into, chunk->n_bytes, chunk->offset);
-        if (r == 0 && !digest128_equal(digest128_of(into, chunk->n_bytes), state_digest(tree, idx_chunk)))
+        if (r == 0 && !digest128_equal(digest128_of(into, chunk->n_bytes), state_digest(&tree->state, idx_chunk)))
                 r = -EBADMSG;
         if (r == 0)
                 return 0;
         if (read_error_is_damage(r))
-                state_set_broken(tree, chunk->first_file);
+                state_set_broken(&tree->state, chunk->first_file);
         return failed(tree, idx_chunk, file, r, why);
 }
 
 int tree_read_file(struct tree *tree, uint64_t idx_file, uint8_t *into, struct why *why) {
         const struct plan_file *file = plan_file(tree->plan, idx_file);
-        const uint8_t *expected = state_expected(tree, idx_file);
+        const uint8_t *expected = state_expected(&tree->state, idx_file);
         struct sha256 sha = { 0 };
         uint8_t found[SHA256_BYTES];
         uint64_t first;
         int r;
 
         chunks_of_file(tree->chunks, idx_file, &first);
-        if (!state_is_whole(tree, idx_file))
+        if (!state_is_whole(&tree->state, idx_file))
                 return why_set(why, -EBADMSG, "%s is not here", file->path);
         r = read_file_bytes(&tree->read_roots, file, FROM_ANYWHERE, into);
         if (r == 0)
@@ -114,7 +114,7 @@ int tree_read_file(struct tree *tree, uint64_t idx_file, uint8_t *into, struct w
         if (r == 0)
                 return 0;
         if (read_error_is_damage(r))
-                state_set_broken(tree, idx_file);
+                state_set_broken(&tree->state, idx_file);
         return failed(tree, first, file, r, why);
 }
 
@@ -131,7 +131,7 @@ static int read_files(struct tree *tree, uint64_t idx_chunk, const struct chunk 
                 r = read_file_bytes(&tree->read_roots, file, FROM_ANYWHERE, at);
                 at += file->n_bytes;
         }
-        if (r == 0 && digest128_equal(digest128_of(into, chunk->n_bytes), state_digest(tree, idx_chunk)))
+        if (r == 0 && digest128_equal(digest128_of(into, chunk->n_bytes), state_digest(&tree->state, idx_chunk)))
                 return 0;
         at = into;
         for (uint32_t i = 0; i < chunk->n_files; i++) {
@@ -147,7 +147,7 @@ int tree_read(struct tree *tree, uint64_t idx_chunk, uint8_t *into, struct why *
         struct chunk chunk = chunks_get(tree->chunks, idx_chunk);
         const struct plan_file *file = plan_file(tree->plan, chunk.first_file);
 
-        if (state_is_missing(tree, idx_chunk))
+        if (state_is_missing(&tree->state, idx_chunk))
                 return why_set(why, -EBADMSG, "%s is not here", file->path);
         if (file_is_large(file))
                 return read_part(tree, idx_chunk, &chunk, into, why);

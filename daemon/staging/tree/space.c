@@ -37,7 +37,7 @@ static void add_large(struct tree *tree, uint64_t idx_file, uint64_t block, stru
         uint64_t first, n = chunks_of_file(tree->chunks, idx_file, &first), n_missing = 0;
 
         for (uint64_t i = first; i < first + n; i++)
-                if (state_is_missing(tree, i))
+                if (state_is_missing(&tree->state, i))
                         n_missing += chunks_get(tree->chunks, i).n_bytes;
         if (n_missing == 0)
                 return;
@@ -68,13 +68,13 @@ static struct need needed(struct tree *tree, uint64_t block) {
                 if (file_is_large(plan_file(tree->plan, chunk.first_file))) {
                         if (chunk.offset == 0) {
                                 add_large(tree, chunk.first_file, block, &need);
-                                need.n_inodes += state_is_missing(tree, i) &&
+                                need.n_inodes += state_is_missing(&tree->state, i) &&
                                                  begins_folder(tree->plan, chunk.first_file);
                         }
                         continue;
                 }
-                for (uint32_t k = 0; k < chunk.n_files && state_is_missing(tree, i); k++) {
-                        if (state_is_whole(tree, chunk.first_file + k))
+                for (uint32_t k = 0; k < chunk.n_files && state_is_missing(&tree->state, i); k++) {
+                        if (state_is_whole(&tree->state, chunk.first_file + k))
                                 continue;
                         need.n_bytes += round_up(plan_file(tree->plan, chunk.first_file + k)->n_bytes, block);
                         need.n_inodes += 1 + begins_folder(tree->plan, chunk.first_file + k);

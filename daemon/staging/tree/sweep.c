@@ -1,8 +1,10 @@
-/* Versions that nobody needs any more are removed. */
+#include "daemon/staging/tree/sweep.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -10,15 +12,29 @@
 #include "daemon/base/cleanup.h"
 #include "daemon/base/log.h"
 #include "daemon/staging/record/version_lock.h"
-#include "daemon/staging/tree/private.h"
 
 #define VERSIONS_MAX 64u  /* removed at a time; what is left over the next staging removes */
 #define DEPTH_MAX    200u /* a descriptor each; what lies deeper was not made by people */
 
-static int remove_entry(struct tree *tree, int dir_fd, const char *name, uint32_t depth);
+/* What has been decided of a version: removed, or left to who reads it. */
+struct swept {
+        char version[PLACE_VERSION_SIZE];
+        struct version_claim claim;
+        bool is_ours;
+};
+
+struct sweep {
+        int folder_fd;
+        void (*idle)(void *userdata);
+        void *userdata;
+        struct swept versions[VERSIONS_MAX];
+        uint32_t n;
+};
+
+static int remove_entry(const struct sweep *sweep, int dir_fd, const char *name, uint32_t depth);
 
 /* Never through a link: what is opened is the folder that was there, or nothing. */
-static int empty_folder(struct tree *tree, int dir_fd, const char *name, uint32_t depth) {
+static int empty_folder(const struct sweep *sweep, int dir_fd, const char *name, uint32_t depth) {
         int fd = openat(dir_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
         const struct dirent *entry;
         DIR *folder;
@@ -34,22 +50,22 @@ static int empty_folder(struct tree *tree, int dir_fd, const char *name, uint32_
         }
         while (r == 0 && (entry = readdir(folder)))
                 if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
-                        r = remove_entry(tree, fd, entry->d_name, depth + 1);
+                        r = remove_entry(sweep, fd, entry->d_name, depth + 1);
         closedir(folder);
         return r;
 }
 
-static int remove_entry(struct tree *tree, int dir_fd, const char *name, uint32_t depth) {
+static int remove_entry(const struct sweep *sweep, int dir_fd, const char *name, uint32_t depth) {
         int r;
 
-        tree_tell_waiting(tree);
+        sweep->idle(sweep->userdata);
         if (unlinkat(dir_fd, name, 0) == 0 || errno == ENOENT)
                 return 0;
         if (errno != EISDIR && errno != EPERM)
                 return -errno;
         if (depth >= DEPTH_MAX)
                 return -ELOOP;
-        r = empty_folder(tree, dir_fd, name, depth);
+        r = empty_folder(sweep, dir_fd, name, depth);
         if (r == 0 && unlinkat(dir_fd, name, AT_REMOVEDIR) < 0 && errno != ENOENT)
                 r = -errno;
         return r;
@@ -68,19 +84,6 @@ static bool is_kept(const char *name, const char *const *keep, size_t n_keep) {
         return false;
 }
 
-/* What has been decided of a version: removed, or left to who reads it. */
-struct swept {
-        char version[PLACE_VERSION_SIZE];
-        struct version_claim claim;
-        bool is_ours;
-};
-
-struct sweep {
-        struct tree *tree;
-        struct swept versions[VERSIONS_MAX];
-        uint32_t n;
-};
-
 /* The version that a name belongs to, claimed when it is met first. NULL: too many at a time. */
 static struct swept *sweep_version(struct sweep *sweep, const char *name) {
         struct swept *swept;
@@ -92,7 +95,7 @@ static struct swept *sweep_version(struct sweep *sweep, const char *name) {
                 return NULL;
         swept = &sweep->versions[sweep->n++];
         snprintf(swept->version, sizeof(swept->version), "%.14s", name);
-        swept->is_ours = version_claim(sweep->tree->folder_fd, swept->version, &swept->claim) == 0;
+        swept->is_ours = version_claim(sweep->folder_fd, swept->version, &swept->claim) == 0;
         if (!swept->is_ours)
                 log_info("stage", "an old version is left, for somebody reads it; a later staging removes it name=%s",
                          swept->version);
@@ -108,7 +111,7 @@ static void sweep_end(struct sweep *sweep) {
                 if (!swept->is_ours)
                         continue;
                 snprintf(name, sizeof(name), "%s.readers", swept->version);
-                unlinkat(sweep->tree->folder_fd, name, 0);
+                unlinkat(sweep->folder_fd, name, 0);
                 version_claim_free(&swept->claim);
         }
 }
@@ -119,16 +122,17 @@ static void sweep_entry(struct sweep *sweep, const char *name) {
 
         if (!swept || !swept->is_ours || strcmp(name + 14, ".readers") == 0)
                 return;
-        r = remove_entry(sweep->tree, sweep->tree->folder_fd, name, 0);
+        r = remove_entry(sweep, sweep->folder_fd, name, 0);
         if (r < 0)
                 log_warning("stage", "an old version cannot be removed (%s); the next staging tries again name=%s",
                             strerror(-r), name);
 }
 
-void sweep_versions(struct tree *tree, const char *const *keep, size_t n_keep) {
-        int fd = openat(tree->folder_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+void sweep_versions(int folder_fd, const char *const *keep, size_t n_keep, void (*idle)(void *userdata),
+                    void *userdata) {
+        int fd = openat(folder_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         DIR *folder = fd < 0 ? NULL : fdopendir(fd);
-        struct sweep sweep = { .tree = tree };
+        struct sweep sweep = { .folder_fd = folder_fd, .idle = idle, .userdata = userdata };
         const struct dirent *entry;
 
         if (!folder) {

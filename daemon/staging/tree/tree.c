@@ -1,5 +1,6 @@
 #include "daemon/staging/tree/tree.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -11,6 +12,7 @@
 #include "daemon/base/cleanup.h"
 #include "daemon/base/clock.h"
 #include "daemon/base/disk.h"
+#include "daemon/staging/tree/lock.h"
 #include "daemon/staging/tree/private.h"
 
 #define SILENCE_NS 500000000ull
@@ -65,6 +67,33 @@ int tree_spool_open(const struct tree *tree, uint64_t idx_file, struct why *why)
         return fd < 0 ? why_errno(why, fd, "%s", file->path) : fd;
 }
 
+const uint8_t *tree_missing(const struct tree *tree) {
+        return tree->state.missing;
+}
+
+uint64_t tree_n_missing_bytes(const struct tree *tree) {
+        return __atomic_load_n(&tree->state.n_missing_bytes, __ATOMIC_RELAXED);
+}
+
+bool tree_file_is_whole(const struct tree *tree, uint64_t idx_file) {
+        return state_is_whole(&tree->state, idx_file);
+}
+
+const uint8_t *tree_sha256(const struct tree *tree, uint64_t idx_file) {
+        assert(state_is_whole(&tree->state, idx_file));
+        return state_expected(&tree->state, idx_file);
+}
+
+void tree_forget_file(struct tree *tree, uint64_t idx_file) {
+        uint64_t first, n = chunks_of_file(tree->chunks, idx_file, &first);
+
+        for (uint64_t i = first; i < first + n; i++)
+                if (digest128_is_known(state_digest(&tree->state, i)))
+                        (void)journal_note(&tree->journal, i,
+                                           (struct digest128){ 0 }); /* else the next run finds out */
+        state_forget_file(&tree->state, idx_file);
+}
+
 /* ---- folders ------------------------------------------------------------------------------------------------- */
 
 static int open_folder(const struct tree *tree, const char *suffix, int *ret_fd, struct why *why) {
@@ -104,18 +133,10 @@ static int open_folders(struct tree *tree, struct why *why) {
 /* ---- what is known ------------------------------------------------------------------------------------------- */
 
 static int make_room(struct tree *tree) {
-        uint64_t n_files = plan_n_files(tree->plan), n_chunks = chunks_count(tree->chunks);
-        bool says_all = true;
+        int r = state_init(&tree->state, tree->plan, tree->chunks);
 
-        for (uint64_t i = 0; i < n_files && says_all; i++)
-                says_all = plan_file(tree->plan, i)->sha256 != NULL;
-        tree->missing = calloc(1, n_chunks / 8 + 1);
-        tree->whole = calloc(1, n_files / 8 + 1);
-        tree->digests = calloc(n_chunks + 1, sizeof(*tree->digests));
-        tree->sha256s = says_all ? NULL : calloc(n_files, SHA256_BYTES);
         tree->scratch = tree->options.read_only ? NULL : malloc(CHUNK_BYTES);
-        if (!tree->missing || !tree->whole || !tree->digests || (!says_all && !tree->sha256s) ||
-            (!tree->options.read_only && !tree->scratch))
+        if (r < 0 || (!tree->options.read_only && !tree->scratch))
                 return -ENOMEM;
         return sha256_init(&tree->sha);
 }
@@ -123,11 +144,11 @@ static int make_room(struct tree *tree) {
 /* What the journal claims counts as present, until it has been looked at. */
 static void begin_with_claims(struct tree *tree) {
         for (uint64_t i = 0; i < chunks_count(tree->chunks); i++) {
-                struct digest128 claimed = tree->digests[i];
+                struct digest128 claimed = tree->state.digests[i];
 
-                state_set_missing(tree, i);
+                state_set_missing(&tree->state, i);
                 if (digest128_is_known(claimed))
-                        state_set_present(tree, i, claimed);
+                        state_set_present(&tree->state, i, claimed);
         }
 }
 
@@ -142,7 +163,7 @@ static int take_sha256(void *userdata, uint64_t idx_file, const struct plan_file
         struct tree *tree = userdata;
 
         if (there->sha256 && !plan_file(tree->plan, idx_file)->sha256)
-                state_set_whole(tree, idx_file, there->sha256);
+                state_set_whole(&tree->state, idx_file, there->sha256);
         tree_tell_waiting(tree);
         return tree_is_cancelled(tree) ? -ECANCELED : 0;
 }
@@ -157,8 +178,8 @@ static void look_at_file(struct tree *tree, uint64_t idx_file) {
 
         if (r == 0 && S_ISREG(status.st_mode) && (uint64_t)status.st_size == file->n_bytes) {
                 if (file->sha256)
-                        state_set_whole(tree, idx_file, file->sha256);
-                if (state_is_whole(tree, idx_file))
+                        state_set_whole(&tree->state, idx_file, file->sha256);
+                if (state_is_whole(&tree->state, idx_file))
                         return;
                 why_set(&text, 0, "%s: its SHA-256 is not known any more", file->path);
         } else if (r < 0)
@@ -166,10 +187,10 @@ static void look_at_file(struct tree *tree, uint64_t idx_file) {
         else
                 why_set(&text, 0, "%s is no file of %llu bytes any more", file->path,
                         (unsigned long long)file->n_bytes);
-        state_set_broken(tree, idx_file);
+        state_set_broken(&tree->state, idx_file);
         n = chunks_of_file(tree->chunks, idx_file, &first);
         for (uint64_t i = first; i < first + n; i++)
-                state_set_missing(tree, i);
+                state_set_missing(&tree->state, i);
         tree_tell(tree, TREE_BAD, file->n_bytes, text.text);
 }
 
@@ -178,8 +199,8 @@ static int believe_stamp(struct tree *tree, struct why *why) {
         int r = 0;
 
         for (uint64_t i = 0; i < chunks_count(tree->chunks); i++)
-                state_set_present(tree, i, tree->digests[i]);
-        if (tree->sha256s)
+                state_set_present(&tree->state, i, tree->state.digests[i]);
+        if (tree->state.sha256s)
                 r = manifest_each(tree, tree->version, take_sha256, tree, why);
         if (r < 0 && r != -ENOENT && r != -EBADMSG)
                 return r;
@@ -198,7 +219,8 @@ static int find_out(struct tree *tree, const char *journal_path, struct why *why
         int64_t n_records, n_known = 0, n_bad;
         int r;
 
-        n_records = journal_read(journal_path, plan_digest(tree->plan), chunks_count(tree->chunks), tree->digests, why);
+        n_records = journal_read(journal_path, plan_digest(tree->plan), chunks_count(tree->chunks), tree->state.digests,
+                                 why);
         if (n_records < 0)
                 return (int)n_records;
         begin_with_claims(tree);
@@ -218,7 +240,7 @@ static int find_out(struct tree *tree, const char *journal_path, struct why *why
                         return r;
         }
         for (uint64_t i = 0; i < chunks_count(tree->chunks); i++)
-                n_known += digest128_is_known(tree->digests[i]);
+                n_known += digest128_is_known(tree->state.digests[i]);
         return n_records != n_known || n_records == 0;
 }
 
@@ -235,7 +257,7 @@ static int open_journal(struct tree *tree, struct why *why) {
                 return r;
         if (r == 0)
                 return journal_continue(&tree->journal, path, digest, n_chunks, why);
-        return journal_begin(&tree->journal, path, digest, n_chunks, tree->digests, why);
+        return journal_begin(&tree->journal, path, digest, n_chunks, tree->state.digests, why);
 }
 
 /* ---- opening and closing ------------------------------------------------------------------------------------- */
@@ -286,7 +308,7 @@ int tree_open(const struct place *place, const struct plan *plan, const struct c
         tree->last_word_ns = clock_now_ns();
         tree->journal = JOURNAL_NONE;
         TAILQ_INIT(&tree->growing);
-        pthread_mutex_init(&tree->lock, NULL);
+        pthread_mutex_init(&tree->growing_lock, NULL);
         roots_init(&tree->write_roots, tree);
         roots_init(&tree->read_roots, tree);
         place_version(plan_digest(plan), tree->version);
@@ -310,15 +332,12 @@ void tree_close(struct tree *tree) {
         roots_fini(&tree->read_roots);
         sha256_fini(&tree->sha);
         free(tree->scratch);
-        free(tree->missing);
-        free(tree->whole);
-        free(tree->digests);
-        free(tree->sha256s);
+        state_fini(&tree->state);
         closep(&tree->spool_fd);
         closep(&tree->root_fd);
         closep(&tree->folder_fd);
         closep(&tree->lock_fd);
-        pthread_mutex_destroy(&tree->lock);
+        pthread_mutex_destroy(&tree->growing_lock);
         free(tree);
 }
 
@@ -333,7 +352,7 @@ int tree_sync(struct tree *tree, struct why *why) {
                 return why_errno(why, r, "%s: not all that was written has reached the disk; run it again",
                                  tree->place.folder);
         for (uint64_t i = 0; i < plan_n_files(tree->plan); i++)
-                if (!state_is_whole(tree, i))
+                if (!state_is_whole(&tree->state, i))
                         return 0;
         return manifest_write(tree, why);
 }

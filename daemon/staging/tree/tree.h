@@ -44,12 +44,8 @@ struct tree_options {
         void *userdata;
         const _Atomic bool *cancel; /* may be NULL */
         bool read_only;             /* a dry run: look, make nothing, take no lock */
-        int lock_fd;                /* of tree_lock(): several trees of one run share it; -1: take it here */
+        int lock_fd;                /* of tree_lock() (lock.h): several trees of one run share it; -1: take it here */
 };
-
-/* The right to change what lies at this place: one run at a time. Makes the folder. Returns a descriptor (close gives
- * it back); -EBUSY with `why` naming the process and host that is at work; another errno. */
-int tree_lock(const struct place *place, struct why *why);
 
 /* Takes the lock, makes the version's folder, reads the journal, checks what an earlier run left (re-reads it, from the
  * disk and not from the page cache, with several threads: the pace of the disk), links what is unchanged. A version

@@ -127,7 +127,7 @@ static int write_small(struct small *small, struct why *why) {
                 const struct plan_file *file = plan_file(tree->plan, small->chunk.first_file + i);
                 int r = 0;
 
-                if (!state_is_whole(tree, small->chunk.first_file + i))
+                if (!state_is_whole(&tree->state, small->chunk.first_file + i))
                         r = write_file(tree, file, at);
                 if (r < 0)
                         return why_errno(why, r, "%s", file->path);
@@ -146,12 +146,12 @@ static int judge_file(struct small *small, uint32_t i, const uint8_t *bytes, str
 
         if (file->sha256 && memcmp(file->sha256, small->found[i], SHA256_BYTES) != 0)
                 return bad_file(tree, file, file->sha256, small->found[i], why);
-        if (state_is_whole(tree, idx_file) &&
-            memcmp(state_expected(tree, idx_file), small->found[i], SHA256_BYTES) != 0)
+        if (state_is_whole(&tree->state, idx_file) &&
+            memcmp(state_expected(&tree->state, idx_file), small->found[i], SHA256_BYTES) != 0)
                 r = write_file(tree, file, bytes);
         if (r < 0)
                 return why_errno(why, r, "%s", file->path);
-        state_set_whole(tree, idx_file, small->found[i]);
+        state_set_whole(&tree->state, idx_file, small->found[i]);
         return 0;
 }
 
@@ -190,7 +190,7 @@ static int write_small_files(struct tree *tree, uint64_t idx_chunk, const struct
         r = journal_note(&tree->journal, idx_chunk, digest);
         if (r < 0)
                 return why_errno(why, r, "%s: its journal", tree->root_path);
-        state_set_present(tree, idx_chunk, digest);
+        state_set_present(&tree->state, idx_chunk, digest);
         return 0;
 }
 
@@ -221,7 +221,7 @@ static int prepare_hash(struct tree *tree, struct growing *growing, uint64_t off
 static int judge_large(struct tree *tree, struct growing *growing, struct why *why) {
         uint64_t idx_file = growing->idx_file;
         const struct plan_file *file = plan_file(tree->plan, idx_file);
-        const uint8_t *known = state_expected(tree, idx_file);
+        const uint8_t *known = state_expected(&tree->state, idx_file);
         uint8_t found[SHA256_BYTES], expected[SHA256_BYTES];
         int r;
 
@@ -233,21 +233,21 @@ static int judge_large(struct tree *tree, struct growing *growing, struct why *w
         sha256_end(&growing->sha, found);
         growing_drop(tree, idx_file);
         if (!known || memcmp(found, known, sizeof(found)) == 0) {
-                state_set_whole(tree, idx_file, found);
+                state_set_whole(&tree->state, idx_file, found);
                 return 0;
         }
         memcpy(expected, known, sizeof(expected));
-        state_forget_file(tree, idx_file);
+        tree_forget_file(tree, idx_file);
         return bad_file(tree, file, expected, found, why);
 }
 
 static bool is_complete(const struct tree *tree, struct growing *growing) {
         uint64_t first, n = chunks_of_file(tree->chunks, growing->idx_file, &first);
 
-        growing->idx_looked = state_first_missing(tree, growing->idx_looked, first + n);
+        growing->idx_looked = state_first_missing(&tree->state, growing->idx_looked, first + n);
         if (growing->idx_looked < first + n)
                 return false;
-        growing->idx_looked = state_first_missing(tree, first, first + n);
+        growing->idx_looked = state_first_missing(&tree->state, first, first + n);
         return growing->idx_looked == first + n;
 }
 
@@ -280,7 +280,7 @@ static int write_part(struct tree *tree, uint64_t idx_chunk, const struct chunk 
                 growing_drop(tree, chunk->first_file); /* its hash is one chunk ahead */
                 return why_errno(why, r, "%s", file->path);
         }
-        state_set_present(tree, idx_chunk, digest);
+        state_set_present(&tree->state, idx_chunk, digest);
         return is_complete(tree, part.growing) ? judge_large(tree, part.growing, why) : 0;
 }
 
@@ -290,7 +290,7 @@ int tree_write(struct tree *tree, uint64_t idx_chunk, const uint8_t *bytes, stru
         struct chunk chunk = chunks_get(tree->chunks, idx_chunk);
         int r;
 
-        assert(state_is_missing(tree, idx_chunk));
+        assert(state_is_missing(&tree->state, idx_chunk));
         if (file_is_large(plan_file(tree->plan, chunk.first_file)))
                 r = write_part(tree, idx_chunk, &chunk, bytes, why);
         else
