@@ -148,6 +148,8 @@ VALUE(curl_multi_add_handle, CURLMcode, CURLM_OUT_OF_MEMORY, (CURLM *multi, CURL
 VALUE(curl_multi_perform, CURLMcode, CURLM_OUT_OF_MEMORY, (CURLM *multi, int *n), (multi, n))
 VALUE(curl_multi_poll, CURLMcode, CURLM_OUT_OF_MEMORY, (CURLM *multi, struct curl_waitfd *fds, unsigned n, int timeout, int *ready), (multi, fds, n, timeout, ready))
 VALUE(curl_slist_append, struct curl_slist *, NULL, (struct curl_slist *list, const char *text), (list, text))
-VALUE(curl_easy_unescape, char *, NULL, (CURL *easy, const char *text, int n, int *n_out), (easy, text, n, n_out))
+VALUE(curl_url, CURLU *, NULL, (void), ())
+VALUE(curl_url_set, CURLUcode, CURLUE_OUT_OF_MEMORY, (CURLU *url, CURLUPart part, const char *text, unsigned flags), (url, part, text, flags))
+VALUE(curl_url_get, CURLUcode, CURLUE_OUT_OF_MEMORY, (const CURLU *url, CURLUPart part, char **ret_text, unsigned flags), (url, part, ret_text, flags))
 HAND(curl_easy_setopt)
 /* clang-format on */
