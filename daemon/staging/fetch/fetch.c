@@ -9,9 +9,9 @@
 #include "daemon/base/cleanup.h"
 #include "daemon/base/clock.h"
 #include "daemon/base/thread.h"
+#include "daemon/staging/fetch/download.h"
 #include "daemon/staging/fetch/pauses.h"
 #include "daemon/staging/fetch/retry.h"
-#include "daemon/staging/fetch/transfer.h"
 
 #define DEFAULT_CONNECTIONS 16u
 #define CONNECTIONS_MAX     256u
@@ -43,8 +43,8 @@ struct fetcher {
 
         /* The thread's own. */
         struct fetch_work *works;
-        struct transfer *transfers;
-        uint32_t n_transfers;
+        struct download *downloads;
+        uint32_t n_downloads;
         uint32_t n_running;
         bool is_multiplexed; /* the last small piece came over HTTP/2 */
         struct pauses pauses;
@@ -57,22 +57,22 @@ static void count(_Atomic uint64_t *counter) {
 
 /* ---- jobs that end --------------------------------------------------------------------------------------------- */
 
-static void stop_transfer(struct fetcher *fetcher, struct transfer *transfer) {
-        if (transfer->state == TRANSFER_RUNNING) {
-                curl_multi_remove_handle(fetcher->multi, transfer->easy);
-                http_request_fini(&transfer->request);
+static void stop_download(struct fetcher *fetcher, struct download *download) {
+        if (download->state == DOWNLOAD_RUNNING) {
+                curl_multi_remove_handle(fetcher->multi, download->easy);
+                http_request_fini(&download->request);
                 fetcher->n_running--;
         }
-        transfer->state = TRANSFER_IDLE;
+        download->state = DOWNLOAD_IDLE;
 }
 
 /* Hands the job back. Nothing of it is under way any more; `work` is gone afterwards. */
 static void end_work(struct fetcher *fetcher, struct fetch_work *work, int result, const struct why *why) {
         struct fetch_job *job = work->job;
 
-        for (uint32_t i = 0; i < fetcher->n_transfers; i++)
-                if (fetcher->transfers[i].state != TRANSFER_IDLE && fetcher->transfers[i].work == work)
-                        stop_transfer(fetcher, &fetcher->transfers[i]);
+        for (uint32_t i = 0; i < fetcher->n_downloads; i++)
+                if (fetcher->downloads[i].state != DOWNLOAD_IDLE && fetcher->downloads[i].work == work)
+                        stop_download(fetcher, &fetcher->downloads[i]);
         for (struct fetch_work **at = &fetcher->works; *at; at = &(*at)->next) {
                 if (*at == work) {
                         *at = work->next;
@@ -94,145 +94,145 @@ static void piece_complete(struct fetcher *fetcher, struct fetch_work *work) {
 
 /* ---- tries ---------------------------------------------------------------------------------------------------- */
 
-static void note_retry(struct fetcher *fetcher, const struct transfer *transfer, const char *shown,
+static void note_retry(struct fetcher *fetcher, const struct download *download, const char *shown,
                        const struct http_failure *failure) {
         struct why why;
 
-        why_set(&why, 0, "%s: %s: %s", transfer->piece->file->path, shown, failure->text);
+        why_set(&why, 0, "%s: %s: %s", download->piece->file->path, shown, failure->text);
         count(&fetcher->n_retries);
         pthread_mutex_lock(&fetcher->lock);
         fetcher->last_retry = why;
         pthread_mutex_unlock(&fetcher->lock);
 }
 
-static void give_up(struct fetcher *fetcher, struct transfer *transfer, const char *shown,
+static void give_up(struct fetcher *fetcher, struct download *download, const char *shown,
                     const struct http_failure *failure) {
-        const char *path = transfer->piece->file->path;
+        const char *path = download->piece->file->path;
         struct why why;
 
-        if (transfer->n_failed > 1)
-                why_set(&why, 0, "%s: %s: %s; tried %u times", path, shown, failure->text, transfer->n_failed);
+        if (download->n_failed > 1)
+                why_set(&why, 0, "%s: %s: %s; tried %u times", path, shown, failure->text, download->n_failed);
         else
                 why_set(&why, 0, "%s: %s: %s", path, shown, failure->text);
-        end_work(fetcher, transfer->work, failure->error, &why);
+        end_work(fetcher, download->work, failure->error, &why);
 }
 
 /* Is the piece to be tried again? Then where and when is settled. */
-static bool plan_another_try(struct fetcher *fetcher, struct transfer *transfer, const struct http_failure *failure) {
+static bool plan_another_try(struct fetcher *fetcher, struct download *download, const struct http_failure *failure) {
         const uint64_t now_ns = clock_now_ns();
         uint64_t pause_ns;
-        bool has_progress = transfer->n_done >= transfer->n_done_best + RETRY_PROGRESS_BYTES;
+        bool has_progress = download->n_done >= download->n_done_best + RETRY_PROGRESS_BYTES;
 
-        if (transfer->n_done > transfer->n_done_best)
-                transfer->n_done_best = transfer->n_done;
+        if (download->n_done > download->n_done_best)
+                download->n_done_best = download->n_done;
         if (!failure->again) {
-                transfer->dead_urls |= 1u << transfer->idx_url;
-                transfer->n_failed++;
-                if (transfer_is_hopeless(transfer))
+                download->dead_urls |= 1u << download->idx_url;
+                download->n_failed++;
+                if (download_is_hopeless(download))
                         return false;
-                transfer_turn(transfer);
-                transfer->due_ns = 0; /* another server has done nothing wrong yet */
+                download_turn(download);
+                download->due_ns = 0; /* another server has done nothing wrong yet */
                 return true;
         }
         if (has_progress) { /* a server that cuts long answers; bounded, since each such try brings the piece on */
-                transfer->due_ns = now_ns + retry_pause_ns(1, retry_random(&fetcher->random));
+                download->due_ns = now_ns + retry_pause_ns(1, retry_random(&fetcher->random));
                 return true;
         }
 
-        transfer->n_failed++;
-        if (transfer->n_failed >= http_n_tries(fetcher->http) ||
-            (failure->n_tries_max && transfer->n_failed >= failure->n_tries_max))
+        download->n_failed++;
+        if (download->n_failed >= http_n_tries(fetcher->http) ||
+            (failure->n_tries_max && download->n_failed >= failure->n_tries_max))
                 return false;
-        pause_ns = retry_pause_ns(failure->pause_ns ? 1 : transfer->n_failed, retry_random(&fetcher->random));
+        pause_ns = retry_pause_ns(failure->pause_ns ? 1 : download->n_failed, retry_random(&fetcher->random));
         if (failure->pause_ns)
-                pauses_set(&fetcher->pauses, transfer_url(transfer), now_ns + failure->pause_ns + pause_ns);
-        transfer_turn(transfer);
-        transfer->due_ns = now_ns + pause_ns;
+                pauses_set(&fetcher->pauses, download_url(download), now_ns + failure->pause_ns + pause_ns);
+        download_turn(download);
+        download->due_ns = now_ns + pause_ns;
         return true;
 }
 
-static void try_failed(struct fetcher *fetcher, struct transfer *transfer, const char *shown,
+static void try_failed(struct fetcher *fetcher, struct download *download, const char *shown,
                        const struct http_failure *failure) {
-        transfer->state = TRANSFER_WAITING;
-        if (!plan_another_try(fetcher, transfer, failure)) {
-                give_up(fetcher, transfer, shown, failure);
+        download->state = DOWNLOAD_WAITING;
+        if (!plan_another_try(fetcher, download, failure)) {
+                give_up(fetcher, download, shown, failure);
                 return;
         }
-        note_retry(fetcher, transfer, shown, failure);
+        note_retry(fetcher, download, shown, failure);
 }
 
-static void run_transfer(struct fetcher *fetcher, struct transfer *transfer) {
+static void run_download(struct fetcher *fetcher, struct download *download) {
         struct http_failure failure = { .error = -ENOMEM };
         char shown[URL_SHOWN_SIZE];
         struct why why = { "no memory" };
         int r = -ENOMEM;
 
-        transfer->state = TRANSFER_WAITING;
-        if (!transfer->easy)
-                transfer->easy = curl_easy_init();
-        if (transfer->easy) {
-                r = transfer_begin(transfer, fetcher->http, &why);
-                if (r == 0 && curl_multi_add_handle(fetcher->multi, transfer->easy) != CURLM_OK)
-                        r = why_set(&why, -ENOMEM, "libcurl takes no more transfers");
+        download->state = DOWNLOAD_WAITING;
+        if (!download->easy)
+                download->easy = curl_easy_init();
+        if (download->easy) {
+                r = download_begin(download, fetcher->http, &why);
+                if (r == 0 && curl_multi_add_handle(fetcher->multi, download->easy) != CURLM_OK)
+                        r = why_set(&why, -ENOMEM, "libcurl takes no more downloads");
         }
         if (r < 0) {
-                http_request_fini(&transfer->request);
+                http_request_fini(&download->request);
                 failure.error = r;
                 memcpy(failure.text, why.text, sizeof(failure.text) - 1);
-                try_failed(fetcher, transfer, url_show(transfer_url(transfer), shown), &failure);
+                try_failed(fetcher, download, url_show(download_url(download), shown), &failure);
                 return;
         }
-        transfer->state = TRANSFER_RUNNING;
+        download->state = DOWNLOAD_RUNNING;
         fetcher->n_running++;
         count(&fetcher->n_requests);
 }
 
-static void transfer_finished(struct fetcher *fetcher, struct transfer *transfer, CURLcode result) {
+static void download_finished(struct fetcher *fetcher, struct download *download, CURLcode result) {
         struct http_failure failure;
         char shown[URL_SHOWN_SIZE];
         long version = 0;
-        int r = transfer_end(transfer, result, &failure);
+        int r = download_end(download, result, &failure);
 
-        if (curl_easy_getinfo(transfer->easy, CURLINFO_HTTP_VERSION, &version) == CURLE_OK &&
-            !transfer_is_large(transfer))
+        if (curl_easy_getinfo(download->easy, CURLINFO_HTTP_VERSION, &version) == CURLE_OK &&
+            !download_is_large(download))
                 fetcher->is_multiplexed = version == CURL_HTTP_VERSION_2_0;
-        memcpy(shown, transfer->request.shown, sizeof(shown));
-        stop_transfer(fetcher, transfer);
+        memcpy(shown, download->request.shown, sizeof(shown));
+        stop_download(fetcher, download);
         if (r == 0)
-                piece_complete(fetcher, transfer->work);
+                piece_complete(fetcher, download->work);
         else
-                try_failed(fetcher, transfer, shown, &failure);
+                try_failed(fetcher, download, shown, &failure);
 }
 
 /* ---- which piece next ------------------------------------------------------------------------------------------ */
 
-static struct transfer *idle_transfer(struct fetcher *fetcher) {
-        for (uint32_t i = 0; i < fetcher->n_transfers; i++)
-                if (fetcher->transfers[i].state == TRANSFER_IDLE)
-                        return &fetcher->transfers[i];
+static struct download *idle_download(struct fetcher *fetcher) {
+        for (uint32_t i = 0; i < fetcher->n_downloads; i++)
+                if (fetcher->downloads[i].state == DOWNLOAD_IDLE)
+                        return &fetcher->downloads[i];
         return NULL;
 }
 
-/* When a transfer that waits may go on: its own time, and its server's. */
-static uint64_t due_ns(const struct fetcher *fetcher, const struct transfer *transfer) {
-        uint64_t until_ns = pauses_until(&fetcher->pauses, transfer_url(transfer));
+/* When a download that waits may go on: its own time, and its server's. */
+static uint64_t due_ns(const struct fetcher *fetcher, const struct download *download) {
+        uint64_t until_ns = pauses_until(&fetcher->pauses, download_url(download));
 
-        return transfer->due_ns > until_ns ? transfer->due_ns : until_ns;
+        return download->due_ns > until_ns ? download->due_ns : until_ns;
 }
 
 /* The one that waits and is due first; NULL if none waits. */
-static struct transfer *next_due(struct fetcher *fetcher, uint64_t *ret_due_ns) {
-        struct transfer *first = NULL;
+static struct download *next_due(struct fetcher *fetcher, uint64_t *ret_due_ns) {
+        struct download *first = NULL;
 
-        for (uint32_t i = 0; i < fetcher->n_transfers; i++) {
-                struct transfer *transfer = &fetcher->transfers[i];
+        for (uint32_t i = 0; i < fetcher->n_downloads; i++) {
+                struct download *download = &fetcher->downloads[i];
                 uint64_t due;
 
-                if (transfer->state != TRANSFER_WAITING)
+                if (download->state != DOWNLOAD_WAITING)
                         continue;
-                due = due_ns(fetcher, transfer);
+                due = due_ns(fetcher, download);
                 if (!first || due < *ret_due_ns) {
-                        first = transfer;
+                        first = download;
                         *ret_due_ns = due;
                 }
         }
@@ -240,7 +240,7 @@ static struct transfer *next_due(struct fetcher *fetcher, uint64_t *ret_due_ns) 
 }
 
 static bool has_room_for(const struct fetcher *fetcher, const struct fetch_piece *piece) {
-        bool is_small = piece->n_bytes < TRANSFER_LARGE_BYTES;
+        bool is_small = piece->n_bytes < DOWNLOAD_LARGE_BYTES;
 
         return fetcher->n_running < fetcher->n_connections * (is_small && fetcher->is_multiplexed ? STREAMS : 1);
 }
@@ -249,7 +249,7 @@ static bool has_room_for(const struct fetcher *fetcher, const struct fetch_piece
 static bool begin_piece(struct fetcher *fetcher) {
         struct fetch_work *work = fetcher->works;
         struct fetch_piece *piece;
-        struct transfer *transfer;
+        struct download *download;
 
         while (work && work->idx_next == work->job->n_pieces)
                 work = work->next;
@@ -261,15 +261,15 @@ static bool begin_piece(struct fetcher *fetcher) {
                 piece_complete(fetcher, work);
                 return true;
         }
-        transfer = idle_transfer(fetcher);
-        if (!transfer || !has_room_for(fetcher, piece))
+        download = idle_download(fetcher);
+        if (!download || !has_room_for(fetcher, piece))
                 return false;
 
         work->idx_next++;
-        transfer_init(transfer, work, piece, work->job->idx_mirror, &fetcher->n_bytes);
-        transfer->state = TRANSFER_WAITING;
-        if (due_ns(fetcher, transfer) <= clock_now_ns())
-                run_transfer(fetcher, transfer);
+        download_init(download, work, piece, work->job->idx_mirror, &fetcher->n_bytes);
+        download->state = DOWNLOAD_WAITING;
+        if (due_ns(fetcher, download) <= clock_now_ns())
+                run_download(fetcher, download);
         return true;
 }
 
@@ -277,10 +277,10 @@ static bool begin_piece(struct fetcher *fetcher) {
 static int start_more(struct fetcher *fetcher) {
         for (;;) {
                 uint64_t due = 0, now_ns = clock_now_ns();
-                struct transfer *waiting = next_due(fetcher, &due);
+                struct download *waiting = next_due(fetcher, &due);
 
                 if (waiting && due <= now_ns && has_room_for(fetcher, waiting->piece)) {
-                        run_transfer(fetcher, waiting);
+                        run_download(fetcher, waiting);
                         continue;
                 }
                 if (begin_piece(fetcher))
@@ -333,11 +333,11 @@ static void collect(struct fetcher *fetcher) {
                 CURLcode result = message->data.result;
                 CURL *easy = message->easy_handle;
 
-                for (uint32_t i = 0; i < fetcher->n_transfers; i++) {
-                        struct transfer *transfer = &fetcher->transfers[i];
+                for (uint32_t i = 0; i < fetcher->n_downloads; i++) {
+                        struct download *download = &fetcher->downloads[i];
 
-                        if (transfer->state == TRANSFER_RUNNING && transfer->easy == easy) {
-                                transfer_finished(fetcher, transfer, result);
+                        if (download->state == DOWNLOAD_RUNNING && download->easy == easy) {
+                                download_finished(fetcher, download, result);
                                 break;
                         }
                 }
@@ -367,12 +367,12 @@ static void *fetcher_main(void *argument) {
 /* ---- from outside ---------------------------------------------------------------------------------------------- */
 
 static void fetcher_free(struct fetcher *fetcher) {
-        for (uint32_t i = 0; i < fetcher->n_transfers; i++)
-                if (fetcher->transfers[i].easy)
-                        curl_easy_cleanup(fetcher->transfers[i].easy);
+        for (uint32_t i = 0; i < fetcher->n_downloads; i++)
+                if (fetcher->downloads[i].easy)
+                        curl_easy_cleanup(fetcher->downloads[i].easy);
         if (fetcher->multi)
                 curl_multi_cleanup(fetcher->multi);
-        free(fetcher->transfers);
+        free(fetcher->downloads);
         pthread_mutex_destroy(&fetcher->lock);
         free(fetcher);
 }
@@ -385,24 +385,24 @@ static void fetcher_freep(struct fetcher **fetcher) {
 int fetcher_start(const struct fetcher_options *options, struct fetcher **ret_fetcher, struct why *why) {
         _cleanup_(fetcher_freep) struct fetcher *fetcher = calloc(1, sizeof(*fetcher));
         uint32_t n_connections = options->n_connections ? options->n_connections : DEFAULT_CONNECTIONS;
-        uint32_t n_transfers;
+        uint32_t n_downloads;
         int r;
 
         if (!fetcher)
                 return -ENOMEM;
         if (n_connections > CONNECTIONS_MAX)
                 n_connections = CONNECTIONS_MAX;
-        n_transfers = n_connections * STREAMS + WAITING_MAX;
+        n_downloads = n_connections * STREAMS + WAITING_MAX;
         pthread_mutex_init(&fetcher->lock, NULL);
         fetcher->http = options->http;
         fetcher->done = options->done;
         fetcher->n_connections = n_connections;
         fetcher->random = retry_seed();
-        fetcher->transfers = calloc(n_transfers, sizeof(*fetcher->transfers));
+        fetcher->downloads = calloc(n_downloads, sizeof(*fetcher->downloads));
         fetcher->multi = curl_multi_init();
-        if (!fetcher->transfers || !fetcher->multi)
+        if (!fetcher->downloads || !fetcher->multi)
                 return -ENOMEM;
-        fetcher->n_transfers = n_transfers;
+        fetcher->n_downloads = n_downloads;
         curl_multi_setopt(fetcher->multi, CURLMOPT_MAX_TOTAL_CONNECTIONS, (long)n_connections);
         curl_multi_setopt(fetcher->multi, CURLMOPT_MAXCONNECTS, (long)n_connections);
 

@@ -1,4 +1,4 @@
-/* staging/fetch/transfer.h: one piece on its way: what is asked for in each try, and whether the answer is that. */
+/* staging/fetch/download.h: one piece on its way: what is asked for in each try, and whether the answer is that. */
 #pragma once
 
 #include <stdatomic.h>
@@ -10,21 +10,21 @@
 
 /* A server without ranges sends the file from its beginning: so much is read past and thrown away, for files above it
  * there is no fetching them in parts. */
-#define TRANSFER_SKIP_MAX (32u << 20)
+#define DOWNLOAD_SKIP_MAX (32u << 20)
 
 /* Above it a piece is worth a connection of its own. */
-#define TRANSFER_LARGE_BYTES (1u << 20)
+#define DOWNLOAD_LARGE_BYTES (1u << 20)
 
 struct fetch_work; /* fetch.c: the job of a piece */
 
-enum transfer_state {
-        TRANSFER_IDLE,
-        TRANSFER_WAITING, /* for due_ns */
-        TRANSFER_RUNNING,
+enum download_state {
+        DOWNLOAD_IDLE,
+        DOWNLOAD_WAITING, /* for due_ns */
+        DOWNLOAD_RUNNING,
 };
 
-struct transfer {
-        enum transfer_state state;
+struct download {
+        enum download_state state;
         struct fetch_work *work;
         struct fetch_piece *piece;
         uint64_t due_ns;
@@ -45,21 +45,21 @@ struct transfer {
         _Atomic uint64_t *n_bytes; /* what arrives is added to it */
 };
 
-/* Begins with a piece, whose file has at least one URL. What was in `transfer` before is forgotten, but for `easy`. */
-void transfer_init(struct transfer *transfer, struct fetch_work *work, struct fetch_piece *piece, uint32_t idx_url,
+/* Begins with a piece, whose file has at least one URL. What was in `download` before is forgotten, but for `easy`. */
+void download_init(struct download *download, struct fetch_work *work, struct fetch_piece *piece, uint32_t idx_url,
                    _Atomic uint64_t *n_bytes);
 
 /* Sets the handle up for a try; the caller performs it. Errno with `why` as of http_request_init(). */
-int transfer_begin(struct transfer *transfer, const struct http *http, struct why *why);
+int download_begin(struct download *download, const struct http *http, struct why *why);
 
 /* After a try: 0, the piece is there; -1: *ret_failure says why not. */
-int transfer_end(struct transfer *transfer, CURLcode result, struct http_failure *ret_failure);
+int download_end(struct download *download, CURLcode result, struct http_failure *ret_failure);
 
 /* Chooses the next mirror in turn that is not dead, if there is another. What another mirror sent is forgotten. */
-void transfer_turn(struct transfer *transfer);
+void download_turn(struct download *download);
 
 /* Nothing was tried on any mirror that is not dead? */
-bool transfer_is_hopeless(const struct transfer *transfer);
+bool download_is_hopeless(const struct download *download);
 
-bool transfer_is_large(const struct transfer *transfer);
-const char *transfer_url(const struct transfer *transfer);
+bool download_is_large(const struct download *download);
+const char *download_url(const struct download *download);
