@@ -12,21 +12,19 @@
 #include "daemon/base/cleanup.h"
 #include "daemon/base/cpus.h"
 #include "daemon/pipeline/pool.h"
+#include "daemon/staging/record/hosts.h"
 
 #define AT(field) offsetof(struct settings, field)
 
-/* Names or IPv4 addresses: they become words of a command line, and none of them an option. */
 static int check_hosts(const char *text, struct why *why) {
-        static const char GOOD[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_";
+        const char *host;
+        size_t n;
+        int r;
 
-        for (text += strspn(text, ", \t\n"); *text; text += strspn(text, ", \t\n")) {
-                size_t n = strspn(text, GOOD);
-
-                if (n == 0 || text[0] == '-' || (text[n] && !strchr(", \t\n", text[n])))
-                        return why_set(why, -EINVAL, "\"%.60s\" is no name or address of a host", text);
-                text += n;
-        }
-        return 0;
+        do
+                r = hosts_next(&text, &host, &n, why);
+        while (r > 0);
+        return r;
 }
 
 /* An address of four numbers or with colons, a slash, and bits; MPI looks closer. */

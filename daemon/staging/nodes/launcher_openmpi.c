@@ -10,6 +10,7 @@
 #include "daemon/staging/nodes/cluster_guard.h"
 #include "daemon/staging/nodes/launcher.h"
 #include "daemon/staging/nodes/launcher_openmpi_late.h"
+#include "daemon/staging/record/hosts.h"
 
 #define DASHES_MIN    60u /* its lines have 74 */
 #define STATUSES_FROM 128 /* 137 a kill, 205 a lost connection, 255 a node out of reach */
@@ -62,30 +63,24 @@ static void add_setting(struct launch_command *command, const char *name, const 
         add(command, value);
 }
 
-/* Blanks become commas; a name that begins with a dash would be taken for an option. */
 static int list_hosts(struct launch_command *command, const char *hosts, struct why *why) {
-        static const char GOOD[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_";
-        size_t n_bytes = 0;
+        size_t n_bytes = 0, n;
+        struct why inner;
+        const char *host;
+        int r;
 
-        for (const char *place = hosts;;) {
-                size_t n;
-
-                place += strspn(place, ", \t\n");
-                n = strspn(place, GOOD);
-                if (*place == '\0')
-                        break;
-                if (n == 0 || place[0] == '-' || !strchr(", \t\n", place[n]))
-                        return why_set(why, -EINVAL, "hosts: \"%.100s\" is no name or address of a host", place);
+        while ((r = hosts_next(&hosts, &host, &n, &inner)) > 0) {
                 if (n_bytes + n + 2 > sizeof(command->hosts))
                         return why_set(why, -EINVAL, "hosts: more than %u bytes", LAUNCH_HOSTS_SIZE);
                 if (n_bytes > 0)
                         command->hosts[n_bytes++] = ',';
-                memcpy(command->hosts + n_bytes, place, n);
+                memcpy(command->hosts + n_bytes, host, n);
                 n_bytes += n;
-                place += n;
                 command->n_hosts++;
         }
         command->hosts[n_bytes] = '\0';
+        if (r < 0)
+                return why_set(why, r, "hosts: %s", inner.text);
         return command->n_hosts > 0 ? 0 : why_set(why, -EINVAL, "hosts: there is none");
 }
 
