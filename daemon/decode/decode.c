@@ -16,8 +16,7 @@
 static const struct picture_format *const FORMATS[] = { &format_jpeg, &format_png,  &format_webp, &format_bmp,
                                                         &format_pnm,  &format_tiff, &format_gif };
 
-#define N_FORMATS    ARRAY_SIZE(FORMATS)
-#define FORMAT_NAMES "JPEG, PNG, WebP, BMP, PNM (PBM, PGM, PPM), TIFF, GIF"
+#define N_FORMATS ARRAY_SIZE(FORMATS)
 
 struct decoder {
         struct decode_limits limits;
@@ -85,21 +84,31 @@ static const char *name_unhandled(const uint8_t *bytes, size_t n_bytes) {
         return NULL;
 }
 
+/* "JPEG, PNG, ...": what is handled. Returns `buffer`. */
+static const char *join_names(char *buffer, size_t size) {
+        size_t used = 0;
+
+        buffer[0] = '\0';
+        for (size_t i = 0; i < N_FORMATS && used < size; i++)
+                used += (size_t)snprintf(buffer + used, size - used, "%s%s", i > 0 ? ", " : "", FORMATS[i]->name);
+        return buffer;
+}
+
 static int refuse_format(const uint8_t *bytes, size_t n_bytes, struct why *why) {
         const char *name = name_unhandled(bytes, n_bytes);
-        char begins[3 * 8 + 1] = "";
+        char begins[3 * 8 + 1] = "", handled[128];
 
         if (n_bytes == 0)
                 return why_set(why, -EBADMSG, "the file is empty");
         if (name)
-                return why_set(why, -ENOTSUP, "the file is %s, which is not handled; handled are " FORMAT_NAMES, name);
+                return why_set(why, -ENOTSUP, "the file is %s, which is not handled; handled are %s", name,
+                               join_names(handled, sizeof(handled)));
 
         for (size_t i = 0; i < 8 && i < n_bytes; i++)
                 snprintf(begins + 3 * i, 4, " %02x", bytes[i]);
-        return why_set(
-                why, -ENOTSUP,
-                "the file is of no known picture format (%zu bytes, beginning with%s); handled are " FORMAT_NAMES,
-                n_bytes, begins);
+        return why_set(why, -ENOTSUP,
+                       "the file is of no known picture format (%zu bytes, beginning with%s); handled are %s", n_bytes,
+                       begins, join_names(handled, sizeof(handled)));
 }
 
 /* ---- what the formats share ---------------------------------------------------------------------------------- */

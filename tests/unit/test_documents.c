@@ -7,6 +7,7 @@
 #include <check.h>
 #include <ctype.h>
 #include <dirent.h>
+#include <errno.h>
 #include <inttypes.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -16,6 +17,7 @@
 
 #include "daemon/augment/step.h"
 #include "daemon/core/settings.h"
+#include "daemon/decode/decode.h"
 #include "daemon/pipeline/counters.h"
 
 #define TEXT_MAX (1u << 20) /* bytes of one file, or of all sources of one program */
@@ -340,6 +342,29 @@ START_TEST(decode_and_raw_have_entries_too) {
 }
 END_TEST
 
+/* ---- pictures ------------------------------------------------------------------------------------------------ */
+
+/* The decoder lists its formats when it refuses a file. */
+START_TEST(the_manual_names_each_picture_format) {
+        char *page = read_page(DAEMON_PAGE), *list;
+        struct decoder *decoder = NULL;
+        struct image_info info;
+        struct why why;
+        size_t n = 0;
+
+        ck_assert_int_eq(decoder_new(&DECODE_LIMITS_DEFAULT, DECODE_JPEG_AUTO, &decoder, NULL), 0);
+        ck_assert_int_eq(decoder_open(decoder, (const uint8_t *)"no picture", 10, &info, &why), -ENOTSUP);
+        list = strstr(why.text, "handled are ");
+        ck_assert_msg(list != NULL, "%s", why.text);
+        for (char *rest = NULL, *name = strtok_r(list + strlen("handled are "), ", ", &rest); name;
+             name = strtok_r(NULL, ", ", &rest), n++)
+                expect_word(DAEMON_PAGE, page, name, "which the decoder handles");
+        ck_assert_uint_ge(n, 7);
+        decoder_free(decoder);
+        free(page);
+}
+END_TEST
+
 /* ---- counters ------------------------------------------------------------------------------------------------ */
 
 #define DLCTL_PAGE "client/man/dlctl.1"
@@ -477,6 +502,31 @@ START_TEST(the_manual_has_each_option_of_dlctl_and_no_other) {
 }
 END_TEST
 
+/* Rows of the table of commands: { "status", "", ... */
+START_TEST(the_manual_has_a_section_for_each_command_and_no_other) {
+        char *source = read_text("client/dlctl/main.c"), *manual = read_text(DLCTL_PAGE), section[64];
+        char *at = strstr(source, "COMMANDS[] = {"), *end;
+        size_t n = 0, n_sections = 0;
+
+        ck_assert_ptr_nonnull(at);
+        end = strstr(at, "\n};");
+        ck_assert_ptr_nonnull(end);
+        *end = '\0';
+        while ((at = strstr(at, "\n        { \""))) {
+                at += strlen("\n        { \"");
+                snprintf(section, sizeof(section), "\n.SS %.*s\n", (int)strcspn(at, "\""), at);
+                ck_assert_msg(strstr(manual, section) != NULL, DLCTL_PAGE " has no section%s", section);
+                n++;
+        }
+        for (char *next = strstr(manual, "\n.SS "); next; next = strstr(next + 1, "\n.SS "))
+                n_sections++;
+        ck_assert_uint_eq(n, n_sections);
+        ck_assert_uint_gt(n, 5);
+        free(manual);
+        free(source);
+}
+END_TEST
+
 START_TEST(the_manual_has_each_option_of_dataloaderd) {
         char *source = read_text("daemon/main.c"), *literals = literals_of(source);
 
@@ -501,6 +551,32 @@ START_TEST(the_manual_has_each_option_of_dataloaderd_stage) {
         ck_assert_uint_gt(expect_table_options(source, STAGE_PAGE), 0);
         free(literals);
         free(source);
+}
+END_TEST
+
+/* ---- fuzzers ------------------------------------------------------------------------------------------------- */
+
+START_TEST(hacking_has_a_row_for_each_fuzzer_and_no_other) {
+        char *hacking = read_text("HACKING.md"), *table = strstr(hacking, "| fuzzer | reads |"), row[64];
+        DIR *dir = opendir("tests/fuzz");
+        struct dirent *entry;
+        size_t n = 0, n_rows = 0;
+
+        ck_assert_ptr_nonnull(table);
+        ck_assert_ptr_nonnull(dir);
+        *strstr(table, "\n\n") = '\0';
+        while ((entry = readdir(dir))) {
+                if (strncmp(entry->d_name, "guided_", 7) != 0)
+                        continue;
+                snprintf(row, sizeof(row), "\n| `%.*s` |", (int)(strlen(entry->d_name) - 9), entry->d_name + 7);
+                ck_assert_msg(strstr(table, row) != NULL, "HACKING.md has no row%s", row);
+                n++;
+        }
+        closedir(dir);
+        for (char *next = strstr(table, "\n| `"); next; next = strstr(next + 1, "\n| `"))
+                n_rows++;
+        ck_assert_uint_eq(n, n_rows);
+        free(hacking);
 }
 END_TEST
 
@@ -573,6 +649,9 @@ int main(void) {
         tcase_add_test(tcase, this_test_knows_each_step_of_the_table);
         tcase_add_test(tcase, decode_and_raw_have_entries_too);
         tcase_add_loop_test(tcase, each_counter_is_explained, 0, (int)(sizeof(COUNTERS) / sizeof(COUNTERS[0])));
+        tcase_add_test(tcase, the_manual_names_each_picture_format);
+        tcase_add_test(tcase, the_manual_has_a_section_for_each_command_and_no_other);
+        tcase_add_test(tcase, hacking_has_a_row_for_each_fuzzer_and_no_other);
         tcase_add_test(tcase, the_manual_has_each_option_of_dlctl_and_no_other);
         tcase_add_test(tcase, the_manual_has_each_option_of_dataloaderd);
         tcase_add_test(tcase, the_manual_has_each_option_of_dataloaderd_stage);
