@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "daemon/base/cleanup.h"
 #include "daemon/codec/codec_type.h"
+#include "proto/base/cleanup.h"
 
 /* ---- its life -------------------------------------------------------------------------------------------------- */
 

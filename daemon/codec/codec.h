@@ -16,10 +16,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "daemon/base/why.h"
 #include "daemon/collate/layout.h"
 #include "daemon/data/source.h"
 #include "daemon/decode/decode.h"
+#include "proto/base/why.h"
 
 struct codec;
 struct codec_tools;

@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "daemon/base/cleanup.h"
 #include "daemon/base/step_text.h"
+#include "proto/base/cleanup.h"
 
 struct program {
         uint32_t n_fields;

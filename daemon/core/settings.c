@@ -9,10 +9,10 @@
 #include <sys/stat.h>
 
 #include "daemon/base/bytes.h"
-#include "daemon/base/cleanup.h"
-#include "daemon/base/cpus.h"
+#include "daemon/base/machine/cpus.h"
 #include "daemon/pipeline/pool.h"
 #include "daemon/staging/record/hosts.h"
+#include "proto/base/cleanup.h"
 
 #define AT(field) offsetof(struct settings, field)
 

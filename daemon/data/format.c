@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "daemon/base/cleanup.h"
+#include "proto/base/cleanup.h"
 
 static const struct format *const FORMATS[] = {
         &FORMAT_IMAGEFOLDER,

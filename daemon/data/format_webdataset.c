@@ -18,10 +18,10 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "daemon/base/cleanup.h"
 #include "daemon/data/growing.h"
 #include "daemon/data/index_stamp.h"
 #include "daemon/data/tar.h"
+#include "proto/base/cleanup.h"
 
 #define LOOK_UP_MEMBERS 4096u /* between two looks at the cancel flag */
 

@@ -9,12 +9,12 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
-#include "daemon/base/cleanup.h"
-#include "daemon/base/disk.h"
-#include "daemon/base/own_file.h"
+#include "daemon/base/machine/disk.h"
+#include "daemon/base/machine/own_file.h"
 #include "daemon/data/index_layout.h"
 #include "daemon/data/index_stamp.h"
 #include "daemon/data/source_type.h"
+#include "proto/base/cleanup.h"
 
 struct index {
         struct source source;

@@ -9,10 +9,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "daemon/base/cleanup.h"
-#include "daemon/base/disk.h"
+#include "daemon/base/machine/disk.h"
 #include "daemon/data/growing.h"
 #include "daemon/data/index_stamp.h"
+#include "proto/base/cleanup.h"
 #include "proto/limits.h"
 
 struct index_builder {

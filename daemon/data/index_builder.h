@@ -7,8 +7,8 @@
 #include <stdint.h>
 #include <sys/stat.h>
 
-#include "daemon/base/why.h"
 #include "daemon/data/index_layout.h"
+#include "proto/base/why.h"
 
 struct index_builder;
 

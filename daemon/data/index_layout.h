@@ -22,8 +22,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "daemon/base/why.h"
 #include "daemon/data/index.h"
+#include "proto/base/why.h"
 
 #define INDEX_MAGIC           "DLDINDEX"
 #define INDEX_VERSION         3u

@@ -16,7 +16,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "daemon/base/why.h"
+#include "proto/base/why.h"
 #include "proto/order/sampler.h"
 
 /* Positive outcome of order_table_at(): made in a moment; the ready callback says when to ask again. */

@@ -13,8 +13,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "daemon/base/why.h"
 #include "daemon/data/schema.h"
+#include "proto/base/why.h"
 
 #define SOURCE_NAME_SIZE PATH_MAX /* bytes with NUL that hold what any sample is called */
 

@@ -9,7 +9,7 @@
 #include <limits.h>
 #include <stdint.h>
 
-#include "daemon/base/why.h"
+#include "proto/base/why.h"
 
 /* A regular file of the archive. */
 struct tar_member {

@@ -9,9 +9,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "daemon/base/cleanup.h"
-#include "daemon/base/disk.h"
+#include "daemon/base/machine/disk.h"
 #include "daemon/pipeline/task.h"
+#include "proto/base/cleanup.h"
 #include "proto/frame.h"
 
 /* What each field is made of, as its codec says, and from that the slots of the ring. */

@@ -3,8 +3,8 @@
 
 #include <errno.h>
 
-#include "daemon/base/clock.h"
 #include "daemon/pipeline/planner.h"
+#include "proto/base/clock.h"
 
 _Static_assert(TASK_BUFFER_BYTES % READER_ALIGN == 0 && LARGE_BUFFER_ALIGN % READER_ALIGN == 0,
                "buffers are what reading past the page cache asks for");

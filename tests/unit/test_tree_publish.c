@@ -10,8 +10,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "daemon/base/cleanup.h"
 #include "daemon/staging/tree/lock.h"
+#include "proto/base/cleanup.h"
 #include "tests/support/staged.h"
 
 static struct staged staged;

@@ -6,12 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/base/cleanup.h"
-#include "daemon/base/clock.h"
 #include "daemon/base/thread.h"
 #include "daemon/staging/fetch/download.h"
 #include "daemon/staging/fetch/pauses.h"
 #include "daemon/staging/fetch/retry.h"
+#include "proto/base/cleanup.h"
+#include "proto/base/clock.h"
 
 #define DEFAULT_CONNECTIONS 16u
 #define CONNECTIONS_MAX     256u

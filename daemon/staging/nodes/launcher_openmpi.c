@@ -6,11 +6,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "daemon/base/cleanup.h"
 #include "daemon/staging/nodes/cluster_guard.h"
 #include "daemon/staging/nodes/launcher.h"
 #include "daemon/staging/nodes/launcher_openmpi_late.h"
 #include "daemon/staging/record/hosts.h"
+#include "proto/base/cleanup.h"
 
 #define DASHES_MIN    60u /* its lines have 74 */
 #define STATUSES_FROM 128 /* 137 a kill, 205 a lost connection, 255 a node out of reach */

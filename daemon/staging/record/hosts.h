@@ -4,7 +4,7 @@
 
 #include <stddef.h>
 
-#include "daemon/base/why.h"
+#include "proto/base/why.h"
 
 /* The next host of a list. Returns 1 with its place in the text and its length, and moves *text behind it; 0 at the
  * end; -EINVAL with `why` for what is not a host. */

@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "daemon/base/cleanup.h"
-#include "daemon/base/disk.h"
+#include "daemon/base/machine/disk.h"
 #include "daemon/staging/tree/digest.h"
+#include "proto/base/cleanup.h"
 
 #define HASH_BUFFER (1u << 20) /* bytes */
 

@@ -7,9 +7,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "daemon/base/cleanup.h"
 #include "daemon/staging/run/run.h"
 #include "daemon/staging/tree/lock.h"
+#include "proto/base/cleanup.h"
 
 #define LOOK_TIMES 20 /* a network file system may show a new file late: a second of patience */
 

@@ -9,12 +9,12 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "daemon/base/cleanup.h"
-#include "daemon/base/clock.h"
-#include "daemon/base/cpus.h"
-#include "daemon/base/disk.h"
+#include "daemon/base/machine/cpus.h"
+#include "daemon/base/machine/disk.h"
 #include "daemon/base/thread.h"
 #include "daemon/staging/tree/private.h"
+#include "proto/base/cleanup.h"
+#include "proto/base/clock.h"
 
 #define THREADS_MAX 4u /* four hash as fast as most disks read, and hold a chunk each */
 #define LOOK_NS     100000000ull

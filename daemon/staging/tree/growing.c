@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "daemon/base/cleanup.h"
-#include "daemon/base/disk.h"
+#include "daemon/base/machine/disk.h"
 #include "daemon/staging/tree/private.h"
+#include "proto/base/cleanup.h"
 
 #define GROWING_MAX 1024u /* half a KiB each */
 #define OPEN_MAX    64u   /* of them: descriptors */

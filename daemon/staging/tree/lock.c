@@ -10,8 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "daemon/base/cleanup.h"
-#include "daemon/base/disk.h"
+#include "daemon/base/machine/disk.h"
+#include "proto/base/cleanup.h"
 
 #define HOLDER_MAX 128
 

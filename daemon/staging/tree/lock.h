@@ -1,8 +1,8 @@
 /* staging/tree/lock.h: one run at a time at a place, and nothing of a stranger's is replaced. */
 #pragma once
 
-#include "daemon/base/why.h"
 #include "daemon/staging/record/place.h"
+#include "proto/base/why.h"
 
 /* The right to change what lies at this place: one run at a time. Makes the folder. Returns a descriptor (close gives
  * it back); -EBUSY with `why` naming the process and host that is at work; another errno. */

@@ -14,12 +14,12 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "daemon/base/cleanup.h"
-#include "daemon/base/disk.h"
+#include "daemon/base/machine/disk.h"
 #include "daemon/staging/record/version_lock.h"
 #include "daemon/staging/tree/lock.h"
 #include "daemon/staging/tree/private.h"
 #include "daemon/staging/tree/sweep.h"
+#include "proto/base/cleanup.h"
 
 static int check_whole(const struct tree *tree, struct why *why) {
         uint64_t n_chunks = chunks_count(tree->chunks), missing = state_first_missing(&tree->state, 0, n_chunks);

@@ -5,9 +5,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "daemon/base/cleanup.h"
-#include "daemon/base/disk.h"
+#include "daemon/base/machine/disk.h"
 #include "daemon/staging/tree/private.h"
+#include "proto/base/cleanup.h"
 
 bool read_error_is_damage(int error) {
         switch (error) {

@@ -9,9 +9,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "daemon/base/cleanup.h"
 #include "daemon/base/log.h"
 #include "daemon/staging/record/version_lock.h"
+#include "proto/base/cleanup.h"
 
 #define VERSIONS_MAX 64u  /* removed at a time; what is left over the next staging removes */
 #define DEPTH_MAX    200u /* a descriptor each; what lies deeper was not made by people */

@@ -9,11 +9,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "daemon/base/cleanup.h"
-#include "daemon/base/clock.h"
-#include "daemon/base/disk.h"
+#include "daemon/base/machine/disk.h"
 #include "daemon/staging/tree/lock.h"
 #include "daemon/staging/tree/private.h"
+#include "proto/base/cleanup.h"
+#include "proto/base/clock.h"
 
 #define SILENCE_NS 500000000ull
 

@@ -18,11 +18,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "daemon/base/why.h"
 #include "daemon/staging/plan/chunks.h"
 #include "daemon/staging/plan/plan.h"
 #include "daemon/staging/record/place.h"
 #include "daemon/staging/record/stamp.h"
+#include "proto/base/why.h"
 
 /* So many bytes that are not on the disk yet begin a sync beside, one a second at most; fewer after five seconds. What
  * a power cut can cost is what arrived since; a kill costs nothing that was written. */

@@ -8,9 +8,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "daemon/base/cleanup.h"
-#include "daemon/base/disk.h"
+#include "daemon/base/machine/disk.h"
 #include "daemon/staging/tree/private.h"
+#include "proto/base/cleanup.h"
 
 #define BESIDE_BYTES 65536u /* less is hashed sooner than another thread wakes up */
 
