@@ -14,8 +14,8 @@
 #include <unistd.h>
 
 #include "daemon/base/machine/own_file.h"
-#include "daemon/data/index_draft.h"
-#include "daemon/data/index_given.h"
+#include "daemon/data/index/index_draft.h"
+#include "daemon/data/index/index_given.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/clock.h"
 

@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #include "daemon/data/format.h"
-#include "daemon/data/index.h"
+#include "daemon/data/source.h"
 #include "proto/base/why.h"
 
 struct dataset;
@@ -21,7 +21,7 @@ struct dataset_spec {
         const char *path;   /* the folder */
         const char *format; /* "imagefolder" or "packed" */
 
-        /* Counts an index that must lie in memory (data/index.h). Outlives the dataset. NULL: nobody counts. */
+        /* Counts an index that must lie in memory (data/index/index.h). Outlives the dataset. NULL: nobody counts. */
         struct budget *budget;
 
         /* An index that was made with the folder, which never changes: a copy of it is taken if it has this digest and

@@ -1,4 +1,4 @@
-/* data/format.h: what kinds of datasets there are. Each is one file, format_NAME.c, and one row of the table in
+/* data/format.h: what kinds of datasets there are. Each is one file, formats/NAME.c, and one row of the table in
  * format.c.
  *
  * Today a format only knows how to find its samples. It reads the folder once and fills an index; from then on nobody
@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 #include "daemon/base/why.h"
-#include "daemon/data/index_builder.h"
+#include "daemon/data/index/index_builder.h"
 
 /* Someone who looks on while an index is built. */
 struct index_watch {

@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "daemon/data/index.h"
+#include "daemon/data/index/index.h"
 #include "proto/base/cleanup.h"
 
 #define PIECE_BYTES 4096u  /* of another file */

@@ -15,7 +15,7 @@
 #include "daemon/base/budget.h"
 #include "daemon/decode/decode.h"
 #include "daemon/pipeline/counters.h"
-#include "daemon/pipeline/page_cache.h"
+#include "daemon/pipeline/memory/page_cache.h"
 #include "daemon/pipeline/pool.h"
 #include "daemon/pipeline/stream.h"
 

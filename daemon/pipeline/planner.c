@@ -11,7 +11,7 @@
 #include "daemon/base/machine/memory.h"
 #include "daemon/base/thread.h"
 #include "daemon/pipeline/batch.h"
-#include "daemon/pipeline/hold.h"
+#include "daemon/pipeline/failure/hold.h"
 #include "daemon/pipeline/schedule.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/clock.h"

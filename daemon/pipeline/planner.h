@@ -13,7 +13,7 @@
 #include "daemon/base/budget.h"
 #include "daemon/base/fair_queue.h"
 #include "daemon/pipeline/counters.h"
-#include "daemon/pipeline/page_cache.h"
+#include "daemon/pipeline/memory/page_cache.h"
 #include "daemon/pipeline/shares.h"
 #include "daemon/pipeline/task.h"
 

@@ -14,9 +14,9 @@
 #include "daemon/codec/program.h"
 #include "daemon/collate/collating.h"
 #include "daemon/data/order_table.h"
-#include "daemon/pipeline/catalog.h"
+#include "daemon/pipeline/catalog/catalog.h"
 #include "daemon/pipeline/job.h"
-#include "daemon/pipeline/large_buffers.h"
+#include "daemon/pipeline/memory/large_buffers.h"
 #include "daemon/ring/ring.h"
 
 /* What the main thread asks the planner for; bits, so that asking twice is asking once. */
@@ -111,7 +111,7 @@ struct stream {
         struct budget large_budget;     /* reserved for buffers of large files; its limit is what was reserved */
         struct large_buffers large;
         struct tasks large_waiting;  /* in line for one */
-        TAILQ_HEAD(, parked) parked; /* samples that wait for their dataset (pipeline/hold.h) */
+        TAILQ_HEAD(, parked) parked; /* samples that wait for their dataset (pipeline/failure/hold.h) */
         uint64_t n_outages;          /* that had ended when its files were opened last */
         const struct task *slow;     /* the read under way that has been for longest, once that is long */
         uint64_t told_ns;            /* when the client was told last what it waits for */

@@ -14,7 +14,7 @@
 #include "daemon/base/fair_queue.h"
 #include "daemon/base/queue.h"
 #include "daemon/io/reader.h"
-#include "daemon/pipeline/large_buffers.h"
+#include "daemon/pipeline/memory/large_buffers.h"
 #include "daemon/pipeline/stream.h"
 
 #define TASK_BUFFER_BYTES (256u << 10) /* registered with the kernel; an ImageNet photo is 110 KiB */
@@ -44,7 +44,7 @@ struct task {
         uint64_t candidate;       /* that is being read: `index`, or a substitute */
         uint64_t n_tries;         /* substitutes so far */
         struct why reason;        /* of the first failure */
-        uint64_t n_scratch_bytes; /* pipeline/scratch.h: what it has, or waits for; else 0 */
+        uint64_t n_scratch_bytes; /* pipeline/memory/scratch.h: what it has, or waits for; else 0 */
         uint64_t scratch_ns;      /* since when it has that */
         uint32_t n_shortages;     /* tries that a lack of memory or descriptors has cost it */
         uint64_t not_before_ns;   /* such a task rests until then; 0: to be read at once */

@@ -15,7 +15,7 @@
 #include "daemon/base/fair_queue.h"
 #include "daemon/base/queue.h"
 #include "daemon/io/reader.h"
-#include "daemon/pipeline/scratch_account.h"
+#include "daemon/pipeline/memory/scratch_account.h"
 #include "daemon/pipeline/shares.h"
 
 struct user {

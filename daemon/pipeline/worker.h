@@ -18,8 +18,8 @@
 #include "daemon/base/pace.h"
 #include "daemon/codec/codec.h"
 #include "daemon/pipeline/counters.h"
+#include "daemon/pipeline/memory/scratch.h"
 #include "daemon/pipeline/planner.h"
-#include "daemon/pipeline/scratch.h"
 
 #define WORKER_SCRATCH_BYTES (8ull << 20) /* a picture of about a megapixel, and its rows */
 

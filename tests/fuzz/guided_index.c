@@ -1,5 +1,5 @@
 /* Any bytes as an index file. What is accepted is used in every way that the daemon uses it, and must hold what
- * data/index.h promises: names that stay in the folder, places within their shards.
+ * data/index/index.h promises: names that stay in the folder, places within their shards.
  *
  * The first byte: bit 0 makes magic, size and checksum right again, as a stranger can, bit 1 the sums before that. */
 #include <stdio.h>
@@ -8,7 +8,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "daemon/data/index_layout.h"
+#include "daemon/data/index/index_layout.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes);
 

@@ -9,8 +9,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "daemon/data/index_builder.h"
-#include "daemon/data/ledger_file.h"
+#include "daemon/data/index/index_builder.h"
+#include "daemon/data/ledger/ledger_file.h"
 #include "tests/fuzz/folder.h"
 
 #define N_SAMPLES 20u

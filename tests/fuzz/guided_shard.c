@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "daemon/data/format.h"
-#include "daemon/data/shard_layout.h"
+#include "daemon/data/formats/shard_layout.h"
 #include "proto/base/cleanup.h"
 #include "tests/fuzz/folder.h"
 

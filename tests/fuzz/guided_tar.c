@@ -11,8 +11,8 @@
 
 #include "daemon/base/cleanup.h"
 #include "daemon/data/format.h"
-#include "daemon/data/index.h"
-#include "daemon/data/tar.h"
+#include "daemon/data/formats/tar.h"
+#include "daemon/data/index/index.h"
 #include "tests/fuzz/folder.h"
 
 #define BLOCK 512u

@@ -49,7 +49,7 @@ def shard_names(out):
 
 
 def samples(out):
-    """{path: bytes} of a folder of shards (daemon/data/shard_layout.h)."""
+    """{path: bytes} of a folder of shards (daemon/data/formats/shard_layout.h)."""
     found = {}
     for name in shard_names(out):
         with open(os.path.join(out, name), "rb") as file:

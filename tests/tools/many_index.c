@@ -14,7 +14,7 @@
 #include <sys/stat.h>
 
 #include "daemon/data/dataset.h"
-#include "daemon/data/index_builder.h"
+#include "daemon/data/index/index_builder.h"
 #include "proto/base/cleanup.h"
 
 #define FORMAT "imagefolder"

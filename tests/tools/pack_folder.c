@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 
 #include "daemon/data/dataset.h"
-#include "daemon/data/shard.h"
+#include "daemon/data/formats/shard.h"
 #include "proto/base/cleanup.h"
 
 struct packing {

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "daemon/pipeline/catalog.h"
+#include "daemon/pipeline/catalog/catalog.h"
 #include "tests/support/tree.h"
 
 #define PATIENCE 6000 /* times ten milliseconds */

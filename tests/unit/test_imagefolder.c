@@ -16,7 +16,7 @@
 
 #include "daemon/base/cleanup.h"
 #include "daemon/data/dataset.h"
-#include "daemon/data/name_order.h"
+#include "daemon/data/formats/name_order.h"
 #include "tests/support/tree.h"
 
 /* The index of a tree without saving it; returns what dataset_open() returns. */

@@ -1,6 +1,6 @@
 /* The index file: it says what was put in, refuses damage, notices a changed folder, and is replaced as a whole. */
 
-#include "daemon/data/index.h"
+#include "daemon/data/index/index.h"
 
 #include <check.h>
 #include <dirent.h>
@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "daemon/data/dataset.h"
-#include "daemon/data/index_layout.h"
+#include "daemon/data/index/index_layout.h"
 #include "proto/base/cleanup.h"
 #include "tests/support/tree.h"
 #include "tests/support/vectors.h"

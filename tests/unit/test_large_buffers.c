@@ -3,7 +3,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "daemon/pipeline/large_buffers.h"
+#include "daemon/pipeline/memory/large_buffers.h"
 #include "tests/support/suite.h"
 
 #define MIB (UINT64_C(1) << 20)

@@ -11,8 +11,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "daemon/data/ledger.h"
-#include "daemon/data/ledger_book.h"
+#include "daemon/data/ledger/ledger.h"
+#include "daemon/data/ledger/ledger_book.h"
 #include "proto/base/clock.h"
 #include "tests/support/tree.h"
 

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "daemon/base/machine/memory.h"
-#include "daemon/pipeline/page_cache.h"
+#include "daemon/pipeline/memory/page_cache.h"
 #include "tests/support/suite.h"
 #include "tests/support/tree.h"
 

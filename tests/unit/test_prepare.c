@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "daemon/data/dataset.h"
-#include "daemon/data/shard.h"
+#include "daemon/data/formats/shard.h"
 #include "daemon/staging/prepare/maker.h"
 #include "daemon/staging/prepare/prepare.h"
 #include "daemon/staging/prepare/shards.h"

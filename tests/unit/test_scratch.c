@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "daemon/pipeline/batch.h"
-#include "daemon/pipeline/scratch.h"
+#include "daemon/pipeline/memory/scratch.h"
 #include "tests/support/suite.h"
 
 #define POOL    (256ull << 20)

@@ -1,7 +1,7 @@
 /* Shards: what was packed comes out under the same names, in the same order, with the same digest; what is no shard, or
  * not of this dataset, is refused with its name, and hostile bytes do no harm. */
 
-#include "daemon/data/shard.h"
+#include "daemon/data/formats/shard.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "daemon/data/dataset.h"
-#include "daemon/data/shard_layout.h"
+#include "daemon/data/formats/shard_layout.h"
 #include "proto/base/cleanup.h"
 #include "tests/support/suite.h"
 #include "tests/support/tree.h"

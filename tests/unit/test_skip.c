@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "daemon/pipeline/damage.h"
+#include "daemon/pipeline/failure/damage.h"
 #include "tests/support/serving.h"
 
 #define SOON_MS             60000

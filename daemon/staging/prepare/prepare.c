@@ -13,7 +13,7 @@
 #include "daemon/base/clock.h"
 #include "daemon/base/cpus.h"
 #include "daemon/base/thread.h"
-#include "daemon/data/shard.h"
+#include "daemon/data/formats/shard.h"
 #include "daemon/staging/prepare/maker.h"
 #include "daemon/staging/prepare/sample_reader.h"
 #include "daemon/staging/prepare/shards.h"

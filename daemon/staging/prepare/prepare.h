@@ -19,7 +19,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "daemon/data/index.h"
+#include "daemon/data/index/index.h"
 #include "proto/base/why.h"
 
 struct prepare_options {

@@ -4,7 +4,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "daemon/data/index.h"
+#include "daemon/data/index/index.h"
 #include "daemon/staging/prepare/block.h"
 #include "proto/base/why.h"
 

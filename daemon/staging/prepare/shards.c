@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "daemon/data/shard.h"
+#include "daemon/data/formats/shard.h"
 #include "daemon/staging/prepare/prepare.h"
 
 /* What a sample takes of a shard; something even if it is empty, so that no shard holds samples without end. */

@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "daemon/data/index.h"
+#include "daemon/data/index/index.h"
 
 struct shard_run {
         uint64_t idx_shard;

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "daemon/data/format.h"
-#include "daemon/data/index.h"
+#include "daemon/data/index/index.h"
 #include "daemon/staging/run/files.h"
 #include "daemon/staging/run/run.h"
 #include "proto/base/cleanup.h"

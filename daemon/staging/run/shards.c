@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "daemon/data/format.h"
-#include "daemon/data/shard.h"
+#include "daemon/data/formats/shard.h"
 #include "daemon/staging/prepare/prepare.h"
 #include "daemon/staging/run/files.h"
 #include "daemon/staging/run/run.h"

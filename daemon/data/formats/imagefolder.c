@@ -1,0 +1,473 @@
+#include "daemon/data/format.h"
+
+/* imagefolder: a folder of class folders, as torchvision.datasets.ImageFolder reads it.
+ *
+ * Classes are the directories in the root, sorted; links to directories count. Within a class all directories below it
+ * are visited, links followed, and sorted by their whole path, so that "a-b" comes before "a/b"; within a directory the
+ * files, sorted. "Sorted" is as Python sorts strings (data/formats/name_order.h). A file counts if its name ends in one
+ * of EXTENSIONS in any case; what it is does not matter: a FIFO or a broken link called x.jpg is a sample, marked as
+ * such here. Hidden files count.
+ *
+ * Where torchvision loses data or does not end, this is an error instead: a directory within a class that cannot be
+ * read (os.walk skips it silently), a link that leads back to one of its own parents (it would be visited forty times),
+ * a path longer than the system can open. */
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
+
+#include "daemon/data/formats/name_order.h"
+#include "daemon/data/growing.h"
+#include "daemon/data/index/index_stamp.h"
+#include "proto/base/cleanup.h"
+
+static const char *const EXTENSIONS[] = {
+        ".jpg", ".jpeg", ".png", ".ppm", ".bmp", ".pgm", ".tif", ".tiff", ".webp",
+};
+#define EXTENSIONS_TEXT ".jpg, .jpeg, .png, .ppm, .bmp, .pgm, .tif, .tiff, .webp"
+
+#define NO_PARENT       UINT32_MAX
+#define LOOK_UP_ENTRIES 4096u /* entries between two looks at the clock and at the cancel flag */
+
+/* A directory of the class that is being walked. */
+struct walked_dir {
+        uint64_t path;     /* offset into walk.texts: relative to the root */
+        uint64_t idx_file; /* its first in walk.files */
+        uint64_t n_files;
+        uint32_t parent;    /* index into walk.dirs; NO_PARENT: the root */
+        struct stat status; /* from before it was read */
+};
+
+/* A file of the class that is being walked, or a class of the root. */
+struct walked_file {
+        uint64_t name; /* offset into walk.texts */
+        uint64_t length;
+        uint32_t flags;
+};
+
+struct walk {
+        int root_fd;
+        const char *root;
+        const struct index_watch *watch;
+        struct index_builder *builder;
+        struct why *why;
+        struct stat root_status;
+        uint64_t n_entries;   /* seen so far, of any kind */
+        uint64_t n_files;     /* that became samples */
+        int64_t settled_ns;   /* waited so far */
+        struct growing texts; /* of one class, then cleared: names and paths */
+        struct growing dirs;  /* struct walked_dir */
+        struct growing files; /* struct walked_file */
+};
+
+static void walk_fini(struct walk *walk) {
+        growing_fini(&walk->texts);
+        growing_fini(&walk->dirs);
+        growing_fini(&walk->files);
+        index_builder_free(walk->builder);
+}
+
+static void dir_closep(DIR **dir) {
+        if (*dir)
+                closedir(*dir);
+}
+
+static const char *text_at(const struct walk *walk, uint64_t offset) {
+        return (const char *)walk->texts.bytes + offset;
+}
+
+/* Valid until a directory is added. */
+static struct walked_dir *dir_at(const struct walk *walk, size_t idx) {
+        return &((struct walked_dir *)(void *)walk->dirs.bytes)[idx];
+}
+
+static struct walked_file *file_at(const struct walk *walk, size_t idx) {
+        return &((struct walked_file *)(void *)walk->files.bytes)[idx];
+}
+
+static size_t n_dirs(const struct walk *walk) {
+        return walk->dirs.n_bytes / sizeof(struct walked_dir);
+}
+
+static size_t n_files(const struct walk *walk) {
+        return walk->files.n_bytes / sizeof(struct walked_file);
+}
+
+static int no_memory(const struct walk *walk, int error) {
+        if (error == -E2BIG)
+                return why_set(walk->why, error, "%s: more files or directories than an index can hold", walk->root);
+        return why_set(walk->why, error, "%s: no memory for its index, after %ju files", walk->root,
+                       (uintmax_t)walk->n_files);
+}
+
+static bool has_image_extension(const char *name) {
+        size_t length = strlen(name);
+
+        for (size_t i = 0; i < ARRAY_SIZE(EXTENSIONS); i++) {
+                size_t n = strlen(EXTENSIONS[i]);
+
+                if (length >= n && strcasecmp(name + length - n, EXTENSIONS[i]) == 0)
+                        return true;
+        }
+        return false;
+}
+
+static int look_up(struct walk *walk) {
+        if (walk->n_entries++ % LOOK_UP_ENTRIES != 0 || !walk->watch)
+                return 0;
+        if (walk->watch->cancel && atomic_load_explicit(walk->watch->cancel, memory_order_relaxed))
+                return why_set(walk->why, -ECANCELED, "%s: indexing was cancelled", walk->root);
+        if (walk->watch->progress)
+                walk->watch->progress(walk->watch->userdata, walk->n_files + n_files(walk));
+        return 0;
+}
+
+/* ---- one directory ------------------------------------------------------------------------------------------- */
+
+static int open_dir(struct walk *walk, const char *path, struct stat *ret_status, DIR **ret_dir) {
+        _cleanup_(closep) int fd = -1;
+        int r;
+
+        fd = openat(walk->root_fd, path[0] ? path : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        r = fd < 0 ? -errno : index_settle(fd, &walk->settled_ns, ret_status);
+        if (r < 0)
+                return why_errno(walk->why, r, "%s%s%s: the folder cannot be read", walk->root, path[0] ? "/" : "",
+                                 path);
+        *ret_dir = fdopendir(fd);
+        if (!*ret_dir)
+                return why_errno(walk->why, -errno, "%s/%s", walk->root, path);
+        take_fd(&fd);
+        return 0;
+}
+
+/* The next entry that is not "." or "..". Returns 0 with NULL at the end. */
+static int next_entry(struct walk *walk, DIR *dir, const char *path, const struct dirent **ret_entry) {
+        for (;;) {
+                const struct dirent *entry;
+                int r;
+
+                errno = 0;
+                entry = readdir(dir);
+                if (!entry && errno != 0)
+                        return why_errno(walk->why, -errno, "%s/%s: the folder cannot be read to its end", walk->root,
+                                         path);
+                if (entry && (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0))
+                        continue;
+                r = look_up(walk);
+                if (r < 0)
+                        return r;
+                *ret_entry = entry;
+                return 0;
+        }
+}
+
+static int add_text(struct walk *walk, const char *text, uint64_t *ret_offset) {
+        *ret_offset = walk->texts.n_bytes;
+        return growing_append(&walk->texts, text, strlen(text) + 1);
+}
+
+/* ---- the root: classes --------------------------------------------------------------------------------------- */
+
+/* As Python's entry.is_dir(): a broken link is none, any other trouble in the root is an error. */
+static int is_class(struct walk *walk, DIR *dir, const struct dirent *entry) {
+        struct stat status;
+
+        if (entry->d_type != DT_UNKNOWN && entry->d_type != DT_LNK)
+                return entry->d_type == DT_DIR;
+        if (fstatat(dirfd(dir), entry->d_name, &status, 0) < 0) {
+                if (errno == ENOENT)
+                        return false;
+                return why_errno(walk->why, -errno, "%s/%s: cannot tell whether it is a class folder", walk->root,
+                                 entry->d_name);
+        }
+        return S_ISDIR(status.st_mode);
+}
+
+static int compare_files(const void *a, const void *b, void *texts) {
+        return name_compare((const char *)texts + ((const struct walked_file *)a)->name,
+                            (const char *)texts + ((const struct walked_file *)b)->name);
+}
+
+static void sort_files(struct walk *walk, size_t first, size_t n) {
+        if (n > 1)
+                qsort_r(file_at(walk, first), n, sizeof(struct walked_file), compare_files, walk->texts.bytes);
+}
+
+/* Finds the classes; they are walk->files until the caller takes them. */
+static int list_classes(struct walk *walk) {
+        _cleanup_(dir_closep) DIR *dir = NULL;
+        uint32_t idx_dir;
+        int r;
+
+        r = open_dir(walk, "", &walk->root_status, &dir);
+        if (r < 0)
+                return r;
+        for (;;) {
+                struct walked_file class = { 0 };
+                const struct dirent *entry;
+
+                r = next_entry(walk, dir, "", &entry);
+                if (r < 0)
+                        return r;
+                if (!entry)
+                        break;
+                r = is_class(walk, dir, entry);
+                if (r < 0)
+                        return r;
+                if (r == false)
+                        continue;
+                r = add_text(walk, entry->d_name, &class.name);
+                if (r >= 0)
+                        r = growing_append(&walk->files, &class, sizeof(class));
+                if (r < 0)
+                        return no_memory(walk, r);
+        }
+        if (n_files(walk) == 0)
+                return why_set(walk->why, -ENOENT,
+                               "%s: there is no class folder in it; an imagefolder has a folder for each class",
+                               walk->root);
+        sort_files(walk, 0, n_files(walk));
+        r = index_builder_add_dir(walk->builder, "", &walk->root_status, &idx_dir);
+        return r < 0 ? no_memory(walk, r) : 0;
+}
+
+/* ---- a class: find ------------------------------------------------------------------------------------------- */
+
+/* Is this directory also one of its own parents? Then a link leads back, and following it would not end. */
+static int check_loop(struct walk *walk, size_t idx) {
+        const struct stat *status = &dir_at(walk, idx)->status;
+
+        for (uint32_t above = dir_at(walk, idx)->parent;; above = dir_at(walk, above)->parent) {
+                const struct stat *other = above == NO_PARENT ? &walk->root_status : &dir_at(walk, above)->status;
+
+                if (status->st_dev == other->st_dev && status->st_ino == other->st_ino)
+                        return why_set(walk->why, -ELOOP,
+                                       "%s/%s: this link leads back to %s%s%s, which contains it; remove the link",
+                                       walk->root, text_at(walk, dir_at(walk, idx)->path), walk->root,
+                                       above == NO_PARENT ? "" : "/",
+                                       above == NO_PARENT ? "" : text_at(walk, dir_at(walk, above)->path));
+                if (above == NO_PARENT)
+                        return 0;
+        }
+}
+
+/* Adds a directory to be read: `name` in directory `parent`. */
+static int add_dir(struct walk *walk, uint32_t parent, const char *name) {
+        struct walked_dir dir = { .parent = parent };
+        char path[PATH_MAX];
+        int n, r;
+
+        if (parent == NO_PARENT)
+                n = snprintf(path, sizeof(path), "%s", name);
+        else
+                n = snprintf(path, sizeof(path), "%s/%s", text_at(walk, dir_at(walk, parent)->path), name);
+        if (n < 0 || (size_t)n >= sizeof(path))
+                return why_set(walk->why, -ENAMETOOLONG,
+                               "%s/%.200s...: the path of a folder below it has more than %d bytes", walk->root, path,
+                               PATH_MAX - 1);
+        if (n_dirs(walk) >= INDEX_DIRS_MAX)
+                return no_memory(walk, -E2BIG);
+
+        r = add_text(walk, path, &dir.path);
+        if (r >= 0)
+                r = growing_append(&walk->dirs, &dir, sizeof(dir));
+        return r < 0 ? no_memory(walk, r) : 0;
+}
+
+static int add_file(struct walk *walk, size_t idx_dir, const char *name, const struct stat *status) {
+        struct walked_file file = { 0 };
+        int r;
+
+        if (strlen(text_at(walk, dir_at(walk, idx_dir)->path)) + 1 + strlen(name) + 1 > INDEX_PATH_SIZE)
+                return why_set(walk->why, -ENAMETOOLONG, "%s/%.200s.../%.100s: the path has more than %d bytes",
+                               walk->root, text_at(walk, dir_at(walk, idx_dir)->path), name, PATH_MAX - 1);
+        if (!status)
+                file.flags = INDEX_FILE_UNREACHABLE;
+        else if (!S_ISREG(status->st_mode))
+                file.flags = INDEX_FILE_NOT_REGULAR;
+        else
+                file.length = (uint64_t)status->st_size;
+
+        r = add_text(walk, name, &file.name);
+        if (r >= 0)
+                r = growing_append(&walk->files, &file, sizeof(file));
+        if (r < 0)
+                return no_memory(walk, r);
+        dir_at(walk, idx_dir)->n_files++;
+        return 0;
+}
+
+static int add_entry(struct walk *walk, size_t idx_dir, DIR *dir, const struct dirent *entry) {
+        bool maybe_dir = entry->d_type == DT_UNKNOWN || entry->d_type == DT_LNK;
+        bool is_image = has_image_extension(entry->d_name);
+        struct stat status;
+        bool found;
+
+        if (entry->d_type == DT_DIR)
+                return add_dir(walk, (uint32_t)idx_dir, entry->d_name);
+        if (!maybe_dir && !is_image)
+                return 0;
+
+        found = fstatat(dirfd(dir), entry->d_name, &status, 0) == 0;
+        if (found && S_ISDIR(status.st_mode))
+                return add_dir(walk, (uint32_t)idx_dir, entry->d_name);
+        return is_image ? add_file(walk, idx_dir, entry->d_name, found ? &status : NULL) : 0;
+}
+
+static int read_dir(struct walk *walk, size_t idx) {
+        _cleanup_(dir_closep) DIR *dir = NULL;
+        char path[PATH_MAX];
+        struct stat status;
+        int r;
+
+        strcpy(path, text_at(walk, dir_at(walk, idx)->path)); /* the text moves when others are added */
+        r = open_dir(walk, path, &status, &dir);
+        if (r < 0)
+                return r;
+        dir_at(walk, idx)->status = status;
+        dir_at(walk, idx)->idx_file = n_files(walk);
+        r = check_loop(walk, idx);
+        if (r < 0)
+                return r;
+
+        for (;;) {
+                const struct dirent *entry;
+
+                r = next_entry(walk, dir, path, &entry);
+                if (r < 0 || !entry)
+                        return r;
+                r = add_entry(walk, idx, dir, entry);
+                if (r < 0)
+                        return r;
+        }
+}
+
+/* ---- a class: sort and hand over ----------------------------------------------------------------------------- */
+
+static int compare_dirs(const void *a, const void *b, void *texts) {
+        return name_compare((const char *)texts + ((const struct walked_dir *)a)->path,
+                            (const char *)texts + ((const struct walked_dir *)b)->path);
+}
+
+static int give_dir(struct walk *walk, const struct walked_dir *dir, int32_t label) {
+        uint32_t idx_dir;
+        int r;
+
+        r = index_builder_add_dir(walk->builder, text_at(walk, dir->path), &dir->status, &idx_dir);
+        if (r < 0)
+                return r;
+        sort_files(walk, dir->idx_file, dir->n_files);
+        for (uint64_t i = 0; i < dir->n_files; i++) {
+                const struct walked_file *file = file_at(walk, dir->idx_file + i);
+                struct index_row row = { .length = file->length };
+
+                r = index_builder_add_file(walk->builder, idx_dir, text_at(walk, file->name), file->flags, &row.file);
+                if (r >= 0)
+                        r = index_builder_add_sample(walk->builder, &row, label);
+                if (r < 0)
+                        return r;
+        }
+        walk->n_files += dir->n_files;
+        return 0;
+}
+
+/* Walks one class, breadth first: the list of directories is its own queue. Returns how many samples it has. */
+static int64_t walk_class(struct walk *walk, const char *name, int32_t label) {
+        uint64_t n_before = walk->n_files;
+        int r;
+
+        growing_clear(&walk->texts);
+        growing_clear(&walk->dirs);
+        growing_clear(&walk->files);
+        r = add_dir(walk, NO_PARENT, name);
+        for (size_t i = 0; r >= 0 && i < n_dirs(walk); i++)
+                r = read_dir(walk, i);
+        if (r < 0)
+                return r;
+
+        qsort_r(dir_at(walk, 0), n_dirs(walk), sizeof(struct walked_dir), compare_dirs, walk->texts.bytes);
+        for (size_t i = 0; i < n_dirs(walk); i++) {
+                r = give_dir(walk, dir_at(walk, i), label);
+                if (r < 0)
+                        return no_memory(walk, r);
+        }
+        growing_clear(&walk->files);
+        return (int64_t)(walk->n_files - n_before);
+}
+
+/* ---- all of it ----------------------------------------------------------------------------------------------- */
+
+/* Collects the names of classes without a file: " a, b", cut where it becomes too long. */
+static void note_empty(char *empty, size_t size, const char *name) {
+        size_t n = strlen(empty);
+
+        if (n + strlen(name) + 8 < size)
+                snprintf(empty + n, size - n, "%s%s", n ? ", " : "", name);
+        else if (n < 3 || strcmp(empty + n - 3, "...") != 0)
+                snprintf(empty + n, size - n, "%s...", n ? ", " : "");
+}
+
+static int walk_classes(struct walk *walk, const struct growing *texts, const struct growing *classes) {
+        size_t n_classes = classes->n_bytes / sizeof(struct walked_file);
+        char empty[300] = "";
+
+        for (size_t i = 0; i < n_classes; i++) {
+                const struct walked_file *class = &((const struct walked_file *)(const void *)classes->bytes)[i];
+                const char *name = (const char *)texts->bytes + class->name;
+                int64_t n_samples;
+                int r;
+
+                r = index_builder_add_class(walk->builder, name);
+                if (r < 0)
+                        return no_memory(walk, r);
+                n_samples = walk_class(walk, name, (int32_t)i);
+                if (n_samples < 0)
+                        return (int)n_samples;
+                if (n_samples == 0)
+                        note_empty(empty, sizeof(empty), name);
+        }
+        if (empty[0])
+                return why_set(walk->why, -ENOENT,
+                               "%s: no valid file for the classes %s; a file is valid if its name "
+                               "ends in " EXTENSIONS_TEXT,
+                               walk->root, empty);
+        return 0;
+}
+
+static int imagefolder_build(int root_fd, const char *root, const struct index_watch *watch,
+                             struct index_builder **ret_builder, struct why *why) {
+        _cleanup_(walk_fini) struct walk walk = { .root_fd = root_fd, .root = root, .watch = watch, .why = why };
+        struct growing texts, classes;
+        int r;
+
+        r = index_builder_new(FORMAT_IMAGEFOLDER.name, 1, &walk.builder);
+        if (r < 0)
+                return no_memory(&walk, r);
+        r = list_classes(&walk);
+        if (r < 0)
+                return r;
+
+        texts = walk.texts; /* the list of classes outlives the arenas of each class */
+        classes = walk.files;
+        walk.texts = walk.files = (struct growing){ 0 };
+        r = walk_classes(&walk, &texts, &classes);
+        growing_fini(&texts);
+        growing_fini(&classes);
+        if (r < 0)
+                return r;
+
+        if (watch && watch->progress)
+                watch->progress(watch->userdata, walk.n_files);
+        *ret_builder = TAKE_PTR(walk.builder);
+        return 0;
+}
+
+const struct format FORMAT_IMAGEFOLDER = {
+        .name = "imagefolder",
+        .build = imagefolder_build,
+};

@@ -1,0 +1,324 @@
+#include "daemon/data/format.h"
+
+/* packed: a folder of shards, as packing a dataset leaves it: shard-000000.shard, shard-000001.shard, ...
+ *
+ * Samples are those of the shards one behind the other, under the paths and labels that they had before, and the digest
+ * is that of the folder that was packed. Only headers and tables are read. What else lies in the folder is passed over,
+ * but a number that is missing is not: a dataset that has lost a shard would be another one, silently. */
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "daemon/data/formats/shard_layout.h"
+#include "daemon/data/index/index_stamp.h"
+#include "proto/base/cleanup.h"
+
+#define LOOK_UP_SAMPLES 4096u /* between two looks at the cancel flag */
+
+struct gathering {
+        int root_fd;
+        const char *root;
+        const struct index_watch *watch;
+        struct index_builder *builder;
+        struct why *why;
+        int64_t settled_ns; /* waited so far */
+        uint64_t n_samples;
+        char **classes; /* of the first shard; the others must have the same */
+        uint64_t n_classes;
+        char source[INDEX_FORMAT_NAME_MAX]; /* likewise */
+        char dir[PATH_MAX];                 /* that the last sample was in */
+        uint32_t idx_dir;
+};
+
+/* A shard's table while its samples are taken over. */
+struct loaded {
+        const char *name;
+        struct shard_header header;
+        void *table;
+        struct stat status;
+        struct shard shard;
+};
+
+static void gathering_fini(struct gathering *gathering) {
+        for (uint64_t i = 0; i < gathering->n_classes; i++)
+                free(gathering->classes[i]);
+        free(gathering->classes);
+        index_builder_free(gathering->builder);
+}
+
+static void loaded_fini(struct loaded *loaded) {
+        free(loaded->table);
+}
+
+static int no_memory(const struct gathering *gathering, int error) {
+        if (error == -E2BIG)
+                return why_set(gathering->why, error, "%s: more samples than an index can hold", gathering->root);
+        return why_set(gathering->why, error, "%s: no memory for its index, after %" PRIu64 " samples", gathering->root,
+                       gathering->n_samples);
+}
+
+/* ---- one shard ----------------------------------------------------------------------------------------------- */
+
+static int read_at(int fd, void *bytes, uint64_t n_bytes, uint64_t offset) {
+        uint8_t *at = bytes;
+
+        while (n_bytes > 0) {
+                ssize_t n = pread(fd, at, n_bytes, (off_t)offset);
+
+                if (n < 0 && errno == EINTR)
+                        continue;
+                if (n < 0)
+                        return -errno;
+                if (n == 0)
+                        return -EBADMSG; /* it became shorter under us */
+                at += n;
+                offset += (uint64_t)n;
+                n_bytes -= (uint64_t)n;
+        }
+        return 0;
+}
+
+static int open_shard(const struct gathering *gathering, const char *name, int *ret_fd) {
+        /* O_NONBLOCK: a FIFO must not hold us up. */
+        int fd = openat(gathering->root_fd, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+
+        if (fd < 0 && errno == ENOENT)
+                return why_set(gathering->why, -ENOENT,
+                               "%s/%s is missing: shards are numbered without a gap; stage or pack the dataset again",
+                               gathering->root, name);
+        if (fd < 0)
+                return why_errno(gathering->why, -errno, "%s/%s", gathering->root, name);
+        *ret_fd = fd;
+        return 0;
+}
+
+static int load_checked(struct gathering *gathering, int fd, struct loaded *loaded, struct why *why) {
+        int r;
+
+        r = index_settle(fd, &gathering->settled_ns, &loaded->status);
+        if (r < 0)
+                return why_errno(why, r, "it cannot be looked at");
+        if (!S_ISREG(loaded->status.st_mode) || loaded->status.st_size < (off_t)SHARD_ALIGN)
+                return why_set(why, -EBADMSG, "it is no shard");
+        r = read_at(fd, &loaded->header, sizeof(loaded->header), 0);
+        if (r < 0)
+                return why_errno(why, r, "its header cannot be read");
+        r = shard_check_header(&loaded->header, (uint64_t)loaded->status.st_size, why);
+        if (r < 0)
+                return r;
+        loaded->table = malloc(loaded->header.table_bytes ? loaded->header.table_bytes : 8);
+        if (!loaded->table)
+                return why_set(why, -ENOMEM, "no memory for its table of %" PRIu64 " bytes",
+                               loaded->header.table_bytes);
+        r = read_at(fd, loaded->table, loaded->header.table_bytes, loaded->header.table);
+        if (r < 0)
+                return why_errno(why, r, "its table cannot be read");
+        return shard_check_table(&loaded->header, loaded->table, &loaded->shard, why);
+}
+
+static int load_shard(struct gathering *gathering, const char *name, struct loaded *loaded) {
+        _cleanup_(closep) int fd = -1;
+        struct why detail = { 0 };
+        int r;
+
+        loaded->name = name;
+        r = open_shard(gathering, name, &fd);
+        if (r < 0)
+                return r;
+        r = load_checked(gathering, fd, loaded, &detail);
+        return r < 0 ? why_set(gathering->why, r, "%s/%s: %.300s", gathering->root, name, detail.text) : 0;
+}
+
+/* ---- what it says of the dataset ----------------------------------------------------------------------------- */
+
+/* The first shard says which classes there are, */
+static int take_classes(struct gathering *gathering, const struct loaded *loaded) {
+        const struct shard *shard = &loaded->shard;
+        int r = 0;
+
+        gathering->classes = calloc(shard->header->n_classes ? shard->header->n_classes : 1, sizeof(char *));
+        if (!gathering->classes)
+                return no_memory(gathering, -ENOMEM);
+        strcpy(gathering->source, shard->header->source);
+        index_builder_set_source(gathering->builder, gathering->source);
+        for (uint64_t i = 0; i < shard->header->n_classes && r >= 0; i++) {
+                gathering->classes[i] = strdup(shard->names + shard->classes[i]);
+                gathering->n_classes = i + 1;
+                r = gathering->classes[i] ? index_builder_add_class(gathering->builder, gathering->classes[i])
+                                          : -ENOMEM;
+        }
+        return r < 0 ? no_memory(gathering, r) : 0;
+}
+
+/* and the others must agree, or labels would mean something else in each. */
+static int check_classes(const struct gathering *gathering, const struct loaded *loaded) {
+        const struct shard *shard = &loaded->shard;
+        char first[32];
+
+        shard_name(0, first);
+        if (strcmp(shard->header->source, gathering->source) != 0)
+                return why_set(gathering->why, -EBADMSG, "%s/%s holds samples of the format %s, %s of %s",
+                               gathering->root, loaded->name, shard->header->source, first, gathering->source);
+        if (shard->header->n_classes != gathering->n_classes)
+                return why_set(gathering->why, -EBADMSG, "%s/%s is of a dataset of %" PRIu64 " classes, %s of %" PRIu64,
+                               gathering->root, loaded->name, shard->header->n_classes, first, gathering->n_classes);
+        for (uint64_t i = 0; i < gathering->n_classes; i++)
+                if (strcmp(shard->names + shard->classes[i], gathering->classes[i]) != 0)
+                        return why_set(gathering->why, -EBADMSG,
+                                       "%s/%s is of another dataset than %s: class %" PRIu64 " is %.100s, not %.100s",
+                                       gathering->root, loaded->name, first, i, shard->names + shard->classes[i],
+                                       gathering->classes[i]);
+        return 0;
+}
+
+/* The folder that the path was in, which mostly is that of the sample before. Directory 0 is the root. */
+static int find_dir(struct gathering *gathering, const char *path, size_t n_dir) {
+        if (n_dir == 0) {
+                gathering->dir[0] = '\0';
+                gathering->idx_dir = 0;
+                return 0;
+        }
+        if (strncmp(gathering->dir, path, n_dir) == 0 && gathering->dir[n_dir] == '\0')
+                return 0;
+        memcpy(gathering->dir, path, n_dir); /* below PATH_MAX: the path was checked */
+        gathering->dir[n_dir] = '\0';
+        return index_builder_add_dir(gathering->builder, gathering->dir, NULL, &gathering->idx_dir);
+}
+
+static int take_sample(struct gathering *gathering, const struct shard *shard, const struct shard_entry *entry) {
+        const char *path = shard->names + entry->path, *slash = strrchr(path, '/');
+        struct index_row row = { .offset = entry->offset, .length = entry->length };
+        int r;
+
+        r = find_dir(gathering, path, slash ? (size_t)(slash - path) : 0);
+        if (r >= 0)
+                r = index_builder_add_file(gathering->builder, gathering->idx_dir, slash ? slash + 1 : path, 0,
+                                           &row.file);
+        if (r >= 0)
+                r = index_builder_add_sample(gathering->builder, &row, entry->label);
+        return r;
+}
+
+static int look_up(const struct gathering *gathering) {
+        if (gathering->n_samples % LOOK_UP_SAMPLES != 0 || !gathering->watch)
+                return 0;
+        if (gathering->watch->cancel && atomic_load_explicit(gathering->watch->cancel, memory_order_relaxed))
+                return why_set(gathering->why, -ECANCELED, "%s: indexing was cancelled", gathering->root);
+        if (gathering->watch->progress)
+                gathering->watch->progress(gathering->watch->userdata, gathering->n_samples);
+        return 0;
+}
+
+static int take_samples(struct gathering *gathering, const struct loaded *loaded) {
+        int r;
+
+        r = index_builder_add_shard(gathering->builder, loaded->name, &loaded->status);
+        if (r < 0)
+                return no_memory(gathering, r);
+        for (uint64_t i = 0; i < loaded->header.n_samples; i++, gathering->n_samples++) {
+                r = look_up(gathering);
+                if (r < 0)
+                        return r;
+                r = take_sample(gathering, &loaded->shard, &loaded->shard.entries[i]);
+                if (r < 0)
+                        return no_memory(gathering, r);
+        }
+        return 0;
+}
+
+static int take_shard(struct gathering *gathering, uint64_t idx) {
+        _cleanup_(loaded_fini) struct loaded loaded = { 0 };
+        char name[32];
+        int r;
+
+        shard_name(idx, name);
+        r = load_shard(gathering, name, &loaded);
+        if (r < 0)
+                return r;
+        r = idx == 0 ? take_classes(gathering, &loaded) : check_classes(gathering, &loaded);
+        if (r < 0)
+                return r;
+        return take_samples(gathering, &loaded);
+}
+
+/* ---- the folder ---------------------------------------------------------------------------------------------- */
+
+static bool is_shard(const char *name) {
+        size_t n = strlen(name), n_suffix = strlen(SHARD_SUFFIX);
+
+        return name[0] != '.' && n > n_suffix && strcmp(name + n - n_suffix, SHARD_SUFFIX) == 0;
+}
+
+/* How many there are, whatever their numbers. The folder becomes the index's root. */
+static int count_shards(struct gathering *gathering, uint64_t *ret_n) {
+        struct dirent *entry;
+        struct stat status;
+        uint32_t idx_dir;
+        uint64_t n = 0;
+        DIR *dir;
+        int fd, r;
+
+        fd = openat(gathering->root_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        r = fd < 0 ? -errno : index_settle(fd, &gathering->settled_ns, &status);
+        if (r < 0) {
+                closep(&fd);
+                return why_errno(gathering->why, r, "%s: the folder cannot be read", gathering->root);
+        }
+        dir = fdopendir(fd);
+        if (!dir) {
+                close(fd);
+                return no_memory(gathering, -ENOMEM);
+        }
+        for (errno = 0; (entry = readdir(dir)); errno = 0)
+                n += is_shard(entry->d_name);
+        r = errno;
+        closedir(dir);
+        if (r != 0)
+                return why_errno(gathering->why, -r, "%s: the folder cannot be read to its end", gathering->root);
+        if (n == 0)
+                return why_set(gathering->why, -ENOENT,
+                               "%s: there is no shard in it; a packed dataset has files shard-000000" SHARD_SUFFIX
+                               " and so on",
+                               gathering->root);
+        r = index_builder_add_dir(gathering->builder, "", &status, &idx_dir);
+        *ret_n = n;
+        return r < 0 ? no_memory(gathering, r) : 0;
+}
+
+static int packed_build(int root_fd, const char *root, const struct index_watch *watch,
+                        struct index_builder **ret_builder, struct why *why) {
+        _cleanup_(gathering_fini) struct gathering gathering = {
+                .root_fd = root_fd, .root = root, .watch = watch, .why = why
+        };
+        uint64_t n_shards = 0;
+        int r;
+
+        r = index_builder_new(FORMAT_PACKED.name, 1, &gathering.builder);
+        if (r < 0)
+                return no_memory(&gathering, r);
+        r = count_shards(&gathering, &n_shards);
+        if (r < 0)
+                return r;
+        for (uint64_t i = 0; i < n_shards; i++) {
+                r = take_shard(&gathering, i);
+                if (r < 0)
+                        return r;
+        }
+        if (gathering.n_samples == 0)
+                return why_set(why, -ENOENT, "%s: there is no sample in its shards", root);
+
+        if (watch && watch->progress)
+                watch->progress(watch->userdata, gathering.n_samples);
+        *ret_builder = TAKE_PTR(gathering.builder);
+        return 0;
+}
+
+const struct format FORMAT_PACKED = {
+        .name = "packed",
+        .build = packed_build,
+};

@@ -1,0 +1,356 @@
+#include "daemon/data/formats/tar.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define BLOCK        512u
+#define WINDOW_BYTES (64u << 10) /* read at once while members are small; after a large one, a block alone */
+#define PAX_MAX      (1u << 20)  /* bytes of one pax header or long name: far above any that is written */
+
+struct tar {
+        int fd;
+        uint64_t n_bytes;
+        uint64_t at; /* of the next header */
+        uint8_t window[WINDOW_BYTES];
+        uint64_t window_at;
+        size_t n_window;
+        char name[PATH_MAX];
+        bool has_name; /* said by a header before the member's own */
+        bool has_size;
+        uint64_t size;
+        bool is_sparse;
+};
+
+#define TYPE 156 /* offset of the byte that says what a header is */
+
+int tar_open(int fd, uint64_t n_bytes, struct tar **ret_tar) {
+        struct tar *tar = calloc(1, sizeof(*tar));
+
+        if (!tar)
+                return -ENOMEM;
+        tar->fd = fd;
+        tar->n_bytes = n_bytes;
+        *ret_tar = tar;
+        return 0;
+}
+
+void tar_close(struct tar *tar) {
+        free(tar);
+}
+
+void tar_closep(struct tar **tar) {
+        tar_close(*tar);
+}
+
+/* ---- reading --------------------------------------------------------------------------------------------------- */
+
+static int read_whole(const struct tar *tar, void *bytes, size_t n_bytes, uint64_t offset) {
+        uint8_t *at = bytes;
+
+        while (n_bytes > 0) {
+                ssize_t n = pread(tar->fd, at, n_bytes, (off_t)offset);
+
+                if (n < 0 && errno == EINTR)
+                        continue;
+                if (n <= 0)
+                        return n < 0 ? -errno : -EBADMSG;
+                at += n;
+                offset += (uint64_t)n;
+                n_bytes -= (size_t)n;
+        }
+        return 0;
+}
+
+/* The block at `offset`, which lies within the file. Small members come many to a window. */
+static int read_block(struct tar *tar, uint64_t offset, const uint8_t **ret_block, struct why *why) {
+        uint64_t n = tar->n_bytes - offset;
+        bool is_near = offset < tar->window_at + 2 * WINDOW_BYTES;
+        int r;
+
+        if (offset < tar->window_at || offset + BLOCK > tar->window_at + tar->n_window) {
+                n = n < WINDOW_BYTES ? n : WINDOW_BYTES;
+                if (!is_near && n > 8 * BLOCK)
+                        n = 8 * BLOCK;
+                r = read_whole(tar, tar->window, (size_t)n, offset);
+                if (r < 0)
+                        return why_errno(why, r, "at byte %" PRIu64, offset);
+                tar->window_at = offset;
+                tar->n_window = (size_t)n;
+        }
+        *ret_block = tar->window + (offset - tar->window_at);
+        return 0;
+}
+
+static int damaged(const struct tar *tar, const char *what, struct why *why) {
+        return why_set(why, -EBADMSG, "at byte %" PRIu64 ": %s", tar->at, what);
+}
+
+/* ---- numbers and checksums ------------------------------------------------------------------------------------- */
+
+/* Octal digits between blanks, or base 256 if the first bit says so. False: neither, or too large. */
+static bool read_number(const uint8_t *field, size_t n, uint64_t *ret_number) {
+        uint64_t number = 0;
+        size_t i = 0;
+
+        if (field[0] & 0x80) {
+                if (field[0] != 0x80) /* negative, or more than 2^63 in twelve bytes */
+                        return false;
+                for (i = 1; i < n; i++) {
+                        if (number >> 56)
+                                return false;
+                        number = number << 8 | field[i];
+                }
+                *ret_number = number;
+                return number <= INT64_MAX;
+        }
+        while (i < n && field[i] == ' ')
+                i++;
+        for (; i < n && field[i] >= '0' && field[i] <= '7'; i++)
+                number = number << 3 | (uint64_t)(field[i] - '0'); /* twelve digits at most: 36 bits */
+        for (; i < n; i++)
+                if (field[i] != ' ' && field[i] != '\0')
+                        return false;
+        *ret_number = number;
+        return true;
+}
+
+static bool is_zero(const uint8_t *block) {
+        for (size_t i = 0; i < BLOCK; i++)
+                if (block[i] != 0)
+                        return false;
+        return true;
+}
+
+/* Of unsigned bytes, or of signed ones, as some old programs did. */
+static bool checksum_is_right(const uint8_t *block) {
+        uint64_t said, sum = 0;
+        int64_t signed_sum = 0;
+
+        if (!read_number(block + 148, 8, &said))
+                return false;
+        for (size_t i = 0; i < BLOCK; i++) {
+                uint8_t byte = i >= 148 && i < 156 ? ' ' : block[i];
+
+                sum += byte;
+                signed_sum += (int8_t)byte;
+        }
+        return said == sum || (signed_sum >= 0 && said == (uint64_t)signed_sum);
+}
+
+/* ---- what stands before a member ------------------------------------------------------------------------------- */
+
+static int set_name(struct tar *tar, const char *name, size_t n, struct why *why) {
+        if (n >= sizeof(tar->name) || memchr(name, '\0', n))
+                return damaged(tar, "a name that is longer than 4095 bytes or has a NUL in it", why);
+        memcpy(tar->name, name, n);
+        tar->name[n] = '\0';
+        tar->has_name = true;
+        return 0;
+}
+
+static int read_long(struct tar *tar, uint64_t n_bytes, char **ret_text, struct why *why) {
+        char *text;
+        int r;
+
+        if (n_bytes > PAX_MAX)
+                return damaged(tar, "a header of more than a megabyte", why);
+        text = malloc(n_bytes + 1);
+        if (!text)
+                return why_errno(why, -ENOMEM, "tar");
+        r = read_whole(tar, text, n_bytes, tar->at + BLOCK);
+        if (r < 0) {
+                free(text);
+                return why_errno(why, r, "at byte %" PRIu64, tar->at + BLOCK);
+        }
+        text[n_bytes] = '\0';
+        *ret_text = text;
+        return 0;
+}
+
+static int take_long_name(struct tar *tar, uint64_t n_bytes, struct why *why) {
+        char *text = NULL;
+        int r = read_long(tar, n_bytes, &text, why);
+
+        if (r == 0)
+                r = set_name(tar, text, strlen(text), why);
+        free(text);
+        return r;
+}
+
+static int take_record(struct tar *tar, const char *key, size_t n_key, const char *value, size_t n_value,
+                       struct why *why) {
+        if (n_key == 4 && memcmp(key, "path", 4) == 0)
+                return set_name(tar, value, n_value, why);
+        if (n_key >= 10 && memcmp(key, "GNU.sparse", 10) == 0)
+                tar->is_sparse = true;
+        if (n_key != 4 || memcmp(key, "size", 4) != 0)
+                return 0;
+        tar->size = 0;
+        for (size_t i = 0; i < n_value; i++) {
+                if (value[i] < '0' || value[i] > '9' || tar->size > INT64_MAX / 10 - 10)
+                        return damaged(tar, "a pax header with a size that is none", why);
+                tar->size = tar->size * 10 + (uint64_t)(value[i] - '0');
+        }
+        tar->has_size = true;
+        return 0;
+}
+
+/* Records "LENGTH KEY=VALUE\n", one after the other. */
+static int take_records(struct tar *tar, const char *text, size_t n_bytes, struct why *why) {
+        while (n_bytes > 0) {
+                size_t length = 0, n_digits = 0;
+                const char *key, *equals;
+                int r;
+
+                while (n_digits < n_bytes && n_digits < 8 && text[n_digits] >= '0' && text[n_digits] <= '9')
+                        length = length * 10 + (size_t)(text[n_digits++] - '0');
+                if (n_digits == 0 || length > n_bytes || length < n_digits + 3 || text[n_digits] != ' ' ||
+                    text[length - 1] != '\n')
+                        return damaged(tar, "a pax header that is damaged", why);
+                key = text + n_digits + 1;
+                equals = memchr(key, '=', length - n_digits - 2);
+                if (!equals)
+                        return damaged(tar, "a pax header that is damaged", why);
+                r = take_record(tar, key, (size_t)(equals - key), equals + 1, (size_t)(text + length - 2 - equals),
+                                why);
+                if (r < 0)
+                        return r;
+                text += length;
+                n_bytes -= length;
+        }
+        return 0;
+}
+
+static int take_pax(struct tar *tar, uint64_t n_bytes, struct why *why) {
+        char *text = NULL;
+        int r = read_long(tar, n_bytes, &text, why);
+
+        if (r == 0)
+                r = take_records(tar, text, n_bytes, why);
+        free(text);
+        return r;
+}
+
+/* What holds for all members from here on: comments, times, owners. */
+static int check_global(struct tar *tar, uint64_t n_bytes, struct why *why) {
+        bool had_name = tar->has_name, had_size = tar->has_size, was_sparse = tar->is_sparse;
+        int r = take_pax(tar, n_bytes, why);
+
+        if (r == 0 && (tar->has_name != had_name || tar->has_size != had_size || tar->is_sparse != was_sparse))
+                return why_set(why, -ENOTSUP,
+                               "at byte %" PRIu64 ": a global pax header that gives all members one name "
+                               "or size",
+                               tar->at);
+        return r;
+}
+
+/* ---- members --------------------------------------------------------------------------------------------------- */
+
+/* The prefix is ustar's; GNU's own format has other things in its place. */
+static int name_of_header(struct tar *tar, const uint8_t *block, struct why *why) {
+        size_t n_name = strnlen((const char *)block, 100), n_prefix = 0;
+        char whole[256 + 2];
+
+        if (memcmp(block + 257, "ustar\0", 6) == 0)
+                n_prefix = strnlen((const char *)block + 345, 155);
+        memcpy(whole, block + 345, n_prefix);
+        if (n_prefix > 0)
+                whole[n_prefix++] = '/';
+        memcpy(whole + n_prefix, block, n_name);
+        return set_name(tar, whole, n_prefix + n_name, why);
+}
+
+static bool is_regular(uint8_t type) {
+        return type == '0' || type == '\0' || type == '7';
+}
+
+static uint64_t blocks_of(uint64_t n_bytes) {
+        return (n_bytes + BLOCK - 1) / BLOCK * BLOCK;
+}
+
+/* Two blocks of zeroes end an archive, and it is filled up with more of them. What else follows was appended: other
+ * readers never see it. */
+static int check_end(struct tar *tar, struct why *why) {
+        for (uint64_t at = tar->at; at + BLOCK <= tar->n_bytes && at < tar->at + (1u << 20); at += BLOCK) {
+                const uint8_t *block;
+                int r = read_block(tar, at, &block, why);
+
+                if (r < 0)
+                        return r;
+                if (!is_zero(block))
+                        return why_set(why, -EBADMSG,
+                                       "at byte %" PRIu64 ": something was appended after the archive's end at byte "
+                                       "%" PRIu64 ", which readers of tar do not see; make it one archive",
+                                       at, tar->at);
+        }
+        return TAR_END;
+}
+
+/* A header that is a member's, or says something of the next one. Returns 0 for a regular file. */
+#define GOES_ON 2
+static int take_header(struct tar *tar, const uint8_t *block, struct tar_member *ret_member, struct why *why) {
+        uint8_t type = block[TYPE];
+        uint64_t size, begin = tar->at;
+        int r = 0;
+
+        if (!checksum_is_right(block))
+                return damaged(tar, "the header's checksum is wrong: the archive is damaged, or is none", why);
+        if (!read_number(block + 124, 12, &size))
+                return damaged(tar, "a size that is none", why);
+        if (tar->has_size && type != 'x' && type != 'g' && type != 'L' && type != 'K')
+                size = tar->size;
+        if (type == '1' || type == '2' || (type >= '3' && type <= '6'))
+                size = 0; /* links, devices and directories have no bytes, whatever they say */
+        if (size > tar->n_bytes || blocks_of(size) > tar->n_bytes - tar->at - BLOCK)
+                return damaged(tar, "a member that ends after the archive does: it was cut", why);
+        if (type == 'x' || type == 'L') {
+                r = type == 'x' ? take_pax(tar, size, why) : take_long_name(tar, size, why);
+                tar->at += BLOCK + blocks_of(size);
+                return r < 0 ? r : GOES_ON;
+        }
+        if (type == 'g') {
+                r = check_global(tar, size, why);
+                tar->at += BLOCK + blocks_of(size);
+                return r < 0 ? r : GOES_ON;
+        }
+        if (type == 'K') { /* the target of a link */
+                tar->at += BLOCK + blocks_of(size);
+                return GOES_ON;
+        }
+        if ((is_regular(type) && tar->is_sparse) || type == 'S')
+                return why_set(why, -ENOTSUP,
+                               "at byte %" PRIu64
+                               ": a sparse member, whose bytes do not lie there as they are; make the "
+                               "archive without --sparse",
+                               tar->at);
+        if (!tar->has_name)
+                r = name_of_header(tar, block, why);
+        tar->at += BLOCK + blocks_of(size);
+        tar->has_name = tar->has_size = tar->is_sparse = false;
+        if (r < 0 || !is_regular(type) || (tar->name[0] && tar->name[strlen(tar->name) - 1] == '/'))
+                return r < 0 ? r : GOES_ON; /* an old directory is a file with a slash */
+        *ret_member =
+                (struct tar_member){ .name = tar->name, .header = begin, .offset = begin + BLOCK, .n_bytes = size };
+        return 0;
+}
+
+int tar_next(struct tar *tar, struct tar_member *ret_member, struct why *why) {
+        const uint8_t *block;
+        int r;
+
+        do {
+                if (tar->at + BLOCK > tar->n_bytes)
+                        return damaged(tar, "the archive has no end mark: it was cut", why);
+                r = read_block(tar, tar->at, &block, why);
+                if (r < 0)
+                        return r;
+                if (is_zero(block))
+                        return check_end(tar, why);
+                r = take_header(tar, block, ret_member, why);
+        } while (r == GOES_ON);
+        return r;
+}

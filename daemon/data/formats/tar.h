@@ -1,0 +1,36 @@
+/* data/formats/tar.h: which files lie where in a tar archive.
+ *
+ * Only headers are read; the members' bytes are passed over. Understood is what GNU tar, Python's tarfile and
+ * libarchive write: ustar with its prefix, GNU's long names, names and sizes of pax headers, sizes in base 256. What
+ * would be served wrongly is refused: sparse members, whose bytes are not the file's; an archive that is cut, has a
+ * damaged header or goes on after its end mark. */
+#pragma once
+
+#include <limits.h>
+#include <stdint.h>
+
+#include "proto/base/why.h"
+
+/* A regular file of the archive. */
+struct tar_member {
+        const char *name; /* as the archive says; valid until the next one. Shorter than PATH_MAX */
+        uint64_t header;  /* where its header begins, for messages */
+        uint64_t offset;  /* of its first byte */
+        uint64_t n_bytes;
+};
+
+struct tar;
+
+/* Positive outcome of tar_next(): the archive has ended as it should. */
+#define TAR_END 1
+
+/* Reads from `fd`, a regular file of n_bytes, which stays the caller's. -ENOMEM. */
+int tar_open(int fd, uint64_t n_bytes, struct tar **ret_tar);
+
+/* NULL is fine. */
+void tar_close(struct tar *tar);
+void tar_closep(struct tar **tar);
+
+/* The next regular file; directories, links and devices are passed over. Returns 0; TAR_END; -EBADMSG or -ENOTSUP with
+ * `why`, which names the byte; another errno of reading. Blocks as the file system does. */
+int tar_next(struct tar *tar, struct tar_member *ret_member, struct why *why);

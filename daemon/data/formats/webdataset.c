@@ -1,0 +1,410 @@
+#include "daemon/data/format.h"
+
+/* webdataset: a folder of tar archives. Files that stand one after the other and differ only in what follows the first
+ * dot of their names are the fields of one sample: "a/000.jpg", "a/000.cls" -> sample "a/000" with the fields jpg and
+ * cls.
+ *
+ * The rules are those of the webdataset library. What it passes over in silence because an archive is damaged is
+ * refused here, with archive and byte: a dataset that ends early would be another one. Archives are taken in the
+ * sequence of their names. Only headers are read; from then on any order, and any resume, is as exact as over a folder
+ * of files. */
+
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "daemon/data/formats/tar.h"
+#include "daemon/data/growing.h"
+#include "daemon/data/index/index_stamp.h"
+#include "proto/base/cleanup.h"
+
+#define LOOK_UP_MEMBERS 4096u /* between two looks at the cancel flag */
+
+/* What is found, before it is known how many fields there are. */
+struct member {
+        uint64_t offset, n_bytes;
+        uint32_t idx_field;
+        uint32_t idx_sample; /* in its shard */
+};
+
+struct found_shard {
+        uint64_t name; /* offset into names */
+        struct stat status;
+        uint64_t first_member, n_members;
+        uint64_t first_key, n_keys; /* of its samples */
+};
+
+struct found_field {
+        char name[SCHEMA_NAME_MAX];
+        uint64_t n_samples; /* that have it */
+};
+
+struct walk {
+        int root_fd;
+        const char *root;
+        const struct index_watch *watch;
+        struct why *why;
+        struct growing shards, members, keys, names; /* keys: offsets into names */
+        struct found_field fields[INDEX_FIELDS_MAX];
+        uint32_t n_fields;
+        uint64_t n_samples, n_members;
+        int64_t settled_ns;
+        struct stat folder;
+};
+
+static void walk_fini(struct walk *walk) {
+        growing_fini(&walk->shards);
+        growing_fini(&walk->members);
+        growing_fini(&walk->keys);
+        growing_fini(&walk->names);
+}
+
+static int no_memory(const struct walk *walk, int error) {
+        if (error == -E2BIG)
+                return why_set(walk->why, error, "%s: more samples than an index can hold", walk->root);
+        return why_set(walk->why, error, "%s: no memory for its index, after %" PRIu64 " samples", walk->root,
+                       walk->n_samples);
+}
+
+static int add_name(struct walk *walk, const char *name, size_t n, uint64_t *ret_at) {
+        uint64_t at = walk->names.n_bytes;
+        int r = growing_append(&walk->names, name, n);
+
+        if (r >= 0)
+                r = growing_append(&walk->names, "", 1);
+        if (r < 0)
+                return r;
+        *ret_at = at;
+        return 0;
+}
+
+/* ---- names ----------------------------------------------------------------------------------------------------- */
+
+/* Splits at the first dot of the last component. False: a name without a dot, which is no field of anything. */
+static bool split_name(const char *name, size_t *ret_n_key, const char **ret_extension) {
+        const char *slash = strrchr(name, '/'), *base = slash ? slash + 1 : name, *dot = strchr(base, '.');
+
+        if (!dot || dot == base)
+                return false;
+        *ret_n_key = (size_t)(dot - name);
+        *ret_extension = dot + 1;
+        return true;
+}
+
+/* Names of the library's own: "__index__", "__meta__/...". */
+static bool is_meta(const char *name) {
+        const char *end = name[0] == '_' && name[1] == '_' ? strstr(name + 2, "__") : NULL;
+        const char *slash = strchr(name, '/');
+
+        while (end && end[2] != '\0' && end[2] != '/')
+                end = strstr(end + 1, "__");
+        return end && (!slash || end < slash);
+}
+
+/* "d/.x" would be a field x of the sample "d/": a name that nobody means. */
+static bool is_hidden(const char *name) {
+        const char *slash = strrchr(name, '/');
+
+        return (slash ? slash[1] : name[0]) == '.';
+}
+
+static int refuse(const struct walk *walk, const char *shard, const struct tar_member *member, const char *what) {
+        return why_set(walk->why, -EBADMSG, "%s/%s: at byte %" PRIu64 ": \"%.100s\": %s", walk->root, shard,
+                       member->header, member->name, what);
+}
+
+/* The number of a field, a new one if it is met for the first time. */
+static int find_field(struct walk *walk, const char *shard, const struct tar_member *member, const char *extension,
+                      uint32_t *ret_idx) {
+        char name[SCHEMA_NAME_MAX];
+        size_t n = strlen(extension);
+
+        if (n == 0 || n >= sizeof(name))
+                return refuse(walk, shard, member,
+                              "what follows the first dot is to be 1 to 31 bytes: it names a field");
+        for (size_t i = 0; i <= n; i++)
+                name[i] = (char)tolower((unsigned char)extension[i]);
+        for (uint32_t i = 0; i < walk->n_fields; i++)
+                if (strcmp(walk->fields[i].name, name) == 0) {
+                        *ret_idx = i;
+                        return 0;
+                }
+        if (walk->n_fields == INDEX_FIELDS_MAX)
+                return refuse(walk, shard, member, "a field too many: a dataset has 31 at most");
+        strcpy(walk->fields[walk->n_fields].name, name);
+        *ret_idx = walk->n_fields++;
+        return 0;
+}
+
+/* ---- one archive ----------------------------------------------------------------------------------------------- */
+
+static int look_up(const struct walk *walk) {
+        if (walk->n_members % LOOK_UP_MEMBERS != 0 || !walk->watch)
+                return 0;
+        if (walk->watch->cancel && atomic_load_explicit(walk->watch->cancel, memory_order_relaxed))
+                return why_set(walk->why, -ECANCELED, "%s: indexing was cancelled", walk->root);
+        if (walk->watch->progress)
+                walk->watch->progress(walk->watch->userdata, walk->n_samples);
+        return 0;
+}
+
+/* Is it the sample of the member before? */
+static bool is_same_key(const struct walk *walk, const struct found_shard *shard, const char *name, size_t n_key) {
+        const uint64_t *keys = (const void *)walk->keys.bytes;
+        const char *last;
+
+        if (shard->n_keys == 0)
+                return false;
+        last = (const char *)walk->names.bytes + keys[shard->first_key + shard->n_keys - 1];
+        return strncmp(last, name, n_key) == 0 && last[n_key] == '\0';
+}
+
+static bool has_field(const struct walk *walk, const struct found_shard *shard, uint32_t idx_field) {
+        const struct member *members = (const void *)walk->members.bytes;
+
+        for (uint64_t i = shard->first_member + shard->n_members; i > shard->first_member; i--) {
+                if (members[i - 1].idx_sample != shard->n_keys - 1)
+                        return false;
+                if (members[i - 1].idx_field == idx_field)
+                        return true;
+        }
+        return false;
+}
+
+static int take_member(struct walk *walk, struct found_shard *shard, const char *shard_name,
+                       const struct tar_member *member) {
+        struct member taken = { .offset = member->offset, .n_bytes = member->n_bytes };
+        const char *name = member->name, *extension;
+        size_t n_key;
+        uint64_t at;
+        int r;
+
+        while (name[0] == '.' && name[1] == '/') /* it is only a name here */
+                name += 2;
+        if (is_meta(name))
+                return 0;
+        if (!split_name(name, &n_key, &extension)) {
+                if (!is_hidden(name) || !strchr(name, '/'))
+                        return 0;
+                return refuse(walk, shard_name, member, "a hidden file in a folder; rename or remove it");
+        }
+        r = find_field(walk, shard_name, member, extension, &taken.idx_field);
+        if (r < 0)
+                return r;
+        if (!is_same_key(walk, shard, name, n_key)) {
+                char key[PATH_MAX];
+
+                memcpy(key, name, n_key);
+                key[n_key] = '\0';
+                if (!index_is_inner_path(key) || n_key + 1 >= PATH_MAX)
+                        return refuse(walk, shard_name, member, "the name of a sample may not leave its folder");
+                r = add_name(walk, key, n_key, &at);
+                if (r >= 0)
+                        r = growing_append(&walk->keys, &at, sizeof(at));
+                if (r < 0)
+                        return no_memory(walk, r);
+                shard->n_keys++;
+                walk->n_samples++;
+        } else if (has_field(walk, shard, taken.idx_field)) {
+                return refuse(walk, shard_name, member, "the sample has this field twice");
+        }
+        taken.idx_sample = (uint32_t)(shard->n_keys - 1);
+        r = growing_append(&walk->members, &taken, sizeof(taken));
+        if (r < 0)
+                return no_memory(walk, r);
+        walk->fields[taken.idx_field].n_samples++;
+        shard->n_members++;
+        walk->n_members++;
+        return look_up(walk);
+}
+
+static int walk_archive(struct walk *walk, int fd, struct found_shard *shard, const char *name) {
+        _cleanup_(tar_closep) struct tar *tar = NULL;
+        struct tar_member member;
+        struct why detail;
+        int r = tar_open(fd, (uint64_t)shard->status.st_size, &tar);
+
+        if (r < 0)
+                return no_memory(walk, r);
+        while ((r = tar_next(tar, &member, &detail)) == 0) {
+                r = take_member(walk, shard, name, &member);
+                if (r < 0)
+                        return r;
+        }
+        return r == TAR_END ? 0 : why_set(walk->why, r, "%s/%s: %.350s", walk->root, name, detail.text);
+}
+
+static int walk_shard(struct walk *walk, const char *name) {
+        struct found_shard shard = {
+                .first_member = walk->members.n_bytes / sizeof(struct member),
+                .first_key = walk->keys.n_bytes / sizeof(uint64_t),
+        };
+        /* O_NONBLOCK: a FIFO must not hold us up. */
+        _cleanup_(closep) int fd = openat(walk->root_fd, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+        int r;
+
+        if (fd < 0)
+                return why_errno(walk->why, -errno, "%s/%s", walk->root, name);
+        r = index_settle(fd, &walk->settled_ns, &shard.status);
+        if (r < 0)
+                return why_errno(walk->why, r, "%s/%s cannot be looked at", walk->root, name);
+        if (!S_ISREG(shard.status.st_mode))
+                return why_set(walk->why, -EINVAL, "%s/%s: is no regular file", walk->root, name);
+        r = add_name(walk, name, strlen(name), &shard.name);
+        if (r < 0)
+                return no_memory(walk, r);
+        r = walk_archive(walk, fd, &shard, name);
+        if (r < 0)
+                return r;
+        r = growing_append(&walk->shards, &shard, sizeof(shard));
+        return r < 0 ? no_memory(walk, r) : 0;
+}
+
+/* ---- the folder ------------------------------------------------------------------------------------------------ */
+
+static int is_archive(const struct dirent *entry) {
+        size_t n = strlen(entry->d_name);
+
+        return entry->d_name[0] != '.' && n > 4 && strcmp(entry->d_name + n - 4, ".tar") == 0;
+}
+
+static int by_name(const struct dirent **one, const struct dirent **other) {
+        return strcmp((*one)->d_name, (*other)->d_name);
+}
+
+static int walk_folder(struct walk *walk) {
+        _cleanup_(closep) int fd = openat(walk->root_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        struct dirent **entries = NULL;
+        int n, r = fd < 0 ? -errno : index_settle(fd, &walk->settled_ns, &walk->folder);
+
+        n = r < 0 ? r : scandirat(walk->root_fd, ".", &entries, is_archive, by_name);
+        if (n < 0)
+                return why_errno(walk->why, r < 0 ? r : -errno, "%s: the folder cannot be read", walk->root);
+        r = n > 0 ? 0
+                  : why_set(walk->why, -ENOENT, "%s: there is no archive in it; a webdataset is a folder of .tar files",
+                            walk->root);
+        for (int i = 0; i < n; i++) {
+                if (r == 0)
+                        r = walk_shard(walk, entries[i]->d_name);
+                free(entries[i]);
+        }
+        free(entries);
+        if (r == 0 && walk->n_samples == 0)
+                r = why_set(walk->why, -ENOENT, "%s: there is no sample in its archives: no file whose name has a dot",
+                            walk->root);
+        return r;
+}
+
+/* ---- the index ------------------------------------------------------------------------------------------------- */
+
+/* What a field is, from the last part of its name. */
+static enum field_kind kind_of(const char *name) {
+        static const char *const PICTURES[] = { "jpg",  "jpeg", "png", "ppm",  "pgm", "pbm", "pnm",
+                                                "webp", "bmp",  "tif", "tiff", "gif", "avif" };
+        static const char *const NUMBERS[] = { "cls", "cls2", "index", "inx", "id" };
+        const char *dot = strrchr(name, '.'), *last = dot ? dot + 1 : name;
+
+        for (size_t i = 0; i < ARRAY_SIZE(PICTURES); i++)
+                if (strcmp(last, PICTURES[i]) == 0)
+                        return FIELD_PICTURE;
+        for (size_t i = 0; i < ARRAY_SIZE(NUMBERS); i++)
+                if (strcmp(last, NUMBERS[i]) == 0)
+                        return FIELD_NUMBER;
+        return FIELD_BYTES;
+}
+
+/* The folder that a key names, which mostly is that of the sample before. */
+struct placing {
+        struct index_builder *builder;
+        char dir[PATH_MAX];
+        uint32_t idx_dir;
+};
+
+static int place_key(struct placing *placing, const char *key, uint64_t *ret_file) {
+        const char *slash = strrchr(key, '/');
+        size_t n_dir = slash ? (size_t)(slash - key) : 0;
+
+        if (n_dir == 0) {
+                placing->dir[0] = '\0';
+                placing->idx_dir = 0;
+        } else if (strncmp(placing->dir, key, n_dir) != 0 || placing->dir[n_dir] != '\0') {
+                int r;
+
+                memcpy(placing->dir, key, n_dir);
+                placing->dir[n_dir] = '\0';
+                r = index_builder_add_dir(placing->builder, placing->dir, NULL, &placing->idx_dir);
+                if (r < 0)
+                        return r;
+        }
+        return index_builder_add_file(placing->builder, placing->idx_dir, slash ? slash + 1 : key, 0, ret_file);
+}
+
+static int give_shard(const struct walk *walk, const struct found_shard *shard, struct placing *placing) {
+        const struct member *members = (const struct member *)walk->members.bytes + shard->first_member;
+        const uint64_t *keys = (const uint64_t *)walk->keys.bytes + shard->first_key;
+        const char *names = (const char *)walk->names.bytes;
+        uint64_t at = 0;
+        int r = index_builder_add_shard(placing->builder, names + shard->name, &shard->status);
+
+        for (uint64_t i = 0; i < shard->n_keys && r >= 0; i++) {
+                struct index_row rows[INDEX_FIELDS_MAX];
+                uint64_t file = 0;
+
+                r = place_key(placing, names + keys[i], &file);
+                for (uint32_t k = 0; k < walk->n_fields; k++)
+                        rows[k] = (struct index_row){ .file = file, .offset = INDEX_ROW_ABSENT };
+                for (; at < shard->n_members && members[at].idx_sample == i; at++)
+                        rows[members[at].idx_field] = (struct index_row){ .file = file,
+                                                                          .offset = members[at].offset,
+                                                                          .length = members[at].n_bytes };
+                if (r >= 0)
+                        r = index_builder_add_sample(placing->builder, rows, 0);
+        }
+        return r;
+}
+
+static int make_index(const struct walk *walk, struct index_builder **ret_builder) {
+        const struct found_shard *shards = (const void *)walk->shards.bytes;
+        _cleanup_(index_builder_freep) struct index_builder *builder = NULL;
+        _cleanup_(freep) struct placing *placing = calloc(1, sizeof(*placing));
+        uint32_t idx_root;
+        int r = placing ? index_builder_new(FORMAT_WEBDATASET.name, walk->n_fields, &builder) : -ENOMEM;
+
+        if (r < 0)
+                return r;
+        placing->builder = builder;
+        for (uint32_t i = 0; i < walk->n_fields; i++)
+                index_builder_set_field(builder, i, walk->fields[i].name, kind_of(walk->fields[i].name),
+                                        walk->fields[i].n_samples < walk->n_samples);
+        r = index_builder_add_dir(builder, "", &walk->folder, &idx_root);
+        for (uint64_t i = 0; i < walk->shards.n_bytes / sizeof(*shards) && r >= 0; i++)
+                r = give_shard(walk, &shards[i], placing);
+        if (r >= 0)
+                *ret_builder = TAKE_PTR(builder);
+        return r;
+}
+
+static int webdataset_build(int root_fd, const char *root, const struct index_watch *watch,
+                            struct index_builder **ret_builder, struct why *why) {
+        _cleanup_(walk_fini) struct walk walk = { .root_fd = root_fd, .root = root, .watch = watch, .why = why };
+        int r = walk_folder(&walk);
+
+        if (r < 0)
+                return r;
+        r = make_index(&walk, ret_builder);
+        if (r < 0)
+                return no_memory(&walk, r);
+        if (watch && watch->progress)
+                watch->progress(watch->userdata, walk.n_samples);
+        return 0;
+}
+
+const struct format FORMAT_WEBDATASET = {
+        .name = "webdataset",
+        .build = webdataset_build,
+};

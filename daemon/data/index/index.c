@@ -1,0 +1,341 @@
+#include "daemon/data/index/index.h"
+
+/* A mapping and pointers to its sections. Everything was checked when it was opened. */
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include "daemon/base/machine/disk.h"
+#include "daemon/base/machine/own_file.h"
+#include "daemon/data/index/index_layout.h"
+#include "daemon/data/index/index_stamp.h"
+#include "daemon/data/source_type.h"
+#include "proto/base/cleanup.h"
+
+struct index {
+        struct source source;
+        struct budget *budget; /* that holds a copy in memory; NULL: there is none, or nobody counts */
+        void *map;
+        uint64_t map_bytes;
+        const struct index_header *header;
+        const struct index_field *fields;
+        const struct index_row *rows;
+        const struct index_file *files;
+        const struct index_dir *dirs;
+        const uint64_t *classes;
+        const struct index_shard *shards;
+        const int32_t *labels;
+        const char *names;
+};
+
+static const struct source_type INDEX_TYPE;
+
+static const struct index *index_of(const struct source *source) {
+        assert(source->type == &INDEX_TYPE);
+        return (const struct index *)source;
+}
+
+static void index_close(struct source *source) {
+        struct index *index = (struct index *)source;
+
+        if (index->map)
+                munmap(index->map, index->map_bytes);
+        if (index->budget)
+                budget_release(index->budget, index->map_bytes);
+        free(index);
+}
+
+static void index_closep(struct index **index) {
+        if (*index)
+                index_close(&(*index)->source);
+}
+
+int index_read_header(int fd, struct index_header *ret_header, struct why *why) {
+        struct index_header header;
+        struct stat status;
+        int r;
+
+        if (fstat(fd, &status) < 0)
+                return why_errno(why, -errno, "cannot be looked at");
+        if (!S_ISREG(status.st_mode) || (uint64_t)status.st_size < sizeof(header))
+                return why_set(why, -EBADMSG, "it is too short for an index");
+        r = disk_read_at(fd, &header, sizeof(header), 0);
+        if (r < 0)
+                return why_errno(why, r, "its header cannot be read");
+        r = index_check_shape(&header, (uint64_t)status.st_size, why);
+        if (r < 0)
+                return r;
+        *ret_header = header;
+        return 0;
+}
+
+/* Private, though it is only read: some kernels refuse a shared mapping of a sealed file. The pages are the same. */
+static int map_bytes(struct index *index, int fd, uint64_t n_bytes, struct why *why) {
+        void *map = mmap(NULL, (size_t)n_bytes, PROT_READ, MAP_PRIVATE, fd, 0);
+
+        if (map == MAP_FAILED)
+                return why_errno(why, -errno, "cannot be mapped");
+        index->map = map;
+        index->map_bytes = n_bytes;
+        madvise(map, (size_t)n_bytes, MADV_WILLNEED); /* all of it is read now; an advice may fail */
+        return 0;
+}
+
+static int copy_to_memory(int fd, uint64_t n_bytes, int *ret_copy, struct why *why) {
+        _cleanup_(closep) int copy = -1;
+        int r = own_file_make("dataloaderd-index", &copy);
+
+        if (r == 0)
+                r = own_file_copy(fd, n_bytes, copy);
+        if (r == 0)
+                r = own_file_seal(copy);
+        if (r < 0)
+                return why_errno(why, r, "cannot be copied into memory");
+        *ret_copy = take_fd(&copy);
+        return 0;
+}
+
+/* The file itself if it is ours alone, else a copy. Memory is counted for as long as the index is open. */
+static int map_file(struct index *index, int fd, struct budget *budget, struct why *why) {
+        _cleanup_(closep) int copy = -1;
+        enum own_file kind = own_file_kind(fd);
+        struct index_header header;
+        int r = index_read_header(fd, &header, why);
+
+        if (r < 0)
+                return r;
+        if (kind != OWN_FILE_DISK && budget) {
+                r = budget_reserve(budget, header.file_bytes, "an index in memory", why);
+                if (r < 0)
+                        return r;
+                index->budget = budget;
+                index->map_bytes = header.file_bytes;
+        }
+        if (kind == OWN_FILE_NOT)
+                r = copy_to_memory(fd, header.file_bytes, &copy, why);
+        return r < 0 ? r : map_bytes(index, copy >= 0 ? copy : fd, header.file_bytes, why);
+}
+
+static void find_sections(struct index *index, const struct index_places *places) {
+        const uint8_t *bytes = index->map;
+
+        index->header = (const void *)bytes;
+        index->fields = (const void *)(bytes + places->fields);
+        index->rows = (const void *)(bytes + places->rows);
+        index->files = (const void *)(bytes + places->files);
+        index->dirs = (const void *)(bytes + places->dirs);
+        index->classes = (const void *)(bytes + places->classes);
+        index->shards = (const void *)(bytes + places->shards);
+        index->labels = (const void *)(bytes + places->labels);
+        index->names = (const char *)bytes + places->names;
+}
+
+/* The fields that are stored; and the number of its class, where there are classes. */
+static void describe_fields(const struct index *index, struct schema *schema) {
+        for (uint64_t i = 0; i < index->header->n_fields; i++) {
+                const struct index_field *field = &index->fields[i];
+                struct schema_field *described = &schema->fields[schema->n_fields++];
+
+                *described = (struct schema_field){
+                        .kind = (enum field_kind)field->kind,
+                        .is_stored = true,
+                        .may_be_absent = field->flags & INDEX_FIELD_MAY_BE_ABSENT,
+                        .dtype = DLP_DTYPE_INT64, /* of a number */
+                };
+                memcpy(described->name, field->name, sizeof(described->name));
+        }
+        if (index->header->n_classes > 0)
+                schema->fields[schema->n_fields++] =
+                        (struct schema_field){ .name = "label", .kind = FIELD_VALUE, .dtype = DLP_DTYPE_INT64 };
+}
+
+static void describe(struct index *index) {
+        const struct index_header *header = index->header;
+
+        index->source = (struct source){
+                .type = &INDEX_TYPE,
+                .format = header->format,
+                .digest = header->digest,
+                .n_samples = header->n_samples,
+                .n_shards = header->n_shards,
+                .total_bytes = header->total_bytes,
+                .max_length = header->max_length,
+                .max_span = header->n_shards > 0 ? header->max_span : header->max_length,
+                .memory_bytes = index->map_bytes,
+                .n_classes = (uint32_t)header->n_classes,
+        };
+        describe_fields(index, &index->source.schema);
+}
+
+int index_open_fd(int fd, const char *path, struct budget *budget, struct source **ret_source, struct why *why) {
+        _cleanup_(index_closep) struct index *index = NULL;
+        struct index_places places;
+        struct why detail = { 0 };
+        int r;
+
+        index = calloc(1, sizeof(*index));
+        if (!index)
+                return why_set(why, -ENOMEM, "%s: no memory to open it", path);
+
+        r = map_file(index, fd, budget, &detail);
+        if (r >= 0)
+                r = index_validate(index->map, index->map_bytes, &detail);
+        if (r >= 0)
+                r = index_places(index->map, &places, &detail);
+        if (r < 0)
+                return why_set(why, r, "%s: %.300s", path, detail.text);
+
+        find_sections(index, &places);
+        describe(index);
+        *ret_source = &TAKE_PTR(index)->source;
+        return 0;
+}
+
+int index_open(const char *path, struct budget *budget, struct source **ret_source, struct why *why) {
+        _cleanup_(closep) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a FIFO must not hold us up */
+
+        if (fd < 0)
+                return why_errno(why, -errno, "%s", path);
+        return index_open_fd(fd, path, budget, ret_source, why);
+}
+
+/* ---- is it current? ------------------------------------------------------------------------------------------ */
+
+static int dir_is_current(const struct index *index, const struct index_dir *dir, int root_fd,
+                          enum source_compare compare, struct why *why) {
+        const char *path = index->names + dir->path;
+        const char *shown = path[0] ? path : "the folder itself";
+        struct stat status;
+
+        if (fstatat(root_fd, path[0] ? path : ".", &status, 0) < 0) {
+                if (errno == ENOENT || errno == ENOTDIR || errno == ELOOP || errno == ESTALE)
+                        return why_set(why, SOURCE_STALE, "%s is gone", shown);
+                return why_errno(why, -errno, "%s cannot be looked at", shown);
+        }
+        if (!S_ISDIR(status.st_mode))
+                return why_set(why, SOURCE_STALE, "%s is a directory no more", shown);
+        if (compare == SOURCE_COMPARE_ALL && (status.st_dev != dir->device || status.st_ino != dir->inode))
+                return why_set(why, SOURCE_STALE, "%s is another directory now", shown);
+        if (compare != SOURCE_COMPARE_NAMES && index_mtime_ns(&status) != dir->mtime_ns)
+                return why_set(why, SOURCE_STALE, "%s has changed", shown);
+        return 0;
+}
+
+static int shard_is_current(const struct index *index, const struct index_shard *shard, int root_fd,
+                            enum source_compare compare, struct why *why) {
+        const char *name = index->names + shard->name;
+        struct stat status;
+
+        if (fstatat(root_fd, name, &status, 0) < 0) {
+                if (errno == ENOENT || errno == ELOOP || errno == ESTALE)
+                        return why_set(why, SOURCE_STALE, "%s is gone", name);
+                return why_errno(why, -errno, "%s cannot be looked at", name);
+        }
+        if ((uint64_t)status.st_size != shard->n_bytes ||
+            (compare != SOURCE_COMPARE_NAMES && index_mtime_ns(&status) != shard->mtime_ns))
+                return why_set(why, SOURCE_STALE, "%s has changed", name);
+        return 0;
+}
+
+static int index_compare(const struct source *source, int root_fd, enum source_compare compare, struct why *why) {
+        const struct index *index = index_of(source);
+        int r = 0;
+
+        for (uint64_t i = 0; i < index->header->n_dirs && r == 0; i++)
+                if (index->dirs[i].inode != 0)
+                        r = dir_is_current(index, &index->dirs[i], root_fd, compare, why);
+        for (uint64_t i = 0; i < index->header->n_shards && r == 0; i++)
+                r = shard_is_current(index, &index->shards[i], root_fd, compare, why);
+        return r;
+}
+
+/* ---- accessors ----------------------------------------------------------------------------------------------- */
+
+uint64_t index_n_files(const struct source *source) {
+        return index_of(source)->header->n_files;
+}
+
+uint32_t index_n_fields(const struct source *source) {
+        return (uint32_t)index_of(source)->header->n_fields;
+}
+
+uint64_t index_n_dirs(const struct source *source) {
+        return index_of(source)->header->n_dirs;
+}
+
+int32_t index_label(const struct source *source, uint64_t sample) {
+        assert(sample < source->n_samples);
+        return source->n_classes > 0 ? index_of(source)->labels[sample] : 0;
+}
+
+static const char *index_class_name(const struct source *source, uint32_t label) {
+        const struct index *index = index_of(source);
+
+        return index->names + index->classes[label];
+}
+
+static void index_value(const struct source *source, uint64_t sample, uint32_t field, void *ret_value) {
+        int64_t label = index_of(source)->labels[sample];
+
+        (void)field;
+        memcpy(ret_value, &label, sizeof(label));
+}
+
+/* The last shard that begins at or before this sample; a dozen steps of a table that stays in the cache. */
+static uint64_t shard_of(const struct index *index, uint64_t sample) {
+        uint64_t first = 0, end = index->header->n_shards;
+
+        while (end - first > 1) {
+                uint64_t middle = first + (end - first) / 2;
+
+                if (index->shards[middle].first_sample <= sample)
+                        first = middle;
+                else
+                        end = middle;
+        }
+        return first;
+}
+
+static void index_locate(const struct source *source, uint64_t sample, uint32_t field, struct extent *ret_extent) {
+        const struct index *index = index_of(source);
+        const struct index_row *row = &index->rows[sample * index->header->n_fields + field];
+        const struct index_file *file = &index->files[row->file];
+        bool is_absent = row->offset == INDEX_ROW_ABSENT;
+
+        *ret_extent = (struct extent){
+                .dir = index->names + index->dirs[file->dir].path,
+                .name = index->names + file->name,
+                .file = row->file,
+                .offset = is_absent ? 0 : row->offset,
+                .length = row->length,
+                .flags = file->flags | (is_absent ? EXTENT_ABSENT : 0),
+        };
+        if (index->header->n_shards > 0) {
+                ret_extent->idx_shard = (uint32_t)shard_of(index, sample);
+                ret_extent->shard = index->names + index->shards[ret_extent->idx_shard].name;
+        }
+}
+
+static size_t index_name(const struct source *source, uint64_t sample, char *ret_name) {
+        struct extent extent;
+        char *end;
+
+        index_locate(source, sample, 0, &extent);
+        end = stpcpy(ret_name, extent.dir); /* it fits: index_validate() has looked at each file's path */
+        if (end != ret_name)
+                *end++ = '/';
+        return (size_t)(stpcpy(end, extent.name) - ret_name);
+}
+
+static const struct source_type INDEX_TYPE = {
+        .close = index_close,
+        .compare = index_compare,
+        .locate = index_locate,
+        .value = index_value,
+        .name = index_name,
+        .class_name = index_class_name,
+};

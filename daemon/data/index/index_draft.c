@@ -1,0 +1,52 @@
+#include "daemon/data/index/index_draft.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "daemon/base/machine/disk.h"
+#include "proto/base/cleanup.h"
+
+int index_draft_make(const char *index_dir, const char *place, struct index_draft *ret_draft, struct why *why) {
+        ret_draft->fd = -1;
+        ret_draft->path[0] = '\0';
+        ret_draft->place = place;
+        if (mkdir(index_dir, 0755) < 0 && errno != EEXIST)
+                return why_errno(why, -errno, "%s cannot be made", index_dir);
+        if (snprintf(ret_draft->path, PATH_MAX, "%s" INDEX_DRAFT_MARK "XXXXXX", place) >= PATH_MAX) {
+                ret_draft->path[0] = '\0';
+                return why_set(why, -ENAMETOOLONG, "%s", place);
+        }
+        ret_draft->fd = mkostemp(ret_draft->path, O_CLOEXEC);
+        if (ret_draft->fd < 0) {
+                ret_draft->path[0] = '\0';
+                return why_errno(why, -errno, "no file can be made in %s", index_dir);
+        }
+        return 0;
+}
+
+int index_draft_place(struct index_draft *draft, struct why *why) {
+        if (fchmod(draft->fd, 0644) < 0 || rename(draft->path, draft->place) < 0)
+                return why_errno(why, -errno, "%s cannot be put in place", draft->place);
+        draft->path[0] = '\0';
+        disk_sync_folder_of(draft->place, NULL); /* if the name does not survive a power cut, it is made again */
+        return 0;
+}
+
+void index_draft_drop(struct index_draft *draft) {
+        if (draft->path[0])
+                unlink(draft->path);
+        draft->path[0] = '\0';
+        closep(&draft->fd);
+}
+
+bool index_draft_is_name(const char *name, const char *ending) {
+        size_t n = strlen(name), n_ending = strlen(ending), n_mark = strlen(INDEX_DRAFT_MARK) + INDEX_DRAFT_RANDOM;
+
+        return n > n_ending + n_mark && strncmp(name + n - n_mark - n_ending, ending, n_ending) == 0 &&
+               strncmp(name + n - n_mark, INDEX_DRAFT_MARK, strlen(INDEX_DRAFT_MARK)) == 0;
+}

@@ -1,0 +1,30 @@
+/* data/index/index_draft.h: an index file under a temporary name, until it is whole and takes its place by rename. */
+#pragma once
+
+#include <limits.h>
+#include <stdbool.h>
+
+#include "proto/base/why.h"
+
+#define INDEX_DRAFT_MARK   ".new-" /* between the file's name and six random characters */
+#define INDEX_DRAFT_RANDOM 6u
+
+struct index_draft {
+        int fd; /* open for reading and writing; -1: none */
+        char path[PATH_MAX];
+        const char *place; /* where it belongs */
+};
+
+/* Makes an empty file beside `place`, which must outlive the draft, and `index_dir` if it alone is missing. Returns 0
+ * or an errno with `why`. */
+int index_draft_make(const char *index_dir, const char *place, struct index_draft *ret_draft, struct why *why);
+
+/* Renames it to its place, readable for all and writable for us alone. `fd` stays open. Returns 0 or an errno with
+ * `why`. */
+int index_draft_place(struct index_draft *draft, struct why *why);
+
+/* Removes what was not placed and closes the file. Of a draft that was not made: nothing. */
+void index_draft_drop(struct index_draft *draft);
+
+/* Is it the name of a draft of a file that ends so? */
+bool index_draft_is_name(const char *name, const char *ending);

@@ -1,0 +1,125 @@
+#include "daemon/data/index/index_given.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include "daemon/base/machine/own_file.h"
+#include "daemon/data/index/index_draft.h"
+#include "daemon/data/index/index_layout.h"
+#include "proto/base/cleanup.h"
+
+struct given {
+        const struct dataset_spec *spec;
+        const char *index_dir, *index_path;
+        int fd;
+        struct index_header header; /* as it was read first; the copy is checked on its own */
+};
+
+/* An index whose content nobody can change any more: is it the one that is meant? */
+static int check(const struct dataset_spec *spec, const struct source *index, struct why *ret_why) {
+        if (strcmp(index->digest, spec->given_digest) != 0)
+                return why_set(ret_why, -EBADMSG, "%s: its digest is %.12s, not %.12s", spec->given_index,
+                               index->digest, spec->given_digest);
+        if (strcmp(index->format, spec->format) != 0)
+                return why_set(ret_why, -EBADMSG, "%s: it was made as %s, not as %s", spec->given_index, index->format,
+                               spec->format);
+        return 0;
+}
+
+static int open_checked(const struct given *given, int fd, const char *path, struct source **ret_index,
+                        struct why *ret_why) {
+        _cleanup_(source_closep) struct source *index = NULL;
+        int r = index_open_fd(fd, path, given->spec->budget, &index, ret_why);
+
+        if (r == 0)
+                r = check(given->spec, index, ret_why);
+        if (r == 0)
+                *ret_index = TAKE_PTR(index);
+        return r;
+}
+
+/* The copy of an earlier time: the header has the checksum of all that follows it. */
+static int open_copy(const struct given *given, struct source **ret_index) {
+        _cleanup_(closep) int fd = open(given->index_path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+        struct index_header header;
+        int r = fd < 0 ? -errno : index_read_header(fd, &header, NULL);
+
+        if (r == 0 && memcmp(&header, &given->header, sizeof(header)) != 0)
+                r = -EBADMSG;
+        return r < 0 ? r : open_checked(given, fd, given->index_path, ret_index, NULL);
+}
+
+/* A sparse file of any size takes its writer nothing; half of what is free is the most that it may take here. */
+static int check_room(int fd, uint64_t n_bytes, struct why *why) {
+        struct statvfs status;
+
+        if (fstatvfs(fd, &status) < 0)
+                return why_errno(why, -errno, "free space");
+        if (n_bytes / status.f_frsize >= status.f_bavail / 2)
+                return why_errno(why, -ENOSPC, "a copy of %llu bytes", (unsigned long long)n_bytes);
+        return 0;
+}
+
+/* Returns 0, or an errno: nothing was placed, and another way may be tried. */
+static int make_copy(const struct given *given, struct source **ret_index) {
+        struct source *index = NULL;
+        struct index_draft draft;
+        int r = index_draft_make(given->index_dir, given->index_path, &draft, NULL);
+
+        if (r == 0)
+                r = check_room(draft.fd, given->header.file_bytes, NULL);
+        if (r == 0)
+                r = own_file_copy(given->fd, given->header.file_bytes, draft.fd);
+        if (r == 0 && fsync(draft.fd) < 0)
+                r = -errno;
+        if (r == 0)
+                r = open_checked(given, draft.fd, given->spec->given_index, &index, NULL);
+        if (r == 0)
+                r = index_draft_place(&draft, NULL);
+        index_draft_drop(&draft);
+        if (r < 0)
+                source_close(index);
+        else
+                *ret_index = index;
+        return r;
+}
+
+/* Without a disk of our own. own_file_kind() would allow to map the file where it lies; it is not ours to keep. */
+static int make_copy_in_memory(const struct given *given, struct source **ret_index, struct why *ret_why) {
+        _cleanup_(closep) int fd = -1;
+        int r = 0;
+
+        if (given->spec->budget)
+                r = budget_reserve(given->spec->budget, given->header.file_bytes, "the copy of the staged index",
+                                   ret_why);
+        if (r < 0)
+                return r;
+        r = own_file_make("dataloaderd-index", &fd);
+        if (r == 0)
+                r = own_file_copy(given->fd, given->header.file_bytes, fd);
+        if (r == 0)
+                r = own_file_seal(fd);
+        if (given->spec->budget) /* from here on the index counts itself */
+                budget_release(given->spec->budget, given->header.file_bytes);
+        return r < 0 ? why_errno(ret_why, r, "%s", given->spec->given_index)
+                     : open_checked(given, fd, given->spec->given_index, ret_index, ret_why);
+}
+
+int index_given_open(const struct dataset_spec *spec, const char *index_dir, const char *index_path,
+                     struct source **ret_index, struct why *ret_why) {
+        struct given given = { .spec = spec, .index_dir = index_dir, .index_path = index_path };
+        _cleanup_(closep) int fd = open(spec->given_index, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
+        struct why detail = { 0 };
+        int r = fd < 0 ? -errno : index_read_header(fd, &given.header, &detail);
+
+        if (r < 0)
+                return detail.text[0] ? why_set(ret_why, r, "%s: %.300s", spec->given_index, detail.text)
+                                      : why_errno(ret_why, r, "%s", spec->given_index);
+        given.fd = fd;
+        if (open_copy(&given, ret_index) == 0 || make_copy(&given, ret_index) == 0)
+                return 0;
+        return make_copy_in_memory(&given, ret_index, ret_why);
+}

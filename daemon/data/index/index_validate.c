@@ -1,0 +1,310 @@
+#include "daemon/data/index/index_layout.h"
+
+/* One pass over every section; nothing of the file is believed before it was compared with the file's own size. */
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "proto/limits.h"
+
+/* Four lanes, as one would wait for each multiplication. Every step is a bijection of the lane, so that one changed
+ * word always changes the sum. */
+void index_sum_begin(struct index_sum *sum) {
+        *sum = (struct index_sum){ .lanes = { 1, 2, 3, 4 } };
+}
+
+void index_sum_add(struct index_sum *sum, const void *bytes, uint64_t n_bytes) {
+        const uint64_t *words = bytes;
+        uint64_t lanes[4], n_words = n_bytes / 8;
+
+        /* The first lane here is the one whose turn it is. */
+        for (uint64_t i = 0; i < 4; i++)
+                lanes[i] = sum->lanes[(sum->n_words + i) % 4];
+        for (uint64_t i = 0; i < n_words; i++) {
+                uint64_t lane = (lanes[i % 4] ^ words[i]) * 0x9e3779b97f4a7c15ull;
+
+                lanes[i % 4] = lane ^ lane >> 29;
+        }
+        for (uint64_t i = 0; i < 4; i++)
+                sum->lanes[(sum->n_words + i) % 4] = lanes[i];
+        sum->n_words += n_words;
+}
+
+uint64_t index_sum_end(const struct index_sum *sum) {
+        uint64_t result = sum->n_words * 8;
+
+        for (int i = 0; i < 4; i++) {
+                result = (result ^ sum->lanes[i]) * 0xd6e8feb86659fd93ull;
+                result ^= result >> 32;
+        }
+        return result;
+}
+
+uint64_t index_checksum(const void *bytes, uint64_t n_bytes) {
+        struct index_sum sum;
+
+        index_sum_begin(&sum);
+        index_sum_add(&sum, bytes, n_bytes);
+        return index_sum_end(&sum);
+}
+
+static uint64_t align8(uint64_t n) {
+        return (n + 7) & ~7ull;
+}
+
+int index_places(const struct index_header *header, struct index_places *ret_places, struct why *why) {
+        struct index_places places;
+
+        if (header->n_samples > DLP_SAMPLES_MAX || header->n_fields < 1 || header->n_fields > INDEX_FIELDS_MAX ||
+            header->n_files > INDEX_FILES_MAX || header->n_dirs > INDEX_DIRS_MAX ||
+            header->n_classes > INDEX_CLASSES_MAX || header->n_shards > INDEX_SHARDS_MAX ||
+            header->names_bytes > INDEX_NAMES_MAX)
+                return why_set(why, -EBADMSG, "a count is above its limit");
+
+        places.fields = sizeof(struct index_header);
+        places.rows = places.fields + header->n_fields * sizeof(struct index_field);
+        places.files = places.rows + header->n_samples * header->n_fields * sizeof(struct index_row);
+        places.dirs = places.files + header->n_files * sizeof(struct index_file);
+        places.classes = places.dirs + header->n_dirs * sizeof(struct index_dir);
+        places.shards = places.classes + header->n_classes * sizeof(uint64_t);
+        places.labels = places.shards + header->n_shards * sizeof(struct index_shard);
+        places.names = places.labels + (header->n_classes > 0 ? align8(header->n_samples * sizeof(int32_t)) : 0);
+        places.end = places.names + align8(header->names_bytes);
+        *ret_places = places;
+        return 0;
+}
+
+int index_check_shape(const struct index_header *header, uint64_t n_bytes, struct why *why) {
+        struct index_places places;
+        int r;
+
+        if (n_bytes < sizeof(*header) || memcmp(header->magic, INDEX_MAGIC, sizeof(header->magic)) != 0)
+                return why_set(why, -EBADMSG, "it is not an index file");
+        if (header->version != INDEX_VERSION || header->header_bytes != sizeof(*header))
+                return why_set(why, -EBADMSG, "it is of version %" PRIu32 ", this program writes version %u",
+                               header->version, INDEX_VERSION);
+        if (header->file_bytes != n_bytes || n_bytes % 8 != 0)
+                return why_set(why, -EBADMSG, "it has %" PRIu64 " bytes and says it has %" PRIu64, n_bytes,
+                               header->file_bytes);
+        r = index_places(header, &places, why);
+        if (r < 0)
+                return r;
+        if (places.end != n_bytes)
+                return why_set(why, -EBADMSG, "its counts do not fit its size");
+        return 0;
+}
+
+static int check_header(const struct index_header *header, uint64_t n_bytes, struct why *why) {
+        int r = index_check_shape(header, n_bytes, why);
+
+        if (r < 0)
+                return r;
+        if (header->checksum !=
+            index_checksum((const uint8_t *)header + INDEX_CHECKSUM_FROM, n_bytes - INDEX_CHECKSUM_FROM))
+                return why_set(why, -EBADMSG, "its checksum is wrong");
+        if (!memchr(header->format, '\0', sizeof(header->format)) ||
+            !memchr(header->source, '\0', sizeof(header->source)) ||
+            strnlen(header->digest, sizeof(header->digest)) != INDEX_DIGEST_SIZE - 1 ||
+            strspn(header->digest, "0123456789abcdef") != INDEX_DIGEST_SIZE - 1)
+                return why_set(why, -EBADMSG, "its format name or digest is damaged");
+        return 0;
+}
+
+/* A name of one component: not empty, no slash, not "." or "..". */
+static bool is_component(const char *name, size_t length) {
+        return length > 0 && !memchr(name, '/', length) && strcmp(name, ".") != 0 && strcmp(name, "..") != 0;
+}
+
+bool index_is_inner_path(const char *path) {
+        if (path[0] == '\0')
+                return true;
+        for (;;) {
+                size_t length = strcspn(path, "/");
+
+                if (length == 0 || (length == 1 && path[0] == '.') || (length == 2 && memcmp(path, "..", 2) == 0))
+                        return false;
+                if (path[length] == '\0')
+                        return true;
+                path += length + 1;
+        }
+}
+
+struct checked {
+        const struct index_header *header;
+        const uint8_t *bytes;
+        struct index_places places;
+        const char *names;
+};
+
+static int check_dirs(const struct checked *checked, struct why *why) {
+        const struct index_dir *dirs = (const void *)(checked->bytes + checked->places.dirs);
+
+        for (uint64_t i = 0; i < checked->header->n_dirs; i++) {
+                const char *path;
+
+                if (dirs[i].path >= checked->header->names_bytes)
+                        return why_set(why, -EBADMSG, "directory %" PRIu64 " has no path", i);
+                path = checked->names + dirs[i].path;
+                if (strlen(path) >= PATH_MAX || !index_is_inner_path(path) || (path[0] == '\0') != (i == 0))
+                        return why_set(why, -EBADMSG, "directory %" PRIu64 " has an impossible path", i);
+        }
+        return 0;
+}
+
+static int check_files(const struct checked *checked, struct why *why) {
+        const struct index_file *files = (const void *)(checked->bytes + checked->places.files);
+        const struct index_dir *dirs = (const void *)(checked->bytes + checked->places.dirs);
+        uint64_t last_dir = UINT64_MAX;
+        size_t dir_length = 0;
+
+        for (uint64_t i = 0; i < checked->header->n_files; i++) {
+                const char *name;
+                size_t length;
+
+                if (files[i].name >= checked->header->names_bytes || files[i].dir >= checked->header->n_dirs)
+                        return why_set(why, -EBADMSG, "file %" PRIu64 " has no name or directory", i);
+                if (files[i].dir != last_dir) { /* mostly the same as the one before */
+                        last_dir = files[i].dir;
+                        dir_length = strlen(checked->names + dirs[last_dir].path);
+                }
+                name = checked->names + files[i].name;
+                length = strlen(name);
+                if (!is_component(name, length) || length + dir_length + 2 > INDEX_PATH_SIZE)
+                        return why_set(why, -EBADMSG, "file %" PRIu64 " has an impossible name", i);
+        }
+        return 0;
+}
+
+static int check_fields(const struct checked *checked, struct why *why) {
+        const struct index_field *fields = (const void *)(checked->bytes + checked->places.fields);
+
+        for (uint64_t i = 0; i < checked->header->n_fields; i++) {
+                if (!memchr(fields[i].name, '\0', sizeof(fields[i].name)) || fields[i].name[0] == '\0' ||
+                    fields[i].kind >= N_FIELD_KINDS || fields[i].flags & ~INDEX_FIELD_MAY_BE_ABSENT)
+                        return why_set(why, -EBADMSG, "field %" PRIu64 " is none", i);
+                for (uint64_t k = 0; k < i; k++)
+                        if (strcmp(fields[i].name, fields[k].name) == 0)
+                                return why_set(why, -EBADMSG, "field %" PRIu64 " has the name of another one", i);
+        }
+        return 0;
+}
+
+/* From the first byte of a sample to its last, of the fields that it has. */
+static uint64_t span_of(const struct index_row *rows, uint64_t n_fields) {
+        uint64_t begin = UINT64_MAX, end = 0;
+
+        for (uint64_t i = 0; i < n_fields; i++) {
+                if (rows[i].offset == INDEX_ROW_ABSENT)
+                        continue;
+                begin = rows[i].offset < begin ? rows[i].offset : begin;
+                end = rows[i].offset + rows[i].length > end ? rows[i].offset + rows[i].length : end;
+        }
+        return end > begin ? end - begin : 0;
+}
+
+static int check_rows(const struct checked *checked, struct why *why) {
+        const struct index_row *rows = (const void *)(checked->bytes + checked->places.rows);
+        const struct index_field *fields = (const void *)(checked->bytes + checked->places.fields);
+        uint64_t n_fields = checked->header->n_fields, total = 0, longest = 0, longest_span = 0;
+
+        for (uint64_t i = 0; i < checked->header->n_samples * n_fields; i++) {
+                if (rows[i].file >= checked->header->n_files)
+                        return why_set(why, -EBADMSG, "row %" PRIu64 " has no file", i);
+                if (rows[i].offset == INDEX_ROW_ABSENT && rows[i].length == 0 &&
+                    fields[i % n_fields].flags & INDEX_FIELD_MAY_BE_ABSENT)
+                        continue;
+                if (rows[i].offset > INT64_MAX || rows[i].length > INT64_MAX - rows[i].offset ||
+                    __builtin_add_overflow(total, rows[i].length, &total))
+                        return why_set(why, -EBADMSG, "row %" PRIu64 " lies beyond any file's end", i);
+                longest = rows[i].length > longest ? rows[i].length : longest;
+        }
+        for (uint64_t i = 0; i < checked->header->n_samples; i++) {
+                uint64_t span = span_of(rows + i * n_fields, n_fields);
+
+                longest_span = span > longest_span ? span : longest_span;
+        }
+        if (total != checked->header->total_bytes || longest != checked->header->max_length ||
+            longest_span != checked->header->max_span)
+                return why_set(why, -EBADMSG, "its sums are wrong");
+        return 0;
+}
+
+static int check_shard(const struct checked *checked, uint64_t idx, struct why *why) {
+        const struct index_shard *shards = (const void *)(checked->bytes + checked->places.shards);
+        const struct index_row *rows = (const void *)(checked->bytes + checked->places.rows);
+        bool is_last = idx + 1 == checked->header->n_shards;
+        uint64_t end = is_last ? checked->header->n_samples : shards[idx + 1].first_sample;
+        const char *name;
+
+        if (shards[idx].name >= checked->header->names_bytes)
+                return why_set(why, -EBADMSG, "shard %" PRIu64 " has no name", idx);
+        name = checked->names + shards[idx].name;
+        if (strnlen(name, PATH_MAX) >= PATH_MAX || !is_component(name, strlen(name)))
+                return why_set(why, -EBADMSG, "shard %" PRIu64 " has an impossible name", idx);
+        if ((idx == 0 && shards[idx].first_sample != 0) || shards[idx].first_sample > end ||
+            end > checked->header->n_samples)
+                return why_set(why, -EBADMSG, "shard %" PRIu64 " has impossible samples", idx);
+        for (uint64_t i = shards[idx].first_sample * checked->header->n_fields; i < end * checked->header->n_fields;
+             i++)
+                if (rows[i].offset != INDEX_ROW_ABSENT &&
+                    rows[i].offset + rows[i].length > shards[idx].n_bytes) /* no overflow: check_rows() was here */
+                        return why_set(why, -EBADMSG, "row %" PRIu64 " lies beyond its shard's end", i);
+        return 0;
+}
+
+static int check_shards(const struct checked *checked, struct why *why) {
+        for (uint64_t i = 0; i < checked->header->n_shards; i++) {
+                int r = check_shard(checked, i, why);
+
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
+static int check_labels(const struct checked *checked, struct why *why) {
+        const int32_t *labels = (const void *)(checked->bytes + checked->places.labels);
+        const uint64_t *classes = (const void *)(checked->bytes + checked->places.classes);
+
+        for (uint64_t i = 0; i < checked->header->n_classes; i++)
+                if (classes[i] >= checked->header->names_bytes)
+                        return why_set(why, -EBADMSG, "class %" PRIu64 " has no name", i);
+        for (uint64_t i = 0; i < checked->header->n_samples && checked->header->n_classes > 0; i++)
+                if ((uint64_t)labels[i] >= checked->header->n_classes) /* a negative one becomes huge */
+                        return why_set(why, -EBADMSG, "sample %" PRIu64 " has a label without a class", i);
+        return 0;
+}
+
+int index_validate(const void *bytes, uint64_t n_bytes, struct why *why) {
+        struct checked checked = { .header = bytes, .bytes = bytes };
+        int r;
+
+        r = check_header(checked.header, n_bytes, why);
+        if (r < 0)
+                return r;
+        r = index_places(checked.header, &checked.places, why);
+        if (r < 0)
+                return r;
+
+        checked.names = (const char *)checked.bytes + checked.places.names;
+        if (checked.header->names_bytes == 0 || checked.names[checked.header->names_bytes - 1] != '\0')
+                return why_set(why, -EBADMSG, "its names have no end");
+
+        r = check_dirs(&checked, why);
+        if (r < 0)
+                return r;
+        r = check_files(&checked, why);
+        if (r < 0)
+                return r;
+        r = check_fields(&checked, why);
+        if (r < 0)
+                return r;
+        r = check_rows(&checked, why);
+        if (r < 0)
+                return r;
+        r = check_shards(&checked, why);
+        if (r < 0)
+                return r;
+        return check_labels(&checked, why);
+}

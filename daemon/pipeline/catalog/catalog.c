@@ -1,0 +1,443 @@
+#include "daemon/pipeline/catalog/catalog.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/base/log.h"
+#include "daemon/pipeline/catalog/catalog_private.h"
+#include "proto/base/cleanup.h"
+#include "proto/base/clock.h"
+
+#define RETRY_AFTER_NS 1000000000ull /* a failure that is older is not told but tried again */
+
+const char *catalog_state_name(enum catalog_state state) {
+        static const char *const NAMES[] = {
+                [CATALOG_CLOSED] = "not opened", [CATALOG_STAGING] = "not staged", [CATALOG_INDEXING] = "indexing",
+                [CATALOG_READY] = "ready",       [CATALOG_FAILED] = "failed",
+        };
+
+        return NAMES[state];
+}
+
+/* ---- an open dataset ----------------------------------------------------------------------------------------- */
+
+/* On failure what was to be taken over stays the caller's. */
+static struct catalog_dataset *catalog_dataset_new(struct dataset *dataset, struct ledger *ledger, const char *name) {
+        struct catalog_dataset *open = calloc(1, sizeof(*open));
+
+        if (!open)
+                return NULL;
+        if (outage_new(dataset, &open->outage) < 0) {
+                free(open);
+                return NULL;
+        }
+        open->dataset = dataset;
+        open->ledger = ledger;
+        snprintf(open->name, sizeof(open->name), "%s", name);
+        atomic_store_explicit(&open->refs, 1, memory_order_relaxed);
+        pthread_mutex_init(&open->error_lock, NULL);
+        return open;
+}
+
+struct catalog_dataset *catalog_dataset_ref(struct catalog_dataset *dataset) {
+        atomic_fetch_add_explicit(&dataset->refs, 1, memory_order_relaxed);
+        return dataset;
+}
+
+void catalog_dataset_unref(struct catalog_dataset *dataset) {
+        if (!dataset || atomic_fetch_sub_explicit(&dataset->refs, 1, memory_order_acq_rel) > 1)
+                return;
+        outage_free(dataset->outage);
+        ledger_unref(dataset->ledger);
+        dataset_unref(dataset->dataset);
+        version_lock_free(dataset->lock); /* after the last file is closed */
+        pthread_mutex_destroy(&dataset->error_lock);
+        free(dataset);
+}
+
+uint64_t catalog_dataset_error(struct catalog_dataset *dataset, const char *text) {
+        pthread_mutex_lock(&dataset->error_lock);
+        snprintf(dataset->last_error.text, sizeof(dataset->last_error.text), "%s", text);
+        pthread_mutex_unlock(&dataset->error_lock);
+        return atomic_fetch_add_explicit(&dataset->n_errors, 1, memory_order_relaxed);
+}
+
+/* ---- opening, in the background ------------------------------------------------------------------------------ */
+
+static void on_progress(void *userdata, uint64_t n_files) {
+        struct catalog_entry *entry = userdata;
+
+        atomic_store_explicit(&entry->n_files, n_files, memory_order_relaxed);
+}
+
+/* Before anything of it is opened: from then on it stays. */
+static int opening_lock(struct opening *opening) {
+        int r;
+
+        if (!opening->version[0])
+                return 0;
+        r = version_lock_take(&opening->place, opening->version, &opening->lock, &opening->unprotected);
+        if (r == 0)
+                opening->unprotected.text[0] = '\0';
+        if (r == -ENOENT)
+                opening->why = opening->unprotected;
+        return r == -ENOENT ? r : 0;
+}
+
+void opening_work(void *userdata) {
+        struct opening *opening = userdata;
+        struct catalog_entry *entry = opening->entry;
+        struct dataset_spec spec = { .name = entry->name,
+                                     .path = opening->path,
+                                     .format = opening->format,
+                                     .given_index = opening->index[0] ? opening->index : NULL,
+                                     .given_digest = opening->digest };
+        struct index_watch watch = { .progress = on_progress, .userdata = entry, .cancel = &entry->cancelled };
+
+        opening->result = opening_lock(opening);
+        if (opening->result == 0)
+                opening->result = dataset_open(&spec, entry->catalog->index_dir, &watch, &opening->dataset,
+                                               &opening->report, &opening->why);
+        if (opening->result == 0 && ledger_open(entry->catalog->ledgers, opening->dataset, &opening->ledger) < 0) {
+                dataset_unref(TAKE_PTR(opening->dataset));
+                opening->result = why_errno(&opening->why, -ENOMEM, "the ledger of damaged samples");
+        }
+        if (opening->result < 0)
+                version_lock_free(TAKE_PTR(opening->lock));
+        else
+                dataset_leave(opening->dataset); /* until somebody is served from it */
+}
+
+struct catalog_dataset *opening_take(struct opening *opening) {
+        struct catalog_dataset *open;
+
+        if (opening->result < 0)
+                return NULL;
+        open = catalog_dataset_new(opening->dataset, opening->ledger, opening->entry->name);
+        if (!open) {
+                ledger_unref(opening->ledger);
+                dataset_unref(opening->dataset);
+                version_lock_free(opening->lock);
+                opening->result = why_errno(&opening->why, -ENOMEM, "opening");
+                return NULL;
+        }
+        open->lock = opening->lock;
+        if (opening->unprotected.text[0])
+                log_warning("dataset", "%s: version %s is not kept from being removed while it is served: %s",
+                            opening->entry->name, opening->version, opening->unprotected.text);
+        return open;
+}
+
+void entry_free(struct catalog_entry *entry) {
+        catalog_dataset_unref(entry->open);
+        staged_free(entry->staged);
+        groups_fini(&entry->allow);
+        free(entry->path);
+        free(entry);
+}
+
+static void log_opened(const struct catalog_entry *entry, const struct dataset_report *report) {
+        const struct source *index = dataset_source(entry->open->dataset);
+        static const char *const HOW[] = {
+                [DATASET_LOADED] = "opened",
+                [DATASET_BUILT] = "indexed",
+                [DATASET_REBUILT] = "indexed again",
+                [DATASET_GIVEN] = "opened as staged",
+        };
+
+        log_info("dataset", "%s: %s%s%s in %.2f s; %llu samples, %u classes, digest %.12s", entry->name,
+                 HOW[report->how], report->reason.text[0] ? " because " : "", report->reason.text,
+                 (double)report->duration_ns / 1e9, (unsigned long long)index->n_samples, index->n_classes,
+                 index->digest);
+        if (report->not_taken.text[0])
+                log_warning("dataset", "%s: the index that was staged with it is no good: %s; one was made here",
+                            entry->name, report->not_taken.text);
+        if (!report->saved)
+                log_warning("dataset", "%s: the index could not be saved (%s); it will be built again next time",
+                            entry->name, report->not_saved.text);
+}
+
+/* What was opened takes the place of what was served until now. */
+static void entry_take(struct catalog_entry *entry, struct catalog_dataset *open, const struct opening *opening) {
+        const struct dataset_report *report = &opening->report;
+
+        if (entry->staged)
+                staged_take(entry, open);
+        entry->open = open;
+        entry->state = CATALOG_READY;
+        why_set(&entry->text, 0, "%s%s%s%s", report->reason.text, report->reason.text[0] && !report->saved ? "; " : "",
+                report->saved ? "" : "the index was not saved: ", report->not_saved.text);
+        log_opened(entry, report);
+}
+
+void entry_fail(struct catalog_entry *entry, int error, const struct why *why) {
+        bool is_news = !entry->staged || strcmp(entry->staged->told.text, why->text) != 0;
+
+        entry->text = *why;
+        if (entry->open) { /* a new version that is no good: the old one is served on */
+                if (is_news)
+                        log_error("dataset", "%s: %s; the version before is served on", entry->name, why->text);
+        } else {
+                entry->state = CATALOG_FAILED;
+                entry->failed_at_ns = clock_now_ns();
+                entry->was_told = false;
+                if (is_news && error != -ECANCELED) /* that is us, on our way out */
+                        log_error("dataset", "%s: %s; attaching to it tries again", entry->name, why->text);
+        }
+        if (entry->staged)
+                entry->staged->told = *why;
+}
+
+static void opening_done(void *userdata) {
+        struct opening *opening = userdata;
+        struct catalog_entry *entry = opening->entry;
+        struct catalog_dataset *open = opening_take(opening);
+
+        entry->is_opening = false;
+        if (!entry->is_wanted) {
+                catalog_dataset_unref(open);
+                entry_free(entry);
+        } else if (open) {
+                entry_take(entry, open, opening);
+        } else {
+                entry_fail(entry, opening->result, &opening->why);
+        }
+        free(opening);
+}
+
+/* Where it lies, as what, and the index that came with it. */
+static int opening_aim(struct opening *opening, const struct catalog_entry *entry) {
+        if (entry->staged)
+                return staged_aim(entry, opening);
+        if (snprintf(opening->path, PATH_MAX, "%s", entry->path) >= PATH_MAX)
+                return -ENAMETOOLONG;
+        snprintf(opening->format, sizeof(opening->format), "%s", entry->format);
+        return 0;
+}
+
+void entry_open(struct catalog_entry *entry) {
+        struct opening *opening = calloc(1, sizeof(*opening));
+        int r = -ENOMEM;
+
+        if (opening) {
+                opening->entry = entry;
+                r = opening_aim(opening, entry);
+        }
+        if (r == 0) {
+                atomic_store_explicit(&entry->n_files, 0, memory_order_relaxed);
+                atomic_store_explicit(&entry->cancelled, false, memory_order_relaxed);
+                r = background_run(entry->catalog->background, opening_work, opening_done, opening);
+        }
+        if (r < 0) {
+                struct why why;
+
+                free(opening);
+                why_errno(&why, r, "opening");
+                entry_fail(entry, r, &why);
+                return;
+        }
+        entry->is_opening = true;
+        if (entry->open)
+                return; /* of the version before: served until this is done */
+        entry->state = CATALOG_INDEXING;
+        entry->was_told = false;
+}
+
+/* ---- the list ------------------------------------------------------------------------------------------------ */
+
+int catalog_init(struct catalog *catalog, struct background *background, const char *index_dir, struct budget *budget) {
+        int r;
+
+        *catalog = (struct catalog){ .background = background, .index_dir = strdup(index_dir), .budget = budget };
+        TAILQ_INIT(&catalog->entries);
+        if (!catalog->index_dir)
+                return -ENOMEM;
+        dataset_sweep(index_dir);
+        r = ledgers_new(index_dir, &catalog->ledgers);
+        if (r < 0)
+                free(catalog->index_dir);
+        return r;
+}
+
+void catalog_cancel(struct catalog *catalog) {
+        struct catalog_entry *entry;
+
+        catalog->is_ending = true;
+        TAILQ_FOREACH(entry, &catalog->entries, entry)
+                atomic_store_explicit(&entry->cancelled, true, memory_order_relaxed);
+}
+
+void catalog_fini(struct catalog *catalog) {
+        struct catalog_entry *entry;
+
+        while ((entry = TAILQ_FIRST(&catalog->entries))) {
+                TAILQ_REMOVE(&catalog->entries, entry, entry);
+                entry_free(entry);
+        }
+        ledgers_free(catalog->ledgers);
+        free(catalog->index_dir);
+}
+
+struct catalog_entry *entry_find(struct catalog *catalog, const char *name) {
+        struct catalog_entry *entry;
+
+        TAILQ_FOREACH(entry, &catalog->entries, entry)
+                if (strcmp(entry->name, name) == 0)
+                        return entry;
+        return NULL;
+}
+
+static bool entry_matches(const struct catalog_entry *entry, const struct catalog_wish *wish) {
+        return strcmp(entry->name, wish->name) == 0 && strcmp(entry->path, wish->path) == 0 &&
+               strcmp(entry->format, wish->format) == 0 && staged_matches(entry->staged, wish->origin);
+}
+
+/* What counts from now on, for a dataset that stays as well. */
+static int entry_apply(struct catalog_entry *entry, const struct catalog_wish *wish, struct why *why) {
+        struct groups allow = { 0 };
+
+        if (wish->allow && groups_copy(wish->allow, &allow) < 0)
+                return why_errno(why, -ENOMEM, "dataset %s", wish->name);
+        groups_fini(&entry->allow);
+        entry->allow = allow;
+        entry->weight = wish->weight > 0 ? wish->weight : 1;
+        return 0;
+}
+
+static void entry_remove(struct catalog_entry *entry) {
+        TAILQ_REMOVE(&entry->catalog->entries, entry, entry);
+        entry->is_wanted = false;
+        entry_wake_waiters(entry);
+        if (entry->is_opening)
+                atomic_store_explicit(&entry->cancelled, true, memory_order_relaxed); /* opening_done() frees it */
+        else
+                entry_free(entry);
+}
+
+static int entry_add(struct catalog *catalog, const struct catalog_wish *wish, struct why *why) {
+        struct catalog_entry *entry = calloc(1, sizeof(*entry));
+        int r = 0;
+
+        if (entry)
+                entry->path = strdup(wish->path);
+        if (!entry || !entry->path)
+                r = why_errno(why, -ENOMEM, "dataset %s", wish->name);
+        else if (wish->origin && *wish->origin)
+                r = staged_new(wish, &entry->staged, why);
+        if (r == 0)
+                r = entry_apply(entry, wish, why);
+        if (r < 0) {
+                if (entry)
+                        entry_free(entry);
+                return r;
+        }
+        snprintf(entry->name, sizeof(entry->name), "%s", wish->name);
+        snprintf(entry->format, sizeof(entry->format), "%s", wish->format);
+        entry->catalog = catalog;
+        entry->is_wanted = true;
+        TAILQ_INIT(&entry->waiters);
+        TAILQ_INSERT_TAIL(&catalog->entries, entry, entry);
+        if (!entry->staged)
+                entry_open(entry); /* the others wait for a look */
+        return 0;
+}
+
+int catalog_configure(struct catalog *catalog, const struct catalog_wish *wishes, size_t n_wishes, struct why *why) {
+        struct catalog_entry *entry, *next;
+        int r;
+
+        TAILQ_FOREACH_SAFE(entry, &catalog->entries, entry, next) {
+                const struct catalog_wish *wish = NULL;
+
+                for (size_t i = 0; i < n_wishes; i++)
+                        if (entry_matches(entry, &wishes[i]))
+                                wish = &wishes[i];
+                if (!wish) {
+                        entry_remove(entry);
+                        continue;
+                }
+                r = entry_apply(entry, wish, why);
+                if (r < 0)
+                        return r;
+                entry_check(entry);
+        }
+        for (size_t i = 0; i < n_wishes; i++)
+                if (!entry_find(catalog, wishes[i].name)) {
+                        r = entry_add(catalog, &wishes[i], why);
+                        if (r < 0)
+                                return r;
+                }
+        catalog_look(catalog);
+        return 0;
+}
+
+static int unknown_dataset(struct catalog *catalog, const char *name, struct why *why) {
+        char known[256] = "";
+        struct catalog_entry *entry;
+        size_t n = 0;
+
+        TAILQ_FOREACH(entry, &catalog->entries, entry)
+                if (n < sizeof(known))
+                        n += (size_t)snprintf(known + n, sizeof(known) - n, "%s%s", n ? ", " : "", entry->name);
+        return why_set(why, -ENOENT, "dataset: there is no \"%.100s\"; %s%s", name,
+                       known[0] ? "the configuration has: " : "the configuration names no dataset", known);
+}
+
+struct catalog_entry *catalog_find(struct catalog *catalog, const char *name, struct why *why) {
+        struct catalog_entry *entry = entry_find(catalog, name);
+
+        if (!entry)
+                unknown_dataset(catalog, name, why);
+        return entry;
+}
+
+int catalog_get_again(struct catalog *catalog, const char *name, const char *digest,
+                      struct catalog_dataset **ret_dataset, struct why *why) {
+        struct catalog_entry *entry = entry_find(catalog, name);
+        struct catalog_dataset *older;
+
+        if (!entry || !entry->staged || !digest || !*digest ||
+            (entry->open && strcmp(dataset_source(entry->open->dataset)->digest, digest) == 0))
+                return catalog_get(catalog, name, ret_dataset, why);
+        older = versions_find(entry->staged, digest);
+        if (older) {
+                *ret_dataset = catalog_dataset_ref(older);
+                return 0;
+        }
+        if (versions_seek(entry, digest))
+                return why_set(why, -EAGAIN, "dataset %s: the version that the job had before is being looked for",
+                               name);
+        return catalog_get(catalog, name, ret_dataset, why);
+}
+
+int catalog_get(struct catalog *catalog, const char *name, struct catalog_dataset **ret_dataset, struct why *why) {
+        struct catalog_entry *entry = catalog_find(catalog, name, why);
+
+        if (!entry)
+                return -ENOENT;
+
+        if (entry->state == CATALOG_FAILED && !entry->was_told &&
+            clock_now_ns() - entry->failed_at_ns < RETRY_AFTER_NS) {
+                entry->was_told = true;
+                return why_set(why, -EIO, "dataset %s: %.400s", name, entry->text.text);
+        }
+        if (entry->state == CATALOG_FAILED) { /* an old failure, or told already: a mended folder needs no restart */
+                if (entry->staged)
+                        staged_look_again(entry);
+                else
+                        entry_open(entry);
+        }
+        if (entry->state == CATALOG_READY) {
+                *ret_dataset = catalog_dataset_ref(entry->open);
+                return 0;
+        }
+        if (entry->state != CATALOG_INDEXING && entry->staged) {
+                char text[DLP_TEXT_MAX];
+
+                return why_set(why, -EAGAIN, "dataset %s: %s", name, catalog_staging_text(entry, text));
+        }
+        return why_set(why, -EAGAIN, "dataset %s: its index is being built, %llu files so far", name,
+                       (unsigned long long)atomic_load_explicit(&entry->n_files, memory_order_relaxed));
+}

@@ -1,0 +1,102 @@
+/* Has a folder changed since its index was made? Looked at before somebody new is served from it, while nobody is: on a
+ * thread of its own, for a dead mount does not answer. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/base/log.h"
+#include "daemon/pipeline/catalog/catalog_private.h"
+#include "proto/base/clock.h"
+
+#define PATIENCE_NS 1000000000ull /* of who waits for a look: then he is told, and asks again */
+
+struct check {
+        struct catalog *catalog;
+        char name[DLP_NAME_MAX];
+        struct catalog_dataset *open; /* a reference */
+        int result;
+        struct why why;
+};
+
+static void check_work(void *userdata) {
+        struct check *check = userdata;
+
+        check->result = dataset_is_current(check->open->dataset, &check->why);
+}
+
+void entry_wake_waiters(struct catalog_entry *entry) {
+        struct catalog_waiter *waiter;
+
+        while ((waiter = TAILQ_FIRST(&entry->waiters))) {
+                TAILQ_REMOVE(&entry->waiters, waiter, entry);
+                waiter->done(waiter, false);
+        }
+}
+
+/* An index is made anew if the folder is another one now. One that cannot be looked at is no other: its index is kept,
+ * and who is served from it waits until it can be read (pipeline/failure/outage.h). */
+static void check_done(void *userdata) {
+        struct check *check = userdata;
+        struct catalog_entry *entry = entry_find(check->catalog, check->name);
+        bool is_same = entry && entry->open == check->open;
+
+        catalog_dataset_unref(check->open); /* the entry has another reference if it is the same */
+        if (is_same) {
+                entry->is_checking = false;
+                if (check->result == SOURCE_STALE && !check->catalog->is_ending &&
+                    atomic_load_explicit(&entry->open->refs, memory_order_acquire) == 1) {
+                        log_info("dataset", "%s: %s; indexing it again", entry->name, check->why.text);
+                        catalog_dataset_unref(entry->open);
+                        entry->open = NULL;
+                        entry_open(entry);
+                }
+                entry_wake_waiters(entry);
+        }
+        free(check);
+}
+
+void entry_check(struct catalog_entry *entry) {
+        struct check *check;
+
+        if (entry->staged || entry->is_checking) /* a version never changes; a new one has a stamp of its own */
+                return;
+        if (entry->state != CATALOG_READY || atomic_load_explicit(&entry->open->refs, memory_order_acquire) > 1)
+                return;
+        check = calloc(1, sizeof(*check));
+        if (!check)
+                return;
+        check->catalog = entry->catalog;
+        snprintf(check->name, sizeof(check->name), "%s", entry->name);
+        check->open = catalog_dataset_ref(entry->open);
+        entry->is_checking = background_run(entry->catalog->background, check_work, check_done, check) == 0;
+        if (!entry->is_checking) {
+                catalog_dataset_unref(check->open);
+                free(check);
+        }
+}
+
+int catalog_check(struct catalog *catalog, const char *name, struct catalog_waiter *waiter) {
+        struct catalog_entry *entry = entry_find(catalog, name);
+
+        if (!entry || catalog->is_ending)
+                return 0;
+        entry_check(entry);
+        if (!entry->is_checking)
+                return 0;
+        waiter->since_ns = clock_now_ns();
+        TAILQ_INSERT_TAIL(&entry->waiters, waiter, entry);
+        return 1;
+}
+
+void catalog_wake_late(struct catalog *catalog) {
+        struct catalog_entry *entry;
+        struct catalog_waiter *waiter, *next;
+        uint64_t now_ns = clock_now_ns();
+
+        TAILQ_FOREACH(entry, &catalog->entries, entry)
+                TAILQ_FOREACH_SAFE(waiter, &entry->waiters, entry, next)
+                        if (now_ns - waiter->since_ns >= PATIENCE_NS) {
+                                TAILQ_REMOVE(&entry->waiters, waiter, entry);
+                                waiter->done(waiter, true);
+                        }
+}

@@ -1,0 +1,153 @@
+#include "daemon/pipeline/failure/failure.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "daemon/base/log.h"
+#include "daemon/pipeline/batch.h"
+#include "daemon/pipeline/compact.h"
+#include "proto/base/clock.h"
+
+#define LOGGED_ERRORS_MAX 100u /* a dataset; after that damaged samples are only counted */
+#define SHORTAGE_TRIES    10u  /* before a lack of memory or descriptors is believed to last */
+#define SHORTAGE_REST_NS  100000000ull
+#define SUBSTITUTES_MAX   4096u /* damaged samples in a row of the order before the job is told that there are none */
+
+static void name_sample(struct task *task, const char *text, struct why *ret_named) {
+        const struct catalog_dataset *dataset = task->batch->stream->dataset;
+
+        why_set(ret_named, 0, "%s: sample %llu (%.200s): %.250s", dataset->name, (unsigned long long)task->candidate,
+                task->path, text);
+}
+
+static void report(struct task *task, const struct why *named, const char *what_next) {
+        uint64_t n_before = catalog_dataset_error(task->batch->stream->dataset, named->text);
+
+        if (n_before < LOGGED_ERRORS_MAX)
+                log_warning("sample", "%s; %s", named->text, what_next);
+        else if (n_before == LOGGED_ERRORS_MAX)
+                log_warning("sample", "%s has more than %u errors; further ones are counted only, see dlctl errors",
+                            task->batch->stream->dataset->name, LOGGED_ERRORS_MAX);
+}
+
+/* It may pass: another job's large pictures, a burst of files. */
+static bool is_shortage(int error) {
+        return error == -ENOMEM || error == -EMFILE || error == -ENFILE;
+}
+
+/* Is it the sample's own fault, met wherever and whenever it is read? Only then may another take its place, or none:
+ * what a lack of memory or descriptors decides would differ from rank to rank and from run to run. What a read failed
+ * with has been judged before. */
+static bool is_damage(int error) {
+        /* EMEDIUMTYPE: about sizes that differ no other sample would be right either */
+        return !is_shortage(error) && error != -ECANCELED && error != -EMEDIUMTYPE;
+}
+
+static enum failure end_job(struct task *task, const struct why *named) {
+        report(task, named, "the job ends");
+        batch_failed(task->batch, task->idx_sample, named);
+        return FAILURE_ENDS;
+}
+
+static enum failure rest(struct task *task, const struct why *named) {
+        if (task->n_shortages++ == 0)
+                report(task, named, "it is tried again for a second");
+        task->not_before_ns = clock_now_ns() + SHORTAGE_REST_NS;
+        return FAILURE_LATER;
+}
+
+/* Who does not know whether the sample or its file system is to blame must not decide anything. */
+static enum failure hold(struct task *task, const struct why *text) {
+        if (task->failing_ns == 0)
+                task->failing_ns = clock_now_ns();
+        task->failing = *text;
+        task->is_held = true;
+        return FAILURE_HELD;
+}
+
+static bool is_to_be_judged(const struct task *task, int error) {
+        return task->request.result < 0 && !is_shortage(error) && error != -ECANCELED;
+}
+
+static enum failure leave_out(struct task *task, const struct why *named, struct counters *counters) {
+        report(task, named, "it is left out of its batch");
+        batch_forget_shape(task->batch);
+        batch_skip(task->batch, task->idx_sample);
+        counter_add(&counters->n_skipped, 1);
+        return FAILURE_ENDS;
+}
+
+static enum failure substitute(struct task *task, const struct why *named) {
+        struct stream *stream = task->batch->stream;
+        struct why none;
+
+        if (++task->n_tries < stream->whole.terms.n_positions && task->n_tries <= SUBSTITUTES_MAX) {
+                report(task, named, "the next sample of the order takes its place");
+                task->failing_ns = 0;
+                batch_forget_shape(task->batch);
+                return FAILURE_SUBSTITUTE;
+        }
+        why_set(&none, 0, "%s: no good sample found to take the place of sample %llu in %llu tries; the first: %.300s",
+                stream->dataset->name, (unsigned long long)task->index, (unsigned long long)task->n_tries,
+                task->reason.text);
+        return end_job(task, &none);
+}
+
+static enum failure end_too_many(struct task *task, const struct why *last) {
+        const struct stream *stream = task->batch->stream;
+        unsigned long long n_allowed = stream->job->damage.n_allowed;
+        struct why why;
+
+        why_set(&why, 0,
+                "%s: %llu damaged samples, max_errors allows %llu; the last: %.300s; dlctl errors %s lists them",
+                stream->dataset->name, n_allowed + 1, n_allowed, last->text, stream->dataset->name);
+        return end_job(task, &why);
+}
+
+/* What the reader says begins with the path of the file that it read. */
+static const char *without_path(const struct task *task, const char *text) {
+        size_t n = strlen(task->request.path);
+
+        return strncmp(text, task->request.path, n) == 0 && strncmp(text + n, ": ", 2) == 0 ? text + n + 2 : text;
+}
+
+/* The path stands beside it already; of a packed sample that is the one it had, and the shard is worth saying. */
+static void describe(const struct task *task, const char *text, struct why *ret_text) {
+        const char *bare = without_path(task, text);
+
+        if (task->request.is_part)
+                why_set(ret_text, 0, "%.100s: %.300s", task->request.path, bare);
+        else
+                why_set(ret_text, 0, "%s", bare);
+}
+
+enum failure failure_handle(struct task *task, int error, const struct why *why, struct counters *counters) {
+        struct job *job = task->batch->stream->job;
+        struct why text, named;
+
+        describe(task, why->text, &text);
+        name_sample(task, text.text, &named);
+        if (is_to_be_judged(task, error) && outage_judge(task->batch->stream->dataset->outage, task->candidate, error,
+                                                         &task->held_round) == OUTAGE_WAIT)
+                return hold(task, &named);
+        counter_add(&counters->n_sample_errors, 1);
+        if (is_shortage(error) && task->n_shortages < SHORTAGE_TRIES)
+                return rest(task, &named);
+        if (!task->reason.text[0])
+                task->reason = named;
+
+        if (!is_damage(error))
+                return end_job(task, &named);
+        ledger_meet(task->batch->stream->dataset->ledger, task->candidate, text.text);
+        if (!damage_meet(&job->damage, task->candidate))
+                return end_too_many(task, &named);
+        switch (job->terms.on_error) {
+        case ON_ERROR_SKIP:
+                return leave_out(task, &named, counters);
+        case ON_ERROR_SUBSTITUTE:
+                return substitute(task, &named);
+        case ON_ERROR_FAIL:
+                break;
+        }
+        return end_job(task, &named);
+}

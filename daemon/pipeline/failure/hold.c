@@ -1,0 +1,242 @@
+#include "daemon/pipeline/failure/hold.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/base/log.h"
+#include "daemon/pipeline/batch.h"
+#include "daemon/pipeline/schedule.h"
+#include "proto/base/clock.h"
+#include "proto/ring.h"
+
+#define REST_NS 100000000ull  /* of a task for which there is no memory to park it */
+#define TELL_NS 1000000000ull /* between two words to a client: the time left changes */
+
+/* What a task says of its sample. */
+struct parked {
+        TAILQ_ENTRY(parked) entry;
+        struct batch *batch;
+        uint32_t idx_sample;
+        uint64_t position, index, candidate, n_tries;
+        uint64_t round, failing_ns;
+        struct why reason, failing;
+};
+
+/* ---- parking and back ---------------------------------------------------------------------------------------- */
+
+bool hold_park(struct planner *planner, struct task *task) {
+        struct stream *stream = task->batch->stream;
+        struct parked *parked = malloc(sizeof(*parked));
+
+        task->is_held = false;
+        if (!parked) {
+                task->not_before_ns = clock_now_ns() + REST_NS;
+                return false;
+        }
+        *parked = (struct parked){ .batch = task->batch,
+                                   .idx_sample = task->idx_sample,
+                                   .position = task->position,
+                                   .index = task->index,
+                                   .candidate = task->candidate,
+                                   .n_tries = task->n_tries,
+                                   .round = task->held_round,
+                                   .failing_ns = task->failing_ns,
+                                   .reason = task->reason,
+                                   .failing = task->failing };
+        TAILQ_INSERT_TAIL(&stream->parked, parked, entry);
+        atomic_fetch_add_explicit(&stream->n_parked, 1, memory_order_relaxed);
+        planner->n_parked++;
+        planner_retire(planner, task);
+        return true;
+}
+
+static void unpark(struct planner *planner, struct stream *stream, struct parked *parked) {
+        TAILQ_REMOVE(&stream->parked, parked, entry);
+        atomic_fetch_sub_explicit(&stream->n_parked, 1, memory_order_relaxed);
+        planner->n_parked--;
+        free(parked);
+}
+
+static void read_again(struct planner *planner, struct stream *stream, struct parked *parked) {
+        struct task *task = STAILQ_FIRST(&planner->free_tasks);
+
+        STAILQ_REMOVE_HEAD(&planner->free_tasks, entry);
+        task->batch = parked->batch;
+        task->idx_sample = parked->idx_sample;
+        task->position = parked->position;
+        task->index = parked->index;
+        task->candidate = parked->candidate;
+        task->n_tries = parked->n_tries;
+        task->reason = parked->reason;
+        task->failing_ns = parked->failing_ns;
+        task->n_shortages = 0;
+        task->not_before_ns = 0;
+        task->is_held = false;
+        unpark(planner, stream, parked);
+        stream->n_tasks++;
+        shares_take(&planner->shares, &stream->job->tasks);
+        task_read(planner, task);
+}
+
+/* ---- ends ---------------------------------------------------------------------------------------------------- */
+
+/* Nobody wants it any more, or its job has failed: it ends without having been served. */
+static void give_up(struct planner *planner, struct stream *stream, struct parked *parked, const struct why *why) {
+        struct batch *batch = parked->batch;
+
+        if (why)
+                batch_failed(batch, parked->idx_sample, why);
+        else
+                counter_add(&planner->options.counters->n_dropped, 1);
+        unpark(planner, stream, parked);
+        batch_sample_done(batch, planner->options.counters);
+}
+
+static bool is_too_late(const struct planner *planner, const struct parked *parked, uint64_t now_ns) {
+        uint64_t timeout_ns = atomic_load_explicit(&planner->outage_timeout_ns, memory_order_relaxed);
+
+        return timeout_ns > 0 && now_ns - parked->failing_ns >= timeout_ns;
+}
+
+static void give_up_late(struct planner *planner, struct stream *stream, struct parked *parked, uint64_t now_ns) {
+        struct why why, reason;
+
+        if (!outage_is_held(stream->dataset->outage, &reason))
+                reason = parked->failing; /* can be looked at, but not read */
+        why_set(&why, 0, "%s could not be read for %llu s (outage_timeout): %.350s", stream->dataset->name,
+                (unsigned long long)(now_ns - parked->failing_ns) / 1000000000u, reason.text);
+        if (!stream->is_given_up)
+                log_error("outage", "%s; the job ends job=%s rank=%u", why.text, stream->job->name, stream->rank);
+        stream->is_given_up = true;
+        give_up(planner, stream, parked, &why);
+}
+
+/* ---- what the client is told --------------------------------------------------------------------------------- */
+
+static bool is_told_lately(struct stream *stream, uint64_t now_ns) {
+        if (stream->told_ns != 0 && now_ns - stream->told_ns < TELL_NS)
+                return true;
+        stream->told_ns = now_ns;
+        return false;
+}
+
+static void tell(const struct planner *planner, struct stream *stream, const struct why *why, uint64_t now_ns) {
+        uint64_t timeout_ns = atomic_load_explicit(&planner->outage_timeout_ns, memory_order_relaxed);
+        const struct parked *first = TAILQ_FIRST(&stream->parked);
+        uint64_t passed_ns = now_ns - first->failing_ns;
+        uint64_t left_s = timeout_ns > passed_ns ? (timeout_ns - passed_ns + 999999999u) / 1000000000u : 0;
+        struct why text;
+
+        if (is_told_lately(stream, now_ns))
+                return;
+        if (timeout_ns == 0)
+                why_set(&text, 0, "on hold: %.400s; trying again", why->text);
+        else if (left_s >= 120)
+                why_set(&text, 0, "on hold: %.400s; trying again for %llu min", why->text,
+                        (unsigned long long)(left_s + 59) / 60);
+        else
+                why_set(&text, 0, "on hold: %.400s; trying again for %llu s", why->text, (unsigned long long)left_s);
+        dlp_ring_hold(stream->ring->control, text.text);
+}
+
+/* Nothing but waiting is possible: what the kernel reads into cannot be taken back. */
+static void tell_slow(struct stream *stream, uint64_t now_ns) {
+        bool is_first = stream->told_ns == 0;
+        struct why text;
+
+        if (is_told_lately(stream, now_ns))
+                return;
+        why_set(&text, 0, "on hold: %s: reading %.300s has not come back for %llu s", stream->dataset->name,
+                stream->slow->path, (unsigned long long)task_reading_ns(stream->slow, now_ns) / 1000000000u);
+        if (is_first)
+                log_warning("outage", "%s: its disk or server may hang; the job waits job=%s rank=%u",
+                            text.text + strlen("on hold: "), stream->job->name, stream->rank);
+        dlp_ring_hold(stream->ring->control, text.text);
+}
+
+static void tell_over(struct stream *stream) {
+        if (stream->told_ns == 0)
+                return;
+        stream->told_ns = 0;
+        dlp_ring_hold(stream->ring->control, "");
+}
+
+/* ---- slow reads ---------------------------------------------------------------------------------------------- */
+
+void hold_forget_slow(struct planner *planner) {
+        struct stream *stream;
+
+        planner->any_slow = false;
+        TAILQ_FOREACH(stream, &planner->streams, entry)
+                stream->slow = NULL;
+}
+
+void hold_note_slow(struct planner *planner, const struct task *task, uint64_t now_ns) {
+        struct stream *stream = task->batch->stream;
+        uint64_t ns = task_reading_ns(task, now_ns);
+
+        if (ns < HOLD_SLOW_NS || (stream->slow && task_reading_ns(stream->slow, now_ns) >= ns))
+                return;
+        stream->slow = task;
+        planner->any_slow = true;
+}
+
+/* It may have come back since it was noted. */
+static bool is_slow(const struct stream *stream, uint64_t now_ns) {
+        const struct task *task = stream->slow;
+
+        return task && task->batch && task->batch->stream == stream && task_reading_ns(task, now_ns) >= HOLD_SLOW_NS;
+}
+
+/* ---- all of it ----------------------------------------------------------------------------------------------- */
+
+static void go_on(struct planner *planner, struct stream *stream, uint64_t now_ns) {
+        struct outage *outage = stream->dataset->outage;
+        uint64_t n_ended = outage_n_ended(outage);
+        struct parked *parked, *next;
+        struct why why;
+
+        outage_poke(outage);
+        if (stream->n_outages != n_ended) { /* what is open may be of a mount that is gone */
+                stream->n_outages = n_ended;
+                reader_forget(planner->options.reader, stream->dataset->dataset);
+        }
+        TAILQ_FOREACH_SAFE(parked, &stream->parked, entry, next) {
+                bool failed = atomic_load_explicit(&stream->job->failed, memory_order_acquire);
+
+                if (failed)
+                        job_failure(stream->job, &why);
+                if (!batch_is_wanted(parked->batch))
+                        give_up(planner, stream, parked, NULL);
+                else if (failed)
+                        give_up(planner, stream, parked, &why);
+                else if (is_too_late(planner, parked, now_ns))
+                        give_up_late(planner, stream, parked, now_ns);
+                else if (outage_has_cleared(outage, parked->round) && schedule_may_take(planner, stream))
+                        read_again(planner, stream, parked);
+        }
+}
+
+void hold_go_on(struct planner *planner) {
+        uint64_t now_ns = planner->n_parked > 0 || planner->any_slow ? clock_now_ns() : 0;
+        struct stream *stream;
+        struct why why;
+
+        if (now_ns == 0 && !planner->any_held && !planner->any_told)
+                return;
+        planner->any_told = false;
+        planner->any_held = false;
+        TAILQ_FOREACH(stream, &planner->streams, entry) {
+                if (!TAILQ_EMPTY(&stream->parked))
+                        go_on(planner, stream, now_ns);
+                stream->is_held = !TAILQ_EMPTY(&stream->parked) && outage_is_held(stream->dataset->outage, &why);
+                planner->any_held |= stream->is_held;
+                if (stream->is_held)
+                        tell(planner, stream, &why, now_ns);
+                else if (is_slow(stream, now_ns))
+                        tell_slow(stream, now_ns);
+                else
+                        tell_over(stream);
+                planner->any_told |= stream->told_ns != 0;
+        }
+}

@@ -1,0 +1,90 @@
+#include "daemon/pipeline/memory/large_buffers.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#define STEP (256u << 10) /* bytes: else each slightly larger file would take a new one */
+
+static uint64_t rounded(uint64_t n_bytes) {
+        return (n_bytes + STEP - 1) / STEP * STEP;
+}
+
+uint64_t large_buffer_cost(uint64_t n_bytes) {
+        return sizeof(struct large_buffer) + rounded(n_bytes);
+}
+
+static void buffer_free(struct large_buffers *buffers, struct large_buffer *buffer) {
+        budget_release(buffers->budget, sizeof(*buffer) + buffer->n_bytes);
+        free(buffer);
+}
+
+void large_buffers_trim(struct large_buffers *buffers) {
+        struct large_buffer *buffer;
+
+        while ((buffer = buffers->spare)) {
+                buffers->spare = buffer->next;
+                buffer_free(buffers, buffer);
+        }
+}
+
+static struct large_buffer *take_spare(struct large_buffers *buffers, uint64_t n_bytes) {
+        for (struct large_buffer **place = &buffers->spare; *place; place = &(*place)->next)
+                if ((*place)->n_bytes >= n_bytes) {
+                        struct large_buffer *buffer = *place;
+
+                        *place = buffer->next;
+                        return buffer;
+                }
+        return NULL;
+}
+
+/* None that is spare is large enough: one of them makes room for one that is. */
+static void drop_one(struct large_buffers *buffers) {
+        struct large_buffer *buffer = buffers->spare;
+
+        if (!buffer)
+                return;
+        buffers->spare = buffer->next;
+        buffer_free(buffers, buffer);
+}
+
+static int reserve(struct large_buffers *buffers, uint64_t n_bytes, struct why *why) {
+        if (budget_reserve(buffers->budget, n_bytes, "a large file's buffer", NULL) == 0)
+                return 0;
+        large_buffers_trim(buffers);
+        return budget_reserve(buffers->budget, n_bytes, "a large file's buffer", why);
+}
+
+int large_buffers_take(struct large_buffers *buffers, uint64_t n_bytes, struct large_buffer **ret_buffer,
+                       struct why *why) {
+        struct large_buffer *buffer = take_spare(buffers, n_bytes);
+        int r;
+
+        if (!buffer) {
+                drop_one(buffers);
+                n_bytes = rounded(n_bytes);
+                r = reserve(buffers, sizeof(*buffer) + n_bytes, why);
+                if (r < 0)
+                        return r;
+                buffer = aligned_alloc(_Alignof(struct large_buffer), sizeof(*buffer) + n_bytes);
+                if (!buffer) {
+                        budget_release(buffers->budget, sizeof(*buffer) + n_bytes);
+                        return why_errno(why, -ENOMEM, "a buffer of %llu bytes", (unsigned long long)n_bytes);
+                }
+                buffer->n_bytes = n_bytes;
+        }
+        buffer->next = NULL;
+        *ret_buffer = buffer;
+        return 0;
+}
+
+void large_buffers_put(struct large_buffers *buffers, struct large_buffer *buffer) {
+        if (!buffer)
+                return;
+        if (buffer->n_bytes > LARGE_BUFFER_KEEP) {
+                buffer_free(buffers, buffer);
+                return;
+        }
+        buffer->next = buffers->spare;
+        buffers->spare = buffer;
+}

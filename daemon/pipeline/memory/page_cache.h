@@ -1,0 +1,24 @@
+/* pipeline/memory/page_cache.h: are packed samples read through the page cache or past it?
+ *
+ * Through it, each sample is copied once more (a few microseconds, beside a millisecond of decoding), and from the
+ * second epoch on comes from memory, if the dataset fits. If it does not fit, little of it is found there again, and
+ * the cache's upkeep costs several times what a read past it does, and pushes out what others wanted to keep. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "proto/base/why.h"
+
+enum page_cache {
+        PAGE_CACHE_AUTO, /* through it if the dataset fits */
+        PAGE_CACHE_USE,
+        PAGE_CACHE_BYPASS,
+};
+
+/* "auto", "use", "bypass", as the configuration allows; anything else is "auto". */
+enum page_cache page_cache_parse(const char *text);
+
+/* Is a packed dataset of `n_bytes` to be read past it? `available`: memory_available(); half of it is for a dataset,
+ * the rest for the trainers that have yet to begin. `ret_why` says how that came about. */
+bool page_cache_is_bypassed(enum page_cache wish, uint64_t n_bytes, uint64_t available, struct why *ret_why);
