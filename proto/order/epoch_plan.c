@@ -23,15 +23,6 @@ struct dlp_epoch_plan dlp_epoch_plan_make(const struct dlp_epoch_terms *terms, u
         return plan;
 }
 
-uint64_t dlp_epoch_plan_position_after(const struct dlp_epoch_plan *plan, uint64_t n_steps) {
-        uint64_t position;
-
-        if (n_steps > 0 && plan->n_steps != DLP_UNKNOWN && n_steps >= plan->n_steps)
-                return plan->terms.n_positions;
-        position = plan->base + dlp_dealing_after(n_steps * plan->terms.batch_size, plan->terms.world);
-        return position < plan->terms.n_positions ? position : plan->terms.n_positions;
-}
-
 bool dlp_epoch_is_end(const struct dlp_epoch_terms *terms, uint64_t position) {
         return terms->n_positions != DLP_UNKNOWN && position >= terms->n_positions;
 }

@@ -83,8 +83,16 @@ static inline bool dlp_epoch_plan_is_over(const struct dlp_epoch_plan *plan, uin
 
 /* The global position after n_steps batches of each rank: what a resume token holds, the same for all ranks. After
  * the last step it is n_positions, whatever drop_last or the partition left out. A rank that has a batch less than
- * another is not there yet: its position is the others'. */
-uint64_t dlp_epoch_plan_position_after(const struct dlp_epoch_plan *plan, uint64_t n_steps);
+ * another is not there yet: its position is the others'. Asked twice for each batch that a client takes, with caches
+ * that have gone cold meanwhile: inline, so that it lies where its caller does. */
+static inline uint64_t dlp_epoch_plan_position_after(const struct dlp_epoch_plan *plan, uint64_t n_steps) {
+        uint64_t position, end = plan->terms.n_positions;
+
+        if (n_steps > 0 && n_steps >= plan->n_steps)
+                return end;
+        position = plan->base + dlp_dealing_after(n_steps * plan->terms.batch_size, plan->terms.world);
+        return position < end ? position : end;
+}
 
 /* Is nothing left of an epoch from this position on, so that a resume there goes on with the next epoch? */
 bool dlp_epoch_is_end(const struct dlp_epoch_terms *terms, uint64_t position);
