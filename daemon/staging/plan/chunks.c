@@ -94,10 +94,6 @@ void chunks_free(struct chunks *chunks) {
         free(chunks);
 }
 
-void chunks_freep(struct chunks **chunks) {
-        chunks_free(*chunks);
-}
-
 uint64_t chunks_count(const struct chunks *chunks) {
         return chunks->n_chunks;
 }

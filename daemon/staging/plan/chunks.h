@@ -24,7 +24,6 @@ struct chunks;
 /* The plan must outlive them. 16 bytes a chunk. Returns 0 or -ENOMEM. */
 int chunks_new(const struct plan *plan, struct chunks **ret_chunks);
 void chunks_free(struct chunks *chunks); /* NULL is fine */
-void chunks_freep(struct chunks **chunks);
 
 uint64_t chunks_count(const struct chunks *chunks);
 struct chunk chunks_get(const struct chunks *chunks, uint64_t idx);

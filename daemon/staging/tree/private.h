@@ -119,9 +119,6 @@ enum read_from {
 /* Reads one file's bytes. -EBADMSG if it is no regular file or not of its size; another errno. */
 int read_file_bytes(struct roots *roots, const struct plan_file *file, enum read_from from, uint8_t *into);
 
-/* Is this what a damaged disk or folder says, so that writing the file again may help? */
-bool read_error_is_damage(int error);
-
 /* ---- check.c ----------------------------------------------------------------------------------------------- */
 
 /* What checking needs beside the tree; `say` may be called from any thread. */

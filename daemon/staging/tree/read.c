@@ -9,7 +9,8 @@
 #include "daemon/staging/tree/private.h"
 #include "proto/base/cleanup.h"
 
-bool read_error_is_damage(int error) {
+/* Is this what a damaged disk or folder says, so that writing the file again may help? */
+static bool read_error_is_damage(int error) {
         switch (error) {
         case -EBADMSG:
         case -ENODATA:
