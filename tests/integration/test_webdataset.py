@@ -13,6 +13,7 @@ import tarfile
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 from harness import (Skip, case, contains, equal, expected_order, identity_bytes, identity_pixels, indices, main, png,
                      write)
+from pyclient import trainer
 
 FORMATS = {"ustar": tarfile.USTAR_FORMAT, "gnu": tarfile.GNU_FORMAT, "pax": tarfile.PAX_FORMAT}
 WIDTH, HEIGHT = 9, 7
@@ -169,6 +170,29 @@ def _(box):
           [i for i in range(12) if i % 3], "those that have one")
     daemon.refused("d", "sample 0 (0)", "field png", "does not have it", pipeline="png: center_crop(4); cls", batch=12,
                    shuffle=False)
+
+
+@case("in Python a field that a sample does not have is None, the others are arrays; a run goes on over archives where it was")
+def _(box):
+    members = []
+    for number in range(20):
+        members += [(f"{number:02d}.txt", b"text %d" % number)] if number % 3 else []
+        members += [(f"{number:02d}.cls", b"%d" % number)]
+    archive(box.path("d", "s.tar"), members)
+    daemon = box.daemon({"d": web(box.path("d"))})
+    texts, classes, rest = trainer(box, daemon, """
+        with dlclient.Loader("d", batch_size=6, pipeline="txt; cls", shuffle=False) as loader:
+            batch = next(iter(loader))
+            out([None if text is None else bytes(text).decode() for text in batch["txt"]])
+            out(batch["cls"].tolist())
+            assert [text is None for text in batch["txt"].to_list()] == [text is None for text in batch["txt"]]
+            assert batch["txt"].lengths[:2] == [0, 6] and "txt" in repr(batch)
+            state = loader.state_dict()
+        with dlclient.Loader("d", batch_size=5, pipeline="txt; cls", shuffle=False, state=state) as loader:
+            out([n for batch in loader for n in batch["cls"].tolist()])
+    """)
+    equal(texts, [f"text {number}" if number % 3 else None for number in range(6)], "texts")
+    equal((classes, rest), (list(range(6)), list(range(6, 20))), "numbers, before and after")
 
 
 @case("numbers that are none are damage with the field's name")
