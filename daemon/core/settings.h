@@ -69,7 +69,7 @@ enum setting_kind {
         SETTING_OPTIONAL, /* the same, but "" is allowed: not set */
         SETTING_OCTAL,    /* char *, permissions */
         SETTING_CHOICE,   /* char *, one of `choices` */
-        SETTING_SHARE,    /* char *, a share of the CPUs (base/cpus.h) */
+        SETTING_SHARE,    /* char *, a share of the CPUs (base/machine/cpus.h) */
         SETTING_FLAG,     /* bool, "yes" or "no" */
         SETTING_NUMBER,   /* int64_t within min..max */
         SETTING_COUNT,    /* uint64_t written as a plain number, within min..max */

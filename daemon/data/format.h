@@ -8,8 +8,8 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
-#include "daemon/base/why.h"
 #include "daemon/data/index/index_builder.h"
+#include "proto/base/why.h"
 
 /* Someone who looks on while an index is built. */
 struct index_watch {

@@ -12,15 +12,15 @@
 
 #include "daemon/base/budget.h"
 #include "daemon/base/fair_queue.h"
-#include "daemon/base/process.h"
+#include "daemon/base/machine/process.h"
 #include "daemon/base/queue.h"
-#include "daemon/base/why.h"
 #include "daemon/io/reader.h"
 #include "daemon/pipeline/attendance.h"
 #include "daemon/pipeline/failure/damage.h"
 #include "daemon/pipeline/memory/scratch_account.h"
 #include "daemon/pipeline/shares.h"
 #include "daemon/pipeline/user.h"
+#include "proto/base/why.h"
 #include "proto/order/epoch_plan.h"
 #include "proto/order/sampler.h"
 

@@ -7,10 +7,10 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "daemon/base/clock.h"
 #include "daemon/base/thread.h"
 #include "daemon/pipeline/batch.h"
 #include "daemon/pipeline/failure/failure.h"
+#include "proto/base/clock.h"
 #include "proto/order/philox.h"
 
 /* ---- scratch is paid for before it is taken ------------------------------------------------------------------ */

@@ -9,10 +9,10 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "daemon/base/cleanup.h"
 #include "daemon/data/format.h"
 #include "daemon/data/formats/tar.h"
 #include "daemon/data/index/index.h"
+#include "proto/base/cleanup.h"
 #include "tests/fuzz/folder.h"
 
 #define BLOCK 512u

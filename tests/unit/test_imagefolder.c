@@ -14,9 +14,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "daemon/base/cleanup.h"
 #include "daemon/data/dataset.h"
 #include "daemon/data/formats/name_order.h"
+#include "proto/base/cleanup.h"
 #include "tests/support/tree.h"
 
 /* The index of a tree without saving it; returns what dataset_open() returns. */

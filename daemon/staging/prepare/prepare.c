@@ -9,15 +9,15 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "daemon/base/cleanup.h"
-#include "daemon/base/clock.h"
-#include "daemon/base/cpus.h"
+#include "daemon/base/machine/cpus.h"
 #include "daemon/base/thread.h"
 #include "daemon/data/formats/shard.h"
 #include "daemon/staging/prepare/maker.h"
 #include "daemon/staging/prepare/sample_reader.h"
 #include "daemon/staging/prepare/shards.h"
 #include "daemon/staging/prepare/window.h"
+#include "proto/base/cleanup.h"
+#include "proto/base/clock.h"
 
 #define WORKERS_MAX    64u /* the window feeds no more, and each keeps MAKER_KEEPS */
 #define READERS_MIN    8u  /* threads that only read wait for the disk, not for a CPU */

@@ -1,4 +1,0 @@
-/* Moved to base/machine/. */
-#pragma once
-
-#include "daemon/base/machine/process.h"

@@ -1,4 +1,0 @@
-/* Moved to proto/base/, where the client finds it, too. */
-#pragma once
-
-#include "proto/base/why.h"
