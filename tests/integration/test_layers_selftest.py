@@ -103,23 +103,13 @@ def _(box):
 
 @case("each way of computing a position beside the epoch plan is found, and what only looks like one is not")
 def _(box):
-    root = copy_tree(box)
-    for path, line, message in COMPUTED:
-        path = os.path.join(root, path)
-        before = None
-        if os.path.exists(path):
-            with open(path, "rb") as file:
-                before = file.read()
-        write(path, (before or b"") + line.encode() + b"\n")
+    for i, (path, line, message) in enumerate(COMPUTED):
+        root = box.path(f"tree{i}")  # of this file alone: quicker than the whole tree again and again
+        write(os.path.join(root, path), b"\n" + line.encode() + b"\n")
         status, output = check(root, PLAN)
         equal(status, 0 if message is None else 1, f"{line}: {output}")
         if message is not None:
-            n = (before or b"").count(b"\n") + line.count("\n") + 1
-            contains(output, f"{os.path.relpath(path, root)}:{n}: {message}")
-        if before is None:
-            os.unlink(path)
-        else:
-            write(path, before)
+            contains(output, f"{path}:{line.count(chr(10)) + 2}: {message}")
 
 
 @case("generated headers and the standard library are nobody's floor")
