@@ -107,7 +107,8 @@ check-frameworks: build/frameworks/.installed ## Python's client under today's t
 	@build/frameworks/bin/python tests/run.py $(call scripts_in,release,test_python_torch test_python_migration) \
 		release:tests/frameworks/test_frameworks.py
 
-NEON_SOURCES := tests/bench/resize_only.c $(wildcard daemon/augment/*.c daemon/augment/*/*.c) $(wildcard proto/base/*.c) proto/order/philox.c
+NEON_SOURCES := tests/bench/resize_only.c $(wildcard daemon/augment/*.c daemon/augment/*/*.c) daemon/base/step_text.c \
+	$(wildcard proto/base/*.c) proto/layout.c proto/order/philox.c
 
 check-neon: ## does resizing give the same pixels with 64-bit ARM's instructions? (a cross compiler and qemu, half a GB)
 	@$(DEPS) neon
