@@ -9,7 +9,6 @@
  * sequence of their names. Only headers are read; from then on any order, and any resume, is as exact as over a folder
  * of files. */
 
-#include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -128,7 +127,7 @@ static int find_field(struct walk *walk, const char *shard, const struct tar_mem
                 return refuse(walk, shard, member,
                               "what follows the first dot is to be 1 to 31 bytes: it names a field");
         for (size_t i = 0; i <= n; i++)
-                name[i] = (char)tolower((unsigned char)extension[i]);
+                name[i] = (char)(extension[i] >= 'A' && extension[i] <= 'Z' ? extension[i] + 'a' - 'A' : extension[i]);
         for (uint32_t i = 0; i < walk->n_fields; i++)
                 if (strcmp(walk->fields[i].name, name) == 0) {
                         *ret_idx = i;
@@ -267,33 +266,80 @@ static int walk_shard(struct walk *walk, const char *name) {
 
 /* ---- the folder ------------------------------------------------------------------------------------------------ */
 
-static int is_archive(const struct dirent *entry) {
-        size_t n = strlen(entry->d_name);
+static bool is_archive(const char *name) {
+        size_t n = strlen(name);
 
-        return entry->d_name[0] != '.' && n > 4 && strcmp(entry->d_name + n - 4, ".tar") == 0;
+        return name[0] != '.' && n > 4 && strcmp(name + n - 4, ".tar") == 0;
 }
 
-static int by_name(const struct dirent **one, const struct dirent **other) {
-        return strcmp((*one)->d_name, (*other)->d_name);
+/* The archives of the folder, one after the other with a NUL each. */
+static int list_archives(struct walk *walk, struct growing *names, size_t *ret_n) {
+        int fd = openat(walk->root_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        int r = fd < 0 ? -errno : index_settle(fd, &walk->settled_ns, &walk->folder);
+        struct dirent *entry;
+        size_t n = 0;
+        DIR *dir;
+
+        if (r < 0) {
+                closep(&fd);
+                return why_errno(walk->why, r, "%s: the folder cannot be read", walk->root);
+        }
+        dir = fdopendir(fd);
+        if (!dir) {
+                close(fd);
+                return no_memory(walk, -ENOMEM);
+        }
+        for (;;) {
+                errno = 0;
+                entry = readdir(dir);
+                if (!entry) {
+                        r = -errno; /* 0 at the end */
+                        break;
+                }
+                if (!is_archive(entry->d_name))
+                        continue;
+                r = growing_append(names, entry->d_name, strlen(entry->d_name) + 1);
+                if (r < 0)
+                        break;
+                n++;
+        }
+        closedir(dir);
+        if (r < 0)
+                return why_errno(walk->why, r, "%s: the folder cannot be read to its end", walk->root);
+        *ret_n = n;
+        return 0;
+}
+
+static int by_name(const void *one, const void *other) {
+        return strcmp(*(const char *const *)one, *(const char *const *)other);
+}
+
+/* In the sequence of their names. */
+static int walk_archives(struct walk *walk, const char *names, size_t n) {
+        _cleanup_(freep) const char **sorted = calloc(n, sizeof(*sorted));
+        int r = 0;
+
+        if (!sorted)
+                return no_memory(walk, -ENOMEM);
+        for (size_t i = 0; i < n; i++, names += strlen(names) + 1)
+                sorted[i] = names;
+        qsort(sorted, n, sizeof(*sorted), by_name);
+        for (size_t i = 0; i < n && r == 0; i++)
+                r = walk_shard(walk, sorted[i]);
+        return r;
 }
 
 static int walk_folder(struct walk *walk) {
-        _cleanup_(closep) int fd = openat(walk->root_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        struct dirent **entries = NULL;
-        int n, r = fd < 0 ? -errno : index_settle(fd, &walk->settled_ns, &walk->folder);
+        struct growing names = { 0 };
+        size_t n = 0;
+        int r = list_archives(walk, &names, &n);
 
-        n = r < 0 ? r : scandirat(walk->root_fd, ".", &entries, is_archive, by_name);
-        if (n < 0)
-                return why_errno(walk->why, r < 0 ? r : -errno, "%s: the folder cannot be read", walk->root);
-        r = n > 0 ? 0
-                  : why_set(walk->why, -ENOENT, "%s: there is no archive in it; a webdataset is a folder of .tar files",
+        if (r == 0 && n == 0)
+                r = why_set(walk->why, -ENOENT, "%s: there is no archive in it; a webdataset is a folder of .tar files",
                             walk->root);
-        for (int i = 0; i < n; i++) {
-                if (r == 0)
-                        r = walk_shard(walk, entries[i]->d_name);
-                free(entries[i]);
-        }
-        free(entries);
+        if (r == 0)
+                r = walk_archives(walk, (const char *)names.bytes, n);
+        growing_fini(&names);
         if (r == 0 && walk->n_samples == 0)
                 r = why_set(walk->why, -ENOENT, "%s: there is no sample in its archives: no file whose name has a dot",
                             walk->root);
