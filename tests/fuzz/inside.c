@@ -204,6 +204,8 @@ bool inside_wait(struct inside *inside, int fd) {
 
 /* What is still held that should be free; NULL if nothing is. Memory only if clients hold none. */
 static const char *what_is_left(const struct inside *inside, bool memory_too) {
+        if (background_stop_within(inside->background, 0) < 0)
+                return "work in the background"; /* or the process might end before its thread was joined */
         if (!TAILQ_EMPTY(&inside->server.sessions))
                 return "a session of a connection that was closed";
         if (!LIST_EMPTY(&inside->server.jobs))
