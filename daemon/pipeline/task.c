@@ -56,6 +56,12 @@ static struct field_bytes field_of(const struct extent *extent, const struct spa
         return (struct field_bytes){ .offset = extent->offset - span->begin, .n_bytes = extent->length };
 }
 
+static bool is_same_file(const struct extent *one, const struct extent *other) {
+        if (!one->shard || !other->shard)
+                return !one->shard && !other->shard && one->file == other->file;
+        return one->idx_shard == other->idx_shard;
+}
+
 /* The fields that are read, each counted from where the read begins. Those of a sample lie side by side in a shard, so
  * that one read brings them all. */
 static int span_fields(struct task *task, struct span *span, struct why *why) {
@@ -75,7 +81,7 @@ static int span_fields(struct task *task, struct span *span, struct why *why) {
                         continue;
                 if (span->n_fields++ == 0)
                         span->first = *extent;
-                else if (extent->file != span->first.file && extent->idx_shard != span->first.idx_shard)
+                else if (!is_same_file(extent, &span->first))
                         return why_set(why, -ENOTSUP, "its fields lie in several files");
                 span->begin = extent->offset < span->begin ? extent->offset : span->begin;
                 span->end = extent->offset + extent->length > span->end ? extent->offset + extent->length : span->end;
