@@ -209,8 +209,8 @@ static int parse_part(struct program *program, const struct source *source, cons
         }
 }
 
-/* "a, b: steps" for fields of one group, parts separated by "; ". */
-static int print_named(struct program *program, const struct source *source, const uint32_t *groups, struct why *why) {
+/* "a, b: steps" for fields of one part, parts separated by "; ". */
+static int print_named(struct program *program, const struct source *source, const uint32_t *parts, struct why *why) {
         char *text = NULL;
         size_t size;
         FILE *stream = open_memstream(&text, &size);
@@ -219,7 +219,7 @@ static int print_named(struct program *program, const struct source *source, con
                 return why_errno(why, -ENOMEM, "pipeline");
         for (uint32_t i = 0; i < program->n_fields; i++) {
                 const struct codec *codec = program->codecs[i];
-                bool is_last = i + 1 == program->n_fields || groups[i + 1] != groups[i];
+                bool is_last = i + 1 == program->n_fields || parts[i + 1] != parts[i];
 
                 fprintf(stream, "%s", source->schema.fields[codec_field(codec)].name);
                 if (is_last && codec_text(codec)[0])
@@ -236,7 +236,7 @@ static int print_named(struct program *program, const struct source *source, con
 }
 
 static int parse_named(struct program *program, const struct source *source, const char *text, struct why *why) {
-        uint32_t groups[DLP_TENSORS_MAX] = { 0 }, n_groups = 0;
+        uint32_t parts[DLP_TENSORS_MAX] = { 0 }, n_parts = 0, n_with_steps = 0;
         size_t end = strlen(text);
 
         for (size_t begin = 0; begin <= end;) {
@@ -244,16 +244,17 @@ static int parse_named(struct program *program, const struct source *source, con
                 size_t colon = find_outside(text, begin, part_end, ':');
                 struct part part = { begin, part_end, colon < part_end ? colon + 1 : part_end };
                 uint32_t n_before = program->n_fields;
-                int r = parse_part(program, source, text, &part, n_groups, why);
+                int r = parse_part(program, source, text, &part, n_with_steps, why);
 
                 if (r < 0)
                         return r;
                 for (uint32_t i = n_before; i < program->n_fields; i++)
-                        groups[i] = n_groups;
-                n_groups++;
+                        parts[i] = n_parts;
+                n_parts++;
+                n_with_steps += part.steps < part.end; /* who only hands out shall not change what others draw */
                 begin = part_end + 1;
         }
-        return print_named(program, source, groups, why);
+        return print_named(program, source, parts, why);
 }
 
 /* ---- which of both --------------------------------------------------------------------------------------------- */

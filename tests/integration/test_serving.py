@@ -110,6 +110,8 @@ def _(box):
     equal(list(both[0]), ["image", "label"], "without names values come with the picture")
     equal(fields_of(pipeline="label; image: center_crop(8)"), both, "the same, named")
     equal(list(fields_of(pipeline="label; image: center_crop(8)")[0]), ["label", "image"], "in the text's sequence")
+    cut = "random_resized_crop(8) hflip(0.5)"
+    equal(fields_of(pipeline=f"label; image: {cut}"), fields_of(pipeline=cut), "the same draws, wherever the part stands")
     raw = fields_of(pipeline="raw")
     equal(fields_of(pipeline="image; label"), raw, "a part without steps is the field as it is stored")
     equal(fields_of(fields="image"), [{"image": fields["image"]} for fields in raw], "only the picture")
