@@ -34,9 +34,13 @@
         DASHES "ORTE was unable to reliably start one or more daemons.\nThis usually is caused by:\n\n"                \
                "* not finding the required libraries and/or binaries on\n  one or more nodes.\n" DASHES
 
+#define ERRED                                                                                                          \
+        "[node0:19898] [[4241,0],0] ORTE_ERROR_LOG: Out of resource in file ../orte/util/show_help.c at line 501\n"
+
 #define AGGREGATED                                                                                                     \
         "[node0:08181] 1 more process has sent help message help-mpi-btl-tcp.txt / client connect fail\n"              \
         "[node0:17007] plm:rsh: Warning: setpgid(17163,17163) failed in parent with errno=Permission denied(13)\n"     \
+        "[warn] Epoll MOD(4) on fd 26 failed. Old events were 6; read change was 2 (del): Bad file descriptor\n" ERRED \
         "[node0:08181] Set MCA parameter \"orte_base_help_aggregate\" to 0 to see all help / error messages\n"
 
 static const struct {
@@ -159,6 +163,20 @@ START_TEST(a_last_word_is_heard_wherever_it_cuts_in_and_seen_by_nobody) {
 }
 END_TEST
 
+START_TEST(an_error_inside_the_launcher_is_kept_for_a_run_that_nothing_else_explains) {
+        struct said *said = begin();
+
+        said_feed(said, "error: x\n", 9);
+        ck_assert_str_eq(said_error(said), "");
+        said_feed(said, ERRED "[node0:1] ORTE_ERROR_LOG: what follows from it", strlen(ERRED) + 46);
+        ck_assert_str_eq(end(said), "error: x\n");
+        ck_assert_str_eq(said_sentence(said), "");
+        ck_assert_uint_eq(strlen(said_error(said)), strlen(ERRED) - 1);
+        ck_assert_int_eq(strncmp(said_error(said), ERRED, strlen(ERRED) - 1), 0);
+        said_free(said);
+}
+END_TEST
+
 START_TEST(a_paragraph_without_an_end_and_a_line_without_one_are_not_kept_back) {
         static char line[3000];
         struct said *said = begin();
@@ -184,6 +202,7 @@ int main(void) {
                 { "said", it_may_come_in_pieces_of_any_size, n },
                 { "said", a_bar_without_an_end_passes_at_once_and_mpirun_may_cut_in },
                 { "said", a_last_word_is_heard_wherever_it_cuts_in_and_seen_by_nobody },
+                { "said", an_error_inside_the_launcher_is_kept_for_a_run_that_nothing_else_explains },
                 { "said", a_paragraph_without_an_end_and_a_line_without_one_are_not_kept_back },
         };
 

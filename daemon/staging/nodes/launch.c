@@ -262,7 +262,8 @@ static int conclude(const struct run *run, struct why *why) {
                 return said_last_word(run->said); /* it has said why */
         if (status < run->launcher->statuses_from && said_program_ended_it(run->said))
                 return status;
-        why_set(why, 0, "%s ended with status %d", run->launcher->name, status);
+        why_set(why, 0, "%s ended with status %d%s%s", run->launcher->name, status,
+                said_error(run->said)[0] ? ": " : "", said_error(run->said));
         return OUR_PROBLEM;
 }
 

@@ -30,6 +30,7 @@ struct said {
         int last_word;
         char before[BEFORE_SIZE];
         char sentence[SAID_SENTENCE_SIZE];
+        char error[SAID_SENTENCE_SIZE];
 };
 
 int said_new(const struct launcher *launcher, const char *hosts,
@@ -163,6 +164,16 @@ static void take_our_word(struct said *said, const char *line) {
         said->meaning |= SAID_PROGRAM;
 }
 
+static void take_noise(struct said *said, const char *line, size_t n) {
+        while (n > 0 && line[n - 1] == '\n')
+                n--;
+        log_debug("launch", "%s: %.*s", said->launcher->name, (int)n, line);
+        if (said->error[0] || !strstr(line, said->launcher->error_line))
+                return;
+        snprintf(said->error, sizeof(said->error), "%.*s", (int)n, line);
+        text_make_printable(said->error);
+}
+
 static void take_line(struct said *said) {
         char *line = said->line;
         size_t n = said->n_line;
@@ -186,7 +197,7 @@ static void take_line(struct said *said) {
                 memcpy(said->text, line, n);
                 said->n_text = n;
         } else if (is_noise(said->launcher, line)) {
-                log_debug("launch", "%s: %.*s", said->launcher->name, (int)(n - 1), line);
+                take_noise(said, line, n);
         } else {
                 remember_before(said, line, n);
                 said->pass_on(said->userdata, line, n);
@@ -267,4 +278,8 @@ int said_last_word(const struct said *said) {
 
 const char *said_sentence(const struct said *said) {
         return said->sentence;
+}
+
+const char *said_error(const struct said *said) {
+        return said->error;
 }

@@ -39,3 +39,7 @@ int said_last_word(const struct said *said);
 
 /* Why the launcher ended it; "" if it is not to blame or did not say. */
 const char *said_sentence(const struct said *said);
+
+/* The first error inside the launcher that it reported on a line of its own; "" if there was none. Often it follows
+ * from the end of the run, so it explains a run only where nothing else does. */
+const char *said_error(const struct said *said);

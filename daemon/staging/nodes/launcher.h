@@ -61,6 +61,7 @@ struct launcher {
         size_t n_paragraphs;
         const char *const *noisy_lines; /* outside of paragraphs: texts in lines that nobody needs */
         size_t n_noisy_lines;
+        const char *error_line; /* a text in those noisy lines that report an error inside the launcher itself */
 };
 
 extern const struct launcher LAUNCHER_OPENMPI;

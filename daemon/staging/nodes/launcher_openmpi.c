@@ -153,11 +153,15 @@ static const struct said_paragraph PARAGRAPHS[] = {
         { "not able to send all output", SAID_NOISE, NULL },
 };
 
+#define ERROR_LINE "ORTE_ERROR_LOG: "
+
 static const char *const NOISY_LINES[] = { "has sent help message", "have sent help message",
                                            "Set MCA parameter \"orte_base_help_aggregate\"",
                                            "total processes failed to start", "total processes killed",
                                            /* On a busy machine: the agent had begun before, and has its own group. */
-                                           "plm:rsh: Warning: setpgid(" };
+                                           "plm:rsh: Warning: setpgid(",
+                                           /* When the run ends, its threads meet what others of them have closed. */
+                                           "[warn] Epoll ", ERROR_LINE };
 
 static bool is_dashes(const char *line, size_t n) {
         while (n > 0 && (line[n - 1] == '\n' || line[n - 1] == '\r'))
@@ -196,4 +200,5 @@ const struct launcher LAUNCHER_OPENMPI = {
         .n_paragraphs = ARRAY_SIZE(PARAGRAPHS),
         .noisy_lines = NOISY_LINES,
         .n_noisy_lines = ARRAY_SIZE(NOISY_LINES),
+        .error_line = ERROR_LINE,
 };
