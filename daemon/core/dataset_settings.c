@@ -16,7 +16,7 @@
 static int check_path(const char *text, struct why *why) {
         if (text[0] == '/')
                 return 0;
-        return why_set(why, -EINVAL, "\"%.100s\" is not allowed; write the folder's absolute path", text);
+        return why_set(why, -EINVAL, "\"%.100s\" is not allowed; write an absolute path", text);
 }
 
 static int check_file(const char *text, struct why *why) {
@@ -60,9 +60,8 @@ static int check_allow(const char *text, struct why *why) {
 
 const struct setting DATASET_SETTINGS[] = {
         { "path", SETTING_TEXT, AT(path), NULL, 0, PATH_MAX - 1, NULL, "path", true,
-          "the folder; with an origin, where it is staged to", check_path },
-        { "format", SETTING_TEXT, AT(format), "imagefolder", 0, 31, NULL, "", true, "how the folder is read",
-          check_format },
+          "the folder, or the file of a webdataset; with an origin, where it is staged to", check_path },
+        { "format", SETTING_TEXT, AT(format), "imagefolder", 0, 31, NULL, "", true, "how it is read", check_format },
         { "allow", SETTING_OPTIONAL, AT(allow), "", 0, 4095, NULL, "groups", true,
           "whose members may use the dataset and join each other's jobs on it; empty: everybody who may connect",
           check_allow },
@@ -120,7 +119,7 @@ int dataset_setting_complete(struct dataset_setting *dataset, struct why *why) {
         int r;
 
         if (!dataset->path)
-                return why_set(why, -EINVAL, "path: is missing; write the folder's absolute path");
+                return why_set(why, -EINVAL, "path: is missing; write an absolute path");
         r = settings_fill(DATASET_SETTINGS, N_DATASET_SETTINGS, dataset, why);
         if (r == 0)
                 r = groups_parse(dataset->allow, &dataset->groups, why);

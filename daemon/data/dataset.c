@@ -29,7 +29,7 @@ struct dataset {
         dev_t device; /* of the folder, */
         ino_t inode;  /* to know it again */
         char *name;
-        char *path;
+        struct files files; /* what its path means */
         struct source *index;
         bool is_given; /* the index came with the folder: its times may be those of another node */
 };
@@ -47,7 +47,7 @@ void dataset_unref(struct dataset *dataset) {
         closep(&dataset->root_fd);
         pthread_mutex_destroy(&dataset->lock);
         free(dataset->name);
-        free(dataset->path);
+        files_fini(&dataset->files);
         free(dataset);
 }
 
@@ -89,6 +89,10 @@ static int load(const struct dataset *dataset, const char *index_path, const str
 
         if (strcmp(index->format, format->name) != 0) {
                 why_set(ret_reason, 0, "it was made as %s", index->format);
+                return DATASET_REBUILT;
+        }
+        if (!index_is_of(index, dataset->files.names, dataset->files.n_names)) {
+                why_set(ret_reason, 0, "it was made of other files");
                 return DATASET_REBUILT;
         }
         r = source_is_current(index, dataset->root_fd, ret_reason);
@@ -141,7 +145,9 @@ static int build(struct dataset *dataset, const struct format *format, const cha
         _cleanup_(index_builder_freep) struct index_builder *builder = NULL;
         int r;
 
-        r = format->build(dataset->root_fd, dataset->path, watch, &builder, why);
+        r = files_check(&dataset->files, dataset->root_fd, why);
+        if (r == 0)
+                r = format->build(dataset->root_fd, &dataset->files, watch, &builder, why);
         if (r < 0)
                 return r;
         r = save(builder, index_dir, index_path, budget, &dataset->index, &report->not_saved);
@@ -172,6 +178,10 @@ void dataset_sweep(const char *index_dir) {
 
 /* ---- open ---------------------------------------------------------------------------------------------------- */
 
+static int open_root(const struct dataset *dataset) {
+        return open(dataset->files.root, O_PATH | O_DIRECTORY | O_CLOEXEC);
+}
+
 /* Which folder it is. */
 static void remember(struct dataset *dataset, int fd) {
         struct stat status;
@@ -197,8 +207,10 @@ static bool is_same_folder(const struct dataset *dataset, int fd) {
         return same;
 }
 
-static int dataset_new(const struct dataset_spec *spec, struct dataset **ret_dataset, struct why *why) {
+static int dataset_new(const struct dataset_spec *spec, const struct format *format, struct dataset **ret_dataset,
+                       struct why *why) {
         _cleanup_(dataset_unrefp) struct dataset *dataset = calloc(1, sizeof(*dataset));
+        int r;
 
         if (!dataset)
                 return why_set(why, -ENOMEM, "no memory to open dataset %s", spec->name);
@@ -206,13 +218,18 @@ static int dataset_new(const struct dataset_spec *spec, struct dataset **ret_dat
         pthread_mutex_init(&dataset->lock, NULL);
         dataset->root_fd = -1;
         dataset->name = strdup(spec->name);
-        dataset->path = strdup(spec->path);
-        if (!dataset->name || !dataset->path)
+        if (!dataset->name)
                 return why_set(why, -ENOMEM, "no memory to open dataset %s", spec->name);
+        r = files_find(spec->path, &dataset->files, why);
+        if (r == 0)
+                r = format_check_files(format, &dataset->files, why);
+        if (r < 0)
+                return r;
 
-        dataset->root_fd = open(spec->path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+        dataset->root_fd = open_root(dataset);
         if (dataset->root_fd < 0)
-                return why_errno(why, -errno, "the folder %s of dataset %s cannot be opened", spec->path, spec->name);
+                return why_errno(why, -errno, "the folder %s of dataset %s cannot be opened", dataset->files.root,
+                                 spec->name);
         dataset->n_holds = 1;
         remember(dataset, dataset->root_fd);
         *ret_dataset = TAKE_PTR(dataset);
@@ -234,7 +251,7 @@ int dataset_open(const struct dataset_spec *spec, const char *index_dir, const s
         r = dataset_index_path(index_dir, spec->name, index_path, why);
         if (r < 0)
                 return r;
-        r = dataset_new(spec, &dataset, why);
+        r = dataset_new(spec, format, &dataset, why);
         if (r < 0)
                 return r;
 
@@ -274,12 +291,12 @@ int dataset_hold(struct dataset *dataset, struct why *why) {
         }
         pthread_mutex_unlock(&dataset->lock);
 
-        fd = open(dataset->path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+        fd = open_root(dataset);
         if (fd < 0)
-                return why_errno(why, -errno, "the folder %s of dataset %s cannot be opened", dataset->path,
+                return why_errno(why, -errno, "the folder %s of dataset %s cannot be opened", dataset->files.root,
                                  dataset->name);
         if (!is_same_folder(dataset, fd))
-                return why_set(why, -ESTALE, "%s is another folder now; attach again", dataset->path);
+                return why_set(why, -ESTALE, "%s is another folder now; attach again", dataset->files.root);
         pthread_mutex_lock(&dataset->lock);
         if (dataset->n_holds++ == 0) /* else another one was faster */
                 dataset->root_fd = take_fd(&fd);
@@ -301,20 +318,20 @@ void dataset_leave(struct dataset *dataset) {
 }
 
 int dataset_is_current(const struct dataset *dataset, struct why *why) {
-        _cleanup_(closep) int fd = open(dataset->path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+        _cleanup_(closep) int fd = open_root(dataset);
 
         /* What counts is what lies at the path now, not where a folder that was renamed is. */
         if (fd < 0 && errno != ENOENT && errno != ENOTDIR)
-                return why_errno(why, -errno, "%s", dataset->path);
+                return why_errno(why, -errno, "%s", dataset->files.root);
         if (fd < 0 || !is_same_folder(dataset, fd)) {
-                why_set(why, 0, "%s is gone, or another folder now", dataset->path);
+                why_set(why, 0, "%s is gone, or another folder now", dataset->files.root);
                 return SOURCE_STALE;
         }
         return source_is_current(dataset->index, fd, why);
 }
 
 int dataset_reopen(struct dataset *dataset) {
-        _cleanup_(closep) int fd = open(dataset->path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+        _cleanup_(closep) int fd = open_root(dataset);
         struct why why;
         int r;
 
@@ -334,8 +351,8 @@ const char *dataset_name(const struct dataset *dataset) {
         return dataset->name;
 }
 
-const char *dataset_path(const struct dataset *dataset) {
-        return dataset->path;
+const char *dataset_root(const struct dataset *dataset) {
+        return dataset->files.root;
 }
 
 const struct source *dataset_source(const struct dataset *dataset) {

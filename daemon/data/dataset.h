@@ -1,4 +1,4 @@
-/* data/dataset.h: a named folder of samples and its index, ready to be read.
+/* data/dataset.h: a named folder of samples, or some files of it, and its index, ready to be read.
  *
  * Opening takes the index file of an earlier time if the folder still looks the same, and else builds one
  * (data/format.h) and puts it in the old one's place. Several processes may do so at once: each writes a file of its
@@ -18,8 +18,8 @@ struct dataset;
 
 struct dataset_spec {
         const char *name;   /* becomes part of a file name: no '/', not beginning with '.' */
-        const char *path;   /* the folder */
-        const char *format; /* "imagefolder" or "packed" */
+        const char *path;   /* a folder, or files (data/files.h) where the format takes them */
+        const char *format; /* name of one that there is (data/format.h) */
 
         /* Counts an index that must lie in memory (data/index/index.h). Outlives the dataset. NULL: nobody counts. */
         struct budget *budget;
@@ -85,7 +85,10 @@ int dataset_is_current(const struct dataset *dataset, struct why *why);
 int dataset_reopen(struct dataset *dataset);
 
 const char *dataset_name(const struct dataset *dataset);
-const char *dataset_path(const struct dataset *dataset);
+
+/* The folder that its files lie in. */
+const char *dataset_root(const struct dataset *dataset);
+
 const struct source *dataset_source(const struct dataset *dataset);
 
 /* Descriptor of the folder (O_PATH), for openat() with the paths of the index. It stays the dataset's, and is there as

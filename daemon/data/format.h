@@ -8,6 +8,7 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
+#include "daemon/data/files.h"
 #include "daemon/data/index/index_builder.h"
 #include "proto/base/why.h"
 
@@ -20,11 +21,12 @@ struct index_watch {
 
 struct format {
         const char *name;
+        bool takes_files; /* its path may also be a file; else a folder alone */
 
-        /* Makes an index of the folder `root_fd` (O_PATH is enough), which is `root` in messages. `watch` may be NULL.
-         * Returns 0 or an errno with `why` naming file or folder. Blocks as long as reading all directories takes. */
-        int (*build)(int root_fd, const char *root, const struct index_watch *watch, struct index_builder **ret_builder,
-                     struct why *why);
+        /* Makes an index of `files`, of which `root_fd` is the root (O_PATH is enough). `watch` may be NULL. Returns 0
+         * or an errno with `why` naming file or folder. Blocks as long as reading all directories takes. */
+        int (*build)(int root_fd, const struct files *files, const struct index_watch *watch,
+                     struct index_builder **ret_builder, struct why *why);
 };
 
 extern const struct format FORMAT_IMAGEFOLDER;
@@ -33,3 +35,6 @@ extern const struct format FORMAT_WEBDATASET;
 
 /* Returns 0, or -EINVAL with `why` listing the formats that there are. */
 int format_find(const char *name, const struct format **ret_format, struct why *why);
+
+/* May a dataset of this format be made of these files? Returns 0, or -ENOTDIR with `why` saying what is allowed. */
+int format_check_files(const struct format *format, const struct files *files, struct why *why);

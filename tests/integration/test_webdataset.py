@@ -1,11 +1,8 @@
 #!/usr/bin/env python3
 """Folders of tar archives, written by Python's tarfile and by GNU tar: the samples that the webdataset library finds in
 them, in any order; and what is refused, with archive and byte."""
-import hashlib
-import io
 import os
 import random
-import re
 import subprocess
 import sys
 import tarfile
@@ -14,6 +11,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 from harness import (Skip, case, contains, equal, expected_order, identity_bytes, identity_pixels, indices, main, png,
                      write)
 from pyclient import trainer
+from tars import archive, check_raw, samples_of, web
 
 FORMATS = {"ustar": tarfile.USTAR_FORMAT, "gnu": tarfile.GNU_FORMAT, "pax": tarfile.PAX_FORMAT}
 WIDTH, HEIGHT = 9, 7
@@ -21,57 +19,6 @@ WIDTH, HEIGHT = 9, 7
 
 def picture(number):
     return png(WIDTH, HEIGHT, identity_pixels(number, WIDTH, HEIGHT))
-
-
-def archive(path, members, kind=tarfile.PAX_FORMAT, mode="w"):
-    """Writes members, (name, bytes) or a TarInfo, in their sequence."""
-    os.makedirs(os.path.dirname(path), exist_ok=True)
-    with tarfile.open(path, mode, format=kind) as tar:
-        for member in members:
-            if isinstance(member, tarfile.TarInfo):
-                tar.addfile(member)
-                continue
-            info = tarfile.TarInfo(member[0])
-            info.size = len(member[1])
-            tar.addfile(info, io.BytesIO(member[1]))
-    return path
-
-
-def samples_of(folder):
-    """What the library's own rules find: [(key, {field: bytes})], by reading each archive with tarfile's streams."""
-    found = []
-    for name in sorted(name for name in os.listdir(folder) if name.endswith(".tar")):
-        last = None
-        with tarfile.open(os.path.join(folder, name), "r|*") as tar:
-            for member in tar:
-                if not member.isreg() or re.match(r"^__[^/]*__(/|$)", member.name):
-                    continue
-                match = re.match(r"^((?:.*/|)[^.]+)[.]([^/]*)$", member.name)
-                if not match:
-                    continue
-                key, extension = match.group(1), match.group(2).lower()
-                if key != last:
-                    found.append((key, {}))
-                    last = key
-                found[-1][1][extension] = tar.extractfile(member).read()
-    return found
-
-
-def web(folder):
-    return {"path": folder, "format": "webdataset"}
-
-
-def check_raw(daemon, name, samples, fields, **terms):
-    """Each field of each sample, byte by byte, in the order of torch's sampler."""
-    lines = daemon.read(name, pipeline="; ".join(f"{field}: raw" for field in fields), batch=7, **terms)
-    equal(indices(lines), expected_order(len(samples), **terms), "order")
-    for line in lines:
-        contents = samples[line["index"]][1]
-        for field in fields:
-            told, content = line["fields"][field], contents.get(field)
-            expected = None if content is None else {"dtype": "bytes", "shape": [len(content)],
-                                                     "sha256": hashlib.sha256(content).hexdigest()}
-            equal(told, expected, f"{field} of sample {line['index']}")
 
 
 @case("the samples of archives of all three formats, byte by byte, in torch's order, for one rank and for three")

@@ -128,7 +128,7 @@ START_TEST(without_a_stamp_whoever_asks_waits_and_reads_what_for) {
         stage('1', 2);
         wait_state(CATALOG_READY);
         ck_assert_int_eq(catalog_get(&f.catalog, "d", &dataset, &why), 0);
-        ck_assert_str_eq(dataset_path(dataset->dataset) + strlen(f.tree.root), "/.d.staged/v-111111111111");
+        ck_assert_str_eq(dataset_root(dataset->dataset) + strlen(f.tree.root), "/.d.staged/v-111111111111");
         catalog_dataset_unref(dataset);
         teardown();
 }

@@ -343,22 +343,24 @@ START_TEST(progress_is_shown_and_building_can_be_cancelled) {
         struct onlooker onlooker = { .cancel = false };
         struct index_watch watch = { .progress = see_progress, .userdata = &onlooker, .cancel = &onlooker.cancel };
         struct index_builder *builder;
+        struct files files = { 0 };
         struct why why = { 0 };
         struct tree tree;
         char name[64];
 
         tree_make(&tree);
+        files.root = tree.root;
         for (int i = 0; i < 9000; i++) {
                 snprintf(name, sizeof(name), "c/%d.jpg", i);
                 tree_file(&tree, name, "");
         }
-        ck_assert_int_eq(FORMAT_IMAGEFOLDER.build(tree.fd, tree.root, &watch, &builder, &why), 0);
+        ck_assert_int_eq(FORMAT_IMAGEFOLDER.build(tree.fd, &files, &watch, &builder, &why), 0);
         index_builder_free(builder);
         ck_assert_uint_eq(onlooker.n_files, 9000);
         ck_assert_uint_ge(onlooker.n_calls, 3);
 
         atomic_store(&onlooker.cancel, true);
-        ck_assert_int_eq(FORMAT_IMAGEFOLDER.build(tree.fd, tree.root, &watch, &builder, &why), -ECANCELED);
+        ck_assert_int_eq(FORMAT_IMAGEFOLDER.build(tree.fd, &files, &watch, &builder, &why), -ECANCELED);
         tree_remove(&tree);
 }
 END_TEST

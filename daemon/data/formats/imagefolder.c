@@ -439,9 +439,9 @@ static int walk_classes(struct walk *walk, const struct growing *texts, const st
         return 0;
 }
 
-static int imagefolder_build(int root_fd, const char *root, const struct index_watch *watch,
+static int imagefolder_build(int root_fd, const struct files *files, const struct index_watch *watch,
                              struct index_builder **ret_builder, struct why *why) {
-        _cleanup_(walk_fini) struct walk walk = { .root_fd = root_fd, .root = root, .watch = watch, .why = why };
+        _cleanup_(walk_fini) struct walk walk = { .root_fd = root_fd, .root = files->root, .watch = watch, .why = why };
         struct growing texts, classes;
         int r;
 

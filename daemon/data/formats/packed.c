@@ -290,10 +290,10 @@ static int count_shards(struct gathering *gathering, uint64_t *ret_n) {
         return r < 0 ? no_memory(gathering, r) : 0;
 }
 
-static int packed_build(int root_fd, const char *root, const struct index_watch *watch,
+static int packed_build(int root_fd, const struct files *files, const struct index_watch *watch,
                         struct index_builder **ret_builder, struct why *why) {
         _cleanup_(gathering_fini) struct gathering gathering = {
-                .root_fd = root_fd, .root = root, .watch = watch, .why = why
+                .root_fd = root_fd, .root = files->root, .watch = watch, .why = why
         };
         uint64_t n_shards = 0;
         int r;
@@ -310,7 +310,7 @@ static int packed_build(int root_fd, const char *root, const struct index_watch 
                         return r;
         }
         if (gathering.n_samples == 0)
-                return why_set(why, -ENOENT, "%s: there is no sample in its shards", root);
+                return why_set(why, -ENOENT, "%s: there is no sample in its shards", files->root);
 
         if (watch && watch->progress)
                 watch->progress(watch->userdata, gathering.n_samples);

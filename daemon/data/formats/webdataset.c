@@ -1,13 +1,13 @@
 #include "daemon/data/format.h"
 
-/* webdataset: a folder of tar archives. Files that stand one after the other and differ only in what follows the first
- * dot of their names are the fields of one sample: "a/000.jpg", "a/000.cls" -> sample "a/000" with the fields jpg and
- * cls.
+/* webdataset: tar archives: a folder of them, or those that the path names. Files that stand one after the other and
+ * differ only in what follows the first dot of their names are the fields of one sample: "a/000.jpg", "a/000.cls" ->
+ * sample "a/000" with the fields jpg and cls.
  *
  * The rules are those of the webdataset library. What it passes over in silence because an archive is damaged is
  * refused here, with archive and byte: a dataset that ends early would be another one. Archives are taken in the
- * sequence of their names. Only headers are read; from then on any order, and any resume, is as exact as over a folder
- * of files. */
+ * sequence of their names, or in which the path names them. Only headers are read; from then on any order, and any
+ * resume, is as exact as over a folder of files. */
 
 #include <dirent.h>
 #include <errno.h>
@@ -45,6 +45,7 @@ struct found_field {
 
 struct walk {
         int root_fd;
+        const struct files *files;
         const char *root;
         const struct index_watch *watch;
         struct why *why;
@@ -53,7 +54,7 @@ struct walk {
         uint32_t n_fields;
         uint64_t n_samples, n_members;
         int64_t settled_ns;
-        struct stat folder;
+        struct stat folder; /* the root */
 };
 
 static void walk_fini(struct walk *walk) {
@@ -340,6 +341,23 @@ static int walk_folder(struct walk *walk) {
         if (r == 0)
                 r = walk_archives(walk, (const char *)names.bytes, n);
         growing_fini(&names);
+        return r;
+}
+
+/* Those that the path names, in its sequence. */
+static int walk_named(struct walk *walk) {
+        int r = 0;
+
+        if (fstatat(walk->root_fd, ".", &walk->folder, 0) < 0)
+                return why_errno(walk->why, -errno, "%s: the folder cannot be looked at", walk->root);
+        for (size_t i = 0; i < walk->files->n_names && r == 0; i++)
+                r = walk_shard(walk, walk->files->names[i]);
+        return r;
+}
+
+static int walk_all(struct walk *walk) {
+        int r = walk->files->n_names > 0 ? walk_named(walk) : walk_folder(walk);
+
         if (r == 0 && walk->n_samples == 0)
                 r = why_set(walk->why, -ENOENT, "%s: there is no sample in its archives: no file whose name has a dot",
                             walk->root);
@@ -428,6 +446,8 @@ static int make_index(const struct walk *walk, struct index_builder **ret_builde
                 index_builder_set_field(builder, i, walk->fields[i].name, kind_of(walk->fields[i].name),
                                         walk->fields[i].n_samples < walk->n_samples);
         r = index_builder_add_dir(builder, "", &walk->folder, &idx_root);
+        if (r >= 0 && walk->files->n_names > 0)
+                index_builder_set_named(builder);
         for (uint64_t i = 0; i < walk->shards.n_bytes / sizeof(*shards) && r >= 0; i++)
                 r = give_shard(walk, &shards[i], placing);
         if (r >= 0)
@@ -435,10 +455,12 @@ static int make_index(const struct walk *walk, struct index_builder **ret_builde
         return r;
 }
 
-static int webdataset_build(int root_fd, const char *root, const struct index_watch *watch,
+static int webdataset_build(int root_fd, const struct files *files, const struct index_watch *watch,
                             struct index_builder **ret_builder, struct why *why) {
-        _cleanup_(walk_fini) struct walk walk = { .root_fd = root_fd, .root = root, .watch = watch, .why = why };
-        int r = walk_folder(&walk);
+        _cleanup_(walk_fini) struct walk walk = {
+                .root_fd = root_fd, .files = files, .root = files->root, .watch = watch, .why = why
+        };
+        int r = walk_all(&walk);
 
         if (r < 0)
                 return r;
@@ -452,5 +474,6 @@ static int webdataset_build(int root_fd, const char *root, const struct index_wa
 
 const struct format FORMAT_WEBDATASET = {
         .name = "webdataset",
+        .takes_files = true,
         .build = webdataset_build,
 };

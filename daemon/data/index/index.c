@@ -220,7 +220,8 @@ static int dir_is_current(const struct index *index, const struct index_dir *dir
                 return why_set(why, SOURCE_STALE, "%s is a directory no more", shown);
         if (compare == SOURCE_COMPARE_ALL && (status.st_dev != dir->device || status.st_ino != dir->inode))
                 return why_set(why, SOURCE_STALE, "%s is another directory now", shown);
-        if (compare != SOURCE_COMPARE_NAMES && index_mtime_ns(&status) != dir->mtime_ns)
+        if (compare != SOURCE_COMPARE_NAMES && dir->mtime_ns != INDEX_TIME_ANY &&
+            index_mtime_ns(&status) != dir->mtime_ns)
                 return why_set(why, SOURCE_STALE, "%s has changed", shown);
         return 0;
 }
@@ -251,6 +252,19 @@ static int index_compare(const struct source *source, int root_fd, enum source_c
         for (uint64_t i = 0; i < index->header->n_shards && r == 0; i++)
                 r = shard_is_current(index, &index->shards[i], root_fd, compare, why);
         return r;
+}
+
+bool index_is_of(const struct source *source, const char *const *names, size_t n_names) {
+        const struct index *index = index_of(source);
+
+        if (index->header->n_dirs == 0 || (index->dirs[0].mtime_ns == INDEX_TIME_ANY) != (n_names > 0))
+                return false;
+        if (n_names > 0 && index->header->n_shards != n_names)
+                return false;
+        for (size_t i = 0; i < n_names; i++)
+                if (strcmp(index->names + index->shards[i].name, names[i]) != 0)
+                        return false;
+        return true;
 }
 
 /* ---- accessors ----------------------------------------------------------------------------------------------- */

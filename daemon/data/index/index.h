@@ -33,6 +33,10 @@ int index_open(const char *path, struct budget *budget, struct source **ret_sour
 /* The same for a descriptor, which stays the caller's; `path` is only for messages. */
 int index_open_fd(int fd, const char *path, struct budget *budget, struct source **ret_source, struct why *why);
 
+/* Was the index made of these files of its root, in this sequence? `n_names` 0: of the whole folder. The source is an
+ * index (asserted), as for the following. */
+bool index_is_of(const struct source *source, const char *const *names, size_t n_names);
+
 /* For those who know that the source is an index (asserted). */
 uint64_t index_n_files(const struct source *source);
 uint64_t index_n_dirs(const struct source *source);

@@ -121,6 +121,11 @@ int index_builder_add_dir(struct index_builder *builder, const char *path, const
         return 0;
 }
 
+void index_builder_set_named(struct index_builder *builder) {
+        assert(builder->header.n_dirs > 0);
+        ((struct index_dir *)(void *)builder->dirs.bytes)->mtime_ns = INDEX_TIME_ANY;
+}
+
 int index_builder_add_file(struct index_builder *builder, uint32_t dir, const char *name, uint32_t flags,
                            uint64_t *ret_file) {
         struct index_file file = { .dir = dir, .flags = flags };

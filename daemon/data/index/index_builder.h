@@ -32,6 +32,10 @@ int index_builder_add_class(struct index_builder *builder, const char *name);
 int index_builder_add_dir(struct index_builder *builder, const char *path, const struct stat *status,
                           uint32_t *ret_dir);
 
+/* The dataset is some named files of the root, not the whole folder: other files may come and go beside them, so the
+ * root's time does not count. After the root was added. */
+void index_builder_set_named(struct index_builder *builder);
+
 /* `flags`: INDEX_FILE_... Same returns. */
 int index_builder_add_file(struct index_builder *builder, uint32_t dir, const char *name, uint32_t flags,
                            uint64_t *ret_file);

@@ -30,6 +30,7 @@
 #define INDEX_FORMAT_NAME_MAX 32u                      /* bytes with NUL */
 #define INDEX_FIELDS_MAX      (SCHEMA_FIELDS_MAX - 1u) /* with the label */
 #define INDEX_ROW_ABSENT      UINT64_MAX               /* offset: the sample does not have the field */
+#define INDEX_TIME_ANY        INT64_MIN                /* mtime_ns: of a root of which only some files are meant */
 #define INDEX_FILES_MAX       (1ull << 40)             /* with the other limits: no sum of section sizes overflows */
 #define INDEX_DIRS_MAX        (1ull << 24)             /* also what a tree of links that multiply stops at */
 #define INDEX_CLASSES_MAX     (1ull << 24)
@@ -81,13 +82,13 @@ struct index_file {
 
 struct index_dir {
         uint64_t path;    /* offset into names: relative to the root, "" for the root itself, which is directory 0 */
-        int64_t mtime_ns; /* of the three that tell whether it is still the directory that was read */
+        int64_t mtime_ns; /* of the three that tell whether it is still the directory that was read; INDEX_TIME_ANY */
         uint64_t device;
         uint64_t inode; /* 0: it is only a name */
 };
 
 struct index_shard {
-        uint64_t name;         /* offset into names: a file in the root */
+        uint64_t name;         /* offset into names: a file's path relative to the root */
         uint64_t first_sample; /* of those that lie in it; 0 for the first shard, and never less than the one before */
         uint64_t n_bytes;      /* of the two that tell whether it is still the shard that was read */
         int64_t mtime_ns;

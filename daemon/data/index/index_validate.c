@@ -240,7 +240,7 @@ static int check_shard(const struct checked *checked, uint64_t idx, struct why *
         if (shards[idx].name >= checked->header->names_bytes)
                 return why_set(why, -EBADMSG, "shard %" PRIu64 " has no name", idx);
         name = checked->names + shards[idx].name;
-        if (strnlen(name, PATH_MAX) >= PATH_MAX || !is_component(name, strlen(name)))
+        if (strnlen(name, PATH_MAX) >= PATH_MAX || name[0] == '\0' || !index_is_inner_path(name))
                 return why_set(why, -EBADMSG, "shard %" PRIu64 " has an impossible name", idx);
         if ((idx == 0 && shards[idx].first_sample != 0) || shards[idx].first_sample > end ||
             end > checked->header->n_samples)

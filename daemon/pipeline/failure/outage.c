@@ -357,7 +357,7 @@ bool outage_is_held(struct outage *outage, struct why *ret_why) {
                 *ret_why = outage->why;
         else if (held && ret_why)
                 why_set(ret_why, 0, "%.300s: its file system does not answer (a dead mount?)",
-                        dataset_path(outage->dataset));
+                        dataset_root(outage->dataset));
         pthread_mutex_unlock(&outage->lock);
         return held;
 }

@@ -36,6 +36,7 @@ static int say_unservable(struct run *run, const char *text) {
 static int build(struct run *run, void *argument, struct why *why) {
         struct indexing *indexing = argument;
         struct index_watch watch = { .cancel = run->cancel };
+        const struct files files = { .root = tree_root(indexing->version->tree) };
         struct index_builder *builder = NULL;
         const struct format *format;
         struct stat status;
@@ -43,8 +44,7 @@ static int build(struct run *run, void *argument, struct why *why) {
         int r = format_find(indexing->format, &format, why);
 
         if (r == 0)
-                r = format->build(tree_root_fd(indexing->version->tree), tree_root(indexing->version->tree), &watch,
-                                  &builder, why);
+                r = format->build(tree_root_fd(indexing->version->tree), &files, &watch, &builder, why);
         if (r == -EINVAL || r == -ENOENT)
                 return say_unservable(run, why->text);
         if (r < 0)

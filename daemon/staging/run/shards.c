@@ -34,14 +34,14 @@ struct preparing {
 static int index_source(struct run *run, struct preparing *preparing, struct why *why) {
         const struct format *format;
         struct index_watch watch = { .cancel = run->cancel };
+        const struct files files = { .root = tree_root(preparing->source->tree) };
         struct index_builder *builder = NULL;
         char path[PATH_MAX];
         _cleanup_(closep) int fd = -1;
         int r = format_find(run->dataset->format, &format, why);
 
         if (r == 0)
-                r = format->build(tree_root_fd(preparing->source->tree), tree_root(preparing->source->tree), &watch,
-                                  &builder, why);
+                r = format->build(tree_root_fd(preparing->source->tree), &files, &watch, &builder, why);
         if (r < 0)
                 return r;
         r = place_file(&run->place, "source", ".index", path);
