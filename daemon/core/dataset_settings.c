@@ -60,7 +60,7 @@ static int check_allow(const char *text, struct why *why) {
 
 const struct setting DATASET_SETTINGS[] = {
         { "path", SETTING_TEXT, AT(path), NULL, 0, PATH_MAX - 1, NULL, "path", true,
-          "the folder, or the file of a webdataset; with an origin, where it is staged to", check_path },
+          "the folder, or the files of a webdataset; with an origin, where it is staged to", check_path },
         { "format", SETTING_TEXT, AT(format), "imagefolder", 0, 31, NULL, "", true, "how it is read", check_format },
         { "allow", SETTING_OPTIONAL, AT(allow), "", 0, 4095, NULL, "groups", true,
           "whose members may use the dataset and join each other's jobs on it; empty: everybody who may connect",

@@ -2,9 +2,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <string.h>
 #include <sys/stat.h>
 
+#include "daemon/data/braces.h"
+#include "daemon/data/index/index_layout.h"
 #include "proto/base/cleanup.h"
 
 void files_fini(struct files *files) {
@@ -26,30 +29,128 @@ static int whole_folder(const char *path, struct files *ret_files, struct why *w
         return 0;
 }
 
-/* "/d/x.tar": the file x.tar in the folder /d. */
-static int one_file(const char *path, struct files *ret_files, struct why *why) {
-        const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
-        size_t n_root = slash && slash > path ? (size_t)(slash - path) : 1; /* "/x" lies in "/", "x" in "." */
-        _cleanup_(freep) char *text = malloc(n_root + 1 + strlen(name) + 1);
-        const char **names = calloc(1, sizeof(*names));
+/* Takes over texts that hold the root and then the names, each with its NUL. */
+static int take_texts(const char *path, struct growing *texts, size_t n_names, struct files *ret_files,
+                      struct why *why) {
+        const char **names = calloc(n_names, sizeof(*names)), *text = (const char *)texts->bytes, *at = text;
 
-        if (!text || !names) {
-                free(names);
+        if (!names)
                 return no_memory(path, why);
-        }
-        memcpy(text, slash ? path : ".", n_root);
-        text[n_root] = '\0';
-        names[0] = strcpy(text + n_root + 1, name);
-        *ret_files = (struct files){ .root = text, .names = names, .n_names = 1, .memory = { text, names } };
-        TAKE_PTR(text);
+        for (size_t i = 0; i < n_names; i++)
+                names[i] = at += strlen(at) + 1;
+        *ret_files = (struct files){
+                .root = text, .names = names, .n_names = n_names, .memory = { texts->bytes, (void *)names }
+        };
+        *texts = (struct growing){ 0 };
         return 0;
 }
+
+/* The folder in which the rest of a path lies, which begins at `name`: "/" of "/x", "." of "x". */
+static int add_root(struct growing *texts, const char *path, const char *name) {
+        size_t n = name > path ? (size_t)(name - path) - (name - path > 1) : 0;
+        int r = n > 0 ? growing_append(texts, path, n) : growing_append(texts, ".", 1);
+
+        return r < 0 ? r : growing_append(texts, "", 1);
+}
+
+/* "/d/x.tar": the file x.tar in the folder /d. */
+static int one_file(const char *path, struct files *ret_files, struct why *why) {
+        _cleanup_(growing_fini) struct growing texts = { 0 };
+        const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+
+        if (add_root(&texts, path, name) < 0 || growing_append(&texts, name, strlen(name) + 1) < 0)
+                return no_memory(path, why);
+        return take_texts(path, &texts, 1, ret_files, why);
+}
+
+/* ---- patterns -------------------------------------------------------------------------------------------------- */
+
+/* "a//b" -> "a/b", "/b" -> "b": an alternative of a folder may be empty. */
+static void join_slashes(char *name) {
+        char *to = name;
+
+        for (const char *at = name; *at; at++)
+                if (*at != '/' || (to > name && to[-1] != '/'))
+                        *to++ = *at;
+        *to = '\0';
+}
+
+static int check_name(const char *root, const char *name, struct why *why) {
+        if (name[0] == '\0' || !index_is_inner_path(name))
+                return why_set(
+                        why, -EINVAL,
+                        "%.150s: the pattern stands for \"%.150s\"; after its first brace it names files, without "
+                        "\".\" and \"..\"",
+                        root, name);
+        if (strlen(root) + 1 + strlen(name) >= PATH_MAX)
+                return why_set(why, -ENAMETOOLONG, "%.150s/%.150s...: a path of more than %d bytes", root, name,
+                               PATH_MAX - 1);
+        return 0;
+}
+
+static int by_name(const void *one, const void *other) {
+        return strcmp(*(const char *const *)one, *(const char *const *)other);
+}
+
+static int check_twice(const char *path, const struct files *files, struct why *why) {
+        _cleanup_(freep) const char **sorted = calloc(files->n_names, sizeof(*sorted));
+
+        if (!sorted)
+                return no_memory(path, why);
+        memcpy(sorted, files->names, files->n_names * sizeof(*sorted));
+        qsort(sorted, files->n_names, sizeof(*sorted), by_name);
+        for (size_t i = 1; i < files->n_names; i++)
+                if (strcmp(sorted[i - 1], sorted[i]) == 0)
+                        return why_set(why, -EINVAL, "%.250s: the pattern names %.150s twice", path, sorted[i]);
+        return 0;
+}
+
+static int check_names(const char *path, const struct files *files, struct why *why) {
+        int r = 0;
+
+        for (size_t i = 0; i < files->n_names && r == 0; i++) {
+                join_slashes((char *)(uintptr_t)files->names[i]);
+                r = check_name(files->root, files->names[i], why);
+        }
+        return r == 0 ? check_twice(path, files, why) : r;
+}
+
+static int find_pattern(const char *path, struct files *ret_files, struct why *why) {
+        _cleanup_(growing_fini) struct growing texts = { 0 };
+        _cleanup_(files_fini) struct files files = { 0 };
+        const char *name = strchr(path, '{');
+        size_t n_names = 0;
+        int r;
+
+        while (name > path && name[-1] != '/')
+                name--;
+        if (add_root(&texts, path, name) < 0)
+                return no_memory(path, why);
+        r = braces_expand(name, &texts, &n_names, why);
+        if (r == 0)
+                r = take_texts(path, &texts, n_names, &files, why);
+        if (r == 0)
+                r = check_names(path, &files, why);
+        if (r < 0)
+                return r;
+        *ret_files = files;
+        files = (struct files){ 0 };
+        return 0;
+}
+
+/* ---- paths ----------------------------------------------------------------------------------------------------- */
 
 int files_find(const char *path, struct files *ret_files, struct why *why) {
         struct stat status;
 
-        if (stat(path, &status) < 0)
-                return why_errno(why, -errno, "%.300s cannot be opened", path);
+        if (stat(path, &status) < 0) {
+                int error = errno;
+
+                /* A list of names may be longer than a name may be. */
+                if ((error == ENOENT || error == ENOTDIR || error == ENAMETOOLONG) && strchr(path, '{'))
+                        return find_pattern(path, ret_files, why);
+                return why_errno(why, -error, "%.300s cannot be opened", path);
+        }
         if (S_ISDIR(status.st_mode))
                 return whole_folder(path, ret_files, why);
         if (S_ISREG(status.st_mode))
@@ -62,7 +163,8 @@ int files_check(const struct files *files, int root_fd, struct why *why) {
                 struct stat status;
 
                 if (fstatat(root_fd, files->names[i], &status, 0) < 0)
-                        return why_errno(why, -errno, "%.200s/%.200s", files->root, files->names[i]);
+                        return why_errno(why, -errno, "%.200s/%.200s, one of %zu files that the path names",
+                                         files->root, files->names[i], files->n_names);
                 if (!S_ISREG(status.st_mode))
                         return why_set(why, -EINVAL, "%.200s/%.200s is not a regular file", files->root,
                                        files->names[i]);

@@ -1,7 +1,10 @@
 /* data/files.h: which files a dataset's path means.
  *
- * A path is a folder, or one file. Formats see a folder to open and the names of files in it; where they came from does
- * not matter to them. */
+ * A path is a folder, one file, or a pattern with braces (data/braces.h), which names files in the sequence in which it
+ * expands. Formats see a folder to open and the names of files in it; where they came from does not matter to them.
+ *
+ * A path that exists as it is written is no pattern, whatever braces it has. The root of a pattern is the folder before
+ * its first brace. */
 #pragma once
 
 #include <stddef.h>
@@ -16,7 +19,8 @@ struct files {
 };
 
 /* Finds out what `path` means. Symbolic links are followed. Returns 0; -ENOENT or another errno with `why`, which names
- * the path. Blocks for a stat(). */
+ * the path; of a pattern -EINVAL if it is wrong, names a file twice or leads out of its root, -E2BIG if it names too
+ * many. Whether its files are there is not looked at. Blocks for a stat(). */
 int files_find(const char *path, struct files *ret_files, struct why *why);
 
 /* Of zeroes: nothing. */

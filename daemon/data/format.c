@@ -32,6 +32,8 @@ int format_find(const char *name, const struct format **ret_format, struct why *
 int format_check_files(const struct format *format, const struct files *files, struct why *why) {
         if (files->n_names == 0 || format->takes_files)
                 return 0;
-        return why_set(why, -ENOTDIR, "%.200s/%.200s is a file; the path of a dataset of the format %s is a folder",
+        return why_set(why, -ENOTDIR,
+                       "%.200s/%.200s is a file or a pattern of files; the path of a dataset of the format %s is a "
+                       "folder",
                        files->root, files->names[0], format->name);
 }

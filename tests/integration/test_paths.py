@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""What a dataset's path may be: a folder, or a file in a folder where other files come and go."""
+"""What a dataset's path may be: a folder, a file in a folder where other files come and go, a pattern of files."""
 import os
 import signal
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-from harness import case, contains, equal, identity_bytes, main, within
+from harness import case, contains, equal, identity_bytes, indices, main, within
 from tars import archive, check_raw, samples_in, web
 
 
@@ -61,14 +61,79 @@ def _(box):
     contains(daemon.log(), "it was made of other files")
 
 
+@case("the archives of a pattern, in the sequence in which it expands; the index of it is found again")
+def _(box):
+    for part in ("a", "b"):
+        for shard in range(4):
+            texts(box.path("d", part, f"x-{shard:03d}.tar"), range(100 * shard, 100 * shard + 7 + shard))
+    datasets = {"range": (["a/x-000", "a/x-001", "a/x-002", "a/x-003"], "a/x-{000..003}.tar"),
+                "list": (["a/x-003", "a/x-001"], "a/x-{003,001}.tar"),
+                "folders": (["b/x-002", "b/x-001", "a/x-002", "a/x-001"], "{b,a}/x-{002..001}.tar")}
+    daemon = box.daemon({"folder": web(box.path("d", "a")),
+                         **{name: web(box.path("d", pattern)) for name, (_, pattern) in datasets.items()}})
+    for _ in range(2):
+        for name, (paths, _) in datasets.items():
+            samples = samples_in(box.path("d", path + ".tar") for path in paths)
+            check_raw(daemon, name, samples, ["txt"], seed=4)
+            check_raw(daemon, name, samples, ["txt"], world=3, rank=1, shuffle=False)
+        daemon.stop()
+        daemon.start()
+    for name in datasets:
+        equal(daemon.log().count(f" {name}: indexed"), 1, f"times that {name} was indexed")
+    digests = {dataset["name"]: dataset["digest"] for dataset in daemon.objects("datasets")}
+    equal(digests["range"], digests["folder"], "digest of the same archives")
+    equal(len(set(digests.values())), 3, "digests")
+    reload(daemon, {"range": web(box.path("d", "a/x-{000..002}.tar"))})
+    check_raw(daemon, "range", samples_in(box.path("d", "a", f"x-{shard:03d}.tar") for shard in range(3)), ["txt"])
+    contains(daemon.log(), "range: indexed again because it was made of other files")
+
+
+@case("a pattern that names a missing file, means nothing or means too much is refused with what is allowed")
+def _(box):
+    for shard in range(4):
+        texts(box.path("d", f"x-{shard}.tar"), range(3))
+    os.mkdir(box.path("d", "x-9.tar"))
+    patterns = {"missing": ("x-{0..5}.tar", "d/x-4.tar, one of 6 files that the path names: No such file"),
+                "folder": ("x-{0,9}.tar", "d/x-9.tar is not a regular file"),
+                "open": ("x-{0..3.tar", "a brace is not closed"),
+                "huge": ("x-{0..99999999}.tar", "more than 1000000 names"),
+                "letters": ("x-{a..c}.tar", "neither a list such as {a,b} nor a range such as {000..127}"),
+                "outside": ("{x,../x}-0.tar", "after its first brace it names files"),
+                "twice": ("x-{0,0}.tar", "names x-0.tar twice")}
+    daemon = box.daemon({"pictures": box.path("d", "x-{0..3}.tar"),
+                         **{name: web(box.path("d", pattern)) for name, (pattern, _) in patterns.items()}})
+    for name, (_, words) in patterns.items():
+        daemon.refused(name, words)
+    daemon.refused("pictures", "x-0.tar is a file or a pattern", "format imagefolder is a folder")
+    texts(box.path("d", "x-4.tar"), range(3))
+    texts(box.path("d", "x-5.tar"), range(3))
+    within(20, lambda: daemon.reader("missing", pipeline="txt").finish(20)[0] == 0, "it is served when they are there")
+
+
+@case("an archive of a pattern that goes away holds its jobs up; they go on when it is back, without a loss")
+def _(box):
+    for shard in range(3):
+        texts(box.path("d", f"x-{shard}.tar"), range(20))
+    daemon = box.daemon({"d": web(box.path("d", "x-{0..2}.tar"))})
+    first = daemon.reader("d", pipeline="txt", shuffle=False, batch=1, slots=2, delay_ms=50, limit=40, on_error="skip")
+    first.wait_lines(2)  # from now on the dataset is in use, and nobody looks whether its files have changed
+    os.rename(box.path("d", "x-1.tar"), box.path("away"))
+    within(20, lambda: any(job["hold"] for job in daemon.objects("jobs")), "it is on hold")
+    contains(daemon.log(), "x-1.tar: No such file")
+    os.rename(box.path("away"), box.path("d", "x-1.tar"))
+    lines = first.good(60)
+    equal(indices(lines), list(range(40)), "samples")
+    check_raw(daemon, "d", samples_in(box.path("d", f"x-{shard}.tar") for shard in range(3)), ["txt"])
+
+
 @case("what is no folder is refused where a format reads folders; what is neither, everywhere")
 def _(box):
     path = texts(box.path("d", "s.tar"), range(3))
     os.mkfifo(box.path("pipe"))
     daemon = box.daemon({"pictures": path, "packed": {"path": path, "format": "packed"}, "pipe": web(box.path("pipe")),
                          "gone": web(box.path("d", "t.tar"))})
-    daemon.refused("pictures", "s.tar is a file", "the format imagefolder is a folder")
-    daemon.refused("packed", "s.tar is a file", "the format packed is a folder")
+    daemon.refused("pictures", "s.tar is a file", "format imagefolder is a folder")
+    daemon.refused("packed", "s.tar is a file", "format packed is a folder")
     daemon.refused("pipe", "pipe is neither a folder nor a file")
     daemon.refused("gone", "t.tar cannot be opened: No such file")
     texts(box.path("d", "t.tar"), range(5))

@@ -1,4 +1,4 @@
-/* Which files a dataset's path means. */
+/* Which files a dataset's path means: a folder, a file, a pattern with braces. */
 
 #include "daemon/data/files.h"
 
@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "daemon/data/braces.h"
 #include "tests/support/tree.h"
 
 static struct tree tree;
@@ -105,10 +106,154 @@ START_TEST(a_named_file_that_is_gone_or_no_file_is_an_error_with_its_name) {
         ck_assert_int_eq(files_check(&wanted, tree.fd, &why), 0);
         ck_assert_int_eq(unlinkat(tree.fd, "there", 0), 0);
         ck_assert_int_eq(files_check(&wanted, tree.fd, &why), -ENOENT);
-        ck_assert_ptr_nonnull(strstr(why.text, "/there: No such file"));
+        ck_assert_ptr_nonnull(strstr(why.text, "/there, one of 2 files that the path names: No such file"));
         tree_dir(&tree, "there");
         ck_assert_int_eq(files_check(&wanted, tree.fd, &why), -EINVAL);
         ck_assert_ptr_nonnull(strstr(why.text, "/there is not a regular file"));
+}
+
+/* ---- patterns -------------------------------------------------------------------------------------------------- */
+
+/* The texts that come of a pattern, with a blank after each; or the refusal. */
+static const char *expanded(const char *pattern) {
+        static char text[4096];
+        struct growing texts = { 0 };
+        size_t n_texts = 0, n = 0;
+        const char *at;
+
+        if (braces_expand(pattern, &texts, &n_texts, &why) < 0) {
+                snprintf(text, sizeof(text), "%s", why.text);
+                n_texts = 0;
+        } else {
+                text[0] = '\0';
+        }
+        at = (const char *)texts.bytes;
+        for (size_t i = 0; i < n_texts && n < sizeof(text); i++, at += strlen(at) + 1)
+                n += (size_t)snprintf(text + n, sizeof(text) - n, "%s ", at);
+        growing_fini(&texts);
+        return text;
+}
+
+START_TEST(braces_expand_as_shells_expand_them) {
+        ck_assert_str_eq(expanded("x.tar"), "x.tar ");
+        ck_assert_str_eq(expanded("x-{0..3}.tar"), "x-0.tar x-1.tar x-2.tar x-3.tar ");
+        ck_assert_str_eq(expanded("{008..011}"), "008 009 010 011 ");
+        ck_assert_str_eq(expanded("{8..011}"), "008 009 010 011 ");
+        ck_assert_str_eq(expanded("{08..100..46}"), "008 054 100 ");
+        ck_assert_str_eq(expanded("{0..10..5}{a,b}"), "0a 0b 5a 5b 10a 10b ");
+        ck_assert_str_eq(expanded("{3..1}"), "3 2 1 ");
+        ck_assert_str_eq(expanded("{5..5}"), "5 ");
+        ck_assert_str_eq(expanded("{0..7..3}"), "0 3 6 ");
+        ck_assert_str_eq(expanded("{7..0..3}"), "7 4 1 ");
+        ck_assert_str_eq(expanded("{train,val}-{00..01}.tar"), "train-00.tar train-01.tar val-00.tar val-01.tar ");
+        ck_assert_str_eq(expanded("{a,b{1,2{x,y}},c}d"), "ad b1d b2xd b2yd cd ");
+        ck_assert_str_eq(expanded("{{1..2},{8..9}}"), "1 2 8 9 ");
+        ck_assert_str_eq(expanded("x{,-1,-2}.tar"), "x.tar x-1.tar x-2.tar ");
+        ck_assert_str_eq(expanded("{,a,}b"), "b ab b ");
+        ck_assert_str_eq(expanded("{0..1},{0..1}"), "0,0 0,1 1,0 1,1 ");
+}
+
+START_TEST(braces_that_mean_nothing_are_refused_with_what_is_allowed) {
+        static const struct {
+                const char *pattern, *words;
+        } REFUSED[] = {
+                { "x-{0..3.tar", "x-{0..3.tar: a brace is not closed" },
+                { "{{a,b}", "a brace is not closed" },
+                { "x-{a,b}}.tar", "the brace at character 8 closes nothing" },
+                { "}{", "the brace at character 1 closes nothing" },
+                { "x-{}.tar", "\"{}\" is neither a list such as {a,b} nor a range such as {000..127}" },
+                { "x-{a}.tar", "\"{a}\" is neither" },
+                { "x-{a..c}.tar", "\"{a..c}\" is neither" },
+                { "x-{-1..3}.tar", "\"{-1..3}\" is neither" },
+                { "{0..3..0}", "\"{0..3..0}\" is neither" },
+                { "{0..}", "\"{0..}\" is neither" },
+                { "{0...3}", "\"{0...3}\" is neither" },
+                { "{0..3..}", "\"{0..3..}\" is neither" },
+                { "{0..3.5}", "\"{0..3.5}\" is neither" },
+                { "{0..9999999999999999999}", "is neither" },
+                { "{0..{1,2}}", "\"{0..{1,2}}\" is neither" },
+                { "{0..999999999999}", "it stands for more than 1000000 names" },
+                { "{0..999}{0..999}{0..999}", "it stands for more than 1000000 names" },
+                { "{,}{,}{,}{,}{,}{,}{,}{,}{,}{,}{,}{,}{,}{,}{,}{,}{,}{,}{,}{,}{,}{,}{,}{,}", "more than 1000000" },
+                { "{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}"
+                  "{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}",
+                  "more than 32 braces" },
+        };
+
+        for (size_t i = 0; i < sizeof(REFUSED) / sizeof(REFUSED[0]); i++) {
+                const char *said = expanded(REFUSED[i].pattern);
+
+                ck_assert_msg(strstr(said, REFUSED[i].words), "%s: \"%s\"", REFUSED[i].pattern, said);
+        }
+}
+
+START_TEST(names_that_would_fill_the_memory_are_refused) {
+        char pattern[3000];
+        size_t n = 0;
+
+        for (; n < 2000; n++)
+                pattern[n] = 'x';
+        strcpy(pattern + n, "{0..999999}");
+        ck_assert_ptr_nonnull(strstr(expanded(pattern), "names of more than 256 MiB"));
+}
+
+START_TEST(a_pattern_is_meant_as_its_files_in_the_folder_before_the_first_brace) {
+        tree_dir(&tree, "d");
+        ck_assert_int_eq(find("d/x-{2..0}.tar"), 0);
+        ck_assert_str_eq(files.root + strlen(tree.root), "/d");
+        ck_assert_str_eq(names(), "x-2.tar x-1.tar x-0.tar ");
+        ck_assert_int_eq(find("d/{b,a}/x-{0..1}.tar"), 0);
+        ck_assert_str_eq(files.root + strlen(tree.root), "/d");
+        ck_assert_str_eq(names(), "b/x-0.tar b/x-1.tar a/x-0.tar a/x-1.tar ");
+        ck_assert_int_eq(find("d{/a,/b/}/x.tar"), 0);
+        ck_assert_str_eq(files.root, tree.root);
+        ck_assert_str_eq(names(), "d/a/x.tar d/b/x.tar ");
+        ck_assert_int_eq(find("d/{,a}/x.tar"), 0);
+        ck_assert_str_eq(names(), "x.tar a/x.tar ");
+        ck_assert_int_eq(files_find("/{usr,etc}/x", (files_fini(&files), &files), &why), 0);
+        ck_assert_str_eq(files.root, "/");
+        ck_assert_str_eq(names(), "usr/x etc/x ");
+        ck_assert_int_eq(files_find("{usr,etc}/x", (files_fini(&files), &files), &why), 0);
+        ck_assert_str_eq(files.root, ".");
+        ck_assert_str_eq(names(), "usr/x etc/x ");
+}
+
+START_TEST(a_path_that_exists_as_it_is_written_is_no_pattern) {
+        tree_file(&tree, "d/x{1,2}.tar", "x");
+        tree_dir(&tree, "{a,b}");
+        ck_assert_int_eq(find("d/x{1,2}.tar"), 0);
+        ck_assert_str_eq(names(), "x{1,2}.tar ");
+        ck_assert_int_eq(find("{a,b}"), 0);
+        ck_assert_uint_eq(files.n_names, 0);
+}
+
+START_TEST(a_list_may_be_longer_than_a_name) {
+        char pattern[3000] = "{";
+        size_t n = 1;
+
+        for (int i = 0; i < 200; i++)
+                n += (size_t)snprintf(pattern + n, sizeof(pattern) - n, "%ssample-%d", i ? "," : "", i * i);
+        strcpy(pattern + n, "}.tar");
+        ck_assert_int_eq(find(pattern), 0);
+        ck_assert_uint_eq(files.n_names, 200);
+        ck_assert_str_eq(files.names[199], "sample-39601.tar");
+}
+
+START_TEST(a_pattern_that_leads_elsewhere_or_names_a_file_twice_is_refused) {
+        ck_assert_int_eq(find("d/{a,../b}/x.tar"), -EINVAL);
+        expect_refusal(-EINVAL, "\"../b/x.tar\"; after its first brace");
+        ck_assert_int_eq(find("d/{a,b}/./x.tar"), -EINVAL);
+        expect_refusal(-EINVAL, "\"a/./x.tar\"; after");
+        ck_assert_int_eq(find("d/{a,}"), -EINVAL);
+        expect_refusal(-EINVAL, "\"\"; after");
+        ck_assert_int_eq(find("d/{a,b}/"), -EINVAL);
+        expect_refusal(-EINVAL, "\"a/\"; after");
+        ck_assert_int_eq(find("d/x-{1..3,2}.tar"), 0); /* a list of "1..3" and "2" */
+        ck_assert_str_eq(names(), "x-1..3.tar x-2.tar ");
+        ck_assert_int_eq(find("d/x-{{1..3},2}.tar"), -EINVAL);
+        expect_refusal(-EINVAL, "names x-2.tar twice");
+        ck_assert_int_eq(find("d/x-{0..3.tar"), -EINVAL);
+        expect_refusal(-EINVAL, "x-{0..3.tar: a brace is not closed");
 }
 
 int main(void) {
@@ -123,6 +268,13 @@ int main(void) {
         tcase_add_test(tests, a_path_without_a_folder_is_relative);
         tcase_add_test(tests, what_is_neither_a_folder_nor_a_file_is_refused);
         tcase_add_test(tests, a_named_file_that_is_gone_or_no_file_is_an_error_with_its_name);
+        tcase_add_test(tests, braces_expand_as_shells_expand_them);
+        tcase_add_test(tests, braces_that_mean_nothing_are_refused_with_what_is_allowed);
+        tcase_add_test(tests, names_that_would_fill_the_memory_are_refused);
+        tcase_add_test(tests, a_pattern_is_meant_as_its_files_in_the_folder_before_the_first_brace);
+        tcase_add_test(tests, a_path_that_exists_as_it_is_written_is_no_pattern);
+        tcase_add_test(tests, a_list_may_be_longer_than_a_name);
+        tcase_add_test(tests, a_pattern_that_leads_elsewhere_or_names_a_file_twice_is_refused);
         suite_add_tcase(suite, tests);
         runner = srunner_create(suite);
         srunner_run_all(runner, CK_NORMAL);

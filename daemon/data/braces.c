@@ -1,0 +1,208 @@
+#include "daemon/data/braces.h"
+
+/* A text with braces is the text before the first one, its alternatives, and the rest. Each alternative in its place
+ * gives a shorter text to expand, with one brace fewer: so it ends, and needs no more levels than there are braces. */
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "proto/base/cleanup.h"
+
+struct expansion {
+        const char *pattern; /* whole, for messages */
+        struct growing *texts;
+        size_t n_texts;
+        struct why *why;
+};
+
+/* A brace of a text: all of it, and what stands between. */
+struct brace {
+        const char *begin, *end; /* of "{...}"; the end is past the closing one */
+        bool is_list;            /* it has a comma of its own */
+};
+
+struct range {
+        uint64_t first, last, step;
+        unsigned n_digits; /* at least; 0: as many as needed */
+};
+
+static int refuse(const struct expansion *expansion, int error, const char *what) {
+        return why_set(expansion->why, error, "%.200s: %s", expansion->pattern, what);
+}
+
+static int expand(struct expansion *expansion, const char *text);
+
+/* The first brace of a text. False: there is none that closes. */
+static bool find_brace(const char *text, struct brace *ret_brace) {
+        struct brace brace = { .begin = strchr(text, '{') };
+        unsigned depth = 0;
+
+        for (const char *at = brace.begin; *at; at++) {
+                depth += *at == '{';
+                brace.is_list |= *at == ',' && depth == 1;
+                if (*at == '}' && --depth == 0) {
+                        brace.end = at + 1;
+                        *ret_brace = brace;
+                        return true;
+                }
+        }
+        return false;
+}
+
+/* The text with this in the brace's place. */
+static int expand_with(struct expansion *expansion, const char *text, const struct brace *brace, const char *insert,
+                       size_t n_insert) {
+        size_t n_before = (size_t)(brace->begin - text), n_after = strlen(brace->end);
+        _cleanup_(freep) char *next = malloc(n_before + n_insert + n_after + 1);
+
+        if (!next)
+                return refuse(expansion, -ENOMEM, "no memory for the names that it stands for");
+        memcpy(next, text, n_before);
+        memcpy(next + n_before, insert, n_insert);
+        memcpy(next + n_before + n_insert, brace->end, n_after + 1);
+        return expand(expansion, next);
+}
+
+/* ---- lists ----------------------------------------------------------------------------------------------------- */
+
+static int expand_list(struct expansion *expansion, const char *text, const struct brace *brace) {
+        const char *begin = brace->begin + 1;
+        unsigned depth = 0;
+        int r = 0;
+
+        for (const char *at = begin; at < brace->end && r == 0; at++) {
+                bool is_end = at + 1 == brace->end;
+
+                if (is_end || (*at == ',' && depth == 0)) {
+                        r = expand_with(expansion, text, brace, begin, (size_t)(at - begin));
+                        begin = at + 1;
+                }
+                depth += *at == '{';
+                depth -= *at == '}' && !is_end;
+        }
+        return r;
+}
+
+/* ---- ranges ---------------------------------------------------------------------------------------------------- */
+
+/* Decimal digits up to the end of the text or to ".."; at most 18, so that nothing overflows. Null: there are none. */
+static const char *read_number(const char *at, uint64_t *ret_number, unsigned *n_digits) {
+        unsigned n = 0;
+        bool has_zero = at[0] == '0' && at[1] >= '0' && at[1] <= '9';
+
+        *ret_number = 0;
+        while (at[n] >= '0' && at[n] <= '9' && n < 18)
+                *ret_number = *ret_number * 10 + (uint64_t)(at[n++] - '0');
+        if (has_zero && n > *n_digits)
+                *n_digits = n;
+        return n > 0 ? at + n : NULL;
+}
+
+static const char *skip_dots(const char *at) {
+        return at && at[0] == '.' && at[1] == '.' ? at + 2 : NULL;
+}
+
+/* "0..9", "000..127", "0..90..10". The longer end gives the number of digits if either begins with a zero. */
+static bool read_range(const char *at, struct range *ret_range) {
+        struct range range = { .step = 1 };
+        const char *first = at, *last;
+        unsigned n_step_digits = 0;
+        size_t n_first, n_last;
+
+        at = read_number(at, &range.first, &range.n_digits);
+        n_first = at ? (size_t)(at - first) : 0;
+        last = at = skip_dots(at);
+        if (at)
+                at = read_number(at, &range.last, &range.n_digits);
+        n_last = at ? (size_t)(at - last) : 0;
+        if (range.n_digits > 0)
+                range.n_digits = (unsigned)(n_first > n_last ? n_first : n_last);
+        if (at && *at == '.') {
+                at = skip_dots(at);
+                at = at ? read_number(at, &range.step, &n_step_digits) : NULL;
+        }
+        if (!at || *at != '}' || range.step == 0)
+                return false;
+        *ret_range = range;
+        return true;
+}
+
+static int expand_range(struct expansion *expansion, const char *text, const struct brace *brace,
+                        const struct range *range) {
+        bool is_up = range->first <= range->last;
+        uint64_t n = (is_up ? range->last - range->first : range->first - range->last) / range->step + 1;
+        int r = 0;
+
+        for (uint64_t i = 0; i < n && r == 0; i++) {
+                uint64_t value = is_up ? range->first + i * range->step : range->first - i * range->step;
+                char digits[32];
+                int n_digits = snprintf(digits, sizeof(digits), "%0*" PRIu64, (int)range->n_digits, value);
+
+                r = expand_with(expansion, text, brace, digits, (size_t)n_digits);
+        }
+        return r;
+}
+
+/* ---- texts ----------------------------------------------------------------------------------------------------- */
+
+static int give(struct expansion *expansion, const char *text) {
+        size_t n = strlen(text) + 1;
+
+        if (expansion->n_texts == BRACES_TEXTS_MAX || expansion->texts->n_bytes > BRACES_BYTES_MAX - n)
+                return why_set(expansion->why, -E2BIG,
+                               "%.200s: it stands for more than %u names, or for names of more than %llu MiB; write a "
+                               "smaller range",
+                               expansion->pattern, BRACES_TEXTS_MAX, BRACES_BYTES_MAX >> 20);
+        if (growing_append(expansion->texts, text, n) < 0)
+                return refuse(expansion, -ENOMEM, "no memory for the names that it stands for");
+        expansion->n_texts++;
+        return 0;
+}
+
+static int expand(struct expansion *expansion, const char *text) {
+        struct brace brace = { 0 };
+        struct range range;
+
+        if (!strchr(text, '{'))
+                return give(expansion, text);
+        if (!find_brace(text, &brace)) /* not after check_balance() */
+                return refuse(expansion, -EINVAL, "a brace that is not closed");
+        if (brace.is_list)
+                return expand_list(expansion, text, &brace);
+        if (read_range(brace.begin + 1, &range))
+                return expand_range(expansion, text, &brace, &range);
+        return why_set(expansion->why, -EINVAL,
+                       "%.200s: \"%.*s\" is neither a list such as {a,b} nor a range such as {000..127} or {0..90..10}",
+                       expansion->pattern, (int)(brace.end - brace.begin < 60 ? brace.end - brace.begin : 60),
+                       brace.begin);
+}
+
+static int check_balance(const struct expansion *expansion) {
+        unsigned depth = 0, n = 0;
+
+        for (const char *at = expansion->pattern; *at; at++) {
+                if (*at == '{' && ++n > BRACES_NESTED_MAX)
+                        return why_set(expansion->why, -E2BIG, "%.200s: more than %u braces", expansion->pattern,
+                                       BRACES_NESTED_MAX);
+                depth += *at == '{';
+                if (*at == '}' && depth-- == 0)
+                        return why_set(expansion->why, -EINVAL, "%.200s: the brace at character %zu closes nothing",
+                                       expansion->pattern, (size_t)(at - expansion->pattern) + 1);
+        }
+        return depth == 0 ? 0 : refuse(expansion, -EINVAL, "a brace is not closed");
+}
+
+int braces_expand(const char *pattern, struct growing *texts, size_t *ret_n_texts, struct why *why) {
+        struct expansion expansion = { .pattern = pattern, .texts = texts, .why = why };
+        int r = check_balance(&expansion);
+
+        if (r == 0)
+                r = expand(&expansion, pattern);
+        if (r == 0)
+                *ret_n_texts = expansion.n_texts;
+        return r;
+}
