@@ -6,7 +6,7 @@
         loader.set_epoch(epoch)
         for batch in loader:                 # batch["image"] uint8 [64, 224, 224, 3], batch["label"] int64 [64]
             ...
-    state = loader.state_dict()              # small and plain; load_state_dict() takes it at another world size too
+    state = loader.state_dict()              # a small plain dict; load_state_dict() also takes it at another world size
 
 The daemon reads, decodes and augments; nothing is started in this process and nothing is copied."""
 from ._batch import Batch, Ragged

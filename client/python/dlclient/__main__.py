@@ -24,7 +24,7 @@ def main() -> int:
 
 
 def ask(library: _library.Library) -> int:
-    """Asks for a dataset that no configuration names: who refuses that in the right words is a daemon."""
+    """Asks for a dataset that no configuration names: if the refusal has the right words, a daemon answered."""
     wish = _options.Wish(dataset=".", batch_size=1, pipeline=None, seed=0, draws=0, shuffle=False, drop_last=False,
                          partition="pad", order="torch", rank=0, world_size=1, ranks=None, job="python -m dlclient",
                          socket=None, on_error="fail", max_errors=None, on_restart="raise", restart_timeout=0.0,
@@ -32,7 +32,7 @@ def ask(library: _library.Library) -> int:
     try:
         _opening.open_rank(library, wish, 0, wish.job, 0, 0, None)
     except DatasetNotFound as error:
-        print(f"daemon:  answers; {str(error).rpartition('; ')[2]}")  # the end says which datasets there are
+        print(f"daemon:  answers; {str(error).rpartition('; ')[2]}")  # the end lists the datasets
         return 0
     except Error as error:
         print(f"daemon:  {error}")

@@ -1,4 +1,4 @@
-"""What the loop is handed: named arrays over the memory into which the daemon decoded, without a copy."""
+"""A batch as the loop gets it: named arrays over the memory into which the daemon has decoded, without a copy."""
 from __future__ import annotations
 
 from typing import Any, Callable, Dict, Iterator, List, Mapping, NoReturn, Optional, Sequence, Tuple, Union, overload
@@ -19,8 +19,8 @@ def _as_it_is(array: Any) -> Any:
 
 class Ragged(Sequence[Any]):
     """A field whose samples have different lengths, such as the encoded bytes of the pipeline "raw": `field[i]` is the
-    array [n_i] of sample i, None for a sample that does not have the field. Read-only as a sequence; each array keeps
-    the batch's memory alive like any other."""
+    array [n_i] of sample i, or None for a sample that does not have the field. The sequence is read-only; each array
+    keeps the batch's memory alive like any other."""
 
     __slots__ = ("_arrays",)
 
@@ -44,11 +44,11 @@ class Ragged(Sequence[Any]):
         return [0 if array is None else len(array) for array in self._arrays]
 
     def to_list(self) -> List[Optional[bytes]]:
-        """Each sample's bytes, copied; None for one that does not have the field."""
+        """A copy of each sample's bytes; None for a sample that does not have the field."""
         return [None if array is None else bytes(numpy.asarray(array).data) for array in self._arrays]
 
     def map(self, function: Converter) -> Ragged:
-        """The same with each array put through a function."""
+        """The same with a function applied to each array."""
         return Ragged([None if array is None else function(array) for array in self._arrays])
 
     def __repr__(self) -> str:
@@ -65,7 +65,7 @@ def _own(array: Any) -> Any:
 
 
 class _Source:
-    """A batch in its slot: where each field lies, until it is given back."""
+    """A batch in its slot: where each field is, until the batch is released."""
 
     __slots__ = ("lease", "record", "tensors")
 
@@ -84,7 +84,7 @@ class _Source:
         return self.tensors
 
     def array(self, name: str) -> Any:
-        """The field as NumPy has it; KeyError if there is none of this name."""
+        """The field as a NumPy array; KeyError if no field has this name."""
         tensor = self.fields()[name]
         if tensor.places:
             return self._ragged(name, tensor)
@@ -115,17 +115,18 @@ class Batch(Mapping[str, Any]):
 
         batch["image"]      uint8 [n, height, width, 3] with the usual pipelines; also batch.image
         batch["label"]      int64 [n]
-        batch.served        int64 [n]: which samples of the dataset lie here; look targets of your own up by it (a copy)
-        batch.indices       int64 [n]: which samples these are as the order says: the same, but for substitutes (a copy)
-        batch.substitutes   None, or int64 [n]: the sample that was served in the place of a damaged one, -1 elsewhere
-        batch.errors        {place in the batch: text} of those
+        batch.served        int64 [n]: which samples of the dataset it holds; look up your own targets by this (a copy)
+        batch.indices       int64 [n]: which samples the order asks for: the same, except for substitutes (a copy)
+        batch.substitutes   None, or int64 [n]: the sample that was served in place of a damaged one, -1 elsewhere
+        batch.errors        {place in the batch: text} of the damaged samples
         batch.n_skipped     damaged samples that were left out (on_error="skip")
         batch.epoch, batch.n_samples; batch.step counts from where the epoch was begun (or resumed)
 
-    Arrays share the daemon's memory. As long as the batch, one of its arrays or anything made of one without a copy is
-    alive, its slot of the ring is held; nothing has to be released by hand. len(batch) is the number of fields.
+    Arrays share the daemon's memory. The batch's slot of the ring is held as long as the batch, one of its arrays, or
+    anything made from one without a copy is alive; nothing has to be released by hand. len(batch) is the number of
+    fields.
 
-    `Batch({...})` makes one of arrays of your own, as libraries do that map a function over a batch's fields."""
+    `Batch({...})` makes a batch from your own arrays, for libraries that map a function over a batch's fields."""
 
     __slots__ = ("_values", "_source", "_convert", "_gone", "_state", "_columns", "epoch", "step", "n_samples",
                  "n_skipped", "position", "place", "__weakref__")
@@ -134,8 +135,8 @@ class Batch(Mapping[str, Any]):
     step: int
     n_samples: int
     n_skipped: int
-    position: int  # global position behind it, once all ranks have had theirs of this step
-    place: Any  # where the epoch goes on behind this batch; of the loader
+    position: int  # global position after it, once all ranks have taken their batch of this step
+    place: Any  # where the loader's epoch continues after this batch
 
     def __init__(self, fields: Mapping[str, Any]) -> None:
         self._values: Dict[str, Any] = dict(fields)
@@ -214,24 +215,24 @@ class Batch(Mapping[str, Any]):
 
     @property
     def indices(self) -> Any:
-        """int64 [n]: which samples of the dataset these are, as the order says. A copy, to be kept at will. Where a
-        damaged sample was substituted the sample that lies here is another one: see `served`."""
+        """int64 [n]: which samples of the dataset the order asks for. A copy, which may be kept. If a damaged sample
+        was substituted, the batch holds another one: see `served`."""
         return self._known()[0]
 
     @property
     def served(self) -> Any:
-        """int64 [n]: which samples of the dataset lie here: `indices`, but for samples that were substituted, where it
-        is the substitute. Targets of your own are looked up by it. A copy, to be kept at will."""
+        """int64 [n]: which samples of the dataset the batch holds: as `indices`, except that for a substituted sample
+        it is the substitute. Look up your own targets by this. A copy, which may be kept."""
         return self._known()[3]
 
     @property
     def substitutes(self) -> Any:
-        """None if every sample is itself, else int64 [n]: the sample served in the place of a damaged one, or -1."""
+        """None if no sample was substituted, else int64 [n]: the sample served in place of a damaged one, or -1."""
         return self._known()[1]
 
     @property
     def errors(self) -> Dict[int, str]:
-        """Why samples were substituted: place in the batch -> text. 16 texts are kept, a batch."""
+        """Why samples were substituted: place in the batch -> text. At most 16 texts are kept for a batch."""
         return dict(self._known()[2])
 
     # -- in other shapes
@@ -263,17 +264,17 @@ class Batch(Mapping[str, Any]):
         return self._as("tensorflow")
 
     def to(self, device: Any, non_blocking: bool = False) -> Dict[str, Any]:
-        """The fields as torch tensors on a device, always copies, so that the slot goes back as soon as the batch does.
-        non_blocking is taken because libraries pass it; the copies are complete when this returns."""
+        """The fields as torch tensors on a device. They are always copies, so the slot is released together with the
+        batch. non_blocking is accepted because libraries pass it; the copies are complete when this returns."""
         return {name: _put(lambda tensor: tensor.to(device, copy=True), value) for name, value in self.torch().items()}
 
     def copy(self) -> Dict[str, Any]:
-        """The fields as NumPy arrays of their own, for keeping."""
+        """Copies of the fields as NumPy arrays, which may be kept."""
         return {name: _put(_own, value) for name, value in self._arrays().items()}
 
     def state_dict(self) -> State:
-        """The state that goes on behind this batch, for those who take batches ahead of their use: save the one of the
-        batch that was used last. As Loader.state_dict()."""
+        """The state that continues after this batch, for programs that take batches ahead of their use: save the state
+        of the batch that was used last. As Loader.state_dict()."""
         if self._state is None:
             raise BatchReleased("a batch that no loader handed out has no place in an epoch")
         return self._state(self.place)
@@ -296,19 +297,19 @@ class Batch(Mapping[str, Any]):
         return lease
 
     def release(self) -> None:
-        """Gives the slot back now; the fields are gone. If arrays of the batch are still alive that cannot be: it
-        raises StillInUse, and the slot goes back when the last of them dies. Releasing again is nothing."""
+        """Releases the slot now; the fields are gone. If arrays of the batch are still alive, it raises StillInUse, and
+        the slot is released when the last of them dies. Releasing again does nothing."""
         lease = self._leave()
         fields = lease.fields() if lease is not None else []
         if lease is not None and fields:
-            raise StillInUse(f"{lease.label} cannot be given back while arrays of it are alive: "
+            raise StillInUse(f"{lease.label} cannot be released while arrays of it are alive: "
                              f"{', '.join(sorted(set(fields)))}. del them first, or take batch.copy(); the "
-                             f"slot goes back with the last of them")
+                             f"slot is released with the last of them")
         if lease is not None:
             lease.release()
 
     def _detach_from_slot(self) -> None:
-        """Makes all fields copies and gives the slot back: what copy=True does before a batch is handed out."""
+        """Copies all fields and releases the slot: what copy=True does before a batch is handed out."""
         source = self._source
         if source is not None:
             self._known()

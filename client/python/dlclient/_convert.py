@@ -1,5 +1,5 @@
-"""Arrays as other frameworks have them. Each is imported only when it is asked for; whatever shares memory with an
-array keeps the array, and so the batch's slot, alive."""
+"""Arrays of other frameworks. A framework is imported only when it is requested. Whatever shares memory with an array
+keeps that array alive, and with it the batch's slot."""
 from __future__ import annotations
 
 import importlib
@@ -17,7 +17,7 @@ def module(framework: str) -> Any:
     try:
         return importlib.import_module(_NAMES[framework])
     except ImportError as error:
-        raise FrameworkMissing(f"framework: {framework!r} is asked for and cannot be imported ({error}); install it, "
+        raise FrameworkMissing(f"framework: {framework!r} was requested and cannot be imported ({error}); install it, "
                                f"or take NumPy arrays (framework=\"numpy\")") from error
 
 
@@ -46,7 +46,7 @@ def _torch(array: Any) -> Any:
 
 
 def _jax(array: Any) -> Any:
-    """On a CPU JAX may share the memory; elsewhere it copies, and holds the array until that is done."""
+    """On a CPU JAX may share the memory; elsewhere it copies, and holds the array until the copy is done."""
     jnp = module("jax")
     if _is_bfloat16(array):
         return jnp.asarray(array.view(jnp.bfloat16.dtype))
@@ -69,7 +69,7 @@ CONVERTERS: Dict[str, Callable[[Any], Any]] = {
 
 
 def converter(framework: str) -> Callable[[Any], Any]:
-    """From a NumPy array to the framework's; imports it now, so that a missing one is told at once."""
+    """The function from a NumPy array to the framework's; imports it now, so that a missing one is noticed at once."""
     if framework not in CONVERTERS:
         raise OptionError(f"framework: {framework!r}; {', '.join(map(repr, CONVERTERS))} are allowed")
     if framework != "numpy":

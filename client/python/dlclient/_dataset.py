@@ -1,4 +1,4 @@
-"""What is known of the dataset: what other libraries look for in `loader.dataset` and `loader.sampler`."""
+"""`loader.dataset` and `loader.sampler`, with the attributes that other libraries look for."""
 from __future__ import annotations
 
 import errno
@@ -11,7 +11,7 @@ from ._fixed import Frozen
 
 
 def _call(method: weakref.WeakMethod[Any], *arguments: object) -> Any:
-    """A method of the loader: what hangs on the loader does not keep it alive."""
+    """Calls a method of the loader. Objects that belong to the loader do not keep it alive."""
     function = method()
     if function is None:
         raise LoaderClosed("the loader that this belonged to is gone")
@@ -19,7 +19,7 @@ def _call(method: weakref.WeakMethod[Any], *arguments: object) -> Any:
 
 
 class Dataset(Frozen):
-    """The dataset as the daemon serves it. len() is its number of samples; they come through the loader alone."""
+    """The dataset as the daemon serves it. len() is its number of samples; only the loader delivers them."""
 
     def __init__(self, name: str, handle: weakref.WeakMethod[Any], lock: Any) -> None:
         info = _call(handle).info
@@ -36,13 +36,13 @@ class Dataset(Frozen):
 
     @property
     def classes(self) -> List[str]:
-        """Names of the classes; that of label i is classes[i]. Asked of the daemon once; one that is away is
-        waited for."""
+        """Names of the classes; that of label i is classes[i]. The daemon is asked once; if it is away, the call waits
+        for it."""
         if self._classes is None:
             with self._lock:
                 handle = _call(self._handle)
                 n = -errno.EINTR
-                while n == -errno.EINTR:  # a handler of a signal has run: what it raised would have ended this
+                while n == -errno.EINTR:  # a signal handler has run; an exception of it would have ended this loop
                     n = handle.library.n_classes(handle.pointer)
                 if n < 0:
                     raise error_of(int(n), handle.library.error_text())
@@ -60,7 +60,7 @@ class Dataset(Frozen):
 
 
 class Sampler(Frozen):
-    """What stands where torch has a DistributedSampler: len() is the number of samples that the rank gets an epoch."""
+    """Takes the place of torch's DistributedSampler: len() is the number of samples that the rank gets in an epoch."""
 
     def __init__(self, n_samples: int, rank: int, world_size: int, set_epoch: weakref.WeakMethod[Any]) -> None:
         self.rank = rank

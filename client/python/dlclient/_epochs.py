@@ -1,4 +1,4 @@
-"""What one `for` covers: an epoch, several, all that follow, or a virtual one of so many batches."""
+"""What one `for` covers: one epoch, several, all that follow, or a virtual epoch of a number of batches."""
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, Optional, Tuple
@@ -21,7 +21,7 @@ class Span:
         self.steps = steps
 
     def number(self, place: Place) -> int:
-        """What set_epoch() calls the epoch of this place."""
+        """The number that set_epoch() uses for the epoch of this place."""
         return place.lap if self.steps is not None else place.epoch
 
     def over(self, place: Place) -> bool:
@@ -31,8 +31,8 @@ class Span:
         return self.epochs is not None and place.done >= self.epochs
 
     def exhausted(self, place: Place, after: After) -> bool:
-        """Has the loop no batch left at this place, though its end was not told? So is a state that was saved in the
-        body of the loop's last batch."""
+        """Whether the loop has no batch left at this place, although its end was not reached yet. This is the place of
+        a state that was saved in the loop body of the last batch."""
         if self.steps is not None:
             return place.done >= self.steps
         return (self.epochs is not None and place.done + 1 >= self.epochs and
@@ -47,8 +47,8 @@ class Span:
         return Place(place.epoch + 1, 0, place.lap, done)
 
     def following(self, place: Place) -> Place:
-        """Where the next loop begins if nobody says otherwise: after a loop that ended, or with the next epoch if one
-        was left in its midst. A virtual epoch that was left goes on where the stream stands."""
+        """Where the next loop begins unless something else was chosen: after a loop that ended, or with the next epoch
+        if one was left before its end. After a virtual epoch that was left the stream continues where it stands."""
         if self.steps is not None:
             return Place(place.epoch, place.position, place.lap + 1, 0)
         if self.over(place) or place.position == 0:
@@ -56,8 +56,8 @@ class Span:
         return Place(place.epoch + 1, 0)
 
     def beginning(self, number: int, current: Place, after: After) -> Place:
-        """Where epoch `number` begins: of the real ones, or of the virtual ones. The virtual epoch that comes next
-        begins where the stream stands; another one where it would in a run that never changed its sizes."""
+        """Where the real or virtual epoch `number` begins. The next virtual epoch begins where the stream stands; any
+        other one begins where it would in a run that never changed its sizes."""
         if self.steps is None:
             return Place(number, 0)
         if number == current.lap and current.done == 0:
@@ -68,7 +68,7 @@ class Span:
         return Place(epoch, position, number, 0)
 
     def told(self, place: Place) -> Optional[Dict[str, int]]:
-        """What a state says about the loop."""
+        """The part of a state that is about the loop."""
         if self.steps is not None:
             return {"steps_per_epoch": self.steps, "epoch": place.lap, "step": place.done}
         if self.epochs is not None and self.epochs > 1:
@@ -76,8 +76,8 @@ class Span:
         return None
 
     def restored(self, state: Dict[str, Any]) -> Place:
-        """The place of a verified state. What it says about a loop of another length is left aside: the data go on
-        where they stood, the loop begins."""
+        """The place of a verified state. If the state is from a loop of another length, its place in the loop is
+        ignored: the data continue where they stood, and a new loop begins."""
         place = Place(state["epoch"], state["position"])
         loop = state["virtual"] or {}
         if self.steps is not None:
@@ -90,7 +90,7 @@ class Span:
 
 
 class EpochIterator(Iterator[Any]):
-    """One `for`. A newer iter() of the loader, or a state that is loaded, ends it."""
+    """One `for`. A newer iter() of the loader, or loading a state, ends it."""
 
     def __init__(self, loader: Loader) -> None:
         self._loader = loader
@@ -113,7 +113,7 @@ class EpochIterator(Iterator[Any]):
         return batch
 
     def end(self, why: str) -> None:
-        """Somebody else moved the loader."""
+        """Ends it because the loader was moved elsewhere."""
         if self._ended_by is None:
             self._ended_by = why
 

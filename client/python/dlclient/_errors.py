@@ -1,16 +1,16 @@
-"""What can go wrong, a class each. Every text is a sentence that names the thing and says what to do; what the daemon
-or the library said is kept as it was said."""
+"""The exceptions, one class for each kind of error. Every text is a sentence that names the problem and says what to
+do; texts of the daemon and of the library are passed on unchanged."""
 from __future__ import annotations
 
 import errno as codes
 from typing import Dict, Optional, Type
 
-# What the daemon says when a rank asks for something else than the other ranks of its job.
+# The daemon's texts when the options of a rank differ from those of the other ranks of its job.
 _DISAGREEMENTS = ("all ranks of a job must ask for the same", "all ranks must load the same state")
 
 
 class Error(RuntimeError):
-    """Whatever dlclient raises is one of these. `errno` is the number of the errno behind it, 0 if there is none."""
+    """The base of all exceptions of dlclient. `errno` is the errno that caused it, 0 if there is none."""
 
     errno: int
 
@@ -20,27 +20,27 @@ class Error(RuntimeError):
 
 
 class LoaderWarning(UserWarning):
-    """What is allowed and perhaps not meant, as ranks that never came; shown once a loader."""
+    """Something that is allowed but perhaps not intended, such as ranks that never attached; shown once a loader."""
 
 
 class DaemonNotRunning(Error, ConnectionError):
-    """No daemon answers at the socket: it does not run, or it listens elsewhere."""
+    """No daemon answers at the socket: none is running, or it listens elsewhere."""
 
 
 class PermissionDenied(Error, PermissionError):
-    """The daemon's socket or the dataset is closed to this user; the text says which group to join."""
+    """This user may not use the daemon's socket or the dataset; the text says which group to join."""
 
 
 class DaemonGone(Error, ConnectionError):
-    """The daemon went away and did not come back in time, or closed the connection; the text has its reason."""
+    """The daemon ended and did not come back in time, or closed the connection; the text gives its reason."""
 
 
 class DaemonTimeout(Error, TimeoutError):
-    """`timeout` or `open_timeout` was over. The loader can be used on: the next call goes on waiting."""
+    """`timeout` or `open_timeout` has passed. The loader remains usable: the next call continues to wait."""
 
 
 class VersionMismatch(Error):
-    """Package, library and daemon are of versions that do not fit; the text names both."""
+    """The versions of package, library and daemon are incompatible; the text names both."""
 
 
 class OptionError(Error, ValueError):
@@ -48,44 +48,45 @@ class OptionError(Error, ValueError):
 
 
 class DatasetNotFound(Error, LookupError):
-    """The daemon's configuration has no dataset of this name; the text says which it has."""
+    """The daemon's configuration has no dataset of this name; the text lists those that it has."""
 
 
 class DatasetChanged(Error):
-    """The daemon came back with other files under the dataset's name, so the order is another; the text names both."""
+    """The daemon came back with other files under the dataset's name, so the order differs; the text names both."""
 
 
 class LimitReached(Error):
-    """This user has as many connections, jobs or memory as the daemon's configuration allows, or the daemon is at a
-    limit of its own; the text names the limit and what to do."""
+    """This user has as many connections or jobs, or as much memory, as the daemon's configuration allows, or the daemon
+    has reached a limit of its own; the text names the limit and says what to do."""
 
 
 class RankTaken(Error):
-    """Another process is this rank of this job."""
+    """Another process has attached as this rank of this job."""
 
 
 class JobMismatch(Error):
-    """The other ranks of the job asked for something else; the text names the field and both values."""
+    """An option differs from that of the job's other ranks; the text names the option and both values."""
 
 
 class SampleDamaged(Error):
-    """A sample cannot be read or decoded and on_error is "fail" (or max_errors was passed): the job has ended."""
+    """A sample cannot be read or decoded and on_error is "fail" (or max_errors was exceeded): the job has ended."""
 
 
 class RingFull(Error):
-    """All slots are held by arrays that are still alive, so no batch can come."""
+    """Arrays that are still alive hold all slots, so no batch can come."""
 
 
 class StillInUse(Error, BufferError):
-    """Batch.release() while arrays of the batch are alive: its slot goes back when the last of them dies."""
+    """Batch.release() was called while arrays of the batch are alive: its slot is released when the last of them
+    dies."""
 
 
 class BatchReleased(Error):
-    """The batch was given back; its fields are gone."""
+    """The batch was released; its fields are gone."""
 
 
 class LoaderClosed(Error):
-    """The loader was closed, or a newer one took its place."""
+    """The loader was closed, or replaced by a newer one."""
 
 
 class ForkedLoader(Error):
@@ -97,11 +98,11 @@ class StateError(Error, ValueError):
 
 
 class LibraryNotFound(Error, ImportError):
-    """libdlclient.so.0 is not to be found; the text says where it was looked for."""
+    """libdlclient.so.0 was not found; the text says where it was searched for."""
 
 
 class FrameworkMissing(Error, ImportError):
-    """torch, JAX or TensorFlow was asked for and is not installed."""
+    """torch, JAX or TensorFlow was requested and is not installed."""
 
 
 _CLASSES: Dict[int, Type[Error]] = {

@@ -1,5 +1,5 @@
-"""What is settled when a loader opens. torch's DataLoader refuses to have its batch_size set later, and so do we: an
-attribute that could be set and changed nothing would train on other batches than the program says."""
+"""Attributes that are fixed when a loader opens. torch's DataLoader refuses to have its batch_size set later, and so do
+we: if setting an attribute changed nothing, the program would train on other batches than it says."""
 from __future__ import annotations
 
 from typing import Any, Dict, Generic, Optional, Type, TypeVar, Union, cast, overload
@@ -40,12 +40,12 @@ class Fixed(Generic[T]):
                      if self.name in _KEYWORDS else "the daemon reads and decodes, and nothing is started here")
 
 
-# What is a keyword of Loader.
+# The keywords of Loader.
 _KEYWORDS = frozenset("""dataset batch_size pipeline seed draws shuffle drop_last partition order rank world_size ranks
     epochs steps_per_epoch on_error max_errors on_restart restart_timeout slots framework copy timeout open_timeout
     persistent progress""".split())
 
-# Names that are no attributes of a Loader, but that who knows its keywords or torch's DataLoader may set.
+# Names that are not attributes of a Loader, but that users of its keywords or of torch's DataLoader may try to set.
 NAMES = ("ranks", "epochs", "steps_per_epoch", "on_error", "max_errors", "on_restart", "restart_timeout", "slots",
          "framework", "copy", "timeout", "open_timeout", "persistent", "progress", "persistent_workers",
          "prefetch_factor", "collate_fn", "worker_init_fn", "generator", "multiprocessing_context", "pin_memory_device",
@@ -53,7 +53,7 @@ NAMES = ("ranks", "epochs", "steps_per_epoch", "on_error", "max_errors", "on_res
 
 
 def refuse_names(kind: Type[Any]) -> None:
-    """Gives a class what refuses NAMES; they stay names that it does not have."""
+    """Makes a class refuse to set NAMES; reading them remains an AttributeError."""
     for name in NAMES:
         fixed: Fixed[Any] = Fixed()
         fixed.name = name
@@ -66,7 +66,7 @@ def settle(loader: object, **values: object) -> None:
 
 
 class Frozen:
-    """What hangs on a loader and only tells: once it is made nothing of it can be set."""
+    """A read-only object that belongs to a loader: once it is made, none of its attributes can be set."""
 
     _settled = False
 

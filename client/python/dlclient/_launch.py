@@ -1,4 +1,4 @@
-"""Which rank this process is, where nobody said so: what torch.distributed knows goes first, then the environment.
+"""Which rank this process is, if the program does not say: torch.distributed is asked first, then the environment.
 
 The environment's rules are the library's (dlc_get_launch()). What torch.distributed knows only this process can tell:
 ranks that torch.multiprocessing.spawn() started with init_method="tcp://..." have nothing in their environment, and
@@ -15,18 +15,18 @@ from ._errors import OptionError, error_of
 
 
 class Place(NamedTuple):
-    """A rank of a world; -1 is for the library to take from the environment."""
+    """A rank of a world; -1 means that the library takes it from the environment."""
 
     rank: int
     world: int
-    run: Optional[str] = None  # the run's name, where torch.distributed alone knows of the run
+    run: Optional[str] = None  # the run's name, if only torch.distributed knows of the run
 
 
 _n_named = 0  # loaders of this process that were named after `run`
 
 
 def launch(library: _library.Library) -> _library.Launch:
-    """What the environment says."""
+    """Rank, world size and run according to the environment."""
     found = _library.Launch()
     result = library.quick.get_launch(ctypes.byref(found), ctypes.sizeof(found))
     if result < 0:
@@ -35,28 +35,28 @@ def launch(library: _library.Library) -> _library.Launch:
 
 
 def _distributed() -> Optional[Any]:
-    """torch.distributed, if it is there and initialised. It is not imported for that: who uses it has done so."""
+    """torch.distributed, if it is initialised. It is not imported for this: a program that uses it has imported it."""
     module = sys.modules.get("torch.distributed")
     try:
         return module if module is not None and module.is_available() and module.is_initialized() else None
-    except AttributeError:  # of another shape, or in the midst of being imported
+    except AttributeError:  # another version's layout, or it is being imported right now
         return None
 
 
 def _name(distributed: Any) -> Optional[str]:
-    """A name that all ranks find, and no other run. By the store, not by a collective operation: a loader may be opened
-    on some ranks only."""
+    """A name that all ranks of this run find, and no other run. It uses the store and not a collective operation,
+    because a loader may be opened on some ranks only."""
     try:
         store = distributed.distributed_c10d._get_default_store()  # pylint: disable=protected-access
         if store.add("dlclient/named", 1) == 1:
             store.set("dlclient/name", uuid.uuid4().hex[:16])
         return f"torch-{store.get('dlclient/name').decode()}"
     except (AttributeError, RuntimeError):
-        return None  # a torch of another shape: the library asks for the option job
+        return None  # another version of torch: the library asks for the option job
 
 
 def find(library: _library.Library, rank: int, world: int) -> Place:
-    """Completes what is -1. OptionError if torch.distributed and the environment disagree: one of them would make ranks
+    """Completes what is -1. OptionError if torch.distributed and the environment disagree: with one of them ranks would
     train on the wrong samples."""
     distributed = _distributed() if rank < 0 else None
     if distributed is None:
@@ -74,8 +74,8 @@ def find(library: _library.Library, rank: int, world: int) -> Place:
 
 
 def check(rank: int, world: int) -> None:
-    """Before the first loop of a loader whose rank nobody gave: torch.distributed may have been initialised after it
-    was opened. Then it is not the rank that the program thinks."""
+    """Runs before the first loop of a loader whose rank was not given: torch.distributed may have been initialised
+    after the loader was opened. Then its rank is not the one that the program expects."""
     distributed = _distributed()
     if distributed is None:
         return
@@ -92,6 +92,7 @@ def next_number() -> int:
 
 
 def count() -> None:
-    """It is open: the number is taken. One that could not be opened leaves it, so that ranks stay in step."""
+    """The loader is open: its number is used. A loader that could not be opened does not use one, so that ranks stay in
+    step."""
     global _n_named
     _n_named += 1

@@ -4,7 +4,7 @@
 
 A Handle is the library's loader. A Lease is one batch's slot. A Memory is a piece of a slot that an array was made of;
 the array has it as its base, and so has whatever is made of the array: slices, torch.from_numpy(), DLPack capsules.
-Each keeps the next one alive and nothing points back, so that counting references is all it takes: when the last array
+Each keeps the next one alive and nothing points back, so that reference counting is sufficient: when the last array
 of a batch and the batch itself are gone the slot goes back, when the last lease of a closed loader is gone its memory
 does.
 
@@ -12,7 +12,7 @@ A batch is *delivered* by one store (`handle.out.value = None`): before it the s
 it again if a signal's exception came in between, and a lease that dies gives nothing back.
 
 Python may run a signal handler at the beginning of a destructor, and its exception then ends the destructor. So what
-was delivered is written down in `handle.leases`, and sweep() gives back what has no lease any more."""
+was delivered is recorded in `handle.leases`, and sweep() releases slots that no longer have a lease."""
 from __future__ import annotations
 
 import ctypes
@@ -26,7 +26,7 @@ import numpy
 from ._errors import ForkedLoader, LoaderClosed
 from ._library import Info, Library
 
-# dlc_dtype -> NumPy's spelling. Encoded bytes are uint8; bfloat16 has no dtype there and goes as its 16 bits.
+# dlc_dtype -> NumPy's spelling. Encoded bytes are uint8; NumPy has no bfloat16, so it is delivered as its 16 bits.
 TYPES = ("|u1", "|u1", "<i4", "<i8", "<f2", "<u2", "<f4", "<f8")
 ITEM_BYTES = (1, 1, 4, 8, 2, 2, 4, 8)
 BFLOAT16 = 5
@@ -49,7 +49,7 @@ os.register_at_fork(after_in_child=_Forks.count)
 
 
 class Handle:
-    """The library's loader of one rank. It is closed when nobody refers to it any more."""
+    """The library's loader of one rank. It is closed when nothing refers to it any more."""
 
     __slots__ = ("library", "pointer", "out", "out_reference", "info", "refusal", "detached", "leases", "ending",
                  "forks", "teller", "__weakref__")
@@ -57,15 +57,15 @@ class Handle:
     def __init__(self, library: Library, pointer: int) -> None:
         self.library = library
         self.pointer = pointer
-        self.out = ctypes.c_void_p()  # the batch that dlc_next() gave and that is not delivered yet
+        self.out = ctypes.c_void_p()  # the batch that dlc_next() returned and that is not delivered yet
         self.out_reference = ctypes.byref(self.out)
         self.info: Info = library.get_info(pointer).contents  # lives as long as the pointer; some of it changes
         self.refusal: Optional[str] = None  # why it cannot be used any more
         self.detached = False
-        self.leases: Dict[int, weakref.ref[Lease]] = {}  # what was delivered and not given back, by address
+        self.leases: Dict[int, weakref.ref[Lease]] = {}  # batches delivered and not released, by address
         self.ending = (functools.partial(library.quick.release, pointer), functools.partial(self.leases.pop))
         self.forks = _Forks.n
-        self.teller: Any = None  # what the library calls with sentences, and the user's function that they go to
+        self.teller: Any = None  # the library calls it with sentences, and it passes them to the user's function
 
     @property
     def is_here(self) -> bool:
@@ -73,7 +73,7 @@ class Handle:
         return self.forks == _Forks.n
 
     def check_here(self) -> None:
-        """Raises in the child of a fork(): batches that are held are not there."""
+        """Raises in the child of a fork(): the memory of held batches is not mapped there."""
         if self.forks != _Forks.n:
             raise ForkedLoader("this loader was opened before a fork(): only the parent can use it. Open one in the "
                                "child instead")
@@ -90,7 +90,7 @@ class Handle:
             self.refusal = why
 
     def detach(self) -> None:
-        """Gives the rank back; nobody is using the handle. Arrays that are alive stay as they are."""
+        """Releases the rank; nobody is using the handle. Arrays that are alive stay as they are."""
         if not self.detached:
             self.detached = True
             if self.forks == _Forks.n:
@@ -98,11 +98,11 @@ class Handle:
 
     def __del__(self) -> None:
         if self.pointer:
-            self.library.quick.close(self.pointer)  # in a child this gives up the copy alone
+            self.library.quick.close(self.pointer)  # in a child this frees only the copy
 
 
 class Lease:
-    """The hold on one slot. `views` are the arrays that look into it, each with its field."""
+    """Holds one slot. `views` are the arrays over its memory, each with its field."""
 
     __slots__ = ("handle", "address", "epoch", "step", "views", "__weakref__")
 
@@ -127,7 +127,7 @@ class Lease:
         return reference is None or reference() is not self
 
     def release(self) -> None:
-        """Gives the slot back, once. Before it was delivered it is not ours to give."""
+        """Releases the slot, once. Before it was delivered it is not ours to release."""
         if not self.released:
             give_back(self.handle, self.address)
 
@@ -139,25 +139,26 @@ class Lease:
 
 
 def give_back(handle: Handle, address: int) -> None:
-    """Gives a slot back and strikes it out. Both steps are C functions that map() calls: no signal comes between."""
+    """Releases a slot and removes it from the list. Both steps are C functions that map() calls: no signal comes
+    between."""
     list(map(_call, handle.ending, (address, address)))
 
 
 def deliver(lease: Lease) -> None:
-    """From here on the slot is the lease's."""
+    """From here on the lease owns the slot."""
     lease.handle.leases[lease.address] = weakref.ref(lease)
     lease.handle.out.value = None
 
 
 def sweep(handle: Handle) -> None:
-    """Gives back slots whose lease died without doing so."""
+    """Releases slots whose lease died without releasing them."""
     for address, reference in list(handle.leases.items()):
         if reference() is None and handle.leases.get(address) is reference:
             give_back(handle, address)
 
 
 class Memory:
-    """A piece of a slot for NumPy, which keeps this object alive as long as the memory is looked at."""
+    """A piece of a slot for NumPy, which keeps this object alive as long as an array uses the memory."""
 
     __slots__ = ("lease", "__array_interface__", "__weakref__")
 
@@ -176,7 +177,7 @@ def view(lease: Lease, field: str, data: int, dtype: int, shape: Tuple[int, ...]
 
 
 def column(address: int, n: int) -> Any:
-    """An array of its own with the n int64 that lie there."""
+    """A copy of the n int64 at the address, as an array."""
     return numpy.frombuffer(ctypes.string_at(address, 8 * n), dtype=numpy.int64).copy()
 
 

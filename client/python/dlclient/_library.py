@@ -222,7 +222,7 @@ _FUNCTIONS: List[Tuple[str, Any, List[Any]]] = [
 
 
 class Functions:
-    """The library's functions under their names without dlc_, from one way of calling them."""
+    """The library's functions under their names without dlc_, for one of the two ways of calling them."""
 
     open: Any
     close: Any
@@ -275,7 +275,7 @@ class Library(Functions):
         return text_of(self.version())
 
     def error_text(self) -> str:
-        """What went wrong in this thread's last call."""
+        """The error text of this thread's last call."""
         return text_of(self.quick.last_error())
 
 
@@ -284,7 +284,7 @@ def text_of(value: Optional[bytes]) -> str:
 
 
 def check_versions(library: str, path: str) -> None:
-    """A newer library serves an older package (its structs grow at their ends); the other way round it cannot."""
+    """A newer library works with an older package (its structs grow at their ends), but not the other way round."""
     try:
         theirs = tuple(int(number) for number in library.split("."))
     except ValueError:
@@ -296,8 +296,8 @@ def check_versions(library: str, path: str) -> None:
 
 
 def candidates() -> List[str]:
-    """Where the library may be: what the environment says and nothing else, or beside the package (a wheel), below
-    the same prefix (make install), where the system looks."""
+    """Where the library may be: only the path in the environment if there is one; else beside the package (a wheel),
+    below the same prefix (make install), and where the system looks."""
     named = os.environ.get(VARIABLE)
     if named:
         return [named]
@@ -315,7 +315,7 @@ _loaded: Optional[Library] = None
 
 
 def load() -> Library:
-    """The library, loaded once a process. LibraryNotFound or VersionMismatch if that cannot be."""
+    """The library, loaded once a process. LibraryNotFound or VersionMismatch if it cannot be loaded."""
     global _loaded
     with _lock:
         if _loaded is None:

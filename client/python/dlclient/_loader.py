@@ -22,7 +22,7 @@ _open: weakref.WeakSet[Loader] = weakref.WeakSet()
 
 
 class _Saver:
-    """Makes states, for the loader and its batches; the latter must not keep the former alive."""
+    """Makes states for the loader and its batches; a batch must not keep its loader alive."""
 
     def __init__(self, span: Span) -> None:
         self.span = span
@@ -44,48 +44,51 @@ class Loader:
 
     Data
         dataset         name of a dataset of the daemon's configuration
-        batch_size      samples a batch
-        pipeline        what is done to a sample, see dataloaderd(8); None: "raw", the bytes as stored
-        framework       what the fields are: "numpy", "torch", "jax" or "tensorflow"
-        copy            True: arrays of their own instead of the daemon's memory
+        batch_size      samples in a batch
+        pipeline        the steps applied to a sample, see dataloaderd(8); None: "raw", the bytes as stored
+        framework       the type of the fields: "numpy", "torch", "jax" or "tensorflow"
+        copy            True: the fields are copies and do not share the daemon's memory
 
     Order
-        seed, shuffle   of order and augmentation; the order is that of torch's samplers. Two loaders of one seed and
-                        pipeline have the same crops too
+        seed, shuffle   seed of order and augmentation; the order is that of torch's samplers. Two loaders with the same
+                        seed and pipeline also have the same crops
         draws           0, 1, ...: another number gives other crops of the same samples in the same order, for several
-                        views of them
+                        views of each sample
         order           "torch", or "tdperm" for datasets of 10^8 samples and more
-        drop_last       leave out a rank's last incomplete batch
-        partition       "pad" (all ranks get as many, as DistributedSampler does it), "drop", or "exact" (each once)
+        drop_last       leave out a rank's last batch if it is incomplete
+        partition       "pad" (all ranks get the same number of samples, as with DistributedSampler), "drop", or "exact"
+                        (each sample once)
 
     Ranks
         rank, world_size    None: from torch.distributed if it is initialised, else from the environment (torchrun, MPI,
-                        a step of Slurm), else 0 of 1
-        ranks           several ranks in this one process: a `for` gives tuples, a batch a rank, None where one has none
+                        a step of Slurm), else 0 and 1
+        ranks           several ranks in this process: a `for` gives tuples with a batch for each rank, None for a rank
+                        that has none
         job             the name under which the ranks of a run find each other; None: the run's id
 
     Loops
-        epochs          real epochs that one `for` covers; None: without end
-        steps_per_epoch cuts an endless stream into virtual epochs of so many batches
-        state           what state_dict() gave: attaches right where it goes on
-        timeout         seconds that the next batch is waited for at most: DaemonTimeout
-        persistent      False: the rank and its memory are given back between loops
+        epochs          real epochs that one `for` covers; None: it never ends
+        steps_per_epoch divides an endless stream into virtual epochs of this number of batches
+        state           the result of state_dict(): the loader attaches at that place
+        timeout         the most seconds to wait for the next batch; then DaemonTimeout
+        persistent      False: the rank and its memory are released between loops
 
     Trouble
-        on_error        a damaged sample: "fail", "substitute" (the next of the order) or "skip" (batches get
-                        smaller, and a rank may get one fewer: not for ranks that must step together)
-        max_errors      how many are borne: a number, or a share of the dataset below 1; None: any number
-        on_restart      the daemon goes away: "wait" up to restart_timeout seconds and go on, or "raise" DaemonGone
-        open_timeout    seconds that an index being built is waited for; None: as long as it takes
-        progress        a function that is told meanwhile, a sentence a second at most, also when a batch is waited for
-                        because the dataset cannot be read; None: logged at INFO
+        on_error        at a damaged sample: "fail", "substitute" (the next one of the order) or "skip" (batches get
+                        smaller, and a rank may get one batch fewer: not for ranks that must step together)
+        max_errors      how many damaged samples are tolerated: a number, or, below 1, a share of the dataset; None: any
+                        number
+        on_restart      when the daemon ends: "wait" up to restart_timeout seconds and continue, or "raise" DaemonGone
+        open_timeout    seconds to wait for an index that is being built; None: as long as it takes
+        progress        a function that is called meanwhile with a sentence, at most once a second; also while a batch
+                        is delayed because the dataset cannot be read. None: the sentences are logged at INFO
 
     Memory
-        slots           batches that are prepared ahead or held; None: the daemon's setting
+        slots           how many batches may be prepared ahead or held at once; None: the daemon's setting
         socket          None: DATALOADERD_SOCKET, else /run/dataloaderd/dataloaderd.sock
 
-    All of it is settled when the loader opens: what is set later, such as loader.batch_size, is refused.
-    A loader may be used by several threads; they take turns."""
+    All options are fixed when the loader opens: setting one later, such as loader.batch_size, is an error.
+    Several threads may use a loader; they take turns."""
 
     dataset: Fixed[Dataset] = Fixed()
     sampler: Fixed[Sampler] = Fixed()
@@ -132,7 +135,7 @@ class Loader:
         self._timeout = _options.seconds("timeout", timeout)
         self._persistent = _options.flag("persistent", persistent)
         if progress is not None and not callable(progress):
-            raise OptionError(f"progress: {progress!r} is no function")
+            raise OptionError(f"progress: {progress!r} is not a function")
         self._progress = progress
         self._saver = _Saver(self._span)
         self._lock = threading.RLock()
@@ -145,7 +148,7 @@ class Loader:
     # -- opening
 
     def _begin_at(self, state: Optional[Dict[str, Any]]) -> None:
-        """Attaches; with a state right at its place, before it is known to fit: then it is verified."""
+        """Attaches; with a state directly at its place. Whether the state fits is verified after that."""
         epoch, position = _state.peek(state) if state is not None else (0, 0)
         self._closed = ""
         self._job = self._wish.job
@@ -154,7 +157,7 @@ class Loader:
         except OptionError:
             if state is None:
                 raise
-            self._attach(0, 0)  # the place is none of these data: the state is refused below, in better words
+            self._attach(0, 0)  # these data have no such place: the state is refused below, with a better text
         ranks = self._ranks()
         info = ranks[0].handle.info
         self._job = _library.text_of(info.job)
@@ -187,7 +190,7 @@ class Loader:
         self._warn()
 
     def _warn(self) -> None:
-        """Shows what the library found odd, each sentence once."""
+        """Shows the library's warnings, each sentence once."""
         for rank in self._team.ranks if self._team is not None else []:
             _opening.warn(self._library, rank.handle)
 
@@ -196,7 +199,7 @@ class Loader:
         self._team = Team([Rank(handle, epoch, position, self._convert, self._copy, self._saver) for handle in handles])
 
     def _ranks(self) -> List[Rank]:
-        """The attached ranks; those of a loader that gave them back between loops are attached again."""
+        """The attached ranks. If the loader released them between two loops, they are attached again."""
         if self._closed:
             raise LoaderClosed(self._closed)
         if self._team is None:
@@ -205,7 +208,7 @@ class Loader:
         return self._team.ranks
 
     def _attach_again(self) -> None:
-        """After the ranks were given back; meanwhile the daemon may have gone, or have got other files."""
+        """After the ranks were released; meanwhile the daemon may have ended, or the dataset may have changed."""
         patience = _opening.Patience(self._wish, self._timeout, f"job {self._job}")
         while self._team is None:
             try:
@@ -229,9 +232,9 @@ class Loader:
     # -- iterating
 
     def __iter__(self) -> Iterator[Any]:
-        """Begins the next epoch (or what `epochs` and steps_per_epoch make of it), or what set_epoch() or
-        load_state_dict() chose. The iterator before this one is over. Until the first batch is taken set_epoch() still
-        counts for this loop."""
+        """Begins the next epoch (or what `epochs` and steps_per_epoch make of it), or the place that set_epoch() or
+        load_state_dict() chose. It ends the previous iterator. Until the first batch is taken, set_epoch() still
+        applies to this loop."""
         with self._guard():
             self._end_iterator("a newer iter() of this loader has begun: use that iterator")
             self._place = self._coming()
@@ -251,7 +254,7 @@ class Loader:
                 if batches is not None:
                     return batches
                 self._place = self._span.after_epoch(self._place)
-                if not self._has_ended:  # once: a rank that was given back and attached again would ask anew
+                if not self._has_ended:  # once: a rank that was released and attached again would ask again
                     self._has_ended = True
                     self._warn()
                 n_ends += 1
@@ -271,7 +274,7 @@ class Loader:
         iterator.begun = True
 
     def _take(self) -> Any:
-        """One step, its place noted."""
+        """Takes one step and records its place."""
         assert self._team is not None
         if self._wish.ranks is None:
             batch = self._team.ranks[0].take(self._timeout)
@@ -289,7 +292,7 @@ class Loader:
         return batches
 
     def _check_not_empty(self, n_ends: int) -> None:
-        """A loop without end must not look for its first batch for ever."""
+        """An endless loop must not look for its first batch for ever."""
         if self._span.epochs is None or self._span.steps is not None:
             raise Error(f"{n_ends} epochs on end had no batch: {self.dataset.name} has {len(self.dataset)} samples, "
                         f"{len(self.sampler)} of them for this rank, with batch_size={self.batch_size}, "
@@ -313,12 +316,12 @@ class Loader:
         self._iterator = None
 
     def _running(self) -> Optional[EpochIterator]:
-        """The iterator whose loop goes on, if anybody still has it."""
+        """The iterator of the running loop, if anybody still has it."""
         iterator = self._iterator() if self._iterator is not None else None
         return iterator if iterator is not None and iterator.live else None
 
     def __len__(self) -> int:
-        """Batches that a whole loop gives this rank; TypeError if it has no end."""
+        """How many batches a whole loop gives this rank; TypeError if it has no end."""
         if self._span.steps is not None:
             return self._span.steps
         if self._span.epochs is None:
@@ -329,8 +332,8 @@ class Loader:
 
     @property
     def epoch(self) -> int:
-        """The epoch of the loop that runs or was left in its midst; after a loop that ended, or a state, the one that
-        the next iter() begins. With steps_per_epoch the virtual one."""
+        """The epoch of the loop that is running or was left before its end; after a loop that ended, or after loading a
+        state, the epoch that the next iter() begins. With steps_per_epoch it is the virtual epoch."""
         place = self._current()
         return self._span.number(self._coming() if place is self._next_place else place)
 
@@ -339,8 +342,8 @@ class Loader:
         raise OptionError("epoch: cannot be set; set_epoch() chooses the epoch of the next loop")
 
     def _coming(self) -> Place:
-        """Where the next loop begins. After a state of an epoch's last batch that is the next epoch: a loop without a
-        batch would be of no use to anybody, unless set_epoch() asked for this very epoch."""
+        """Where the next loop begins. After a state that was saved at an epoch's last batch this is the next epoch: a
+        loop without a batch would be useless, unless set_epoch() asked for exactly this epoch."""
         place = self._next_place
         if place is None:
             return self._span.following(self._place)
@@ -349,12 +352,12 @@ class Loader:
         return place
 
     def _after(self, epoch: int, position: int, n_batches: int) -> Tuple[int, int]:
-        """Where the run stands after so many batches more of each rank; the library's epoch plan knows."""
+        """The place of the run after each rank has taken n_batches more; the library's epoch plan computes it."""
         return _opening.cursor_after(self._library, self._wish, self.rank, self.world_size, self._identity.samples,
                                      (epoch, position), n_batches)
 
     def _current(self) -> Place:
-        """Where a state would go on."""
+        """Where a state that is saved now would continue."""
         if self._running() is not None:
             return self._place
         if self._next_place is not None:
@@ -362,15 +365,15 @@ class Loader:
         return self._span.following(self._place) if self._span.over(self._place) else self._place
 
     def set_epoch(self, epoch: int) -> None:
-        """Chooses the epoch of the loop that begins next, or of one that has taken no batch yet; a loop in its midst
-        goes on as it is. After load_state_dict() of this very epoch the place in its midst is kept: if the state was
-        saved in the epoch's last batch, nothing is left of it and the loop is empty."""
+        """Chooses the epoch of the next loop, or of a loop that has taken no batch yet; a loop that has taken batches
+        continues unchanged. After load_state_dict() of the same epoch the place within it is kept: if the state was
+        saved at the epoch's last batch, nothing of the epoch is left and the loop is empty."""
         epoch = _options.integer("epoch", epoch, 0, 2**32 - 1)
         with self._guard():
             running = self._running()
             waits = running is not None and not running.begun
             if self._resumed is not None and epoch == self._span.number(self._resumed):
-                place = self._resumed._replace()  # another object: asked for, also if nothing is left of it
+                place = self._resumed._replace()  # another object: asked for, even if nothing is left of it
             else:
                 current = self._resumed if self._resumed is not None else self._place
                 self._resumed = None
@@ -381,14 +384,15 @@ class Loader:
                 self._next_place = place
 
     def state_dict(self) -> Dict[str, Any]:
-        """Where a run that loads it goes on: after the batches that the loop was given. Small, plain (JSON takes it)
-        and free of cost; it can be loaded at another world size and batch size. One that was saved in the body of an
-        epoch's last batch goes on with the next epoch, as one that was saved after the loop."""
+        """The place where a run that loads it continues: after the batches that the loop has received. It is small,
+        plain (JSON can hold it) and costs nothing; it can be loaded at another world size and batch size. A state that
+        was saved in the loop body of an epoch's last batch continues with the next epoch, as one that was saved after
+        the loop does."""
         return self._saver(self._current())
 
     def load_state_dict(self, state: Dict[str, Any]) -> None:
-        """Goes on where state_dict() was called, with the next iter(). StateError, with the field and both values, for
-        a state of other data, another order or pipeline, or one that was edited; the loader is left as it is then."""
+        """The next iter() continues where state_dict() was called. StateError, with the field and both values, for a
+        state of other data, of another order or pipeline, or one that was edited; the loader is then left unchanged."""
         with self._guard():
             known = _state.verify(state, self._identity)
             self._end_iterator("a state was loaded: begin a new loop to go on there")
@@ -432,22 +436,22 @@ class Loader:
 
     @property
     def closed(self) -> bool:
-        """Was it closed, or replaced by a newer one?"""
+        """Whether it was closed or replaced by a newer loader."""
         return bool(self._closed)
 
     def close(self) -> None:
-        """Gives the rank back. Arrays that are alive can be read on. Closing again is nothing."""
+        """Releases the rank. Arrays that are still alive remain readable. Closing again does nothing."""
         self.close_for("the loader was closed: open a new one")
 
     def close_for(self, why: str) -> None:
-        """close(), with what using the loader says from then on."""
+        """close(), with the text of the error that using the loader raises from then on."""
         team, closed = self._team, self._closed
         if closed or team is None:
             self._closed = closed or why
             return
         self._closed = why
         for rank in team.ranks:
-            rank.handle.refuse(why)  # who waits for a batch hears of it
+            rank.handle.refuse(why)  # a thread that waits for a batch gets this error
         if self.is_here:
             with self._lock:
                 for rank in team.ranks:
@@ -466,7 +470,7 @@ refuse_names(Loader)
 
 @atexit.register
 def _close_all() -> None:
-    """Gives ranks back in good order. One that a daemon thread may be using ends with the process, as the thread."""
+    """Releases the ranks at exit. A rank that a daemon thread may be using ends with the process, like the thread."""
     if threading.active_count() == 1:
         for loader in list(_open):
             loader.close()

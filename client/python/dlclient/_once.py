@@ -1,7 +1,7 @@
-"""once(): a function that one of many processes runs, while the others wait for what it returns.
+"""once(): one of many processes runs a function, while the others wait for its result.
 
-The library holds the processes apart (dlclient.h, "once only"); here is what makes a function of it: the key of its
-arguments, the result as JSON, exceptions."""
+The library selects the process (dlclient.h, "once only"). This module adds what a function needs: a key for its
+arguments, the result as JSON, and exceptions."""
 from __future__ import annotations
 
 import ctypes
@@ -35,7 +35,7 @@ _NAME_BYTES = 51  # of 64: behind it comes what tells calls with other arguments
 class OnceError(Error):
     """The work of once() failed in the process that ran it; the text ends with that process's traceback."""
 
-    #: What the runner left: `traceback` as text, its `pid` on `host`, and the number of the `attempt`.
+    #: About the process that ran it: its `traceback` as text, its `pid` on `host`, and the number of the `attempt`.
     traceback: str
     host: str
     pid: int
@@ -51,7 +51,7 @@ class OnceError(Error):
 
 
 class OnceTimeout(OnceError, TimeoutError):
-    """`timeout` of once() was over while another process was still at work."""
+    """The `timeout` of once() passed while another process was still at work."""
 
 
 # ---- the library's handle
@@ -92,7 +92,7 @@ class _Handle:
             self.library.once_close(pointer)
 
     def wait(self, timeout: Optional[float]) -> int:
-        """In slices, between which Python runs signal handlers: Ctrl-C ends it."""
+        """Waits in slices, between which Python runs signal handlers, so that Ctrl-C ends it."""
         deadline = None if timeout is None else time.monotonic() + timeout
         while True:
             slice_ms = SLICE_MS
@@ -101,7 +101,7 @@ class _Handle:
             result = int(self.library.once_wait(self.pointer, slice_ms))
             if result == -errno.ETIMEDOUT:
                 if deadline is not None and time.monotonic() >= deadline:
-                    raise OnceTimeout(f"timeout={timeout:g} s is over; {self.library.error_text()}", errno.ETIMEDOUT)
+                    raise OnceTimeout(f"timeout={timeout:g} s has passed; {self.library.error_text()}", errno.ETIMEDOUT)
             elif result < 0 and result != -errno.EINTR:
                 raise _error_of(result, self.library.error_text())
             elif result > 0:
@@ -133,7 +133,7 @@ def _plain(value: object) -> Any:
 
 
 def _call_name(name: str, key: Optional[str], arguments: Tuple[Any, ...], keywords: Dict[str, Any]) -> str:
-    """The name of a call: other arguments are other work, remembered beside this one."""
+    """The name of a call: a call with other arguments is other work, which is remembered separately."""
     if not arguments and not keywords:
         return name
     try:
@@ -160,7 +160,7 @@ def _key_of(key: Optional[str], inputs: Iterable[Path]) -> str:
 
 
 def _name_of(function: Callable[..., Any]) -> str:
-    """module.function, as far as such names may be."""
+    """module.function, with characters that are not allowed replaced."""
     inner = function.func if isinstance(function, functools.partial) else function
     name = getattr(inner, "__qualname__", "")
     if not name or "<" in name:
@@ -267,7 +267,7 @@ def once(function: Callable[..., T], *arguments: Any, name: str, scope: str = "n
 def once(function: Optional[Callable[..., Any]] = None, *arguments: Any, name: Optional[str] = None,
          scope: str = "node", key: Optional[str] = None, inputs: Iterable[Path] = (), dir: Optional[Path] = None,
          timeout: Optional[float] = None, again: bool = False) -> Any:
-    """Lets one process of many run a function; the others wait and get what it returned.
+    """Lets one of many processes run a function; the others wait and get its result.
 
         @dlclient.once
         def unpack(archive):
@@ -277,19 +277,20 @@ def once(function: Optional[Callable[..., Any]] = None, *arguments: Any, name: O
 
         dlclient.once(shutil.copytree, source, target, name="copy")     # the same without a decorator: with a name
 
-    Needs no daemon and no launcher: processes of one user that use the same name are held apart by a locked file. What
-    is done is remembered, for each list of arguments: later calls return what was returned then, unless `key` or the
-    content of `inputs` has changed since. An exception is raised as it is where the function ran; those who waited get
-    an OnceError with its traceback, and who calls later tries anew. If the process that runs it dies, or is stopped
-    with Ctrl-C, another one takes over. The result must be something that JSON can hold, and comes back as JSON has it.
+    Needs no daemon and no launcher: a locked file makes sure that of all processes of one user with the same name
+    only one runs the function. The result is remembered for each list of arguments: later calls return it, unless
+    `key` or the content of `inputs` has changed since. An exception is raised unchanged in the process that ran the
+    function; the processes that waited get an OnceError with its traceback, and a later call tries again. If the
+    process that runs it dies or is stopped with Ctrl-C, another one takes over. The result must be something that
+    JSON can hold, and is returned as JSON gives it back.
 
     name:     of the work, up to 64 letters, digits, ".", "_", "-". Default for the decorator: module and function
     scope:    "node" (default): once per node, forgotten when it boots. "cluster": once per folder `dir`
-    key:      a text that the work depends on besides its arguments; must be given if they are not JSON
+    key:      a text on which the work depends besides its arguments; mandatory if they cannot be written as JSON
     inputs:   files whose content the work depends on
     dir:      where it is remembered. "cluster": a folder that all nodes see; default DATALOADERD_ONCE_DIR
-    timeout:  how long to wait for others, seconds; then OnceTimeout. Default: without end
-    again:    do it though it is remembered"""
+    timeout:  how many seconds to wait for others; then OnceTimeout. Default: no limit
+    again:    run it even if it is remembered as done"""
     if function is not None and name is not None:
         return _call(function, arguments, {}, name, scope, key, inputs, dir, timeout, again)
     if function is not None and arguments:

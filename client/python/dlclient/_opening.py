@@ -1,5 +1,5 @@
-"""From a wish to an attached rank. The library is asked in slices, between which signals are heard; an older loader of
-this process that stands in the way of its own successor (a notebook's cell that runs again) is closed."""
+"""Attaches ranks as the options say. Calls of the library wait in slices, between which signals are handled. An older
+loader of this process that is in the way of its own successor (a notebook's cell that runs again) is closed."""
 from __future__ import annotations
 
 import ctypes
@@ -23,12 +23,12 @@ log = logging.getLogger("dlclient")
 Progress = Callable[[str], None]
 
 SLICE_MS = 500
-ANSWER_SECONDS = 30.0  # a call that took that much longer than its slice waited for a daemon that does not answer
+ANSWER_SECONDS = 30.0  # a call that took this much longer than its slice has waited for a daemon that does not answer
 PROGRESS_SECONDS = 1.0
 
 PAUSE_SECONDS = 0.1     # between two looks for a daemon that is away
 
-# What says that the daemon is away; and what passes by itself once it was: as the library's own restart has it.
+# Errors that mean the daemon is away, and errors that pass by themselves after that; as in the library's own restart.
 _AWAY = (errno.ECONNREFUSED, errno.ECONNRESET, errno.ESHUTDOWN)
 _PASSING = _AWAY + (errno.EADDRINUSE, errno.ETIMEDOUT, errno.ENOMEM, errno.EMFILE, errno.ENFILE)
 
@@ -37,7 +37,7 @@ _opened: Dict[Key, weakref.ref[Any]] = {}  # loaders of this process that named 
 
 
 class _Teller:
-    """Hands the daemon's sentences on, once a second at most. An exception of the user's function ends the opening."""
+    """Passes the daemon's sentences on, at most once a second. An exception of the user's function ends the opening."""
 
     def __init__(self, progress: Optional[Progress]) -> None:
         self.progress = progress
@@ -57,7 +57,7 @@ class _Teller:
             else:
                 log.info("%s", _library.text_of(text))
         except BaseException as error:  # pylint: disable=broad-except
-            self.trouble = error  # nothing may be raised through the library
+            self.trouble = error  # an exception must not pass through the library
 
 
 def _open_once(library: _library.Library, options: _library.Options) -> Tuple[int, Optional[Handle]]:
@@ -103,7 +103,7 @@ def open_rank(library: _library.Library, wish: Wish, rank: int, job: Optional[st
 
 def cursor_after(library: _library.Library, wish: Wish, rank: int, world: int, n_samples: int, place: Tuple[int, int],
                  n_batches: int) -> Tuple[int, int]:
-    """Where a run stands that takes so many batches more of each rank, whether it is attached or not."""
+    """The place of a run after each rank has taken n_batches more, whether it is attached or not."""
     options = wish.options(rank, None, 0, 0, None)
     options.world_size = world
     epoch, position = ctypes.c_uint64(), ctypes.c_uint64()
@@ -117,7 +117,7 @@ def cursor_after(library: _library.Library, wish: Wish, rank: int, world: int, n
 
 
 def warn(library: _library.Library, handle: Handle) -> None:
-    """Shows what the library found odd at this rank."""
+    """Shows the library's warning about this rank."""
     text = library.warning(handle.pointer)
     while text:
         warnings.warn(_library.text_of(text), LoaderWarning, stacklevel=_stack_level())
@@ -125,7 +125,7 @@ def warn(library: _library.Library, handle: Handle) -> None:
 
 
 def _stack_level() -> int:
-    """How far up the program's own line is."""
+    """How many frames up the program's own line is."""
     frame, level, here = sys._getframe(1), 1, os.path.dirname(__file__)
     while frame.f_back is not None and os.path.dirname(frame.f_code.co_filename) == here:
         frame, level = frame.f_back, level + 1
@@ -139,7 +139,7 @@ def _older(key: Key) -> Any:
 
 def _open_in_place(library: _library.Library, wish: Wish, rank: int, job: Optional[str], epoch: int, position: int,
                    progress: Optional[Progress]) -> Handle:
-    """Opens; if the job's refusal may be about an older loader of this process, that one is closed first."""
+    """Opens; if an older loader of this process may be the reason for a refusal, that one is closed first."""
     try:
         return open_rank(library, wish, rank, job, epoch, position, progress)
     except (RankTaken, JobMismatch):
@@ -152,10 +152,10 @@ def _open_in_place(library: _library.Library, wish: Wish, rank: int, job: Option
 
 def open_all(loader: Any, library: _library.Library, wish: Wish, job: Optional[str], epoch: int, position: int,
              progress: Optional[Progress]) -> List[Handle]:
-    """Attaches every rank that the wish names, under one job."""
+    """Attaches every rank that the options name, under one job."""
     ranks = [wish.rank] if wish.ranks is None else wish.ranks
     if job is None and len(ranks) > 1 and len(ranks) == wish.world:
-        job = f"ranks-{uuid.uuid4().hex[:16]}"  # the whole world is here: nobody else has to find it
+        job = f"ranks-{uuid.uuid4().hex[:16]}"  # all ranks are in this process: nobody else has to find the job
     is_named_here = job is None and wish.run is not None
     if is_named_here:
         job = f"{wish.run}.{_launch.next_number()}"  # as the library numbers those that it names
@@ -178,8 +178,8 @@ def open_all(loader: Any, library: _library.Library, wish: Wish, job: Optional[s
 
 
 class Patience:
-    """With a daemon that is away when ranks which were given back between two loops attach again. In a loop the library
-    waits for its return; here nobody is attached, and the same options count."""
+    """Waits for a daemon that is away when ranks that were released between two loops attach again. Within a loop the
+    library waits; here nobody is attached, but the same options apply."""
 
     def __init__(self, wish: Wish, timeout: Optional[float], name: str) -> None:
         self._wish = wish
@@ -188,7 +188,7 @@ class Patience:
         self._began: Optional[float] = None
 
     def bear(self, error: Error) -> None:
-        """Waits a moment, after which to try again; or raises what is final."""
+        """Waits a moment before the next attempt; raises errors that are final."""
         if error.errno not in (_AWAY if self._began is None else _PASSING):
             raise error
         if self._wish.on_restart == "raise":

@@ -1,5 +1,5 @@
-"""What a Loader was asked for: types and ranges are checked here, where the option's name is known; what is a valid
-dataset, pipeline or policy the daemon knows."""
+"""The options of a Loader. Types and ranges are checked here, where the option's name is known; whether a dataset,
+pipeline or policy is valid is checked by the daemon."""
 from __future__ import annotations
 
 import ctypes
@@ -20,7 +20,7 @@ MS_MAX = 2**31 - 1
 
 
 def names_wrong_keywords(function: F) -> F:
-    """A keyword that does not exist is answered with the one that was probably meant."""
+    """For a keyword that does not exist the error suggests the one that was probably meant."""
     known = [name for name in inspect.signature(function).parameters if name != "self"]
 
     @functools.wraps(function)
@@ -35,9 +35,9 @@ def names_wrong_keywords(function: F) -> F:
 
 
 def integer(name: str, value: object, least: int, most: int) -> int:
-    """A whole number of any kind that Python takes as an index (NumPy's too), but no bool."""
+    """A whole number of any kind that Python takes as an index (NumPy's too), but not a bool."""
     if isinstance(value, bool) or not hasattr(value, "__index__"):
-        raise OptionError(f"{name}: {value!r} is no whole number")
+        raise OptionError(f"{name}: {value!r} is not a whole number")
     number = operator.index(cast(Any, value))
     if not least <= number <= most:
         raise OptionError(f"{name}: {number}; {least} to {most} are allowed")
@@ -46,16 +46,16 @@ def integer(name: str, value: object, least: int, most: int) -> int:
 
 def flag(name: str, value: object) -> bool:
     if value not in (True, False):
-        raise OptionError(f"{name}: {value!r}; True or False is wanted")
+        raise OptionError(f"{name}: {value!r}; expected True or False")
     return bool(value)
 
 
 def text(name: str, value: object) -> str:
     if not isinstance(value, (str, os.PathLike)):
-        raise OptionError(f"{name}: {value!r} is no text")
+        raise OptionError(f"{name}: {value!r} is not a string")
     string = os.fspath(value)
     if not isinstance(string, str) or "\0" in string:
-        raise OptionError(f"{name}: {value!r} has a zero byte, or is bytes and no text")
+        raise OptionError(f"{name}: {value!r} contains a zero byte, or is bytes and not a string")
     return string
 
 
@@ -95,10 +95,10 @@ def rank_list(ranks: object, rank: object, world: Optional[int]) -> Optional[Lis
     if rank is not None:
         raise OptionError("rank and ranks exclude each other: rank is the one that this process is, ranks are several")
     if isinstance(ranks, (str, bytes)) or not hasattr(ranks, "__iter__"):
-        raise OptionError(f"ranks: {ranks!r}; a sequence of whole numbers is wanted, such as [0, 1]")
+        raise OptionError(f"ranks: {ranks!r}; expected a sequence of whole numbers, such as [0, 1]")
     listed = [integer("ranks", number, 0, 2**31 - 1) for number in cast(Any, ranks)]
     if not listed or len(set(listed)) != len(listed):
-        raise OptionError(f"ranks: {listed}; each rank once, and one at least")
+        raise OptionError(f"ranks: {listed}; each rank once, and at least one")
     if world is not None and max(listed) >= world:
         raise OptionError(f"ranks: {max(listed)}; 0 to {world - 1} are allowed in a world of {world}")
     return listed
@@ -109,8 +109,8 @@ def encoded(value: Optional[str]) -> Optional[bytes]:
 
 
 class Wish:
-    """The options that the daemon has to know, checked. rank and world are -1 until settle() completed them, and then
-    if the library is to take them from the environment. `run`: what the default name of the job begins with."""
+    """The options for the daemon, checked. rank and world are -1 until settle() has completed them, and stay -1 if the
+    library is to take them from the environment. `run` is the beginning of the job's default name."""
 
     def __init__(self, *, dataset: object, batch_size: object, pipeline: object, seed: object, draws: object,
                  shuffle: object, drop_last: object, partition: object, order: object, rank: object, world_size: object,
@@ -140,7 +140,7 @@ class Wish:
         self.open_timeout = seconds("open_timeout", open_timeout)
 
     def settle(self, library: _library.Library) -> None:
-        """Completes rank and world by what only this process can know."""
+        """Completes rank and world with what only this process can know."""
         if self.ranks is None:
             self.rank, self.world, self.run = _launch.find(library, self.rank, self.world)
         elif self.world < 0:

@@ -2,7 +2,7 @@
 
 A batch that is ready is taken by a call that keeps the interpreter's lock: dropping and taking it again costs more than
 the call. Only if none is ready is the lock dropped, for slices of a fifth of a second, between which Python runs signal
-handlers (Ctrl-C), the loader may be closed by another thread, and the daemon's going and coming are told."""
+handlers (Ctrl-C), another thread may close the loader, and the daemon's end and return are reported."""
 from __future__ import annotations
 
 import errno
@@ -24,7 +24,7 @@ _AGAIN = (-errno.EAGAIN, -errno.ETIMEDOUT, -errno.EINTR)
 
 
 class Rank:
-    """A handle and where it stands. `at` is the place (epoch, position) whose batch dlc_next() would give."""
+    """A handle and its place. `at` is the place (epoch, position) whose batch dlc_next() would return."""
 
     def __init__(self, handle: Handle, epoch: int, position: int, convert: Converter, copy: bool,
                  state: Callable[[object], State]) -> None:
@@ -47,7 +47,7 @@ class Rank:
         self._hold_told = 0.0
 
     def go_to(self, epoch: int, position: int) -> None:
-        """Stands at the place; the daemon is asked only if it would not come there by itself."""
+        """Moves to the place; the daemon is asked only if it would not come there by itself."""
         handle = self.handle
         handle.check()
         if self.at == (epoch, position):
@@ -64,7 +64,7 @@ class Rank:
         """The next batch, or None at the end of the epoch."""
         handle = self.handle
         handle.check()
-        if handle.out.value is None:  # else one is left that an exception kept from being delivered
+        if handle.out.value is None:  # else a batch is left that an exception kept from being delivered
             result = handle.library.quick.next(handle.pointer, 0, handle.out_reference)
             if result < 0:
                 result = self._wait(result, timeout)
@@ -122,15 +122,15 @@ class Rank:
                         f"slots={min(64, 2 * self.slots)}", errno.ENOBUFS)
 
     def _look_for_daemon(self) -> None:
-        """Says once that the daemon is gone, and once that it is back."""
+        """Reports once that the daemon is gone, and once that it is back."""
         info = self.handle.info
         if info.is_waiting and self._gone_since is None:
             self._gone_since = time.monotonic()
             log.warning("the daemon is gone; waiting for its return (%s)", self.name)
 
     def _look_for_hold(self) -> None:
-        """Says why no batch comes if the dataset cannot be read: once in the log, once a second to the user's function,
-        whose exceptions end the wait."""
+        """Reports why no batch comes if the dataset cannot be read: once in the log, and once a second to the user's
+        function, whose exceptions end the wait."""
         text = self.library.quick.hold(self.handle.pointer)
         if not text:
             if self._on_hold:

@@ -1,4 +1,4 @@
-"""Several ranks in one process, as code has them that was written for DataParallel or that drives several devices.
+"""Several ranks in one process, for code that was written for DataParallel or that drives several devices.
 
 They are taken step by step: a tuple holds one batch of each rank, all of the same step. A rank that has none of that
 step has None there: with partition="exact" a rank may have fewer, with on_error="skip" a batch may have been left out
@@ -32,8 +32,8 @@ class Team:
             rank.go_to(epoch, position)
 
     def take(self, timeout: Optional[float]) -> Optional[Batches]:
-        """The batches of the next step, or None at the end of the epoch. What was taken before an exception (a timeout,
-        Ctrl-C) is kept for the next call."""
+        """The batches of the next step, or None at the end of the epoch. Batches that were taken before an exception (a
+        timeout, Ctrl-C) are kept for the next call."""
         for i, rank in enumerate(self.ranks):
             if self._ahead[i] is None and not self._ended[i]:
                 self._ahead[i] = rank.take(timeout)

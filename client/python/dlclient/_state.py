@@ -30,8 +30,8 @@ _LOOPS = ({"steps_per_epoch", "epoch", "step"}, {"epochs", "done"})
 
 
 class Place(NamedTuple):
-    """A place between two batches. `lap` and `done` say where in which loop it lies: with steps_per_epoch the virtual
-    epoch and its batches so far, else 0 and the real epochs that the loop has behind it."""
+    """A place between two batches. `lap` and `done` say where in which loop it is: with steps_per_epoch the virtual
+    epoch and its batches so far, else 0 and the number of real epochs that the loop has completed."""
 
     epoch: int
     position: int
@@ -40,7 +40,7 @@ class Place(NamedTuple):
 
 
 class Identity(NamedTuple):
-    """What a state must agree with."""
+    """The properties of a loader that a state must agree with."""
 
     dataset: str
     digest: str
@@ -54,7 +54,7 @@ class Identity(NamedTuple):
     def told(self) -> Dict[str, Any]:
         """As a state has it."""
         fields = self._asdict()
-        if self.draws == 0:  # so that states look as they always did
+        if self.draws == 0:  # states without it look as they did before draws existed
             del fields["draws"]
         return fields
 
@@ -78,7 +78,7 @@ def _is_kind(value: object, kind: Any) -> bool:
 
 
 def _shown(value: object) -> str:
-    """For a message: whatever it is, however long or deep."""
+    """Any value as text for a message, however long or deep it is."""
     try:
         return reprlib.repr(value)
     except Exception:  # an int of thousands of digits, a __repr__ that fails
@@ -88,16 +88,16 @@ def _shown(value: object) -> str:
 def _check_shape(state: object) -> Dict[str, Any]:
     """Version first, since a newer one may look otherwise."""
     if not isinstance(state, Mapping):
-        raise StateError(f"state: {type(state).__name__} is no dict; load what state_dict() gave")
+        raise StateError(f"state: {type(state).__name__} is not a dict; load what state_dict() returned")
     version: Any = state.get("version")
     if not _is_kind(version, int):
-        raise StateError(f"state: version: {_shown(version)}; this is not what state_dict() gave")
+        raise StateError(f"state: version: {_shown(version)}; this is not what state_dict() returned")
     if version != VERSION:
         raise StateError(f"state: version: the state has {_shown(version)}, this dlclient understands {VERSION}: "
                          f"{'install the version that saved it' if version > VERSION else 'it cannot be used'}")
     for name, kind in _KINDS.items():
         if name not in state:
-            raise StateError(f"state: {name}: is missing; the state was cut")
+            raise StateError(f"state: {name}: is missing; the state was truncated")
         if not _is_kind(state[name], kind):
             raise StateError(f"state: {name}: {_shown(state[name])} is of the wrong type")
     if not _is_kind(state.get("draws", 0), int):
@@ -109,25 +109,25 @@ def _check_loop(state: Dict[str, Any]) -> None:
     loop = state["virtual"]
     if loop is not None and (set(loop) not in _LOOPS or
                              not all(_is_kind(number, int) and number >= 0 for number in loop.values())):
-        raise StateError(f"state: virtual: {_shown(loop)} is none that state_dict() makes")
+        raise StateError(f"state: virtual: {_shown(loop)} state_dict() never returns such a value")
 
 
 def peek(state: object) -> Tuple[int, int]:
-    """Epoch and position of a state that is not verified yet, for attaching there; (0, 0) if they cannot be it."""
+    """Epoch and position of a state that is not verified yet, for attaching there; (0, 0) if they are not valid."""
     known = _check_shape(state)
     return known["epoch"], known["position"]
 
 
 def verify(state: object, identity: Identity) -> Dict[str, Any]:
-    """The state, if it is whole and of these data; StateError with the field and both values if not."""
+    """The state, if it is complete and of these data; StateError with the field and both values if not."""
     known = _check_shape(state)
     try:
         check = _checksum(known)
     except (TypeError, ValueError, RecursionError) as error:
-        raise StateError(f"state: is not plain: {error}") from None
+        raise StateError(f"state: holds more than plain values: {error}") from None
     if check != known["check"]:
         raise StateError(f"state: check: the state says {_shown(known['check'])}, its fields give {check!r}: "
-                         f"it was cut or edited")
+                         f"it was truncated or edited")
     for name, mine in identity._asdict().items():
         theirs = known.get(name, 0)  # all but draws are there
         if theirs != mine:

@@ -1,4 +1,4 @@
-"""What was counted, and what the loop waits for."""
+"""Counters of a loader, and what limits the loop."""
 from __future__ import annotations
 
 import ctypes
@@ -10,45 +10,45 @@ from . import _library
 from ._errors import error_of
 from ._lease import Handle, sweep
 
-NOTHING_SHARE = 0.02   # of the time since the last call: who waits less is limited by nothing here
+NOTHING_SHARE = 0.02   # of the time since the last call: a loop that waits less is limited by the trainer
 _SECOND = 1e9
 
 
 @dataclass(frozen=True)
 class Stats:
-    """Counted since the loader was opened, but for what says otherwise; sums over the ranks of the loader."""
+    """Counted since the loader was opened, unless noted otherwise; sums over the ranks of the loader."""
 
     batches: int
     samples: int
-    substituted: int        # samples in whose place another one was served
+    substituted: int        # samples that were replaced by another one
     skipped: int            # samples that were left out
     waits: int              # next() calls that found no batch ready
-    waited_s: float         # seconds in them, restarts included
+    waited_s: float         # seconds spent in these calls, including restarts
     restarts: int           # of the daemon
     restart_s: float        # seconds without a daemon
     hold_s: float           # seconds for which the dataset could not be read
-    on_hold: str            # why it cannot be read now; "": it can
+    on_hold: str            # why it cannot be read now; "" if it can
     ready: int              # batches that are ready now
-    held: int               # batches that are held now, by themselves or by arrays
+    held: int               # batches that are held now, by the batch itself or by arrays
     slots: int
     wait_share: float       # of the time since the last stats() (or the opening) that was spent waiting, 0 to 1
-    limit: str              # what it waits for: "trainer", "reading", "decoding", "restart", "outage", "nothing yet"
-    advice: str             # a sentence: what would change that
+    limit: str              # what limits the loop: "trainer", "reading", "decoding", "restart", "outage", "nothing yet"
+    advice: str             # a sentence that says what would help
 
 
 _ADVICE = {
-    "nothing yet": "no batch was asked for since the last look",
-    "trainer": "batches are ready before the loop asks for them: the training step is what takes the time",
+    "nothing yet": "no batch was asked for since the last call of stats()",
+    "trainer": "batches are ready before the loop asks for them: the training step takes the time",
     "reading": "the loop waits for bytes: put the dataset on a faster disk or into memory, or read less of it",
     "decoding": "the loop waits for decoding and augmentation: give the daemon more workers or CPUs, or store smaller "
                 "pictures",
     "outage": "the loop waited for a dataset that could not be read: look at its mount or server; dlctl jobs says more",
-    "restart": "the loop waited for the daemon's return: look into its log (journalctl -u dataloaderd)",
+    "restart": "the loop waited for a restart of the daemon: look into its log (journalctl -u dataloaderd)",
 }
 
 
 class StatsTaker:
-    """Remembers the last look, so that shares are of the time since then."""
+    """Remembers the last call, so that shares refer to the time since then."""
 
     def __init__(self) -> None:
         self._last: Optional[Tuple[float, _library.Stats]] = None
@@ -57,7 +57,7 @@ class StatsTaker:
     def take(self, handles: List[Handle]) -> Stats:
         now, sums, on_hold = time.monotonic(), _library.Stats(), ""
         for handle in handles:
-            sweep(handle)  # what a signal's exception kept from being given back is not held
+            sweep(handle)  # slots that a signal's exception kept from being released do not count as held
             one = _library.Stats()
             result = handle.library.quick.get_stats(handle.pointer, ctypes.byref(one), ctypes.sizeof(one))
             if result < 0:
