@@ -14,6 +14,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "daemon/base/machine/disk.h"
 #include "daemon/data/formats/shard_layout.h"
 #include "daemon/data/index/index_stamp.h"
 #include "proto/base/cleanup.h"
@@ -64,25 +65,6 @@ static int no_memory(const struct gathering *gathering, int error) {
 
 /* ---- one shard ----------------------------------------------------------------------------------------------- */
 
-static int read_at(int fd, void *bytes, uint64_t n_bytes, uint64_t offset) {
-        uint8_t *at = bytes;
-
-        while (n_bytes > 0) {
-                ssize_t n = pread(fd, at, n_bytes, (off_t)offset);
-
-                if (n < 0 && errno == EINTR)
-                        continue;
-                if (n < 0)
-                        return -errno;
-                if (n == 0)
-                        return -EBADMSG; /* it became shorter under us */
-                at += n;
-                offset += (uint64_t)n;
-                n_bytes -= (uint64_t)n;
-        }
-        return 0;
-}
-
 static int open_shard(const struct gathering *gathering, const char *name, int *ret_fd) {
         /* O_NONBLOCK: a FIFO must not hold us up. */
         int fd = openat(gathering->root_fd, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
@@ -105,7 +87,7 @@ static int load_checked(struct gathering *gathering, int fd, struct loaded *load
                 return why_errno(why, r, "it cannot be looked at");
         if (!S_ISREG(loaded->status.st_mode) || loaded->status.st_size < (off_t)SHARD_ALIGN)
                 return why_set(why, -EBADMSG, "it is no shard");
-        r = read_at(fd, &loaded->header, sizeof(loaded->header), 0);
+        r = disk_read_at(fd, &loaded->header, sizeof(loaded->header), 0);
         if (r < 0)
                 return why_errno(why, r, "its header cannot be read");
         r = shard_check_header(&loaded->header, (uint64_t)loaded->status.st_size, why);
@@ -115,7 +97,7 @@ static int load_checked(struct gathering *gathering, int fd, struct loaded *load
         if (!loaded->table)
                 return why_set(why, -ENOMEM, "no memory for its table of %" PRIu64 " bytes",
                                loaded->header.table_bytes);
-        r = read_at(fd, loaded->table, loaded->header.table_bytes, loaded->header.table);
+        r = disk_read_at(fd, loaded->table, loaded->header.table_bytes, loaded->header.table);
         if (r < 0)
                 return why_errno(why, r, "its table cannot be read");
         return shard_check_table(&loaded->header, loaded->table, &loaded->shard, why);
