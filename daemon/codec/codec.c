@@ -39,25 +39,33 @@ static int choose_stored(struct codec *codec, const char *text, struct why *why)
         return codec->text ? 0 : why_errno(why, -ENOMEM, "pipeline");
 }
 
+/* What the dataset knows has its form already. A name may be called raw: it is bytes. */
+static int choose_known(struct codec *codec, const char *text, struct why *why) {
+        int r = 0;
+
+        codec->type = codec->field.kind == FIELD_NAME ? &CODEC_NAME : &CODEC_VALUE;
+        if (text && codec->field.kind == FIELD_NAME)
+                r = recipe_parse(text, &codec->recipe, why);
+        if (r < 0 || !text || (codec->recipe && recipe_kind(codec->recipe) == RECIPE_RAW))
+                return r;
+        return why_set(why, -EINVAL, "pipeline: field %s has a value of its own, no step can be applied to it",
+                       codec->field.name);
+}
+
 int codec_new(const struct source *source, uint32_t idx_field, uint32_t group, const char *text,
               struct codec **ret_codec, struct why *why) {
         _cleanup_(codec_freep) struct codec *codec = calloc(1, sizeof(*codec));
-        int r = 0;
+        int r;
 
         if (!codec)
                 return why_errno(why, -ENOMEM, "pipeline");
         codec->field = source->schema.fields[idx_field];
         codec->idx_field = idx_field;
         codec->group = group;
-        codec->type = &CODEC_VALUE;
         codec->text = strdup("");
         if (!codec->text)
                 return why_errno(why, -ENOMEM, "pipeline");
-        if (codec->field.is_stored)
-                r = choose_stored(codec, text, why);
-        else if (text)
-                r = why_set(why, -EINVAL, "pipeline: field %s has a value of its own, no step can be applied to it",
-                            codec->field.name);
+        r = codec->field.is_stored ? choose_stored(codec, text, why) : choose_known(codec, text, why);
         if (r < 0)
                 return r;
         *ret_codec = TAKE_PTR(codec);

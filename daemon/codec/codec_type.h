@@ -42,3 +42,4 @@ extern const struct codec_type CODEC_PICTURE;
 extern const struct codec_type CODEC_BYTES;
 extern const struct codec_type CODEC_VALUE;
 extern const struct codec_type CODEC_NUMBER;
+extern const struct codec_type CODEC_NAME;

@@ -9,7 +9,7 @@
 
 #include "proto/layout.h"
 
-#define SCHEMA_FIELDS_MAX 32u /* of a dataset; a batch has DLP_TENSORS_MAX of them at most */
+#define SCHEMA_FIELDS_MAX 33u /* of a dataset; a batch has DLP_TENSORS_MAX of them at most */
 #define SCHEMA_NAME_MAX   DLP_TENSOR_NAME_MAX
 #define SCHEMA_DIMS_MAX   (DLP_DIMS_MAX - 1u) /* of one sample */
 
@@ -18,13 +18,14 @@ enum field_kind {
         FIELD_BYTES,   /* stored: bytes of which nobody knows what they are */
         FIELD_VALUE,   /* an array of fixed size: a column, or stored as its elements are */
         FIELD_NUMBER,  /* stored: a whole number as decimal text */
+        FIELD_NAME,    /* what the sample is called: source_name(). Never stored */
         N_FIELD_KINDS,
 };
 
 struct schema_field {
         char name[SCHEMA_NAME_MAX];
         enum field_kind kind;
-        bool is_stored;     /* read from a file; else source_value() gives it */
+        bool is_stored;     /* read from a file; else source_value() or source_name() gives it */
         bool may_be_absent; /* some samples do not have it */
         uint32_t dtype;     /* FIELD_VALUE */
         uint32_t n_dims;    /* FIELD_VALUE; 0: a scalar */

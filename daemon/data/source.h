@@ -50,12 +50,13 @@ struct source {
         const char *format;
         const char *digest; /* of the content: 64 hexadecimal digits */
         uint64_t n_samples;
-        uint64_t n_shards;     /* 0: each sample lies in files of its own */
-        uint64_t total_bytes;  /* of all stored fields of all samples */
-        uint64_t max_length;   /* bytes of the longest stored field of any sample */
-        uint64_t max_span;     /* the most from the first to the last byte of a sample's stored fields in their file */
-        uint64_t memory_bytes; /* that it keeps mapped */
-        uint32_t n_classes;    /* of the labels */
+        uint64_t n_shards;    /* 0: each sample lies in files of its own */
+        uint64_t total_bytes; /* of all stored fields of all samples */
+        uint64_t max_length;  /* bytes of the longest stored field of any sample */
+        uint64_t max_span;    /* the most from the first to the last byte of a sample's stored fields in their file */
+        uint64_t max_name_bytes; /* of the longest that any sample is called, without NUL */
+        uint64_t memory_bytes;   /* that it keeps mapped */
+        uint32_t n_classes;      /* of the labels */
 };
 
 /* NULL is fine. */
@@ -78,7 +79,7 @@ void source_locate(const struct source *source, uint64_t sample, uint32_t field,
 /* Bytes of it; of one whose file could not be looked at, as many as the longest has. */
 uint64_t source_length(const struct source *source, uint64_t sample, uint32_t field);
 
-/* Writes the value of a field that is not stored: its elements, in C order, little-endian. */
+/* Writes the value of a field that is neither stored nor a name: its elements, in C order, little-endian. */
 void source_value(const struct source *source, uint64_t sample, uint32_t field, void *ret_value);
 
 /* Writes what a sample is called, in messages and in the ledger, into SOURCE_NAME_SIZE bytes: its file's path relative

@@ -1,6 +1,10 @@
 #!/usr/bin/env python3
 """Folders of tar archives, written by Python's tarfile and by GNU tar: the samples that the webdataset library finds in
 them, in any order; and what is refused, with archive and byte."""
+import bz2
+import gzip
+import hashlib
+import lzma
 import os
 import random
 import subprocess
@@ -101,6 +105,40 @@ def _(box):
     check_raw(daemon, "d", samples, ["jpg", "txt"])
 
 
+@case("the key of a sample is a field: with others, alone without a read, and in every folder that has an index")
+def _(box):
+    members = []
+    for number in range(40):
+        key = ("", "deep/", "deep/er/" + "x" * 150 + "/", "ü/")[number % 4] + f"{number:05d}"
+        members += [(f"{key}.txt", identity_bytes(number, 100 + number)), (f"{key}.cls", b"%d" % number)]
+    path = archive(box.path("d", "s.tar"), members)
+    samples = samples_of(box.path("d"))
+    pictures = box.folder_of_pictures("f", 12, n_classes=3)
+    daemon = box.daemon({"d": web(box.path("d")), "f": pictures})
+
+    def told(text):
+        return {"dtype": "bytes", "shape": [len(text)], "sha256": hashlib.sha256(text).hexdigest()}
+
+    for pipeline in ("__key__", "__key__: raw", "txt; __key__; cls"):
+        lines = daemon.read("d", pipeline=pipeline, batch=6, seed=3)
+        equal(indices(lines), expected_order(40, seed=3), "order")
+        for line in lines:
+            equal(line["fields"]["__key__"], told(samples[line["index"]][0].encode()), f"key of {line['index']}")
+            if "txt" in pipeline:
+                equal(line["fields"]["cls"]["value"], line["index"], "class")
+                equal(line["fields"]["txt"], told(samples[line["index"]][1]["txt"]), "text")
+    equal("__key__" in daemon.read("d", pipeline="txt; cls", limit=1)[0]["fields"], False, "not where nobody asks for it")
+    paths = sorted(os.path.relpath(os.path.join(root, name), pictures) for root, _, names in os.walk(pictures) for name in names)
+    lines = daemon.read("f", pipeline="image: center_crop(4); label; __key__", shuffle=False)
+    equal([line["fields"]["__key__"] for line in lines], [told(path.encode()) for path in paths], "paths")
+    daemon.refused("d", "field __key__ has a value of its own", pipeline="__key__: center_crop(4)")
+    daemon.refused("d", "its fields are txt, cls, __key__", pipeline="key; cls")
+    reader = daemon.reader("d", pipeline="__key__", shuffle=False, batch=1, slots=2, delay_ms=20, limit=20)
+    reader.wait_lines(2)
+    os.unlink(path)
+    equal(indices(reader.good()), list(range(20)), "samples without their archive")
+
+
 @case("a field that a sample does not have is null where it is raw, and damage where it is decoded")
 def _(box):
     members = []
@@ -137,6 +175,8 @@ def _(box):
             state = loader.state_dict()
         with dlclient.Loader("d", batch_size=5, pipeline="txt; cls", shuffle=False, state=state) as loader:
             out([n for batch in loader for n in batch["cls"].tolist()])
+        with dlclient.Loader("d", batch_size=5, pipeline="__key__", shuffle=False) as loader:
+            assert [bytes(key).decode() for batch in loader for key in batch["__key__"]] == [f"{n:02d}" for n in range(20)]
     """)
     equal(texts, [f"text {number}" if number % 3 else None for number in range(6)], "texts")
     equal((classes, rest), (list(range(6)), list(range(6, 20))), "numbers, before and after")
@@ -198,7 +238,18 @@ def _(box):
         "long field": (header(b"a." + b"x" * 40, 1) + padded(b"h") + END, "at byte 0", "1 to 31 bytes"),
         "nothing": (END, "no sample"),
         "empty": (b"", "at byte 0", "no end mark"),
+        "inner climbing": (header(b"a/../../b.jpg", 5) + padded(b"hello") + END, "at byte 0", "may not leave"),
+        "long climbing": (header(b"././@LongLink", 9, kind=b"L") + padded(b"../a.jpg\0") + GOOD + END, "at byte 1024",
+                          "may not leave"),
+        "pax climbing": (header(b"p", 17, kind=b"x") + padded(b"17 path=../a.jpg\n") + GOOD + END, "at byte 1024",
+                         "may not leave"),
+        "gzip": (gzip.compress(GOOD + END), "compressed (gzip)", "gunzip"),
+        "bzip2": (bz2.compress(GOOD + END), "compressed (bzip2)", "bunzip2"),
+        "xz": (lzma.compress(GOOD + END), "compressed (xz)", "unxz"),
+        "zstd": (b"\x28\xb5\x2f\xfd" + bytes(2000), "compressed (zstd)", "unzstd"),
         "binary size": (header(b"a.jpg", huge) + padded(b"hello") + END,),
+        "devices": (b"".join(header(b"dev.jpg", 5 * (kind != 3), kind=b"%d" % kind) for kind in (3, 4, 6)) + GOOD + END,),
+        "called BZh": (header(b"BZh91.jpg", 5) + padded(b"hello") + END,),
     }
     for name, (content, *_) in refused.items():
         write(box.path(name, "bad.tar"), content)
@@ -211,8 +262,29 @@ def _(box):
             if name != "nothing":
                 contains(message, "bad.tar")
     daemon.refused("without", "no archive in it")
-    for name in ("good", "binary-size"):
+    for name in ("good", "binary-size", "devices", "called-BZh"):
         equal(len(daemon.read(name, pipeline="jpg")), 1, "what is good is served")
+
+
+@case("what is called an archive and is compressed, a folder or a device is refused, not passed over")
+def _(box):
+    spoilt = {"gz": ("s.tar.gz", lambda path: write(path, gzip.compress(GOOD + END)), "s.tar.gz: the archive is compressed (gzip)"),
+              "tgz": ("s.tgz", lambda path: write(path, gzip.compress(GOOD + END)), "s.tgz: the archive is compressed (gzip)"),
+              "xz": ("s.tar.xz", lambda path: write(path, lzma.compress(GOOD + END)), "unxz"),
+              "folder": ("s.tar", os.makedirs, "s.tar: is no regular file"),
+              "pipe": ("s.tar", os.mkfifo, "s.tar: is no regular file"),
+              "broken": ("s.tar", lambda path: os.symlink("nowhere", path), "s.tar: No such file")}
+    for name, (file, make, _) in spoilt.items():
+        archive(box.path(name, "a.tar"), [("a.jpg", b"A")])
+        make(box.path(name, file))
+    archive(box.path("plain", "s.tar.gz"), [("a.jpg", b"A")])
+    daemon = box.daemon({**{name: web(box.path(name)) for name in spoilt}, "plain": web(box.path("plain")),
+                         "one": web(box.path("gz", "s.tar.gz")), "all": web(box.path("gz", "{a.tar,s.tar.gz}"))})
+    for name, (_, _, words) in spoilt.items():
+        daemon.refused(name, words)
+    for name in ("one", "all"):
+        daemon.refused(name, "s.tar.gz: the archive is compressed (gzip)", "gunzip")
+    equal(len(daemon.read("plain", pipeline="jpg")), 1, "an archive that only bears such a name is read")
 
 
 @case("GNU tar's sparse files are refused in all of its formats")

@@ -5,7 +5,9 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
+
+#include "daemon/base/machine/disk.h"
+#include "proto/base/cleanup.h"
 
 #define BLOCK        512u
 #define WINDOW_BYTES (64u << 10) /* read at once while members are small; after a large one, a block alone */
@@ -27,11 +29,50 @@ struct tar {
 
 #define TYPE 156 /* offset of the byte that says what a header is */
 
-int tar_open(int fd, uint64_t n_bytes, struct tar **ret_tar) {
-        struct tar *tar = calloc(1, sizeof(*tar));
+/* Known by its first bytes: names say little. */
+static int check_plain(int fd, uint64_t n_bytes, struct why *why) {
+        static const struct {
+                const char *bytes;
+                size_t n;
+                const char *name, *command;
+        } PACKERS[] = {
+                { "\x1f\x8b\x08", 3, "gzip", "gunzip" },
+                { "BZh", 3, "bzip2", "bunzip2" },
+                { "\xfd"
+                  "7zXZ",
+                  5, "xz", "unxz" },
+                { "\x28\xb5\x2f\xfd", 4, "zstd", "unzstd" },
+                { "\x04\x22\x4d\x18", 4, "lz4", "unlz4" },
+                { "\x1f\x9d", 2, "compress", "uncompress" },
+        };
+        uint8_t bytes[10] = { 0 };
+        size_t n = n_bytes < sizeof(bytes) ? (size_t)n_bytes : sizeof(bytes);
+        int r = disk_read_at(fd, bytes, n, 0);
 
+        if (r < 0)
+                return why_errno(why, r, "at byte 0");
+        for (size_t i = 0; i < ARRAY_SIZE(PACKERS); i++) {
+                if (memcmp(bytes, PACKERS[i].bytes, PACKERS[i].n) != 0)
+                        continue;
+                if (PACKERS[i].bytes[0] == 'B' && memcmp(bytes + 4, "1AY&SY", 6) != 0) /* a member may be called BZh */
+                        continue;
+                return why_set(
+                        why, -ENOTSUP,
+                        "the archive is compressed (%s), so that no sample can be read by itself; decompress it, "
+                        "before it is staged or served, for instance with %s",
+                        PACKERS[i].name, PACKERS[i].command);
+        }
+        return 0;
+}
+
+int tar_open(int fd, uint64_t n_bytes, struct tar **ret_tar, struct why *why) {
+        int r = check_plain(fd, n_bytes, why);
+        struct tar *tar = r < 0 ? NULL : calloc(1, sizeof(*tar));
+
+        if (r < 0)
+                return r;
         if (!tar)
-                return -ENOMEM;
+                return why_errno(why, -ENOMEM, "a window into the archive");
         tar->fd = fd;
         tar->n_bytes = n_bytes;
         *ret_tar = tar;
@@ -48,23 +89,6 @@ void tar_closep(struct tar **tar) {
 
 /* ---- reading --------------------------------------------------------------------------------------------------- */
 
-static int read_whole(const struct tar *tar, void *bytes, size_t n_bytes, uint64_t offset) {
-        uint8_t *at = bytes;
-
-        while (n_bytes > 0) {
-                ssize_t n = pread(tar->fd, at, n_bytes, (off_t)offset);
-
-                if (n < 0 && errno == EINTR)
-                        continue;
-                if (n <= 0)
-                        return n < 0 ? -errno : -EBADMSG;
-                at += n;
-                offset += (uint64_t)n;
-                n_bytes -= (size_t)n;
-        }
-        return 0;
-}
-
 /* The block at `offset`, which lies within the file. Small members come many to a window. */
 static int read_block(struct tar *tar, uint64_t offset, const uint8_t **ret_block, struct why *why) {
         uint64_t n = tar->n_bytes - offset;
@@ -75,7 +99,7 @@ static int read_block(struct tar *tar, uint64_t offset, const uint8_t **ret_bloc
                 n = n < WINDOW_BYTES ? n : WINDOW_BYTES;
                 if (!is_near && n > 8 * BLOCK)
                         n = 8 * BLOCK;
-                r = read_whole(tar, tar->window, (size_t)n, offset);
+                r = disk_read_at(tar->fd, tar->window, (size_t)n, offset);
                 if (r < 0)
                         return why_errno(why, r, "at byte %" PRIu64, offset);
                 tar->window_at = offset;
@@ -161,7 +185,7 @@ static int read_long(struct tar *tar, uint64_t n_bytes, char **ret_text, struct 
         text = malloc(n_bytes + 1);
         if (!text)
                 return why_errno(why, -ENOMEM, "tar");
-        r = read_whole(tar, text, n_bytes, tar->at + BLOCK);
+        r = disk_read_at(tar->fd, text, n_bytes, tar->at + BLOCK);
         if (r < 0) {
                 free(text);
                 return why_errno(why, r, "at byte %" PRIu64, tar->at + BLOCK);

@@ -24,8 +24,9 @@ struct tar;
 /* Positive outcome of tar_next(): the archive has ended as it should. */
 #define TAR_END 1
 
-/* Reads from `fd`, a regular file of n_bytes, which stays the caller's. -ENOMEM. */
-int tar_open(int fd, uint64_t n_bytes, struct tar **ret_tar);
+/* Reads from `fd`, a regular file of n_bytes, which stays the caller's. Returns 0; -ENOTSUP with `why` if it is
+ * compressed; another errno. Blocks as the file system does. */
+int tar_open(int fd, uint64_t n_bytes, struct tar **ret_tar, struct why *why);
 
 /* NULL is fine. */
 void tar_close(struct tar *tar);

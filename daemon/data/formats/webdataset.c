@@ -227,11 +227,9 @@ static int walk_archive(struct walk *walk, int fd, struct found_shard *shard, co
         _cleanup_(tar_closep) struct tar *tar = NULL;
         struct tar_member member;
         struct why detail;
-        int r = tar_open(fd, (uint64_t)shard->status.st_size, &tar);
+        int r = tar_open(fd, (uint64_t)shard->status.st_size, &tar, &detail);
 
-        if (r < 0)
-                return no_memory(walk, r);
-        while ((r = tar_next(tar, &member, &detail)) == 0) {
+        while (r == 0 && (r = tar_next(tar, &member, &detail)) == 0) {
                 r = take_member(walk, shard, name, &member);
                 if (r < 0)
                         return r;
@@ -267,10 +265,19 @@ static int walk_shard(struct walk *walk, const char *name) {
 
 /* ---- the folder ------------------------------------------------------------------------------------------------ */
 
+/* Also those that are compressed, which are refused when they are opened: without them it would be another dataset. */
 static bool is_archive(const char *name) {
+        static const char *const ENDINGS[] = { ".tar",    ".tar.gz", ".tgz",     ".tar.bz2", ".tbz",     ".tbz2",
+                                               ".tar.xz", ".txz",    ".tar.zst", ".tzst",    ".tar.lz4", ".tar.Z" };
         size_t n = strlen(name);
 
-        return name[0] != '.' && n > 4 && strcmp(name + n - 4, ".tar") == 0;
+        for (size_t i = 0; i < ARRAY_SIZE(ENDINGS) && name[0] != '.'; i++) {
+                size_t n_ending = strlen(ENDINGS[i]);
+
+                if (n > n_ending && strcmp(name + n - n_ending, ENDINGS[i]) == 0)
+                        return true;
+        }
+        return false;
 }
 
 /* The archives of the folder, one after the other with a NUL each. */

@@ -134,7 +134,15 @@ static void find_sections(struct index *index, const struct index_places *places
         index->names = (const char *)bytes + places->names;
 }
 
-/* The fields that are stored; and the number of its class, where there are classes. */
+static bool has_field(const struct schema *schema, const char *name) {
+        for (uint32_t i = 0; i < schema->n_fields; i++)
+                if (strcmp(schema->fields[i].name, name) == 0)
+                        return true;
+        return false;
+}
+
+/* The fields that are stored; the number of its class, where there are classes; what a sample is called, which is known
+ * of every sample, and delivered where a pipeline names it. */
 static void describe_fields(const struct index *index, struct schema *schema) {
         for (uint64_t i = 0; i < index->header->n_fields; i++) {
                 const struct index_field *field = &index->fields[i];
@@ -151,6 +159,9 @@ static void describe_fields(const struct index *index, struct schema *schema) {
         if (index->header->n_classes > 0)
                 schema->fields[schema->n_fields++] =
                         (struct schema_field){ .name = "label", .kind = FIELD_VALUE, .dtype = DLP_DTYPE_INT64 };
+        if (!has_field(schema, INDEX_KEY_NAME))
+                schema->fields[schema->n_fields++] = (struct schema_field){ .name = INDEX_KEY_NAME,
+                                                                            .kind = FIELD_NAME };
 }
 
 static void describe(struct index *index) {
@@ -175,6 +186,7 @@ int index_open_fd(int fd, const char *path, struct budget *budget, struct source
         _cleanup_(index_closep) struct index *index = NULL;
         struct index_places places;
         struct why detail = { 0 };
+        uint64_t longest_path = 0;
         int r;
 
         index = calloc(1, sizeof(*index));
@@ -183,7 +195,7 @@ int index_open_fd(int fd, const char *path, struct budget *budget, struct source
 
         r = map_file(index, fd, budget, &detail);
         if (r >= 0)
-                r = index_validate(index->map, index->map_bytes, &detail);
+                r = index_validate(index->map, index->map_bytes, &longest_path, &detail);
         if (r >= 0)
                 r = index_places(index->map, &places, &detail);
         if (r < 0)
@@ -191,6 +203,7 @@ int index_open_fd(int fd, const char *path, struct budget *budget, struct source
 
         find_sections(index, &places);
         describe(index);
+        index->source.max_name_bytes = longest_path;
         *ret_source = &TAKE_PTR(index)->source;
         return 0;
 }

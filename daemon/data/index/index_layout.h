@@ -28,7 +28,8 @@
 #define INDEX_MAGIC           "DLDINDEX"
 #define INDEX_VERSION         3u
 #define INDEX_FORMAT_NAME_MAX 32u                      /* bytes with NUL */
-#define INDEX_FIELDS_MAX      (SCHEMA_FIELDS_MAX - 1u) /* with the label */
+#define INDEX_FIELDS_MAX      (SCHEMA_FIELDS_MAX - 2u) /* with the label and the key */
+#define INDEX_KEY_NAME        "__key__"                /* the field that is what a sample is called */
 #define INDEX_ROW_ABSENT      UINT64_MAX               /* offset: the sample does not have the field */
 #define INDEX_TIME_ANY        INT64_MIN                /* mtime_ns: of a root of which only some files are meant */
 #define INDEX_FILES_MAX       (1ull << 40)             /* with the other limits: no sum of section sizes overflows */
@@ -132,8 +133,9 @@ int index_check_shape(const struct index_header *header, uint64_t n_bytes, struc
 int index_read_header(int fd, struct index_header *ret_header, struct why *why);
 
 /* Checks a whole file in memory, so that the accessors need not: sizes, checksum, every reference, every name (no "..",
- * no path of PATH_MAX or more), every label, sums. O(size). Returns 0, or -EBADMSG with `why`. */
-int index_validate(const void *bytes, uint64_t n_bytes, struct why *why);
+ * no path of PATH_MAX or more), every label, sums. O(size). Returns 0 and the bytes of the longest path of a file, or
+ * -EBADMSG with `why`. */
+int index_validate(const void *bytes, uint64_t n_bytes, uint64_t *ret_longest_path, struct why *why);
 
 /* A path of components that cannot leave the root: no empty part, no "." or "..". "" is the root. */
 bool index_is_inner_path(const char *path);

@@ -135,6 +135,7 @@ struct checked {
         const uint8_t *bytes;
         struct index_places places;
         const char *names;
+        uint64_t longest_path; /* of a file */
 };
 
 static int check_dirs(const struct checked *checked, struct why *why) {
@@ -152,7 +153,7 @@ static int check_dirs(const struct checked *checked, struct why *why) {
         return 0;
 }
 
-static int check_files(const struct checked *checked, struct why *why) {
+static int check_files(struct checked *checked, struct why *why) {
         const struct index_file *files = (const void *)(checked->bytes + checked->places.files);
         const struct index_dir *dirs = (const void *)(checked->bytes + checked->places.dirs);
         uint64_t last_dir = UINT64_MAX;
@@ -172,6 +173,8 @@ static int check_files(const struct checked *checked, struct why *why) {
                 length = strlen(name);
                 if (!is_component(name, length) || length + dir_length + 2 > INDEX_PATH_SIZE)
                         return why_set(why, -EBADMSG, "file %" PRIu64 " has an impossible name", i);
+                length += dir_length + (dir_length > 0);
+                checked->longest_path = length > checked->longest_path ? length : checked->longest_path;
         }
         return 0;
 }
@@ -181,7 +184,8 @@ static int check_fields(const struct checked *checked, struct why *why) {
 
         for (uint64_t i = 0; i < checked->header->n_fields; i++) {
                 if (!memchr(fields[i].name, '\0', sizeof(fields[i].name)) || fields[i].name[0] == '\0' ||
-                    fields[i].kind >= N_FIELD_KINDS || fields[i].flags & ~INDEX_FIELD_MAY_BE_ABSENT)
+                    fields[i].kind >= N_FIELD_KINDS || fields[i].kind == FIELD_NAME ||
+                    fields[i].flags & ~INDEX_FIELD_MAY_BE_ABSENT)
                         return why_set(why, -EBADMSG, "field %" PRIu64 " is none", i);
                 for (uint64_t k = 0; k < i; k++)
                         if (strcmp(fields[i].name, fields[k].name) == 0)
@@ -276,7 +280,7 @@ static int check_labels(const struct checked *checked, struct why *why) {
         return 0;
 }
 
-int index_validate(const void *bytes, uint64_t n_bytes, struct why *why) {
+int index_validate(const void *bytes, uint64_t n_bytes, uint64_t *ret_longest_path, struct why *why) {
         struct checked checked = { .header = bytes, .bytes = bytes };
         int r;
 
@@ -306,5 +310,8 @@ int index_validate(const void *bytes, uint64_t n_bytes, struct why *why) {
         r = check_shards(&checked, why);
         if (r < 0)
                 return r;
-        return check_labels(&checked, why);
+        r = check_labels(&checked, why);
+        if (r == 0)
+                *ret_longest_path = checked.longest_path;
+        return r;
 }
