@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The checks of the include direction and of the epoch plan fail when they should."""
+"""The checks of the include direction, of the epoch plan and of the words fail when they should."""
 import os
 import shutil
 import subprocess
@@ -10,6 +10,7 @@ from harness import ROOT, case, contains, equal, main, write
 
 LAYERS = os.path.join(ROOT, "tests", "support", "check_layers.py")
 PLAN = os.path.join(ROOT, "tests", "support", "check_epoch_plan.py")
+WORDS = os.path.join(ROOT, "tests", "support", "check_words.py")
 
 # (file, line planted at its end, what the message says)
 PLANTED = [
@@ -59,6 +60,19 @@ COMPUTED = [
     ("daemon/pipeline/planted.c", 'log("step * world"); /* step * world */ f(uint32_t *world, world, -world);', None),
     ("client/python/dlclient/planted.py", "def f(*, world_size, batch_size=1): return [\"a * world\", *world]  # 2 * world",
      None),
+]
+
+# (file, text, line and what is found there; None: nothing)
+WORDED = [
+    ("README.md", "\nThis\nis no number.\n", '3: "is no number.'),
+    ("README.md", "There is no number, and it is no longer there.\n", None),
+    ("config/dataloaderd.conf", "# pages where they are to\n# be had\n", '1: "to be had'),
+    ("client/include/dlclient.h", "/* the batches\n * behind it */\n", '2: "behind it'),
+    ("client/include/dlclient.h", "/* what a killed daemon left behind, and the nodes furthest behind */\n", None),
+    ("client/include/dlclient.h", 'puts("12x is "\n     "no number");\n', '1: "is no number'),
+    ("docs/migration.md", "Ends. Who waits for a batch has to wait.\n", '1: "Who waits'),
+    ("docs/migration.md", "Who waits for a batch?\n", None),
+    ("client/man/dlctl.1", "it holds nothing but\n.B for\nthe rest\nit holds all, but for the rest\n", '4: "but for'),
 ]
 
 
@@ -112,6 +126,23 @@ def _(box):
             contains(output, f"{path}:{line.count(chr(10)) + 2}: {message}")
 
 
+@case("the pages and comments that are looked at have no phrase that is hard to read")
+def _(box):
+    status, output = check(ROOT, WORDS)
+    equal(status, 0, output)
+
+
+@case("a phrase that is hard to read is found, also over the end of a line, and what only looks like one is not")
+def _(box):
+    for i, (path, text, message) in enumerate(WORDED):
+        root = box.path(f"tree{i}")
+        write(os.path.join(root, path), text.encode())
+        status, output = check(root, WORDS)
+        equal(status, 0 if message is None else 1, f"{text!r}: {output}")
+        if message is not None:
+            contains(output, f"{path}:{message}")
+
+
 @case("generated headers and the standard library are nobody's floor")
 def _(box):
     root = copy_tree(box)
@@ -125,6 +156,7 @@ def _(box):
 def _(box):
     os.makedirs(box.path("nothing"))
     equal(check(box.path("nothing"))[0], 1, "exit status")
+    equal(check(box.path("nothing"), WORDS)[0], 1, "exit status")
 
 
 main()

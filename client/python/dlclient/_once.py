@@ -29,7 +29,7 @@ Path = Union[str, "os.PathLike[str]"]
 
 RUN, DONE, FAILED = 1, 2, 3
 SLICE_MS = 200
-_NAME_BYTES = 51  # of 64: behind it comes what tells calls with other arguments apart
+_NAME_BYTES = 51  # of 64: after it comes what tells calls with other arguments apart
 
 
 class OnceError(Error):

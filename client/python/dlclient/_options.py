@@ -73,7 +73,7 @@ def seconds(name: str, value: object) -> Optional[float]:
 
 
 def milliseconds(value: Optional[float]) -> int:
-    """For the library: -1 is no limit."""
+    """As the library has it: -1 means no limit."""
     return -1 if value is None else min(int(math.ceil(value * 1000)), MS_MAX)
 
 

@@ -150,7 +150,7 @@ class Rank:
     def _tell_return(self) -> None:
         since, self._gone_since = self._gone_since, None
         if since is not None and not self.handle.info.is_waiting:
-            log.info("the daemon is back after %.1f s; going on behind the last batch (%s)", time.monotonic() - since,
+            log.info("the daemon is back after %.1f s; continuing after the last batch (%s)", time.monotonic() - since,
                      self.name)
         else:
             self._gone_since = since
