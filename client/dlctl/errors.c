@@ -2,7 +2,7 @@
 
 #include "client/dlctl/listing.h"
 
-static const char *const COLUMNS[] = { "dataset", "index", "n_met", "first_unix", "last_unix", "path", NULL };
+static const char *const COLUMNS[] = { "dataset", "index", "n_met", "first_unix", "last_unix", "field", "path", NULL };
 
 static void add(cJSON *list, const Dlp__SampleError *error) {
         cJSON *record = list_record(list);
@@ -10,6 +10,7 @@ static void add(cJSON *list, const Dlp__SampleError *error) {
         record_text(record, "dataset", error->dataset);
         record_number(record, "index", error->index);
         record_text(record, "path", error->path);
+        record_text(record, "field", error->field);
         record_text(record, "error", error->error);
         record_number(record, "n_met", error->n_met);
         record_number(record, "first_unix", error->first_unix > 0 ? (uint64_t)error->first_unix : 0);

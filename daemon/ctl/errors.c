@@ -9,7 +9,7 @@
 
 #define PAGE_ERRORS   64u
 #define PAGE_BYTES    (DLP_PACKET_MAX - 1024u)
-#define ROW_OVERHEAD  64u /* numbers, tags and lengths */
+#define ROW_OVERHEAD  96u /* numbers, tags, lengths and the field's name */
 #define DATASET_SHIFT 40u
 #define ENTRY_MASK    ((1ull << DATASET_SHIFT) - 1)
 
@@ -44,6 +44,7 @@ static bool add(struct page *page, struct catalog_entry *dataset, const struct l
         row->message.index = row->entry.sample;
         row->message.path = row->path;
         row->message.error = row->entry.error.text;
+        row->message.field = row->entry.field;
         row->message.n_met = row->entry.n_met;
         row->message.first_unix = row->entry.first_unix;
         row->message.last_unix = row->entry.last_unix;

@@ -34,8 +34,9 @@ struct task {
         uint32_t idx;
         struct large_buffer *large;                 /* for a larger file; NULL: it fits */
         struct field_bytes fields[DLP_TENSORS_MAX]; /* of what is read: where each field of its stream's program lies */
-        uint32_t idx_field;  /* worker: the first of them that is not served yet; it may wait for memory in between */
-        char path[PATH_MAX]; /* what the sample is called: its file, or the one that it was before it was packed */
+        uint32_t idx_field;    /* worker: the first of them that is not served yet; it may wait for memory in between */
+        const char *bad_field; /* worker: which one the candidate failed with; NULL: none, or more than one */
+        char path[PATH_MAX];   /* what the sample is called: its file, or the one that it was before it was packed */
 
         struct batch *batch;
         uint32_t idx_sample;      /* in the batch */

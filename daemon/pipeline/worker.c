@@ -127,15 +127,32 @@ static int check_ragged(struct worker *worker, struct task *task, uint32_t idx_f
         return opened.n_bytes > field->sample_bytes ? codec_refuse_room(codec, &opened, field, why) : 0;
 }
 
-/* Says which field is meant, where there are several that are read. */
-static void name_field(const struct stream *stream, uint32_t idx_field, struct why *why) {
-        uint32_t n_stored = 0;
+/* Remembers which field is meant, and says so where the samples have several that are read. */
+static void name_field(struct task *task, uint32_t idx_field, struct why *why) {
+        const struct stream *stream = task->batch->stream;
+        const struct schema *schema = &dataset_source(stream->dataset->dataset)->schema;
         struct why bare = *why;
+        uint32_t n_stored = 0;
 
-        for (uint32_t i = 0; i < stream->layout.n_fields; i++)
-                n_stored += codec_is_stored(program_codec(stream->program, i));
+        task->bad_field = stream->layout.fields[idx_field].form.name;
+        for (uint32_t i = 0; i < schema->n_fields; i++)
+                n_stored += schema->fields[i].is_stored;
         if (n_stored > 1)
-                why_set(why, 0, "field %s: %.400s", stream->layout.fields[idx_field].form.name, bare.text);
+                why_set(why, 0, "field %s: %.400s", task->bad_field, bare.text);
+}
+
+/* A read that failed was of this field, if it was for one alone. */
+static const char *only_read(const struct stream *stream) {
+        const char *name = NULL;
+
+        for (uint32_t i = 0; i < stream->layout.n_fields; i++) {
+                if (!codec_is_stored(program_codec(stream->program, i)))
+                        continue;
+                if (name)
+                        return NULL;
+                name = stream->layout.fields[i].form.name;
+        }
+        return name;
 }
 
 static bool is_ragged(const struct stream *stream, uint32_t idx_field) {
@@ -158,7 +175,7 @@ static int serve_fields(struct worker *worker, struct task *task, struct why *wh
                 if (r == SAMPLE_WAITS) /* the task is not ours any more */
                         return r;
                 if (r < 0) {
-                        name_field(stream, i, why);
+                        name_field(task, i, why);
                         return r;
                 }
         }
@@ -173,7 +190,9 @@ static int serve(struct worker *worker, struct task *task, struct why *why) {
         uint64_t begin_ns = clock_now_ns(), end_ns;
         int r;
 
+        task->bad_field = NULL;
         if (task->request.result < 0) {
+                task->bad_field = only_read(task->batch->stream);
                 *why = task->request.why;
                 batch_took(task->batch, task->arrived_ns - task->asked_ns, begin_ns - task->arrived_ns, 0);
                 return task->request.result;

@@ -63,7 +63,7 @@ static void read_line(const char *line) {
         printed[n - 1] = '\0';
         if (ledger_line_parse(printed, &again) != 0 || again.sample != entry.sample || again.n_met != entry.n_met ||
             again.first_unix != entry.first_unix || again.last_unix != entry.last_unix ||
-            strcmp(again.error.text, entry.error.text) != 0)
+            strcmp(again.error.text, entry.error.text) != 0 || strcmp(again.field, entry.field) != 0)
                 find("a line is not read as it was written");
 }
 
@@ -91,7 +91,7 @@ static void check_same(const struct ledger_book *one, const struct ledger_book *
                 find("the ledger is read with another number of samples than it was written with");
         for (uint64_t i = 0; ledger_book_at(one, i, &entry); i++)
                 if (!ledger_book_at(other, i, &again) || entry.sample != again.sample || entry.n_met != again.n_met ||
-                    strcmp(entry.error.text, again.error.text) != 0)
+                    strcmp(entry.error.text, again.error.text) != 0 || strcmp(entry.field, again.field) != 0)
                         find("the ledger is not read as it was written");
 }
 
@@ -103,8 +103,8 @@ static void load_twice(void) {
 
         if (r < 0)
                 find(why.text);
-        ledger_book_meet(&book, 3, "cut short", 1795264270);
-        ledger_book_meet(&book, 17, "no picture", 1795264271);
+        ledger_book_meet(&book, 3, "seg.png", "cut short", 1795264270);
+        ledger_book_meet(&book, 17, "seg.png", "no picture", 1795264271);
         if (ledger_file_append(&file, LEDGER_REPEATED, &why) < 0)
                 find(why.text);
         again = file_of(&book_again);

@@ -50,7 +50,7 @@ def _(box):
     equal(sorted(error["index"] for error in errors), list(BAD), "which")
     for error in errors:
         equal(error["path"], paths[BAD.index(error["index"])], "path")
-        equal(error["dataset"], "d", "dataset")
+        equal((error["dataset"], error["field"]), ("d", "image"), "dataset and field")
         contains(error["error"], "No such file")
         equal(error["n_met"] >= 3, True, f"times met: {error['n_met']}")
         equal(begin <= error["first_unix"] <= error["last_unix"] <= time.time(), True, "times")

@@ -13,7 +13,7 @@ import tarfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 from harness import (Skip, case, contains, equal, expected_order, identity_bytes, identity_pixels, indices, main, png,
-                     write)
+                     within, write)
 from pyclient import trainer
 from tars import archive, check_raw, samples_of, web
 
@@ -191,6 +191,27 @@ def _(box):
     lines = daemon.read("d", pipeline="txt; cls", shuffle=False, on_error="skip", batch=3)
     equal({line["index"]: line["fields"]["cls"]["value"] for line in lines}, {0: 7, 2: -2 ** 63, 5: 12, 7: 3}, "numbers")
     daemon.refused("d", "field cls", "not a whole number", pipeline="txt; cls", batch=10)
+    errors = daemon.objects("errors", "d")
+    equal({error["index"]: error["field"] for error in errors}, {index: "cls" for index in (1, 3, 4, 6, 8, 9)}, "ledger")
+    contains(errors[0]["error"], "s.tar: field cls: ")
+
+
+@case("the field that is damaged is named in the error and in the ledger, also if it is the only one that is read")
+def _(box):
+    members = []
+    for number in range(8):
+        members += [(f"{number}.png", picture(number) if number != 3 else b"no picture"), (f"{number}.cls", b"%d" % number),
+                    (f"{number}.json", b"{}")]
+    archive(box.path("d", "s.tar"), members)
+    daemon = box.daemon({"d": web(box.path("d"))})
+    daemon.refused("d", "sample 3 (3)", "s.tar: field png: ", "known picture format", pipeline="png: center_crop(4)", batch=8)
+    [error] = daemon.objects("errors", "d")
+    equal((error["index"], error["field"], error["path"]), (3, "png", "3"), "ledger")
+    contains(daemon.log(), "sample 3 (3): s.tar: field png: ")
+    daemon.stop()
+    daemon.start()
+    within(10, lambda: daemon.objects("errors"), "the ledger is read again")
+    equal(daemon.objects("errors", "d")[0]["field"], "png", "field, after a restart")
 
 
 def header(name, size=0, kind=b"0", magic=b"ustar\0" + b"00", spoil=0):

@@ -35,6 +35,7 @@ START_TEST(a_line_is_read_as_it_was_written_whatever_the_names_are) {
                 size_t n;
 
                 strcpy(entry.error.text, TEXTS[i]);
+                strcpy(entry.field, TEXTS[i]);
                 n = ledger_line_print(line, &entry, TEXTS[i]);
                 ck_assert_int_eq(line[n - 1], '\n');
                 line[n - 1] = '\0';
@@ -42,6 +43,7 @@ START_TEST(a_line_is_read_as_it_was_written_whatever_the_names_are) {
                 ck_assert_int_eq(ledger_line_parse(line, &again), 0);
                 ck_assert_uint_eq(again.sample, entry.sample);
                 ck_assert_uint_eq(again.n_met, 7);
+                ck_assert_str_eq(again.field, TEXTS[i]);
                 ck_assert_int_eq(again.first_unix, 0);
                 ck_assert_int_eq(again.last_unix, 1795264270);
                 if (i == 0 || i == 1 || i == 3 || i == 5)
@@ -60,6 +62,7 @@ START_TEST(the_longest_names_fit_a_line) {
         path[sizeof(path) - 1] = '\0';
         memset(entry.error.text, '\x02', sizeof(entry.error.text) - 1);
         entry.error.text[sizeof(entry.error.text) - 1] = '\0';
+        memset(entry.field, '\x03', sizeof(entry.field) - 1);
         ck_assert_uint_lt(ledger_line_print(line, &entry, path), LEDGER_LINE_MAX);
 }
 END_TEST
@@ -78,6 +81,9 @@ static const char *const NO_LINES[] = {
         "17\t1\t1026-11-21T12:00:00Z\t2026-11-21T12:00:00Z\ta.jpg\tcut",
         "17\t1\t9999-13-21T12:00:00Z\t2026-11-21T12:00:00Z\ta.jpg\tcut", /* would be printed as the year 10000 */
         "17\t1\t2026-11-21T12:00:00Z\t1970--1-21T12:00:00Z\ta.jpg\tcut", /* and this as 1969 */
+        "17\t1\t2026-11-21T12:00:00Z\t2026-11-21T12:00:00Z\ta.jpg\tcut\timage\t", /* a column too many */
+        "17\t1\t2026-11-21T12:00:00Z\t2026-11-21T12:00:00Z\ta.jpg\tcut\t0123456789012345678901234567890123456789"
+        "0123456789012345678901234567890123456789012345678901234567890123456789012345678901234567890123456789",
         "x17\t1\t2026-11-21T12:00:00Z\t2026-11-21T12:00:00Z\ta.jpg\tcut",
 };
 
@@ -85,6 +91,20 @@ START_TEST(what_is_no_line_is_none) {
         struct ledger_entry entry;
 
         ck_assert_int_eq(ledger_line_parse(NO_LINES[_i], &entry), -EBADMSG);
+}
+END_TEST
+
+START_TEST(a_line_without_a_field_is_of_an_earlier_version) {
+        static const char HEADER[] =
+                "# dataloaderd damaged samples 1\n# digest 17\n# sample\ttimes\tfirst\tlast\tpath\t"
+                "error\n";
+        struct ledger_entry entry;
+
+        ck_assert(ledger_header_matches(HEADER, "17"));
+        ck_assert(!ledger_header_matches(HEADER, "18"));
+        ck_assert_int_eq(ledger_line_parse("17\t1\t2026-11-21T12:00:00Z\t2026-11-21T12:00:00Z\ta.jpg\tcut", &entry), 0);
+        ck_assert_str_eq(entry.error.text, "cut");
+        ck_assert_str_eq(entry.field, "");
 }
 END_TEST
 
@@ -115,9 +135,9 @@ START_TEST(a_sample_is_entered_once_and_counted_each_time) {
 
         ck_assert_int_eq(ledger_book_init(&book, 1000), 0);
         ck_assert(!ledger_book_at(&book, 0, &entry));
-        ck_assert_int_eq(ledger_book_meet(&book, 999, "cut", 10), LEDGER_BOOK_ADDED);
-        ck_assert_int_eq(ledger_book_meet(&book, 5, "gone", 11), LEDGER_BOOK_ADDED);
-        ck_assert_int_eq(ledger_book_meet(&book, 999, "gone too", 12), LEDGER_BOOK_KNOWN);
+        ck_assert_int_eq(ledger_book_meet(&book, 999, "image", "cut", 10), LEDGER_BOOK_ADDED);
+        ck_assert_int_eq(ledger_book_meet(&book, 5, "image", "gone", 11), LEDGER_BOOK_ADDED);
+        ck_assert_int_eq(ledger_book_meet(&book, 999, "image", "gone too", 12), LEDGER_BOOK_KNOWN);
         ck_assert_uint_eq(book.n_met, 2);
         ck_assert(ledger_book_at(&book, 0, &entry));
         ck_assert_uint_eq(entry.sample, 999);
@@ -130,7 +150,7 @@ START_TEST(a_sample_is_entered_once_and_counted_each_time) {
         ck_assert(ledger_book_take(&book, LEDGER_NEW, &idx, &entry));
         ck_assert(ledger_book_take(&book, LEDGER_NEW, &idx, &entry));
         ck_assert(!ledger_book_take(&book, LEDGER_NEW, &idx, &entry));
-        ck_assert_int_eq(ledger_book_meet(&book, 5, "gone", 13), LEDGER_BOOK_KNOWN);
+        ck_assert_int_eq(ledger_book_meet(&book, 5, "image", "gone", 13), LEDGER_BOOK_KNOWN);
         idx = 0;
         ck_assert(!ledger_book_take(&book, LEDGER_NEW, &idx, &entry));
         ck_assert(ledger_book_take(&book, LEDGER_REPEATED, &idx, &entry));
@@ -150,11 +170,11 @@ START_TEST(beyond_the_limit_samples_are_counted_and_said_once) {
 
         ck_assert_int_eq(ledger_book_init(&book, 10ull * LEDGER_ENTRIES_MAX), 0);
         for (uint64_t i = 0; i < LEDGER_ENTRIES_MAX; i++)
-                ck_assert_int_eq(ledger_book_meet(&book, i * 7, "cut", 1), LEDGER_BOOK_ADDED);
-        ck_assert_int_eq(ledger_book_meet(&book, 1, "cut", 1), LEDGER_BOOK_FULL);
-        ck_assert_int_eq(ledger_book_meet(&book, 1, "cut", 1), LEDGER_BOOK_KNOWN);
-        ck_assert_int_eq(ledger_book_meet(&book, 2, "cut", 1), LEDGER_BOOK_KNOWN);
-        ck_assert_int_eq(ledger_book_meet(&book, 7, "cut", 1), LEDGER_BOOK_KNOWN);
+                ck_assert_int_eq(ledger_book_meet(&book, i * 7, "image", "cut", 1), LEDGER_BOOK_ADDED);
+        ck_assert_int_eq(ledger_book_meet(&book, 1, "image", "cut", 1), LEDGER_BOOK_FULL);
+        ck_assert_int_eq(ledger_book_meet(&book, 1, "image", "cut", 1), LEDGER_BOOK_KNOWN);
+        ck_assert_int_eq(ledger_book_meet(&book, 2, "image", "cut", 1), LEDGER_BOOK_KNOWN);
+        ck_assert_int_eq(ledger_book_meet(&book, 7, "image", "cut", 1), LEDGER_BOOK_KNOWN);
         ck_assert_uint_eq(book.n_met, LEDGER_ENTRIES_MAX + 2);
         ck_assert_uint_eq(book.n_kept, LEDGER_ENTRIES_MAX);
         for (uint64_t i = 0; i < LEDGER_ENTRIES_MAX; i++) {
@@ -278,28 +298,28 @@ END_TEST
 START_TEST(what_is_new_is_in_the_file_within_a_second) {
         uint64_t begin_ns = clock_now_ns();
 
-        ledger_meet(f.ledger, 3, "cut short");
-        ledger_meet(f.ledger, 9, "gone");
+        ledger_meet(f.ledger, 3, "image", "cut short");
+        ledger_meet(f.ledger, 9, "image", "gone");
         while (n_lines(FILE_PATH) < 5) {
                 ck_assert_uint_lt(clock_now_ns() - begin_ns, SOON_MS * 1000000ull);
                 usleep(1000);
         }
         ck_assert_ptr_nonnull(strstr(text_of(FILE_PATH), "\n3\t1\t"));
-        ck_assert_ptr_nonnull(strstr(text_of(FILE_PATH), "\tcats/03.png\tcut short\n"));
+        ck_assert_ptr_nonnull(strstr(text_of(FILE_PATH), "\tcats/03.png\tcut short\timage\n"));
         end();
         ck_assert_uint_eq(n_lines(FILE_PATH), 5); /* nothing more to say */
 }
 END_TEST
 
 START_TEST(entries_and_counts_survive_a_restart) {
-        ledger_meet(f.ledger, 3, "cut short");
+        ledger_meet(f.ledger, 3, "image", "cut short");
         for (int i = 0; i < 10; i++)
-                ledger_meet(f.ledger, 9, "gone");
+                ledger_meet(f.ledger, 9, "image", "gone");
         restart();
         ck_assert_uint_eq(ledger_n_samples(f.ledger), 2);
         ck_assert_uint_eq(n_met(3), 1);
         ck_assert_uint_eq(n_met(9), 10);
-        ledger_meet(f.ledger, 9, "gone");
+        ledger_meet(f.ledger, 9, "image", "gone");
         restart();
         ck_assert_uint_eq(n_met(9), 11);
         ck_assert_uint_eq(ledger_n_samples(f.ledger), 2);
@@ -315,12 +335,12 @@ static const char *const TORN[] = {
 START_TEST(a_torn_last_line_is_no_entry_and_does_not_spoil_the_next) {
         const char *torn = TORN[_i];
 
-        ledger_meet(f.ledger, 3, "cut short");
+        ledger_meet(f.ledger, 3, "image", "cut short");
         end();
         append_text(FILE_PATH, torn, strlen(torn));
         begin();
         ck_assert_uint_eq(ledger_n_samples(f.ledger), 1);
-        ledger_meet(f.ledger, 12, "gone");
+        ledger_meet(f.ledger, 12, "image", "gone");
         restart();
         ck_assert_uint_eq(ledger_n_samples(f.ledger), 2);
         ck_assert_uint_eq(n_met(3), 1);
@@ -335,7 +355,7 @@ START_TEST(rubbish_in_the_middle_costs_only_itself) {
                 "\0\0\0\0\0\xff\xfe\n99\t1\t2026-11-21T12:00:00Z\t2026-11-21T12:00:00Z\tx\tno such sample\n"
                 "7\t1\t2026-11-21T12:00:00Z\t2026-11-21T12:00:00Z\tx\tby hand\n";
 
-        ledger_meet(f.ledger, 3, "cut short");
+        ledger_meet(f.ledger, 3, "image", "cut short");
         end();
         append_text(FILE_PATH, RUBBISH, sizeof(RUBBISH) - 1);
         begin();
@@ -347,14 +367,14 @@ START_TEST(rubbish_in_the_middle_costs_only_itself) {
 END_TEST
 
 START_TEST(the_ledger_of_another_content_is_put_aside) {
-        ledger_meet(f.ledger, 3, "cut short");
+        ledger_meet(f.ledger, 3, "image", "cut short");
         end();
         tree_file(&f.tree, "photos/cats/new.png", "one more");
         tree_age(&f.tree, "photos/cats");
         begin();
         ck_assert_uint_eq(ledger_n_samples(f.ledger), 0);
         ck_assert_ptr_nonnull(strstr(text_of("index/photos.errors.old"), "cats/03.png"));
-        ledger_meet(f.ledger, N_SAMPLES, "new");
+        ledger_meet(f.ledger, N_SAMPLES, "image", "new");
         restart();
         ck_assert_uint_eq(ledger_n_samples(f.ledger), 1);
         ck_assert_ptr_null(strstr(text_of(FILE_PATH), "cats/03.png"));
@@ -369,7 +389,7 @@ START_TEST(what_is_no_ledger_is_put_aside) {
         append_text(FILE_PATH, NO_LEDGERS[_i], strlen(NO_LEDGERS[_i]));
         begin();
         ck_assert_str_eq(text_of("index/photos.errors.old"), NO_LEDGERS[_i]);
-        ledger_meet(f.ledger, 3, "cut short");
+        ledger_meet(f.ledger, 3, "image", "cut short");
         restart();
         ck_assert_uint_eq(ledger_n_samples(f.ledger), 1);
         end();
@@ -377,10 +397,10 @@ START_TEST(what_is_no_ledger_is_put_aside) {
 END_TEST
 
 START_TEST(a_file_that_is_removed_is_made_anew_with_all_that_is_known) {
-        ledger_meet(f.ledger, 3, "cut short");
+        ledger_meet(f.ledger, 3, "image", "cut short");
         restart();
         ck_assert_int_eq(unlinkat(f.tree.fd, FILE_PATH, 0), 0);
-        ledger_meet(f.ledger, 9, "gone");
+        ledger_meet(f.ledger, 9, "image", "gone");
         restart();
         ck_assert_uint_eq(ledger_n_samples(f.ledger), 2);
         end();
@@ -390,7 +410,7 @@ END_TEST
 START_TEST(a_file_that_repeats_itself_is_written_anew) {
         char line[128];
 
-        ledger_meet(f.ledger, 3, "cut short");
+        ledger_meet(f.ledger, 3, "image", "cut short");
         end();
         for (unsigned i = 2; i < 3000; i++) {
                 snprintf(line, sizeof(line), "%u\t%u\t2026-11-21T12:00:00Z\t2026-11-21T12:00:00Z\tx\tcut\n", i % 5, i);
@@ -400,7 +420,7 @@ START_TEST(a_file_that_repeats_itself_is_written_anew) {
         ck_assert_uint_eq(n_lines(FILE_PATH), 3 + 5);
         for (unsigned i = 0; i < 5; i++)
                 ck_assert_uint_eq(n_met(i), 2995 + i);
-        ledger_meet(f.ledger, 9, "gone");
+        ledger_meet(f.ledger, 9, "image", "gone");
         restart();
         ck_assert_uint_eq(n_lines(FILE_PATH), 3 + 6);
         ck_assert_uint_eq(ledger_n_samples(f.ledger), 6);
@@ -416,13 +436,13 @@ START_TEST(what_cannot_be_written_is_kept_in_memory_and_written_later) {
                 ck_assert_int_eq(renameat(f.tree.fd, "index", f.tree.fd, "away"), 0);
         if (_i == 1)
                 tree_file(&f.tree, "index", "no folder");
-        ledger_meet(f.ledger, 3, "cut short");
+        ledger_meet(f.ledger, 3, "image", "cut short");
         usleep(500000);
-        ledger_meet(f.ledger, 9, "gone");
+        ledger_meet(f.ledger, 9, "image", "gone");
         ck_assert_uint_eq(ledger_n_samples(f.ledger), 2);
         usleep(500000);
         ck_assert_int_eq(unlinkat(f.tree.fd, _i == 0 ? FILE_PATH : "index", 0), 0);
-        ledger_meet(f.ledger, 12, "back");
+        ledger_meet(f.ledger, 12, "image", "back");
         restart();
         ck_assert_uint_eq(ledger_n_samples(f.ledger), 3);
         end();
@@ -433,7 +453,7 @@ START_TEST(who_opens_the_same_content_shares_its_ledger) {
         struct dataset *first = f.dataset;
         struct ledger *other;
 
-        ledger_meet(f.ledger, 3, "cut short");
+        ledger_meet(f.ledger, 3, "image", "cut short");
         open_dataset();
         ck_assert_int_eq(ledger_open(f.ledgers, f.dataset, &other), 0);
         ck_assert_ptr_eq(other, f.ledger);
@@ -446,7 +466,7 @@ END_TEST
 
 static void *meet_main(void *userdata) {
         for (uint64_t i = 0; i < 20000; i++)
-                ledger_meet(f.ledger, (i + (uintptr_t)userdata) % N_SAMPLES, "cut");
+                ledger_meet(f.ledger, (i + (uintptr_t)userdata) % N_SAMPLES, "image", "cut");
         return NULL;
 }
 
@@ -475,6 +495,7 @@ int main(void) {
         tcase_add_test(lines, a_line_is_read_as_it_was_written_whatever_the_names_are);
         tcase_add_test(lines, the_longest_names_fit_a_line);
         tcase_add_loop_test(lines, what_is_no_line_is_none, 0, (int)ARRAY_LENGTH(NO_LINES));
+        tcase_add_test(lines, a_line_without_a_field_is_of_an_earlier_version);
         tcase_add_test(lines, a_line_without_end_is_refused_and_comments_are_passed_over);
         suite_add_tcase(suite, lines);
 

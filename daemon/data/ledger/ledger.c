@@ -272,12 +272,12 @@ static void ask_to_write(struct ledger *ledger) {
         pthread_mutex_unlock(&ledgers->mutex);
 }
 
-void ledger_meet(struct ledger *ledger, uint64_t sample, const char *error) {
+void ledger_meet(struct ledger *ledger, uint64_t sample, const char *field, const char *error) {
         int64_t now_unix = time(NULL);
         int r;
 
         pthread_mutex_lock(&ledger->lock);
-        r = ledger_book_meet(&ledger->book, sample, error, now_unix);
+        r = ledger_book_meet(&ledger->book, sample, field, error, now_unix);
         pthread_mutex_unlock(&ledger->lock);
         if (r == LEDGER_BOOK_ADDED)
                 ask_to_write(ledger);

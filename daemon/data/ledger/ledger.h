@@ -31,8 +31,9 @@ int ledger_open(struct ledgers *ledgers, struct dataset *dataset, struct ledger 
 /* Never blocks; the thread writes what is left. Takes NULL. */
 void ledger_unref(struct ledger *ledger);
 
-/* A damaged sample was met. Never blocks for longer than memory takes. */
-void ledger_meet(struct ledger *ledger, uint64_t sample, const char *error);
+/* A damaged sample was met. `field`: which of its fields is damaged; "": not known. Never blocks for longer than memory
+ * takes. */
+void ledger_meet(struct ledger *ledger, uint64_t sample, const char *field, const char *error);
 
 /* Damaged samples, each counted once. */
 uint64_t ledger_n_samples(struct ledger *ledger);

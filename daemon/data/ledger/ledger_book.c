@@ -1,6 +1,7 @@
 #include "daemon/data/ledger/ledger_book.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,6 +11,7 @@ struct ledger_kept {
         uint64_t sample, n_met;
         int64_t first_unix, last_unix;
         char *error;
+        char field[SCHEMA_NAME_MAX];
         enum ledger_state state;
 };
 
@@ -81,9 +83,10 @@ static int add(struct ledger_book *book, uint64_t sample, struct ledger_kept **r
         return 0;
 }
 
-static void set_error(struct ledger_kept *kept, const char *error) {
+static void set_error(struct ledger_kept *kept, const char *field, const char *error) {
         char *copy;
 
+        snprintf(kept->field, sizeof(kept->field), "%s", field);
         if (kept->error && strcmp(kept->error, error) == 0)
                 return;
         copy = strdup(error);
@@ -93,7 +96,8 @@ static void set_error(struct ledger_kept *kept, const char *error) {
         kept->error = copy;
 }
 
-int ledger_book_meet(struct ledger_book *book, uint64_t sample, const char *error, int64_t now_unix) {
+int ledger_book_meet(struct ledger_book *book, uint64_t sample, const char *field, const char *error,
+                     int64_t now_unix) {
         struct ledger_kept *kept = find(book, sample);
         bool is_new = bitmap_add(&book->met, sample);
         int r = LEDGER_BOOK_KNOWN;
@@ -115,7 +119,7 @@ int ledger_book_meet(struct ledger_book *book, uint64_t sample, const char *erro
         kept->last_unix = now_unix;
         if (kept->state == LEDGER_WRITTEN)
                 kept->state = LEDGER_REPEATED;
-        set_error(kept, error);
+        set_error(kept, field, error);
         return r;
 }
 
@@ -137,7 +141,7 @@ int ledger_book_put(struct ledger_book *book, const struct ledger_entry *entry) 
         kept->first_unix = entry->first_unix;
         kept->last_unix = entry->last_unix;
         kept->state = LEDGER_WRITTEN;
-        set_error(kept, entry->error.text);
+        set_error(kept, entry->field, entry->error.text);
         return 0;
 }
 
@@ -154,6 +158,7 @@ bool ledger_book_at(const struct ledger_book *book, uint64_t idx, struct ledger_
         ret_entry->first_unix = kept->first_unix;
         ret_entry->last_unix = kept->last_unix;
         why_set(&ret_entry->error, 0, "%s", kept->error ? kept->error : "");
+        strcpy(ret_entry->field, kept->field);
         return true;
 }
 

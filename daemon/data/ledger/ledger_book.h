@@ -40,8 +40,8 @@ enum {
         LEDGER_BOOK_FULL, /* the first one beyond the limit: this and what follows is only counted */
 };
 
-/* The sample was met now. -ENOMEM: not remembered. */
-int ledger_book_meet(struct ledger_book *book, uint64_t sample, const char *error, int64_t now_unix);
+/* The sample was met now, with this field damaged ("": not known which). -ENOMEM: not remembered. */
+int ledger_book_meet(struct ledger_book *book, uint64_t sample, const char *field, const char *error, int64_t now_unix);
 
 /* As the file says; a later line about a sample replaces an earlier one. 0; -ERANGE no such sample; -ENOSPC; -ENOMEM.
  */

@@ -7,10 +7,10 @@
 #include <string.h>
 #include <time.h>
 
-#define COLUMNS  6u
+#define COLUMNS  7u
 #define YEAR_MAX 9999
 
-static const char COLUMN_NAMES[] = "# sample\ttimes\tfirst\tlast\tpath\terror\n";
+static const char COLUMN_NAMES[] = "# sample\ttimes\tfirst\tlast\tpath\terror\tfield\n";
 
 /* ---- writing ------------------------------------------------------------------------------------------------- */
 
@@ -28,14 +28,15 @@ static size_t print_time(char *at, int64_t unix_seconds) {
         return strftime(at, 32, "%Y-%m-%dT%H:%M:%SZ", &utc);
 }
 
-static size_t print_escaped(char *at, const char *text) {
+/* `least`: the first character that stands for itself. */
+static size_t print_escaped(char *at, const char *text, unsigned char least) {
         static const char DIGITS[] = "0123456789abcdef";
         char *begin = at;
 
         for (; *text; text++) {
                 unsigned char byte = (unsigned char)*text;
 
-                if (byte >= ' ' && byte != 0x7f && byte != '\\') {
+                if (byte >= least && byte != 0x7f && byte != '\\') {
                         *at++ = (char)byte;
                         continue;
                 }
@@ -58,9 +59,11 @@ size_t ledger_line_print(char line[LEDGER_LINE_MAX], const struct ledger_entry *
         line[n++] = '\t';
         n += print_time(line + n, entry->last_unix);
         line[n++] = '\t';
-        n += print_escaped(line + n, path);
+        n += print_escaped(line + n, path, ' ');
         line[n++] = '\t';
-        n += print_escaped(line + n, entry->error.text);
+        n += print_escaped(line + n, entry->error.text, ' ');
+        line[n++] = '\t';
+        n += print_escaped(line + n, entry->field, ' ' + 1);
         line[n++] = '\n';
         return n;
 }
@@ -71,7 +74,7 @@ bool ledger_header_matches(const char *text, const char *digest) {
         char header[LEDGER_LINE_MAX];
         size_t n = ledger_header_print(header, digest);
 
-        return strncmp(text, header, n) == 0;
+        return strncmp(text, header, n - strlen(COLUMN_NAMES)) == 0; /* an earlier version had fewer columns */
 }
 
 static int parse_number(const char *text, uint64_t *ret_number) {
@@ -124,11 +127,10 @@ static char unescape_one(const char **text) {
         }
 }
 
-static void unescape(const char *text, struct why *ret_error) {
-        char plain[DLP_TEXT_MAX];
+static void unescape(const char *text, char *plain, size_t size) {
         size_t n = 0;
 
-        for (; *text && n + 1 < sizeof(plain); text++) {
+        for (; *text && n + 1 < size; text++) {
                 if (*text == '\\' && text[1]) {
                         text++;
                         plain[n++] = unescape_one(&text);
@@ -137,13 +139,20 @@ static void unescape(const char *text, struct why *ret_error) {
                 }
         }
         plain[n] = '\0';
-        why_set(ret_error, 0, "%s", plain);
+}
+
+/* Four characters a byte at most, and no blank: what has one is another line that was torn in here. */
+static int parse_field(const char *text, char ret_field[SCHEMA_NAME_MAX]) {
+        if (strlen(text) > 4 * (SCHEMA_NAME_MAX - 1u) || strchr(text, ' '))
+                return -EBADMSG;
+        unescape(text, ret_field, SCHEMA_NAME_MAX);
+        return 0;
 }
 
 int ledger_line_parse(const char *line, struct ledger_entry *ret_entry) {
         struct ledger_entry entry;
-        char *columns[COLUMNS];
-        char copy[LEDGER_LINE_MAX];
+        const char *columns[COLUMNS];
+        char copy[LEDGER_LINE_MAX], error[DLP_TEXT_MAX];
         char *rest = copy;
 
         if (line[0] == '#')
@@ -153,11 +162,15 @@ int ledger_line_parse(const char *line, struct ledger_entry *ret_entry) {
         strcpy(copy, line);
         for (size_t i = 0; i < COLUMNS; i++)
                 columns[i] = strsep(&rest, "\t");
-        if (!columns[COLUMNS - 1] || rest || parse_number(columns[0], &entry.sample) < 0 ||
+        if (!columns[COLUMNS - 1])
+                columns[COLUMNS - 1] = "";
+        if (!columns[COLUMNS - 2] || rest || parse_number(columns[0], &entry.sample) < 0 ||
             parse_number(columns[1], &entry.n_met) < 0 || entry.n_met == 0 ||
-            parse_time(columns[2], &entry.first_unix) < 0 || parse_time(columns[3], &entry.last_unix) < 0)
+            parse_time(columns[2], &entry.first_unix) < 0 || parse_time(columns[3], &entry.last_unix) < 0 ||
+            parse_field(columns[6], entry.field) < 0)
                 return -EBADMSG;
-        unescape(columns[5], &entry.error);
+        unescape(columns[5], error, sizeof(error));
+        why_set(&entry.error, 0, "%s", error);
         *ret_entry = entry;
         return 0;
 }

@@ -138,7 +138,8 @@ enum failure failure_handle(struct task *task, int error, const struct why *why,
 
         if (!is_damage(error))
                 return end_job(task, &named);
-        ledger_meet(task->batch->stream->dataset->ledger, task->candidate, text.text);
+        ledger_meet(task->batch->stream->dataset->ledger, task->candidate, task->bad_field ? task->bad_field : "",
+                    text.text);
         if (!damage_meet(&job->damage, task->candidate))
                 return end_too_many(task, &named);
         switch (job->terms.on_error) {
