@@ -5,6 +5,9 @@
 #include <openssl/evp.h>
 #include <stdio.h>
 #include <xxhash.h>
+#ifdef __x86_64__
+#include <xxh_x86dispatch.h> /* AVX2 or AVX-512 where the CPU has them; the same digests */
+#endif
 
 /* OpenSSL's digests fail for want of memory alone, and after init there is no more of it to be had. */
 static void must(int r) {
