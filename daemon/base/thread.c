@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <stddef.h>
 #include <string.h>
+#include <time.h>
 
 static void fill_blocked(sigset_t *ret_set) {
         static const int OF_THE_THREAD[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGSYS };
@@ -32,6 +33,13 @@ int thread_start(pthread_t *ret_thread, const char *name, void *(*main)(void *),
         pthread_setname_np(thread, name); /* fails only if the thread has ended already */
         *ret_thread = thread;
         return 0;
+}
+
+int thread_wait_until(pthread_cond_t *condition, pthread_mutex_t *lock, uint64_t until_ns) {
+        struct timespec until = { .tv_sec = (time_t)(until_ns / 1000000000u),
+                                  .tv_nsec = (long)(until_ns % 1000000000u) };
+
+        return pthread_cond_clockwait(condition, lock, CLOCK_MONOTONIC, &until);
 }
 
 void thread_join(pthread_t thread) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <pthread.h>
+#include <stdint.h>
 
 #define THREAD_NAME_MAX 15 /* bytes without the NUL: the kernel's TASK_COMM_LEN */
 
@@ -10,6 +11,10 @@
  * (THREAD_NAME_MAX at most, asserted) is what top and gdb show; it is set when this returns. Returns 0 or a negative
  * errno, -EAGAIN being a limit on threads. The thread must be joined. */
 int thread_start(pthread_t *ret_thread, const char *name, void *(*main)(void *), void *argument);
+
+/* Waits for a condition until clock_now_ns() is until_ns at the latest; the condition needs no attributes. Returns 0,
+ * or ETIMEDOUT as pthread_cond_timedwait() does; both may come early or late, so look at what was waited for. */
+int thread_wait_until(pthread_cond_t *condition, pthread_mutex_t *lock, uint64_t until_ns);
 
 /* Waits until the thread has ended; blocks as long as that takes. */
 void thread_join(pthread_t thread);

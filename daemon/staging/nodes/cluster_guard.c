@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "daemon/base/log.h"
@@ -29,13 +28,11 @@ void guard_say_last_word(int status) {
 
 static void *guard_main(void *argument) {
         struct guard *guard = argument;
-        struct timespec deadline = { .tv_sec = (time_t)(guard->deadline_ns / 1000000000ull),
-                                     .tv_nsec = (long)(guard->deadline_ns % 1000000000ull) };
         int r = 0;
 
         pthread_mutex_lock(&guard->lock);
         while (!guard->has_ended && r != ETIMEDOUT)
-                r = pthread_cond_timedwait(&guard->ended, &guard->lock, &deadline);
+                r = thread_wait_until(&guard->ended, &guard->lock, guard->deadline_ns);
         if (!guard->has_ended) {
                 if (guard->what)
                         log_error("cluster", "%s did not come to its end within %u s: giving up", guard->what,
@@ -48,15 +45,10 @@ static void *guard_main(void *argument) {
 }
 
 void guard_begin(struct guard *guard, uint32_t seconds, int status, const char *what) {
-        pthread_condattr_t attributes;
-
         *guard = (struct guard){ .seconds = seconds, .status = status, .what = what };
         guard->deadline_ns = clock_now_ns() + seconds * 1000000000ull;
         pthread_mutex_init(&guard->lock, NULL);
-        pthread_condattr_init(&attributes);
-        pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-        pthread_cond_init(&guard->ended, &attributes);
-        pthread_condattr_destroy(&attributes);
+        pthread_cond_init(&guard->ended, NULL);
         guard->is_running = thread_start(&guard->thread, "cluster guard", guard_main, guard) == 0;
 }
 

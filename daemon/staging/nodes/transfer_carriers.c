@@ -302,14 +302,9 @@ static void free_parcels(struct transfer *transfer) {
 }
 
 static void init_lock(struct transfer *transfer) {
-        pthread_condattr_t attributes;
-
-        pthread_condattr_init(&attributes);
-        pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
         pthread_mutex_init(&transfer->lock, NULL);
-        pthread_cond_init(&transfer->changed, &attributes);
+        pthread_cond_init(&transfer->changed, NULL);
         pthread_cond_init(&transfer->work, NULL);
-        pthread_condattr_destroy(&attributes);
         TAILQ_INIT(&transfer->free_source);
         TAILQ_INIT(&transfer->free_receive);
         TAILQ_INIT(&transfer->to_read);

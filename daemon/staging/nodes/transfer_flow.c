@@ -3,8 +3,8 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
+#include "daemon/base/thread.h"
 #include "daemon/staging/nodes/transfer_private.h"
 #include "proto/base/clock.h"
 
@@ -151,10 +151,7 @@ static int finish_spreads(struct flow *flow, struct why *why) {
 }
 
 static void wait_ns(struct transfer *transfer, uint64_t ns) {
-        uint64_t until = clock_now_ns() + ns;
-        struct timespec at = { .tv_sec = (time_t)(until / 1000000000u), .tv_nsec = (long)(until % 1000000000u) };
-
-        pthread_cond_timedwait(&transfer->changed, &transfer->lock, &at);
+        thread_wait_until(&transfer->changed, &transfer->lock, clock_now_ns() + ns);
 }
 
 static bool is_origin_asked(const struct flow *flow) {

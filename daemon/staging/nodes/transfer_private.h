@@ -57,7 +57,7 @@ struct transfer {
         uint64_t n_heard_bytes, heard_ns; /* of the origin, and when it last sent something or was not asked */
 
         pthread_mutex_t lock;   /* covers what follows; a leaf */
-        pthread_cond_t changed; /* monotonic clock; a parcel became ready, was written, or came free */
+        pthread_cond_t changed; /* a parcel became ready, was written, or came free */
         pthread_cond_t work;    /* for the writer and the reader */
         struct parcels free_source, free_receive;
         struct parcels to_read, to_write;

@@ -6,17 +6,17 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 #include "daemon/base/thread.h"
 #include "daemon/staging/origin/private.h"
 #include "daemon/staging/origin/reach.h"
 #include "daemon/staging/origin/url_list.h"
 #include "proto/base/cleanup.h"
+#include "proto/base/clock.h"
 
 #define THREADS_DEFAULT 16u
 #define THREADS_MAX     128u
-#define TICK_NS         100000000l /* how soon a cancelled survey is noticed */
+#define TICK_NS         100000000ull /* how soon a cancelled survey is noticed */
 
 struct fact {
         uint64_t n_bytes;
@@ -116,16 +116,11 @@ static int start(struct lookers *lookers, uint32_t n_wanted, pthread_t *ret_thre
 
 /* Tells how far they are, and stops them when the run is to end. */
 static int watch(struct lookers *lookers, struct origin_run *run, struct why *why) {
-        struct timespec until;
         int r = 0;
 
         pthread_mutex_lock(&lookers->lock);
         while (lookers->n_threads > 0) {
-                clock_gettime(CLOCK_MONOTONIC, &until);
-                until.tv_nsec += TICK_NS;
-                until.tv_sec += until.tv_nsec / 1000000000l;
-                until.tv_nsec %= 1000000000l;
-                pthread_cond_timedwait(&lookers->ended, &lookers->lock, &until);
+                thread_wait_until(&lookers->ended, &lookers->lock, clock_now_ns() + TICK_NS);
                 if (r < 0)
                         continue;
                 pthread_mutex_unlock(&lookers->lock);
@@ -191,16 +186,12 @@ static int survey(struct origin_run *run, const struct url_list *list, struct pl
         struct lookers lookers = { .http = run->http,
                                    .list = list,
                                    .facts = calloc(list->n_items, sizeof(struct fact)) };
-        pthread_condattr_t monotonic;
         int r;
 
         if (!lookers.facts)
                 return -ENOMEM;
         pthread_mutex_init(&lookers.lock, NULL);
-        pthread_condattr_init(&monotonic);
-        pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-        pthread_cond_init(&lookers.ended, &monotonic);
-        pthread_condattr_destroy(&monotonic);
+        pthread_cond_init(&lookers.ended, NULL);
 
         r = look_at_all(&lookers, run, why);
         if (r == 0)

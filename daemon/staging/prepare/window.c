@@ -3,7 +3,9 @@
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
-#include <time.h>
+
+#include "daemon/base/thread.h"
+#include "proto/base/clock.h"
 
 struct window_slot {
         bool is_finished;
@@ -16,18 +18,13 @@ static struct window_slot *slot_of(struct window *window, uint64_t position) {
 }
 
 int window_init(struct window *window, uint64_t n_positions) {
-        pthread_condattr_t attributes;
-
         *window = (struct window){ .n_positions = n_positions };
         window->slots = calloc(WINDOW_SLOTS, sizeof(*window->slots));
         if (!window->slots)
                 return -ENOMEM;
         pthread_mutex_init(&window->lock, NULL);
         pthread_cond_init(&window->changed, NULL);
-        pthread_condattr_init(&attributes);
-        pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-        pthread_cond_init(&window->finished, &attributes);
-        pthread_condattr_destroy(&attributes);
+        pthread_cond_init(&window->finished, NULL);
         return 0;
 }
 
@@ -101,21 +98,8 @@ void window_finish(struct window *window, uint64_t position, const struct window
 
 /* ---- the packer ---------------------------------------------------------------------------------------------- */
 
-static struct timespec in_ms(uint32_t ms) {
-        struct timespec time;
-
-        clock_gettime(CLOCK_MONOTONIC, &time);
-        time.tv_sec += ms / 1000;
-        time.tv_nsec += (long)(ms % 1000) * 1000000;
-        if (time.tv_nsec >= 1000000000) {
-                time.tv_sec++;
-                time.tv_nsec -= 1000000000;
-        }
-        return time;
-}
-
 struct window_result *window_next(struct window *window, uint32_t timeout_ms) {
-        struct timespec until = in_ms(timeout_ms);
+        uint64_t until_ns = clock_now_ns() + timeout_ms * 1000000ull;
         struct window_slot *slot;
         bool is_finished;
         int r = 0;
@@ -124,7 +108,7 @@ struct window_result *window_next(struct window *window, uint32_t timeout_ms) {
         assert(window->n_packed < window->n_positions);
         slot = slot_of(window, window->n_packed);
         while (!slot->is_finished && r == 0)
-                r = pthread_cond_timedwait(&window->finished, &window->lock, &until);
+                r = thread_wait_until(&window->finished, &window->lock, until_ns);
         is_finished = slot->is_finished;
         pthread_mutex_unlock(&window->lock);
         return is_finished ? &slot->result : NULL;

@@ -6,7 +6,6 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "daemon/base/machine/cpus.h"
@@ -340,11 +339,7 @@ static void tell_words(struct check *check) {
 static void watch(struct check *check) {
         pthread_mutex_lock(&check->lock);
         while (check->n_running > 0) {
-                uint64_t when = clock_now_ns() + LOOK_NS;
-                struct timespec until = { .tv_sec = (time_t)(when / 1000000000u),
-                                          .tv_nsec = (long)(when % 1000000000u) };
-
-                pthread_cond_timedwait(&check->changed, &check->lock, &until);
+                thread_wait_until(&check->changed, &check->lock, clock_now_ns() + LOOK_NS);
                 tell_words(check);
                 pthread_mutex_unlock(&check->lock);
                 tree_tell_waiting(check->tree);
@@ -355,15 +350,10 @@ static void watch(struct check *check) {
 }
 
 static void init(struct check *check, struct tree *tree) {
-        pthread_condattr_t attributes;
-
         *check = (struct check){ .tree = tree };
         STAILQ_INIT(&check->words);
         pthread_mutex_init(&check->lock, NULL);
-        pthread_condattr_init(&attributes);
-        pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-        pthread_cond_init(&check->changed, &attributes);
-        pthread_condattr_destroy(&attributes);
+        pthread_cond_init(&check->changed, NULL);
 }
 
 /* As many threads as can be had; none is an error. */

@@ -1,7 +1,6 @@
 #include "daemon/staging/tree/helper.h"
 
 #include <errno.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "daemon/base/thread.h"
@@ -73,12 +72,6 @@ void helper_wait(struct helper *helper) {
 
 /* ---- syncer ------------------------------------------------------------------------------------------------------ */
 
-static void wait_until(struct syncer *syncer, uint64_t when_ns) {
-        struct timespec when = { .tv_sec = (time_t)(when_ns / SECOND_NS), .tv_nsec = (long)(when_ns % SECOND_NS) };
-
-        pthread_cond_timedwait(&syncer->changed, &syncer->lock, &when);
-}
-
 /* When the next sync is due: 0 at once, UINT64_MAX not before something is written. */
 static uint64_t due_ns(const struct syncer *syncer) {
         if (syncer->n_due > syncer->n_done)
@@ -115,22 +108,18 @@ static void *syncer_main(void *argument) {
                 else if (due == UINT64_MAX)
                         pthread_cond_wait(&syncer->changed, &syncer->lock);
                 else
-                        wait_until(syncer, due);
+                        thread_wait_until(&syncer->changed, &syncer->lock, due);
         }
         pthread_mutex_unlock(&syncer->lock);
         return NULL;
 }
 
 int syncer_start(struct syncer *syncer, int fd) {
-        pthread_condattr_t attributes;
         int r;
 
         *syncer = (struct syncer){ .fd = fd, .last_ns = clock_now_ns() };
         pthread_mutex_init(&syncer->lock, NULL);
-        pthread_condattr_init(&attributes);
-        pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-        pthread_cond_init(&syncer->changed, &attributes);
-        pthread_condattr_destroy(&attributes);
+        pthread_cond_init(&syncer->changed, NULL);
         r = thread_start(&syncer->thread, "stage-sync", syncer_main, syncer);
         syncer->is_started = r == 0;
         return r;
@@ -166,7 +155,7 @@ int syncer_wait(struct syncer *syncer, void (*idle)(void *userdata), void *userd
         mine = ++syncer->n_due;
         pthread_cond_broadcast(&syncer->changed);
         while (syncer->n_done < mine) {
-                wait_until(syncer, clock_now_ns() + IDLE_NS);
+                thread_wait_until(&syncer->changed, &syncer->lock, clock_now_ns() + IDLE_NS);
                 pthread_mutex_unlock(&syncer->lock);
                 idle(userdata);
                 pthread_mutex_lock(&syncer->lock);
