@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "daemon/base/machine/disk.h"
-#include "daemon/staging/tree/digest.h"
+#include "daemon/staging/plan/digest.h"
 #include "proto/base/cleanup.h"
 
 #define HASH_BUFFER (1u << 20) /* bytes */

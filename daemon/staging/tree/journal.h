@@ -15,8 +15,8 @@
 #include <pthread.h>
 #include <stdint.h>
 
+#include "daemon/staging/plan/digest.h"
 #include "daemon/staging/plan/plan.h"
-#include "daemon/staging/tree/digest.h"
 #include "proto/base/why.h"
 
 struct journal {

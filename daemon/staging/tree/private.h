@@ -24,7 +24,7 @@
 #include <stdint.h>
 
 #include "daemon/base/queue.h"
-#include "daemon/staging/tree/digest.h"
+#include "daemon/staging/plan/digest.h"
 #include "daemon/staging/tree/helper.h"
 #include "daemon/staging/tree/journal.h"
 #include "daemon/staging/tree/paths.h"

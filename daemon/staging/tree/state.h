@@ -8,8 +8,8 @@
 #include <stdint.h>
 
 #include "daemon/staging/plan/chunks.h"
+#include "daemon/staging/plan/digest.h"
 #include "daemon/staging/plan/plan.h"
-#include "daemon/staging/tree/digest.h"
 
 struct state {
         const struct plan *plan;

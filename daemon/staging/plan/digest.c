@@ -1,4 +1,4 @@
-#include "daemon/staging/tree/digest.h"
+#include "daemon/staging/plan/digest.h"
 
 #include <assert.h>
 #include <errno.h>

@@ -1,4 +1,4 @@
-/* staging/tree/digest.h: the two digests of staging. SHA-256 is what origins and manifests say of a file; XXH3 with 128
+/* staging/plan/digest.h: the two digests of staging. SHA-256 is what origins and manifests say of a file; XXH3 with 128
  * bits, ten times as fast, is what the journal says of a chunk, against accidents alone. */
 #pragma once
 
