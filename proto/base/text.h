@@ -10,5 +10,14 @@
 
 bool text_is_printable(const char *text) DLP_SYMBOL(text_is_printable);
 
+/* The value of a hexadecimal digit, or -1. */
+static inline int text_hex_digit(char character) {
+        if (character >= '0' && character <= '9')
+                return character - '0';
+        if ((character | 32) >= 'a' && (character | 32) <= 'f')
+                return (character | 32) - 'a' + 10;
+        return -1;
+}
+
 /* Each byte that keeps the text from being printable becomes a '?'. */
 void text_make_printable(char *text) DLP_SYMBOL(text_make_printable);

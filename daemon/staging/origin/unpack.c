@@ -296,7 +296,7 @@ static int take_data(struct unpacking *unpacking, const char *path, struct why *
 
 static int take_file(struct unpacking *unpacking, struct archive_entry *entry, const char *path) {
         bool has_size = archive_entry_size_is_set(entry), is_there = false;
-        uint8_t sha256[UNPACK_SHA256_BYTES];
+        uint8_t sha256[SHA256_BYTES];
         struct unpack_entry told = { .path = path, .sha256 = sha256 };
         struct why inner;
         int r;
@@ -343,7 +343,7 @@ static int take_link(struct unpacking *unpacking, struct archive_entry *entry, c
 }
 
 static int take_hard_link(struct unpacking *unpacking, const char *target_name, const char *path) {
-        uint8_t sha256[UNPACK_SHA256_BYTES];
+        uint8_t sha256[SHA256_BYTES];
         struct unpack_entry told = { .path = path, .sha256 = sha256 };
         char target[PATH_MAX];
         struct why inner;

@@ -7,22 +7,18 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "daemon/base/machine/disk.h"
 #include "daemon/staging/plan/plan.h"
 #include "proto/base/cleanup.h"
 
-#define COPY_BYTES 65536u
+#define ZEROS_BYTES 65536u
 
 int unpack_place_init(struct unpack_place *place, int root_fd, struct why *why) {
         *place = (struct unpack_place){ .root_fd = root_fd, .parent_fd = -1, .fd = -1 };
         /* A name of this thread alone: several archives may be unpacked into one folder at a time. */
         snprintf(place->unfinished, sizeof(place->unfinished), PLAN_UNFINISHED "unpack-%d-%d", (int)getpid(),
                  (int)gettid());
-        place->sha256 = EVP_MD_fetch(NULL, "SHA256", NULL);
-        place->hash = EVP_MD_CTX_new();
-        if (place->sha256 && place->hash)
-                return 0;
-        unpack_place_fini(place);
-        return why_set(why, -ENOMEM, "SHA-256 is not to be had");
+        return sha256_init(&place->sha) < 0 ? why_errno(why, -ENOMEM, "SHA-256") : 0;
 }
 
 void unpack_place_fini(struct unpack_place *place) {
@@ -31,10 +27,7 @@ void unpack_place_fini(struct unpack_place *place) {
         closep(&place->fd);
         closep(&place->parent_fd);
         place->fd = place->parent_fd = -1;
-        EVP_MD_CTX_free(place->hash);
-        EVP_MD_free(place->sha256);
-        place->hash = NULL;
-        place->sha256 = NULL;
+        sha256_fini(&place->sha);
 }
 
 /* ---- folders ------------------------------------------------------------------------------------------------- */
@@ -98,8 +91,7 @@ static int give_name(struct unpack_place *place, const char *path, struct why *w
 
 int unpack_place_begin(struct unpack_place *place, bool write, struct why *why) {
         place->n_bytes = 0;
-        if (EVP_DigestInit_ex2(place->hash, place->sha256, NULL) != 1)
-                return why_set(why, -ENOMEM, "SHA-256 failed");
+        sha256_restart(&place->sha);
         if (!write)
                 return 0;
         unlinkat(place->root_fd, place->unfinished, 0);
@@ -108,48 +100,31 @@ int unpack_place_begin(struct unpack_place *place, bool write, struct why *why) 
         return place->fd < 0 ? why_errno(why, -errno, "a file cannot be made") : 0;
 }
 
-static int hash_zeros(struct unpack_place *place, uint64_t n_bytes) {
-        static const uint8_t zeros[COPY_BYTES];
+static void hash_zeros(struct unpack_place *place, uint64_t n_bytes) {
+        static const uint8_t zeros[ZEROS_BYTES];
 
         for (; n_bytes > 0; n_bytes -= n_bytes < sizeof(zeros) ? n_bytes : sizeof(zeros))
-                if (EVP_DigestUpdate(place->hash, zeros, n_bytes < sizeof(zeros) ? n_bytes : sizeof(zeros)) != 1)
-                        return -ENOMEM;
-        return 0;
-}
-
-static int write_at(int fd, const uint8_t *bytes, size_t n_bytes, uint64_t offset) {
-        while (n_bytes > 0) {
-                ssize_t n = pwrite(fd, bytes, n_bytes, (off_t)offset);
-
-                if (n < 0 && errno == EINTR)
-                        continue;
-                if (n <= 0)
-                        return n < 0 ? -errno : -ENOSPC;
-                bytes += n;
-                n_bytes -= (size_t)n;
-                offset += (uint64_t)n;
-        }
-        return 0;
+                sha256_add(&place->sha, zeros, n_bytes < sizeof(zeros) ? n_bytes : sizeof(zeros));
 }
 
 int unpack_place_bytes(struct unpack_place *place, uint64_t offset, const void *bytes, size_t n_bytes,
                        struct why *why) {
         int r;
 
-        if (hash_zeros(place, offset - place->n_bytes) < 0 || EVP_DigestUpdate(place->hash, bytes, n_bytes) != 1)
-                return why_set(why, -ENOMEM, "SHA-256 failed");
+        hash_zeros(place, offset - place->n_bytes);
+        sha256_add(&place->sha, bytes, n_bytes);
         place->n_bytes = offset + n_bytes;
-        r = place->fd >= 0 ? write_at(place->fd, bytes, n_bytes, offset) : 0;
+        r = place->fd >= 0 ? disk_write_at(place->fd, bytes, n_bytes, offset) : 0;
         return r < 0 ? why_errno(why, r, "cannot be written") : 0;
 }
 
 int unpack_place_end(struct unpack_place *place, const char *path, uint64_t n_bytes, mode_t mode,
-                     uint8_t ret_sha256[UNPACK_SHA256_BYTES], struct why *why) {
+                     uint8_t ret_sha256[SHA256_BYTES], struct why *why) {
         bool is_written = place->fd >= 0;
         int r;
 
-        if (hash_zeros(place, n_bytes - place->n_bytes) < 0 || EVP_DigestFinal_ex(place->hash, ret_sha256, NULL) != 1)
-                return why_set(why, -ENOMEM, "SHA-256 failed");
+        hash_zeros(place, n_bytes - place->n_bytes);
+        sha256_end(&place->sha, ret_sha256);
         if (!is_written)
                 return 0;
         if (ftruncate(place->fd, (off_t)n_bytes) < 0 || fchmod(place->fd, mode & S_IXUSR ? 0755 : 0644) < 0)
@@ -176,28 +151,8 @@ int unpack_place_link(struct unpack_place *place, const char *path, const char *
         return r;
 }
 
-static int hash_file(struct unpack_place *place, int fd, uint64_t *ret_n_bytes, uint8_t *ret_sha256) {
-        uint8_t piece[COPY_BYTES];
-        uint64_t n_bytes = 0;
-        ssize_t n;
-
-        if (EVP_DigestInit_ex2(place->hash, place->sha256, NULL) != 1)
-                return -ENOMEM;
-        while ((n = read(fd, piece, sizeof(piece))) != 0) {
-                if (n < 0 && errno == EINTR)
-                        continue;
-                if (n < 0 || EVP_DigestUpdate(place->hash, piece, (size_t)n) != 1)
-                        return n < 0 ? -errno : -ENOMEM;
-                n_bytes += (uint64_t)n;
-        }
-        if (EVP_DigestFinal_ex(place->hash, ret_sha256, NULL) != 1)
-                return -ENOMEM;
-        *ret_n_bytes = n_bytes;
-        return 0;
-}
-
 int unpack_place_hard_link(struct unpack_place *place, const char *path, const char *target, uint64_t *ret_n_bytes,
-                           uint8_t ret_sha256[UNPACK_SHA256_BYTES], struct why *why) {
+                           uint8_t ret_sha256[SHA256_BYTES], struct why *why) {
         _cleanup_(closep) int fd = -1;
         struct stat stat;
         const char *name;
@@ -210,7 +165,7 @@ int unpack_place_hard_link(struct unpack_place *place, const char *path, const c
         if (fd < 0 || fstat(fd, &stat) < 0 || !S_ISREG(stat.st_mode))
                 return why_set(why, -EINVAL, "\"%.200s\" is a hard link to \"%.200s\", which is no file before it",
                                path, target);
-        r = hash_file(place, fd, ret_n_bytes, ret_sha256);
+        r = sha256_file(&place->sha, fd, ret_n_bytes, ret_sha256);
         if (r < 0)
                 return why_errno(why, r, "\"%.200s\" cannot be read", target);
         unlinkat(place->root_fd, place->unfinished, 0);

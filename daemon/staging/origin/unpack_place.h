@@ -3,21 +3,18 @@
 #pragma once
 
 #include <limits.h>
-#include <openssl/evp.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "daemon/staging/plan/digest.h"
 #include "proto/base/why.h"
-
-#define UNPACK_SHA256_BYTES 32u
 
 struct unpack_place {
         int root_fd;   /* the caller's */
         int parent_fd; /* of the file that was placed last; -1: none yet */
         char parent[PATH_MAX];
-        EVP_MD *sha256; /* fetched once */
-        EVP_MD_CTX *hash;
+        struct sha256 sha;
         char unfinished[64];
 
         /* The file that is being written. */
@@ -36,11 +33,11 @@ int unpack_place_bytes(struct unpack_place *place, uint64_t offset, const void *
 
 /* It has `n_bytes` in all: completes it and gives it its path. `mode`: the archive's. */
 int unpack_place_end(struct unpack_place *place, const char *path, uint64_t n_bytes, mode_t mode,
-                     uint8_t ret_sha256[UNPACK_SHA256_BYTES], struct why *why);
+                     uint8_t ret_sha256[SHA256_BYTES], struct why *why);
 
 /* A symbolic link; its target was checked. */
 int unpack_place_link(struct unpack_place *place, const char *path, const char *target, struct why *why);
 
 /* Another name for a file that is there; hashes it anew. */
 int unpack_place_hard_link(struct unpack_place *place, const char *path, const char *target, uint64_t *ret_n_bytes,
-                           uint8_t ret_sha256[UNPACK_SHA256_BYTES], struct why *why);
+                           uint8_t ret_sha256[SHA256_BYTES], struct why *why);

@@ -3,11 +3,13 @@
 #include <assert.h>
 #include <errno.h>
 #include <openssl/evp.h>
-#include <stdio.h>
+#include <unistd.h>
 #include <xxhash.h>
 #ifdef __x86_64__
 #include <xxh_x86dispatch.h> /* AVX2 or AVX-512 where the CPU has them; the same digests */
 #endif
+
+#define READ_BYTES 65536u
 
 /* OpenSSL's digests fail for want of memory alone, and after init there is no more of it to be had. */
 static void must(int r) {
@@ -45,9 +47,33 @@ void sha256_end(struct sha256 *sha, uint8_t ret_digest[SHA256_BYTES]) {
         must(EVP_DigestFinal_ex(sha->context, ret_digest, NULL));
 }
 
+int sha256_file(struct sha256 *sha, int fd, uint64_t *ret_n_bytes, uint8_t ret_digest[SHA256_BYTES]) {
+        uint8_t piece[READ_BYTES];
+        uint64_t n_bytes = 0;
+        ssize_t n;
+
+        sha256_restart(sha);
+        while ((n = read(fd, piece, sizeof(piece))) != 0) {
+                if (n < 0 && errno == EINTR)
+                        continue;
+                if (n < 0)
+                        return -errno;
+                sha256_add(sha, piece, (size_t)n);
+                n_bytes += (uint64_t)n;
+        }
+        sha256_end(sha, ret_digest);
+        *ret_n_bytes = n_bytes;
+        return 0;
+}
+
 void sha256_text(const uint8_t digest[SHA256_BYTES], char ret_text[SHA256_TEXT_SIZE]) {
-        for (size_t i = 0; i < SHA256_BYTES; i++)
-                snprintf(ret_text + 2 * i, 3, "%02x", digest[i]);
+        static const char DIGITS[] = "0123456789abcdef";
+
+        for (size_t i = 0; i < SHA256_BYTES; i++) {
+                ret_text[2 * i] = DIGITS[digest[i] >> 4];
+                ret_text[2 * i + 1] = DIGITS[digest[i] & 15];
+        }
+        ret_text[2 * SHA256_BYTES] = '\0';
 }
 
 struct digest128 digest128_of(const void *bytes, size_t n_bytes) {

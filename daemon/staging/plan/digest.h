@@ -20,6 +20,9 @@ void sha256_restart(struct sha256 *sha);
 void sha256_add(struct sha256 *sha, const void *bytes, size_t n_bytes);
 void sha256_end(struct sha256 *sha, uint8_t ret_digest[SHA256_BYTES]); /* restart it before the next */
 
+/* From where the descriptor stands to the end of the file. Restarts it before. Blocks as the disk does. An errno. */
+int sha256_file(struct sha256 *sha, int fd, uint64_t *ret_n_bytes, uint8_t ret_digest[SHA256_BYTES]);
+
 void sha256_text(const uint8_t digest[SHA256_BYTES], char ret_text[SHA256_TEXT_SIZE]);
 
 /* All zero stands for "not known": 2^-128 that bytes have it. */

@@ -1,17 +1,16 @@
 #include "daemon/staging/plan/plan.h"
 
 #include <errno.h>
-#include <openssl/evp.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "daemon/staging/plan/digest.h"
 #include "daemon/staging/plan/private.h"
 #include "daemon/staging/record/url.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/text.h"
 
-#define SHA256_BYTES 32u
-#define ETAG_MAX     255u /* bytes: as much as http_look() tells */
+#define ETAG_MAX 255u /* bytes: as much as http_look() tells */
 
 /* The plan to be, and room in its table. */
 struct plan_builder {
@@ -160,35 +159,37 @@ static int add_up(struct plan *plan, struct why *why) {
 
 /* Of each file: path NUL, size as text NUL, 's' and 32 bytes or 'e' and the ETag NUL or '-', then 'u' or '-': every
  * part says where it ends, so no two plans are hashed as the same bytes. */
-static int hash_file(EVP_MD_CTX *context, const struct plan_file *file) {
+static void hash_file(struct sha256 *sha, const struct plan_file *file) {
         char size[24];
         int n = snprintf(size, sizeof(size), "%llu", (unsigned long long)file->n_bytes);
-        int ok = EVP_DigestUpdate(context, file->path, strlen(file->path) + 1) &&
-                 EVP_DigestUpdate(context, size, (size_t)n + 1);
 
-        if (file->sha256)
-                ok = ok && EVP_DigestUpdate(context, "s", 1) && EVP_DigestUpdate(context, file->sha256, SHA256_BYTES);
-        else if (file->etag)
-                ok = ok && EVP_DigestUpdate(context, "e", 1) &&
-                     EVP_DigestUpdate(context, file->etag, strlen(file->etag) + 1);
-        else
-                ok = ok && EVP_DigestUpdate(context, "-", 1);
-        return ok && EVP_DigestUpdate(context, file->unpack ? "u" : "-", 1) ? 0 : -ENOMEM;
+        sha256_add(sha, file->path, strlen(file->path) + 1);
+        sha256_add(sha, size, (size_t)n + 1);
+        if (file->sha256) {
+                sha256_add(sha, "s", 1);
+                sha256_add(sha, file->sha256, SHA256_BYTES);
+        } else if (file->etag) {
+                sha256_add(sha, "e", 1);
+                sha256_add(sha, file->etag, strlen(file->etag) + 1);
+        } else {
+                sha256_add(sha, "-", 1);
+        }
+        sha256_add(sha, file->unpack ? "u" : "-", 1);
 }
 
 static int hash(struct plan *plan) {
-        EVP_MD_CTX *context = EVP_MD_CTX_new();
-        unsigned char digest[SHA256_BYTES];
-        int r = context && EVP_DigestInit_ex(context, EVP_sha256(), NULL) ? 0 : -ENOMEM;
+        uint8_t digest[SHA256_BYTES];
+        struct sha256 sha;
+        int r = sha256_init(&sha);
 
-        for (uint64_t i = 0; i < plan->n_files && r == 0; i++)
-                r = hash_file(context, &plan->files[i]);
-        if (r == 0 && !EVP_DigestFinal_ex(context, digest, NULL))
-                r = -ENOMEM;
-        EVP_MD_CTX_free(context);
-        for (size_t i = 0; i < SHA256_BYTES && r == 0; i++)
-                snprintf(plan->digest + 2 * i, 3, "%02x", digest[i]);
-        return r;
+        if (r < 0)
+                return r;
+        for (uint64_t i = 0; i < plan->n_files; i++)
+                hash_file(&sha, &plan->files[i]);
+        sha256_end(&sha, digest);
+        sha256_fini(&sha);
+        sha256_text(digest, plan->digest);
+        return 0;
 }
 
 int plan_builder_finish(struct plan_builder *builder, struct plan **ret_plan, struct why *why) {

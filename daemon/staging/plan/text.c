@@ -6,13 +6,14 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "daemon/staging/plan/digest.h"
 #include "daemon/staging/plan/private.h"
 #include "daemon/staging/record/origin_kind.h"
 #include "daemon/staging/record/url.h"
 #include "proto/base/cleanup.h"
+#include "proto/base/text.h"
 
-#define DIGEST_DIGITS 64u
-#define SOURCE_SHOWN  120 /* bytes of the text's name in a message */
+#define SOURCE_SHOWN 120 /* bytes of the text's name in a message */
 
 enum key {
         KEY_PATH,
@@ -37,26 +38,18 @@ struct parser {
 struct entry {
         struct plan_file file;
         const char *urls[PLAN_URLS_MAX];
-        uint8_t sha256[DIGEST_DIGITS / 2];
+        uint8_t sha256[SHA256_BYTES];
 };
 
 /* ---- a line -------------------------------------------------------------------------------------------------- */
 
-static int digit(char character) {
-        if (character >= '0' && character <= '9')
-                return character - '0';
-        if ((character | 32) >= 'a' && (character | 32) <= 'f')
-                return (character | 32) - 'a' + 10;
-        return -1;
-}
-
 static int take_sha256(const cJSON *item, struct entry *entry, struct why *why) {
         const char *text = cJSON_GetStringValue(item);
 
-        if (!text || strlen(text) != DIGEST_DIGITS)
+        if (!text || strlen(text) != 2 * SHA256_BYTES)
                 return why_set(why, -EINVAL, "\"sha256\" must be 64 hexadecimal digits");
         for (size_t i = 0; i < sizeof(entry->sha256); i++) {
-                int high = digit(text[2 * i]), low = digit(text[2 * i + 1]);
+                int high = text_hex_digit(text[2 * i]), low = text_hex_digit(text[2 * i + 1]);
 
                 if (high < 0 || low < 0)
                         return why_set(why, -EINVAL, "\"sha256\" must be 64 hexadecimal digits");
@@ -285,23 +278,16 @@ static void write_quoted(FILE *out, const char *text) {
         putc_unlocked('"', out);
 }
 
-static void write_sha256(FILE *out, const uint8_t *sha256) {
-        static const char DIGITS[] = "0123456789abcdef";
-
-        fputs_unlocked(",\"sha256\":\"", out);
-        for (size_t i = 0; i < DIGEST_DIGITS / 2; i++) {
-                putc_unlocked(DIGITS[sha256[i] >> 4], out);
-                putc_unlocked(DIGITS[sha256[i] & 15], out);
-        }
-        putc_unlocked('"', out);
-}
-
 static void write_file(FILE *out, const struct plan_file *file) {
+        char digits[SHA256_TEXT_SIZE];
+
         fputs_unlocked("{\"path\":", out);
         write_quoted(out, file->path);
         fprintf(out, ",\"size\":%" PRIu64, file->n_bytes);
-        if (file->sha256)
-                write_sha256(out, file->sha256);
+        if (file->sha256) {
+                sha256_text(file->sha256, digits);
+                fprintf(out, ",\"sha256\":\"%s\"", digits);
+        }
         fputs_unlocked(",\"urls\":[", out);
         for (uint32_t i = 0; i < file->n_urls; i++) {
                 if (i > 0)

@@ -170,14 +170,6 @@ size_t url_below(const struct url *url, const char *path, char *ret_text) {
         return join(url, url->n_path, path, ret_text);
 }
 
-static int digit(char character) {
-        if (character >= '0' && character <= '9')
-                return character - '0';
-        if ((character | 32) >= 'a' && (character | 32) <= 'f')
-                return (character | 32) - 'a' + 10;
-        return -1;
-}
-
 int url_decode(const char *encoded, size_t n_bytes, char *ret_plain) {
         size_t n = 0;
 
@@ -188,8 +180,8 @@ int url_decode(const char *encoded, size_t n_bytes, char *ret_plain) {
                         ret_plain[n++] = encoded[i];
                         continue;
                 }
-                if (n_bytes - i < 3 || (high = digit(encoded[i + 1])) < 0 || (low = digit(encoded[i + 2])) < 0 ||
-                    (high | low) == 0)
+                if (n_bytes - i < 3 || (high = text_hex_digit(encoded[i + 1])) < 0 ||
+                    (low = text_hex_digit(encoded[i + 2])) < 0 || (high | low) == 0)
                         return -EINVAL;
                 ret_plain[n++] = (char)(high << 4 | low);
                 i += 2;
