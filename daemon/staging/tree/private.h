@@ -27,7 +27,7 @@
 #include "daemon/staging/plan/digest.h"
 #include "daemon/staging/tree/helper.h"
 #include "daemon/staging/tree/journal.h"
-#include "daemon/staging/tree/paths.h"
+#include "daemon/staging/plan/paths.h"
 #include "daemon/staging/tree/state.h"
 #include "daemon/staging/tree/tree.h"
 

@@ -1,4 +1,4 @@
-/* staging/tree/paths.h: names below a folder, looked up part by part and never through a link.
+/* staging/plan/paths.h: names below a folder, looked up part by part and never through a link.
  *
  * Somebody may swap a folder for a link while we work: what is opened here lies below the root all the same, or is an
  * error (-ELOOP, -ENOTDIR). A plan's files are sorted, so the folder that was looked up last is kept open. */

@@ -1,4 +1,4 @@
-#include "daemon/staging/tree/paths.h"
+#include "daemon/staging/plan/paths.h"
 
 #include <assert.h>
 #include <errno.h>
