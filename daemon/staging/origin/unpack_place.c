@@ -2,9 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <stdio.h>
-#include <string.h>
 #include <sys/stat.h>
 
 #include "daemon/base/machine/disk.h"
@@ -14,7 +12,7 @@
 #define ZEROS_BYTES 65536u
 
 int unpack_place_init(struct unpack_place *place, int root_fd, struct why *why) {
-        *place = (struct unpack_place){ .root_fd = root_fd, .parent_fd = -1, .fd = -1 };
+        *place = (struct unpack_place){ .paths = PATHS_OF(root_fd), .fd = -1 };
         /* A name of this thread alone: several archives may be unpacked into one folder at a time. */
         snprintf(place->unfinished, sizeof(place->unfinished), PLAN_UNFINISHED "unpack-%d-%d", (int)getpid(),
                  (int)gettid());
@@ -23,56 +21,22 @@ int unpack_place_init(struct unpack_place *place, int root_fd, struct why *why) 
 
 void unpack_place_fini(struct unpack_place *place) {
         if (place->fd >= 0)
-                unlinkat(place->root_fd, place->unfinished, 0);
+                unlinkat(place->paths.root_fd, place->unfinished, 0);
         closep(&place->fd);
-        closep(&place->parent_fd);
-        place->fd = place->parent_fd = -1;
+        paths_fini(&place->paths);
+        place->fd = -1;
         sha256_fini(&place->sha);
 }
 
 /* ---- folders ------------------------------------------------------------------------------------------------- */
 
-/* A folder below another one, made if it is missing. A link in its place is not followed: it may be the archive's. */
-static int open_folder(int above_fd, const char *name, const char *path, struct why *why) {
-        int fd;
-
-        if (mkdirat(above_fd, name, 0777) < 0 && errno != EEXIST)
-                return why_errno(why, -errno, "the folder \"%.100s\" of \"%.200s\" cannot be made", name, path);
-        fd = openat(above_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-        if (fd < 0 && (errno == ELOOP || errno == ENOTDIR))
-                return why_set(why, -EINVAL, "\"%.200s\" would lie behind \"%.100s\", which is a link or a file", path,
-                               name);
-        return fd < 0 ? why_errno(why, -errno, "the folder \"%.100s\" of \"%.200s\"", name, path) : fd;
-}
-
-/* Descriptor of the folder that a path lies in; stays the place's. The last one is kept: the next file lies there, too,
- * more often than not. */
+/* The folder that a path lies in, as paths_folder_of(). A link in its place may be the archive's. */
 static int parent_of(struct unpack_place *place, const char *path, const char **ret_name, struct why *why) {
-        const char *slash = strrchr(path, '/');
-        size_t n = slash ? (size_t)(slash - path) : 0;
-        _cleanup_(closep) int fd = -1;
-        char parts[PATH_MAX], *rest = NULL;
+        int fd = paths_folder_of(&place->paths, path, true, ret_name);
 
-        *ret_name = slash ? slash + 1 : path;
-        if (n == 0)
-                return place->root_fd;
-        if (place->parent_fd >= 0 && strncmp(place->parent, path, n) == 0 && place->parent[n] == '\0')
-                return place->parent_fd;
-        memcpy(parts, path, n);
-        parts[n] = '\0';
-        for (char *part = strtok_r(parts, "/", &rest); part; part = strtok_r(NULL, "/", &rest)) {
-                int below = open_folder(fd < 0 ? place->root_fd : fd, part, path, why);
-
-                if (below < 0)
-                        return below;
-                closep(&fd);
-                fd = below;
-        }
-        closep(&place->parent_fd);
-        place->parent_fd = take_fd(&fd);
-        memcpy(place->parent, path, n);
-        place->parent[n] = '\0';
-        return place->parent_fd;
+        if (fd == -ELOOP || fd == -ENOTDIR)
+                return why_set(why, -EINVAL, "\"%.200s\" would lie behind a link or a file", path);
+        return fd < 0 ? why_errno(why, fd, "the folder of \"%.200s\"", path) : fd;
 }
 
 /* What is finished gets its name, in place of what an earlier run left there. */
@@ -82,7 +46,7 @@ static int give_name(struct unpack_place *place, const char *path, struct why *w
 
         if (fd < 0)
                 return fd;
-        if (renameat(place->root_fd, place->unfinished, fd, name) < 0)
+        if (renameat(place->paths.root_fd, place->unfinished, fd, name) < 0)
                 return why_errno(why, -errno, "\"%.200s\" cannot be put in place", path);
         return 0;
 }
@@ -94,9 +58,9 @@ int unpack_place_begin(struct unpack_place *place, bool write, struct why *why) 
         sha256_restart(&place->sha);
         if (!write)
                 return 0;
-        unlinkat(place->root_fd, place->unfinished, 0);
-        place->fd = openat(place->root_fd, place->unfinished, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
-                           0600);
+        unlinkat(place->paths.root_fd, place->unfinished, 0);
+        place->fd = openat(place->paths.root_fd, place->unfinished,
+                           O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
         return place->fd < 0 ? why_errno(why, -errno, "a file cannot be made") : 0;
 }
 
@@ -142,12 +106,12 @@ int unpack_place_end(struct unpack_place *place, const char *path, uint64_t n_by
 int unpack_place_link(struct unpack_place *place, const char *path, const char *target, struct why *why) {
         int r;
 
-        unlinkat(place->root_fd, place->unfinished, 0);
-        if (symlinkat(target, place->root_fd, place->unfinished) < 0)
+        unlinkat(place->paths.root_fd, place->unfinished, 0);
+        if (symlinkat(target, place->paths.root_fd, place->unfinished) < 0)
                 return why_errno(why, -errno, "the link \"%.200s\" cannot be made", path);
         r = give_name(place, path, why);
         if (r < 0)
-                unlinkat(place->root_fd, place->unfinished, 0);
+                unlinkat(place->paths.root_fd, place->unfinished, 0);
         return r;
 }
 
@@ -168,11 +132,11 @@ int unpack_place_hard_link(struct unpack_place *place, const char *path, const c
         r = sha256_file(&place->sha, fd, ret_n_bytes, ret_sha256);
         if (r < 0)
                 return why_errno(why, r, "\"%.200s\" cannot be read", target);
-        unlinkat(place->root_fd, place->unfinished, 0);
-        if (linkat(parent, name, place->root_fd, place->unfinished, 0) < 0)
+        unlinkat(place->paths.root_fd, place->unfinished, 0);
+        if (linkat(parent, name, place->paths.root_fd, place->unfinished, 0) < 0)
                 return why_errno(why, -errno, "the hard link \"%.200s\" cannot be made", path);
         r = give_name(place, path, why);
         /* If it was there from an earlier run, both names are one file and rename() leaves both alone. */
-        unlinkat(place->root_fd, place->unfinished, 0);
+        unlinkat(place->paths.root_fd, place->unfinished, 0);
         return r;
 }

@@ -2,18 +2,16 @@
  * link is ever followed on the way to them. */
 #pragma once
 
-#include <limits.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
 #include "daemon/staging/plan/digest.h"
+#include "daemon/staging/plan/paths.h"
 #include "proto/base/why.h"
 
 struct unpack_place {
-        int root_fd;   /* the caller's */
-        int parent_fd; /* of the file that was placed last; -1: none yet */
-        char parent[PATH_MAX];
+        struct paths paths; /* below the caller's folder */
         struct sha256 sha;
         char unfinished[64];
 

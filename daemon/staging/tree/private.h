@@ -25,9 +25,9 @@
 
 #include "daemon/base/queue.h"
 #include "daemon/staging/plan/digest.h"
+#include "daemon/staging/plan/paths.h"
 #include "daemon/staging/tree/helper.h"
 #include "daemon/staging/tree/journal.h"
-#include "daemon/staging/plan/paths.h"
 #include "daemon/staging/tree/state.h"
 #include "daemon/staging/tree/tree.h"
 
