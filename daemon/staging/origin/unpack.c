@@ -18,8 +18,8 @@
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 
-#include "daemon/staging/origin/unpack_names.h"
 #include "daemon/staging/origin/unpack_place.h"
+#include "daemon/staging/plan/names.h"
 #include "daemon/staging/plan/plan.h"
 #include "proto/base/cleanup.h"
 
@@ -39,7 +39,7 @@
 struct unpacking {
         const struct unpack_options *options;
         struct archive *archive;
-        struct unpack_names *names;
+        struct plan_names *names;
         struct unpack_place place;
         struct why *why;
 
@@ -179,7 +179,7 @@ static int check_limits(struct unpacking *unpacking, const char *path, uint64_t 
 /* An archive's empty files cost it nothing, and each takes an inode that others need. File systems without a fixed
  * number of them say that none are free. */
 static int check_inodes(struct unpacking *unpacking, const char *path) {
-        uint64_t n_names = unpack_names_n(unpacking->names), n_spare;
+        uint64_t n_names = plan_names_n(unpacking->names), n_spare;
         struct statvfs status;
 
         if (n_names > unpacking->options->limit_files)
@@ -383,7 +383,7 @@ static int take_entry(struct unpacking *unpacking, struct archive_entry *entry) 
         r = check_limits(unpacking, path, 0);
         if (r < 0 || type == S_IFDIR)
                 return r;
-        r = unpack_names_take(unpacking->names, path, &inner);
+        r = plan_names_take(unpacking->names, path, &inner);
         if (r < 0)
                 return fail_entry(unpacking, r, &inner);
         r = check_inodes(unpacking, path);
@@ -498,12 +498,12 @@ int unpack_run(const struct unpack_options *options, struct why *why) {
 
         unpacking.archive = archive_read_new();
         unpacking.buffer = malloc(READ_BYTES);
-        if (unpacking.archive && unpacking.buffer && unpack_names_new(&unpacking.names) == 0)
+        if (unpacking.archive && unpacking.buffer && plan_names_new(&unpacking.names) == 0)
                 r = unpack(&unpacking);
         else
                 why_set(why, r, "%s: no memory to unpack it", options->archive);
         archive_read_free(unpacking.archive);
-        unpack_names_free(unpacking.names);
+        plan_names_free(unpacking.names);
         free(unpacking.buffer);
         uselocale(before);
         if (utf8)

@@ -1,7 +1,7 @@
-#include "daemon/staging/origin/unpack_names.h"
+#include "daemon/staging/plan/names.h"
 
-/* A set of hashes, keyed by chance so that nobody can make names that meet in it. Of 100 million names two meet by
- * accident once in four thousand archives; that one would be refused for it. */
+/* A set of hashes with a random key, so that nobody can choose names that collide. Among 100 million names two collide
+ * by accident once in four thousand archives: that archive would be refused (a plan looks at the paths themselves). */
 
 #include <errno.h>
 #include <stdbool.h>
@@ -9,7 +9,6 @@
 #include <string.h>
 #include <sys/random.h>
 
-/* The whole of it inline: without it the tests of other floors would have to link the library. */
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
@@ -20,7 +19,7 @@
 
 #define FOLDER_BIT 1u /* of a hash: it is a folder's name */
 
-struct unpack_names {
+struct plan_names {
         uint64_t *slots; /* 0: free */
         uint64_t n_slots, n_used;
         uint64_t seed;
@@ -28,8 +27,8 @@ struct unpack_names {
                                       */
 };
 
-int unpack_names_new(struct unpack_names **ret_names) {
-        _cleanup_(unpack_names_freep) struct unpack_names *names = calloc(1, sizeof(*names));
+int plan_names_new(struct plan_names **ret_names) {
+        _cleanup_(plan_names_freep) struct plan_names *names = calloc(1, sizeof(*names));
 
         if (!names)
                 return -ENOMEM;
@@ -43,19 +42,19 @@ int unpack_names_new(struct unpack_names **ret_names) {
         return 0;
 }
 
-void unpack_names_free(struct unpack_names *names) {
+void plan_names_free(struct plan_names *names) {
         if (!names)
                 return;
         free(names->slots);
         free(names);
 }
 
-uint64_t unpack_names_n(const struct unpack_names *names) {
+uint64_t plan_names_n(const struct plan_names *names) {
         return names->n_used;
 }
 
-void unpack_names_freep(struct unpack_names **names) {
-        unpack_names_free(*names);
+void plan_names_freep(struct plan_names **names) {
+        plan_names_free(*names);
 }
 
 /* Where the name is, or would be: at most a half of the slots is used, so there is a free one. */
@@ -67,7 +66,7 @@ static uint64_t *slot_of(uint64_t *slots, uint64_t n_slots, uint64_t hash) {
         return &slots[i];
 }
 
-static int grow(struct unpack_names *names) {
+static int grow(struct plan_names *names) {
         uint64_t n_slots = 2 * names->n_slots;
         uint64_t *slots = calloc(n_slots, sizeof(*slots));
 
@@ -84,7 +83,7 @@ static int grow(struct unpack_names *names) {
 
 /* Adds a name unless it is there. Returns 0 and what it was before: 0 if it is new, else its hash with the bit that
  * says what it is. */
-static int add(struct unpack_names *names, const char *folded, size_t n, bool is_folder, uint64_t *ret_before) {
+static int add(struct plan_names *names, const char *folded, size_t n, bool is_folder, uint64_t *ret_before) {
         uint64_t hash = XXH3_64bits_withSeed(folded, n, names->seed) & ~(uint64_t)FOLDER_BIT;
         uint64_t *slot;
 
@@ -105,7 +104,7 @@ static int add(struct unpack_names *names, const char *folded, size_t n, bool is
         return 0;
 }
 
-static int take_folders(struct unpack_names *names, const char *path, const char *folded, size_t n_parent,
+static int take_folders(struct plan_names *names, const char *path, const char *folded, size_t n_parent,
                         struct why *why) {
         uint64_t before;
         int r;
@@ -126,7 +125,7 @@ static int take_folders(struct unpack_names *names, const char *path, const char
         return 0;
 }
 
-int unpack_names_take(struct unpack_names *names, const char *path, struct why *why) {
+int plan_names_take(struct plan_names *names, const char *path, struct why *why) {
         char folded[PLAN_FOLD_SIZE];
         size_t n = plan_path_fold(path, folded);
         const char *slash = strrchr(folded, '/');
@@ -144,5 +143,5 @@ int unpack_names_take(struct unpack_names *names, const char *path, struct why *
                                        : "\"%.200s\" has the name of an earlier entry, or differs from it in "
                                          "case alone",
                                path);
-        return r == -ENOMEM ? why_set(why, r, "no memory for the names of the archive") : r;
+        return r == -ENOMEM ? why_set(why, r, "no memory for the names of all files") : r;
 }
