@@ -21,11 +21,15 @@ void run_lost(struct run *run, const struct why *why) {
         cluster_abort(run->cluster, EX_UNAVAILABLE);
 }
 
-void run_gather(struct run *run, const void *mine, uint64_t n_bytes, void *all) {
+void *run_gather(struct run *run, const void *mine, uint64_t n_bytes) {
+        void *all = calloc(run->n_nodes, n_bytes + 1);
         struct why why;
 
-        if (cluster_gather(run->cluster, mine, n_bytes, all, &why) < 0)
+        if (!all)
+                why_errno(&why, -ENOMEM, "%u nodes", run->n_nodes);
+        if (!all || cluster_gather(run->cluster, mine, n_bytes, all, &why) < 0)
                 run_lost(run, &why);
+        return all;
 }
 
 void run_share(struct run *run, uint32_t from, void *bytes, uint64_t n_bytes) {
@@ -36,16 +40,12 @@ void run_share(struct run *run, uint32_t from, void *bytes, uint64_t n_bytes) {
 }
 
 int agree(struct run *run, int r, struct why *why) {
-        _cleanup_(freep) struct opinion *all = calloc(run->n_nodes, sizeof(*all));
+        _cleanup_(freep) struct opinion *all = NULL;
         struct opinion mine = { .result = r };
 
-        if (!all) {
-                why_errno(why, -ENOMEM, "%u nodes", run->n_nodes);
-                run_lost(run, why);
-        }
         if (r < 0)
                 snprintf(mine.text, sizeof(mine.text), "%s", why->text);
-        run_gather(run, &mine, sizeof(mine), all);
+        all = run_gather(run, &mine, sizeof(mine));
         for (uint32_t node = 0; node < run->n_nodes; node++) {
                 if (all[node].result >= 0)
                         continue;
@@ -105,15 +105,8 @@ static void hear(struct run *run, uint32_t node, const char *text) {
 }
 
 void run_hear_all(struct run *run) {
-        char(*all)[sizeof(run->last_said)] = calloc(run->n_nodes, sizeof(*all));
+        char(*all)[sizeof(run->last_said)] = run_gather(run, run->last_said, sizeof(run->last_said));
 
-        struct why why;
-
-        if (!all) {
-                why_errno(&why, -ENOMEM, "%u nodes", run->n_nodes);
-                run_lost(run, &why);
-        }
-        run_gather(run, run->last_said, sizeof(run->last_said), all);
         for (uint32_t node = 1; run->node == 0 && node < run->n_nodes; node++) {
                 all[node][sizeof(all[node]) - 1] = '\0';
                 hear(run, node, all[node]);
@@ -226,4 +219,18 @@ void share_text(struct run *run, uint32_t from, char **text, size_t *n_bytes) {
                 (*text)[n] = '\0';
         }
         run_share(run, from, *text, n);
+}
+
+int share_plan(struct run *run, const char *what, struct plan **plan, struct why *why) {
+        _cleanup_(freep) char *text = NULL;
+        size_t n_bytes = 0;
+        int r = run->node == 0 ? plan_write(*plan, &text, &n_bytes) : 0;
+
+        r = agree(run, r < 0 ? why_errno(why, r, "%s", what) : 0, why);
+        if (r < 0)
+                return r;
+        share_text(run, 0, &text, &n_bytes);
+        if (!*plan)
+                r = plan_parse(text, n_bytes, what, NULL, false, plan, why);
+        return agree(run, r, why);
 }

@@ -94,7 +94,7 @@ static int read_kept_plan(const struct run *run, char **ret_text, size_t *ret_n_
 /* What was unpacked or prepared once is not made again where any node has it: the others get it from there. Returns 0
  * with the plan of it; 1 if nobody has it. */
 static int find_derived(struct run *run, struct plan **ret_plan, struct why *why) {
-        _cleanup_(freep) uint8_t *all = calloc(run->n_nodes, 1);
+        _cleanup_(freep) uint8_t *all = NULL;
         _cleanup_(freep) char *text = NULL;
         uint8_t fits = stamp_fits(run);
         size_t n_bytes = 0;
@@ -102,11 +102,9 @@ static int find_derived(struct run *run, struct plan **ret_plan, struct why *why
         struct why ignored;
         int r;
 
-        if (!all)
-                return why_errno(why, -ENOMEM, "%u nodes", run->n_nodes);
         if (fits && read_kept_plan(run, &text, &n_bytes, &ignored) < 0)
                 fits = 0;
-        run_gather(run, &fits, 1, all);
+        all = run_gather(run, &fits, 1);
         while (holder < run->n_nodes && !all[holder])
                 holder++;
         if (holder == run->n_nodes)
@@ -161,17 +159,15 @@ static int make(struct run *run, struct plan **plan, struct version *version, st
 
 /* What would be moved. */
 static int show_plan(struct run *run, struct version *version, struct why *why) {
-        _cleanup_(freep) uint64_t *all = calloc(run->n_nodes, sizeof(*all));
+        _cleanup_(freep) uint64_t *all = NULL;
         uint64_t missing = version->tree ? tree_n_missing_bytes(version->tree) : 0, most = 0;
         char text[DLP_TEXT_MAX];
         int r;
 
-        if (!all)
-                return why_errno(why, -ENOMEM, "%u nodes", run->n_nodes);
         r = version->tree ? tree_check_space(version->tree, 0, why) : 0;
         r = agree(run, r, why);
         if (r == 0)
-                run_gather(run, &missing, sizeof(missing), all);
+                all = run_gather(run, &missing, sizeof(missing));
         for (uint32_t node = 0; r == 0 && node < run->n_nodes; node++) {
                 most = all[node] > most ? all[node] : most;
                 snprintf(text, sizeof(text), "%s lacks %llu of %llu bytes", cluster_name(run->cluster, node),
@@ -201,8 +197,8 @@ struct done {
 
 /* What all nodes did together. */
 static struct done sum_up(struct run *run, const struct version *version) {
-        struct done sum = { 0 }, *all = calloc(run->n_nodes, sizeof(*all));
-        struct why why;
+        _cleanup_(freep) struct done *all = NULL;
+        struct done sum = { 0 };
         struct done mine = {
                 .n_from_origin = atomic_load(&run->counts.n_bytes_origin),
                 .has_changed = strcmp(run->stamp.manifest, plan_digest(version->plan)) != 0 || !stamp_fits(run) ||
@@ -210,16 +206,11 @@ static struct done sum_up(struct run *run, const struct version *version) {
                                atomic_load(&run->counts.n_bytes_done) > 0 || atomic_load(&run->counts.n_errors) > 0,
         };
 
-        if (!all) {
-                why_errno(&why, -ENOMEM, "%u nodes", run->n_nodes);
-                run_lost(run, &why);
-        }
-        run_gather(run, &mine, sizeof(mine), all);
+        all = run_gather(run, &mine, sizeof(mine));
         for (uint32_t node = 0; node < run->n_nodes; node++) {
                 sum.n_from_origin += all[node].n_from_origin;
                 sum.has_changed |= all[node].has_changed;
         }
-        free(all);
         return sum;
 }
 

@@ -111,12 +111,15 @@ void run_hear_all(struct run *run);
 void run_lost(struct run *run, const struct why *why) __attribute__((noreturn));
 
 /* Of all nodes to all nodes, and of one to all; as cluster_gather() and cluster_share(). They do not fail: without them
- * there is no common end. */
-void run_gather(struct run *run, const void *mine, uint64_t n_bytes, void *all);
+ * there is no common end. What was gathered, n_bytes a node, is the caller's (free). */
+void *run_gather(struct run *run, const void *mine, uint64_t n_bytes);
 void run_share(struct run *run, uint32_t from, void *bytes, uint64_t n_bytes);
 
 /* A text of the node `from` to all; the others' *text is theirs (free). */
 void share_text(struct run *run, uint32_t from, char **text, size_t *n_bytes);
+
+/* The first node's plan to all that have none (*plan is NULL). `what` it is, for messages. All nodes call it. */
+int share_plan(struct run *run, const char *what, struct plan **plan, struct why *why);
 
 /* ---- the steps ---- */
 int survey(struct run *run, struct plan **ret_plan, struct why *why);

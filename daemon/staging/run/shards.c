@@ -27,7 +27,7 @@ struct preparing {
         char folder[PATH_MAX];
         int folder_fd;
         uint64_t n_shards;
-        struct made *mine, *all; /* n_shards each; `all` of every node, one behind the other */
+        struct made *mine; /* n_shards */
 };
 
 /* The source's samples in order: an index that is used here and thrown away. */
@@ -134,6 +134,7 @@ static int make_shards(struct run *run, void *argument, struct why *why) {
 /* All nodes have the same source, so they agree on the number; each says what its shards are. */
 static int share_made(struct run *run, struct preparing *preparing, struct plan **ret_plan, struct why *why) {
         _cleanup_(plan_builder_freep) struct plan_builder *builder = NULL;
+        _cleanup_(freep) struct made *all = NULL; /* of every node, one after the other */
         uint64_t n = preparing->n_shards;
         uint32_t n_makers = run->is_shared ? 1 : run->n_nodes;
         const char *origin = run->dataset->origin;
@@ -148,14 +149,13 @@ static int share_made(struct run *run, struct preparing *preparing, struct plan 
                 return r;
         if (!preparing->mine)
                 preparing->mine = calloc(n + 1, sizeof(*preparing->mine));
-        preparing->all = calloc(n * run->n_nodes + 1, sizeof(*preparing->all));
-        if (!preparing->mine || !preparing->all || plan_builder_new(&builder) < 0) {
+        if (!preparing->mine || plan_builder_new(&builder) < 0) {
                 why_errno(why, -ENOMEM, "%llu shards", (unsigned long long)n);
                 run_lost(run, why);
         }
-        run_gather(run, preparing->mine, n * sizeof(*preparing->mine), preparing->all);
+        all = run_gather(run, preparing->mine, n * sizeof(*preparing->mine));
         for (uint64_t i = 0; i < n && r == 0; i++) {
-                const struct made *made = &preparing->all[(i % n_makers) * n + i];
+                const struct made *made = &all[(i % n_makers) * n + i];
                 char name[32];
                 struct plan_file file = {
                         .path = name, .n_bytes = made->n_bytes, .sha256 = made->sha256, .urls = &origin, .n_urls = 1
@@ -235,7 +235,6 @@ static void preparing_fini(struct preparing *preparing) {
                 close(preparing->folder_fd);
         rmdir(preparing->folder); /* empty once its shards were taken over */
         free(preparing->mine);
-        free(preparing->all);
 }
 
 int version_prepare(struct run *run, struct version *version, struct why *why) {

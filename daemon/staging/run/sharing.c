@@ -32,13 +32,11 @@ static bool sees(const char *path) {
 
 /* The first node leaves a file; who sees it has the same folder. Returns how many do. */
 static int look_for_file(struct run *run, uint32_t *ret_n_seeing, struct why *why) {
-        _cleanup_(freep) uint8_t *all = calloc(run->n_nodes, 1);
+        _cleanup_(freep) uint8_t *all = NULL;
         char name[64], path[PATH_MAX];
         uint8_t sees_it = 1;
         int fd = -1, r = 0;
 
-        if (!all)
-                return why_errno(why, -ENOMEM, "%u nodes", run->n_nodes);
         if (run->node == 0)
                 r = make_folder(run, why);
         r = agree(run, r, why);
@@ -59,7 +57,7 @@ static int look_for_file(struct run *run, uint32_t *ret_n_seeing, struct why *wh
         if (r == 0 && run->node != 0)
                 sees_it = sees(path);
         if (r == 0)
-                run_gather(run, &sees_it, 1, all);
+                all = run_gather(run, &sees_it, 1);
         if (run->node == 0 && fd >= 0)
                 unlink(path);
         if (r < 0)

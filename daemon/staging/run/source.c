@@ -77,20 +77,18 @@ static void say_warning(void *userdata, const char *text) {
         run_say(userdata, "warning", text);
 }
 
-/* Is anything missing on any node? 1 or 0, or an errno. */
-static int is_incomplete(struct run *run, const struct version *version, struct why *why) {
-        _cleanup_(freep) uint8_t *all = calloc(run->n_nodes, 1);
+/* Is anything missing on any node? */
+static bool is_incomplete(struct run *run, const struct version *version) {
+        _cleanup_(freep) uint8_t *all = NULL;
         uint8_t lacks = 0;
 
-        if (!all)
-                return why_errno(why, -ENOMEM, "%u nodes", run->n_nodes);
         for (uint64_t i = 0; version->tree && i < chunks_count(version->chunks) && !lacks; i += 8)
                 lacks = tree_missing(version->tree)[i / 8] != 0;
-        run_gather(run, &lacks, 1, all);
+        all = run_gather(run, &lacks, 1);
         for (uint32_t node = 0; node < run->n_nodes; node++)
                 if (all[node])
-                        return 1;
-        return 0;
+                        return true;
+        return false;
 }
 
 int version_complete(struct run *run, struct version *version, bool has_origin, void (*written)(void *, uint64_t),
@@ -111,10 +109,10 @@ int version_complete(struct run *run, struct version *version, bool has_origin, 
                 .say = say_warning,
                 .userdata = run,
         };
-        int r = is_incomplete(run, version, why);
+        int r;
 
-        if (r <= 0)
-                return r;
+        if (!is_incomplete(run, version))
+                return 0;
         r = version->tree ? tree_check_space(version->tree, 0, why) : 0;
         r = agree(run, r, why);
         if (r < 0)

@@ -21,22 +21,17 @@ static void describe_dataset(const struct run *run, char text[DLP_TEXT_MAX]) {
 
 /* Two nodes whose configurations differ would bring half of each. */
 static int compare_settings(struct run *run, struct why *why) {
-        _cleanup_(freep) char *all = calloc(run->n_nodes, DLP_TEXT_MAX);
+        _cleanup_(freep) char(*all)[DLP_TEXT_MAX] = NULL;
         char mine[DLP_TEXT_MAX] = "";
 
-        if (!all)
-                return why_errno(why, -ENOMEM, "%u nodes", run->n_nodes);
         describe_dataset(run, mine);
-        run_gather(run, mine, sizeof(mine), all);
-        for (uint32_t node = 1; node < run->n_nodes; node++) {
-                const char *theirs = all + (size_t)node * DLP_TEXT_MAX;
-
-                if (strcmp(all, theirs) != 0)
+        all = run_gather(run, mine, sizeof(mine));
+        for (uint32_t node = 1; node < run->n_nodes; node++)
+                if (strcmp(all[0], all[node]) != 0)
                         return why_set(why, -EINVAL,
                                        "dataset \"%s\" is configured differently: on %s %.150s; on %s %.150s",
-                                       run->dataset->name, cluster_name(run->cluster, 0), all,
-                                       cluster_name(run->cluster, node), theirs);
-        }
+                                       run->dataset->name, cluster_name(run->cluster, 0), all[0],
+                                       cluster_name(run->cluster, node), all[node]);
         return 0;
 }
 
@@ -63,23 +58,15 @@ static int ask_origin(struct run *run, void *argument, struct why *why) {
 
 int survey(struct run *run, struct plan **ret_plan, struct why *why) {
         _cleanup_(plan_freep) struct plan *plan = NULL;
-        _cleanup_(freep) char *text = NULL;
-        size_t n_bytes = 0;
         int r;
 
         run_phase(run, "surveying");
         r = compare_settings(run, why);
         if (r == 0 && run->node == 0)
                 r = run_aside(run, ask_origin, &plan, why);
-        if (r == 0 && run->node == 0)
-                r = plan_write(plan, &text, &n_bytes);
         r = agree(run, r, why);
-        if (r < 0)
-                return r;
-        share_text(run, 0, &text, &n_bytes);
-        if (run->node != 0)
-                r = plan_parse(text, n_bytes, "the first node's plan", NULL, false, &plan, why);
-        r = agree(run, r, why);
+        if (r == 0)
+                r = share_plan(run, "the first node's plan", &plan, why);
         if (r < 0)
                 return r;
         atomic_store(&run->n_steps_done, 0);

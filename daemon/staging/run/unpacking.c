@@ -339,9 +339,7 @@ static int adopt_files(struct run *run, void *argument, struct why *why) {
 /* The plan of what came out: the first node's, which every other must have found, too. */
 static int share_found(struct run *run, struct unpacking *unpacking, struct plan **ret_plan, struct why *why) {
         _cleanup_(plan_freep) struct plan *plan = NULL;
-        _cleanup_(freep) char *text = NULL;
         char digest[PLACE_DIGEST_SIZE] = "";
-        size_t n_bytes = 0;
         int r = 0;
 
         if (run->is_writer) {
@@ -349,10 +347,8 @@ static int share_found(struct run *run, struct unpacking *unpacking, struct plan
                 if (r == 0)
                         r = plan_builder_finish(unpacking->found, &plan, why);
         }
-        if (r == 0 && run->node == 0) {
+        if (r == 0 && run->node == 0)
                 snprintf(digest, sizeof(digest), "%s", plan_digest(plan));
-                r = plan_write(plan, &text, &n_bytes);
-        }
         r = agree(run, r, why);
         if (r == 0)
                 run_share(run, 0, digest, sizeof(digest));
@@ -360,12 +356,8 @@ static int share_found(struct run *run, struct unpacking *unpacking, struct plan
                 r = why_set(why, -EBADMSG, "what came out of the archives is not the same as on %s",
                             cluster_name(run->cluster, 0));
         r = agree(run, r, why);
-        if (r < 0)
-                return r;
-        share_text(run, 0, &text, &n_bytes);
-        if (!plan)
-                r = plan_parse(text, n_bytes, "the unpacked files", NULL, false, &plan, why);
-        r = agree(run, r, why);
+        if (r == 0)
+                r = share_plan(run, "the unpacked files", &plan, why);
         if (r == 0)
                 *ret_plan = TAKE_PTR(plan);
         return r;
