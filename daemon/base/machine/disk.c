@@ -65,6 +65,24 @@ int disk_sync_folder_of(const char *path, struct why *why) {
         return 0;
 }
 
+int disk_read_text(const char *path, char *text, size_t size, struct stat *ret_status) {
+        _cleanup_(closep) int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);
+        struct stat status;
+        int r;
+
+        if (fd < 0 || fstat(fd, &status) < 0)
+                return -errno;
+        if (!S_ISREG(status.st_mode) || (uint64_t)status.st_size >= size)
+                return -EBADMSG;
+        r = disk_read_at(fd, text, (size_t)status.st_size, 0);
+        if (r < 0)
+                return r;
+        text[status.st_size] = '\0';
+        if (ret_status)
+                *ret_status = status;
+        return strlen(text) == (size_t)status.st_size ? 0 : -EBADMSG;
+}
+
 /* What was left under that name by a run that was killed is not written into: it might be anything. */
 static int make_anew(const char *path, const void *bytes, size_t n_bytes) {
         _cleanup_(closep) int fd = -1;

@@ -4,6 +4,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/stat.h>
 
 #include "proto/base/why.h"
 
@@ -12,6 +13,11 @@ int disk_write_at(int fd, const void *bytes, size_t n_bytes, uint64_t offset);
 
 /* Reads all of it. 0; -ENODATA if the file ends before; another errno. */
 int disk_read_at(int fd, void *into, size_t n_bytes, uint64_t offset);
+
+/* Reads a small text of another program into `text`, with a NUL at its end. Follows no link and waits for no FIFO.
+ * -EBADMSG: it is not a regular file, has `size` bytes or more, or a NUL in it; another errno. ret_status may be NULL.
+ */
+int disk_read_text(const char *path, char *text, size_t size, struct stat *ret_status);
 
 /* Makes or replaces a small file, so that at every moment the old or the new one is there in full, also after a power
  * cut: another name (PATH.new), fsync, rename, fsync of the folder. One at a time a path. Blocks for the disk. */

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "daemon/base/machine/disk.h"
 #include "daemon/staging/fetch/url_line.h"
 #include "daemon/staging/record/url.h"
 #include "proto/base/cleanup.h"
@@ -56,20 +57,13 @@ static int read_file(const char *path, struct credentials *credentials, struct w
         if (r < 0)
                 return r;
 
-        credentials->text = malloc(FILE_BYTES_MAX + 1);
+        credentials->text = malloc((size_t)stat.st_size + 1);
         if (!credentials->text)
                 return -ENOMEM;
-        while (credentials->n_bytes < FILE_BYTES_MAX) {
-                ssize_t n = read(fd, credentials->text + credentials->n_bytes, FILE_BYTES_MAX - credentials->n_bytes);
-
-                if (n < 0 && errno == EINTR)
-                        continue;
-                if (n < 0)
-                        return why_errno(why, -errno, "credentials %s", path);
-                if (n == 0)
-                        break;
-                credentials->n_bytes += (size_t)n;
-        }
+        credentials->n_bytes = (size_t)stat.st_size;
+        r = disk_read_at(fd, credentials->text, credentials->n_bytes, 0);
+        if (r < 0)
+                return why_errno(why, r, "credentials %s", path);
         credentials->text[credentials->n_bytes] = '\0';
         if (memchr(credentials->text, '\0', credentials->n_bytes))
                 return why_set(why, -EINVAL, "credentials %s: not a text file", path);

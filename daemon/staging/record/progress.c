@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "daemon/base/bytes.h"
+#include "daemon/base/machine/disk.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/text.h"
 
@@ -203,35 +204,29 @@ static int take(const cJSON *object, struct progress *ret_progress) {
 }
 
 int progress_read(const struct place *place, struct progress *ret_progress, uint64_t *ret_mark, struct why *why) {
-        _cleanup_(freep) char *text = NULL;
-        _cleanup_(closep) int fd = -1;
+        _cleanup_(freep) char *text = malloc(PROGRESS_FILE_MAX + 1);
         char path[PATH_MAX];
         struct stat status;
         cJSON *object;
-        ssize_t n;
         int r;
 
         r = place_file(place, "progress", "", path);
         if (r < 0)
                 return why_errno(why, r, "%s", place->folder);
-        fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-        if (fd < 0)
-                return errno == ENOENT || errno == ENOTDIR ? PROGRESS_ABSENT : why_errno(why, -errno, "%s", path);
-        if (fstat(fd, &status) < 0)
-                return why_errno(why, -errno, "%s", path);
-        if (!S_ISREG(status.st_mode) || status.st_size > PROGRESS_FILE_MAX)
-                return why_set(why, -EBADMSG, "%s: is no progress of a staging", path);
-        text = calloc(1, PROGRESS_FILE_MAX + 1);
         if (!text)
                 return why_errno(why, -ENOMEM, "%s", path);
-        n = read(fd, text, PROGRESS_FILE_MAX);
-        if (n < 0)
-                return why_errno(why, -errno, "%s", path);
-        object = cJSON_ParseWithLength(text, (size_t)n);
-        r = cJSON_IsObject(object) ? take(object, ret_progress) : -EBADMSG;
-        cJSON_Delete(object);
-        if (r < 0)
+        r = disk_read_text(path, text, PROGRESS_FILE_MAX + 1, &status);
+        if (r == -ENOENT || r == -ENOTDIR)
+                return PROGRESS_ABSENT;
+        if (r == 0) {
+                object = cJSON_Parse(text);
+                r = cJSON_IsObject(object) ? take(object, ret_progress) : -EBADMSG;
+                cJSON_Delete(object);
+        }
+        if (r == -EBADMSG)
                 return why_set(why, r, "%s: is no progress of a staging", path);
+        if (r < 0)
+                return why_errno(why, r, "%s", path);
         if (ret_mark)
                 *ret_mark = (uint64_t)status.st_ino ^ (uint64_t)status.st_mtim.tv_sec << 32 ^
                             (uint64_t)status.st_mtim.tv_nsec;

@@ -2,7 +2,6 @@
 
 #include <cjson/cJSON.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <math.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -205,25 +204,6 @@ static int look(const struct place *place, const struct stamp *stamp, const char
         return 0;
 }
 
-/* A folder or a FIFO in its place does not hang us. */
-static int read_file(const char *path, char *text) {
-        _cleanup_(closep) int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);
-        struct stat status;
-        int r;
-
-        if (fd < 0)
-                return -errno;
-        if (fstat(fd, &status) < 0)
-                return -errno;
-        if (!S_ISREG(status.st_mode) || status.st_size >= STAMP_BYTES_MAX)
-                return -EBADMSG;
-        r = disk_read_at(fd, text, (size_t)status.st_size, 0);
-        if (r < 0)
-                return r;
-        text[status.st_size] = '\0';
-        return strlen(text) == (size_t)status.st_size ? 0 : -EBADMSG;
-}
-
 int stamp_read(const struct place *place, struct stamp *ret_stamp, struct why *why) {
         struct stamp stamp = { 0 };
         char text[STAMP_BYTES_MAX], path[PATH_MAX];
@@ -232,7 +212,7 @@ int stamp_read(const struct place *place, struct stamp *ret_stamp, struct why *w
         r = place_file(place, "stamp", "", path);
         if (r < 0)
                 return why_errno(why, r, "%s", place->folder);
-        r = read_file(path, text);
+        r = disk_read_text(path, text, sizeof(text), NULL);
         if (r == -ENOENT || r == -ENOTDIR)
                 return STAMP_ABSENT;
         if (r == 0)
