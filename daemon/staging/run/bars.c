@@ -9,6 +9,7 @@
 
 #include "daemon/base/bytes.h"
 #include "proto/base/cleanup.h"
+#include "proto/base/utf8.h"
 
 #define NAME_MAX_COLUMNS 24u
 #define BAR_MIN          5u
@@ -43,20 +44,6 @@ static void put_colour(struct line *line, const char *colour) {
                 put_bytes(line, colour, strlen(colour));
 }
 
-/* Bytes of the character that begins here, its code point; 0 if it is none. */
-static size_t decode(const unsigned char *at, uint32_t *ret_point) {
-        size_t n = at[0] < 0x80 ? 1 : at[0] < 0xc2 ? 0 : at[0] < 0xe0 ? 2 : at[0] < 0xf0 ? 3 : at[0] < 0xf5 ? 4 : 0;
-        uint32_t point = n == 1 ? at[0] : n > 1 ? at[0] & (0x7fu >> n) : 0;
-
-        for (size_t i = 1; i < n; i++) {
-                if ((at[i] & 0xc0) != 0x80)
-                        return 0;
-                point = point << 6 | (at[i] & 0x3f);
-        }
-        *ret_point = point;
-        return n;
-}
-
 /* Columns that a terminal gives it: two for the scripts of East Asia and for pictures. */
 static uint32_t columns_of(uint32_t point) {
         static const struct {
@@ -74,22 +61,21 @@ static uint32_t columns_of(uint32_t point) {
 /* At most `n_columns` of a text from anywhere: what would move the cursor, or cannot be shown, becomes '?'. Returns the
  * columns that it took. */
 static uint32_t put_text(struct line *line, const char *text, uint32_t n_columns) {
-        const unsigned char *at = (const unsigned char *)text;
         uint32_t used = 0;
 
         if (n_columns > line->limit - line->n_columns)
                 n_columns = line->limit - line->n_columns;
-        while (*at && used < n_columns) {
+        while (*text && used < n_columns) {
                 uint32_t point = 0, width;
-                size_t n = decode(at, &point);
+                size_t n = utf8_decode(text, SIZE_MAX, &point);
                 bool shown = n > 0 && point >= ' ' && (point < 0x7f || (point >= 0xa0 && line->look->utf8));
 
                 width = shown ? columns_of(point) : 1;
                 if (used + width > n_columns)
                         break;
-                put_bytes(line, shown ? (const char *)at : "?", shown ? n : 1);
+                put_bytes(line, shown ? text : "?", shown ? n : 1);
                 used += width;
-                at += n > 0 ? n : 1;
+                text += n > 0 ? n : 1;
         }
         line->n_columns += used;
         return used;
