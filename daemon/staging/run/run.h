@@ -134,6 +134,11 @@ int version_open(struct run *run, struct plan *plan, struct version *ret_version
 int version_complete(struct run *run, struct version *version, bool has_origin, void (*written)(void *, uint64_t),
                      void *userdata, struct why *why);
 
+/* Where what is made of a version lies until it is a version itself: a folder beside it, made if it is not there.
+ * *ret_fd is the caller's. */
+int version_folder(const struct run *run, const struct version *version, const char *suffix, char ret_path[PATH_MAX],
+                   int *ret_fd, struct why *why);
+
 /* Does a plan hold archives that are to be unpacked? */
 bool has_archives(const struct plan *plan);
 

@@ -64,20 +64,6 @@ static void on_progress(void *userdata, uint64_t n_samples, uint64_t n_total) {
         atomic_store(&run->n_steps_done, n_samples);
 }
 
-static int make_folder(struct run *run, struct preparing *preparing, struct why *why) {
-        char name[PLACE_VERSION_SIZE];
-        int r;
-
-        place_version(plan_digest(preparing->source->plan), name);
-        r = place_file(&run->place, name, ".shards", preparing->folder);
-        if (r < 0)
-                return why_errno(why, r, "%s", run->place.folder);
-        if (mkdir(preparing->folder, 0755) < 0 && errno != EEXIST)
-                return why_errno(why, -errno, "%s", preparing->folder);
-        preparing->folder_fd = open(preparing->folder, O_PATH | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-        return preparing->folder_fd < 0 ? why_errno(why, -errno, "%s", preparing->folder) : 0;
-}
-
 static int hash_mine(struct run *run, struct preparing *preparing, uint32_t n_makers, struct why *why) {
         for (uint64_t i = run->node; i < preparing->n_shards; i += n_makers) {
                 char name[32];
@@ -108,7 +94,7 @@ static int make_shards(struct run *run, void *argument, struct why *why) {
         int r = index_source(run, preparing, why);
 
         if (r == 0)
-                r = make_folder(run, preparing, why);
+                r = version_folder(run, preparing->source, ".shards", preparing->folder, &preparing->folder_fd, why);
         if (r < 0)
                 return r;
         options.index = preparing->index;

@@ -1,7 +1,9 @@
 #include <errno.h>
+#include <fcntl.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 
 #include "daemon/staging/run/run.h"
 #include "proto/base/cleanup.h"
@@ -69,6 +71,21 @@ int version_open(struct run *run, struct plan *plan, struct version *ret_version
                 atomic_store(&run->n_bytes_before, run->n_bytes_total - tree_n_missing_bytes(version.tree));
         *ret_version = version;
         return 0;
+}
+
+int version_folder(const struct run *run, const struct version *version, const char *suffix, char ret_path[PATH_MAX],
+                   int *ret_fd, struct why *why) {
+        char name[PLACE_VERSION_SIZE];
+        int r;
+
+        place_version(plan_digest(version->plan), name);
+        r = place_file(&run->place, name, suffix, ret_path);
+        if (r < 0)
+                return why_errno(why, r, "%s", run->place.folder);
+        if (mkdir(ret_path, 0755) < 0 && errno != EEXIST)
+                return why_errno(why, -errno, "%s", ret_path);
+        *ret_fd = open(ret_path, O_PATH | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+        return *ret_fd < 0 ? why_errno(why, -errno, "%s", ret_path) : 0;
 }
 
 /* ---- bringing what is missing ---- */

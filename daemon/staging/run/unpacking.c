@@ -259,20 +259,13 @@ static int wait_for_unpacking(struct run *run, void *argument, struct why *why) 
 
 static int begin(struct run *run, struct version *source, struct unpacking *unpacking, struct why *why) {
         uint64_t n_chunks = chunks_count(source->chunks);
-        char name[PLACE_VERSION_SIZE];
         int r;
 
         *unpacking = (struct unpacking){ .run = run, .source = source, .folder_fd = -1, .spool_fd = -1 };
-        place_version(plan_digest(source->plan), name);
-        r = place_file(&run->place, name, ".unpacked", unpacking->folder);
+        r = version_folder(run, source, ".unpacked", unpacking->folder, &unpacking->folder_fd, why);
         if (r < 0)
-                return why_errno(why, r, "%s", run->place.folder);
-        if (mkdir(unpacking->folder, 0755) < 0 && errno != EEXIST)
-                return why_errno(why, -errno, "%s", unpacking->folder);
+                return r;
         if (!realpath(unpacking->folder, unpacking->real_folder))
-                return why_errno(why, -errno, "%s", unpacking->folder);
-        unpacking->folder_fd = open(unpacking->folder, O_PATH | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-        if (unpacking->folder_fd < 0)
                 return why_errno(why, -errno, "%s", unpacking->folder);
         unpacking->present = malloc((n_chunks + 7) / 8 + 1);
         if (!unpacking->present || plan_builder_new(&unpacking->found) < 0)
