@@ -7,15 +7,13 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "daemon/base/thread.h"
+#include "daemon/base/crew.h"
 #include "daemon/staging/origin/private.h"
 #include "daemon/staging/origin/reach.h"
 #include "daemon/staging/origin/url_list.h"
 #include "proto/base/cleanup.h"
-#include "proto/base/clock.h"
 
 #define THREADS_DEFAULT 16u
-#define THREADS_MAX     128u
 #define TICK_NS         100000000ull /* how soon a cancelled survey is noticed */
 
 struct fact {
@@ -24,7 +22,9 @@ struct fact {
 };
 
 struct lookers {
-        struct http *http;
+        struct origin_run *run;
+        int run_result; /* of the run: it is to end */
+        struct why run_why;
         const struct url_list *list;
         struct fact *facts; /* one an item; written by the thread that took it, read once all have ended */
         _Atomic uint64_t n_taken;
@@ -32,9 +32,7 @@ struct lookers {
         _Atomic bool stop;
 
         pthread_mutex_t lock; /* a leaf; covers the rest */
-        pthread_cond_t ended;
-        uint32_t n_threads;
-        uint64_t idx_failed; /* the first in the list's order of those that failed */
+        uint64_t idx_failed;  /* the first in the list's order of those that failed */
         int result;
         struct why why;
 };
@@ -61,7 +59,7 @@ static int look(struct lookers *lookers, uint64_t idx, struct why *why) {
         int r = url_parse(url, &address, why);
 
         if (r == 0)
-                r = origin_look(lookers->http, url, &address, &lookers->stop, &facts, why);
+                r = origin_look(lookers->run->http, url, &address, &lookers->stop, &facts, why);
         if (r < 0)
                 return r;
         lookers->facts[idx].n_bytes = facts.n_bytes;
@@ -71,8 +69,8 @@ static int look(struct lookers *lookers, uint64_t idx, struct why *why) {
         return lookers->facts[idx].etag ? 0 : -ENOMEM;
 }
 
-static void *looker_main(void *argument) {
-        struct lookers *lookers = argument;
+static void look_on(void *userdata) {
+        struct lookers *lookers = userdata;
 
         while (!lookers->stop) {
                 uint64_t idx = lookers->n_taken++;
@@ -86,83 +84,40 @@ static void *looker_main(void *argument) {
                         note_failure(lookers, idx, r, &why);
                 lookers->n_done++;
         }
-        pthread_mutex_lock(&lookers->lock);
-        lookers->n_threads--;
-        pthread_cond_signal(&lookers->ended);
-        pthread_mutex_unlock(&lookers->lock);
-        return NULL;
-}
-
-static int start(struct lookers *lookers, uint32_t n_wanted, pthread_t *ret_threads, uint32_t *ret_n_threads) {
-        uint32_t n = 0;
-        int r = 0;
-
-        while (n < n_wanted && r == 0) {
-                pthread_mutex_lock(&lookers->lock);
-                lookers->n_threads++;
-                pthread_mutex_unlock(&lookers->lock);
-                r = thread_start(&ret_threads[n], "survey", looker_main, lookers);
-                if (r == 0) {
-                        n++;
-                        continue;
-                }
-                pthread_mutex_lock(&lookers->lock);
-                lookers->n_threads--;
-                pthread_mutex_unlock(&lookers->lock);
-        }
-        *ret_n_threads = n;
-        return n > 0 ? 0 : r; /* fewer than wanted only take longer */
 }
 
 /* Tells how far they are, and stops them when the run is to end. */
-static int watch(struct lookers *lookers, struct origin_run *run, struct why *why) {
-        int r = 0;
+static void on_tick(void *userdata) {
+        struct lookers *lookers = userdata;
 
-        pthread_mutex_lock(&lookers->lock);
-        while (lookers->n_threads > 0) {
-                thread_wait_until(&lookers->ended, &lookers->lock, clock_now_ns() + TICK_NS);
-                if (r < 0)
-                        continue;
-                pthread_mutex_unlock(&lookers->lock);
-                r = origin_progress(run, lookers->n_done, why);
-                if (r < 0)
-                        lookers->stop = true;
-                pthread_mutex_lock(&lookers->lock);
-        }
-        pthread_mutex_unlock(&lookers->lock);
-        return r;
+        if (lookers->run_result == 0)
+                lookers->run_result = origin_progress(lookers->run, lookers->n_done, &lookers->run_why);
+        if (lookers->run_result < 0)
+                lookers->stop = true;
 }
 
-static int look_at_all(struct lookers *lookers, struct origin_run *run, struct why *why) {
-        uint32_t n_wanted = run->options->n_connections ? run->options->n_connections : THREADS_DEFAULT;
-        pthread_t threads[THREADS_MAX];
-        uint32_t n_threads = 0;
+static int look_at_all(struct lookers *lookers, struct why *why) {
+        struct origin_run *run = lookers->run;
+        uint64_t n_threads = run->options->n_connections ? run->options->n_connections : THREADS_DEFAULT;
         int r;
 
-        if (n_wanted > THREADS_MAX)
-                n_wanted = THREADS_MAX;
-        if (n_wanted > lookers->list->n_items)
-                n_wanted = (uint32_t)lookers->list->n_items;
-        r = start(lookers, n_wanted, threads, &n_threads);
+        if (n_threads > CREW_MAX)
+                n_threads = CREW_MAX;
+        if (n_threads > lookers->list->n_items)
+                n_threads = lookers->list->n_items;
+        r = crew_run("survey", (uint32_t)n_threads, look_on, TICK_NS, on_tick, lookers);
         if (r < 0)
                 return why_errno(why, r, "%s: no thread to ask with", run->shown);
-        r = watch(lookers, run, why);
-        for (uint32_t i = 0; i < n_threads; i++)
-                thread_join(threads[i]);
-        if (r < 0)
-                return r;
-        if (lookers->result < 0) {
-                if (why)
-                        *why = lookers->why;
-                return lookers->result;
-        }
-        return origin_progress(run, lookers->n_done, why);
+        if (lookers->run_result < 0)
+                return why_set(why, lookers->run_result, "%s", lookers->run_why.text);
+        return lookers->result < 0 ? why_set(why, lookers->result, "%s", lookers->why.text) : 0;
 }
 
 /* ---- the plan ------------------------------------------------------------------------------------------------ */
 
-static int make_plan(struct origin_run *run, const struct lookers *lookers, struct plan **ret_plan, struct why *why) {
+static int make_plan(const struct lookers *lookers, struct plan **ret_plan, struct why *why) {
         _cleanup_(plan_builder_freep) struct plan_builder *builder = NULL;
+        struct origin_run *run = lookers->run;
         struct why inner = { 0 };
         int r = plan_builder_new(&builder);
 
@@ -183,21 +138,17 @@ static int make_plan(struct origin_run *run, const struct lookers *lookers, stru
 }
 
 static int survey(struct origin_run *run, const struct url_list *list, struct plan **ret_plan, struct why *why) {
-        struct lookers lookers = { .http = run->http,
-                                   .list = list,
-                                   .facts = calloc(list->n_items, sizeof(struct fact)) };
+        struct lookers lookers = { .run = run, .list = list, .facts = calloc(list->n_items, sizeof(struct fact)) };
         int r;
 
         if (!lookers.facts)
                 return -ENOMEM;
         pthread_mutex_init(&lookers.lock, NULL);
-        pthread_cond_init(&lookers.ended, NULL);
 
-        r = look_at_all(&lookers, run, why);
+        r = look_at_all(&lookers, why);
         if (r == 0)
-                r = make_plan(run, &lookers, ret_plan, why);
+                r = make_plan(&lookers, ret_plan, why);
 
-        pthread_cond_destroy(&lookers.ended);
         pthread_mutex_destroy(&lookers.lock);
         for (uint64_t i = 0; i < list->n_items; i++)
                 free(lookers.facts[i].etag);

@@ -8,12 +8,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "daemon/base/crew.h"
 #include "daemon/base/machine/cpus.h"
 #include "daemon/base/machine/disk.h"
-#include "daemon/base/thread.h"
 #include "daemon/staging/tree/private.h"
 #include "proto/base/cleanup.h"
-#include "proto/base/clock.h"
 
 #define THREADS_MAX 4u /* four hash as fast as most disks read, and hold a chunk each */
 #define LOOK_NS     100000000ull
@@ -235,12 +234,10 @@ struct word {
 struct check {
         struct tree *tree;
         pthread_mutex_t lock; /* covers what follows */
-        pthread_cond_t changed;
-        uint64_t next; /* chunk to begin with */
+        uint64_t next;        /* chunk to begin with */
         uint64_t n_good_bytes;
         int64_t n_bad;
         int result;
-        uint32_t n_running;
         STAILQ_HEAD(, word) words;
 };
 
@@ -288,8 +285,8 @@ static int check_unit(struct checking *checking, uint64_t idx_chunk, const struc
         return state_is_missing(&tree->state, idx_chunk) ? 0 : check_small(checking, idx_chunk);
 }
 
-static void *check_main(void *argument) {
-        struct check *check = argument;
+static void check_some(void *userdata) {
+        struct check *check = userdata;
         struct checking checking;
         struct chunk chunk;
         uint64_t idx_chunk;
@@ -307,13 +304,11 @@ static void *check_main(void *argument) {
                 }
         }
         checking_fini(&checking);
-        pthread_mutex_lock(&check->lock);
-        if (r < 0)
+        if (r < 0) {
+                pthread_mutex_lock(&check->lock);
                 check->result = r;
-        check->n_running--;
-        pthread_cond_signal(&check->changed);
-        pthread_mutex_unlock(&check->lock);
-        return NULL;
+                pthread_mutex_unlock(&check->lock);
+        }
 }
 
 static void tell_words(struct check *check) {
@@ -335,48 +330,14 @@ static void tell_words(struct check *check) {
         }
 }
 
-/* Tells what is found until all threads have ended. */
-static void watch(struct check *check) {
+/* Tells what the threads have found. */
+static void on_tick(void *userdata) {
+        struct check *check = userdata;
+
         pthread_mutex_lock(&check->lock);
-        while (check->n_running > 0) {
-                thread_wait_until(&check->changed, &check->lock, clock_now_ns() + LOOK_NS);
-                tell_words(check);
-                pthread_mutex_unlock(&check->lock);
-                tree_tell_waiting(check->tree);
-                pthread_mutex_lock(&check->lock);
-        }
         tell_words(check);
         pthread_mutex_unlock(&check->lock);
-}
-
-static void init(struct check *check, struct tree *tree) {
-        *check = (struct check){ .tree = tree };
-        STAILQ_INIT(&check->words);
-        pthread_mutex_init(&check->lock, NULL);
-        pthread_cond_init(&check->changed, NULL);
-}
-
-/* As many threads as can be had; none is an error. */
-static uint32_t start(struct check *check, pthread_t *threads) {
-        uint32_t n_threads, n_started = 0;
-        struct cpus cpus;
-        int r = 0;
-
-        cpus_find(&cpus);
-        n_threads = cpus_n_threads(&cpus);
-        if (n_threads > THREADS_MAX)
-                n_threads = THREADS_MAX;
-        check->n_running = n_threads;
-        while (n_started < n_threads && r == 0) {
-                r = thread_start(&threads[n_started], "stage-check", check_main, check);
-                n_started += r == 0;
-        }
-        pthread_mutex_lock(&check->lock);
-        check->n_running -= n_threads - n_started;
-        if (n_started == 0)
-                check->result = r;
-        pthread_mutex_unlock(&check->lock);
-        return n_started;
+        tree_tell_waiting(check->tree);
 }
 
 /* The usual beginning: there is nothing to look at. */
@@ -388,21 +349,24 @@ static bool is_fresh(const struct tree *tree) {
 }
 
 int64_t check_all(struct tree *tree, struct why *why) {
-        pthread_t threads[THREADS_MAX];
-        uint32_t n_started;
-        struct check check;
+        struct check check = { .tree = tree, .words = STAILQ_HEAD_INITIALIZER(check.words) };
+        struct cpus cpus;
+        uint32_t n_threads;
+        int r;
 
         if (is_fresh(tree))
                 return 0;
-        init(&check, tree);
-        n_started = start(&check, threads);
-        watch(&check);
-        for (uint32_t i = 0; i < n_started; i++)
-                thread_join(threads[i]);
-        if (check.result == -ECANCELED)
-                return check.result;
-        return check.result < 0 ? why_errno(why, check.result, "%s: checking what is there", tree->root_path)
-                                : check.n_bad;
+        cpus_find(&cpus);
+        n_threads = cpus_n_threads(&cpus);
+        pthread_mutex_init(&check.lock, NULL);
+        r = crew_run("stage-check", n_threads < THREADS_MAX ? n_threads : THREADS_MAX, check_some, LOOK_NS, on_tick,
+                     &check);
+        pthread_mutex_destroy(&check.lock);
+        if (r == 0)
+                r = check.result;
+        if (r == -ECANCELED)
+                return r;
+        return r < 0 ? why_errno(why, r, "%s: checking what is there", tree->root_path) : check.n_bad;
 }
 
 int64_t tree_verify(struct tree *tree, struct why *why) {
