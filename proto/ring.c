@@ -95,10 +95,6 @@ bool dlp_ring_wait_begin(const struct dlp_control *control, struct dlp_client_pa
         return !dlp_ring_ready(control, sequence);
 }
 
-void dlp_ring_wait_end(struct dlp_client_page *page) {
-        atomic_store_explicit(&page->waiting, DLP_WAKE_NOBODY, memory_order_relaxed);
-}
-
 bool dlp_ring_release(const struct dlp_control *control, struct dlp_client_page *page, uint64_t sequence,
                       uint32_t idx_slot) {
         atomic_store_explicit(&page->released[idx_slot], sequence + 1, memory_order_release);

@@ -80,10 +80,9 @@ void dlp_ring_take(struct dlp_client_page *page, uint64_t sequence);
 int dlp_ring_sleep(const struct dlp_control *control, struct dlp_client_page *page, uint64_t sequence,
                    uint64_t timeout_ns);
 
-/* Asks for a packet when `sequence` is published. Returns false if it is there by now: do not wait for one. After
- * waking, call dlp_ring_wait_end(). */
+/* Asks for a packet when `sequence` is published. Returns false if it is there by now: do not wait for one. It
+ * holds until dlp_ring_sleep() asks for something else. */
 bool dlp_ring_wait_begin(const struct dlp_control *control, struct dlp_client_page *page, uint64_t sequence);
-void dlp_ring_wait_end(struct dlp_client_page *page);
 
 /* Gives a slot back. Returns true if the daemon waits for it: then write to the eventfd. */
 bool dlp_ring_release(const struct dlp_control *control, struct dlp_client_page *page, uint64_t sequence,

@@ -164,15 +164,6 @@ struct fair_item *fair_queue_pop(struct fair_queue *queue) {
         return item;
 }
 
-struct fair_item *fair_queue_pop_nowait(struct fair_queue *queue) {
-        struct fair_item *item;
-
-        pthread_mutex_lock(&queue->lock);
-        item = take_locked(queue);
-        pthread_mutex_unlock(&queue->lock);
-        return item;
-}
-
 void fair_item_done(struct fair_item *item, uint64_t taken_ns) {
         struct fair_share *share = item->share;
         int64_t usual_ns = atomic_load_explicit(&share->usual_ns, memory_order_relaxed);

@@ -84,15 +84,12 @@ void fair_queue_fini(struct fair_queue *queue);
 void fair_group_init(struct fair_group *group);
 void fair_share_init(struct fair_share *share, struct fair_group *group, uint32_t weight);
 
-/* Any thread; never blocks for long. Allowed after stop: such an item waits for fair_queue_pop_nowait(). */
+/* Any thread; never blocks for long. Allowed after stop: nobody takes such an item, it stays where it is. */
 void fair_queue_push(struct fair_queue *queue, struct fair_share *share, struct fair_item *item);
 
 /* Blocks until there is an item, and returns it. NULL, even if items are left: this thread is to go home, because the
  * queue was stopped or it is one too many. */
 struct fair_item *fair_queue_pop(struct fair_queue *queue);
-
-/* The next item, or NULL if there is none; also after stop. */
-struct fair_item *fair_queue_pop_nowait(struct fair_queue *queue);
 
 /* The thread has spent so much time on an item that it popped. Before it lets go of what keeps the share alive; any
  * thread; no lock. */

@@ -47,7 +47,6 @@ struct order_tables {
         pthread_mutex_t mutex;
         pthread_cond_t work;            /* a table was added, or stop */
         bool stop;                      /* mutex */
-        uint64_t n_bytes;               /* mutex */
         TAILQ_HEAD(, order_table) list; /* mutex; oldest first */
 };
 
@@ -74,7 +73,6 @@ static void table_free(struct order_table *table) {
 /* With the mutex: takes the table out of the list and the sums. */
 static void table_remove(struct order_table *table) {
         TAILQ_REMOVE(&table->tables->list, table, entry);
-        table->tables->n_bytes -= table->n_bytes;
 }
 
 /* ---- the thread ---------------------------------------------------------------------------------------------- */
@@ -273,7 +271,6 @@ int order_table_get(struct order_tables *tables, const struct order_spec *spec, 
         if (!table) {
                 table = TAKE_PTR(made);
                 TAILQ_INSERT_TAIL(&tables->list, table, entry);
-                tables->n_bytes += table->n_bytes;
                 pthread_cond_signal(&tables->work);
         }
         pthread_mutex_unlock(&tables->mutex);
@@ -325,17 +322,4 @@ int order_table_at(struct order_table *table, uint64_t position, uint64_t *ret_i
         }
         *ret_index = dlp_sampler_at(&table->sampler, at);
         return 0;
-}
-
-uint64_t order_table_n_final(const struct order_table *table) {
-        return atomic_load_explicit(&table->n_final, memory_order_acquire);
-}
-
-uint64_t order_tables_bytes(struct order_tables *tables) {
-        uint64_t n_bytes;
-
-        pthread_mutex_lock(&tables->mutex);
-        n_bytes = tables->n_bytes;
-        pthread_mutex_unlock(&tables->mutex);
-        return n_bytes;
 }

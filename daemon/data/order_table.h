@@ -68,9 +68,3 @@ void order_table_put(struct order_table *table);
  * there is no position at all. Lock-free;
  * about ten nanoseconds when the element is there and in the cache, some tens if it is computed. */
 int order_table_at(struct order_table *table, uint64_t position, uint64_t *ret_index);
-
-/* Elements that can be used now; n when it is done. */
-uint64_t order_table_n_final(const struct order_table *table);
-
-/* Bytes of memory that all tables take now. For metrics. */
-uint64_t order_tables_bytes(struct order_tables *tables);

@@ -14,6 +14,9 @@
         ROW(n_failed_jobs, "jobs", "ended by a damaged sample, as on_error = fail asks for")                           \
         ROW(n_dropped, "samples", "whose rank went elsewhere or away before they were decoded")                        \
         ROW(n_bytes_read, "bytes", "of encoded samples")                                                               \
+        ROW(n_reads, "reads", "of files or of parts of shards")                                                        \
+        ROW(n_reads_past_cache, "reads", "of these, past the page cache")                                              \
+        ROW(n_reads_slow, "reads", "of these, given up by io_uring and decided by pread()")                            \
         ROW(n_jpeg_own, "pictures", "JPEG, decoded by our own decoder")                                                \
         ROW(n_jpeg_libjpeg, "pictures", "JPEG, decoded by libjpeg-turbo")                                              \
         ROW(n_jpeg_handed_over, "pictures", "of these, begun by our own decoder and given up half-way")                \

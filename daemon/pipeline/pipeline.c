@@ -363,9 +363,15 @@ struct pool *pipeline_pool(struct pipeline *pipeline) {
 }
 
 struct counters *pipeline_counters(struct pipeline *pipeline) {
+        struct reader_counts counts;
+
         pipeline->sum = (struct counters){ 0 };
         counters_add(&pipeline->sum, &pipeline->counters);
         pool_count(&pipeline->pool, &pipeline->sum);
+        reader_counts(pipeline->reader, &counts);
+        counter_add(&pipeline->sum.n_reads, counts.n_reads);
+        counter_add(&pipeline->sum.n_reads_past_cache, counts.n_direct);
+        counter_add(&pipeline->sum.n_reads_slow, counts.n_slow);
         return &pipeline->sum;
 }
 

@@ -29,16 +29,6 @@ static uint64_t forth(const struct dlp_tdperm *tdperm, uint64_t value) {
         return high << tdperm->low_bits | low;
 }
 
-static uint64_t back(const struct dlp_tdperm *tdperm, uint64_t value) {
-        uint64_t high = value >> tdperm->low_bits, low = value & ((1ull << tdperm->low_bits) - 1);
-
-        for (unsigned i = DLP_TDPERM_ROUNDS; i > 0; i -= 2) {
-                low ^= round_of(high, tdperm->keys[i - 1], tdperm->low_bits);
-                high ^= round_of(low, tdperm->keys[i - 2], tdperm->high_bits);
-        }
-        return high << tdperm->low_bits | low;
-}
-
 static uint32_t bits_for(uint64_t n) {
         uint32_t n_bits = BITS_MIN;
 
@@ -68,13 +58,4 @@ uint64_t dlp_tdperm_at(const struct dlp_tdperm *tdperm, uint64_t position) {
                 index = forth(tdperm, index);
         while (index >= tdperm->n);
         return index < 2 ? index ^ tdperm->flip : index;
-}
-
-uint64_t dlp_tdperm_find(const struct dlp_tdperm *tdperm, uint64_t index) {
-        uint64_t position = index < 2 ? index ^ tdperm->flip : index;
-
-        do
-                position = back(tdperm, position);
-        while (position >= tdperm->n);
-        return position;
 }

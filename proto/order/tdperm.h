@@ -29,6 +29,3 @@ void dlp_tdperm_init(struct dlp_tdperm *tdperm, uint64_t seed, uint64_t epoch, u
 
 /* The index at `position` < n. Some tens of nanoseconds. */
 uint64_t dlp_tdperm_at(const struct dlp_tdperm *tdperm, uint64_t position);
-
-/* The position of `index` < n. */
-uint64_t dlp_tdperm_find(const struct dlp_tdperm *tdperm, uint64_t index);

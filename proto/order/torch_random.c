@@ -2,8 +2,6 @@
 
 /* MT19937 (Matsumoto and Nishimura, 1998) with torch's rules for making values of its words. */
 
-#include <assert.h>
-
 #define N DLP_TORCH_BLOCK_WORDS
 #define M 397u
 
@@ -45,26 +43,4 @@ void dlp_torch_refill(struct dlp_torch_random *random) {
         for (uint32_t i = 0; i < N; i++)
                 random->words[i] = temper(state[i]);
         random->n_used = 0;
-}
-
-int64_t dlp_torch_random63(struct dlp_torch_random *random) {
-        return (int64_t)(dlp_torch_u64(random) & 0x7fffffffffffffffull);
-}
-
-float dlp_torch_f32(struct dlp_torch_random *random) {
-        return (float)(dlp_torch_u32(random) & 0xffffffu) * 0x1p-24f;
-}
-
-double dlp_torch_f64(struct dlp_torch_random *random) {
-        return (double)(dlp_torch_u64(random) & ((1ull << 53) - 1)) * 0x1p-53;
-}
-
-int64_t dlp_torch_randint(struct dlp_torch_random *random, int64_t low, int64_t high, enum dlp_torch_compat compat) {
-        uint64_t wide_from = compat == DLP_TORCH_2_7 ? 1ull << 28 : 1ull << 32;
-        uint64_t range = (uint64_t)high - (uint64_t)low;
-        uint64_t value;
-
-        assert(low < high);
-        value = range >= wide_from ? dlp_torch_u64(random) : dlp_torch_u32(random);
-        return (int64_t)((uint64_t)low + value % range); /* the bias of the modulo is part of the contract */
 }

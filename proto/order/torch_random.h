@@ -46,15 +46,3 @@ static inline uint64_t dlp_torch_u64(struct dlp_torch_random *random) {
 
         return high << 32 | dlp_torch_u32(random);
 }
-
-/* torch.empty((), dtype=torch.int64).random_(): 0 .. 2^63-1. Two words. */
-int64_t dlp_torch_random63(struct dlp_torch_random *random);
-
-/* torch.rand((), dtype=torch.float32): [0, 1) in steps of 2^-24. One word. */
-float dlp_torch_f32(struct dlp_torch_random *random);
-
-/* torch.rand((), dtype=torch.float64): [0, 1) in steps of 2^-53. Two words. */
-double dlp_torch_f64(struct dlp_torch_random *random);
-
-/* torch.randint(low, high, ()): low <= value < high, where low < high (asserted). One word, or two for wide ranges. */
-int64_t dlp_torch_randint(struct dlp_torch_random *random, int64_t low, int64_t high, enum dlp_torch_compat compat);

@@ -29,6 +29,19 @@ static enum resize_code find_code(const char *name) {
         return RESIZE_CODE_BEST;
 }
 
+/* Instructions of an instruction set beyond the scalar form stand after it, and a CPU has one of them at most. */
+static enum resize_code best_code(void) {
+        for (unsigned i = N_RESIZE_CODES - 1; i > RESIZE_CODE_SCALAR; i--) {
+                struct resizer *resizer;
+
+                if (resizer_new((enum resize_code)i, &resizer, NULL) == 0) {
+                        resizer_free(resizer);
+                        return i;
+                }
+        }
+        return RESIZE_CODE_SCALAR;
+}
+
 static double cpu_us(void) {
         struct timespec now;
 
@@ -96,6 +109,7 @@ int main(int argc, char **argv) {
         static uint8_t out[SIDE * SIDE * PIXEL_BYTES];
         uint32_t n_rows = argc > 4 ? (uint32_t)strtoul(argv[4], NULL, 10) : 0;
         uint8_t *pixels = make_picture();
+        enum resize_code code;
         struct resizer *resizer;
         struct recipe *recipe;
         struct why why = {};
@@ -106,16 +120,17 @@ int main(int argc, char **argv) {
                 fprintf(stderr, "usage: resize_only IMAGES [best|scalar|avx2|neon [FILTER [ROWS]]]\n");
                 return 2;
         }
+        code = find_code(argc > 2 ? argv[2] : "best");
+        code = code == RESIZE_CODE_BEST ? best_code() : code;
         snprintf(text, sizeof(text), "random_resized_crop(224, interpolation=%s) hflip(0.5)",
                  argc > 3 ? argv[3] : "bilinear");
-        if (recipe_parse(text, &recipe, &why) < 0 ||
-            resizer_new(find_code(argc > 2 ? argv[2] : "best"), &resizer, &why) < 0)
+        if (recipe_parse(text, &recipe, &why) < 0 || resizer_new(code, &resizer, &why) < 0)
                 fail(why.text);
         for (uint64_t i = 0; i < n_images; i++) {
                 us += resize_one(resizer, recipe, pixels, i, n_rows, out);
                 value = hash(value, out, sizeof(out));
         }
-        printf("{\"code\": \"%s\", \"us_per_image\": %.1f, \"hash\": \"%016llx\"}\n", resizer_code_name(resizer),
+        printf("{\"code\": \"%s\", \"us_per_image\": %.1f, \"hash\": \"%016llx\"}\n", RESIZE_CODE_NAMES[code],
                us / (double)n_images, (unsigned long long)value);
         resizer_free(resizer);
         recipe_free(recipe);

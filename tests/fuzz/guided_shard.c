@@ -15,6 +15,7 @@
 #include "daemon/data/formats/shard_layout.h"
 #include "proto/base/cleanup.h"
 #include "tests/fuzz/folder.h"
+#include "tests/support/shards.h"
 
 #define SAMPLE_BLOCKS 4u
 

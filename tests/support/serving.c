@@ -303,13 +303,13 @@ static bool wait_for(struct rank *rank, uint64_t deadline_ns) {
                 uint8_t wake;
 
                 if (now_ns >= deadline_ns || poll(&poll_fd, 1, (int)((deadline_ns - now_ns) / 1000000 + 1)) == 0) {
-                        dlp_ring_wait_end(page_of(rank));
+                        atomic_store(&page_of(rank)->waiting, DLP_WAKE_NOBODY);
                         return dlp_ring_ready(rank->control, rank->sequence);
                 }
                 ck_assert_int_eq(recv(rank->socket, &wake, 1, 0), 1);
                 ck_assert_uint_eq(wake, 0);
         }
-        dlp_ring_wait_end(page_of(rank));
+        atomic_store(&page_of(rank)->waiting, DLP_WAKE_NOBODY);
         return true;
 }
 

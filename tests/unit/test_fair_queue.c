@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "daemon/base/fair_queue.h"
+#include "tests/support/fair.h"
 #include "tests/support/suite.h"
 
 #define N_SHARES 4u
@@ -72,7 +73,7 @@ static void serve(uint32_t n_workers, uint64_t ns) {
                         if (!user->is_idle)
                                 fair_queue_push(&queue, &user->share, held[first]);
                 }
-                held[first] = done_ns[first] < ns ? fair_queue_pop_nowait(&queue) : NULL;
+                held[first] = done_ns[first] < ns ? fair_next(&queue) : NULL;
                 if (!held[first] && done_ns[first] >= ns)
                         break;
                 done_ns[first] += held[first] ? user_of(held[first])->item_ns : MS;
@@ -108,8 +109,8 @@ START_TEST(one_share_is_a_queue) {
         for (int i = 0; i < 3; i++)
                 fair_queue_push(&queue, &users[0].share, &items[i]);
         for (int i = 0; i < 3; i++)
-                ck_assert_ptr_eq(fair_queue_pop_nowait(&queue), &items[i]);
-        ck_assert_ptr_null(fair_queue_pop_nowait(&queue));
+                ck_assert_ptr_eq(fair_next(&queue), &items[i]);
+        ck_assert_ptr_null(fair_next(&queue));
 }
 END_TEST
 
@@ -316,9 +317,9 @@ START_TEST(stopping_wakes_sleepers_and_keeps_what_is_left) {
         fair_queue_push(&queue, &users[0].share, &items[0]);
         fair_queue_push(&queue, &users[0].share, &items[1]);
         ck_assert_ptr_null(fair_queue_pop(&queue));
-        ck_assert_ptr_eq(fair_queue_pop_nowait(&queue), &items[0]);
-        ck_assert_ptr_eq(fair_queue_pop_nowait(&queue), &items[1]);
-        ck_assert_ptr_null(fair_queue_pop_nowait(&queue));
+        ck_assert_ptr_eq(STAILQ_FIRST(&users[0].share.items), &items[0]);
+        ck_assert_ptr_eq(STAILQ_NEXT(&items[0], entry), &items[1]);
+        ck_assert_ptr_null(STAILQ_NEXT(&items[1], entry));
         ck_assert_uint_eq(atomic_load(&n_done), 0);
 }
 END_TEST

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "proto/limits.h"
-#include "proto/order/torch_samplers.h"
+#include "tests/support/torch_samplers.h"
 #include "tests/support/vectors.h"
 
 #define N_ELEMENTS(array) (sizeof(array) / sizeof((array)[0]))

@@ -434,7 +434,7 @@ static void consume(struct ring *ring) {
 
                 while (dlp_ring_wait_begin(ring->control, ring->page, sequence))
                         ring_sleep(ring->wake);
-                dlp_ring_wait_end(ring->page);
+                atomic_store(&ring->page->waiting, DLP_WAKE_NOBODY);
                 demand(dlp_ring_ready(ring->control, sequence), "being ready", sequence);
                 idx_slot = dlp_ring_slot(ring->control, sequence);
                 demand(idx_slot < ring->control->n_slots, "the slot", sequence);
@@ -487,7 +487,7 @@ START_TEST(both_sides_are_woken_only_if_they_sleep) {
         ck_assert(dlp_ring_ready(ring.control, 0));
         ck_assert_uint_eq(dlp_ring_slot(ring.control, 0), 1);
         ck_assert(!dlp_ring_wait_begin(ring.control, ring.page, 0)); /* it is there: do not sleep */
-        dlp_ring_wait_end(ring.page);
+        atomic_store(&ring.page->waiting, DLP_WAKE_NOBODY);
         ck_assert(dlp_ring_wait_begin(ring.control, ring.page, 1));
         ck_assert(dlp_ring_publish(ring.control, ring.page, 1, 0)); /* wake, once */
         dlp_ring_take(ring.page, 0);

@@ -321,7 +321,7 @@ START_TEST(fed_in_portions_it_is_the_same_picture) {
                 free(out);
                 free(c.source);
         }
-        printf("%s: %u jobs fed in portions, %u of the same width, %u of the same height\n", resizer_code_name(resizer),
+        printf("%s: %u jobs fed in portions, %u of the same width, %u of the same height\n", RESIZE_CODE_NAMES[_i],
                n_done, n_same_width, n_same_height);
         resizer_free(resizer);
 }
@@ -383,12 +383,12 @@ START_TEST(each_form_equals_scalar_on_any_job) {
                 uint8_t *a = run_guarded(scalar, &c, &c.job, &stride), *b = run_guarded(other, &c, &c.job, &stride);
 
                 if (memcmp(a, b, GUARD + stride * c.job.window.height) != 0)
-                        ck_abort_msg("job %u: %s differs", n_done, resizer_code_name(other));
+                        ck_abort_msg("job %u: %s differs", n_done, RESIZE_CODE_NAMES[_i]);
                 free(a);
                 free(b);
                 free(c.source);
         }
-        printf("%s: %u jobs equal to scalar\n", resizer_code_name(other), n_done);
+        printf("%s: %u jobs equal to scalar\n", RESIZE_CODE_NAMES[_i], n_done);
         resizer_free(scalar);
         resizer_free(other);
 }

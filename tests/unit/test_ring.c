@@ -349,7 +349,7 @@ static void *client_main(void *userdata) {
 
                 while (dlp_ring_wait_begin(ring->control, ring->page, sequence))
                         sched_yield();
-                dlp_ring_wait_end(ring->page);
+                atomic_store(&ring->page->waiting, DLP_WAKE_NOBODY);
                 idx_slot = dlp_ring_slot(ring->control, sequence);
                 dlp_ring_take(ring->page, sequence);
                 words = (const uint64_t *)((uint8_t *)ring->page + dlp_slot_offset(ring->control, idx_slot));

@@ -15,6 +15,7 @@
 #include "daemon/data/dataset.h"
 #include "daemon/data/formats/shard_layout.h"
 #include "proto/base/cleanup.h"
+#include "tests/support/shards.h"
 #include "tests/support/suite.h"
 #include "tests/support/tree.h"
 #include "tests/support/vectors.h"

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/support/torch_samplers.h"
 #include "tests/support/vectors.h"
 
 /* Element `idx` of the array behind "key": exactly, also above 2^53. */

@@ -19,7 +19,6 @@ enum row_source {
  * as an output row needs and some more, so that they stay in the first cache. Rows in place get into it only if an
  * output row needs them of two portions. */
 struct resizer {
-        enum resize_code code;
         const struct resize_kernels *kernels;
         struct axis horizontal, vertical;
         uint8_t *ring; /* ring_mask + 1 rows of ring_stride bytes */
@@ -77,7 +76,6 @@ int resizer_new(enum resize_code code, struct resizer **ret_resizer, struct why 
         resizer = calloc(1, sizeof(*resizer));
         if (!resizer)
                 return why_set(why, -ENOMEM, "no memory for a resizer");
-        resizer->code = code;
         resizer->kernels = kernels_of(code);
         *ret_resizer = resizer;
         return 0;
@@ -106,10 +104,6 @@ void resizer_free(struct resizer *resizer) {
 size_t resizer_bytes(const struct resizer *resizer) {
         return axis_bytes(&resizer->horizontal) + axis_bytes(&resizer->vertical) + resizer->n_ring_bytes +
                resizer->n_padded_bytes + resizer->n_rows_max * sizeof(*resizer->rows);
-}
-
-const char *resizer_code_name(const struct resizer *resizer) {
-        return RESIZE_CODE_NAMES[resizer->code];
 }
 
 /* ---- memory -------------------------------------------------------------------------------------------------- */

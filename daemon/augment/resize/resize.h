@@ -83,6 +83,3 @@ size_t resizer_bytes(const struct resizer *resizer);
 
 /* Gives all of it back. Not while a picture is being fed. */
 void resizer_trim(struct resizer *resizer);
-
-/* Which code it chose: one of RESIZE_CODE_NAMES, for status and logs. */
-const char *resizer_code_name(const struct resizer *resizer);

@@ -69,9 +69,6 @@ int shard_check_header(const struct shard_header *header, uint64_t file_bytes, s
  * (none leaves the folder), every label. O(size). As above. */
 int shard_check_table(const struct shard_header *header, const void *table, struct shard *ret_shard, struct why *why);
 
-/* Both for a whole shard in memory (aligned to 8). */
-int shard_parse(const void *bytes, uint64_t n_bytes, struct shard *ret_shard, struct why *why);
-
 /* What belongs into header->checksum. */
 uint64_t shard_checksum(const struct shard_header *header, const void *table);
 

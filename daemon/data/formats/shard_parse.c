@@ -99,13 +99,3 @@ int shard_check_table(const struct shard_header *header, const void *table, stru
         *ret_shard = shard;
         return 0;
 }
-
-int shard_parse(const void *bytes, uint64_t n_bytes, struct shard *ret_shard, struct why *why) {
-        const struct shard_header *header = bytes;
-        int r;
-
-        r = shard_check_header(header, n_bytes, why);
-        if (r < 0)
-                return r;
-        return shard_check_table(header, (const uint8_t *)bytes + header->table, ret_shard, why);
-}

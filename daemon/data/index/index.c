@@ -290,10 +290,6 @@ uint32_t index_n_fields(const struct source *source) {
         return (uint32_t)index_of(source)->header->n_fields;
 }
 
-uint64_t index_n_dirs(const struct source *source) {
-        return index_of(source)->header->n_dirs;
-}
-
 int32_t index_label(const struct source *source, uint64_t sample) {
         assert(sample < source->n_samples);
         return source->n_classes > 0 ? index_of(source)->labels[sample] : 0;

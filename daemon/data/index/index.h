@@ -39,6 +39,5 @@ bool index_is_of(const struct source *source, const char *const *names, size_t n
 
 /* For those who know that the source is an index (asserted). */
 uint64_t index_n_files(const struct source *source);
-uint64_t index_n_dirs(const struct source *source);
 uint32_t index_n_fields(const struct source *source);              /* that are stored */
 int32_t index_label(const struct source *source, uint64_t sample); /* a class number; 0 without classes */

@@ -13,9 +13,6 @@
 #define JPEG_BLOCK        8u  /* samples along a side */
 #define JPEG_COEFFICIENTS 64u /* of a block */
 
-/* Position k of the file's order -> 8 * row + column. */
-extern const uint8_t jpeg_zigzag[JPEG_COEFFICIENTS];
-
 /* Divisors as they stand in the file, in zigzag order. */
 struct jpeg_divisors {
         const uint8_t *bytes; /* the file's; NULL: not there */

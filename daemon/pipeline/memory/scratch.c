@@ -111,12 +111,3 @@ void scratch_give(struct scratch_pool *pool, struct task *task, uint64_t now_ns)
                 fair_queue_push(pool->ready, &job_of(next)->share, &next->ready);
         }
 }
-
-uint64_t scratch_used(struct scratch_pool *pool) {
-        uint64_t n_bytes;
-
-        pthread_mutex_lock(&pool->lock);
-        n_bytes = pool->n_bytes - pool->n_free;
-        pthread_mutex_unlock(&pool->lock);
-        return n_bytes;
-}

@@ -42,6 +42,3 @@ int scratch_take(struct scratch_pool *pool, struct task *task, uint64_t n_bytes,
 
 /* Gives back what the task has; fine if it has none. Its batch must still be alive: the job is charged. */
 void scratch_give(struct scratch_pool *pool, struct task *task, uint64_t now_ns);
-
-/* What is taken now. */
-uint64_t scratch_used(struct scratch_pool *pool);

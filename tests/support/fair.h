@@ -1,0 +1,9 @@
+/* tests/support/fair.h: taking from a fair queue that no other thread uses, without waiting. */
+#pragma once
+
+#include "daemon/base/fair_queue.h"
+
+/* The next item; NULL if there is none. Not after stop. */
+static inline struct fair_item *fair_next(struct fair_queue *queue) {
+        return TAILQ_EMPTY(&queue->groups) ? NULL : fair_queue_pop(queue);
+}
