@@ -88,7 +88,7 @@ struct dlp_slot_record {
 };
 
 /* What is known of each sample of a batch: columns of batch_size, so that a client hands them out as they are and
- * touches no more lines than it needs. Columns of one slot lie one behind the other, those of the next slot behind
+ * touches no more lines than it needs. The columns of one slot follow each other, and those of the next slot follow
  * them. */
 struct dlp_columns {
         int64_t *indices;     /* in the dataset, as the order says */
@@ -142,10 +142,10 @@ _Static_assert(sizeof(struct dlp_place) == 16, "packed without holes");
 _Static_assert(sizeof(struct dlp_tensor_record) == 184, "packed without holes");
 _Static_assert(sizeof(struct dlp_slot_record) % 8 == 0, "records follow each other");
 
-/* Bytes of one element; 0 for what is no dtype. "bytes" counts as 1. */
+/* Bytes of one element; 0 if it is not an enum dlp_dtype. "bytes" counts as 1. */
 uint64_t dlp_dtype_bytes(uint32_t dtype);
 
-/* "uint8", ...; NULL for what is no dtype. */
+/* "uint8", ...; NULL if it is not an enum dlp_dtype. */
 const char *dlp_dtype_name(uint32_t dtype);
 
 /* What a ring is made of, in the daemon's words; the rest of the header follows from it. */

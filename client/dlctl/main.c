@@ -12,7 +12,7 @@
 
 static const struct command COMMANDS[] = {
         { "status", "", "version, settings, what was obtained, memory, counters",
-          "Shows what the daemon is, what it was told, what it got of the machine, and what it has done.", status_run },
+          "Shows version, settings, what was obtained from the system, memory and counters.", status_run },
         { "datasets", "", "the datasets of the configuration",
           "Shows each dataset: whether it is ready, its samples, its digest, and the damaged samples met.",
           datasets_run },
@@ -21,20 +21,20 @@ static const struct command COMMANDS[] = {
         { "errors", "[DATASET]", "the damaged samples that were met",
           "Shows the damaged samples of a dataset, or of all: which, why, how often and when they were met.",
           errors_run },
-        { "workers", "[N]", "how many decode threads there are, or shall be",
-          "Shows how many threads decode and why; with N, makes it so many from now on: 0 for as many as CPUs. "
-          "Nothing that is under way is lost. Lasts until the daemon reads its configuration again. Only root and the "
-          "daemon's own user may change it.",
+        { "workers", "[N]", "show or set the number of decode threads",
+          "Shows how many threads decode, and why. With N, sets the number; 0 means as many as CPUs. No batch is lost. "
+          "The number applies until the daemon reads its configuration again. Only root and the daemon's own user may "
+          "change it.",
           workers_run },
         { "stage", "DATASET", "bring a dataset with an origin to this node, or to all",
           "Runs dataloaderd-stage: fetches what is missing of the dataset, once for all nodes of the configuration, "
-          "checks it, and puts it in place; what an interrupted run left is taken over. Its exit codes are those of "
-          "dataloaderd-stage(8): 0 done, 64 usage, 69 origin or node, 71 system error, 75 another one is at work, "
-          "76 other files than they should be, 78 configuration.",
+          "checks it, and puts it in place. It continues an interrupted run. Its exit codes are those of "
+          "dataloaderd-stage(8): 0 done, 64 usage, 69 origin or node, 71 system error, 75 another staging is running, "
+          "76 files differ from what they should be, 78 configuration.",
           stage_run },
         { "order", "", "the sample indices of a rank, without a daemon",
-          "Prints the sample indices that a rank gets in an epoch, one a line, as torch's DistributedSampler "
-          "with the same seed and epoch gives them. Asks no daemon.",
+          "Prints the sample indices that a rank gets in an epoch, one on each line, as torch's DistributedSampler "
+          "gives them for the same seed and epoch. Needs no daemon.",
           order_run },
         { "read", "DATASET", "attach as a rank and print a line for each sample",
           "Attaches as a rank and prints a line for each sample, in the order received: epoch, step, index, and for "
@@ -42,8 +42,8 @@ static const struct command COMMANDS[] = {
           "Rank and world come from the launcher's environment (RANK, WORLD_SIZE, ...) unless they are given.",
           read_run },
         { "once", "COMMAND...", "run a command once per node or cluster, while the others wait",
-          "Runs COMMAND in one of the processes that call this with the same name; the others wait for its end and "
-          "end with its status. If it fails, they print its last words. If its runner dies, another one takes over. "
+          "Runs COMMAND in one of the processes that call this with the same name; the others wait until it ends and "
+          "exit with its status. If it fails, they print its last output. If its runner dies, another one takes over. "
           "Once it is done it is remembered, together with the command line, --key and the content of --input: a call "
           "with the same ones ends at once. Needs no daemon. Put -- in front of COMMAND.",
           once_run },
@@ -65,14 +65,14 @@ int fail(int code, const char *format, ...) {
 
 static void print_help(void) {
         printf("Usage: dlctl [--socket PATH] [--format text|json] COMMAND [OPTION]...\n"
-               "Asks dataloaderd, the data-loading daemon, and reads from it.\n\n");
+               "Shows what the daemon dataloaderd does, and reads samples from it.\n\n");
         for (size_t i = 0; i < N_COMMANDS; i++)
                 printf("  %-10s %s\n", COMMANDS[i].name, COMMANDS[i].summary);
         printf("\n  --socket PATH       the daemon's socket (default: DATALOADERD_SOCKET, else\n"
                "                      /run/dataloaderd/dataloaderd.sock)\n"
                "  --format text|json  json: one object a line on stdout; messages go to stderr\n"
-               "  --version           print the version and end\n"
-               "  --help              print this and end; 'dlctl COMMAND --help' for a command\n\n"
+               "  --version           print the version and exit\n"
+               "  --help              print this and exit; 'dlctl COMMAND --help' for a command\n\n"
                "Exit codes: 0 done, 1 refused or found wrong, 2 usage, 3 no daemon is reachable.\n\n"
                "See dlctl(1), dataloaderd(8).\n");
 }
@@ -124,7 +124,7 @@ int main(int argc, char **argv) {
         struct context context = { .format = OUTPUT_TEXT };
         int r;
 
-        /* A reader that has seen enough (head) is no reason to die: writing fails, and the command ends by itself. */
+        /* A reader that has seen enough (head) must not kill us: writing fails, and the command ends by itself. */
         signal(SIGPIPE, SIG_IGN);
 
         r = parse_globals(&context, argc, argv);

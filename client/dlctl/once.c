@@ -22,7 +22,7 @@ static void show_progress(void *userdata, const char *text) {
         fprintf(stderr, "dlctl: %s\n", text);
 }
 
-/* In spite of signals that are no end (SIGCONT). */
+/* Waits on after signals that do not end it (SIGCONT). */
 static int wait_for(struct dlc_once *once, int timeout_s) {
         struct timespec now;
         int64_t end_ms = 0, left_ms = -1;
@@ -63,7 +63,7 @@ static int run(struct dlc_once *once, const char *name, char *const *arguments) 
                 fprintf(stderr, "dlctl: %s: %s\n", name, info->remark);
         r = command_run(arguments, &end);
         if (r < 0)
-                return fail(EXIT_REFUSED, "%s: it is not known how the command ended (%s): another one begins anew",
+                return fail(EXIT_REFUSED, "%s: it is unknown how the command ended (%s): another process runs it again",
                             name, strerror(-r));
         /* Not its fault: who waits goes on in our place. */
         if (end.interrupted && end.status != 0)
@@ -96,15 +96,16 @@ static int once_with(const struct wish *wish, char *const *arguments) {
 int once_run(struct context *context, const struct command *command, int argc, char **argv) {
         struct wish wish = { .once = DLC_ONCE_OPTIONS_INIT, .timeout_s = -1 };
         const struct option_row rows[] = {
-                { "name", OPTION_TEXT, &wish.once.name, "N", "of the work; must be given" },
+                { "name", OPTION_TEXT, &wish.once.name, "N", "name of the work; mandatory" },
                 { "scope", OPTION_TEXT, &wish.once.scope, "node|cluster",
                   "once per node (default; forgotten when it boots) or per cluster" },
                 { "dir", OPTION_TEXT, &wish.once.dir, "DIR",
                   "where it is remembered; cluster: a folder that all nodes see (or DATALOADERD_ONCE_DIR)" },
-                { "key", OPTION_TEXT, &wish.key, "K", "what the work depends on; done with another one is not done" },
-                { "input", OPTION_LIST, &wish.inputs, "FILE", "its content belongs to the key; several times" },
+                { "key", OPTION_TEXT, &wish.key, "K", "a text on which the work depends, such as a version" },
+                { "input", OPTION_LIST, &wish.inputs, "FILE",
+                  "the work depends on its content; may be given several times" },
                 { "timeout", OPTION_COUNT, &wish.timeout_s, "S", "how long to wait for others, seconds" },
-                { "again", OPTION_FLAG, &wish.once.again, NULL, "though it is remembered as done" },
+                { "again", OPTION_FLAG, &wish.once.again, NULL, "run it even if it is remembered as done" },
         };
         char key[ONCE_KEY_SIZE];
         int r;

@@ -27,7 +27,7 @@ static int update_file(EVP_MD_CTX *hash, const char *path) {
                 return fail(EXIT_REFUSED, "once: --input: %s: %s", path, strerror(errno));
         if (!S_ISREG(stat.st_mode)) {
                 close(fd);
-                return fail(EXIT_REFUSED, "once: --input: %s is no file", path);
+                return fail(EXIT_REFUSED, "once: --input: %s is not a regular file", path);
         }
         if (update_text(hash, path))
                 while ((n = read(fd, piece, sizeof(piece))) > 0 && EVP_DigestUpdate(hash, piece, (size_t)n) == 1)
@@ -47,7 +47,7 @@ static int update(EVP_MD_CTX *hash, char *const *arguments, const char *key, con
         ok = ok && EVP_DigestUpdate(hash, "", 1) == 1 && update_text(hash, key ? key : "");
         for (size_t i = 0; ok && r == 0 && i < inputs->n; i++)
                 r = update_file(hash, inputs->values[i]);
-        return ok ? r : fail(EXIT_REFUSED, "once: SHA-256 is not to be had");
+        return ok ? r : fail(EXIT_REFUSED, "once: SHA-256 is not available");
 }
 
 int once_key(char *const *arguments, const char *key, const struct option_list *inputs, char ret_key[ONCE_KEY_SIZE]) {
@@ -56,11 +56,11 @@ int once_key(char *const *arguments, const char *key, const struct option_list *
         int r;
 
         if (!hash || EVP_DigestInit_ex(hash, EVP_sha256(), NULL) != 1)
-                r = fail(EXIT_REFUSED, "once: SHA-256 is not to be had");
+                r = fail(EXIT_REFUSED, "once: SHA-256 is not available");
         else
                 r = update(hash, arguments, key, inputs);
         if (r == 0 && EVP_DigestFinal_ex(hash, digest, NULL) != 1)
-                r = fail(EXIT_REFUSED, "once: SHA-256 is not to be had");
+                r = fail(EXIT_REFUSED, "once: SHA-256 is not available");
         EVP_MD_CTX_free(hash);
         for (size_t i = 0; r == 0 && i < ONCE_KEY_SIZE / 2; i++)
                 snprintf(ret_key + 2 * i, 3, "%02x", digest[i]);

@@ -51,7 +51,7 @@ static void table_make(struct table *table, struct context *context, const struc
                 { "socket", OPTION_TEXT, &context->socket, "PATH",
                   "the daemon's socket (default: DATALOADERD_SOCKET, else /run/dataloaderd/dataloaderd.sock)" },
                 { "format", OPTION_FORMAT, &context->format, "text|json", "json: one object a line" },
-                { "help", OPTION_FLAG, &help_wanted, NULL, "print this and end" },
+                { "help", OPTION_FLAG, &help_wanted, NULL, "print this and exit" },
         };
 
         *table = (struct table){ .letters = ":" };

@@ -32,7 +32,7 @@ struct option_row {
 
 /* Parses a command's arguments (argv[0] is the command); --help, --socket and --format are known everywhere. The number
  * of operands must be n_operands, or one more if the command's are in brackets, or any more if they end in "...": then
- * nothing behind the first of them is an option of ours. They are left in argv[optind] and behind. Returns -1 to go on,
- * else the exit code with which to end at once. */
+ * nothing after the first operand is an option of ours. The operands are in argv[optind] and after it. Returns -1 to
+ * continue, else the exit code with which to exit at once. */
 int options_parse(struct context *context, const struct command *command, const struct option_row *rows, size_t n_rows,
                   int n_operands, int argc, char **argv);

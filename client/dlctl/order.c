@@ -88,7 +88,7 @@ static int check(const struct order *order, bool has_samples) {
                 return fail(EXIT_REFUSED, "rank: %" PRIu64 "; 0 to %" PRIu64 " are allowed in a world of %" PRIu64,
                             order->rank, order->world - 1, order->world);
         if (order->position > order->terms.n_samples)
-                return fail(EXIT_REFUSED, "position: %" PRIu64 "; 0 to %" PRIu64 " are allowed with so many samples",
+                return fail(EXIT_REFUSED, "position: %" PRIu64 "; 0 to %" PRIu64 ", the number of samples, are allowed",
                             order->position, order->terms.n_samples);
         if (order->terms.epoch > DLP_EPOCH_MAX)
                 return fail(EXIT_REFUSED, "epoch: %" PRIu64 "; 0 to %llu are allowed", order->terms.epoch,
@@ -110,7 +110,7 @@ int order_run(struct context *context, const struct command *command, int argc, 
                 { "partition", OPTION_TEXT, &partition, "P", "pad, drop or exact (default pad)" },
                 { "order", OPTION_TEXT, &name, "O", "torch or tdperm (default torch)" },
                 { "position", OPTION_NUMBER, &order.position, "P",
-                  "what is left of the epoch from this global position on (default 0)" },
+                  "the rest of the epoch from this global position on (default 0)" },
         };
         int r;
 

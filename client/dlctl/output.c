@@ -44,7 +44,7 @@ cJSON *record_new(void) {
         return or_end(cJSON_CreateObject());
 }
 
-/* Names of files may hold any bytes, JSON may not: what is no UTF-8 becomes '?'. */
+/* File names may hold any bytes, JSON may not: bytes that are not UTF-8 become '?'. */
 void record_text(cJSON *record, const char *key, const char *value) {
         char *copy = strdup(value);
 

@@ -103,7 +103,7 @@ static int conclude(struct reading *reading, int r) {
         if (written < 0)
                 return fail(EXIT_REFUSED, "cannot write: %s", strerror(-written));
         if (r == -EIO)
-                return fail(EXIT_REFUSED, "SHA-256 is not to be had from libcrypto");
+                return fail(EXIT_REFUSED, "SHA-256 is not available from libcrypto");
         if (r < 0)
                 return fail(exit_code_of(r), "%s", dlc_error(reading->loader));
         return EXIT_DONE;
@@ -149,36 +149,38 @@ int read_run(struct context *context, const struct command *command, int argc, c
                 { "job", OPTION_TEXT, &o.job, "J",
                   "the job's name: ranks of one job must agree in everything else (default: its own)" },
                 { "world", OPTION_COUNT, &o.world_size, "W", "ranks of the job (default: the launcher's, else 1)" },
-                { "rank", OPTION_COUNT, &o.rank, "R", "which one to be, 0 .. W-1 (default: the launcher's, else 0)" },
+                { "rank", OPTION_COUNT, &o.rank, "R",
+                  "the number of this rank, 0 .. W-1 (default: the launcher's, else 0)" },
                 { "batch", OPTION_COUNT, &o.batch_size, "B", "samples a batch (default 1)" },
                 { "epochs", OPTION_NUMBER, &reading.n_epochs, "E", "how many epochs to read (default 1)" },
-                { "first-epoch", OPTION_NUMBER, &reading.first_epoch, "E", "from which one on (default 0)" },
+                { "first-epoch", OPTION_NUMBER, &reading.first_epoch, "E", "the first one (default 0)" },
                 { "first-position", OPTION_NUMBER, &o.first_position, "P",
-                  "what is left of the first epoch from this global position on (default 0)" },
+                  "the rest of the first epoch from this global position on (default 0)" },
                 { "seed", OPTION_NUMBER, &o.seed, "S", "of order and augmentation (default 0)" },
                 { "draws", OPTION_NUMBER, &o.draws, "N",
-                  "which stream of draws augmentation takes: another one gives other crops of the same order "
+                  "which random draws the augmentation uses: another number gives other crops in the same order "
                   "(default 0)" },
                 { "no-shuffle", OPTION_FLAG_OFF, &o.shuffle, NULL, "in the dataset's own order" },
                 { "partition", OPTION_TEXT, &o.partition, "P", "pad, drop or exact (default pad)" },
-                { "drop-last", OPTION_FLAG, &o.drop_last, NULL, "leave out the last incomplete batch" },
+                { "drop-last", OPTION_FLAG, &o.drop_last, NULL, "leave out the last batch if it is incomplete" },
                 { "order", OPTION_TEXT, &o.order, "O", "torch or tdperm (default torch)" },
                 { "pipeline", OPTION_TEXT, &o.pipeline, "TEXT",
-                  "what is done to a sample (default raw: the bytes as stored)" },
+                  "steps applied to a sample (default raw: the bytes as stored)" },
                 { "fields", OPTION_TEXT, &fields, "A,B",
                   "only these fields, as they are stored (instead of --pipeline)" },
                 { "on-error", OPTION_TEXT, &o.on_error, "A",
                   "a damaged sample: fail, substitute or skip (default fail)" },
                 { "max-errors", OPTION_REAL, &o.max_errors, "X",
-                  "damaged samples that are borne, below 1 a share of all (default 0: any number)" },
+                  "damaged samples that are tolerated; below 1: a share of all (default 0: any number)" },
                 { "on-restart", OPTION_TEXT, &o.on_restart, "A",
-                  "when the daemon goes away: raise (default) or wait for its return" },
+                  "when the daemon ends: raise (default) or wait until it is back" },
                 { "restart-timeout-ms", OPTION_COUNT, &o.restart_timeout_ms, "MS",
-                  "how long to wait for it (default 300000)" },
+                  "how long to wait for the daemon (default 300000)" },
                 { "slots", OPTION_COUNT, &o.n_slots, "N",
                   "batches prepared ahead, 2 .. 64 (default: the daemon's setting)" },
-                { "limit", OPTION_NUMBER, &reading.n_left, "BATCHES", "stop after so many batches" },
-                { "delay-ms", OPTION_COUNT, &reading.delay_ms, "MS", "hold each batch so long: a slow rank" },
+                { "limit", OPTION_NUMBER, &reading.n_left, "BATCHES", "stop after this number of batches" },
+                { "delay-ms", OPTION_COUNT, &reading.delay_ms, "MS",
+                  "hold each batch for this time, as a slow rank does" },
         };
         int r;
 

@@ -63,8 +63,8 @@ int stage_run(struct context *context, const struct command *command, int argc, 
                 { "config", OPTION_TEXT, &config, "FILE",
                   "the daemon's configuration (default: /etc/dataloaderd/dataloaderd.conf)", 'c' },
                 { "verify", OPTION_FLAG, &verify, NULL,
-                  "read everything that is there again, and fetch what is damaged" },
-                { "dry-run", OPTION_FLAG, &dry_run, NULL, "say what would be fetched, and fetch nothing" },
+                  "read everything again that is there, and fetch what is damaged" },
+                { "dry-run", OPTION_FLAG, &dry_run, NULL, "print what would be fetched, and fetch nothing" },
         };
         char *arguments[ARGUMENTS_MAX];
         size_t n = 0;

@@ -22,7 +22,7 @@ void text_u64(struct text *text, uint64_t value);
 void text_i64(struct text *text, int64_t value);
 void text_double(struct text *text, double value); /* JSON has no infinity and no NaN: null */
 
-/* With quotes. What is no UTF-8 is replaced, so that the line stays JSON whatever a file is called. */
+/* With quotes. Bytes that are not UTF-8 are replaced, so that the line stays JSON whatever a file is called. */
 void text_json_string(struct text *text, const char *string);
 
 /* Writes what is buffered. Returns 0 or the error. */

@@ -79,7 +79,7 @@ static void tell(struct dlc_loader *loader, const struct came *came) {
                 snprintf(absent, sizeof(absent), "%u of the %u on this node", n_local - came->n, n_local);
         why_set(&loader->warning, 0,
                 "%s: rank %u of %u has had an epoch, and these ranks of its job have not attached so far: %s. It "
-                "gets %llu of %llu samples and nobody gets theirs. If one process is to have all of them, open the "
+                "gets %llu of %llu samples, and nobody gets those of the missing ranks. If one process is to get all, open the "
                 "loader with rank=0 and world_size=1",
                 loader->options.dataset, info->rank, info->world_size, absent, (unsigned long long)info->epoch_samples,
                 (unsigned long long)info->dataset_samples);

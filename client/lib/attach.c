@@ -141,7 +141,7 @@ static int keep_texts(struct dlc_loader *loader, const Dlp__Attached *attached) 
                 return 0;
         return why_set(&loader->reason, -ESTALE,
                        "%s: the dataset changed while the daemon was away: was %.64s with %llu samples, is %.64s "
-                       "with %llu; begin anew with what is there now",
+                       "with %llu; open a new loader",
                        loader->options.dataset, loader->digest, (unsigned long long)info->dataset_samples,
                        attached->dataset_digest, (unsigned long long)attached->n_samples);
 }
@@ -168,7 +168,7 @@ static int map_ring(struct dlc_loader *loader, const Dlp__Attached *attached, st
         return r;
 }
 
-/* The new ring is the loader's; the older ones stay behind it. */
+/* The loader takes from the new ring; the older ones stay after it in the list. */
 static void install_ring(struct dlc_loader *loader, struct dli_ring *ring) {
         struct dli_ring *older = dli_ring_of(loader);
         struct dlc_info *info = &loader->info;
@@ -193,7 +193,7 @@ static int take_over(struct dlc_loader *loader, const Dlp__Attached *attached, s
 
         if (attached->n_samples > DLP_SAMPLES_MAX || options->first_position > attached->n_samples)
                 return why_set(&loader->reason, -EPROTO,
-                               "the daemon at %s says that %s has %llu samples, which cannot be",
+                               "the daemon at %s says that %s has %llu samples, which is impossible",
                                loader->connection.path, options->dataset, (unsigned long long)attached->n_samples);
         r = keep_texts(loader, attached);
         if (r < 0)

@@ -127,9 +127,10 @@ static int gone(struct dli_connection *connection, struct why *reason) {
         if (connection->farewell.text[0])
                 return why_set(reason, farewell_error(connection), "%s (socket %s)", connection->farewell.text,
                                connection->path);
-        return why_set(reason, -ECONNRESET,
-                       "the daemon at %s is gone: its log says why (journalctl -u dataloaderd). Start it and open anew",
-                       connection->path);
+        return why_set(
+                reason, -ECONNRESET,
+                "the daemon at %s is gone: its log says why (journalctl -u dataloaderd). Start it and open a new loader",
+                connection->path);
 }
 
 int dli_connection_wait(const struct dli_connection *connection, uint64_t deadline_ns) {
@@ -234,7 +235,8 @@ static int receive_reply(struct dli_connection *connection, uint64_t deadline_ns
                 while (n_taken > 0)
                         close(fds[--n_taken]);
                 if (!reply)
-                        return why_set(reason, -EPROTO, "the daemon at %s sent what is no message", connection->path);
+                        return why_set(reason, -EPROTO, "the daemon at %s sent something that is not a message",
+                                       connection->path);
                 if (reply->protocol != DLP_PROTOCOL_VERSION)
                         r = other_version(connection, reply->protocol, reason);
                 else
@@ -243,7 +245,7 @@ static int receive_reply(struct dli_connection *connection, uint64_t deadline_ns
                 if (r < 0)
                         return r;
         }
-        return why_set(reason, -EPROTO, "the daemon at %s sends without end", connection->path);
+        return why_set(reason, -EPROTO, "the daemon at %s sends too much", connection->path);
 }
 
 int dli_connection_send(struct dli_connection *connection, Dlp__Request *request, struct why *reason) {

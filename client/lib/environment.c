@@ -65,7 +65,7 @@ static int alone_in_slurm(const struct launcher *launcher, const char *rank_text
                                launcher->rank, rank, launcher->world);
         if (n_tasks > 1)
                 why_set(&launch->remark, 0,
-                        "Slurm's job has %s=%d, but this process is no step of so many tasks: it is taken as "
+                        "Slurm's job has %s=%d, but this process is not in a step of as many tasks: it is taken as "
                         "rank 0 of 1 and gets all samples. Start the ranks with srun, or set rank and "
                         "world_size if this is what you want",
                         launcher->allocation, n_tasks);

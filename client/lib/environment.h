@@ -15,9 +15,9 @@ struct dli_launch {
         int first_local;      /* the first of them if they follow each other; -1: not known */
 };
 
-/* Completes what the caller left at -1 from the first launcher that is there: torchrun (RANK, WORLD_SIZE), Open MPI,
- * MPICH and Intel MPI (PMI), a step of Slurm; else rank 0 of 1. -EINVAL for a variable that is no number or that lacks
- * its partner: a wrong rank would silently train on the wrong samples. */
+/* Completes the values that the caller left at -1, from the first launcher that is found: torchrun (RANK, WORLD_SIZE),
+ * Open MPI, MPICH and Intel MPI (PMI), a step of Slurm; else rank 0 of 1. -EINVAL for a variable that is not a number
+ * or lacks its partner: a wrong rank would silently train on the wrong samples. */
 int dli_environment_rank(int rank, int world, struct why *reason, struct dli_launch *ret_launch);
 
 /* The run's name as its launcher calls it, of at most `capacity` - 1 bytes; "" if there is none. Returns its length

@@ -1,7 +1,7 @@
 /* lib/loader.h: what a loader is made of, for the files of the library.
  *
- * Everything belongs to the thread that uses the loader, but for what dlc_release() touches (`ring` and the rings):
- * that one call may come from any thread. All memory is obtained when a ring is; a batch costs none.
+ * Everything belongs to the thread that uses the loader, except what dlc_release() touches (`ring` and the rings):
+ * that one call may come from any thread. All memory is obtained together with a ring; a batch needs none.
  *
  *   open.c      opened, closed, asked about        cursor.c   which epoch and position come
  *   options.c   what is asked for                  classes.c, stats.c   what else can be known
@@ -151,7 +151,7 @@ int dli_restart_wait(struct dlc_loader *loader, int timeout_ms, uint64_t deadlin
 
 /* ---- watch.c ------------------------------------------------------------------------------------------------- */
 
-/* One descriptor for event loops, whatever is behind it: the daemon's socket, or a clock while there is none. */
+/* One descriptor for event loops, over the daemon's socket, or over a clock while there is no daemon. */
 int dli_watch_begin(struct dlc_loader *loader);
 void dli_watch_end(struct dlc_loader *loader);
 int dli_watch_socket(struct dlc_loader *loader);

@@ -101,8 +101,7 @@ static int take_options(struct dlc_once *once, const struct dlc_once_options *op
                                "beginning with a letter or digit",
                                options->name ? options->name : "", DLC_ONCE_NAME_MAX - 1);
         if (strcmp(scope, "node") != 0 && strcmp(scope, "cluster") != 0)
-                return why_set(reason, -EINVAL, "scope: \"%.60s\" is none; \"node\" and \"cluster\" are allowed",
-                               scope);
+                return why_set(reason, -EINVAL, "scope: \"%.60s\" is not known; choose one of: node cluster", scope);
         if (!is_key(key))
                 return why_set(reason, -EINVAL,
                                "key: must have 1 to %u printable ASCII characters; take a digest of what is "
@@ -222,9 +221,9 @@ static int begin(struct dlc_once *once, int found) {
         int r;
 
         if (found == DLI_ONCE_DAMAGED)
-                why_set(&once->remark, 0, "%s was damaged and counts as nothing: doing it again", once->file.path);
+                why_set(&once->remark, 0, "%s was damaged and is ignored: doing the work again", once->file.path);
         if (found == 0 && before->state == DLI_ONCE_RUNNING)
-                why_set(&once->remark, 0, "pid %" PRId64 " on %s died at it: doing it again", before->pid,
+                why_set(&once->remark, 0, "pid %" PRId64 " on %s died at the work: doing it again", before->pid,
                         before->host);
         if (found == 0)
                 mine.attempt = before->attempt + 1;
@@ -274,8 +273,8 @@ static void tell_progress(struct dlc_once *once, uint64_t now_ns) {
                 snprintf(text, sizeof(text), "%s: waiting for pid %" PRId64 " on %s, %" PRIu64 " s", once->name,
                          once->record.pid, once->record.host, waited_ns / 1000000000u);
         else
-                snprintf(text, sizeof(text), "%s: waiting for who has locked %.300s, %" PRIu64 " s", once->name,
-                         once->file.path, waited_ns / 1000000000u);
+                snprintf(text, sizeof(text), "%s: waiting for the process that has locked %.300s, %" PRIu64 " s",
+                         once->name, once->file.path, waited_ns / 1000000000u);
         once->next_progress_ns = now_ns + (waited_ns < PROGRESS_STEP_NS ? waited_ns : PROGRESS_STEP_NS);
         once->on_progress(once->userdata, text);
 }
@@ -344,12 +343,13 @@ static int end(struct dlc_once *once, enum dlc_once_outcome outcome, int status,
         int r;
 
         if (once->outcome != DLC_ONCE_RUN || once->was_ended)
-                return why_set(&once->reason, -EINVAL, "dlc_once_end: the work is not the caller's to end");
+                return why_set(&once->reason, -EINVAL, "dlc_once_end: the caller is not running the work");
         if (outcome != DLC_ONCE_DONE && outcome != DLC_ONCE_FAILED)
-                return why_set(&once->reason, -EINVAL, "dlc_once_end: outcome %d is none that ends", (int)outcome);
+                return why_set(&once->reason, -EINVAL,
+                               "dlc_once_end: outcome %d; DLC_ONCE_DONE or DLC_ONCE_FAILED is expected", (int)outcome);
         if (result && strlen(result) > DLC_ONCE_RESULT_MAX)
                 return why_set(&once->reason, -E2BIG,
-                               "the result has %zu bytes, at most %u are handed on; write it to a file", strlen(result),
+                               "the result has %zu bytes, at most %u are allowed; write it to a file", strlen(result),
                                DLC_ONCE_RESULT_MAX);
         record.state = outcome == DLC_ONCE_DONE ? DLI_ONCE_ENDED_DONE : DLI_ONCE_ENDED_FAILED;
         record.status = status;

@@ -29,7 +29,7 @@ static int open_own_folder(struct dli_once_file *file, struct why *reason) {
                 return why_errno(reason, -errno, "%s cannot be made (or set dir)", file->path);
         file->folder_fd = open(file->path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
         if (file->folder_fd < 0 && (errno == ELOOP || errno == ENOTDIR))
-                return why_set(reason, -EACCES, "%s is no folder: somebody else made it; remove it, or set dir",
+                return why_set(reason, -EACCES, "%s is not a folder: somebody else made it; remove it, or set dir",
                                file->path);
         if (file->folder_fd < 0 || fstat(file->folder_fd, &stat) < 0)
                 return why_errno(reason, -errno, "%s cannot be opened", file->path);
@@ -45,8 +45,8 @@ static int open_own_folder(struct dli_once_file *file, struct why *reason) {
         return 0;
 }
 
-/* One that the user names is the user's own affair, but for one in which everybody may replace everything. Not made
- * here: below the mount point of a file system that is not there it would be made on each node. */
+/* A folder that the user names is not checked, except that not everybody may be able to replace files in it. It is not
+ * created here: below the mount point of a missing file system it would be created on each node. */
 static int open_given_folder(struct dli_once_file *file, const char *dir, struct why *reason) {
         struct stat stat;
 
@@ -102,7 +102,7 @@ static int check_file(const struct dli_once_file *file, int fd, struct why *reas
         if (fstat(fd, &stat) < 0 || fstat(file->folder_fd, &folder) < 0)
                 return why_errno(reason, -errno, "%s cannot be looked at", file->path);
         if (!S_ISREG(stat.st_mode))
-                return why_set(reason, -EACCES, "%s is no file; remove it", file->path);
+                return why_set(reason, -EACCES, "%s is not a regular file; remove it", file->path);
         if (stat.st_uid != geteuid() && stat.st_uid != 0 && stat.st_uid != folder.st_uid)
                 return why_set(reason, -EACCES,
                                "%s belongs to the user %u, who could forge it; use a folder of your own, or "
@@ -187,7 +187,7 @@ int dli_once_file_lock(struct dli_once_file *file, struct why *reason) {
                 if (r < 0)
                         return r;
         }
-        return why_set(reason, -EBUSY, "%s is being replaced all the time; by whom?", file->path);
+        return why_set(reason, -EBUSY, "%s is replaced again and again by another process", file->path);
 }
 
 void dli_once_file_unlock(struct dli_once_file *file) {

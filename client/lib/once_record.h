@@ -37,8 +37,8 @@ struct dli_once_record {
 /* Reads it, whoever holds the lock. Returns 0, DLI_ONCE_ABSENT, DLI_ONCE_DAMAGED, or an errno. */
 int dli_once_record_read(int fd, struct dli_once_record *ret_record);
 
-/* Writes it and brings it to the disk. The caller holds the lock. Returns 0 or an errno: the file then holds what is no
- * record. */
+/* Writes the record and brings it to the disk. The caller holds the lock. Returns 0 or an errno: the file then holds no
+ * valid record. */
 int dli_once_record_write(int fd, const struct dli_once_record *record);
 
 /* Frees its texts. */

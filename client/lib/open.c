@@ -110,7 +110,7 @@ int dlc_open(const struct dlc_options *options, struct dlc_loader **ret_loader) 
                 dlc_close(loader);
                 return r;
         }
-        why_set(&loader->reason, 0, "%s", ""); /* what was waited for is no error */
+        why_set(&loader->reason, 0, "%s", ""); /* what was waited for is not an error */
         loader->counts.opened_ns = clock_now_ns();
         *ret_loader = loader;
         return 0;

@@ -65,7 +65,7 @@ static int check_texts(const struct dlc_options *options, struct why *reason) {
         return 0;
 }
 
-/* A share below 1, or a whole number. Written so that what is no number is none. */
+/* A share below 1, or a whole number. Written so that NaN is neither. */
 static bool is_limit(double value) {
         return value >= 0 && value <= (double)DLP_SAMPLES_MAX && (value < 1 || (double)(uint64_t)value == value);
 }
@@ -75,11 +75,10 @@ static int check_choices(const struct dlc_options *options, struct why *reason) 
         enum dlp_partition partition;
 
         if (dlp_partition_from_name(options->partition, &partition) < 0)
-                return why_set(reason, -EINVAL,
-                               "partition: \"%.60s\" is none; \"pad\", \"drop\" and \"exact\" are allowed",
+                return why_set(reason, -EINVAL, "partition: \"%.60s\" is not known; choose one of: pad drop exact",
                                options->partition);
         if (strcmp(options->on_restart, "wait") != 0 && strcmp(options->on_restart, "raise") != 0)
-                return why_set(reason, -EINVAL, "on_restart: \"%.60s\" is none; \"wait\" and \"raise\" are allowed",
+                return why_set(reason, -EINVAL, "on_restart: \"%.60s\" is not known; choose one of: wait raise",
                                options->on_restart);
         if (options->restart_timeout_ms < -1)
                 return why_set(reason, -EINVAL,

@@ -1,7 +1,7 @@
 /* lib/ring.h: the memory of one attachment, and who still needs it.
  *
- * A loader takes from one ring. Those of daemons that have gone are behind it in a list, for batches that the caller
- * still holds. A ring counts its users: the loader while it takes from it, and each lease. Whoever is the last lets the
+ * A loader takes from one ring. The rings of earlier daemons follow in a list, for batches that the caller still
+ * holds. A ring counts its users: the loader while it takes from it, and each lease. Whoever is the last lets the
  * memory go; the leases stay until the loader is closed, so that their addresses never become another batch's and a
  * batch is found by its address, from any thread, without a lock. */
 #pragma once
@@ -17,7 +17,7 @@
 /* A piece of memory that is shared with the daemon. */
 struct dli_mapping {
         void *base;     /* NULL: not mapped */
-        uint64_t bytes; /* all of the file, not more: behind its end would be SIGBUS */
+        uint64_t bytes; /* all of the file, not more: access after its end is SIGBUS */
 };
 
 void dli_unmap(struct dli_mapping *mapping);
@@ -33,7 +33,7 @@ struct dli_lease {
 };
 
 /* A batch that is handed out writes two lines and its tensors: one line more is a fifth of the call's time when the
- * caches are cold, as they are behind a training step. */
+ * caches are cold, as they are after a training step. */
 _Static_assert(offsetof(struct dli_lease, tensors) == 2 * DLP_CACHE_LINE, "a lease begins with two full lines");
 
 struct dli_ring {
@@ -76,8 +76,8 @@ void dli_ring_leave(struct dli_ring *ring);
  * not mapped and something else may be in its place. */
 void dli_rings_free(struct dli_ring *ring, bool is_here);
 
-/* The lease behind a batch that the caller shows us, and its ring, among this one and all older ones. NULL: an address
- * is believed only if it is one of ours. Any thread. */
+/* The lease of a batch that the caller passes in, and its ring, among this ring and all older ones. NULL if the address
+ * is not one of ours: it is compared before it is used. Any thread. */
 struct dli_lease *dli_rings_find(struct dli_ring *ring, const struct dlc_batch *batch, struct dli_ring **ret_ring);
 
 /* Tells the daemon that a slot is free. The caller is one of the ring's users. Any thread. */

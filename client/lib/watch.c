@@ -1,5 +1,5 @@
-/* What dlc_fd() gives: an epoll of its own, which stays the same whatever is behind it, so that an event loop needs to
- * know nothing of restarts. Behind it is the daemon's socket; while there is none, a clock that makes the loop call
+/* The descriptor of dlc_fd(): an epoll of its own, which stays the same when the daemon restarts, so that an event loop
+ * need not know of restarts. It watches the daemon's socket or, while there is none, a clock that makes the loop call
  * dlc_next() now and then, which looks for the daemon. */
 
 #include <errno.h>
@@ -53,8 +53,8 @@ void dli_watch_clock(struct dlc_loader *loader, bool on) {
         }
         if (!on || loader->timer_fd >= 0)
                 return;
-        /* Without descriptors to be had there is no clock: who blocks in dlc_next() needs none, and who polls finds out
-         * with the next call that he makes for another reason. */
+        /* Without a free descriptor there is no clock: a caller that blocks in dlc_next() needs none, and a caller that
+         * polls finds out with the next call that it makes for another reason. */
         loader->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
         if (loader->timer_fd >= 0 &&
             (timerfd_settime(loader->timer_fd, 0, &ticks, NULL) < 0 || watch(loader, loader->timer_fd) < 0)) {

@@ -135,7 +135,7 @@ static void swap_rows(uint8_t *a, uint8_t *b, size_t n_bytes) {
         }
 }
 
-/* Everything behind the window, in the canvas itself. */
+/* Everything after the window, in the canvas itself. */
 static void finish_canvas(const struct geometry *geometry, const struct stage *stage, const struct canvas *canvas) {
         struct box place = window_on_canvas(stage);
 
@@ -210,7 +210,7 @@ void recipe_feed(struct workspace *workspace, const struct view *rows) {
                 resizer_feed(workspace->resizer, rows);
 }
 
-/* The stages behind the first have their whole source: the canvas of the one before. */
+/* The stages after the first have their whole source: the canvas of the one before. */
 static int draw_next(struct workspace *workspace, uint32_t idx, struct why *why) {
         const struct stage *stage = &workspace->geometry->stages[idx];
         struct view source = view_of(&workspace->canvas, &stage->source);

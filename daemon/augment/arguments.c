@@ -23,7 +23,7 @@ static int shown_length(const char *text) {
 static int refuse(const struct argument *argument, const char *text, const char *expected, struct why *why) {
         if (*text == '\0')
                 return why_set(why, -EINVAL, "the text ends where %s should be; expected %s", argument->name, expected);
-        return why_set(why, -EINVAL, "%s: \"%.*s\" is not what is expected: %s", argument->name, shown_length(text),
+        return why_set(why, -EINVAL, "%s: \"%.*s\" is not allowed; expected %s", argument->name, shown_length(text),
                        text, expected);
 }
 
@@ -129,7 +129,8 @@ static int parse_around(const struct argument *argument, const char *text, struc
         return refuse(argument, text, expected, why);
 }
 
-/* Reads the numbers of a list. How many; -EINVAL for too many or what is no number within bounds. */
+/* Reads the numbers of a list. Returns how many; -EINVAL for too many, or for one that is not a number within bounds.
+ */
 static int read_list(const struct argument *argument, const char *text, size_t n, double *ret_list) {
         uint32_t n_list = 0;
 

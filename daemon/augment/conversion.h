@@ -38,7 +38,7 @@ void conversion_finish(struct conversion *conversion);
 /* Would it change nothing? Then the last stage may write the output itself. */
 bool conversion_is_none(const struct conversion *conversion);
 
-/* Writes a picture whose rows are `stride` bytes apart; with channels first, one plane behind the other. `out` is
+/* Writes a picture whose rows are `stride` bytes apart; with channels first, one plane after the other. `out` is
  * aligned for its type, and so is `stride`. */
 void conversion_run(const struct conversion *conversion, const struct canvas *canvas, uint8_t *out, size_t stride);
 

@@ -53,7 +53,7 @@ static bool has_picture_border(const struct stage *stage) {
         return is_padded(stage) && stage->border.mode != BORDER_CONSTANT;
 }
 
-/* May a crop, or a flip, be done before the stage's operations instead of behind them? */
+/* May a crop, or a flip, be done before the stage's operations instead of after them? */
 static bool operations_allow(const struct fold *fold, bool crop) {
         const struct stage *stage = current(fold);
 

@@ -1,10 +1,10 @@
 /* augment/fold.h: folds what the steps do to a picture's geometry into as few stages as give the same pixels.
  * Private to this floor.
  *
- * Crops, padding with one colour and mirroring commute with each other if their numbers are adjusted, and a crop behind
- * a resize is a window of it. Two resizes do not fold (each rounds), nor does a resize behind padding or mirroring, nor
- * paddings of two kinds, nor a crop behind a border that is made of the picture: they begin a new stage. Operations
- * come last in a stage; what is told behind them is folded into it only if it would do the same before them. */
+ * Crops, padding with one colour and mirroring commute with each other if their numbers are adjusted, and a crop after
+ * a resize is a window of it. Two resizes do not fold (each rounds), nor does a resize after padding or mirroring, nor
+ * paddings of two kinds, nor a crop after a border that is made of the picture: they begin a new stage. Operations
+ * come last in a stage; what follows them is folded into the stage only if it would do the same before them. */
 #pragma once
 
 #include "daemon/augment/recipe.h"

@@ -1,8 +1,8 @@
 /* augment/operation.h: what is done to pixels where they stand, on the canvas of a stage. Private to this floor.
  *
- * A step that does not move pixels tells the fold of operations; they are run one after the other behind the
- * geometry of their stage. What a type says about itself decides whether a flip or a crop that is written behind it may
- * be folded into that geometry, so before it, or begins a new stage. */
+ * A step that does not move pixels passes operations to the fold; they run one after the other, after the geometry of
+ * their stage. The fields of a type decide whether a flip or a crop that comes later in the text may be folded into
+ * that geometry, and so be done before the operation, or begins a new stage. */
 #pragma once
 
 #include "daemon/augment/canvas.h"

@@ -60,7 +60,7 @@ static int refuse_step(const struct step_text *reader, const char *word, size_t 
 
         list_steps(names, sizeof(names));
         if (n_word > 0)
-                return why_set(reader->why, -EINVAL, "pipeline, column %zu: \"%.*s\" is no step; the steps are %s",
+                return why_set(reader->why, -EINVAL, "pipeline, column %zu: unknown step \"%.*s\"; the steps are %s",
                                step_text_column(reader, word), word_shown(n_word), word, names);
         snprintf(expected, sizeof(expected), "the name of a step: %s", names);
         return step_text_refuse_here(reader, expected);
@@ -95,7 +95,7 @@ static int refuse_key(const struct step_text *reader, const struct step_type *ty
                        step_text_column(reader, reader->at), type->name, word_shown(n_word), reader->at, names);
 }
 
-/* Reads the value of one argument behind its key, if any. */
+/* Reads the value of one argument, after its key if it has one. */
 static int read_value(struct step_text *reader, const struct step_type *type, unsigned idx, struct step *step,
                       unsigned *given) {
         struct why detail = {};
@@ -132,7 +132,7 @@ static int read_key(struct step_text *reader, const struct step_type *type, unsi
                 return refuse_key(reader, type, n_word);
         }
         if (*named)
-                return step_text_refuse_here(reader, "key=value, as behind another key=value");
+                return step_text_refuse_here(reader, "key=value, as after another key=value");
         if (*next >= n_arguments)
                 return step_text_refuse_here(reader, "\")\": the step has no more arguments");
         *ret_idx = (*next)++;
@@ -189,7 +189,7 @@ static int fill_defaults(const struct step_text *reader, const char *word, struc
 
 /* ---- steps --------------------------------------------------------------------------------------------------- */
 
-/* Steps that say in what form the result leaves stand behind all that touch pixels. */
+/* Steps that set the form of the result come after all steps that touch pixels. */
 static int check_place(const struct step_text *reader, const struct step_type *type, const char *word,
                        const struct recipe *recipe) {
         const struct step_type *before = recipe->n_steps ? recipe->steps[recipe->n_steps - 1].type : NULL;
@@ -197,8 +197,8 @@ static int check_place(const struct step_text *reader, const struct step_type *t
         if (!before || before->plan || !type->plan)
                 return 0;
         return why_set(reader->why, -EINVAL,
-                       "pipeline, column %zu: \"%s\" behind \"%s\", which says in what form pixels leave; expected to,"
-                       " normalize, layout or the end",
+                       "pipeline, column %zu: \"%s\" after \"%s\", which sets the form of the pixels; expected to, "
+                       "normalize, layout or the end",
                        step_text_column(reader, word), type->name, before->name);
 }
 
@@ -266,7 +266,7 @@ static int read_mode(struct step_text *reader, const char *word, size_t n_word, 
 
         if (is_raw && place > 0)
                 return why_set(reader->why, -EINVAL,
-                               "pipeline, column %zu: \"raw\" hands out the encoded bytes and stands alone",
+                               "pipeline, column %zu: \"raw\" delivers the encoded bytes and cannot follow other steps",
                                step_text_column(reader, word));
         if (!is_raw && place > 0)
                 return why_set(reader->why, -EINVAL, "pipeline, column %zu: \"decode\" can only be the first step",
@@ -293,8 +293,8 @@ static int read_one(struct step_text *reader, unsigned place, struct recipe *rec
                 return refuse_step(reader, word, 0);
         if (recipe->kind == RECIPE_RAW)
                 return why_set(reader->why, -EINVAL,
-                               "pipeline, column %zu: \"%.*s\" behind \"raw\", which hands out the encoded bytes and"
-                               " stands alone",
+                               "pipeline, column %zu: \"%.*s\" after \"raw\", which delivers the encoded bytes and"
+                               " cannot be followed by other steps",
                                step_text_column(reader, word), word_shown(n_word), word);
         reader->at += n_word;
         if (type)
@@ -308,7 +308,7 @@ static int read_all(struct step_text *reader, struct recipe *recipe) {
         step_text_skip_blanks(reader);
         if (*reader->at == '\0')
                 return why_set(reader->why, -EINVAL,
-                               "the pipeline is empty; write what is to be done with a picture, for example"
+                               "the pipeline is empty; write the steps to apply to a picture, for example"
                                " \"random_resized_crop(224) hflip(0.5)\", or \"decode\", or \"raw\"");
 
         for (unsigned place = 0; *reader->at; place++) {
@@ -363,15 +363,15 @@ static int check_output(const struct recipe *recipe, struct why *why) {
 
         if (recipe->max_pixels > 0 && recipe_output(recipe, &height, &width) != RECIPE_VARIES)
                 return why_set(why, -EINVAL,
-                               "pipeline: max_pixels says what a picture of any size may have in the end, and this"
-                               " pipeline makes all of them %u x %u: leave it out",
+                               "pipeline: max_pixels is for results of varying size, and all results of this"
+                               " pipeline are %u x %u: leave it out",
                                width, height);
         if (recipe->kind == RECIPE_RAW || conversion_is_none(&recipe->conversion) ||
             recipe_output(recipe, &height, &width) == RECIPE_VARIES ||
             (uint64_t)height * width <= RECIPE_BETWEEN_PIXELS_MAX)
                 return 0;
         return why_set(why, -EINVAL,
-                       "pipeline: %u x %u pixels are above the limit of %llu for what is converted; make it smaller, or"
+                       "pipeline: %u x %u pixels exceed the limit of %llu for conversions; make the picture smaller, or"
                        " leave out to, normalize, layout and grayscale(1)",
                        width, height, RECIPE_BETWEEN_PIXELS_MAX);
 }

@@ -2,9 +2,9 @@
  *
  *      random_resized_crop(224, scale=0.08:1) hflip(0.5) to(float16) layout(nchw)
  *
- * Steps stand one behind the other, separated by blanks; each is name(argument, key=value), with torchvision's meaning
- * and defaults. Lone `raw` hands out the encoded bytes, lone `decode` the pixels as they are; `decode` may also be
- * written in front of other steps, where it says nothing. The steps and their arguments are the table in recipe.c.
+ * Steps are written one after the other, separated by blanks; each is name(argument, key=value), with torchvision's
+ * meaning and defaults. Lone `raw` hands out the encoded bytes, lone `decode` the pixels as they are; `decode` may also
+ * be written in front of other steps, where it says nothing. The steps and their arguments are the table in recipe.c.
  *
  * A sample goes through a recipe in two phases, because a crop is drawn from the size in the header, before anything is
  * decoded:
@@ -127,7 +127,7 @@ void workspace_trim(struct workspace *workspace);
 uint64_t recipe_bytes_needed(const struct geometry *geometry);
 
 /* Executes a plan while rows come; its recipe is still needed. Writes geometry->height rows of geometry->width pixels
- * (with channels first: that for each channel, one behind the other), `stride` bytes apart, and not a byte between or
+ * (with channels first: that for each channel, one after the other), `stride` bytes apart, and not a byte between or
  * beside them. `out` and `stride` are aligned for the format's type. Begins; forgets a sample that was not ended.
  * `geometry` stays until recipe_end(). -ENOMEM; else 0. */
 int recipe_begin(struct workspace *workspace, const struct geometry *geometry, uint8_t *out, size_t stride,

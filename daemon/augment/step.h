@@ -17,7 +17,7 @@
 #define LIST_MAX      4u /* numbers in one argument: left:top:right:bottom */
 
 enum argument_kind {
-        ARGUMENT_END,        /* behind the last argument */
+        ARGUMENT_END,        /* after the last argument */
         ARGUMENT_SIZE,       /* 224 = 224:224, or height:width */
         ARGUMENT_SIZE_SHORT, /* 224 = the short side, width is then 0; or height:width */
         ARGUMENT_RANGE,      /* from:to */
@@ -73,7 +73,7 @@ struct step_type {
         /* Draws, and tells the fold. NULL: it does not touch pixels, and only such steps may follow. */
         int (*plan)(const struct value *values, struct dlp_philox *philox, struct fold *fold, struct why *why);
 
-        /* The size behind the step, given the one before; 0 x 0 is "depends on the picture". NULL: as it was. */
+        /* The size after the step, given the size before; 0 x 0 means "depends on the picture". NULL: unchanged. */
         void (*output)(const struct value *values, uint32_t *height, uint32_t *width);
 
         /* Once, when the text is read: what it means for the form in which all samples leave. -EINVAL if that cannot

@@ -9,6 +9,6 @@
  */
 const char *format_bytes(char buffer[BYTES_TEXT_MAX], uint64_t n_bytes);
 
-/* Reads digits, with nothing or one of KiB, MiB, GiB, TiB behind them: "8GiB", "512MiB", "4096". No blanks, no sign, no
- * fraction, the unit spelled just so. Returns 0; -EINVAL if the text is anything else; -ERANGE above 2^64 - 1. */
+/* Reads digits, followed by nothing or by one of KiB, MiB, GiB, TiB: "8GiB", "512MiB", "4096". No blanks, no sign, no
+ * fraction, the unit spelled exactly so. Returns 0; -EINVAL if the text is anything else; -ERANGE above 2^64 - 1. */
 int parse_bytes(const char *text, uint64_t *ret_bytes);

@@ -9,10 +9,9 @@
  * A group is charged what its shares are charged. So a group gets no more by having more shares; its weight is the mean
  * of the weights of those that have items.
  *
- * An item is charged what its share's items usually take when it is taken, and the difference when it is done: so
- * many threads that take at the same moment spread over the shares. A share or a group that comes back after a pause
- * begins CREDIT behind the others at most: it cannot save up time, but one whose queue is empty for a moment loses
- * nothing.
+ * When an item is taken it is charged what its share's items usually take, and the difference when it is done, so that
+ * threads that take at the same moment spread over the shares. A share or a group that comes back after a pause begins
+ * with a credit of at most CREDIT: it cannot save up time, but it loses nothing if its queue is empty for a moment.
  *
  * One mutex, held for a few instructions and one look at each group that has items and
  * at each such share of one group; a push wakes a thread only if one sleeps. Nothing is allocated. */

@@ -75,7 +75,7 @@ int mailbox_push(struct mailbox *mailbox, void *item) {
                                                                   memory_order_relaxed, memory_order_relaxed))
                                 break;
                 } else if (turn < turn_free) {
-                        return -EAGAIN; /* a round behind: its last item has not been popped */
+                        return -EAGAIN; /* full: the place's item of the previous round has not been popped */
                 } else {
                         position = atomic_load_explicit(&mailbox->n_claimed, memory_order_relaxed);
                 }

@@ -4,12 +4,12 @@
  * consumer may have other things to wait for: it polls mailbox_fd() next to them. What one producer pushes comes out
  * in the order it was pushed; between producers the order is that of their claims.
  *
- * The drain rule: before the consumer sleeps, it pops until NULL. That NULL is what arms the eventfd: the first push
- * behind it writes to the fd, all others do not, so a burst costs one system call and an awake consumer costs none.
- * The fd may also wake the consumer for nothing; popping until NULL is right then, too.
+ * The drain rule: before the consumer sleeps, it pops until NULL. This NULL arms the eventfd: the first push after it
+ * writes to the fd, all others do not, so a burst costs one system call, and an awake consumer costs none. The fd may
+ * also wake the consumer without need; popping until NULL is right then, too.
  *
- * Ownership: the mailbox holds pointers and never looks behind them. No locks: a producer that is held up between
- * claiming a place and filling it delays what lies behind it, but nobody spins. */
+ * Ownership: the mailbox holds pointers and never follows them. No locks: a producer that is held up between claiming a
+ * place and filling it delays the items after it, but nobody spins. */
 #pragma once
 
 #include <stdatomic.h>

@@ -91,7 +91,7 @@ static int find_main(const struct schema *schema, uint32_t *ret_idx, struct why 
                 list_fields(schema, true, names, sizeof(names));
                 return why_set(why, -EINVAL,
                                "pipeline: the dataset has %s%s: say which field the steps are for, as in \"%s: ...\"",
-                               n_stored ? "several fields that are read: " : "no field that is read", names,
+                               n_stored ? "several stored fields: " : "no stored field", names,
                                n_stored ? schema->fields[idx_stored].name : "FIELD");
         }
         *ret_idx = n_pictures == 1 ? idx_picture : idx_stored;

@@ -48,7 +48,7 @@ void collating_leave_out(struct collating *collating, uint32_t idx_field, uint32
  */
 void collating_forget(struct collating *collating);
 
-/* Writes the tensors of a whole batch of n_samples into the record. Who completes the batch. */
+/* Writes the tensors of a whole batch of n_samples into the record. Thread: the one that completes the batch. */
 void collating_describe(const struct collating *collating, uint32_t n_samples, struct dlp_slot_record *record);
 
 /* Moves all fields of sample `from` to the place of sample `to` < `from`. What lies in a slot is never looked at: a

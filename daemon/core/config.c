@@ -63,7 +63,8 @@ static int read_dataset(cfg_t *section, struct dataset_setting *dataset, struct 
         int r;
 
         if (!*name || strlen(name) >= DLP_NAME_MAX || strchr(name, '/') || name[0] == '.')
-                return why_set(why, -EINVAL, "is no name; use 1 to %u bytes without '/', not beginning with '.'",
+                return why_set(why, -EINVAL,
+                               "is not a valid name; use 1 to %u bytes without '/', not beginning with '.'",
                                DLP_NAME_MAX - 1);
         dataset->name = strdup(name);
         if (!dataset->name)
@@ -140,7 +141,7 @@ static void blank_comments(char *text) {
         }
 }
 
-/* Reads the file with a line of our own behind it. libconfuse takes the file's end for the end of a section, too; this
+/* Reads the file with a line of our own after it. libconfuse takes the file's end for the end of a section, too; this
  * line is known outside of sections only. (And a folder, which opens as a file, would make its scanner end the
  * process.) */
 static int read_marked(const char *path, char **ret_text, struct why *why) {
@@ -153,7 +154,7 @@ static int read_marked(const char *path, char **ret_text, struct why *why) {
         if (fd < 0 || fstat(fd, &status) < 0)
                 return why_errno(why, -errno, "%s", path);
         if (!S_ISREG(status.st_mode) || status.st_size > FILE_MAX)
-                return why_set(why, -EINVAL, "%s: is no configuration file (a regular file of 1 MiB at most)", path);
+                return why_set(why, -EINVAL, "%s: is not a configuration file (a regular file of 1 MiB at most)", path);
         text = calloc(1, (size_t)status.st_size + sizeof(MARK));
         if (!text)
                 return why_errno(why, -ENOMEM, "%s", path);
@@ -161,7 +162,7 @@ static int read_marked(const char *path, char **ret_text, struct why *why) {
         if (n < 0)
                 return why_errno(why, -errno, "%s", path);
         if (strlen(text) < (size_t)n)
-                return why_set(why, -EINVAL, "%s: is no configuration file: it has a NUL byte", path);
+                return why_set(why, -EINVAL, "%s: is not a configuration file: it has a NUL byte", path);
         blank_comments(text);
         strcpy(text + n, MARK);
         *ret_text = TAKE_PTR(text);
@@ -218,7 +219,7 @@ static int parse(FILE *file, const char *path, struct settings *settings, struct
                 r = why_set(why, -EINVAL, "%s: ends within a dataset section; a '}' is missing", path);
         else
                 r = why_set(why, -EINVAL, "%s%s", parse_why.text[0] ? parse_why.text : path,
-                            parse_why.text[0] ? "" : ": is no configuration file");
+                            parse_why.text[0] ? "" : ": is not a configuration file");
         cfg_free(cfg);
         return r;
 }

@@ -115,7 +115,7 @@ static void on_end(evutil_socket_t number, short what, void *userdata) {
                 return;
         }
         daemon->signalled = true;
-        log_info("core", "%s: the batches that are begun are completed; a second signal ends at once",
+        log_info("core", "%s: completing the batches that are begun; a second signal ends at once",
                  strsignal((int)number));
         sd_notify(0, "STOPPING=1\nSTATUS=Completing the batches that are begun");
         server_drain(&daemon->server);
@@ -186,8 +186,8 @@ static void configure_workers(struct daemon *daemon) {
                 log_error("workers", "%s; %u go on", why.text, pool_n_workers(pool));
         else if (r == POOL_NICE_STAYS)
                 log_warning("workers",
-                            "nice: it takes a privilege (RLIMIT_NICE) or a restart to let workers that run come "
-                            "forward again; they stay as they are, new ones get nice %d",
+                            "nice: lowering it for running workers needs a privilege (RLIMIT_NICE) or a restart; "
+                            "they keep their value, new ones get nice %d",
                             wish.nice);
         if (pool_n_workers(pool) != n_before)
                 log_info("workers", "%u -> %u: %s", n_before, pool_n_workers(pool), pool_text(pool, text));
@@ -417,7 +417,7 @@ static void free_events(struct daemon *daemon) {
 
 /* A thread that hangs in the kernel still uses what would be freed. */
 static void leave(const char *what) {
-        log_error("core", "%s hangs in the kernel (a dead network mount?); leaving it behind", what);
+        log_error("core", "%s hangs in the kernel (a dead network mount?); ending without it", what);
         _exit(EX_OSERR);
 }
 

@@ -44,7 +44,7 @@ static int check_origin(const char *text, struct why *why) {
 static int check_endpoint(const char *text, struct why *why) {
         if (url_is_endpoint(text))
                 return 0;
-        return why_set(why, -EINVAL, "\"%.100s\" is no endpoint; write https://HOST or https://HOST:PORT", text);
+        return why_set(why, -EINVAL, "\"%.100s\" is not an endpoint; write https://HOST or https://HOST:PORT", text);
 }
 
 static int check_allow(const char *text, struct why *why) {
@@ -66,36 +66,36 @@ const struct setting DATASET_SETTINGS[] = {
           "whose members may use the dataset and join each other's jobs on it; empty: everybody who may connect",
           check_allow },
         { "weight", SETTING_NUMBER, AT(weight), "1", 1, FAIR_WEIGHT_MAX, NULL, "", true,
-          "parts of the workers' time and of the reads that each of its jobs gets beside others" },
+          "share of workers and reads: a job of weight 3 gets three times as much as one of weight 1" },
         { "origin", SETTING_OPTIONAL, AT(origin), "", 0, 4095, NULL, "URL", true,
-          "where the dataset comes from; empty: it lies at its path already", check_origin },
+          "where the dataset comes from; empty: it is at its path already", check_origin },
         { "origin_kind", SETTING_CHOICE, AT(origin_kind), "auto", 0, 0, "auto manifest list s3 folder archive file", "",
-          true, "what the origin is; auto tells by the URL" },
+          true, "what the origin is; auto decides by the URL" },
         { "endpoint", SETTING_OPTIONAL, AT(endpoint), "", 0, 1023, NULL, "URL", true,
           "the object store's server; empty: that of AWS", check_endpoint },
         { "region", SETTING_TEXT, AT(region), "us-east-1", 0, 63, NULL, "", true, "of the object store" },
         { "addressing", SETTING_CHOICE, AT(addressing), "auto", 0, 0, "auto path virtual", "", true,
-          "is the bucket in the path or in the host's name? auto: in the path if there is an endpoint" },
+          "where the bucket is named: in the path or in the host's name; auto: in the path if there is an endpoint" },
         { "credentials", SETTING_OPTIONAL, AT(credentials), "", 0, PATH_MAX - 1, NULL, "path", true,
-          "a file with what the origin wants to know of us; only its owner may read it", check_file },
+          "a file with the keys for the origin; only its owner may be able to read it", check_file },
         { "ca_file", SETTING_OPTIONAL, AT(ca_file), "", 0, PATH_MAX - 1, NULL, "path", true,
-          "certificates of those who vouch for the origin; empty: the system's", check_file },
+          "certificates of the authorities that vouch for the origin; empty: the system's", check_file },
         { "connections", SETTING_NUMBER, AT(connections), "16", 1, 256, NULL, "connections", true,
-          "to the origin at once, a node" },
+          "to the origin at once, from each node" },
         { "unpack", SETTING_CHOICE, AT(unpack), "auto", 0, 0, "auto yes no", "", true,
-          "archives: auto unpacks an origin that is one, yes also those in a list" },
+          "archives: auto unpacks an origin that is an archive, yes also archives in a list" },
         { "unpack_limit", SETTING_SIZE, AT(unpack_limit), "0", 0, UINT64_MAX, NULL, "bytes", true,
-          "the most that comes out of archives; 0: a hundred times their size" },
+          "the most bytes unpacked from archives; 0: a hundred times their size" },
         { "prepare", SETTING_OPTIONAL, AT(prepare), "", 0, DLP_TEXT_MAX - 1, NULL, "steps", true,
-          "what is done to each picture once, at staging", steps_check },
+          "steps that are applied to each picture once, at staging", steps_check },
         { "pack", SETTING_FLAG, AT(pack), "no", 0, 0, "yes no", "", true,
           "small files into large shards; prepare implies it" },
         { "shard_size", SETTING_SIZE, AT(shard_size), "256MiB", 1 << 20, 1ull << 40, NULL, "bytes", true,
-          "of a shard, about" },
+          "approximate size of a shard" },
         { "sharing", SETTING_CHOICE, AT(sharing), "auto", 0, 0, "auto local shared", "", true,
-          "is the path each node's own, or one that all see?" },
+          "local: each node has a path of its own; shared: all see the same one" },
         { "stall_timeout", SETTING_NUMBER, AT(stall_timeout), "60", 5, 86400, NULL, "seconds", true,
-          "without progress that end a staging" },
+          "without progress after which a staging fails" },
 };
 const size_t N_DATASET_SETTINGS = ARRAY_SIZE(DATASET_SETTINGS);
 

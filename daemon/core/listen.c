@@ -74,9 +74,7 @@ static int remove_stale(const char *path, const struct sockaddr_un *address, str
         if (lstat(path, &status) < 0)
                 return errno == ENOENT ? 0 : why_errno(why, -errno, "socket: %s", path);
         if (!S_ISSOCK(status.st_mode))
-                return why_set(why, -EEXIST,
-                               "socket: %s exists and is no socket; it is left alone: set socket to another path",
-                               path);
+                return why_set(why, -EEXIST, "socket: %s exists and is not a socket; set socket to another path", path);
         if (fd >= 0 && connect(fd, (const struct sockaddr *)address, sizeof(*address)) == 0)
                 return why_set(why, -EADDRINUSE, "socket: %s is served by another process", path);
         if (unlink(path) < 0)

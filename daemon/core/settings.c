@@ -41,18 +41,18 @@ static int check_network(const char *text, struct why *why) {
         bits = text[n] == '/' && text[n + 1] >= '0' && text[n + 1] <= '9' ? strtoul(text + n + 1, &end, 10) : 0;
         if (inet_pton(family, host, &address) == 1 && end && !*end && bits <= (family == AF_INET ? 32 : 128))
                 return 0;
-        return why_set(why, -EINVAL, "\"%.60s\" is no network; write one such as 10.0.0.0/16", text);
+        return why_set(why, -EINVAL, "\"%.60s\" is not a network; write one such as 10.0.0.0/16", text);
 }
 
 const struct setting SETTINGS[] = {
         { "socket", SETTING_TEXT, AT(socket), "/run/dataloaderd/dataloaderd.sock", 0, DLP_SOCKET_PATH_MAX, NULL, "path",
           false, "where clients find the daemon; not used when systemd passes a socket" },
         { "socket_mode", SETTING_OCTAL, AT(socket_mode), "0660", 0, 4, NULL, "octal", false,
-          "permissions of the socket: who may write to it may be served" },
+          "permissions of the socket: whoever may write to it can be served" },
         { "workers", SETTING_NUMBER, AT(workers), "0", 0, WORKERS_MAX, NULL, "threads", true,
           "decode threads; 0 = the CPUs that this process may use, by affinity and by cgroup quota" },
         { "nice", SETTING_NUMBER, AT(nice), "0", 0, 19, NULL, "", true,
-          "how far the decode threads stand back when others want the same CPU" },
+          "nice value of the decode threads: with a higher one they leave the CPU to others" },
         { "cpu_ceiling", SETTING_SHARE, AT(cpu_ceiling), "0", 0, 16, NULL, "percent", true,
           "the most CPU time that the decode threads take together: percent of one CPU, or \"60%\" of all; "
           "0 = no limit" },
@@ -83,7 +83,7 @@ const struct setting SETTINGS[] = {
         { "max_scans", SETTING_NUMBER, AT(max_scans), "500", 1, 100000, NULL, "scans", false,
           "of a progressive JPEG; ordinary ones have ten, hostile ones thousands" },
         { "decoder", SETTING_CHOICE, AT(decoder), "auto", 0, 0, "auto libjpeg", "", false,
-          "who decodes JPEG; auto takes our own decoder where it can, libjpeg is libjpeg-turbo for all: same pixels" },
+          "which decoder decodes JPEG; auto: our own where it can; libjpeg: libjpeg-turbo for all; the pixels are the same" },
         { "huge_pages", SETTING_CHOICE, AT(huge_pages), "try", 0, 0, "try no", "", false,
           "2 MiB pages for rings; dlctl jobs says what each ring got" },
         { "lock_memory", SETTING_CHOICE, AT(lock_memory), "try", 0, 0, "try no", "", false,
@@ -91,7 +91,7 @@ const struct setting SETTINGS[] = {
         { "log_level", SETTING_CHOICE, AT(log_level), "info", 0, 0, "error warning info debug", "", true,
           "lines below this level are left out" },
         { "stage_nodes", SETTING_OPTIONAL, AT(stage_nodes), "", 0, 65536, NULL, "hosts", true,
-          "where datasets with an origin are staged, host by host, blanks or commas between; empty: this node alone",
+          "hosts on which datasets with an origin are staged, separated by blanks or commas; empty: this node only",
           check_hosts },
         { "stage_network", SETTING_OPTIONAL, AT(stage_network), "", 0, 64, NULL, "CIDR", true,
           "the network in which the nodes talk while staging, such as 10.0.0.0/16; empty: MPI chooses", check_network },
@@ -175,13 +175,13 @@ static int parse_size(const struct setting *setting, uint64_t *value, const char
         uint64_t number;
 
         if (parse_bytes(text, &number) < 0)
-                return why_set(why, -EINVAL, "%s: \"%.60s\" is no size; write a number with KiB, MiB or GiB",
+                return why_set(why, -EINVAL, "%s: \"%.60s\" is not a size; write a number with KiB, MiB or GiB",
                                setting->name, text);
         if (number < setting->min)
-                return why_set(why, -EINVAL, "%s: \"%.60s\" is too small; %" PRIu64 " bytes are the least",
+                return why_set(why, -EINVAL, "%s: \"%.60s\" is too small; the minimum is %" PRIu64 " bytes",
                                setting->name, text, setting->min);
         if (number > setting->max)
-                return why_set(why, -EINVAL, "%s: \"%.60s\" is too large; %" PRIu64 " bytes are the most",
+                return why_set(why, -EINVAL, "%s: \"%.60s\" is too large; the maximum is %" PRIu64 " bytes",
                                setting->name, text, setting->max);
         *value = number;
         return 0;
@@ -240,7 +240,7 @@ static bool is_set(const struct setting *setting, const void *fields) {
 
         if (is_text(setting))
                 return *(char *const *)value != NULL;
-        return setting->kind == SETTING_FLAG || *(const uint64_t *)value != 0; /* a flag's default is no */
+        return setting->kind == SETTING_FLAG || *(const uint64_t *)value != 0; /* the default of a flag is "no" */
 }
 
 int settings_fill(const struct setting *rows, size_t n_rows, void *fields, struct why *why) {

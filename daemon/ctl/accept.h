@@ -1,4 +1,4 @@
-/* ctl/accept.h: new connections. Who is refused one is told why; nobody is left hanging in the queue.
+/* ctl/accept.h: new connections. A client that is refused one is told why, and is not left waiting in the queue.
  *
  * Out of descriptors the listening socket stays readable. A spare descriptor answers then: it is given up for the
  * connection that waits, which is told and closed. Where even that fails (out of memory, the system's table of files is

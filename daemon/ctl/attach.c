@@ -36,7 +36,7 @@ static int check_name(const char *field, const char *value, struct why *why) {
         if (n >= DLP_NAME_MAX)
                 return why_set(why, -EINVAL, "%s: is %zu bytes long, %u are allowed", field, n, DLP_NAME_MAX - 1);
         if (!text_is_printable(value))
-                return why_set(why, -EINVAL, "%s: \"%s\" has control characters or is no UTF-8", field, value);
+                return why_set(why, -EINVAL, "%s: \"%s\" has control characters or is not UTF-8", field, value);
         return 0;
 }
 
@@ -78,12 +78,10 @@ static int read_terms(const Dlp__Attach *wish, struct job_terms *terms, struct w
         if (r < 0)
                 return r;
         if (dlp_partition_from_name(wish->partition, &terms->partition) < 0)
-                return why_set(why, -EINVAL,
-                               "partition: \"%.60s\" is none; \"pad\", \"drop\" and \"exact\" are allowed",
+                return why_set(why, -EINVAL, "partition: \"%.60s\" is not known; choose one of: pad drop exact",
                                wish->partition);
         if (on_error_from_name(wish->on_error, &terms->on_error) < 0)
-                return why_set(why, -EINVAL,
-                               "on_error: \"%.60s\" is no policy; \"fail\", \"substitute\" and \"skip\" are allowed",
+                return why_set(why, -EINVAL, "on_error: \"%.60s\" is not known; choose one of: fail substitute skip",
                                wish->on_error);
         if (dlp_order_kind_from_name(wish->order, &terms->order) < 0)
                 return why_set(why, -EINVAL, "order: \"%.60s\" is not known; choose one of: %s", wish->order,

@@ -8,7 +8,7 @@
 #define PAGE_BYTES    (DLP_PACKET_MAX - 1024u) /* the rest of the reply takes a few dozen */
 #define NAME_OVERHEAD 4u                       /* tag and length */
 
-/* Adds names from `first` on until the page is full. Returns the label behind its last one. */
+/* Adds names from `first` on until the page is full. Returns the label after its last one. */
 static uint32_t fill_page(const struct source *index, uint32_t first, char **names, size_t *ret_n) {
         uint32_t n_classes = index->n_classes, label = first;
         size_t n = 0, n_bytes = 0;
@@ -40,7 +40,8 @@ void handle_classes(struct session *session, const Dlp__Request *request) {
         end = fill_page(index, first, names, &classes.n_names);
         classes.n_classes = index->n_classes;
         if (classes.n_names == 0 && first < classes.n_classes) {
-                session_refuse(session, request->id, -EMSGSIZE, "classes: a class has a name that fits no message");
+                session_refuse(session, request->id, -EMSGSIZE,
+                               "classes: the name of a class is too long for a message");
                 return;
         }
         classes.names = names;

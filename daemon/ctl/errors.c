@@ -52,7 +52,7 @@ static bool add(struct page *page, struct catalog_entry *dataset, const struct l
         return true;
 }
 
-/* Goes through the datasets from place `first` on. Returns the place behind the page; 0: that was all. */
+/* Goes through the datasets from place `first` on. Returns the place after the page; 0: that was all. */
 static uint64_t fill_page(const struct session *session, const struct catalog_entry *only, uint64_t first,
                           struct page *page) {
         struct catalog *catalog = session->server->options.catalog;

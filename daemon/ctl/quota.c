@@ -62,7 +62,7 @@ int quota_connection(const struct session *session, struct why *why) {
                         why, -EDQUOT,
                         "user_connections: user %u has %u connections already and %u rings that were kept after "
                         "leaving; %u %% of the %u that other users leave are allowed: close loaders that are not "
-                        "needed and let go of their arrays, or have user_connections raised",
+                        "needed and release their arrays, or have user_connections raised",
                         session->peer.uid, counts.n_mine - counts.n_mine_kept - 1, counts.n_mine_kept, percent, n_left);
         if (counts.n_all > server->n_sessions_max)
                 return too_many(session, why);

@@ -18,7 +18,7 @@ static void on_broken(evutil_socket_t fd, short what, void *userdata) {
         while ((stream = mailbox_pop(&server->broken)))
                 TAILQ_FOREACH_SAFE(session, &server->sessions, entry, next)
                         if (session->stream == stream && atomic_load_explicit(&stream->broken, memory_order_relaxed))
-                                session_close(session, "it wrote to its shared page what no client writes");
+                                session_close(session, "it wrote an impossible value to its shared page");
 }
 
 void server_on_broken(struct server *server, struct stream *stream) {

@@ -38,7 +38,7 @@ static bool send_reply(struct session *session, Dlp__Reply *reply, const int *fd
 
 void session_reply(struct session *session, Dlp__Reply *reply, const int *fds, size_t n_fds) {
         if (!session->closed && !send_reply(session, reply, fds, n_fds))
-                session_close(session, "it does not take its replies");
+                session_close(session, "it does not read its replies");
 }
 
 static void refuse(struct session *session, uint64_t id, int error, const char *text, bool retry) {
@@ -95,14 +95,14 @@ static void handle(struct session *session, const Dlp__Request *request) {
                         HANDLERS[i].handle(session, request);
                         return;
                 }
-        session_close(session, "its request asks for nothing that is known");
+        session_close(session, "its request is of an unknown kind");
 }
 
 static void dispatch(struct session *session, const uint8_t *bytes, size_t n_bytes) {
         Dlp__Request *request = dlp__request__unpack(NULL, n_bytes, bytes);
 
         if (!request) {
-                session_close(session, "its packet is no request");
+                session_close(session, "its packet is not a request");
                 return;
         }
         handle(session, request);

@@ -77,9 +77,9 @@ static void add_memory(struct facts *facts, struct server *server) {
         facts_add_number(facts, "read_buffers", memory.read_buffers, "bytes",
                          "of memory used: one for each sample under way");
         facts_add_number(facts, "worker_scratch", memory.worker_scratch, "bytes",
-                         "of memory used: what each worker has for an ordinary picture");
+                         "of memory used: what each worker has for ordinary pictures");
         facts_add_number(facts, "large_picture_scratch", memory.large_picture_scratch, "bytes",
-                         "of memory used: what large pictures take turns in");
+                         "of memory used: the pool that large pictures share");
         facts_add_number(facts, "held_by_left_clients", held, "bytes",
                          "of memory used: rings of ranks that have left and keep mappings or descriptors");
         others = memory.read_buffers + memory.worker_scratch + memory.large_picture_scratch + held;
@@ -98,18 +98,18 @@ static void add_obtained(struct facts *facts, struct server *server) {
         facts_add(facts, "reader", report->backend, "", report->backend_why.text);
         facts_add(facts, "registered_buffers", report->has_fixed_buffers ? "yes" : "no", "", report->buffers_why.text);
         facts_add_number(facts, "samples_under_way", pipeline_n_tasks(server->options.pipeline), "samples",
-                         "read_depth, or what a quarter of memory_limit has buffers for");
+                         "read_depth, or as many as a quarter of memory_limit has buffers for");
         transparent_huge_pages(word, sizeof(word));
         facts_add(facts, "transparent_huge_pages", word, "",
-                  "the kernel's word for shared memory; each ring says what it got: dlctl jobs");
+                  "the kernel's setting for shared memory; dlctl jobs says what each ring got");
         getrlimit(RLIMIT_MEMLOCK, &limit);
         snprintf(kib, sizeof(kib), "%llu", (unsigned long long)limit.rlim_cur >> 10);
         facts_add(facts, "memlock_limit", limit.rlim_cur == RLIM_INFINITY ? "unlimited" : kib,
                   limit.rlim_cur == RLIM_INFINITY ? "" : "KiB",
-                  "what may be locked without CAP_IPC_LOCK; each ring says what it got");
+                  "what may be locked without CAP_IPC_LOCK; dlctl jobs says what each ring got");
         add_memory(facts, server);
         facts_add_number(facts, "numa_nodes", numa_n_nodes(), "nodes",
-                         numa_n_nodes() > 1 ? "a ring is bound to the node that all CPUs of its client lie in"
+                         numa_n_nodes() > 1 ? "a ring is bound to a node if all CPUs of its client are in it"
                                             : "one node: there is nothing to bind");
 }
 

@@ -60,7 +60,8 @@ int dataset_index_path(const char *index_dir, const char *name, char ret_path[PA
         int n;
 
         if (name[0] == '\0' || name[0] == '.' || strchr(name, '/'))
-                return why_set(why, -EINVAL, "\"%.100s\" cannot name a dataset: no '/', no '.' in front", name);
+                return why_set(why, -EINVAL,
+                               "\"%.100s\" cannot name a dataset: it must not contain '/' or begin with '.'", name);
         n = snprintf(path, sizeof(path), "%s/%s.index", index_dir, name);
         if (n < 0 || (size_t)n >= sizeof(path) - 16) /* room for the temporary name's ending */
                 return why_set(why, -ENAMETOOLONG, "the path of the index of %.100s is too long", name);

@@ -3,8 +3,8 @@
  * A path is a folder, one file, or a pattern with braces (data/braces.h), which names files in the sequence in which it
  * expands. Formats see a folder to open and the names of files in it; where they came from does not matter to them.
  *
- * A path that exists as it is written is no pattern, whatever braces it has. The root of a pattern is the folder before
- * its first brace. */
+ * A path that exists as it is written is not a pattern, whatever braces it has. The root of a pattern is the folder
+ * before its first brace. */
 #pragma once
 
 #include <stddef.h>

@@ -26,7 +26,7 @@ int format_find(const char *name, const struct format **ret_format, struct why *
                 }
                 snprintf(known + n, sizeof(known) - n, "%s%s", n ? ", " : "", FORMATS[i]->name);
         }
-        return why_set(why, -EINVAL, "\"%.100s\" is no format; there are: %s", name, known);
+        return why_set(why, -EINVAL, "unknown format \"%.100s\"; choose one of: %s", name, known);
 }
 
 int format_check_files(const struct format *format, const struct files *files, struct why *why) {

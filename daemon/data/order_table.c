@@ -314,7 +314,7 @@ int order_table_at(struct order_table *table, uint64_t position, uint64_t *ret_i
                 return -ERANGE;
         at = position < table->n ? position : position % table->n;
 
-        /* acquire: pairs with the store of n_final, behind which the elements are written */
+        /* acquire: pairs with the release store of n_final, which comes after the elements */
         if (at >= atomic_load_explicit(&table->n_final, memory_order_acquire)) {
                 atomic_store(&table->is_wanted, true);
                 if (at >= atomic_load(&table->n_final)) /* once more: see make_chunk() */

@@ -1,10 +1,10 @@
 /* data/order_table.h: the order of an epoch, made once on a node for all ranks and jobs that want it.
  *
- * What an order is, a sampler says (proto/order/sampler.h); this gives it memory, a background thread and users. Who
- * asks for an order gets the table that is there, or a new one that the thread makes, a chunk at a time: its first
- * elements can be used while the last ones are not yet made, so no batch waits for a whole shuffle. Asking for the next
- * epoch early is how it gets ready in time. Where torch itself must shuffle to the end (DLP_SHUFFLE_WIDE_FROM), nothing
- * is available before that. An order that is computed (tdperm, sequential) takes no memory and is there at once.
+ * A sampler (proto/order/sampler.h) defines an order; this file gives it memory, a background thread and users. A
+ * caller gets the existing table of an order, or a new one that the thread fills, a chunk at a time: its first elements
+ * can be used while the last ones are not made yet, so no batch waits for a whole shuffle. Ask for the next epoch
+ * early, so that it is ready in time. Where torch itself must shuffle to the end (DLP_SHUFFLE_WIDE_FROM), nothing is
+ * available before that. An order that is computed (tdperm, sequential) takes no memory and is ready at once.
  *
  * Tables are counted; the last put frees the memory at once (or, if the thread is at work on it, a few milliseconds
  * later). The memory is asked for through the owner's callbacks, since this floor does not know of budgets.

@@ -1,10 +1,10 @@
-/* data/source.h: what a dataset's samples are and where their bytes lie, whatever format it has.
+/* data/source.h: what a dataset's samples are and where their bytes are, whatever its format.
  *
- * A source is live: it is asked for each sample on its way, and answers from what it holds (an index, which is mapped)
- * or by computing (rows of an array). Nobody above it knows which. What never changes stands in struct source itself;
- * the rest is the format's own functions (struct source_type).
+ * A source is live: it is asked for each sample, and answers from an index, which is mapped, or by computing (rows of
+ * an array). The floors above do not know which. What never changes is in struct source itself; the rest are functions
+ * of the format (struct source_type).
  *
- * An opened source is immutable; any number of threads may use it. All functions are quick and never block, but for
+ * An opened source is immutable; any number of threads may use it. All functions are quick and never block, except
  * source_is_current() and source_is_same(), which look at the folder. */
 #pragma once
 
@@ -25,7 +25,7 @@
 /* Positive outcome of source_is_current(): the folder has changed. */
 #define SOURCE_STALE 1
 
-/* Where the bytes of a field of a sample lie. Strings point into the source and live as long as it. */
+/* Where the bytes of a field of a sample are. Strings point into the source and live as long as the source. */
 struct extent {
         const char *dir;  /* relative to the dataset's folder; "" for the folder itself */
         const char *name; /* within that directory */

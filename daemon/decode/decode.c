@@ -106,8 +106,7 @@ static int refuse_format(const uint8_t *bytes, size_t n_bytes, struct why *why) 
 
         for (size_t i = 0; i < 8 && i < n_bytes; i++)
                 snprintf(begins + 3 * i, 4, " %02x", bytes[i]);
-        return why_set(why, -ENOTSUP,
-                       "the file is of no known picture format (%zu bytes, beginning with%s); handled are %s", n_bytes,
+        return why_set(why, -ENOTSUP, "unknown picture format (%zu bytes, beginning with%s); handled are %s", n_bytes,
                        begins, join_names(handled, sizeof(handled)));
 }
 

@@ -14,7 +14,7 @@
  * that a worker makes one decoder and feeds it a million files. All functions may compute for as long as the picture
  * is large, but never block.
  *
- * What is not needed is not looked at: of a JPEG, the scan behind the box's last row; of a PNG, the rows below. Damage
+ * What is not needed is not looked at: of a JPEG, the scan after the box's last row; of a PNG, the rows below. Damage
  * there is not seen, and the pixels are served; a box with the last pixel is judged as the whole picture is. One
  * kind of damage is seen wherever the box lies: a file that was cut. Where the end is missing (EOI, IEND, the size in
  * RIFF's header), the whole picture is decoded and has the last word.

@@ -57,14 +57,14 @@ static size_t after_comment(const struct pnm_state *state, size_t at) {
         return at < state->n_bytes ? at + 1 : at;
 }
 
-/* The next byte that is no comment, or -1 at the end. */
+/* The next byte outside of a comment, or -1 at the end. */
 static int next_byte(const struct pnm_state *state, size_t *at) {
         while (*at < state->n_bytes && state->bytes[*at] == '#')
                 *at = after_comment(state, *at);
         return *at < state->n_bytes ? state->bytes[(*at)++] : -1;
 }
 
-/* Reads a number and the one blank behind it. */
+/* Reads a number and the one blank after it. */
 static int read_number(const struct pnm_state *state, size_t *at, bool may_end_file, uint64_t *ret_value,
                        struct why *why) {
         unsigned n_digits = 0;
@@ -82,7 +82,7 @@ static int read_number(const struct pnm_state *state, size_t *at, bool may_end_f
         if (byte < 0 && (n_digits == 0 || !may_end_file))
                 return why_set(why, -EBADMSG, "PNM: the file ends within its %s", may_end_file ? "pixels" : "header");
         if (byte >= 0 && !is_blank((uint8_t)byte))
-                return why_set(why, -EBADMSG, "PNM: the byte %02x stands where a number is expected", (unsigned)byte);
+                return why_set(why, -EBADMSG, "PNM: byte %02x where a number is expected", (unsigned)byte);
         *ret_value = value;
         return 0;
 }
@@ -211,7 +211,7 @@ static int read_bytes(const struct pnm_state *state, const struct box *box, stru
         return r < 0 ? r : row_band_end(band);
 }
 
-/* A bit needs no blank behind it. */
+/* A bit needs no blank after it. */
 static int read_bit(const struct pnm_state *state, size_t *at, uint64_t *ret_value, struct why *why) {
         int byte;
 
@@ -222,7 +222,7 @@ static int read_bit(const struct pnm_state *state, size_t *at, uint64_t *ret_val
         if (byte < 0)
                 return why_set(why, -EBADMSG, "PNM: the file ends within its pixels");
         if (byte != '0' && byte != '1')
-                return why_set(why, -EBADMSG, "PNM: the byte %02x stands where a bit is expected", (unsigned)byte);
+                return why_set(why, -EBADMSG, "PNM: byte %02x where a bit is expected", (unsigned)byte);
         *ret_value = (unsigned)(byte - '0');
         return 0;
 }

@@ -86,7 +86,7 @@ static struct kept_file *find_locked(struct kept_files *files, const struct read
         return file;
 }
 
-/* Nobody finds it any more. Who has no user is to be closed at once. Returns true if so. */
+/* Removes it from the table. A file without a user is to be closed at once: returns true if so. */
 static bool drop_locked(struct kept_files *files, struct kept_file *file) {
         struct kept_file **place = own_bucket(files, file);
 

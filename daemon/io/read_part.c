@@ -19,7 +19,7 @@ static void say_refused(struct reader *reader, const struct read_request *reques
                             request->path, strerrorname_np(-error));
 }
 
-/* Opens the request's file, directly if that is wanted and to be had. Blocks as opening does. */
+/* Opens the request's file, with O_DIRECT if that is wanted and supported. Blocks as opening does. */
 static struct kept_file *open_and_keep(struct reader *reader, const struct read_request *request) {
         _cleanup_(closep) int fd = -1;
         bool is_direct = request->past_cache;

@@ -74,7 +74,7 @@ static int check_options(struct reader_options *options, struct why *why) {
                 options->backend = "auto";
         if (strcmp(options->backend, "auto") != 0 && strcmp(options->backend, "io_uring") != 0 &&
             strcmp(options->backend, "threads") != 0)
-                return why_set(why, -EINVAL, "reader: \"%s\" is no way of reading; auto, io_uring and threads are",
+                return why_set(why, -EINVAL, "reader: \"%s\" is not allowed; choose one of: auto io_uring threads",
                                options->backend);
         if (options->depth < 1 || options->depth > READER_DEPTH_MAX)
                 return why_set(why, -EINVAL, "reader: a depth of %" PRIu32 " is not between 1 and %u", options->depth,

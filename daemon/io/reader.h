@@ -37,8 +37,8 @@ struct read_user {
         uint32_t n_held; /* threads that read for it */
 };
 
-/* Whose requests they are: those of one share wait for no thread that those of another one hold. Part of whatever that
- * is; zeroed at first but for `user`; outlives its requests. All else is the reader's. */
+/* Requests belong to shares: those of one share do not wait for threads that those of another one hold. A share is part
+ * of an object of the caller, zeroed at first except `user`, and outlives its requests. The rest is the reader's. */
 struct read_share {
         struct read_user *user; /* NULL: of nobody */
         STAILQ_HEAD(, read_request) waiting;
@@ -53,13 +53,13 @@ struct read_request {
         const char *path; /* relative to it; a copy is not made */
         uint64_t offset;  /* bytes; 0 unless is_part */
         uint64_t length;  /* bytes, as the index says; READER_LENGTH_UNKNOWN: up to the file's end, wherever that is */
-        bool is_part;     /* a range of a larger file: what lies behind it is not looked at */
+        bool is_part;     /* a range of a larger file: what comes after it is not checked */
 
         const void *owner; /* of a part: whose file it is, until reader_forget(); never looked at. NULL: it is opened
                             * and closed for this request alone */
         uint32_t idx_file; /* which of the owner's files */
         bool past_cache; /* of an owner's file: read with O_DIRECT, if the file system does that and offset, buffer and
-                          * capacity are multiples of READER_ALIGN; bytes of the buffer behind `length`, up to such a
+                          * capacity are multiples of READER_ALIGN; bytes of the buffer after `length`, up to such a
                           * multiple, are overwritten */
 
         struct read_share *share; /* NULL: all such requests are one share */
@@ -85,8 +85,8 @@ struct read_request {
 struct reader_options {
         uint32_t depth; /* requests that are outstanding at once, at most; 1 to READER_DEPTH_MAX */
 
-        /* Memory that the caller will mostly read into: n_buffers of buffer_bytes each, one behind the other.
-         * Registered with the kernel once, where that is to be had. n_buffers 0: none. Stays the caller's; outlives the
+        /* Memory that the caller will mostly read into: n_buffers of buffer_bytes each, one after the other.
+         * Registered with the kernel once, if the kernel allows it. n_buffers 0: none. Stays the caller's; outlives the
          * reader. */
         uint8_t *buffers;
         size_t buffer_bytes;
@@ -121,8 +121,9 @@ struct reader_counts {
 
 struct reader;
 
-/* Starts the threads. With "auto" a refused io_uring is no error: the pool takes over and the report says why (the
- * caller logs it). Returns 0; -EINVAL for impossible options; or what the asked-for backend was refused with. */
+/* Starts the threads. With "auto" a refused io_uring is not an error: the pool takes over and the report says why (the
+ * caller logs it). Returns 0; -EINVAL for impossible options; or the errno with which the chosen backend was refused.
+ */
 int reader_start(const struct reader_options *options, struct reader **ret_reader, struct why *why);
 
 /* Any thread; never blocks. More than `depth` outstanding are our own bug (asserted); a request is outstanding until

@@ -16,7 +16,7 @@
 struct reader_backend {
         const char *name;
 
-        /* Starts the threads, fills in the report's part. Leaves nothing behind on failure. */
+        /* Starts the threads, fills in the report's part. Undoes everything on failure. */
         int (*start)(struct reader *reader, struct why *why);
 
         void (*submit)(struct reader *reader, struct read_request *request);

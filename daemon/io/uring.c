@@ -124,7 +124,7 @@ static int refuse(struct why *why, int error, const char *step) {
 
 static int set_up(struct uring *uring) {
         /* DEFER_TASKRUN: completions are worked on when this thread asks, not whenever the kernel interrupts it.
-         * SUBMIT_ALL: one bad entry does not keep back those behind it. Older kernels know fewer of them. */
+         * SUBMIT_ALL: one bad entry does not hold up those after it. Older kernels know fewer of them. */
         static const unsigned FLAGS[] = {
                 IORING_SETUP_SUBMIT_ALL | IORING_SETUP_COOP_TASKRUN | IORING_SETUP_SINGLE_ISSUER |
                         IORING_SETUP_DEFER_TASKRUN,
@@ -206,7 +206,7 @@ static int register_buffers(struct uring *uring, struct why *why) {
                 return 0;
 
         getrlimit(RLIMIT_MEMLOCK, &memlock);
-        return why_errno(why, r, "%s refused, RLIMIT_MEMLOCK is %s; raise it, or read a little slower",
+        return why_errno(why, r, "%s refused, RLIMIT_MEMLOCK is %s; raise it, or reading is a little slower",
                          format_bytes(size, options->n_buffers * (uint64_t)options->buffer_bytes),
                          memlock.rlim_cur == RLIM_INFINITY ? "infinite" : format_bytes(limit, memlock.rlim_cur));
 }
@@ -333,7 +333,7 @@ static void begin_part(struct uring *uring, struct read_request *request) {
         }
 }
 
-/* Did all of it come? Of a whole file not a byte more, of a part what is behind it in its last block. */
+/* Did all of it come? A whole file must not give a byte more; a part may give the rest of its last block. */
 static bool is_good(const struct chain *chain) {
         uint64_t n = (uint64_t)chain->read_result;
 
@@ -423,7 +423,7 @@ static void take_requests(struct uring *uring) {
         }
 }
 
-/* Only behind a pop that said NULL: that is what makes the fd speak. */
+/* Only after a pop that returned NULL: that arms the fd. */
 static void listen_to_mailbox(struct uring *uring) {
         struct io_uring_sqe *entry;
 

@@ -12,7 +12,7 @@
 #include "proto/limits.h"
 
 struct attendance {
-        uint32_t n_ranks;                    /* further ones than fit are not kept: so many are not missed */
+        uint32_t n_ranks; /* ranks that do not fit are not kept, and then not reported as missing either */
         uint32_t ranks[DLP_LOCAL_RANKS_MAX]; /* in the sequence in which they came first */
 };
 

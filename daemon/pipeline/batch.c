@@ -69,8 +69,8 @@ static void batch_publish(struct batch *batch, struct counters *counters) {
          * then the batch is the planner's again. */
         order_table_put(batch->order);
         batch->order = NULL;
-        /* Whom it was for has left, and from then on samples are dropped unread: the batch may be incomplete. A client
-         * that goes on to another daemon still takes what is published, so this is not, nor is anything behind it. */
+        /* The rank has left, and since then its samples are dropped unread: the batch may be incomplete. A client that
+         * continues with another daemon still takes what is published, so neither this batch nor a later one is. */
         if (atomic_load_explicit(&stream->removed, memory_order_relaxed))
                 return;
         if (ring_complete(stream->ring, batch->slot))
@@ -92,7 +92,7 @@ void batch_abandon(struct batch *batch, uint32_t idx_first, struct counters *cou
 
         job_failure(batch->stream->job, &failure);
         if (!failure.text[0])
-                why_set(&failure, 0, "the rank went on elsewhere before this batch was complete");
+                why_set(&failure, 0, "the rank seeked elsewhere before this batch was complete");
         batch_failed(batch, idx_first, &failure);
         samples_done(batch, batch->n_samples - idx_first, counters);
 }

@@ -1,8 +1,8 @@
 /* pipeline/compact.h: samples that are left out of a batch, and the gaps that they leave.
  *
- * A sample's place in the slot is fixed before anybody knows whether it will be needed, so that workers write without
- * asking each other. When the last one has ended, the places behind a gap move up, in their order: what the client gets
- * depends on nothing but which samples are damaged. */
+ * A sample's place in the slot is fixed before it is known whether the sample can be served, so that workers write
+ * without asking each other. When the last sample has ended, those after a gap move up, in their order: what the client
+ * gets depends only on which samples are damaged. */
 #pragma once
 
 #include "daemon/pipeline/stream.h"

@@ -9,19 +9,19 @@
         ROW(n_samples, "samples", "decoded (or copied) into a slot")                                                   \
         ROW(n_batches, "batches", "published to a rank")                                                               \
         ROW(n_sample_errors, "samples", "that could not be read or decoded")                                           \
-        ROW(n_substituted, "samples", "served in the place of a damaged one")                                          \
+        ROW(n_substituted, "samples", "served in place of a damaged one")                                              \
         ROW(n_skipped, "samples", "left out of their batch because they are damaged")                                  \
         ROW(n_failed_jobs, "jobs", "ended by a damaged sample, as on_error = fail asks for")                           \
-        ROW(n_dropped, "samples", "whose rank went elsewhere or away before they were decoded")                        \
+        ROW(n_dropped, "samples", "whose rank seeked or left before they were decoded")                                \
         ROW(n_bytes_read, "bytes", "of encoded samples")                                                               \
         ROW(n_reads, "reads", "of files or of parts of shards")                                                        \
         ROW(n_reads_past_cache, "reads", "of these, past the page cache")                                              \
         ROW(n_reads_slow, "reads", "of these, given up by io_uring and decided by pread()")                            \
         ROW(n_jpeg_own, "pictures", "JPEG, decoded by our own decoder")                                                \
         ROW(n_jpeg_libjpeg, "pictures", "JPEG, decoded by libjpeg-turbo")                                              \
-        ROW(n_jpeg_handed_over, "pictures", "of these, begun by our own decoder and given up half-way")                \
-        ROW(n_scratch_waits, "samples", "large pictures that waited for scratch of others")                            \
-        ROW(decode_ns, "ns", "of worker time in decoding and augmenting")
+        ROW(n_jpeg_handed_over, "pictures", "of these, begun by our own decoder and handed over")                      \
+        ROW(n_scratch_waits, "samples", "large pictures that waited for scratch memory")                               \
+        ROW(decode_ns, "ns", "of worker time spent decoding and augmenting")
 
 struct counters {
 #define ROW(name, unit, prose) _Atomic uint64_t name;

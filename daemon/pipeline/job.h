@@ -110,16 +110,15 @@ int job_join(struct jobs *jobs, struct job *job, struct user *user, const char *
  * the world apart deal alike, and after the last sample the next epoch begins. -EAGAIN if the other one is ending. */
 int job_place(const struct job *job, struct job_member *member, const struct cursor *cursor, struct why *why);
 
-/* What the terms say about the order of an epoch, and about how it is dealt out and cut into batches, for a dataset of
- * so many samples. */
+/* The terms of an epoch's order, and those of how it is dealt out and cut into batches, for a dataset of n_samples. */
 struct dlp_sampler_terms job_sampler_terms(const struct job_terms *terms, uint64_t n_samples, uint64_t epoch);
 struct dlp_epoch_terms job_epoch_terms(const struct job_terms *terms, uint64_t n_samples);
 
-/* Is there such a place for a rank in a dataset of so many samples? -EINVAL with what is allowed. */
+/* Is there such a place for a rank in a dataset of n_samples? -EINVAL with what is allowed. */
 int cursor_check(const struct cursor *cursor, const struct job_terms *terms, uint32_t rank, uint64_t n_samples,
                  struct why *why);
 
-/* The same place, but for an epoch of which nothing is left: then the next one begins. */
+/* The same place, or, if nothing is left of its epoch, the beginning of the next one. */
 struct cursor cursor_begin(const struct cursor *cursor, const struct job_terms *terms, uint64_t n_samples);
 
 /* Takes the rank out; the last one out removes the job from the list. Frees the member. */

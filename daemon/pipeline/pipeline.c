@@ -321,7 +321,7 @@ static void wait_for_first_batch(const struct stream *stream) {
 
 void pipeline_touch_stream(struct pipeline *pipeline, struct stream *stream) {
         wait_for_first_batch(stream);
-        setpriority(PRIO_PROCESS, 0, TOUCH_NICE); /* one thread, behind the workers in the queue for the CPU */
+        setpriority(PRIO_PROCESS, 0, TOUCH_NICE); /* one thread, with a lower priority than the workers */
         ring_touch_rest(stream->ring, 1);
         pipeline_skip_touching(pipeline, stream);
 }

@@ -294,7 +294,7 @@ static void planner_retry_orders(struct planner *planner) {
 
 /* How many tasks must come back before it is worth waking up: a quarter of what those have that want more, so that a
  * wake-up serves many samples and none of them runs dry; any, when somebody waits for a stream's last one: to be
- * removed, or for the memory of its order. Returns true if there are so many already. */
+ * removed, or for the memory of its order. Returns true if enough are already there. */
 static bool planner_arm(struct planner *planner) {
         bool waiting = false;
         struct stream *stream;

@@ -41,9 +41,10 @@ struct planner {
         int wake_fd;             /* eventfd: written by planner_wake(), edge-triggered, never read */
         struct tasks free_tasks; /* planner */
         struct shares shares;    /* planner: of the tasks */
-        uint32_t n_wake_for;     /* planner: so many returned tasks serve somebody who lacks them; 0: nobody does */
-        uint64_t looked_ns;      /* planner: when stuck reads were last looked for */
-        uint64_t making_ns;      /* planner; how long a batch takes to be made, smoothed over all streams */
+        uint32_t n_wake_for; /* planner: how many returned tasks are worth a wake-up for a job that lacks them; 0: none
+                                lacks any */
+        uint64_t looked_ns;  /* planner: when stuck reads were last looked for */
+        uint64_t making_ns;  /* planner; how long a batch takes to be made, smoothed over all streams */
         TAILQ_HEAD(, stream) streams; /* planner */
         struct tasks retries;         /* planner: waiting for a place in the order that is not final yet */
         bool any_held;                /* planner: of its streams */
@@ -58,7 +59,7 @@ struct planner {
         struct tasks returned;              /* done with; from workers */
         struct tasks again;                 /* to be read again; from workers */
         uint32_t n_returned;
-        uint32_t wake_at; /* wake the planner when so many have returned; 0 = it does not wait for them */
+        uint32_t wake_at; /* wake the planner when this number has returned; 0 = it does not wait for them */
 
         _Atomic bool stopping;
 };

@@ -4,7 +4,7 @@
  * less is a word in the queue: whoever comes next leaves with empty hands. So no sample is ever taken from a worker,
  * and which of them leaves does not matter.
  *
- * Threads: the main thread alone, but for pool_n_workers(). */
+ * Threads: only the main thread, except pool_n_workers(). */
 #pragma once
 
 #include <stdatomic.h>
@@ -72,7 +72,7 @@ uint32_t pool_n_workers(const struct pool *pool);
 /* What its workers have paid for: each keeps what it was started with, whatever the others' number became. */
 uint64_t pool_scratch_bytes(const struct pool *pool);
 
-/* Why so many, and what they may take, for people. */
+/* The reason for their number, and what they may take, for people. */
 const char *pool_text(const struct pool *pool, char text[POOL_TEXT_MAX]);
 
 /* Adds what all workers have counted since the start. */

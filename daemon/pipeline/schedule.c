@@ -72,7 +72,8 @@ static void stream_begin_epoch(struct planner *planner, struct stream *stream) {
         if (r == -EAGAIN)
                 stream->needs_order = true; /* samples under way, its own or other ranks', bring it back */
         else if (r < 0)
-                job_fail(stream->job, why.text); /* what was reserved is not to be had: the node itself has none left */
+                job_fail(stream->job,
+                         why.text); /* memory that was reserved is not available: the node itself has none left */
         else
                 stream->order_epoch = stream->epoch;
 }

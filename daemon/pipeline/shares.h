@@ -28,7 +28,7 @@ struct task_user {
         uint64_t round;
 };
 
-/* Of one job. Zeroed at first but for the user. */
+/* Of one job. Zeroed at first, except the user. */
 struct task_share {
         struct task_user *user;
         uint32_t n_tasks; /* that it has */

@@ -117,7 +117,7 @@ static int task_locate_file(struct planner *planner, struct task *task, const st
         request->owner = NULL;
         request->past_cache = false;
         if (extent->flags & EXTENT_NOT_REGULAR)
-                return why_set(&request->why, -EINVAL, "is no regular file");
+                return why_set(&request->why, -EINVAL, "is not a regular file");
         if (extent->flags & EXTENT_UNREACHABLE) {
                 /* The index could not learn a length: perhaps it can be read now, if it fits. */
                 request->length = READER_LENGTH_UNKNOWN;

@@ -30,7 +30,7 @@ struct task {
         STAILQ_ENTRY(task) entry;
         struct fair_item ready; /* in the workers' queue */
         struct read_request request;
-        uint8_t *own_buffer; /* TASK_BUFFER_BYTES, registered as buffer `idx` if there are so many */
+        uint8_t *own_buffer; /* TASK_BUFFER_BYTES, registered as buffer `idx` if that many are registered */
         uint32_t idx;
         struct large_buffer *large;                 /* for a larger file; NULL: it fits */
         struct field_bytes fields[DLP_TENSORS_MAX]; /* of what is read: where each field of its stream's program lies */

@@ -69,5 +69,5 @@ int worker_start(const struct worker_options *options, uint32_t idx, struct work
  * it needed goes when it leaves, not only here. */
 void worker_join(struct worker *worker);
 
-/* Lets it run behind others, 0 to 19. Lowering the number takes a privilege (-EACCES). Any thread. */
+/* Sets its nice value, 0 to 19. Lowering it needs a privilege (-EACCES). Any thread. */
 int worker_set_nice(struct worker *worker, int nice);

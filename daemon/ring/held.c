@@ -43,7 +43,7 @@ int held_lend(int fd, int flags, struct why *why) {
 
         if (lent < 0)
                 return why_errno(why, lent,
-                                 "ring: /proc/self/fd, which tells whether a client has let go of its memory");
+                                 "ring: /proc/self/fd, which shows whether a client has released its memory");
         if (flock(lent, LOCK_SH | LOCK_NB) < 0)
                 return why_errno(why, -errno, "ring: locking shared memory");
         return take_fd(&lent);
@@ -123,7 +123,7 @@ static void held_free(struct held_list *list, struct held *held) {
         atomic_fetch_sub_explicit(&held->budget->n_held, 1, memory_order_relaxed);
         atomic_fetch_sub_explicit(&list->n_bytes, held->n_bytes, memory_order_relaxed);
         if (held->said)
-                log_info("ring", "%s let go of its memory", held->whose);
+                log_info("ring", "%s has released its memory", held->whose);
         let_go(held->budget, held->fd, held->n_bytes);
         free(held);
 }
@@ -184,7 +184,7 @@ void held_look(struct held_list *list) {
                         held_free(list, held);
                 } else if (!held->said && now_ns - held->since_ns > SAID_AFTER_NS) {
                         held->said = true;
-                        log_info("ring", "%s has left and still holds %s: charged until it lets go", held->whose,
+                        log_info("ring", "%s has left and still holds %s: charged until it is released", held->whose,
                                  format_bytes(text, held->n_bytes));
                 }
         }

@@ -145,9 +145,9 @@ void ring_free(struct ring *ring) {
         free(ring);
 }
 
-/* How long did the client take over this batch? It had it when it was ready and the one before was done with: waiting
- * for us is no eating. Only a watched ring tells of a release at once; one that is noticed by the way may lie long
- * back, and is put where the client's pace says. */
+/* How long did the client take for this batch? It began when the batch was ready and the one before was released: time
+ * in which it waited for us does not count. Only a watched ring reports a release at once; a release that is noticed
+ * later may be long ago, and is assumed to have happened at the client's usual pace. */
 static void observe_release(struct ring *ring, const struct slot *slot) {
         uint64_t now = clock_now_ns(), ready = slot->record->ready_ns;
         uint64_t begin = ready > ring->released_at_ns ? ready : ring->released_at_ns;

@@ -102,8 +102,8 @@ int ring_take(struct ring *ring, struct slot **ret_slot);
 /* Tells the client to knock when it releases a slot. Look once more with ring_take() afterwards. Planner only. */
 void ring_watch(struct ring *ring, bool watch);
 
-/* The slot's record and payload are complete: publishes it and those behind it that are complete too, as soon as those
- * before it are, and wakes a client that sleeps on them. Returns true if it asked for a packet instead: send one. Any
+/* The slot's record and payload are complete: publishes it, and the complete ones after it, as soon as those before it
+ * are published, and wakes a client that sleeps on them. Returns true if the client asked for a packet: send one. Any
  * thread. */
 bool ring_complete(struct ring *ring, struct slot *slot);
 

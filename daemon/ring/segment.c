@@ -83,7 +83,7 @@ static int segment_touch(struct segment *segment, uint64_t offset, uint64_t n_by
 
                 touches[i].base = segment->base + offset + i * share;
                 touches[i].n_bytes = rest < share ? rest : share;
-                /* The last share, and any for which no thread is to be had, is touched here. */
+                /* The last share, and any for which no thread can be started, is touched here. */
                 if (rest > share && thread_start(&touches[i].thread, "touch", touch_main, &touches[i]) == 0)
                         touches[i].started = true;
                 else
@@ -175,7 +175,7 @@ int segment_init(struct segment *segment, const struct segment_options *options,
         if (!hugetlb) {
                 r = segment_map(segment, options, false);
                 if (r < 0)
-                        return why_errno(why, r, "ring: %llu bytes of shared memory are not to be had",
+                        return why_errno(why, r, "ring: %llu bytes of shared memory are not available",
                                          (unsigned long long)options->n_bytes);
                 if (options->huge_pages == SEGMENT_TRY)
                         transparent = madvise(segment->base, segment->n_bytes, MADV_HUGEPAGE) == 0;
@@ -197,7 +197,7 @@ int segment_init(struct segment *segment, const struct segment_options *options,
                 if (r < 0) {
                         segment_fini(segment);
                         return why_errno(why, -ENOMEM,
-                                         "ring: the pages of %llu bytes of shared memory are not to be had",
+                                         "ring: the pages of %llu bytes of shared memory are not available",
                                          (unsigned long long)options->n_bytes);
                 }
                 describe_pages(segment, hugetlb, transparent, pages, sizeof(pages));

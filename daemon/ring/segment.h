@@ -12,7 +12,7 @@
 
 enum segment_wish {
         SEGMENT_NO,  /* do not try */
-        SEGMENT_TRY, /* the next best thing if it is not to be had */
+        SEGMENT_TRY, /* the next best thing if it is not available */
 };
 
 struct segment_options {
@@ -22,7 +22,7 @@ struct segment_options {
         enum segment_wish lock;
         int numa_node;          /* bind there before first touch; -1 = leave it to the kernel */
         bool sparse;            /* pages come when they are written: neither touched nor locked */
-        uint64_t n_bytes_first; /* touch only so many now, the rest with segment_touch_rest(); 0 = all */
+        uint64_t n_bytes_first; /* touch only these now, the rest with segment_touch_rest(); 0 = all */
         uint32_t n_threads;     /* to touch the pages with */
 };
 
@@ -36,11 +36,11 @@ struct segment {
 };
 
 /* Makes, maps and touches the memory. Blocks for the touching: about 0.4 s a GiB with 4 KiB pages and one thread.
- * -ENOMEM with a sentence if the pages are not to be had (then nothing is left behind). */
+ * -ENOMEM with a sentence if the pages are not available (then nothing is kept). */
 int segment_init(struct segment *segment, const struct segment_options *options, struct why *why);
 
-/* Touches what segment_init() left. Blocks as it would have; may run while others write to the memory already. If pages
- * are not to be had they are missed later, by whoever writes them. */
+/* Touches what segment_init() left. Blocks as segment_init() would have; may run while others already write to the
+ * memory. If pages are not available, the thread that writes to them later fails. */
 void segment_touch_rest(struct segment *segment, uint32_t n_threads);
 
 /* Unmaps, and returns the descriptor that is left: the caller's. */

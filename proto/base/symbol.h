@@ -4,5 +4,5 @@
  * functions of this folder are called on every page of the daemon and of the library; there their names stay short. */
 #pragma once
 
-/* Stands behind a declaration, before its attributes. */
+/* Comes after a declaration and before its attributes. */
 #define DLP_SYMBOL(name) __asm__("dlp_" #name)

@@ -1,7 +1,7 @@
 /* proto/base/text.h: texts that come from outside and go into logs, terminals and JSON.
  *
- * A file name or a client's option may hold any bytes: newlines would break the log, escapes a terminal, and what is no
- * UTF-8 the JSON of dlctl. Printable here means: UTF-8 without control characters. */
+ * A file name or a client's option may hold any bytes: newlines would break the log, escapes a terminal, and bytes that
+ * are not UTF-8 the JSON of dlctl. Printable here means: UTF-8 without control characters. */
 #pragma once
 
 #include <stdbool.h>

@@ -1,7 +1,8 @@
 #include "proto/base/utf8.h"
 
 size_t utf8_decode(const char *bytes, size_t n_bytes, uint32_t *ret_point) {
-        static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 }; /* that needs so many bytes */
+        static const uint32_t least[] = { 0, 0, 0x80, 0x800,
+                                          0x10000 }; /* the smallest code point that needs that number of bytes */
         const unsigned char *at = (const unsigned char *)bytes;
         size_t n = at[0] < 0x80 ? 1 : at[0] < 0xc2 ? 0 : at[0] < 0xe0 ? 2 : at[0] < 0xf0 ? 3 : at[0] < 0xf5 ? 4 : 0;
         uint32_t point;

@@ -18,7 +18,7 @@ struct why {
 int why_set(struct why *why, int error, const char *format, ...) DLP_SYMBOL(why_set)
         __attribute__((format(printf, 3, 4)));
 
-/* The same, with ": " and strerror(-error) behind the text. */
+/* The same, with ": " and strerror(-error) after the text. */
 int why_errno(struct why *why, int error, const char *format, ...) DLP_SYMBOL(why_errno)
         __attribute__((format(printf, 3, 4)));
 

@@ -1,8 +1,8 @@
 /* order/epoch_plan.h: what the batches of an epoch hold.
  *
- * The one place that knows where batches begin and end. The planner fills batches by it, libdlclient counts them and
- * says where a resume goes on, `dlctl order` prints them, and Python asks libdlclient. Nobody else multiplies a step by
- * a batch size or a world.
+ * This is the only place that knows where batches begin and end. The planner fills batches by it, libdlclient counts
+ * them and finds the place of a resume, `dlctl order` prints them, and Python asks libdlclient. No other code
+ * multiplies a step by a batch size or a world.
  *
  * An epoch is a row of global positions 0 .. n-1; its sampler (order/sampler.h) says which sample stands at each. Three
  * rules lead from there to a batch:
@@ -12,7 +12,7 @@
  *   resume     position p means: what lies before p was consumed by all ranks together; a plan with base p deals out
  *              the rest anew, at any world and batch size
  *
- * All batches have batch_size samples today, but for the last one. Ask dlp_epoch_plan_batch() all the same: batches of
+ * Today all batches have batch_size samples, except the last one. Ask dlp_epoch_plan_batch() all the same: batches of
  * buckets, token budgets and packs will differ.
  *
  * A plan is a small value: copy it, throw it away. Constant once it is made, so that any number of threads may ask it.
@@ -29,7 +29,7 @@
  * the last one says so. No sampler of today has such epochs. */
 #define DLP_UNKNOWN UINT64_MAX
 
-/* What all ranks and all epochs of a run have in common. */
+/* The terms that all ranks and all epochs of a run have in common. */
 struct dlp_epoch_terms {
         uint64_t n_positions; /* of a whole epoch: dlp_sampler_length(), or DLP_UNKNOWN */
         uint32_t world;       /* ranks, >= 1 */
@@ -41,9 +41,9 @@ struct dlp_epoch_terms {
 /* One rank's part of one epoch. Read its fields, write none. */
 struct dlp_epoch_plan {
         struct dlp_epoch_terms terms;
-        uint64_t base; /* global position at which the epoch begins: 0, or where it is resumed */
-        uint64_t
-                n_samples; /* that the rank is dealt from there on, also if drop_last leaves some out; or DLP_UNKNOWN */
+        uint64_t base;      /* global position at which the epoch begins: 0, or where it is resumed */
+        uint64_t n_samples; /* dealt to the rank from there on, including those that drop_last leaves out; or
+                               DLP_UNKNOWN */
         uint64_t n_batches; /* of the rank; or DLP_UNKNOWN */
         uint64_t n_steps;   /* batches of the rank that has the most; or DLP_UNKNOWN */
         uint32_t rank;
@@ -76,15 +76,15 @@ static inline uint64_t dlp_epoch_plan_position(const struct dlp_epoch_plan *plan
         return position < plan->terms.n_positions ? position : position % plan->terms.n_positions;
 }
 
-/* Has the rank no batch `step` any more? */
+/* Is the rank's epoch over before batch `step`? */
 static inline bool dlp_epoch_plan_is_over(const struct dlp_epoch_plan *plan, uint64_t step) {
         return plan->n_batches != DLP_UNKNOWN && step >= plan->n_batches;
 }
 
 /* The global position after n_steps batches of each rank: what a resume token holds, the same for all ranks. After
- * the last step it is n_positions, whatever drop_last or the partition left out. A rank that has a batch less than
- * another is not there yet: its position is the others'. Asked twice for each batch that a client takes, with caches
- * that have gone cold meanwhile: inline, so that it lies where its caller does. */
+ * the last step it is n_positions, whatever drop_last or the partition left out. A rank that has a batch fewer than
+ * another reports the others' position. Called twice for each batch that a client takes, with caches that have gone
+ * cold meanwhile: inline, so that its code is next to its caller's. */
 static inline uint64_t dlp_epoch_plan_position_after(const struct dlp_epoch_plan *plan, uint64_t n_steps) {
         uint64_t position, end = plan->terms.n_positions;
 
@@ -94,15 +94,15 @@ static inline uint64_t dlp_epoch_plan_position_after(const struct dlp_epoch_plan
         return position < end ? position : end;
 }
 
-/* Is nothing left of an epoch from this position on, so that a resume there goes on with the next epoch? */
+/* Is nothing left of an epoch from this position on, so that a resume there continues with the next epoch? */
 bool dlp_epoch_is_end(const struct dlp_epoch_terms *terms, uint64_t position);
 
 /* May two ranks of a run resume an epoch at these two positions? They may if what is left is dealt out alike; else some
  * samples would come twice and others never. */
 bool dlp_epoch_is_dealt_alike(const struct dlp_epoch_terms *terms, uint64_t a, uint64_t b);
 
-/* Where a run stands that takes n_steps batches more of each rank from (epoch, position) on and keeps its terms. After
- * an epoch's end that is the beginning of the next one. If no rank ever has a batch, each step counts as an epoch, so
- * that there is always an answer. For terms whose n_positions is known. */
+/* The place of a run that keeps its terms, after each rank has taken n_steps more batches from (epoch, position) on.
+ * After an epoch's end this is the beginning of the next one. If no rank ever has a batch, each step counts as an
+ * epoch, so that there is always an answer. For terms whose n_positions is known. */
 void dlp_epoch_advance(const struct dlp_epoch_terms *terms, uint64_t epoch, uint64_t position, uint64_t n_steps,
                        uint64_t *ret_epoch, uint64_t *ret_position);

@@ -61,7 +61,7 @@ struct dlp_sampler {
         struct dlp_torch_random random;
 };
 
-/* What a kind of sampler does. Functions get terms with n_samples > 0, but for n_positions() and is_same(). */
+/* What a kind of sampler does. Functions get terms with n_samples > 0, except n_positions() and is_same(). */
 struct dlp_sampler_type {
         /* Positions of an epoch, or DLP_UNKNOWN (order/epoch_plan.h). */
         uint64_t (*n_positions)(const struct dlp_sampler_terms *terms);

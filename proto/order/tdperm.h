@@ -9,7 +9,7 @@
  * from the seed and the epoch (proto/order/philox.h). Such a network is always an even permutation, so one more drawn
  * bit says whether the first two indices change places. The definition is frozen: another one would get another name.
  *
- * It is no cipher: whoever may choose seeds and see samples can foretell the order. */
+ * It is not a cipher: whoever may choose seeds and see samples can predict the order. */
 #pragma once
 
 #include <stdint.h>

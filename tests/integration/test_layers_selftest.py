@@ -70,6 +70,8 @@ WORDED = [
     ("client/include/dlclient.h", "/* the batches\n * behind it */\n", '2: "behind it'),
     ("client/include/dlclient.h", "/* what a killed daemon left behind, and the nodes furthest behind */\n", None),
     ("client/include/dlclient.h", 'puts("12x is "\n     "no number");\n', '1: "is no number'),
+    ("daemon/io/planted.c", "int behind = 1; /* a name in code */\n", None),
+    ("daemon/io/planted.c", "int a = 1; /* what\n            * is no number */\n", '2: "is no number'),
     ("docs/migration.md", "Ends. Who waits for a batch has to wait.\n", '1: "Who waits'),
     ("docs/migration.md", "Who waits for a batch?\n", None),
     ("client/man/dlctl.1", "it holds nothing but\n.B for\nthe rest\nit holds all, but for the rest\n", '4: "but for'),

@@ -56,7 +56,7 @@ def _(box):
     equal(runs(": changed", "--key", "2"), 0, "the same again")
     _, stderr = work.run("true", "--input", box.path("missing"), status=1)
     contains(stderr, "--input", "missing", "No such file")
-    contains(work.run("true", "--input", box.folder, status=1)[1], "is no file")
+    contains(work.run("true", "--input", box.folder, status=1)[1], "is not a regular file")
 
 
 @case("a failure reaches all who waited, with status and last words; who comes later tries anew")
@@ -118,7 +118,7 @@ def _(box):
     waiter = work.start(runner.args[-1].partition("; ")[2])
     shell = work.marks()[0]
     os.kill(parent_of(shell), signal.SIGKILL)
-    contains(work.end(runner, 1)[1], "not known how")
+    contains(work.end(runner, 1)[1], "it is unknown how")
     work.end(waiter)
     within(5, lambda: not is_alive(shell), "the command is gone")
     equal(len(work.marks()), 2, "runs")
@@ -270,7 +270,7 @@ def _(box):
         raise Skip(f"no mount namespace: {done.stdout.strip()}")
     lines = done.stdout.splitlines()
     equal(lines[:2], ["first", "700"], done.stdout)
-    for i, words in enumerate(("may be written to by others", "belongs to the user 12345", "is no folder")):
+    for i, words in enumerate(("may be written to by others", "belongs to the user 12345", "is not a folder")):
         contains(lines[2 + 2 * i], words)
         equal(lines[3 + 2 * i], "1", done.stdout)
 

@@ -50,7 +50,7 @@ def _(box):
                 disk.clear()
                 check_whole(reader.good(), source)
                 equal(daemon.objects("errors"), [], "nothing of it is damage")
-        contains(daemon.log(), "d is on hold", "its jobs go on")
+        contains(daemon.log(), "d is on hold", "its jobs continue")
     rows.done()
 
 

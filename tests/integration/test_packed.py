@@ -149,7 +149,7 @@ def _(box):
     equal(len(lines), 19, "good ones")
     [error] = daemon.objects("errors", "p")
     equal((error["index"], error["path"]), (12, os.path.relpath(path, folder)), "which")
-    contains(error["error"], "shard-000000.shard: the file is of no known picture format")
+    contains(error["error"], "shard-000000.shard: unknown picture format")
 
 
 @case("shards on a file system in memory are served; open shards are let go with the job")

@@ -315,7 +315,7 @@ def _(box):
         time.sleep(0.002)
     report, _ = process.communicate(timeout=60)
     equal(process.returncode, 0, "exit status")
-    contains(report.decode(), "kept 5\n", "first a/small0.jpg: ", "no known picture format")
+    contains(report.decode(), "kept 5\n", "first a/small0.jpg: ", "unknown picture format")
     found = samples(out)
     equal(found["b/giant.jpg"] == giant, True, "the giant's bytes")
     equal(found["a/small3.jpg"], identity_bytes(3, 1000), "a small file's bytes")

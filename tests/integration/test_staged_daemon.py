@@ -155,7 +155,7 @@ def _(box):
     first = daemon.reader("d", job="long", world=2, rank=0, epochs=3, delay_ms=50, shuffle=False)
     first.wait_lines(3)
     place.stage(N + 10)
-    daemon.wait_log("takes the place of", 10)
+    daemon.wait_log(" replaces ", 10)
     second = daemon.reader("d", job="long", world=2, rank=1, epochs=3, shuffle=False)
     fresh = daemon.read("d", job="new")
     check_sequence(fresh, N + 10)
@@ -176,7 +176,7 @@ def _(box):
     first.process.send_signal(signal.SIGSTOP)  # it would be through before all this has happened
     for more in (10, 20):
         newest = place.stage(N + more)
-        daemon.wait_log(f"version {os.path.basename(newest)} takes", 10)
+        daemon.wait_log(f"version {os.path.basename(newest)} replaces", 10)
     daemon.kill()
     daemon.start()
     wait_state(daemon, "ready")
@@ -227,13 +227,13 @@ def _(box):
         index.truncate(100)
     daemon = box.daemon({"d": place.keys})
     check_sequence(daemon.read("d"), N)
-    contains(daemon.log(), "the index that was staged with it is no good")
+    contains(daemon.log(), "the staged index cannot be used")
     place.stage(N + 1, index="none")
-    daemon.wait_log("takes the place of", 10)
+    daemon.wait_log(" replaces ", 10)
     check_sequence(daemon.read("d", job="next"), N + 1)
     shutil.copy(os.path.join(place.folder, os.path.basename(version) + ".index"), box.path("other"))
     newest = place.stage(N + 2)
-    daemon.wait_log(f"version {os.path.basename(newest)} takes", 10)
+    daemon.wait_log(f"version {os.path.basename(newest)} replaces", 10)
     check_sequence(daemon.read("d", job="last"), N + 2)
 
 
@@ -282,7 +282,7 @@ def _(box):
     check_sequence(lines, N, epochs=4)
     check_bytes(lines, samples_of(version))
     place.stage(N + 400)
-    daemon.wait_log("takes the place of", 10)
+    daemon.wait_log(" replaces ", 10)
     within(10, lambda: daemon.memory_used() > n_bytes + 100 * 40, f"the copy is counted: {daemon.memory_used()}")
     equal(used > n_bytes, True, "memory in use covers the copy")
 
@@ -296,7 +296,7 @@ def _(box):
     digest = hashlib.sha256(b"empty").hexdigest()
     os.makedirs(os.path.join(place.folder, f"v-{digest[:12]}"))
     place.stamp(digest, "none")  # a folder without classes
-    daemon.wait_log("the version before is served on", 10)
+    daemon.wait_log("the previous version is still served", 10)
     check_sequence(daemon.read("d"), N)
     daemon.kill()
     daemon.start()

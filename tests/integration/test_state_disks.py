@@ -147,9 +147,9 @@ def _(box):
     disk.fill(0)
     for number in range(2):
         equal(indices(daemon.read("d", on_error="skip", job=f"job{number}", **RANK)), GOOD, "samples")
-    daemon.wait_log("cannot be written down")
+    daemon.wait_log("cannot be saved")
     contains(daemon.log(), ledger, "No space left on device")
-    equal(daemon.log().count("cannot be written down"), 1, "how often it was said")
+    equal(daemon.log().count("cannot be saved"), 1, "how often it was said")
     within(30, lambda: listed(daemon) == list(BAD), "all are known")
 
     another = box.folder_of_files("another", 30)
@@ -188,7 +188,7 @@ def _(box):
             equal(indices(daemon.read("d", on_error="skip", job="all", **RANK)), GOOD, "samples")
             within(30, lambda: listed(daemon) == list(BAD), "all are known")
             if "cut" not in what:
-                daemon.wait_log("cannot be written down: " + ledger)
+                daemon.wait_log("cannot be saved: " + ledger)
             disk.clear()
             daemon.stop()
             known = set(entries(ledger))

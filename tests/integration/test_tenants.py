@@ -383,7 +383,7 @@ def _(box):
         n_kept += 1
         within(10, lambda: house.daemon.objects("jobs") == [], "it has left")
     equal((code, 56 <= n_kept <= 60), (errno.EDQUOT, True), f"half of 112 connections, not {n_kept}: {text}")
-    contains(text, "user_connections", str(ALICE), "rings", "let go")
+    contains(text, "user_connections", str(ALICE), "rings", "release their arrays")
     equal(house.daemon.n_descriptors() < 256, True, "descriptors of the daemon")
     check_sequence(house.read(BOB), N)
     for client in house.clients:

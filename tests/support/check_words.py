@@ -13,9 +13,9 @@ import re
 import sys
 
 CLEAN = (
-    "README.md", "ARCHITECTURE.md", "HACKING.md", "docs/migration.md", "config/", "client/man/dlctl.1",
-    "client/man/dataloaderd.8", "client/man/dataloaderd.conf.5", "client/man/libdlclient.3", "client/include/",
-    "client/python/",
+    "README.md", "ARCHITECTURE.md", "HACKING.md", "docs/", "config/", "systemd/", "client/", "proto/", "daemon/base/",
+    "daemon/io/", "daemon/decode/", "daemon/augment/", "daemon/ring/", "daemon/codec/", "daemon/collate/",
+    "daemon/pipeline/", "daemon/ctl/", "daemon/core/", "daemon/main.c", "daemon/data/index/", "daemon/data/ledger/",
 )
 
 PHRASES = (
@@ -24,7 +24,7 @@ PHRASES = (
     # A word-for-word translation.
     (r"\b(?:to be had|to be found)\b", "write: available, found"),
     # "behind" is a place; for time and sequence the field says "after". A node may lag behind, a file be left behind.
-    (r"(?<!left )(?<!leave )(?<!leaves )(?<!furthest )(?<!group )(?<!lags )(?<!falls )\bbehind\b", "write: after"),
+    (r"(?<!left )(?<!leave )(?<!leaves )(?<!leaving )(?<!furthest )(?<!group )(?<!lags )(?<!falls )\bbehind\b", "write: after"),
     # Reads as the verb of bears.
     (r"\b(?:borne|bears)\b", "write: tolerated, tolerates"),
     # "ends after so many batches": how many?
@@ -41,6 +41,8 @@ PHRASES = (
 
 # What stands at the beginning of a continued line of a comment or between two literals, and the ends of a text.
 JOINT = re.compile(r'"\s*\n\s*"|\n[ \t]*(?:\*(?!/)|#|//|\.\\")?[ \t]*')
+# In C these are for people; what lies between them is code, where names may be as they like.
+PROSE = re.compile(r'/\*.*?\*/|"(?:\\.|[^"\\\n])*"', re.S)
 TEXT = (".c", ".h", ".py", ".md", ".proto", ".conf", ".1", ".3", ".5", ".8")
 
 
@@ -64,9 +66,19 @@ def is_paragraph(text, joint):
     return text[joint.end():joint.end() + 2].strip() in ("", "-", "|", "/*") or text[joint.start() - 1:joint.start()] == "\n"
 
 
+def prose_of_c(text):
+    """The text with its code blanked out, so that line numbers stay."""
+    parts, at = [], 0
+    for match in PROSE.finditer(text):
+        parts += [re.sub(r"[^\n]", " ", text[at:match.start()]), match.group(0)]
+        at = match.end()
+    return "".join(parts)
+
+
 def offences_of(root, path):
     with open(os.path.join(root, path), encoding="utf-8") as file:
-        text, lines = joined(file.read())
+        text = file.read()
+    text, lines = joined(prose_of_c(text) if path.endswith((".c", ".h")) else text)
     for pattern, advice in PHRASES:
         for match in re.finditer(pattern, text, re.M):
             yield lines[match.start()], text[match.start():match.start() + 60].split("\n")[0], advice

@@ -113,7 +113,7 @@ def jpegs():
         if read(cut) is not None:
             break
 
-    refuse("junk_before.jpg", b"junk" + plain, "ENOTSUP", "no known picture format (")
+    refuse("junk_before.jpg", b"junk" + plain, "ENOTSUP", "unknown picture format (")
     refuse("cut_in_header.jpg", plain[:100], "EBADMSG", "JPEG: the data end")
     refuse("cut_in_data.jpg", plain[:-200], "EBADMSG", "JPEG: the data end before the picture does")
     refuse("twelve_bits.jpg", patched(plain, 0xC0, 4, b"\x0c"), "ENOTSUP", "JPEG: Unsupported JPEG data precision 12")
@@ -322,8 +322,8 @@ def pnms():
     FILES["comment_within.ppm"] = b"P6\n1#c\n2 2\n255\n" + RNG.bytes(72)
     FILES["no_blank_at_end.pgm"] = b"P2 3 1 9 1 2 3"
     refuse("value_too_large.pgm", b"P2 3 1 9 1 10 3 ", "EBADMSG", "PNM: the value 10 is larger than the header's 9")
-    refuse("letters.pgm", b"P2 3 1 9 1 x 3 ", "EBADMSG", "PNM: the byte 78 stands where a number is expected")
-    refuse("not_a_bit.pbm", b"P1 3 1 012", "EBADMSG", "PNM: the byte 32 stands where a bit is expected")
+    refuse("letters.pgm", b"P2 3 1 9 1 x 3 ", "EBADMSG", "PNM: byte 78 where a number is expected")
+    refuse("not_a_bit.pbm", b"P1 3 1 012", "EBADMSG", "PNM: byte 32 where a bit is expected")
     refuse("long_number.pgm", b"P2 3 1 9 1 00000000002 3 ", "EBADMSG", "more than 10 digits")
     refuse("max_0.pgm", b"P5 3 1 0 abc", "EBADMSG", "PNM: the header says 0 as the largest value")
     refuse("max_65536.pgm", b"P5 3 1 65536 abcdef", "EBADMSG", "PNM: the header says 65536 as the largest value")

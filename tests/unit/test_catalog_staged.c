@@ -114,7 +114,7 @@ START_TEST(without_a_stamp_whoever_asks_waits_and_reads_what_for) {
         configure("https://host/x?signature=secret");
         ck_assert_str_eq(entry()->staged->origin, "https://host/x");
         ck_assert_int_eq(catalog_get(&f.catalog, "d", &dataset, &why), -EAGAIN);
-        ck_assert_ptr_nonnull(strstr(why.text, "is being looked for"));
+        ck_assert_ptr_nonnull(strstr(why.text, "is being searched for"));
         wait_state(CATALOG_STAGING);
         ck_assert_int_eq(catalog_get(&f.catalog, "d", &dataset, &why), -EAGAIN);
         ck_assert_ptr_nonnull(strstr(why.text, "dlctl stage d"));

@@ -13,7 +13,7 @@ START_TEST(what_fits_into_half_of_the_memory_is_read_through_the_cache) {
         struct why why;
 
         ck_assert(!page_cache_is_bypassed(PAGE_CACHE_AUTO, 8 * GIB, 16 * GIB, &why));
-        ck_assert_str_eq(why.text, "8.0 GiB, 16.0 GiB of memory to be had, half of it for a dataset");
+        ck_assert_str_eq(why.text, "8.0 GiB, 16.0 GiB of memory available, half of it for a dataset");
         ck_assert(page_cache_is_bypassed(PAGE_CACHE_AUTO, 8 * GIB + 1, 16 * GIB, &why));
         ck_assert(page_cache_is_bypassed(PAGE_CACHE_AUTO, 1, 0, &why)); /* nobody says how much there is */
         ck_assert(!page_cache_is_bypassed(PAGE_CACHE_USE, 100 * GIB, GIB, &why));

@@ -188,8 +188,9 @@ static void with_little_memory_to_lock(struct reading *reading) {
         lock_at_most(1 << 20);
         report = reader_report(start_and_read(reading, &options));
         CHECK(!report->has_fixed_buffers, "registered");
-        CHECK(strcmp(report->buffers_why.text, "2.0 MiB refused, RLIMIT_MEMLOCK is 1.0 MiB; raise it, or read a little "
-                                               "slower: Cannot allocate memory") == 0,
+        CHECK(strcmp(report->buffers_why.text,
+                     "2.0 MiB refused, RLIMIT_MEMLOCK is 1.0 MiB; raise it, or reading is a little "
+                     "slower: Cannot allocate memory") == 0,
               report->buffers_why.text);
         CHECK(reader_stop(reading->reader) == 0, "stop");
 }
@@ -303,7 +304,7 @@ START_TEST(impossible_options_are_refused_with_what_is_allowed) {
 
         options = reading_options(&reading, "aio");
         ck_assert_int_eq(reader_start(&options, &reading.reader, &why), -EINVAL);
-        ck_assert_str_eq(why.text, "reader: \"aio\" is no way of reading; auto, io_uring and threads are");
+        ck_assert_str_eq(why.text, "reader: \"aio\" is not allowed; choose one of: auto io_uring threads");
 
         options = reading_options(&reading, "auto");
         options.depth = 0;

@@ -194,7 +194,7 @@ static const struct {
         { "workerz = 2", { "workerz" } },
         { "workers 2", { NULL } },
         { "dataset \"a/b\" { path = \"/data\" }", { "a/b", "without '/'" } },
-        { "dataset \"\" { path = \"/data\" }", { "no name" } },
+        { "dataset \"\" { path = \"/data\" }", { "not a valid name" } },
         { "dataset \".a\" { path = \"/data\" }", { ".a", "not beginning with '.'" } },
         { "dataset \"a\" { }", { "\"a\"", "path", "absolute" } },
         { "dataset \"a\" { path = \"data\" }", { "\"a\"", "\"data\"", "absolute" } },

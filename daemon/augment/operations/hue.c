@@ -28,7 +28,7 @@ static void wheel_init(struct wheel *wheel, float turns) {
         }
 }
 
-/* The hue of a colour that is no grey: `range` is the largest sample less the smallest, at least 1. */
+/* The hue of a colour that is not grey: `range` is the largest sample less the smallest, at least 1. */
 static uint8_t hue_of(int red, int green, int blue, int largest, float range) {
         float from_red = (float)(largest - red) / range, from_green = (float)(largest - green) / range,
               from_blue = (float)(largest - blue) / range;

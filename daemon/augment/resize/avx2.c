@@ -73,8 +73,8 @@ INLINE __m256i round_words(__m256i a, __m256i b) {
         return _mm256_mulhrs_epi16(_mm256_packs_epi32(a, b), _mm256_set1_epi16(RESIZE_ROUND));
 }
 
-/* Four pixels of two rows, without the gaps behind each. Writes 16 bytes where 12 are meant: the next pixels overwrite
- * the rest, or it lies in the slack. */
+/* Four pixels of two rows, without the gap after each. Writes 16 bytes of which 12 are used: the next pixels overwrite
+ * the rest, or it is in the slack. */
 INLINE void store_rows(__m256i words_01, __m256i words_23, uint8_t *a, uint8_t *b) {
         const __m256i close_up = _mm256_broadcastsi128_si256(
                 _mm_setr_epi8(0, 1, 2, 4, 5, 6, 8, 9, 10, 12, 13, 14, -1, -1, -1, -1));

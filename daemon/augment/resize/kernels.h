@@ -35,7 +35,7 @@ struct resize_axis {
 #define RESIZE_READ_TAPS       4u /* rows() reads taps by fours ... */
 #define RESIZE_READ_SLACK      4u /* ... and bytes by 16 where four pixels are 12 */
 #define RESIZE_OUT_SLACK                                                                                               \
-        16u /* bytes behind an output row that rows() may overwrite: up to three pixels and four bytes */
+        16u /* bytes after an output row that rows() may overwrite: up to three pixels and four bytes */
 
 /* One form of the loops. */
 struct resize_kernels {

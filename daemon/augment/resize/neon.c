@@ -36,7 +36,7 @@ static const uint8_t SPREAD[RESIZE_READ_TAPS][16] = {
         { 9, Z, Z, Z, 10, Z, Z, Z, 11, Z, Z, Z, Z, Z, Z, Z },
 };
 
-/* Four pixels without the gaps behind each. */
+/* Four pixels without the gap after each. */
 static const uint8_t CLOSE_UP[16] = { 0, 1, 2, 4, 5, 6, 8, 9, 10, 12, 13, 14, Z, Z, Z, Z };
 
 INLINE int32x4_t sum_pixel(const uint8_t *pixels, const int32_t *weights, uint32_t n_taps) {

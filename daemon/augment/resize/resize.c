@@ -25,7 +25,7 @@ struct resizer {
         size_t n_ring_bytes;
         size_t ring_stride;
         uint32_t ring_mask;
-        uint8_t *padded; /* RESIZE_ROWS_AT_ONCE source rows with room behind them: see copy_row() */
+        uint8_t *padded; /* RESIZE_ROWS_AT_ONCE source rows with room after them: see copy_row() */
         size_t n_padded_bytes;
         const uint8_t **rows; /* of one output row */
         size_t n_rows_max;
@@ -120,7 +120,7 @@ static int reserve_bytes(uint8_t **bytes, size_t *n_bytes, size_t n) {
         return 0;
 }
 
-/* Rows of the ring for so many taps. */
+/* Rows of the ring for n_taps taps. */
 static uint32_t ring_rows(uint32_t n_taps) {
         uint32_t n_needed = n_taps + RESIZE_ROWS_AT_ONCE, n_ring = RESIZE_ROWS_AT_ONCE;
 

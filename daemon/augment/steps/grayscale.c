@@ -1,7 +1,7 @@
 /* augment/steps/grayscale.c: torchvision's Grayscale. Draws nothing.
  *
- * Stages always hold three channels; one channel leaves as the first of three that are the same, which all steps behind
- * it keep the same: what torchvision does to a picture of one channel gives that channel. */
+ * Stages always hold three channels. A single channel is delivered as the first of three equal ones, and all later
+ * steps keep them equal: what torchvision does to a picture of one channel gives that channel. */
 #include "daemon/augment/step.h"
 
 #include <errno.h>

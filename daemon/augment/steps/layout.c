@@ -1,4 +1,4 @@
-/* augment/steps/layout.c: how the numbers of a batch lie: pixel behind pixel, or channel behind channel. */
+/* augment/steps/layout.c: the layout of a batch's numbers: pixel after pixel, or channel after channel. */
 #include "daemon/augment/step.h"
 
 #include <errno.h>
@@ -16,7 +16,7 @@ static const char *const ORDER_NAMES[] = { [NHWC] = "nhwc", [NCHW] = "nchw" };
 
 static int convert(const struct value *values, struct conversion *conversion, struct why *why) {
         if (conversion->has_layout)
-                return why_set(why, -EINVAL, "the layout is said twice; expected one \"layout\"");
+                return why_set(why, -EINVAL, "the layout is given twice; expected one \"layout\"");
         conversion->has_layout = true;
         conversion->format.channels_first = values[ORDER].choice == NCHW;
         return 0;

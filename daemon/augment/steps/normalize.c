@@ -16,7 +16,7 @@ static int convert(const struct value *values, struct conversion *conversion, st
         if (conversion->is_normalized)
                 return why_set(why, -EINVAL, "numbers are normalized twice; expected one \"normalize\"");
         if (conversion->has_dtype && conversion->format.dtype == DLP_DTYPE_UINT8)
-                return why_set(why, -EINVAL, "normalized numbers are no uint8; expected to(float32), or no \"to\"");
+                return why_set(why, -EINVAL, "normalized numbers cannot be uint8; expected to(float32), or no \"to\"");
         if (conversion->format.n_channels == 1 && (mean->n_list > 1 || deviation->n_list > 1))
                 return why_set(why, -EINVAL, "three means or deviations, but grayscale(1) leaves one channel");
 

@@ -14,9 +14,10 @@ static int convert(const struct value *values, struct conversion *conversion, st
         enum dlp_dtype dtype = DTYPES[values[DTYPE].choice];
 
         if (conversion->has_dtype)
-                return why_set(why, -EINVAL, "the type of the numbers is said twice; expected one \"to\"");
+                return why_set(why, -EINVAL, "the type of the numbers is given twice; expected one \"to\"");
         if (dtype == DLP_DTYPE_UINT8 && conversion->is_normalized)
-                return why_set(why, -EINVAL, "normalized numbers are no uint8; expected float16, bfloat16 or float32");
+                return why_set(why, -EINVAL,
+                               "normalized numbers cannot be uint8; expected float16, bfloat16 or float32");
         conversion->has_dtype = true;
         conversion->format.dtype = dtype;
         return 0;

@@ -12,7 +12,7 @@
 #include "proto/base/cleanup.h"
 
 #define CPUS_MAX       65536                      /* more than any kernel counts */
-#define MOUNTINFO_MAX  (4u << 20)                 /* untouched but for what there is */
+#define MOUNTINFO_MAX  (4u << 20)                 /* only the part that is used is touched */
 #define QUOTA_MAX_USEC UINT64_C(1000000000000000) /* so that nothing below overflows */
 
 /* ---- what the kernel writes ---------------------------------------------------------------------------------- */

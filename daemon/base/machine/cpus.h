@@ -26,7 +26,7 @@ void cpus_find(struct cpus *ret_cpus);
 /* Threads that make sense: the smaller of the two, rounded up, at least 1. */
 uint32_t cpus_n_threads(const struct cpus *cpus);
 
-/* CPU time a wall time that is to be had, in thousandths. */
+/* Available CPU time per wall time, in thousandths. */
 uint64_t cpus_milli(const struct cpus *cpus);
 
 /* "affinity 8 CPUs, cgroup quota 3.5 (/trainers.slice)" */
@@ -34,7 +34,7 @@ const char *cpus_text(const struct cpus *cpus, char text[CPUS_TEXT_MAX]);
 
 /* ---- a share of them ----------------------------------------------------------------------------------------- */
 
-/* A ceiling as people write it: "0" none, "350" percent of one CPU, "60%" of all that are to be had. */
+/* A ceiling as people write it: "0" none, "350" percent of one CPU, "60%" of all available CPUs. */
 struct cpu_share {
         uint32_t percent; /* 0 = no ceiling */
         bool of_all;
@@ -50,7 +50,7 @@ uint64_t cpu_share_milli(const struct cpu_share *share, const struct cpus *cpus)
 
 /* ---- parts, for tests ---------------------------------------------------------------------------------------- */
 
-/* The quota alone, as seen by the process whose /proc folder this is: `proc_dir` is "/proc/self" but for tests. */
+/* The quota alone, as seen by the process whose /proc folder this is: `proc_dir` is "/proc/self" except in tests. */
 void cpus_find_quota(const char *proc_dir, struct cpus *cpus);
 
 /* cpu.max: "max 100000" or "350000 100000" (microseconds). Returns the quota in thousandths of a CPU, at least 1; 0 for

@@ -3,9 +3,9 @@
 
 #include <stdint.h>
 
-/* Bytes that could be had now without swapping (MemAvailable, which counts the page cache as free), or fewer if our
- * control group or one above it may not have so many (cgroup v2: memory.max, memory.high). 0 if nobody says. Reads a
- * few files of /proc and /sys: about 100 us. */
+/* Bytes that are available now without swapping (MemAvailable, which counts the page cache as free), or fewer if our
+ * control group or one above it allows less (cgroup v2: memory.max, memory.high). 0 if unknown. Reads a few files of
+ * /proc and /sys: about 100 us. */
 uint64_t memory_available(void);
 
 /* The most that our control group and those above it may have (cgroup v2: memory.max, memory.high); UINT64_MAX: no

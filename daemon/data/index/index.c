@@ -230,7 +230,7 @@ static int dir_is_current(const struct index *index, const struct index_dir *dir
                 return why_errno(why, -errno, "%s cannot be looked at", shown);
         }
         if (!S_ISDIR(status.st_mode))
-                return why_set(why, SOURCE_STALE, "%s is a directory no more", shown);
+                return why_set(why, SOURCE_STALE, "%s is no longer a directory", shown);
         if (compare == SOURCE_COMPARE_ALL && (status.st_dev != dir->device || status.st_ino != dir->inode))
                 return why_set(why, SOURCE_STALE, "%s is another directory now", shown);
         if (compare != SOURCE_COMPARE_NAMES && dir->mtime_ns != INDEX_TIME_ANY &&

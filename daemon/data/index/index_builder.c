@@ -1,6 +1,6 @@
 #include "daemon/data/index/index_builder.h"
 
-/* Sections grow in memory, each in one piece, and are written one behind the other; the header last. */
+/* Sections grow in memory, each in one piece, and are written one after the other; the header last. */
 
 #include <assert.h>
 #include <errno.h>

@@ -186,7 +186,7 @@ static int check_fields(const struct checked *checked, struct why *why) {
                 if (!memchr(fields[i].name, '\0', sizeof(fields[i].name)) || fields[i].name[0] == '\0' ||
                     fields[i].kind >= N_FIELD_KINDS || fields[i].kind == FIELD_NAME ||
                     fields[i].flags & ~INDEX_FIELD_MAY_BE_ABSENT)
-                        return why_set(why, -EBADMSG, "field %" PRIu64 " is none", i);
+                        return why_set(why, -EBADMSG, "field %" PRIu64 " is invalid", i);
                 for (uint64_t k = 0; k < i; k++)
                         if (strcmp(fields[i].name, fields[k].name) == 0)
                                 return why_set(why, -EBADMSG, "field %" PRIu64 " has the name of another one", i);

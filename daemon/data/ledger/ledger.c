@@ -64,10 +64,10 @@ static void ledger_write(struct ledger *ledger, enum ledger_state at_least) {
         mkdir(ledger->ledgers->index_dir, 0755); /* as for the index: if it alone is missing */
         r = ledger_file_append(&ledger->file, at_least, &why);
         if (r < 0 && !ledger->is_failing)
-                log_warning("ledger", "%s: damaged samples cannot be written down: %s; they are kept in memory",
+                log_warning("ledger", "%s: damaged samples cannot be saved: %s; they are kept in memory",
                             dataset_name(ledger->dataset), why.text);
         if (r == 0 && ledger->is_failing)
-                log_info("ledger", "%s: damaged samples are written down again", dataset_name(ledger->dataset));
+                log_info("ledger", "%s: damaged samples are saved again", dataset_name(ledger->dataset));
         ledger->is_failing = r < 0;
 }
 
@@ -81,8 +81,9 @@ static void ledger_close(struct ledger *ledger) {
         free(ledger);
 }
 
-/* With the mutex: does one piece of work, without it. Who is let go comes first, so that whoever opens the same file
- * next reads all of it. Returns false if nothing is due; then *ret_due_ns is when something will be, or 0. */
+/* Called with the mutex, which it releases while it does one piece of work. Ledgers that are being closed come first,
+ * so that the next one that opens the same file reads all of it. Returns false if nothing is due; then *ret_due_ns is
+ * when something will be, or 0. */
 static bool work(struct ledgers *ledgers, uint64_t *ret_due_ns) {
         struct ledger *ledger, *closing = NULL, *loading = NULL, *writing = NULL;
         uint64_t due_ns = 0;
@@ -282,7 +283,8 @@ void ledger_meet(struct ledger *ledger, uint64_t sample, const char *field, cons
         if (r == LEDGER_BOOK_ADDED)
                 ask_to_write(ledger);
         if (r == LEDGER_BOOK_FULL)
-                log_warning("ledger", "%s: %u damaged samples are listed, which is the limit; further ones are counted",
+                log_warning("ledger",
+                            "%s: %u damaged samples are listed, which is the limit; further ones are only counted",
                             dataset_name(ledger->dataset), LEDGER_ENTRIES_MAX);
 }
 

@@ -38,5 +38,5 @@ void ledger_meet(struct ledger *ledger, uint64_t sample, const char *field, cons
 /* Damaged samples, each counted once. */
 uint64_t ledger_n_samples(struct ledger *ledger);
 
-/* Entry `idx`, in the order of first meetings. False behind the last one. */
+/* Entry `idx`, in the order in which samples were first met. False after the last one. */
 bool ledger_at(struct ledger *ledger, uint64_t idx, struct ledger_entry *ret_entry);

@@ -13,8 +13,8 @@
 #define LEDGER_ENTRIES_MAX 100000u /* about 20 MB of file; who has more has another problem than finding them */
 
 enum ledger_state {
-        LEDGER_WRITTEN,  /* the file says the same */
-        LEDGER_REPEATED, /* met again since: the file is behind with the count */
+        LEDGER_WRITTEN,  /* the file has the same */
+        LEDGER_REPEATED, /* met again since: the count in the file is too low */
         LEDGER_NEW,      /* the file does not know it */
 };
 
@@ -47,11 +47,11 @@ int ledger_book_meet(struct ledger_book *book, uint64_t sample, const char *fiel
  */
 int ledger_book_put(struct ledger_book *book, const struct ledger_entry *entry);
 
-/* Entry `idx`. False behind the last one. */
+/* Entry `idx`. False after the last one. */
 bool ledger_book_at(const struct ledger_book *book, uint64_t idx, struct ledger_entry *ret_entry);
 
-/* The next entry from `*idx` on that the file is so far behind with, or further; marks it as written and moves *idx
- * behind it. False if there is none. */
+/* The next entry from `*idx` on whose state is at least `at_least`; marks it as written and moves *idx past it. False
+ * if there is none. */
 bool ledger_book_take(struct ledger_book *book, enum ledger_state at_least, uint32_t *idx,
                       struct ledger_entry *ret_entry);
 

@@ -11,9 +11,9 @@
 #include "daemon/data/growing.h"
 #include "proto/base/cleanup.h"
 
-#define REPETITION_MIN 1000u        /* lines too many that are borne before the file is written anew */
+#define REPETITION_MIN 1000u        /* superfluous lines before the file is rewritten */
 #define CHUNK_BYTES    (256u << 10) /* written at once */
-#define FILE_BYTES_MAX (1ull << 30) /* what is longer is no ledger of ours */
+#define FILE_BYTES_MAX (1ull << 30) /* a longer file is not a ledger of ours */
 #define HEADER_MAX     256u
 #define TORN_LINE_END  "\t\t\t\t\t\t\n" /* more columns than a line has: what was torn does not become an entry */
 
@@ -80,8 +80,8 @@ static bool is_cut_header(const struct ledger_file *file, const char *text, size
         return size == 0 || (n_read == (size_t)size && n_read < n && memcmp(text, header, n_read) == 0);
 }
 
-/* What has to stand before the first new line: a header in an empty file, a line end behind a torn line. Returns 1 if
- * the file knows nothing yet. */
+/* Writes what has to come before the first new line: a header in an empty file, a line end after a torn line. Returns 1
+ * if the file is empty. */
 static int begin(struct ledger_file *file, int fd, off_t size, struct growing *first) {
         char header[HEADER_MAX + 1] = "", last = '\0', line[LEDGER_LINE_MAX];
         ssize_t n_read = pread(fd, header, HEADER_MAX, 0);
@@ -157,7 +157,7 @@ static int64_t load_lines(struct ledger_file *file, char *text) {
         return n_lines - file->book->n_kept;
 }
 
-/* All of it, with a NUL behind it; NULs inside (a file system's work after a power cut) become line ends. */
+/* All of it, with a NUL after it; NULs inside (a file system's work after a power cut) become line ends. */
 static int read_text(int fd, char **ret_text) {
         _cleanup_(freep) char *text = NULL;
         struct stat status;
@@ -223,8 +223,9 @@ static int put_aside(struct ledger_file *file, struct why *why) {
         if (snprintf(aside, sizeof(aside), "%s.old", file->path) >= (int)sizeof(aside))
                 return why_errno(why, -ENAMETOOLONG, "%s", file->path);
         if (rename(file->path, aside) < 0)
-                return why_errno(why, -errno, "%s cannot be put aside", file->path);
-        why_set(why, 0, "the ledger of damaged samples was that of another content; it is %s now", aside);
+                return why_errno(why, -errno, "%s cannot be moved aside", file->path);
+        why_set(why, 0, "the ledger of damaged samples is of another content of the dataset; it was moved to %s",
+                aside);
         return LEDGER_PUT_ASIDE;
 }
 

@@ -22,6 +22,6 @@ struct ledger_file {
  * was of another content, or no ledger, and is NAME.errors.old now (`why` says so); or an errno. */
 int ledger_file_load(struct ledger_file *file, struct why *why);
 
-/* Appends what it is behind with. 0 or an errno; then it is as it was, and the book knows. -ESTALE: by now it is of
- * another content. */
+/* Appends the entries that the file lacks. Returns 0 or an errno; then the file is unchanged, and the book knows it.
+ * -ESTALE: the file is now that of another content. */
 int ledger_file_append(struct ledger_file *file, enum ledger_state at_least, struct why *why);

@@ -38,6 +38,6 @@ size_t ledger_line_print(char line[LEDGER_LINE_MAX], const struct ledger_entry *
 /* Does the text begin with the header of this digest? */
 bool ledger_header_matches(const char *text, const char *digest);
 
-/* Reads a line without its end. Returns 0; 1 for a comment; -EBADMSG for what is no entry. The path is passed over: the
- * index knows it. */
+/* Reads a line without its line end. Returns 0; 1 for a comment; -EBADMSG if it is not an entry. The path is skipped:
+ * the index knows it. */
 int ledger_line_parse(const char *line, struct ledger_entry *ret_entry);

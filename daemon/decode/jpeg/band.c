@@ -6,7 +6,7 @@
 
 #define ALIGNMENT  64u
 #define MAX_ROWS   (1u + 2u * JPEG_BLOCK) /* of pixels that a row of MCUs completes */
-#define VIEW_SLACK 64u /* bytes behind a row of pixels, so that rows do not share a cache line's end */
+#define VIEW_SLACK 64u /* bytes after a row of pixels, so that rows do not share a cache line's end */
 
 static size_t round_up(size_t n) {
         return (n + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
@@ -18,7 +18,7 @@ static uint32_t rows_of(const struct mcu_grid *grid, uint32_t component) {
         return JPEG_BLOCK * (component == 0 ? grid->v : 1);
 }
 
-/* A whole number of groups, and what the kernels may read behind. */
+/* A whole number of groups, and the slack that the kernels may read after them. */
 static size_t stride_of(const struct mcu_grid *grid, uint32_t component) {
         size_t n_mcus = grid->n_mcus_x + grid->n_mcus_x % grid->group_mcus;
 

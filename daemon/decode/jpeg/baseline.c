@@ -270,7 +270,7 @@ static int skip_rows(struct baseline *baseline, uint32_t n_rows) {
         return 0;
 }
 
-/* Where the last MCU was read, libjpeg would look at what is behind it. */
+/* After the last MCU libjpeg would check what comes after it. */
 static int check_end(struct baseline *baseline, const struct reading *reading) {
         const struct mcu_grid *grid = &baseline->grid;
 

@@ -2,11 +2,11 @@
  *
  * It handles baseline sequential files (Huffman, 8 bits, one scan; grey, 4:4:4, 4:2:2, 4:2:0, 4:4:0; restart intervals)
  * and gives the very bits of libjpeg-turbo's default output (accurate integer DCT, smooth upsampling) at about twice
- * the speed: it decodes only what a box needs and stops behind the box's last row.
+ * the speed: it decodes only what a box needs and stops after the box's last row.
  *
  * Whatever else it meets it does not judge: it hands over, and libjpeg-turbo's pixels, warnings and errors are what
  * counts. So a picture that it decodes is one that libjpeg-turbo decodes without a warning as far as the box reaches;
- * damage behind the box is not seen.
+ * damage after the box is not seen.
  *
  * A decoder belongs to one thread at a time; tables that many files carry are shared between decoders inside. */
 #pragma once

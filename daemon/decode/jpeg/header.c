@@ -84,7 +84,7 @@ static int read_frame(struct reading *reading, struct segment segment) {
         if (reading->has_frame || segment.n < 6 || at[0] != 8)
                 return BASELINE_HANDS_OVER;
         reading->has_frame = true;
-        header->height = read_16(at + 1); /* 0: it comes behind the scan */
+        header->height = read_16(at + 1); /* 0: it comes after the scan */
         header->width = read_16(at + 3);
         header->n_components = at[5];
         if (header->height == 0 || header->height > MAX_DIMENSION || header->width == 0 ||

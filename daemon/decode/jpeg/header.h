@@ -26,7 +26,7 @@ struct jpeg_header {
         uint32_t restart_interval; /* MCUs; 0: no restarts */
         struct jpeg_divisors divisors[JPEG_COMPONENTS];
         struct huffman_definition dc[JPEG_COMPONENTS], ac[JPEG_COMPONENTS];
-        const uint8_t *scan, *end; /* the file behind the headers; an end-of-image marker is in it */
+        const uint8_t *scan, *end; /* the file after the headers; an end-of-image marker is in it */
 };
 
 /* The header points into `bytes`. 0 or BASELINE_HANDS_OVER. */

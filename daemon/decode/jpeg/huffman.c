@@ -160,8 +160,8 @@ static void ac_symbol(void *table, const struct symbol *symbol) {
 
 /* ---- AC: second symbols ---------------------------------------------------------------------------------------- */
 
-/* What a second symbol adds to an entry whose first one has n bits, by the N - n bits behind that, for each n: with m
- * bits behind they begin at 2^m. */
+/* What a second symbol adds to an entry whose first one has n bits, by the N - n bits after that, for each n: with m
+ * bits after it they begin at 2^m. */
 struct seconds {
         struct huffman_ac_entry of[HUFFMAN_AC_ENTRIES];
         bool is_found[N + 1]; /* by n */

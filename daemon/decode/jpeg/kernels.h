@@ -41,12 +41,12 @@ enum baseline_sampling {
 /* Chroma that is half as wide is smoothed only if it is at least that wide; narrower pictures are not for us. */
 #define BASELINE_CHROMA_WIDTH_MIN 3u
 
-#define BASELINE_READ_SLACK 32u /* samples behind a row's last one that may be read */
-#define BASELINE_RGB_SLACK  96u /* bytes behind an output row that may be overwritten */
+#define BASELINE_READ_SLACK 32u /* samples after a row's last one that may be read */
+#define BASELINE_RGB_SLACK  96u /* bytes after an output row that may be overwritten */
 
 /* The samples that one row of pixels is made of. Each pointer is column 0 of the picture, whatever part of it is
  * wanted; what lies outside of what the wanted pixels depend on may be rubbish, but must be readable from column 0
- * to BASELINE_READ_SLACK behind the last column.
+ * to BASELINE_READ_SLACK after the last column.
  *
  * Where chroma is half as high, row y of the picture has the chroma row y / 2 near it, and far from it the one above
  * (y even) or below (y odd), or, where there is none in the picture, the near one once more. Otherwise only the near
@@ -76,7 +76,7 @@ struct baseline_kernels {
 
         /* Pixels x0 to x1 - 1 of a row, to rgb: pixel x0 first. x0 is even (what begins with an odd pixel takes the one
          * before it as well and does not look at it), x0 < x1 <= the picture's width. Up to BASELINE_RGB_SLACK bytes
-         * behind pixel x1 - 1 may be overwritten with rubbish, nothing before rgb. */
+         * after pixel x1 - 1 may be overwritten with rubbish, nothing before rgb. */
         void (*row[N_BASELINE_SAMPLINGS])(const struct baseline_row *row, uint32_t x0, uint32_t x1, uint8_t *rgb);
 };
 

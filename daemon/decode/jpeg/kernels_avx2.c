@@ -152,7 +152,7 @@ AVX2 static void row_440(const struct baseline_row *row, uint32_t x0, uint32_t x
 /* ---- chroma half as wide ------------------------------------------------------------------------------------- */
 
 /* First all columns of a stretch, each the sum of its near and far sample (4:2:0) or the sample itself (4:2:2), one
- * more at either end; then, out of the first cache, each with the column before and behind it. */
+ * more at either end; then, out of the first cache, each with the column before and after it. */
 #define STRETCH 512u /* pixels */
 #define FRONT   16u  /* words before the first column, for alignment; the last of them is the column before */
 

@@ -1,7 +1,7 @@
 /* decode/jpeg/libjpeg.c: JPEG through libjpeg-turbo.
  *
  * Where it and Pillow could differ: Pillow refuses data that end before the last row, so the source manager below fails
- * where libjpeg's own would invent an end; behind the last row an end is accepted, but not a wrong marker. Damage
+ * where libjpeg's own would invent an end; after the last row an end is accepted, but not a wrong marker. Damage
  * inside the entropy-coded data is a warning for both. CMYK and YCCK have no way to RGB in libjpeg; Pillow's arithmetic
  * for it is in cmyk_to_rgb().
  *
@@ -33,7 +33,7 @@ struct libjpeg {
         struct jpeg_progress_mgr progress;
         const struct decode_limits *limits; /* the decoder's */
         uint64_t need_bytes;                /* most that reading may take */
-        bool has_end;                       /* there is an end marker behind the header */
+        bool has_end;                       /* there is an end marker after the header */
         bool may_end;                       /* all rows were read: the data may end here */
         jmp_buf give_up;                    /* where error_exit() goes; set by each entry point */
         int error;                          /* negative errno that goes with the message */

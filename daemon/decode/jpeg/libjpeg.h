@@ -2,7 +2,7 @@
  * floor.
  *
  * It reads every layout that the library knows, and its verdict on damaged files is the one that counts. Of a box it
- * computes the columns and rows that are needed and stops behind the last one; the pixels are those of a full decode.
+ * computes the columns and rows that are needed and stops after the last one; the pixels are those of a full decode.
  *
  * The library's structures are made by libjpeg_open() and gone when the picture was read. */
 #pragma once

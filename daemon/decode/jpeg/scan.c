@@ -22,7 +22,8 @@ static unsigned count_plain(const uint8_t *bytes) {
         return marks[1] != 0 ? 8 + (unsigned)__builtin_ctzll(le64toh(marks[1])) / 8 : STRIDE;
 }
 
-/* Copies up to the next 0xff, or until `room` is reached or passed by less than STRIDE. Returns behind what was copied.
+/* Copies up to the next 0xff, or until `room` is reached or passed by less than STRIDE. Returns the end of what was
+ * copied.
  */
 static uint8_t *copy_plain(struct scan *scan, uint8_t *to, const uint8_t *room) {
         const uint8_t *from = scan->next;
@@ -52,7 +53,7 @@ static void end_segment(struct scan *scan) {
         scan->limit = scan->filled + 7;
 }
 
-/* Copies behind `filled`. */
+/* Appends more bytes at `filled`. */
 static void fill(struct scan *scan) {
         uint8_t *to = scan->filled;
         const uint8_t *room = scan->bytes + SCAN_PIECE + SCAN_MCU_MAX - STRIDE;

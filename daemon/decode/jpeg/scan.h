@@ -1,4 +1,4 @@
-/* decode/jpeg/scan.h: the entropy-coded bytes of a JPEG, as they are read: a zero is stuffed behind each 0xff of the
+/* decode/jpeg/scan.h: the entropy-coded bytes of a JPEG, as they are read: a zero is stuffed after each 0xff of the
  * file, and markers cut it into segments where decoding starts anew. Private to this floor.
  *
  * A piece of a segment at a time is copied without the stuffing, a little ahead of what is read. So the bit buffer
@@ -35,9 +35,9 @@ void scan_start(struct scan *scan, struct bits *bits, const uint8_t *begin, cons
  * read than the segment has. */
 int scan_more(struct scan *scan, struct bits *bits);
 
-/* The segment is read: is nothing left of it but padding bits, nothing missing, and `marker` behind it? 0 or
+/* The segment is read: is nothing left of it but padding bits, nothing missing, and `marker` after it? 0 or
  * BASELINE_HANDS_OVER. */
 int scan_end_segment(struct scan *scan, struct bits *bits, uint8_t marker);
 
-/* Goes on behind the marker. */
+/* Continues after the marker. */
 void scan_next_segment(struct scan *scan, struct bits *bits);

@@ -157,7 +157,7 @@ static uint8_t clip_float(const uint8_t *bytes) {
         memcpy(&value, bytes, sizeof(value));
         if (value >= 255)
                 return 255;
-        return value > 0 ? (uint8_t)value : 0; /* what is no number is 0 */
+        return value > 0 ? (uint8_t)value : 0; /* NaN becomes 0 */
 }
 
 static uint8_t wide_level(enum tiff_samples samples, const uint8_t *bytes) {

@@ -15,7 +15,7 @@ enum tiff_samples {
         TIFF_GREY_16,      /* clipped at 255 */
         TIFF_GREY_16S,     /* signed; clipped at 0 and 255 */
         TIFF_GREY_32S,     /* as above */
-        TIFF_GREY_FLOAT,   /* as above, and what lies behind the point is dropped */
+        TIFF_GREY_FLOAT,   /* as above, and the digits after the point are dropped */
         TIFF_COLORS,       /* red, green, blue, and more that does not count */
         TIFF_COLORS_ALPHA, /* the same, multiplied with the fourth sample */
         TIFF_INKS,         /* cyan, magenta, yellow, black */

@@ -125,7 +125,7 @@ struct catalog_dataset *opening_take(struct opening *opening) {
         }
         open->lock = opening->lock;
         if (opening->unprotected.text[0])
-                log_warning("dataset", "%s: version %s is not kept from being removed while it is served: %s",
+                log_warning("dataset", "%s: version %s cannot be locked against removal while it is served: %s",
                             opening->entry->name, opening->version, opening->unprotected.text);
         return open;
 }
@@ -152,8 +152,8 @@ static void log_opened(const struct catalog_entry *entry, const struct dataset_r
                  (double)report->duration_ns / 1e9, (unsigned long long)index->n_samples, index->n_classes,
                  index->digest);
         if (report->not_taken.text[0])
-                log_warning("dataset", "%s: the index that was staged with it is no good: %s; one was made here",
-                            entry->name, report->not_taken.text);
+                log_warning("dataset", "%s: the staged index cannot be used: %s; a new one was made here", entry->name,
+                            report->not_taken.text);
         if (!report->saved)
                 log_warning("dataset", "%s: the index could not be saved (%s); it will be built again next time",
                             entry->name, report->not_saved.text);
@@ -176,9 +176,9 @@ void entry_fail(struct catalog_entry *entry, int error, const struct why *why) {
         bool is_news = !entry->staged || strcmp(entry->staged->told.text, why->text) != 0;
 
         entry->text = *why;
-        if (entry->open) { /* a new version that is no good: the old one is served on */
+        if (entry->open) { /* a new version that cannot be used: the old one is still served */
                 if (is_news)
-                        log_error("dataset", "%s: %s; the version before is served on", entry->name, why->text);
+                        log_error("dataset", "%s: %s; the previous version is still served", entry->name, why->text);
         } else {
                 entry->state = CATALOG_FAILED;
                 entry->failed_at_ns = clock_now_ns();
@@ -407,7 +407,7 @@ int catalog_get_again(struct catalog *catalog, const char *name, const char *dig
                 return 0;
         }
         if (versions_seek(entry, digest))
-                return why_set(why, -EAGAIN, "dataset %s: the version that the job had before is being looked for",
+                return why_set(why, -EAGAIN, "dataset %s: the version that the job had before is being searched for",
                                name);
         return catalog_get(catalog, name, ret_dataset, why);
 }

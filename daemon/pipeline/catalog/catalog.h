@@ -1,5 +1,5 @@
 /* pipeline/catalog/catalog.h: the datasets of the configuration, opened in the background, shared by all who are served from
- * them. Main thread, but for references.
+ * them. Main thread, except references.
  *
  * A dataset with an origin is served as its stamp says (staging/record/stamp.h), and not before there is one. A look
  * once a second (catalog_look()) reads stamp and progress of each on a thread of its own, for a shared file system may

@@ -33,8 +33,8 @@ void entry_wake_waiters(struct catalog_entry *entry) {
         }
 }
 
-/* An index is made anew if the folder is another one now. One that cannot be looked at is no other: its index is kept,
- * and who is served from it waits until it can be read (pipeline/failure/outage.h). */
+/* An index is built again if the folder is another one now. A folder that cannot be looked at does not count as another
+ * one: its index is kept, and jobs that are served from it wait until it can be read (pipeline/failure/outage.h). */
 static void check_done(void *userdata) {
         struct check *check = userdata;
         struct catalog_entry *entry = entry_find(check->catalog, check->name);

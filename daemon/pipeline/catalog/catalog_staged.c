@@ -9,8 +9,8 @@
 #include "proto/base/cleanup.h"
 #include "proto/base/clock.h"
 
-/* A staging writes its progress once a second; a shared file system may show it some seconds later. Who has written
- * nothing for so long is dead. By our own clock: those of other nodes may differ. */
+/* A staging writes its progress once a second; a shared file system may show it some seconds later. A run that
+ * has written nothing for this time is dead. By our own clock: those of other nodes may differ. */
 #define SILENT_NS 20000000000ull
 
 #define LEASES_MAX 32u /* renewed at a time: versions of one dataset that jobs are served from */
@@ -88,8 +88,8 @@ void staged_take(struct catalog_entry *entry, const struct catalog_dataset *open
         struct catalog_staged *staged = entry->staged;
 
         if (entry->open)
-                log_info("dataset", "%s: version %s takes the place of %s for whoever attaches from now on",
-                         entry->name, staged->next.version, staged->stamp.version);
+                log_info("dataset", "%s: version %s replaces %s for ranks that attach from now on", entry->name,
+                         staged->next.version, staged->stamp.version);
         retire(entry);
         versions_drop_unused(staged);
         staged->stamp = staged->next;
@@ -270,16 +270,16 @@ const char *catalog_staging_text(const struct catalog_entry *entry, char buffer[
         char sentence[DLP_TEXT_MAX];
 
         if (!staged->is_looked_at)
-                snprintf(buffer, DLP_TEXT_MAX, "its stamp is being looked for");
+                snprintf(buffer, DLP_TEXT_MAX, "its stamp is being searched for");
         else if (catalog_is_being_staged(entry))
                 snprintf(buffer, DLP_TEXT_MAX, "it is being staged: %.400s",
                          progress_sentence(&staged->progress, sentence));
         else if (staged->progress_mark && staged->progress.result[0])
-                snprintf(buffer, DLP_TEXT_MAX, "its staging %s: %.300s; once that is mended: dlctl stage %s",
+                snprintf(buffer, DLP_TEXT_MAX, "its staging %s: %.300s; when this is repaired, run: dlctl stage %s",
                          staged->progress.result, staged->progress.text, entry->name);
         else if (staged->progress_mark)
                 snprintf(buffer, DLP_TEXT_MAX,
-                         "its staging has ended without a word (%.200s); go on with: dlctl stage %s",
+                         "its staging has ended without a result (%.200s); continue with: dlctl stage %s",
                          progress_sentence(&staged->progress, sentence), entry->name);
         else
                 snprintf(buffer, DLP_TEXT_MAX,

@@ -102,7 +102,7 @@ static void seek_done(void *userdata) {
 
         entry->is_opening = false;
         if (open && strcmp(dataset_source(open->dataset)->digest, opening->digest) != 0)
-                catalog_dataset_unref(TAKE_PTR(open)); /* its own index was no good, and another one was taken */
+                catalog_dataset_unref(TAKE_PTR(open)); /* its own index could not be used, and another one was taken */
         if (!entry->is_wanted) {
                 catalog_dataset_unref(open);
                 entry_free(entry);

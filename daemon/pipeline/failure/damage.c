@@ -18,7 +18,7 @@ int max_errors_check(double max_errors, struct why *why) {
         if (max_errors > 1 && max_errors != floor(max_errors))
                 return why_set(
                         why, -EINVAL,
-                        "max_errors: %g is no whole number; from 1 on it counts samples, below 1 it is a share of "
+                        "max_errors: %g is not a whole number; from 1 on it counts samples, below 1 it is a share of "
                         "the dataset",
                         max_errors);
         return 0;

@@ -1,4 +1,4 @@
-/* pipeline/failure/damage.h: how many damaged samples a job has met, and how many it bears.
+/* pipeline/failure/damage.h: how many damaged samples a job has met, and how many it tolerates.
  *
  * A sample counts once, whichever rank of this node meets it, in however many epochs: what is limited is the dataset's
  * state and not the run's length. */

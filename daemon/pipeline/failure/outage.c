@@ -211,7 +211,7 @@ static void take_outage(struct outage *outage, const struct look *look) {
         outage->is_held = true;
 }
 
-/* What was looked at, one by one. Who is still a suspect is read again after a pause. */
+/* Takes the results of a look, one by one. A sample that is still a suspect is read again after a pause. */
 static void take_suspects(struct outage *outage, const struct look *look) {
         uint32_t n_most = 0;
 
@@ -246,10 +246,9 @@ static void look_say(const struct look *look) {
         const char *name = dataset_name(look->outage->dataset);
 
         if (look->result < 0 && !look->was_held)
-                log_error("outage", "%s is on hold: %s; nothing of it is lost, reads are tried again", name,
-                          look->why.text);
+                log_error("outage", "%s is on hold: %s; nothing is lost, reads are tried again", name, look->why.text);
         else if (look->result == 0 && look->was_held)
-                log_info("outage", "%s can be read again after %.1f s; its jobs go on", name,
+                log_info("outage", "%s can be read again after %.1f s; its jobs continue", name,
                          (double)look->held_ns / 1e9);
 }
 

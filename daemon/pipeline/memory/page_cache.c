@@ -15,7 +15,7 @@ bool page_cache_is_bypassed(enum page_cache wish, uint64_t n_bytes, uint64_t ava
         bool fits = n_bytes <= available / 2;
 
         if (wish == PAGE_CACHE_AUTO)
-                why_set(ret_why, 0, "%s, %s of memory to be had, half of it for a dataset", format_bytes(size, n_bytes),
+                why_set(ret_why, 0, "%s, %s of memory available, half of it for a dataset", format_bytes(size, n_bytes),
                         format_bytes(room, available));
         else
                 why_set(ret_why, 0, "as page_cache says");

@@ -5,7 +5,7 @@
 
 #include <stdint.h>
 
-/* Part of a user and of a job; zeroed at first; behind the pool's lock. */
+/* Part of a user and of a job; zeroed at first; guarded by the pool's lock. */
 struct scratch_account {
         uint64_t had;      /* SCRATCH_ACCOUNT_UNIT */
         uint64_t now;      /* of a user: `had` of the job of that user that was served last; newcomers begin there */
