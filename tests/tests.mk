@@ -42,7 +42,7 @@ FUZZ_HOW = $(if $(FUZZ_ROUNDS),-n $(FUZZ_ROUNDS),-t $(FUZZ_SECONDS))
 
 RELEASE_TESTS := $(call unit_in,release,$(UNIT_NAMES)) $(FUZZ_TESTS) $(call scripts_in,release,$(SCRIPTS))
 LAYERS_TESTS := release:tests/support/check_layers.py release:tests/support/check_epoch_plan.py \
-	release:tests/support/check_words.py
+	release:tests/support/check_words.py release:tests/support/check_unused.py
 ASAN_TESTS := $(call unit_in,asan,$(SANITIZED_UNIT)) $(subst release,asan,$(FUZZ_TESTS)) $(REPLAY_TESTS) $(call scripts_in,asan,$(ASAN_SCRIPTS))
 # Without arguments it tries a part of the points, each day another one; `make faults` tries all.
 FAULTS_TESTS := asan:build/asan/faults/faults asan:tests/faults/check_calls.py
@@ -118,7 +118,7 @@ check-neon: ## does resizing give the same pixels with 64-bit ARM's instructions
 		$(NEON_SOURCES) -lm
 	@tests/support/neon.sh build/neon/resize_only
 
-check-layers: ## do includes go downward only, does only the epoch plan compute positions, and would it be noticed if not?
+check-layers: ## do includes go downward only, does only the epoch plan compute positions, is all called, and would it be noticed?
 	@$(RUN) $(LAYERS_TESTS) $(call scripts_in,release,test_layers_selftest)
 
 demo: ## the whole idea on real photographs in two minutes; DATA=DIR for your own image folder

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The checks of the include direction, of the epoch plan and of the words fail when they should."""
+"""The checks of the include direction, of the epoch plan, of the words and of what is called fail when they should."""
 import os
 import shutil
 import subprocess
@@ -11,6 +11,7 @@ from harness import ROOT, case, contains, equal, main, write
 LAYERS = os.path.join(ROOT, "tests", "support", "check_layers.py")
 PLAN = os.path.join(ROOT, "tests", "support", "check_epoch_plan.py")
 WORDS = os.path.join(ROOT, "tests", "support", "check_words.py")
+UNUSED = os.path.join(ROOT, "tests", "support", "check_unused.py")
 
 # (file, line planted at its end, what the message says)
 PLANTED = [
@@ -126,6 +127,35 @@ def _(box):
         equal(status, 0 if message is None else 1, f"{line}: {output}")
         if message is not None:
             contains(output, f"{path}:{line.count(chr(10)) + 2}: {message}")
+
+
+@case("the tree as it is has no function that only tests call")
+def _(box):
+    status, output = check(ROOT, UNUSED)
+    equal(status, 0, output)
+
+
+@case("a function that nothing but itself and comments names is found, and each kind of use is seen")
+def _(box):
+    root = copy_tree(box)
+    declaration = "/* Counts. */\nint planted_count(const struct planted *planted,\n                  int n);\n"
+    definition = "/* planted_count() */\nint planted_count(const struct planted *planted, int n) {\n        return n;\n}\n"
+    write(os.path.join(root, "daemon/io/planted.h"), declaration.encode())
+    for use in ("", '        log("planted_count()");\n', "int planted_count(const struct planted *planted, int n);\n"):
+        write(os.path.join(root, "daemon/io/planted.c"), (definition + use).encode())
+        status, output = check(root, UNUSED)
+        equal(status, 1, f"{use}: {output}")
+        contains(output, "daemon/io/planted.h:2: nothing but tests calls planted_count()")
+    for use in ("        n = planted_count(planted, 1);\n", "        .count = planted_count,\n",
+                "        _cleanup_(planted_count) struct planted *planted;\n"):
+        write(os.path.join(root, "daemon/ctl/planted.c"), use.encode())
+        status, output = check(root, UNUSED)
+        equal(status, 0, f"{use}: {output}")
+    os.unlink(os.path.join(root, "daemon/ctl/planted.c"))
+    write(os.path.join(root, "daemon/io/planted.h"), b"static inline int planted_twice(int n) {\n        return 2 * n;\n}\n")
+    status, output = check(root, UNUSED)
+    equal(status, 1, output)
+    contains(output, "planted.h:1: nothing but tests calls planted_twice()")
 
 
 @case("the pages and comments that are looked at have no phrase that is hard to read")

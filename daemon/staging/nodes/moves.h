@@ -51,10 +51,6 @@ static inline void bit_set(uint8_t *bits, uint64_t idx) {
         bits[idx / 8] |= (uint8_t)(1u << (idx % 8));
 }
 
-static inline void bit_clear(uint8_t *bits, uint64_t idx) {
-        bits[idx / 8] &= (uint8_t) ~(1u << (idx % 8));
-}
-
 /* Returns 0 or -ENOMEM. */
 int moves_plan(const struct moves_situation *situation, struct moves *ret_moves);
 void moves_fini(struct moves *moves);
