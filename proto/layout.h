@@ -1,11 +1,11 @@
-/* proto/layout.h: what lies where in the two shared memories of a rank.
+/* proto/layout.h: the layout of the two shared memories of a rank.
  *
- * control   written by the daemon alone; the client maps it read-only and the memfd is sealed against its writes
+ * control   written only by the daemon; the client maps it read-only and the memfd is sealed against its writes
  *           (F_SEAL_FUTURE_WRITE): header, then per slot a slot record, the columns of its samples, the places of
  *           ragged samples and the error texts.
- * payload   belongs to the one rank; both map it read-write, since CUDA registers writable pages only. Page 0 is the
- *           client's page, then come the slots. The daemon never looks at what lies in a slot; it reads the client's
- *           page, and believes nothing in it.
+ * payload   belongs to one rank; both sides map it read-write, since CUDA registers only writable pages. Page 0 is the
+ *           client's page, then come the slots. The daemon never reads a slot; it reads the client's page, and checks
+ *           every value in it.
  *
  * Only offsets, never pointers. All integers are little-endian and naturally aligned; sizes in bytes. What is atomic
  * and with which memory order is written in proto/ring.h, which alone touches those fields. */
@@ -36,8 +36,8 @@ enum dlp_dtype {
 };
 
 enum dlp_tensor_layout {
-        DLP_DENSE,  /* shape and strides say all */
-        DLP_RAGGED, /* one-dimensional samples of different lengths: sample i lies at places[i] of
+        DLP_DENSE,  /* shape and strides are enough */
+        DLP_RAGGED, /* one-dimensional samples of different lengths: sample i is at places[i] of
                      * this tensor */
 };
 
@@ -46,7 +46,7 @@ enum dlp_batch_status {
         DLP_BATCH_FAILED, /* no data: the job has ended, `text` says why */
 };
 
-/* Where a ragged sample lies, from the start of its slot; DLP_PLACE_ABSENT and no bytes: the sample lacks the field. */
+/* Where a ragged sample is, from the start of its slot; DLP_PLACE_ABSENT and no bytes: the sample lacks the field. */
 #define DLP_PLACE_ABSENT UINT64_MAX
 
 struct dlp_place {
@@ -73,11 +73,11 @@ struct dlp_slot_record {
         uint64_t step;       /* batch of this rank within the epoch */
         uint64_t planned_ns; /* CLOCK_MONOTONIC of the daemon's node: taken for filling */
         uint64_t ready_ns;   /* published */
-        uint64_t read_ns;    /* from asking for a sample's bytes to having them, summed over the samples */
-        uint64_t queued_ns;  /* from there until a worker took it up, summed likewise */
-        uint64_t decode_ns;  /* and until it lay in the slot */
+        uint64_t read_ns;    /* from requesting a sample's bytes to having them, summed over the samples */
+        uint64_t queued_ns;  /* from then until a worker took it, summed likewise */
+        uint64_t decode_ns;  /* from then until it was in the slot, summed likewise */
         uint32_t status;     /* enum dlp_batch_status */
-        uint32_t n_samples;  /* that lie here; fewer than the batch size in a last batch, or if some were skipped */
+        uint32_t n_samples;  /* in the slot; fewer than the batch size in a last batch, or if some were skipped */
         uint32_t n_tensors;
         uint32_t n_errors;  /* samples that were substituted */
         uint32_t n_skipped; /* damaged samples that were left out: n_samples is without them, and may be 0 */
@@ -87,11 +87,11 @@ struct dlp_slot_record {
         char text[DLP_TEXT_MAX]; /* DLP_BATCH_FAILED: why */
 };
 
-/* What is known of each sample of a batch: columns of batch_size, so that a client hands them out as they are and
- * touches no more lines than it needs. The columns of one slot follow each other, and those of the next slot follow
+/* About each sample of a batch: columns of batch_size, so that a client hands them out as they are and touches no more
+ * cache lines than it needs. The columns of one slot follow each other, and those of the next slot follow
  * them. */
 struct dlp_columns {
-        int64_t *indices;     /* in the dataset, as the order says */
+        int64_t *indices;     /* in the dataset, as the order asks for */
         int64_t *substitutes; /* the sample that is served in its place, or -1 */
         int32_t *idx_errors;  /* into the slot's error texts, or -1 */
 };
@@ -100,7 +100,7 @@ struct dlp_control {
         uint64_t magic;
         uint32_t layout_version;
         uint32_t header_bytes; /* sizeof(struct dlp_control) of the writer */
-        uint64_t generation;   /* random, of this daemon's run and this attach */
+        uint64_t generation;   /* random, new for each attach */
         uint64_t control_bytes;
         uint64_t payload_bytes;
         uint32_t n_slots;
@@ -117,7 +117,8 @@ struct dlp_control {
 
         /* Which slot holds sequence q: queue[q % n_slots]. Written before q is published, and not again before q has
          * been taken: at most n_slots batches are unreleased. */
-        _Alignas(DLP_CACHE_LINE) uint32_t queue[DLP_SLOTS_MAX]; /* on lines of its own: what lies above never changes */
+        _Alignas(DLP_CACHE_LINE)
+                uint32_t queue[DLP_SLOTS_MAX]; /* on cache lines of its own: the fields above never change */
 
         _Alignas(DLP_CACHE_LINE) _Atomic uint64_t n_published; /* sequences below it may be taken */
         _Alignas(DLP_CACHE_LINE) _Atomic uint32_t
@@ -129,12 +130,12 @@ struct dlp_control {
         _Atomic uint64_t hold_text[DLP_TEXT_MAX / 8];           /* NUL-terminated; "": it is not on hold */
 };
 
-/* Page 0 of the payload: all that a client can say without a system call. */
+/* Page 0 of the payload: what a client reports without a system call. */
 struct dlp_client_page {
-        _Alignas(DLP_CACHE_LINE) _Atomic uint32_t waiting; /* enum dlp_wake: how to tell me of the next batch */
-        _Alignas(DLP_CACHE_LINE) _Atomic uint64_t n_taken; /* sequences below it have been leased; for people only */
         _Alignas(
-                DLP_CACHE_LINE) _Atomic uint64_t released[DLP_SLOTS_MAX]; /* slot i: 1 + the sequence given back last */
+                DLP_CACHE_LINE) _Atomic uint32_t waiting; /* enum dlp_wake: how to wake the client for the next batch */
+        _Alignas(DLP_CACHE_LINE) _Atomic uint64_t n_taken; /* sequences below it have been leased; for people only */
+        _Alignas(DLP_CACHE_LINE) _Atomic uint64_t released[DLP_SLOTS_MAX]; /* slot i: 1 + the sequence released last */
 };
 
 _Static_assert(sizeof(struct dlp_client_page) <= DLP_CLIENT_PAGE_BYTES, "the client's page is one page");
@@ -148,7 +149,7 @@ uint64_t dlp_dtype_bytes(uint32_t dtype);
 /* "uint8", ...; NULL if it is not an enum dlp_dtype. */
 const char *dlp_dtype_name(uint32_t dtype);
 
-/* What a ring is made of, in the daemon's words; the rest of the header follows from it. */
+/* The sizes that the daemon chooses for a ring; the rest of the header follows from them. */
 struct dlp_geometry {
         uint32_t n_slots;
         uint32_t batch_size; /* samples */
@@ -156,13 +157,13 @@ struct dlp_geometry {
         uint32_t n_ragged;   /* tensors of a batch that need places */
 };
 
-/* Fills in the constant part of a zeroed control header. Returns 0, or -EOVERFLOW if a size passes DLP_PAYLOAD_MAX.
- * Written and read here only, so that both sides compute alike. `control` may be NULL to learn the sizes. */
+/* Fills in the constant part of a zeroed control header. Returns 0, or -EOVERFLOW if a size exceeds DLP_PAYLOAD_MAX.
+ * Both sides use this function, so that they compute the same layout. `control` may be NULL to learn the sizes. */
 int dlp_layout_make(const struct dlp_geometry *geometry, struct dlp_control *control, uint64_t *ret_control_bytes,
                     uint64_t *ret_payload_bytes);
 
-/* Is this mapping what it says? For the client, after attach: magic, versions, every offset and size against the sizes
- * of the two memfds. Returns 0, -EPROTO (damaged) or -EPROTONOSUPPORT (other layout version). */
+/* Is the header of this mapping consistent? For the client, after attach: magic, versions, every offset and size
+ * against the sizes of the two memfds. Returns 0, -EPROTO (damaged) or -EPROTONOSUPPORT (other layout version). */
 int dlp_layout_check(const struct dlp_control *control, uint64_t control_bytes, uint64_t payload_bytes);
 
 /* Accessors; `control` must have passed dlp_layout_check() (or come from dlp_layout_make()), idx_slot < n_slots. */

@@ -7,10 +7,10 @@
  * The daemon leaves free, filling; publishing makes ready. The client leases by counting on, and releases by writing
  * 1 + sequence into the slot's word of its page, in any order.
  *
- * A client that has to wait says how it wants to be told. One that blocks sleeps on the futex of n_published: half the
- * latency of a packet (16 us against 30 between two idle CPUs). A futex does not tell of the daemon's death, so it
- * sleeps in slices and looks at its socket in between. One that polls asks for a packet on its socket, which an event
- * loop can wait for. The daemon sends whichever was asked for, and only then.
+ * A client that has to wait chooses how it is woken. A client that blocks sleeps on the futex of n_published, which has
+ * half the latency of a packet (16 us compared with 30 between two idle CPUs). A futex does not report the daemon's
+ * death, so the client sleeps in slices and looks at its socket in between. A client that polls asks for a packet on
+ * its socket, for which an event loop can wait. The daemon does only what was asked for.
  *
  * Memory orders
  *   publish    record, samples and payload are written, then n_published with release; the client loads it with
@@ -29,7 +29,7 @@
 
 /* ---- the daemon's side --------------------------------------------------------------------------------------- */
 
-/* How the client sleeps. The values are its word `waiting`; what is none of them counts as a packet. */
+/* How the client sleeps. The values are those of its word `waiting`; any other value counts as DLP_WAKE_PACKET. */
 enum dlp_wake {
         DLP_WAKE_NOBODY,
         DLP_WAKE_PACKET, /* send DLP_WAKE_BYTE on its socket */
@@ -41,12 +41,12 @@ enum dlp_wake {
 enum dlp_wake dlp_ring_publish(struct dlp_control *control, struct dlp_client_page *page, uint64_t sequence,
                                uint32_t idx_slot);
 
-/* Wakes who sleeps in dlp_ring_sleep(). Any thread. */
+/* Wakes a client that sleeps in dlp_ring_sleep(). Any thread. */
 void dlp_ring_wake(struct dlp_control *control);
 
-/* Has the client given back `sequence`, which it holds (or may hold) in `idx_slot`? Returns 0 not yet, 1 yes, -EPROTO
+/* Has the client released `sequence`, which it holds (or may hold) in `idx_slot`? Returns 0 not yet, 1 yes, -EPROTO
  * if the word holds anything but `word_before` (what it held when the slot was published: 0 at first) or the release of
- * `sequence`: the client scribbles. */
+ * `sequence`: the client wrote an impossible value. */
 int dlp_ring_released(const struct dlp_client_page *page, uint32_t idx_slot, uint64_t word_before, uint64_t sequence);
 
 /* Announces that the daemon waits (or no longer waits) for a release. After setting it, look at the slots once more
@@ -56,7 +56,7 @@ void dlp_ring_want_release(struct dlp_control *control, bool want);
 /* How many batches the client says it has leased; clamped to what was published. For people, never for decisions. */
 uint64_t dlp_ring_taken(const struct dlp_control *control, const struct dlp_client_page *page);
 
-/* Tells the client why its rank is on hold, a sentence of at most DLP_TEXT_MAX bytes with NUL; "": it goes on. One
+/* Tells the client why its rank is on hold, a sentence of at most DLP_TEXT_MAX bytes with NUL; "": no longer. One
  * thread at a time. */
 void dlp_ring_hold(struct dlp_control *control, const char *text);
 
@@ -65,8 +65,8 @@ void dlp_ring_hold(struct dlp_control *control, const char *text);
 /* Is `sequence` published? If so everything of its slot may be read. */
 bool dlp_ring_ready(const struct dlp_control *control, uint64_t sequence);
 
-/* Is the rank on hold? Copies the sentence why, which is cut at the end of `text`. Never blocks: a text that is being
- * written at this moment is left for the next call. */
+/* Is the rank on hold? Copies the reason, which is truncated to the size of `text`. Never blocks: a text that is being
+ * written at this moment is read by the next call. */
 bool dlp_ring_held(const struct dlp_control *control, char text[DLP_TEXT_MAX]);
 
 /* The slot of a published sequence; control->n_slots if the page is damaged. */
@@ -75,15 +75,15 @@ uint32_t dlp_ring_slot(const struct dlp_control *control, uint64_t sequence);
 /* Counts `sequence` as leased. */
 void dlp_ring_take(struct dlp_client_page *page, uint64_t sequence);
 
-/* Sleeps until `sequence`, the next to be published, is there, for timeout_ns at most (below a second). Returns 1 if it
- * is there; 0 if it is not: the time is over, or for no reason; -EINTR after a signal. */
+/* Sleeps until `sequence`, the next one, is published, but at most timeout_ns (below a second). Returns 1 if it is
+ * published; 0 if not: the time has passed, or a spurious wake-up; -EINTR after a signal. */
 int dlp_ring_sleep(const struct dlp_control *control, struct dlp_client_page *page, uint64_t sequence,
                    uint64_t timeout_ns);
 
-/* Asks for a packet when `sequence` is published. Returns false if it is there by now: do not wait for one. It
- * holds until dlp_ring_sleep() asks for something else. */
+/* Asks for a packet when `sequence` is published. Returns false if it is already published: then do not wait for one.
+ * The request stays in force until dlp_ring_sleep() asks for something else. */
 bool dlp_ring_wait_begin(const struct dlp_control *control, struct dlp_client_page *page, uint64_t sequence);
 
-/* Gives a slot back. Returns true if the daemon waits for it: then write to the eventfd. */
+/* Releases a slot. Returns true if the daemon waits for one: then write to the eventfd. */
 bool dlp_ring_release(const struct dlp_control *control, struct dlp_client_page *page, uint64_t sequence,
                       uint32_t idx_slot);

@@ -1,7 +1,7 @@
 /* pipeline/batch.h: from a taken slot to a published one.
  *
- * The planner begins a batch; each of its samples ends exactly once: served, or failed, or abandoned unplanned. Whoever
- * ends the last one writes what is left of the record, publishes and wakes the client. */
+ * The planner begins a batch. Each of its samples ends exactly once: served, failed, or abandoned before it was
+ * planned. The thread that ends the last sample completes the record, publishes the slot and wakes the client. */
 #pragma once
 
 #include "daemon/pipeline/counters.h"
@@ -10,28 +10,28 @@
 /* Planner: the batch of the stream's cursor, in the slot that it belongs to. Takes a reference to the order. */
 void batch_begin(struct batch *batch, struct stream *stream, struct order_table *order);
 
-/* Planner: the samples from `idx_first` on will not come (a seek, a failed job): the batch is void. */
+/* Planner: the samples from `idx_first` on will not be planned (a seek, a failed job): the batch is not delivered. */
 void batch_abandon(struct batch *batch, uint32_t idx_first, struct counters *counters);
 
-/* Planner: the whole batch is nothing but this reason. */
+/* Planner: the batch has no samples and consists of this reason only. */
 void batch_fail_whole(struct batch *batch, const struct why *why, struct counters *counters);
 
-/* Does anybody still want this batch? Any thread; an old answer costs only work. */
+/* Is this batch still wanted? Any thread; an outdated answer only costs work. */
 bool batch_is_wanted(const struct batch *batch);
 
-/* The sample that said how large all of its batch are could not be served after all. Only if the batch is it alone:
- * others may have agreed. */
+/* The sample that set the shape for all samples of its batch could not be served after all. Only for a batch of one
+ * sample: in a larger one others may have used that shape. */
 void batch_forget_shape(struct batch *batch);
 
-/* Workers. `idx_sample` is in its place: `candidate` is what it is; if it is a substitute, `reason` says why the sample
- * of the order was not. */
+/* Workers: sample `idx_sample` of the batch is in its place. `index` is what the order asked for, `candidate` what was
+ * served; if they differ, `reason` says why. */
 void batch_served(struct batch *batch, uint32_t idx_sample, uint64_t index, uint64_t candidate,
                   const struct why *reason);
 
-/* Workers: a sample (or a try of it) waited so long for its bytes and for a worker, and took so long. */
+/* Workers: how long a sample (or an attempt at it) waited for its bytes, waited for a worker, and took to decode. */
 void batch_took(struct batch *batch, uint64_t read_ns, uint64_t queued_ns, uint64_t decode_ns);
 
-/* Workers: it could not be served, and the batch is to fail with this reason. */
+/* Workers: the sample could not be served, and the batch fails with this reason. */
 void batch_failed(struct batch *batch, uint32_t idx_sample, const struct why *why);
 
 /* Workers: one sample has ended. The last one publishes. */

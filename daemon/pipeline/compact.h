@@ -10,6 +10,6 @@
 /* Workers: this sample is left out. */
 void batch_skip(struct batch *batch, uint32_t idx_sample);
 
-/* Who completes the batch: closes the gaps. All samples of it have been served or left out. Writes the record's
- * n_samples and n_skipped, and the tensors' first dimension. */
+/* Closes the gaps, after all samples of the batch have been served or left out. Writes the record's n_samples and
+ * n_skipped, and the tensors' first dimension. Thread: the one that completes the batch. */
 void batch_compact(struct batch *batch);

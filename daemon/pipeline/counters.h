@@ -1,5 +1,5 @@
-/* pipeline/counters.h: what the hot path counts, each defined once: name, unit, prose. Status, and later metrics, are
- * made from the table; adding a counter is adding a row. */
+/* pipeline/counters.h: the counters of the hot path, each defined once: name, unit, prose. Status, and later metrics, are
+ * made from the table; a new counter is a new row. */
 #pragma once
 
 #include <stdatomic.h>
@@ -29,8 +29,8 @@ struct counters {
 #undef ROW
 };
 
-/* Counters order nothing: relaxed. Each thread that counts has a set of its own, so that no cache line goes from worker
- * to worker for a number that people look at now and then. */
+/* Counters synchronise nothing, so they are relaxed. Each thread that counts has its own set, so that no cache line
+ * moves from worker to worker for a number that is rarely read. */
 #define counter_add(counter, n) atomic_fetch_add_explicit((counter), (n), memory_order_relaxed)
 #define counter_get(counter)    atomic_load_explicit((counter), memory_order_relaxed)
 

@@ -1,7 +1,7 @@
 /* pipeline/job.h: one training run: the ranks that attached under one name, and what they agreed on.
  *
- * The first rank says what the job is; whoever differs is refused with the name of the field and both values. A job
- * lives as long as a rank of it is attached. Everything but failure is the main thread's. */
+ * The first rank sets the job's terms; a rank whose terms differ is refused with the name of the term and both values.
+ * A job lives as long as one of its ranks is attached. Everything except the failure belongs to the main thread. */
 #pragma once
 
 #include <pthread.h>
@@ -34,7 +34,7 @@ enum on_error {
 const char *on_error_name(enum on_error on_error);
 int on_error_from_name(const char *name, enum on_error *ret_on_error);
 
-/* What all ranks must say alike. */
+/* The terms on which all ranks must agree. */
 struct job_terms {
         char dataset[DLP_NAME_MAX];
         char digest[65];                 /* of the dataset, hex */
@@ -52,8 +52,8 @@ struct job_terms {
         enum on_error on_error;
 };
 
-/* Where a rank goes on: with batch `step` of what is left of an epoch from the global `position` on. What lies before
- * it was served to an earlier run, and the ranks deal out the rest anew. */
+/* Where a rank continues: with batch `step` of what is left of an epoch from the global `position` on. The samples
+ * before the position were served to an earlier run; the rest is dealt out to the ranks anew. */
 struct cursor {
         uint64_t epoch;
         uint64_t position; /* 0 .. samples of the dataset */
@@ -65,14 +65,14 @@ struct job_member {
         uint32_t rank;
         uint32_t pid;           /* for messages */
         struct process process; /* the session's, which sets it: PROCESS_NONE at first */
-        struct cursor cursor;   /* where it began last, at attach or by a seek */
+        struct cursor cursor;   /* where it last began, at attach or by a seek */
 };
 
 struct job {
         LIST_ENTRY(job) entry;
         char name[DLP_NAME_MAX];
-        uid_t uid;         /* whose it is: of the user that began it. Two users may have jobs of one name. */
-        struct user *user; /* the account that all of its ranks count for */
+        uid_t uid;         /* the user who started it. Two users may have jobs with the same name. */
+        struct user *user; /* the account to which all of its ranks count */
         struct job_terms terms;
         LIST_HEAD(, job_member) members;
         uint32_t n_members;
@@ -81,7 +81,7 @@ struct job {
         _Atomic uint32_t refs; /* the members, and streams whose last samples are still under way */
 
         pthread_mutex_t lock;                     /* guards what follows; a leaf */
-        struct budget *orders_budget;             /* that paid for orders_bytes; NULL: nobody has yet */
+        struct budget *orders_budget;             /* paid for orders_bytes; NULL: none has yet */
         uint64_t orders_bytes, orders_used_bytes; /* for the tables of the orders of its epochs */
         _Atomic bool failed;
         struct why failure; /* the first one */
@@ -100,8 +100,8 @@ struct job *job_find(struct jobs *jobs, uid_t uid, const char *name);
 
 /* Enters a rank into `job`, or, if that is NULL, into a new one of `user`, whose account outlives the job. -EINVAL a
  * term differs, -EADDRINUSE the rank is taken (names its pid), -EBUSY the job has failed, -EUSERS too many ranks of one
- * job on this node; -EAGAIN instead of the first three if those who stand in the way are processes that are ending: a
- * run that is started again gets in once they are gone. The job holds one reference for the member. */
+ * job on this node; -EAGAIN instead of the first three if the ranks in the way belong to processes that are ending: a
+ * restarted run gets in once these are gone. The job holds one reference for the member. */
 int job_join(struct jobs *jobs, struct job *job, struct user *user, const char *name, const struct job_terms *terms,
              uint32_t rank, uint32_t pid, struct job **ret_job, struct job_member **ret_member, struct why *why);
 
@@ -128,14 +128,15 @@ void job_leave(struct job *job, struct job_member *member);
 struct job *job_ref(struct job *job);
 void job_unref(struct job *job);
 
-/* The first failure of a job counts and ends it. Returns true to the caller whose it was. Any thread. */
+/* Ends the job with this failure. Only the first failure counts; returns true if this is it. Any thread. */
 bool job_fail(struct job *job, const char *text);
 
-/* Reserves memory for the orders of its epochs, once: later calls do nothing. It is given back with the job. -ENOMEM
+/* Reserves memory for the orders of its epochs, once: later calls do nothing. It is released with the job. -ENOMEM
  * with the numbers. Any thread. */
 int job_reserve_orders(struct job *job, struct budget *budget, uint64_t n_bytes, struct why *why);
 
-/* Takes of that for a table, and a reference. -EAGAIN if other epochs' tables have it: it comes back. Any thread. */
+/* Takes a part of that for a table, and a reference. -EAGAIN if tables of other epochs use it, until they are freed.
+ * Any thread. */
 int job_take_order(struct job *job, uint64_t n_bytes);
 void job_give_order(struct job *job, uint64_t n_bytes);
 

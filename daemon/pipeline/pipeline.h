@@ -5,8 +5,8 @@
  *   reader        bytes of samples into buffers           io/reader.h
  *   workers       bytes into pixels in their place        worker.h; the last of a batch publishes it
  *
- * Everything is made at the start and bounded: as many samples are under way as there are tasks. The number of workers
- * alone follows what is asked for (pool.h). */
+ * Everything is made at the start and limited: at most as many samples are under way as there are tasks. Only the
+ * number of workers can change (pool.h). */
 #pragma once
 
 #include <stdbool.h>
@@ -27,16 +27,17 @@ struct pipeline_options {
         uint32_t n_tasks;   /* samples under way: the reader's depth */
         const char *reader; /* "auto", "io_uring", "threads" */
         enum page_cache page_cache;
-        uint64_t outage_timeout_ns; /* how long a job waits for a dataset that cannot be read; 0: without end */
+        uint64_t outage_timeout_ns; /* how long a job waits for a dataset that cannot be read; 0: no limit */
         struct decode_limits limits;
         enum decode_jpeg decode_jpeg;
         enum segment_wish huge_pages, lock;
         struct budget *budget;
-        void (*broken)(void *userdata, struct stream *stream); /* planner thread: the stream's client wrote rubbish */
+        void (*broken)(void *userdata,
+                       struct stream *stream); /* planner thread: the stream's client wrote an impossible value */
         void *userdata;
 };
 
-/* Starts all threads. -ENOMEM with the numbers if buffers and scratch alone pass the budget. */
+/* Starts all threads. -ENOMEM with the numbers if buffers and scratch alone exceed the budget. */
 int pipeline_start(const struct pipeline_options *options, struct pipeline **ret_pipeline, struct why *why);
 
 /* All streams must have been removed; waits until the last sample under way is back. Returns 0, or -ETIMEDOUT if a read
@@ -44,41 +45,43 @@ int pipeline_start(const struct pipeline_options *options, struct pipeline **ret
  */
 int pipeline_stop(struct pipeline *pipeline);
 
-/* Makes a stream; blocks while its memory is touched, so: off the main thread. If memory is short while removed streams
- * are still on their way out, waits up to a second for them. Ownership as stream_new(). */
+/* Makes a stream; blocks while its memory is touched, so not on the main thread. If memory is short while removed
+ * streams are still being freed, waits up to a second for them. Ownership as in stream_new(). */
 int pipeline_make_stream(struct pipeline *pipeline, const struct stream_options *options, struct stream **ret_stream,
                          struct why *why);
 
-/* Touches the pages of the ring that making it left out, once the first batch has been published or is late; blocks.
- * Between add and remove, once, off the main thread. The stream is not freed before this returns. */
+/* Touches the pages of the ring that pipeline_make_stream() left out, after the first batch has been published or is
+ * late; blocks. Call it once, between add and remove, not on the main thread. The stream is not freed before this
+ * returns. */
 void pipeline_touch_stream(struct pipeline *pipeline, struct stream *stream);
 void pipeline_skip_touching(struct pipeline *pipeline,
-                            struct stream *stream); /* instead: they come when they are written */
+                            struct stream *stream); /* instead of touching: pages come when they are written */
 
 /* Main thread. From add to remove the caller may use the stream's constant fields and its ring's counts; after remove
  * it must not touch it. A stream that was never added is freed with stream_free(). */
 void pipeline_add(struct pipeline *pipeline, struct stream *stream);
 uint64_t pipeline_seek(struct pipeline *pipeline, struct stream *stream, const struct cursor *cursor);
-void pipeline_drain(struct pipeline *pipeline, struct stream *stream); /* completes what is begun, begins no more */
+void pipeline_drain(struct pipeline *pipeline,
+                    struct stream *stream); /* completes the batches that are begun, begins no more */
 void pipeline_remove(struct pipeline *pipeline, struct stream *stream);
 
-/* For samples that wait by now, too. Any thread. */
+/* It also counts for samples that are waiting already. Any thread. */
 void pipeline_set_outage_timeout(struct pipeline *pipeline, uint64_t timeout_ns);
 
-/* Memory that clients hold after they have left, to be looked at now and then. */
+/* Memory that clients hold after they have left; the caller checks it now and then. */
 struct held_list *pipeline_held(struct pipeline *pipeline);
 
-/* The workers, for pool_configure() and the like. Main thread. */
+/* The pool of workers, for pool_configure() and the like. Main thread. */
 struct pool *pipeline_pool(struct pipeline *pipeline);
 
-/* All that was counted until now, summed up for this call: valid until the next one. Main thread. */
+/* All counters so far, summed up for this call; valid until the next call. Main thread. */
 struct counters *pipeline_counters(struct pipeline *pipeline);
 const struct reader_report *pipeline_reader_report(const struct pipeline *pipeline);
-uint32_t pipeline_n_tasks(const struct pipeline *pipeline);   /* fewer than asked for if memory_limit is small */
-uint32_t pipeline_n_workers(const struct pipeline *pipeline); /* those that are there now */
+uint32_t pipeline_n_tasks(const struct pipeline *pipeline);   /* fewer than configured if memory_limit is small */
+uint32_t pipeline_n_workers(const struct pipeline *pipeline); /* the current number */
 
-/* What the daemon pays for whoever is attached, bytes; the rest of its account belongs to jobs and datasets. Main
- * thread. */
+/* Bytes that the daemon itself uses, independent of attached ranks; the rest of its account belongs to jobs and
+ * datasets. Main thread. */
 struct pipeline_memory {
         uint64_t read_buffers;
         uint64_t worker_scratch;

@@ -1,9 +1,9 @@
 /* pipeline/planner.h: which sample is read next, for whom.
  *
  * One thread. It takes free slots, turns them into batches of sample indices (order + rank + world + cursor), and keeps
- * the reader fed. When there is a choice it serves the job that has the fewest samples under way, and of a job the rank
- * that will run dry first: the one whose prepared batches last least long at the speed at which it takes them. When all
- * rings are full it sleeps, and a release wakes it: fullness is the only backpressure. */
+ * the reader busy. When there is a choice it serves the job that has the fewest samples under way, and of that job the
+ * rank that will run dry first: the one whose prepared batches last the shortest time at the speed at which it takes
+ * them. When all rings are full it sleeps, and a release wakes it: a full ring is the only backpressure. */
 #pragma once
 
 #include <pthread.h>
@@ -20,17 +20,18 @@
 struct planner_options {
         struct reader *reader;
         struct order_tables *tables;
-        struct fair_queue *ready; /* to the workers: a sample that cannot even be read goes there at once */
+        struct fair_queue *ready; /* to the workers; a sample that cannot be read goes there at once */
         struct budget *budget;
         enum page_cache page_cache;
         uint64_t outage_timeout_ns;
         struct counters *counters;
         struct task *tasks;
         uint32_t n_tasks;
-        uint32_t n_depth; /* samples under way when all goes well; n_tasks or fewer: the others are for when it does not
+        uint32_t n_depth; /* samples under way normally, <= n_tasks: the others are used when jobs compete or reads hang
                            */
-        void (*freed)(void *userdata); /* a removed stream is gone, its memory is back; planner thread */
-        void (*broken)(void *userdata, struct stream *stream); /* its client scribbles; planner thread */
+        void (*freed)(void *userdata); /* a removed stream and its memory are freed; planner thread */
+        void (*broken)(void *userdata,
+                       struct stream *stream); /* its client wrote an impossible value; planner thread */
         void *userdata;
 };
 
@@ -44,19 +45,19 @@ struct planner {
         uint32_t n_wake_for; /* planner: how many returned tasks are worth a wake-up for a job that lacks them; 0: none
                                 lacks any */
         uint64_t looked_ns;  /* planner: when stuck reads were last looked for */
-        uint64_t making_ns;  /* planner; how long a batch takes to be made, smoothed over all streams */
+        uint64_t making_ns;  /* planner: how long making a batch takes, smoothed over all streams */
         TAILQ_HEAD(, stream) streams; /* planner */
         struct tasks retries;         /* planner: waiting for a place in the order that is not final yet */
         bool any_held;                /* planner: of its streams */
-        bool any_slow;                /* planner: one of them has a slow read, */
-        bool any_told;                /* planner: and the client of one was told of it, or that it is held */
+        bool any_slow;                /* planner: one of its streams has a slow read */
+        bool any_told;                /* planner: a client was told of a slow read, or that its stream is on hold */
         uint32_t n_parked;            /* planner: samples of all streams that wait for their dataset */
         struct tasks resting;         /* planner: until task->not_before_ns; the first one is due first */
 
         _Alignas(64) pthread_mutex_t lock; /* guards what follows; a leaf */
         TAILQ_HEAD(, stream) commands;
-        _Atomic uint64_t outage_timeout_ns; /* how long a sample waits before its job ends; 0: without end */
-        struct tasks returned;              /* done with; from workers */
+        _Atomic uint64_t outage_timeout_ns; /* how long a sample waits before its job ends; 0: no limit */
+        struct tasks returned;              /* finished; from workers */
         struct tasks again;                 /* to be read again; from workers */
         uint32_t n_returned;
         uint32_t wake_at; /* wake the planner when this number has returned; 0 = it does not wait for them */
@@ -66,23 +67,23 @@ struct planner {
 
 int planner_start(struct planner *planner, const struct planner_options *options);
 
-/* No stream may be left (all removed) but tasks may be under way. Joins. */
+/* All streams must have been removed; tasks may still be under way. Joins the thread. */
 void planner_stop(struct planner *planner);
 
-/* Something that the planner looks at has changed. Any thread. */
+/* Wakes the planner because something that it checks has changed. Any thread. */
 void planner_wake(struct planner *planner);
 
-/* Asks for something to be done with a stream. Main thread. */
+/* Passes a command about a stream to the planner. Main thread. */
 void planner_command(struct planner *planner, struct stream *stream, enum stream_command command);
 
 /* The same for STREAM_SEEK: continue there under the number that is returned. Main thread. */
 uint64_t planner_seek(struct planner *planner, struct stream *stream, const struct cursor *cursor);
 
-/* A worker is done with the task's sample, or wants another candidate to be read for it, or the same one later. Any
+/* A worker has finished the task's sample, or needs another candidate to be read for it, or the same one later. Any
  * worker. */
 void planner_return(struct planner *planner, struct task *task);
 
-/* The planner is done with the task: it is free for another sample. Planner only. */
+/* The planner has finished with the task, which is free for another sample. Planner only. */
 void planner_retire(struct planner *planner, struct task *task);
 
 void planner_retry(struct planner *planner, struct task *task);

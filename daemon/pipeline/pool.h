@@ -1,8 +1,8 @@
 /* pipeline/pool.h: the set of workers: how many there are, and what they may take.
  *
- * The number follows what is asked for while work goes on. One more is a thread that begins to take from the queue; one
- * less is a word in the queue: whoever comes next leaves with empty hands. So no sample is ever taken from a worker,
- * and which of them leaves does not matter.
+ * The number can change while work goes on. One more is a thread that begins to take from the queue; one fewer is a
+ * word in the queue: the next worker that comes for a sample ends instead. So no sample is ever taken away from a
+ * worker, and it does not matter which of them ends.
  *
  * Threads: only the main thread, except pool_n_workers(). */
 #pragma once
@@ -40,14 +40,14 @@ struct pool_options {
 };
 
 struct pool {
-        struct worker_options options; /* of the workers that begin */
+        struct worker_options options; /* for workers that begin */
         uint64_t scratch_bytes;        /* of all together, at most */
         struct pool_wish wish;
         bool is_by_hand;  /* wish.n_workers is not the configuration's */
         struct cpus cpus; /* as found when the wish was made */
         struct pace pace;
-        _Atomic uint32_t n_workers;          /* without those that are to leave */
-        struct counters left;                /* what those counted that have left */
+        _Atomic uint32_t n_workers;          /* without those that are to end */
+        struct counters left;                /* the counters of workers that have ended */
         struct worker *workers[WORKERS_MAX]; /* by the number in their names; NULL = free */
 };
 
@@ -57,10 +57,10 @@ void pool_init(struct pool *pool, const struct pool_options *options);
 /* Stops the queue, waits for the workers' samples, joins. Once; takes a zeroed pool. */
 void pool_stop(struct pool *pool);
 
-/* The configuration's wish, at the start and whenever it is read again; looks anew how many CPUs there are. Does not
- * wait for workers that are to leave: their samples may take a while. Returns 0; POOL_NICE_STAYS if workers that run
- * may not come forward again (those that begin do); -ENOMEM with the numbers or -EAGAIN (too many threads): then there
- * are as many as before. */
+/* Applies the configuration's wish, at the start and after each reload; counts the CPUs anew. Does not wait for workers
+ * that are to end: their samples may take a while. Returns 0; POOL_NICE_STAYS if running workers may not lower their
+ * nice value (new ones have it); -ENOMEM with the numbers or -EAGAIN (too many threads): then their number is
+ * unchanged. */
 int pool_configure(struct pool *pool, const struct pool_wish *wish, struct why *why);
 
 /* Another number by hand, until the configuration is read again. -EINVAL above WORKERS_MAX; errors as above. */
@@ -69,7 +69,8 @@ int pool_set_workers(struct pool *pool, uint32_t n_workers, struct why *why);
 /* Any thread. */
 uint32_t pool_n_workers(const struct pool *pool);
 
-/* What its workers have paid for: each keeps what it was started with, whatever the others' number became. */
+/* Scratch that its workers have reserved: each keeps what it had at its start, whatever the number of workers becomes.
+ */
 uint64_t pool_scratch_bytes(const struct pool *pool);
 
 /* The reason for their number, and what they may take, for people. */

@@ -1,4 +1,4 @@
-/* pipeline/schedule.h: whose sample is planned next, and what becomes of a stream's cursor on the way.
+/* pipeline/schedule.h: whose sample is planned next, and how a stream's cursor moves.
  *
  * The planner's decisions without its thread: epochs and their orders, slots and their batches, and who is served
  * first. All of it runs on the planner's thread. */
@@ -6,10 +6,11 @@
 
 #include "daemon/pipeline/planner.h"
 
-/* Plans until nobody can take more or all tasks are under way. Streams that cannot go on have said why: is_full,
- * needs_order, is_ended. */
+/* Plans until no stream can take more or all tasks are under way. A stream that cannot continue has the reason set:
+ * is_full, needs_order, is_ended. */
 void schedule_plan(struct planner *planner);
 
-/* May the stream's job have another task now, for a sample that is read again? It wants one: others leave it its part.
+/* May the stream's job have another task now, for a sample that is read again? It also registers that the job wants
+ * one.
  */
 bool schedule_may_take(struct planner *planner, struct stream *stream);

@@ -1,9 +1,9 @@
 /* pipeline/stream.h: what one rank is being served: its ring, its terms, and how far its batches are planned.
  *
- * A stream is made off the main thread (touching its memory takes a while), handed to the planner, and from then on is
- * the planner's: it alone moves the cursor, and it destroys the stream when the rank has left and the last of its
- * samples has come back from the workers. Workers see a stream through the tasks they are given. The main thread keeps
- * the pointer until it gives the stream back with pipeline_remove(), and may seek and count in between. */
+ * A stream is made on a background thread (touching its memory takes a while) and handed to the planner. From then on
+ * it belongs to the planner: only the planner moves the cursor, and it frees the stream when the rank has left and the
+ * last of its samples has come back from the workers. Workers see a stream through their tasks. The main thread keeps
+ * the pointer until it calls pipeline_remove(), and may seek and read counters in between. */
 #pragma once
 
 #include <pthread.h>
@@ -19,7 +19,7 @@
 #include "daemon/pipeline/memory/large_buffers.h"
 #include "daemon/ring/ring.h"
 
-/* What the main thread asks the planner for; bits, so that asking twice is asking once. */
+/* Requests of the main thread to the planner; bits, so that the same request twice counts once. */
 enum stream_command {
         STREAM_ADD = 1,
         STREAM_REMOVE = 2,
@@ -30,8 +30,8 @@ enum stream_command {
 struct task;
 STAILQ_HEAD(tasks, task);
 
-/* One batch on its way: what its workers share. One for each slot of the ring. What all of them write for each sample
- * lies in a cache line of its own, so that what they only read stays in their caches. */
+/* One batch under way: what its workers share. There is one for each slot of the ring. What all workers write for each
+ * sample is in a cache line of its own, so that what they only read stays in their caches. */
 struct batch {
         struct stream *stream;
         struct slot *slot;
@@ -42,7 +42,7 @@ struct batch {
         uint64_t first; /* the rank's number of its first sample, for the epoch plan */
         uint32_t n_samples;
 
-        _Alignas(64) _Atomic uint32_t n_left; /* samples under way; who takes it to 0 completes the batch */
+        _Alignas(64) _Atomic uint32_t n_left; /* samples under way; the worker that takes it to 0 completes the batch */
 
         _Atomic uint32_t n_skipped;                     /* samples left out of it */
         _Atomic uint64_t read_ns, queued_ns, decode_ns; /* sums for the record: where its samples' time went */
@@ -71,7 +71,7 @@ struct stream_options {
 
 struct stream {
         TAILQ_ENTRY(stream) entry;     /* the planner's list */
-        TAILQ_ENTRY(stream) commanded; /* planner->lock: asked for something */
+        TAILQ_ENTRY(stream) commanded; /* planner->lock: has a request */
         uint32_t commands;             /* planner->lock; enum stream_command */
         struct cursor sought;          /* planner->lock */
 
@@ -81,7 +81,7 @@ struct stream {
         struct layout layout; /* of its slots */
         struct ring *ring;
         uint32_t rank;
-        bool may_hang;               /* its files lie where a read may never come back */
+        bool may_hang;               /* its files are on a file system where a read may never return */
         uint64_t n_samples;          /* of the dataset */
         uint64_t large_max;          /* bytes of a file that can be read */
         struct budget *budget;       /* memory_limit */
@@ -90,9 +90,9 @@ struct stream {
         int release_fd;              /* eventfd: the client writes, the planner waits for edges and never reads */
 
         _Atomic uint64_t number; /* raised by each seek; main thread writes, planner and workers read */
-        _Atomic bool removed;    /* nobody waits for these samples any more */
-        _Atomic bool is_touched; /* all of the ring's pages are there; until then somebody still works on them */
-        _Atomic bool broken;     /* the client scribbles: the main thread closes its session */
+        _Atomic bool removed;    /* the rank has left: its samples are dropped */
+        _Atomic bool is_touched; /* all pages of the ring exist; until then another thread works on them */
+        _Atomic bool broken;     /* the client wrote an impossible value: the main thread closes its session */
         _Atomic uint64_t n_substituted;
         _Atomic uint64_t n_skipped;
         _Atomic uint32_t n_parked; /* samples that wait for their dataset; the planner writes */
@@ -104,7 +104,7 @@ struct stream {
         uint64_t end_epoch;         /* plan no epoch from here on */
         struct batch *batch;        /* being planned, or NULL */
         uint32_t idx_sample;        /* next one of it */
-        struct order_table *order;  /* of `epoch`; NULL once it is ended */
+        struct order_table *order;  /* of `epoch`; NULL after the stream has ended */
         uint64_t order_epoch;
         struct order_table *next_order; /* of the epoch after it, made in the background */
         uint32_t n_tasks;               /* under way */
@@ -113,15 +113,15 @@ struct stream {
         struct tasks large_waiting;  /* in line for one */
         TAILQ_HEAD(, parked) parked; /* samples that wait for their dataset (pipeline/failure/hold.h) */
         uint64_t n_outages;          /* that had ended when its files were opened last */
-        const struct task *slow;     /* the read under way that has been for longest, once that is long */
-        uint64_t told_ns;            /* when the client was told last what it waits for */
+        const struct task *slow;     /* the read that has been under way for longest, if that is long */
+        uint64_t told_ns;            /* when the client was last told what it waits for */
         bool past_cache;             /* packed samples are read past the page cache */
         bool is_held;                /* its dataset cannot be read: nothing is planned */
         bool is_given_up;            /* it was on hold for too long */
         bool is_full;                /* no free slot: wait for the release eventfd */
-        bool needs_order;            /* the order's table has not come that far */
-        bool is_removed;             /* the command has been obeyed: free it when its last task is back */
-        bool drains;                 /* begin no batch any more */
+        bool needs_order;            /* the order's table is not filled that far yet */
+        bool is_removed;             /* removed: free it when its last task is back */
+        bool drains;                 /* begins no further batch */
         bool is_ended;               /* nothing more to plan */
 
         struct batch batches[DLP_SLOTS_MAX]; /* by slot */
@@ -136,23 +136,24 @@ struct stream_memory {
         uint64_t max_pixels; /* bounds a slot of variable size */
 };
 
-/* Makes the ring and everything else; blocks while memory is touched. On failure what was to be taken over stays the
- * caller's. -EINVAL (no such rank, empty dataset), -ENOMEM with the numbers, -EOVERFLOW. */
+/* Makes the ring and everything else; blocks while memory is touched. On failure the caller keeps what would have been
+ * taken over. -EINVAL (no such rank, empty dataset), -ENOMEM with the numbers, -EOVERFLOW. */
 int stream_new(const struct stream_options *options, const struct stream_memory *memory, struct stream **ret_stream,
                struct why *why);
 
-/* Gives back everything. No task of it may be under way. Takes NULL. */
+/* Frees everything. None of its tasks may be under way. Takes NULL. */
 void stream_free(struct stream *stream);
 
-/* What the order of an epoch of it depends on. */
+/* The spec of the order of one of its epochs. */
 struct order_spec stream_order_spec(const struct stream *stream, uint64_t epoch);
 
-/* Planner: goes on there. If nothing is left of that epoch, with the next one, as at an epoch's end. */
+/* Planner: continues there. If nothing is left of that epoch, continues with the next one, as at an epoch's end. */
 void stream_go_to(struct stream *stream, const struct cursor *cursor);
 void stream_next_epoch(struct stream *stream);
 
-/* Planner: nothing more is planned, until a seek. The memory of its orders goes; batches under way hold theirs. */
+/* Planner: plans nothing more until a seek. Frees the memory of its orders; batches under way hold their own reference.
+ */
 void stream_end(struct stream *stream);
 
-/* Wakes the client. Any thread; never blocks: a full socket buffer is as good as a wake-up. */
+/* Wakes the client. Any thread; never blocks: if the socket buffer is full, a wake-up is already on its way. */
 void stream_wake(struct stream *stream);

@@ -1,8 +1,8 @@
 /* pipeline/task.h: one sample on its way from its file into its slot.
  *
- * There are more tasks than reads shall be under way (pipeline/shares.h), made once. A task is with exactly one of: the
- * planner (free, or to be read again with another sample), the reader, the workers' queue, a worker. Whoever hands it
- * on does not touch it any more. */
+ * There are more tasks than `read_depth` (pipeline/shares.h), made once. A task belongs to exactly one of: the planner
+ * (free, or to be read again with another sample), the reader, the workers' queue, a worker. Whoever passes it on does
+ * not touch it any more. */
 #pragma once
 
 #include <limits.h>
@@ -36,29 +36,29 @@ struct task {
         struct field_bytes fields[DLP_TENSORS_MAX]; /* of what is read: where each field of its stream's program lies */
         uint32_t idx_field;    /* worker: the first of them that is not served yet; it may wait for memory in between */
         const char *bad_field; /* worker: which one the candidate failed with; NULL: none, or more than one */
-        char path[PATH_MAX];   /* what the sample is called: its file, or the one that it was before it was packed */
+        char path[PATH_MAX];   /* the sample's name: its file, or the file that it was before it was packed */
 
         struct batch *batch;
         uint32_t idx_sample;      /* in the batch */
         uint64_t position;        /* global, in the epoch */
-        uint64_t index;           /* that the order says */
-        uint64_t candidate;       /* that is being read: `index`, or a substitute */
+        uint64_t index;           /* the sample that the order asks for */
+        uint64_t candidate;       /* the sample that is being read: `index`, or a substitute */
         uint64_t n_tries;         /* substitutes so far */
         struct why reason;        /* of the first failure */
-        uint64_t n_scratch_bytes; /* pipeline/memory/scratch.h: what it has, or waits for; else 0 */
+        uint64_t n_scratch_bytes; /* pipeline/memory/scratch.h: what it has borrowed, or waits for; else 0 */
         uint64_t scratch_ns;      /* since when it has that */
-        uint32_t n_shortages;     /* tries that a lack of memory or descriptors has cost it */
+        uint32_t n_shortages;     /* tries that failed for lack of memory or descriptors */
         uint64_t not_before_ns;   /* such a task rests until then; 0: to be read at once */
 
         bool is_held;        /* its read failed, and whether it or the dataset is to blame is not known yet */
         uint64_t held_round; /* of outage_judge() */
-        uint64_t failing_ns; /* since when the candidate cannot be read; 0: it was not tried */
-        struct why failing;  /* how, last */
+        uint64_t failing_ns; /* since when the candidate cannot be read; 0: not tried yet */
+        struct why failing;  /* the last error */
 
-        bool is_stuck;               /* planner: its read has not come back for long */
-        _Atomic uint64_t reading_ns; /* since when the reader has it; 0: it has not */
-        uint64_t asked_ns;           /* when the candidate's bytes were asked for, */
-        uint64_t arrived_ns;         /* and when they were there */
+        bool is_stuck;               /* planner: its read has not come back for a long time */
+        _Atomic uint64_t reading_ns; /* since when the reader has it; 0: it does not */
+        uint64_t asked_ns;           /* when the candidate's bytes were requested */
+        uint64_t arrived_ns;         /* when they had arrived */
 };
 
 static inline struct task *task_of_ready(struct fair_item *item) {
@@ -67,14 +67,15 @@ static inline struct task *task_of_ready(struct fair_item *item) {
 
 struct planner;
 
-/* Sends the task's candidate to be read. What fails here fails as a read would: the worker hears of it. Planner only.
+/* Sends the task's candidate to the reader. An error here is passed to the worker like that of a read. Planner only.
  */
 void task_read(struct planner *planner, struct task *task);
 
-/* Those that wait for room for large files try again, in line. Planner only. */
+/* Tasks that wait for a buffer for a large file try again, in their order. Planner only. */
 void task_read_waiting(struct planner *planner, struct stream *stream);
 
-/* The bytes are there, or will not be: to the workers. Any thread of the reader, or the planner. */
+/* The bytes have arrived, or cannot be read: passes the task to the workers. Any thread of the reader, or the planner.
+ */
 void task_arrived(struct task *task, struct fair_queue *ready);
 
 /* For how long the reader has had it; 0 if it has not. Planner only. */

@@ -1,11 +1,11 @@
-/* pipeline/user.h: one user of the node, and what all jobs of that user have together.
+/* pipeline/user.h: one user of the node, and the accounts that all jobs of this user have in common.
  *
- * What is shared is shared between users first: who wants some gets the same part, whatever the number of jobs. Then a
- * user's part is shared between that user's jobs. Three accounts follow from that, each below its own lock or thread:
- * the workers' time, the samples under way, the reading threads; and one for the memory of rings.
+ * Resources are shared between users first: each user who wants some gets the same part, whatever the number of jobs.
+ * Then a user's part is shared between that user's jobs. So there are three accounts, each under its own lock or
+ * thread: the workers' time, the samples under way, the reading threads; and one for the memory of rings.
  *
  * An account is made when a user attaches for the first time, and lives as long as the server: jobs may end long after
- * they have left the list, and who leaves and comes back at once has not begun anew. */
+ * they have left the list, and a user who leaves and comes back at once keeps the same account. */
 #pragma once
 
 #include <stdint.h>
@@ -21,7 +21,7 @@
 struct user {
         LIST_ENTRY(user) entry;
         uid_t uid;
-        struct budget budget;           /* main: what rings may take; not of an admin, who has no limit */
+        struct budget budget;           /* main: what rings may take; unused for an admin, who has no limit */
         struct task_user tasks;         /* planner */
         struct read_user reading;       /* the reader's */
         struct scratch_account scratch; /* the pool's */
@@ -34,5 +34,5 @@ LIST_HEAD(users, user);
 /* The account of `uid`; a new one if there is none. NULL: out of memory. Main thread. */
 struct user *user_get(struct users *users, uid_t uid);
 
-/* Once nothing of any user is left: no job, no ring. */
+/* Call it when nothing of any user is left: no job, no ring. */
 void users_fini(struct users *users);

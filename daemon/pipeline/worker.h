@@ -1,10 +1,10 @@
-/* pipeline/worker.h: the pool that turns encoded samples into pixels in their place.
+/* pipeline/worker.h: the threads that turn a sample's stored bytes into tensors, in their place in the slot.
  *
- * Workers take samples from one queue, so that a batch is spread over all of them and an idle one never waits beside a
- * busy one. When several jobs have samples there, the job that has had the least of the workers' time comes first. Each
- * owns a decoder and a workspace and keeps them warm; in the steady state a sample allocates nothing. A worker makes
- * what it works with itself, on its own thread: so the memory is near to the CPUs that it runs on, and what it writes
- * for each sample lies in no cache line that another worker writes. */
+ * Workers take samples from one queue, so that a batch is spread over all of them and no worker is idle beside a busy
+ * one. When several jobs have samples there, the job that has had the least of the workers' time comes first. Each
+ * worker owns a decoder and a workspace and keeps them; in the steady state a sample allocates nothing. A worker makes
+ * these itself, on its own thread: so their memory is near the CPUs on which it runs, and what it writes for each
+ * sample shares no cache line with another worker. */
 #pragma once
 
 #include <pthread.h>
@@ -27,26 +27,26 @@ struct worker {
         pthread_t thread;
         pid_t tid;
         uint32_t idx;             /* in its name */
-        struct fair_queue *ready; /* tasks whose bytes have come, or could not */
+        struct fair_queue *ready; /* tasks whose bytes have arrived, or could not be read */
         struct planner *planner;  /* where tasks go back to */
         struct budget *budget;
-        struct scratch_pool *scratch; /* for what its own does not suffice for */
+        struct scratch_pool *scratch; /* for samples for which its own scratch is too small */
         struct pace *pace;
         struct decode_limits limits;
         enum decode_jpeg decode_jpeg;
         int nice; /* that it begins with */
 
-        sem_t began; /* posted when `result` is there */
-        int result;  /* of making what it works with */
+        sem_t began; /* posted when `result` is set */
+        int result;  /* of making decoder and workspace */
         struct why why;
 
-        _Alignas(64) struct counters *counters; /* what it counts into: its own, added up when somebody asks */
+        _Alignas(64) struct counters *counters; /* its own counters, added up when somebody asks */
         struct codec_tools *tools;
         uint64_t own_bytes;  /* of scratch, paid for as long as it lives */
         uint64_t clock_ns;   /* own thread: base/pace.h */
-        uint64_t serving_ns; /* own thread: that the sample in hand took */
+        uint64_t serving_ns; /* own thread: time of the current sample */
         struct counters counted;
-        _Atomic bool has_left; /* its last word: only the join is left */
+        _Atomic bool has_left; /* set last: only the join is left */
 };
 
 struct worker_options {
@@ -61,12 +61,12 @@ struct worker_options {
         uint64_t scratch_bytes; /* to pay for from the start; WORKER_SCRATCH_BYTES unless memory is short */
 };
 
-/* Waits until it has what it works with. -ENOMEM with the numbers if the scratch does not fit the budget; then nothing
- * is left behind. */
+/* Waits until the worker has made its decoder and workspace. -ENOMEM with the numbers if the scratch does not fit the
+ * budget; then everything is undone. */
 int worker_start(const struct worker_options *options, uint32_t idx, struct worker **ret_worker, struct why *why);
 
-/* Joins, and frees it. The queue must have been stopped, or have dismissed it: it then ends its sample and leaves. What
- * it needed goes when it leaves, not only here. */
+/* Joins the thread and frees the worker. The queue must have been stopped, or have dismissed the worker, which then
+ * finishes its sample and ends. Its decoder and workspace are freed when it ends, not only here. */
 void worker_join(struct worker *worker);
 
 /* Sets its nice value, 0 to 19. Lowering it needs a privilege (-EACCES). Any thread. */

@@ -1,14 +1,14 @@
 /* ring/held.h: memory that clients still hold after they have left.
  *
- * A client may keep its mappings and descriptors for as long as it likes: arrays outlive the loader, a forked child has
- * inherited them. The pages stay until the last of them is gone, so they stay charged to memory_limit until then.
+ * A client may keep its mappings and descriptors for as long as it likes: arrays outlive the loader, or a forked child
+ * has inherited them. The pages exist until the last of these is gone, so they stay charged to memory_limit until then.
  *
- * How is it known? A client gets open file descriptions of its own (held_lend()), not the daemon's. A description lives
- * as long as any descriptor, mapping, forked child or packet on its way refers to it. A write lease on the file is
- * granted only to who has it open alone; unlike a lock on the description, the client cannot give up what it says
- * without giving up the memory. Where leases do not work (an old kernel, a file system without them) a shared lock that
- * the description holds is asked instead; who removes that one on purpose has its pages taken away, as far as the seals
- * allow.
+ * How does the daemon know? A client gets open file descriptions of its own (held_lend()), not the daemon's. A
+ * description lives as long as any descriptor, mapping, forked child or packet on its way refers to it. The kernel
+ * grants a write lease on the file only if nobody else has it open; unlike a lock on the description, the client cannot
+ * change that without releasing the memory. Where leases do not work (an old kernel, a file system without them), a
+ * shared lock on the description is checked instead; if a client removes that lock on purpose, its pages are taken
+ * away, as far as the seals allow.
  *
  * Threads: any; the list has a lock, a leaf. A look costs a few system calls a piece of memory. */
 #pragma once
@@ -33,15 +33,16 @@ struct held_list {
 
 void held_list_init(struct held_list *list);
 
-/* Lets go of all, whoever holds it: the process ends. Gives the budget back. */
+/* Releases all entries, whoever holds the memory, because the process ends. Returns the bytes to the budget. */
 void held_list_fini(struct held_list *list);
 
-/* Opens the memory anew, for a client: O_RDONLY or O_RDWR. Returns the descriptor, which is to be closed once it is
- * sent; else a negative errno: without /proc it is not known who holds what, so nothing is handed out. */
+/* Opens the memory anew, for a client: O_RDONLY or O_RDWR. Returns the descriptor, to be closed after it has
+ * been sent; else a negative errno: without /proc it would be unknown who holds what, so nothing is handed out. */
 int held_lend(int fd, int flags, struct why *why);
 
 /* Takes over a piece of memory that is no longer mapped here: its descriptor, and `n_bytes` of `budget` (which
- * outlives the list), which are released once nobody holds it any more; now, if so. `whose` is copied, for the log. */
+ * outlives the list), which are released when nobody holds it any more, perhaps at once. `whose` is copied, for the
+ * log. */
 void held_leave(struct held_list *list, struct budget *budget, int fd, uint64_t n_bytes, const char *whose);
 
 /* Frees what nobody holds any more. Called now and then, and when memory is short. */

@@ -2,10 +2,10 @@
  *
  *   free -> filling -> complete -> ready -> leased -> free
  *
- * Filling belongs to the workers; complete waits for its turn, because batches are published in the order in which
- * their slots were taken; ready and leased differ only for the client (and for people who look). The states live here,
- * in the daemon's own memory: the client learns of a slot when it is published, and what it says in return
- * (proto/layout.h, its page) is checked before it is believed.
+ * A filling slot belongs to the workers. A complete slot waits for its turn, because batches are published in the order
+ * in which their slots were taken. Ready and leased differ only for the client (and in what status shows). The states
+ * are kept in the daemon's own memory: the client learns of a slot when it is published, and what it reports in return
+ * (proto/layout.h, its page) is checked before it is used.
  *
  * Threads: the planner takes slots and reclaims released ones; any worker completes. ring->lock guards publishing and
  * is never held across anything slower than a few stores; nothing is locked inside it. */
@@ -47,7 +47,7 @@ struct ring_options {
         struct dlp_geometry geometry;
         struct segment_options memory; /* n_bytes and name are filled in here */
         struct budget *budget;         /* pays for both memories; outlives the ring */
-        struct held_list *held;        /* where they go when the client has left; outlives the ring */
+        struct held_list *held;        /* takes both memories when the client has left; outlives the ring */
         char whose[HELD_WHOSE_MAX];    /* for the log: "rank 3 of job x" */
         uint64_t generation;
 };
@@ -66,17 +66,17 @@ struct ring {
         uint64_t next_publish;          /* lock */
         uint64_t n_released;            /* lock; batches given back since attach */
         uint64_t last_epoch, last_step; /* lock; of the batch published last */
-        bool is_watched;                /* planner: the client knocks when it releases */
-        uint64_t released_at_ns;        /* lock; when the last one was seen to be; at first, when the ring was made */
-        uint64_t eating_ns;             /* lock; how long the client takes over a batch that is there, smoothed */
-        uint64_t making_ns; /* lock; of the batch released last: from taking its slot to its being ready; 0 at first */
+        bool is_watched;                /* planner: the client writes to the eventfd when it releases */
+        uint64_t released_at_ns;        /* lock; when the last release was noticed; at first, when the ring was made */
+        uint64_t eating_ns;             /* lock; how long the client takes for a batch that is ready, smoothed */
+        uint64_t making_ns; /* lock; of the batch released last: from taking its slot until it was ready; 0 at first */
 
         uint32_t n_slots;
         struct slot slots[];
 };
 
-/* Reserves, makes, seals. Blocks while pages are touched; call it off the main thread. -ENOMEM with the numbers if the
- * budget or the node has not enough, -EOVERFLOW if the sizes are beyond DLP_PAYLOAD_MAX. */
+/* Reserves, makes and seals the memory. Blocks while pages are touched; do not call it on the main thread. -ENOMEM with
+ * the numbers if the budget or the node does not have enough, -EOVERFLOW if the sizes exceed DLP_PAYLOAD_MAX. */
 int ring_new(const struct ring_options *options, struct ring **ret_ring, struct why *why);
 
 /* Batches published so far. Any thread. */
@@ -85,21 +85,23 @@ uint64_t ring_n_published(const struct ring *ring);
 /* Touches the pages that ring_new() left untouched, so that the first batch need not wait for them. Blocks. */
 void ring_touch_rest(struct ring *ring, uint32_t n_threads);
 
-/* What the client is given: the lent_fd of both segments. Once they are sent, so that the client alone has them. */
+/* Call it after the lent_fd of both segments has been sent to the client: closes them here, so that only the client has
+ * them. */
 void ring_was_sent(struct ring *ring);
 
-/* Unmaps. The budget gets back what nobody holds; the client's mappings, if it still has some, stay valid for it and
- * charged, see held.h. */
+/* Unmaps the memory. What nobody holds is returned to the budget; if the client still has mappings, they stay valid for
+ * it and charged, see held.h. */
 void ring_free(struct ring *ring);
 
-/* What it has reserved. */
+/* The bytes that it has reserved. */
 uint64_t ring_bytes(const struct ring *ring);
 
-/* Takes a free slot for the next batch. Returns 0; RING_NO_SLOT if none is free; -EPROTO if the client wrote rubbish
- * into its page. Never blocks. Planner only. */
+/* Takes a free slot for the next batch. Returns 0; RING_NO_SLOT if none is free; -EPROTO if the client wrote an
+ * impossible value into its page. Never blocks. Planner only. */
 int ring_take(struct ring *ring, struct slot **ret_slot);
 
-/* Tells the client to knock when it releases a slot. Look once more with ring_take() afterwards. Planner only. */
+/* Asks the client to write to the eventfd when it releases a slot. Call ring_take() once more afterwards. Planner only.
+ */
 void ring_watch(struct ring *ring, bool watch);
 
 /* The slot's record and payload are complete: publishes it, and the complete ones after it, as soon as those before it
@@ -107,7 +109,7 @@ void ring_watch(struct ring *ring, bool watch);
  * thread. */
 bool ring_complete(struct ring *ring, struct slot *slot);
 
-/* For people: slots in each state, by what the client claims to hold, and batches given back. Any thread. */
+/* For people: slots in each state, as far as the client reports what it holds, and released batches. Any thread. */
 struct ring_counts {
         uint32_t n_filling, n_ready, n_leased;
         uint64_t n_released;

@@ -1,18 +1,18 @@
 /* order/sampler.h: which sample stands at a position of an epoch.
  *
  * A sampler is a pure function of (seed, epoch): it says how many positions an epoch has and which sample is at each.
- * There may be more or fewer positions than samples; today's three have as many:
+ * There may be more or fewer positions than samples; with today's three samplers there are as many:
  *
  *   sequential  position i holds sample i
  *   torch       torch.randperm(n) seeded with seed + epoch, which is DistributedSampler's order (order/shuffle.h)
  *   tdperm      ours, computed (order/tdperm.h)
  *
- * A sampler either computes each position, or fills a table of the caller's in steps, of which more and more leading
- * positions are final. The daemon makes tables in the background (daemon/data/order_table.h), `dlctl order` while it
- * prints.
+ * A sampler either computes each position, or fills a table that belongs to the caller, in steps: after each step more
+ * leading positions are final. The daemon fills tables in the background (daemon/data/order_table.h), `dlctl order`
+ * while it prints.
  *
  * Each is a file order/sampler_NAME.c with a struct dlp_sampler_type, and a row in sampler.c. libc only, no allocation,
- * no locks. dlp_sampler_advance() is for one thread; any number of threads may meanwhile ask for what is final. */
+ * no locks. dlp_sampler_advance() is for one thread; any number of threads may meanwhile ask for final positions. */
 #pragma once
 
 #include <stdbool.h>
@@ -23,7 +23,7 @@
 #include "proto/order/tdperm.h"
 #include "proto/order/torch_random.h"
 
-/* How an epoch is shuffled. The values travel in messages and tokens. */
+/* How an epoch is shuffled. The values are sent in messages and tokens. */
 enum dlp_order_kind {
         DLP_ORDER_TORCH = 0,  /* torch.randperm: a table, made from its beginning */
         DLP_ORDER_TDPERM = 1, /* computed element by element */
@@ -32,13 +32,13 @@ enum dlp_order_kind {
 /* "torch", "tdperm"; NULL for a value that is none of them. Static text. */
 const char *dlp_order_kind_name(enum dlp_order_kind kind);
 
-/* The other way round. Returns 0 or -EINVAL. */
+/* From the name to the value. Returns 0 or -EINVAL. */
 int dlp_order_kind_from_name(const char *name, enum dlp_order_kind *ret_kind);
 
-/* All the names, with blanks between them, for messages. */
+/* All names, separated by blanks, for messages. */
 extern const char dlp_order_kinds[];
 
-/* All that the order of an epoch depends on. */
+/* Everything on which the order of an epoch depends. */
 struct dlp_sampler_terms {
         uint64_t n_samples; /* of the dataset, <= DLP_SAMPLES_MAX */
         uint64_t seed;
@@ -72,13 +72,13 @@ struct dlp_sampler_type {
         /* Prepares. `table` holds zeroes. */
         void (*begin)(struct dlp_sampler *sampler, const struct dlp_sampler_terms *terms, void *table);
 
-        /* Goes on with the table; as dlp_sampler_advance(). NULL: it needs none. */
+        /* Continues filling the table; as dlp_sampler_advance(). NULL: it needs none. */
         uint64_t (*advance)(struct dlp_sampler *sampler, uint64_t n_steps);
 
         /* The sample at a position that is final. Any thread. */
         uint64_t (*at)(const struct dlp_sampler *sampler, uint64_t position);
 
-        /* Do seed, epoch and the like of two terms of this type give one order? n_samples are equal. NULL: they do. */
+        /* Do two terms of this type, with equal n_samples, give the same order? NULL: always. */
         bool (*is_same)(const struct dlp_sampler_terms *a, const struct dlp_sampler_terms *b);
 };
 
@@ -97,9 +97,9 @@ bool dlp_sampler_is_same(const struct dlp_sampler_terms *a, const struct dlp_sam
 void dlp_sampler_init(struct dlp_sampler *sampler, const struct dlp_sampler_terms *terms, void *table);
 
 /* Makes up to n_steps more steps of the table, each a few tens of nanoseconds. Returns how many leading positions are
- * final now: n_positions means that it is done. What is computed is done at once. */
+ * now final: n_positions means that it is done. A computed order is done at once. */
 uint64_t dlp_sampler_advance(struct dlp_sampler *sampler, uint64_t n_steps);
 
-/* The sample at `position`, which is final. Any thread that knows it is. A few nanoseconds for a table in the cache,
- * some tens for what is computed. */
+/* The sample at `position`, which must be final. Any thread. A few nanoseconds for a table in the cache, some tens for
+ * a computed order. */
 uint64_t dlp_sampler_at(const struct dlp_sampler *sampler, uint64_t position);
