@@ -243,6 +243,7 @@ def _(box):
         "cut in a header": (GOOD + header(b"b.jpg", 0)[:300], "at byte 1024", "no end mark"),
         "cut at a header": (GOOD, "at byte 1024", "no end mark"),
         "checksum": (GOOD + header(b"b.jpg", 5, spoil=1) + padded(b"hello") + END, "at byte 1024", "checksum is wrong"),
+        "half signed": (header("ü.jpg".encode(), 5, spoil=-256) + padded(b"hello") + END, "at byte 0", "checksum is wrong"),
         "no tar": (b"hello, world" * 1000, "at byte 0", "checksum is wrong"),
         "appended": (GOOD + END + GOOD + END, "at byte 2048", "appended"),
         "twice": (GOOD + GOOD + END, "at byte 1024", "this field twice"),
@@ -270,6 +271,7 @@ def _(box):
         "zstd": (b"\x28\xb5\x2f\xfd" + bytes(2000), "compressed (zstd)", "unzstd"),
         "binary size": (header(b"a.jpg", huge) + padded(b"hello") + END,),
         "devices": (b"".join(header(b"dev.jpg", 5 * (kind != 3), kind=b"%d" % kind) for kind in (3, 4, 6)) + GOOD + END,),
+        "signed": (header("ü.jpg".encode(), 5, spoil=-512) + padded(b"hello") + END,),
         "called BZh": (header(b"BZh91.jpg", 5) + padded(b"hello") + END,),
     }
     for name, (content, *_) in refused.items():
@@ -283,7 +285,7 @@ def _(box):
             if name != "nothing":
                 contains(message, "bad.tar")
     daemon.refused("without", "no archive in it")
-    for name in ("good", "binary-size", "devices", "called-BZh"):
+    for name in ("good", "binary-size", "devices", "signed", "called-BZh"):
         equal(len(daemon.read(name, pipeline="jpg")), 1, "what is good is served")
 
 

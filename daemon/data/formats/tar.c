@@ -149,20 +149,33 @@ static bool is_zero(const uint8_t *block) {
         return true;
 }
 
-/* Of unsigned bytes, or of signed ones, as some old programs did. */
+/* Eight bytes at a time in four lanes of 16 bits: of an archive of small members this is half of the time. */
+static uint64_t sum_of(const uint8_t *block) {
+        const uint64_t every_other = 0x00ff00ff00ff00ffull;
+        uint64_t lanes = 0; /* of at most 64 * 2 * 255 each */
+
+        for (size_t i = 0; i < BLOCK; i += sizeof(uint64_t)) {
+                uint64_t word;
+
+                memcpy(&word, block + i, sizeof(word));
+                lanes += (word & every_other) + (word >> 8 & every_other);
+        }
+        return (lanes & 0xffff) + (lanes >> 16 & 0xffff) + (lanes >> 32 & 0xffff) + (lanes >> 48);
+}
+
+/* Of unsigned bytes, or of signed ones, as some old programs did. The checksum itself counts as blanks. */
 static bool checksum_is_right(const uint8_t *block) {
-        uint64_t said, sum = 0;
-        int64_t signed_sum = 0;
+        uint64_t said, sum = sum_of(block), n_negative = 0;
 
         if (!read_number(block + 148, 8, &said))
                 return false;
-        for (size_t i = 0; i < BLOCK; i++) {
-                uint8_t byte = i >= 148 && i < 156 ? ' ' : block[i];
-
-                sum += byte;
-                signed_sum += (int8_t)byte;
-        }
-        return said == sum || (signed_sum >= 0 && said == (uint64_t)signed_sum);
+        for (size_t i = 148; i < 156; i++)
+                sum = sum - block[i] + ' ';
+        if (said == sum)
+                return true;
+        for (size_t i = 0; i < BLOCK; i++)
+                n_negative += block[i] >= 0x80 && (i < 148 || i >= 156);
+        return n_negative * 256 <= sum && said == sum - n_negative * 256;
 }
 
 /* ---- what stands before a member ------------------------------------------------------------------------------- */
