@@ -36,6 +36,8 @@ their speed drifts. Times here are reported, never asserted.
                            packed_cpu: CPU us a sample, submitting included; packed_fio_cpu: fio's
     packed_warm_vs_files   MB/s from shards in the page cache over the same samples as files in it, in turns; packed_warm_cpu,
                            packed_files_cpu: CPU us a sample of the two
+    webdataset_*           the same photos as tar archives over the folder: images/s, CPU, first batch; the speed of the pass
+                           that makes an index, and of opening it again (tests/bench/webdataset.py)
     torch_vs_daemon        images/s of the daemon over torch DataLoader + torchvision on Pillow at its best worker count
     kills                  kill -9 of a daemon and its trainers at random moments (KILLS=10000; only if asked for by name: it
                            takes six minutes): kills_lost_or_twice, kills_wrong samples, of kills_samples
@@ -104,13 +106,13 @@ def photos():
 class Daemon:
     """A private daemon with its own folder; ended with the block."""
 
-    def __init__(self, workers, memory="2GiB", more=""):
+    def __init__(self, workers, memory="2GiB", more="", path=None, format="imagefolder"):  # pylint: disable=redefined-builtin
         self.folder = tempfile.mkdtemp(prefix="dlbench-")
         self.socket = os.path.join(self.folder, "s")
         config = os.path.join(self.folder, "c")
         with open(config, "w", encoding="utf-8") as file:
             file.write(f'socket = "{self.socket}"\nindex_dir = "{self.folder}/i"\nworkers = {workers}\n'
-                       f'memory_limit = "{memory}"\ndataset "photos" {{ path = "{photos()}" }}\n{more}')
+                       f'memory_limit = "{memory}"\ndataset "photos" {{ path = "{path or photos()}" format = "{format}" }}\n{more}')
         self.start()
         self.consume("first")  # waits for the index
 
@@ -552,6 +554,11 @@ def packed():
     emit("packed_warm_vs_files", statistics.median(a["mb_per_s"] / b["mb_per_s"] for a, b in zip(warm, plain)), "ratio")
 
 
+def webdataset():
+    import webdataset as measurement
+    measurement.run(daemon, emit, BUILD, photos(), os.path.join(OUT, "webdataset"), REPEATS, IMAGES // BATCH)
+
+
 def staging():
     import staging_rates as measured
     for name in names_for("staging") or [""]:
@@ -581,6 +588,7 @@ MEASUREMENTS = [
     (("resume_tdperm_1e8", "resume_torch_1e8", "resume_seek_first_batch"), resume),
     (("jpeg_whole", "jpeg_box"), jpeg),
     (("packed",), packed),
+    (("webdataset",), webdataset),
     (("staging",), staging),
     (("torch_vs_daemon", "torch"), torch_vs_daemon),
     (("compare",), compare),

@@ -1,4 +1,5 @@
-/* list_index [--stats] ROOT [INDEX_DIR]: what the index of an image folder says, for comparison with others.
+/* list_index [--stats] [--format=NAME] PATH [INDEX_DIR]: what the index of a dataset says (an image folder if it is not
+ * said), for comparison with others.
  *
  * Records end with NUL, since names may hold anything else: "C<TAB>class" for each class, then
  * "S<TAB>label<TAB>flags<TAB>length<TAB>path" for each sample. With --stats only times and sizes, as `name value unit`
@@ -57,8 +58,13 @@ int main(int argc, char **argv) {
 
         argv += only_stats;
         argc -= only_stats;
+        if (argc > 1 && strncmp(argv[1], "--format=", 9) == 0) {
+                spec.format = argv[1] + 9;
+                argv++;
+                argc--;
+        }
         if (argc < 2 || argc > 3) {
-                fprintf(stderr, "usage: list_index [--stats] ROOT [INDEX_DIR]\n");
+                fprintf(stderr, "usage: list_index [--stats] [--format=NAME] PATH [INDEX_DIR]\n");
                 return 2;
         }
         spec.path = argv[1];
