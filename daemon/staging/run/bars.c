@@ -218,33 +218,28 @@ static double behind(const struct node_progress *news) {
         return 1 - (double)news->n_bytes_done / (double)news->n_bytes_total;
 }
 
-/* How far behind a node must be to be among the `n_wanted` that are furthest; *ret_n_equal: how many that are exactly
- * so far behind belong to them, too. Without memory: a few passes over the nodes for each wanted one. */
-static double threshold(const struct progress *progress, uint32_t n_wanted, uint32_t *ret_n_equal) {
-        double below = 2, most;
-        uint32_t n_more = 0, n_equal;
+uint32_t bars_furthest_behind(const struct progress *progress, uint32_t n_wanted, uint32_t *ret_nodes) {
+        uint32_t n = 0;
 
-        for (;;) {
-                most = -1;
-                n_equal = 0;
-                for (uint32_t i = 0; i < progress->n_listed; i++) {
-                        double share = behind(&progress->nodes[i]);
+        for (uint32_t i = 0; i < progress->n_listed; i++) {
+                double share = behind(&progress->nodes[i]);
+                uint32_t at = n;
 
-                        if (share >= below)
-                                continue;
-                        if (share > most) {
-                                most = share;
-                                n_equal = 0;
-                        }
-                        n_equal += share == most;
-                }
-                if (n_more + n_equal >= n_wanted)
-                        break;
-                n_more += n_equal;
-                below = most;
+                while (at > 0 && behind(&progress->nodes[ret_nodes[at - 1]]) < share)
+                        at--;
+                if (at == n_wanted)
+                        continue;
+                n += n < n_wanted;
+                memmove(&ret_nodes[at + 1], &ret_nodes[at], (n - 1 - at) * sizeof(*ret_nodes));
+                ret_nodes[at] = i;
         }
-        *ret_n_equal = n_wanted - n_more;
-        return most;
+        return n;
+}
+
+static bool is_among(const uint32_t *nodes, uint32_t n, uint32_t node) {
+        while (n > 0 && nodes[n - 1] != node)
+                n--;
+        return n > 0;
 }
 
 static uint32_t columns_of_names(const struct bars_look *look, const struct progress *progress) {
@@ -264,24 +259,21 @@ static uint32_t columns_of_names(const struct bars_look *look, const struct prog
 void bars_draw(const struct bars_look *look, const struct progress *progress, const uint64_t *rates,
                struct bars_frame *ret_frame) {
         uint32_t n_room = look->n_rows > 2 ? look->n_rows - 2 : 0; /* below the first line, above the cursor */
-        uint32_t name_columns = columns_of_names(look, progress), n_bars, n_equal = 0, n_others = 0;
+        uint32_t name_columns = columns_of_names(look, progress), n_bars, n_others = 0;
+        uint32_t shown[BARS_LINES_MAX];
         unsigned least = 100, most = 0;
-        double at_least = 2; /* nobody is so far behind */
 
         if (n_room > BARS_LINES_MAX - 1)
                 n_room = BARS_LINES_MAX - 1;
         ret_frame->n_bytes = ret_frame->n_lines = 0;
         draw_head(look, progress, ret_frame);
         n_bars = progress->n_listed <= n_room ? progress->n_listed : n_room > 0 ? n_room - 1 : 0;
-        if (n_bars > 0)
-                at_least = threshold(progress, n_bars, &n_equal);
+        n_bars = bars_furthest_behind(progress, n_bars, shown);
         for (uint32_t i = 0; i < progress->n_listed; i++) {
                 const struct node_progress *news = &progress->nodes[i];
                 unsigned percent = progress_percent(news->n_bytes_done, news->n_bytes_total);
-                double share = behind(news);
 
-                if (share > at_least || (share == at_least && n_equal > 0)) {
-                        n_equal -= share == at_least;
+                if (is_among(shown, n_bars, i)) {
                         draw_node(look, news, rates ? rates[i] : 0, name_columns, ret_frame);
                         continue;
                 }

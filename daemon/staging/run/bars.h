@@ -33,6 +33,10 @@ struct bars_frame {
 void bars_draw(const struct bars_look *look, const struct progress *progress, const uint64_t *rates,
                struct bars_frame *ret_frame);
 
+/* The nodes that lack the largest share of their bytes, the one that lacks most first. Writes the numbers of n_wanted
+ * of them at most and returns how many. */
+uint32_t bars_furthest_behind(const struct progress *progress, uint32_t n_wanted, uint32_t *ret_nodes);
+
 /* What a terminal of this environment can show: LC_ALL, LC_CTYPE, LANG; NO_COLOR, TERM. The size is the caller's. */
 struct bars_look bars_look_of_environment(void);
 

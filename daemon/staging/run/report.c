@@ -26,7 +26,7 @@
 struct report {
         enum report_style style;
         bool is_first, has_bars;
-        struct place *place; /* NULL: no progress file */
+        struct place place; /* of the progress file; path "": there is none */
         uint64_t started_ns, drawn_ns, told_ns, lined_ns;
 
         struct progress progress; /* `nodes` are those of the last update: not ours */
@@ -83,14 +83,8 @@ int report_new(enum report_style style, const char *dataset, const struct place 
 
         if (!report)
                 return -ENOMEM;
-        if (place) {
-                report->place = malloc(sizeof(*place));
-                if (!report->place) {
-                        free(report);
-                        return -ENOMEM;
-                }
-                *report->place = *place;
-        }
+        if (place)
+                report->place = *place;
         report->style = style;
         report->is_first = is_first_node;
         report->has_bars = is_first_node && style == REPORT_AUTO && find_terminal(&report->look);
@@ -105,13 +99,8 @@ int report_new(enum report_style style, const char *dataset, const struct place 
         return 0;
 }
 
-int report_set_place(struct report *report, const struct place *place) {
-        if (!report->place)
-                report->place = malloc(sizeof(*place));
-        if (!report->place)
-                return -ENOMEM;
-        *report->place = *place;
-        return 0;
+void report_set_place(struct report *report, const struct place *place) {
+        report->place = *place;
 }
 
 void report_phase(struct report *report, const char *phase) {
@@ -193,29 +182,14 @@ static void print_json(char *line) {
 static void write_file(struct report *report) {
         struct node_progress nodes[PROGRESS_NODES_MAX];
         struct progress progress = report->progress;
-        double last[PROGRESS_NODES_MAX];
-        uint32_t n = 0;
+        uint32_t furthest[PROGRESS_NODES_MAX];
         struct why why;
 
-        for (uint32_t i = 0; i < report->progress.n_listed; i++) {
-                const struct node_progress *news = &report->progress.nodes[i];
-                double share = news->n_bytes_total > 0 ? (double)news->n_bytes_done / (double)news->n_bytes_total : 0;
-                uint32_t at = n;
-
-                while (at > 0 && last[at - 1] > share)
-                        at--;
-                if (at == PROGRESS_NODES_MAX)
-                        continue;
-                if (n < PROGRESS_NODES_MAX)
-                        n++;
-                memmove(&nodes[at + 1], &nodes[at], (n - 1 - at) * sizeof(nodes[0]));
-                memmove(&last[at + 1], &last[at], (n - 1 - at) * sizeof(last[0]));
-                nodes[at] = *news;
-                last[at] = share;
-        }
+        progress.n_listed = bars_furthest_behind(&report->progress, PROGRESS_NODES_MAX, furthest);
+        for (uint32_t i = 0; i < progress.n_listed; i++)
+                nodes[i] = report->progress.nodes[furthest[i]];
         progress.nodes = nodes;
-        progress.n_listed = n;
-        if (progress_write(report->place, &progress, &why) < 0)
+        if (progress_write(&report->place, &progress, &why) < 0)
                 log_debug("stage", "progress is not written down: %s", why.text); /* the folder may not be there yet */
 }
 
@@ -227,7 +201,7 @@ static void tell_systemd(const struct report *report) {
 }
 
 static void tell(struct report *report) {
-        if (report->place)
+        if (report->place.path[0])
                 write_file(report);
         if (!report->is_first)
                 return;
@@ -292,11 +266,11 @@ void report_say(struct report *report, const char *level, const char *text) {
 static void end_file(struct report *report, bool is_good) {
         char path[PATH_MAX];
 
-        if (!report->place)
+        if (!report->place.path[0])
                 return;
         if (!is_good)
                 write_file(report);
-        else if (place_file(report->place, "progress", "", path) == 0)
+        else if (place_file(&report->place, "progress", "", path) == 0)
                 unlink(path);
 }
 
@@ -331,6 +305,5 @@ void report_end(struct report *report, const char *result, const char *text) {
         }
         free(report->node_rates);
         free(report->node_speeds);
-        free(report->place);
         free(report);
 }

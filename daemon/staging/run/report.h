@@ -23,8 +23,8 @@ struct report;
 int report_new(enum report_style style, const char *dataset, const struct place *place, bool is_first_node,
                struct report **ret_report);
 
-/* From now on there is a progress file at this place. Errno; then there is none. */
-int report_set_place(struct report *report, const struct place *place);
+/* From now on there is a progress file at this place. */
+void report_set_place(struct report *report, const struct place *place);
 
 /* "surveying", "checking", "transferring", "unpacking", "indexing", "preparing", "publishing". */
 void report_phase(struct report *report, const char *phase);
