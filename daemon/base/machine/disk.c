@@ -83,36 +83,35 @@ int disk_read_text(const char *path, char *text, size_t size, struct stat *ret_s
         return strlen(text) == (size_t)status.st_size ? 0 : -EBADMSG;
 }
 
-/* What was left under that name by a run that was killed is not written into: it might be anything. */
-static int make_anew(const char *path, const void *bytes, size_t n_bytes) {
-        _cleanup_(closep) int fd = -1;
-        int r;
+int disk_begin_new(const char *path, char ret_temporary[PATH_MAX]) {
+        int fd;
 
-        if (unlink(path) < 0 && errno != ENOENT)
+        if (snprintf(ret_temporary, PATH_MAX, "%s.new", path) >= PATH_MAX)
+                return -ENAMETOOLONG;
+        /* What a killed run left under that name is not written into: it might be anything. */
+        if (unlink(ret_temporary) < 0 && errno != ENOENT)
                 return -errno;
-        fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
-        if (fd < 0)
-                return -errno;
-        r = disk_write_at(fd, bytes, n_bytes, 0);
-        if (r == 0 && fsync(fd) < 0)
-                r = -errno;
-        return r;
+        fd = open(ret_temporary, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
+        return fd < 0 ? -errno : fd;
+}
+
+int disk_end_new(int fd, const char *temporary, const char *path, int error, struct why *why) {
+        if (error == 0 && (fsync(fd) < 0 || rename(temporary, path) < 0))
+                error = -errno;
+        if (error < 0) {
+                unlink(temporary);
+                return why_errno(why, error, "%s", path);
+        }
+        return disk_sync_folder_of(path, why);
 }
 
 int disk_replace(const char *path, const void *bytes, size_t n_bytes, struct why *why) {
         char temporary[PATH_MAX];
-        int r;
+        _cleanup_(closep) int fd = disk_begin_new(path, temporary);
 
-        if (snprintf(temporary, sizeof(temporary), "%s.new", path) >= (int)sizeof(temporary))
-                return why_errno(why, -ENAMETOOLONG, "%s", path);
-        r = make_anew(temporary, bytes, n_bytes);
-        if (r == 0 && rename(temporary, path) < 0)
-                r = -errno;
-        if (r < 0) {
-                unlink(temporary);
-                return why_errno(why, r, "%s", path);
-        }
-        return disk_sync_folder_of(path, why);
+        if (fd < 0)
+                return why_errno(why, fd, "%s", path);
+        return disk_end_new(fd, temporary, path, disk_write_at(fd, bytes, n_bytes, 0), why);
 }
 
 bool disk_may_hang(int fd) {

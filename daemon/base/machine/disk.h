@@ -1,6 +1,7 @@
 /* base/machine/disk.h: the few things that are done to files again and again, whole or with an error. */
 #pragma once
 
+#include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -22,6 +23,12 @@ int disk_read_text(const char *path, char *text, size_t size, struct stat *ret_s
 /* Makes or replaces a small file, so that at every moment the old or the new one is there in full, also after a power
  * cut: another name (PATH.new), fsync, rename, fsync of the folder. One at a time a path. Blocks for the disk. */
 int disk_replace(const char *path, const void *bytes, size_t n_bytes, struct why *why);
+
+/* The same for what is written piece by piece. disk_begin_new() makes PATH.new; its descriptor is the caller's, or an
+ * errno. disk_end_new() puts it in place, if `error` is 0; else, an errno of what was done in between, it removes it.
+ * Returns 0 or the errno with `why`. */
+int disk_begin_new(const char *path, char ret_temporary[PATH_MAX]);
+int disk_end_new(int fd, const char *temporary, const char *path, int error, struct why *why);
 
 /* May whoever asks the file system of this file wait without end, because a server or a program answers for it? False
  * for those that are known to be this machine's own. Asks it, so it may wait itself. */

@@ -153,21 +153,13 @@ int journal_begin(struct journal *journal, const char *path, const char *plan_di
         char temporary[PATH_MAX];
         int r;
 
-        if (snprintf(temporary, sizeof(temporary), "%s.new", path) >= (int)sizeof(temporary))
-                return why_errno(why, -ENAMETOOLONG, "%s", path);
-        if (unlink(temporary) < 0 && errno != ENOENT)
-                return why_errno(why, -errno, "%s", temporary);
-        fd = open(temporary, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
-        r = fd < 0 ? -errno : disk_write_at(fd, &header, sizeof(header), 0);
+        fd = disk_begin_new(path, temporary);
+        if (fd < 0)
+                return why_errno(why, fd, "%s", path);
+        r = disk_write_at(fd, &header, sizeof(header), 0);
         if (r == 0)
                 r = write_records(fd, &header, digests, &end);
-        if (r == 0 && (fdatasync(fd) < 0 || rename(temporary, path) < 0))
-                r = -errno;
-        if (r < 0) {
-                unlink(temporary);
-                return why_errno(why, r, "%s", path);
-        }
-        r = disk_sync_folder_of(path, why);
+        r = disk_end_new(fd, temporary, path, r, why);
         if (r < 0)
                 return r;
         use(journal, take_fd(&fd), end, header.check);

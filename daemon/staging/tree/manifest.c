@@ -78,28 +78,19 @@ static int write_lines(struct tree *tree, int fd, struct why *why) {
                 offset += n_bytes;
                 tree_tell_waiting(tree);
         }
-        return fsync(fd) < 0 ? -errno : 0;
+        return 0;
 }
 
 int manifest_write(struct tree *tree, struct why *why) {
         char path[PATH_MAX], temporary[PATH_MAX];
         _cleanup_(closep) int fd = -1;
-        int r;
 
-        if (place_file(&tree->place, tree->version, ".manifest", path) < 0 ||
-            place_file(&tree->place, tree->version, ".manifest.new", temporary) < 0)
+        if (place_file(&tree->place, tree->version, ".manifest", path) < 0)
                 return why_errno(why, -ENAMETOOLONG, "%s", tree->root_path);
-        if (unlink(temporary) < 0 && errno != ENOENT)
-                return why_errno(why, -errno, "%s", temporary);
-        fd = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
-        r = fd < 0 ? -errno : write_lines(tree, fd, why);
-        if (r == 0 && rename(temporary, path) < 0)
-                r = -errno;
-        if (r < 0) {
-                unlink(temporary);
-                return why_errno(why, r, "%s", path);
-        }
-        return disk_sync_folder_of(path, why);
+        fd = disk_begin_new(path, temporary);
+        if (fd < 0)
+                return why_errno(why, fd, "%s", path);
+        return disk_end_new(fd, temporary, path, write_lines(tree, fd, why), why);
 }
 
 /* ---- reading ------------------------------------------------------------------------------------------------- */
