@@ -211,7 +211,7 @@ def _(box):
     errors = [line for line in daemon.log().splitlines() if line.startswith("error")]
     equal(len(errors), 2, f"each is said once: {errors}")
     contains(errors[0], "its stamp is gone")
-    contains(errors[1], "is no stamp")
+    contains(errors[1], "is not the stamp")
     equal(running.process.poll(), None, "the running job goes on")
     write(stamp, whole)
     wait_state(daemon, "ready")

@@ -268,8 +268,8 @@ END_TEST
 static const struct {
         const char *text, *says;
 } NO_LISTS[] = {
-        { "", "no URL in it" },
-        { "# nothing\n\n", "no URL in it" },
+        { "", "the list is empty" },
+        { "# nothing\n\n", "the list is empty" },
         { "http://h/a\na.jpg\n", "l.txt:2: \"a.jpg\" is not a URL" },
         { "http://h/a\n\nhttp://h/b/\n", "l.txt:3: the URL ends in no file's name" },
         { "http://h\n", "l.txt:1: the URL ends in no file's name" },
@@ -406,9 +406,9 @@ static const struct {
         int error;
         const char *says;
 } NO_LISTINGS[] = {
-        { "", -EINVAL, "no XML" },
-        { "hello", -EINVAL, "no XML" },
-        { "<html><body/></html>", -EINVAL, "<html> in place" },
+        { "", -EINVAL, "not valid XML" },
+        { "hello", -EINVAL, "not valid XML" },
+        { "<html><body/></html>", -EINVAL, "<html> instead" },
         { "<!DOCTYPE html><html></html>", -EINVAL, "document type" },
         { XML "<!DOCTYPE l [<!ENTITY a \"aaaaaaaaaa\"><!ENTITY b \"&a;&a;&a;&a;&a;&a;&a;&a;\">]>"
               "<ListBucketResult><Contents><Key>&b;</Key></Contents></ListBucketResult>",
@@ -421,14 +421,14 @@ static const struct {
         { XML "<Error/>", -EPROTO, "an error without code" },
         { RESULT WHOLE END_RESULT, -EINVAL, "nothing below it" },
         { RESULT WHOLE OBJECT("p/", "0") END_RESULT, -EINVAL, "nothing below it" },
-        { RESULT WHOLE OBJECT("p/a", "1") "</Wrong>", -EINVAL, "no XML" },
-        { RESULT WHOLE OBJECT("p/a", "1"), -EINVAL, "no XML" },
-        { RESULT "<IsTruncated>true</IsTruncated>" OBJECT("p/a", "1") END_RESULT, -EPROTO, "goes on behind 1 files" },
+        { RESULT WHOLE OBJECT("p/a", "1") "</Wrong>", -EINVAL, "not valid XML" },
+        { RESULT WHOLE OBJECT("p/a", "1"), -EINVAL, "not valid XML" },
+        { RESULT "<IsTruncated>true</IsTruncated>" OBJECT("p/a", "1") END_RESULT, -EPROTO, "goes on after 1 files" },
         { RESULT "<IsTruncated>true</IsTruncated><NextContinuationToken>t</NextContinuationToken>" OBJECT("p/a", "1")
                   END_RESULT,
           -EPROTO, "begins again at \"p/a\"" },
         { RESULT "<IsTruncated>true</IsTruncated><NextContinuationToken>t</NextContinuationToken>" END_RESULT, -EPROTO,
-          "goes on behind 0 files" },
+          "goes on after 0 files" },
         { RESULT WHOLE OBJECT("q/a", "1") END_RESULT, -EINVAL, "not below it" },
         { RESULT WHOLE OBJECT("p/../../etc/passwd", "1") END_RESULT, -EINVAL, "\"..\"" },
         { RESULT WHOLE OBJECT("p//etc/passwd", "1") END_RESULT, -EINVAL, "absolute" },
@@ -436,7 +436,7 @@ static const struct {
         { RESULT WHOLE OBJECT("p/a", "99999999999999999999999") END_RESULT, -EINVAL, "as the size" },
         { RESULT WHOLE OBJECT("p/a", "9007199254740992") END_RESULT, -EINVAL, "8 PiB" },
         { RESULT WHOLE OBJECT("p/a", "") END_RESULT, -EINVAL, "no size" },
-        { RESULT WHOLE OBJECT("", "1") END_RESULT, -EINVAL, "a key of no" },
+        { RESULT WHOLE OBJECT("", "1") END_RESULT, -EINVAL, "an empty or too long key" },
         { RESULT WHOLE ENCODED OBJECT("p/a%2", "1") END_RESULT, -EINVAL, "not encoded as it says" },
         { RESULT WHOLE ENCODED OBJECT("p/a%00", "1") END_RESULT, -EINVAL, "not encoded as it says" },
         { RESULT WHOLE ENCODED OBJECT("p/a%FF", "1") END_RESULT, -EINVAL, "not UTF-8" },
@@ -564,12 +564,12 @@ static const struct {
         void (*add)(const struct tree *tree);
         const char *says;
 } NO_FOLDERS[] = {
-        { add_outer_link, "\"a\" is a link that leads out" },
-        { add_climbing_link, "\"d/a\" is a link that leads out" },
-        { add_neighbours_link, "is a link that leads" },
-        { add_loop, "\"a\" is a link that leads nowhere" },
-        { add_folder_link, "\"d/a\" is a link to something else" },
-        { add_pipe, "\"d/pipe\" is no file" },
+        { add_outer_link, "\"a\" is a link to something outside" },
+        { add_climbing_link, "\"d/a\" is a link to something outside" },
+        { add_neighbours_link, "is a link to something outside" },
+        { add_loop, "\"a\" is a broken link" },
+        { add_folder_link, "\"d/a\" is a link to something that is not" },
+        { add_pipe, "\"d/pipe\" is not a file" },
         { add_bad_name, "\"d/?.jpg\" is not UTF-8" },
         { add_newline, "\"d/a?b\" has a control character" },
         { add_cases, "differ in case alone" },
@@ -603,7 +603,7 @@ START_TEST(a_folder_that_is_not_there_or_has_no_file_is_said) {
         tree_make(&tree);
         tree_dir(&tree, "d");
         snprintf(url, sizeof(url), "file://%s", tree.root);
-        refused_url(url, -EINVAL, "there is no file");
+        refused_url(url, -EINVAL, "it has no files");
         tree_remove(&tree);
 }
 END_TEST

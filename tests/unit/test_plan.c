@@ -130,11 +130,11 @@ static const struct {
         { "\n \r\n", "no file" },
         { "<!DOCTYPE html><html>", "HTML" },
         { "\xef\xbb\xbf\r\n <?xml version='1.0'?>", "HTML" },
-        { "{\"path\":\"a\",\"size\":1}\nsurprise\n", "m.jsonl:2: \"surprise\" is no JSON object" },
-        { "[{\"path\":\"a\",\"size\":1}]", "no JSON object" },
-        { "{", "no JSON object" },
-        { "{\"path\":\"a\",\"size\":1} {\"path\":\"b\",\"size\":1}", "no JSON object" },
-        { "{\"path\":\"a\",\"size\":1},", "no JSON object" },
+        { "{\"path\":\"a\",\"size\":1}\nsurprise\n", "m.jsonl:2: \"surprise\" is not a JSON object" },
+        { "[{\"path\":\"a\",\"size\":1}]", "not a JSON object" },
+        { "{", "not a JSON object" },
+        { "{\"path\":\"a\",\"size\":1} {\"path\":\"b\",\"size\":1}", "not a JSON object" },
+        { "{\"path\":\"a\",\"size\":1},", "not a JSON object" },
         { "{\"path\":\"a\"}", "\"size\"" },
         { "{\"path\":\"a\",\"size\":\"1\"}", "\"size\"" },
         { "{\"path\":\"a\",\"size\":-1}", "\"size\"" },
@@ -303,7 +303,7 @@ START_TEST(without_a_base_each_line_says_where_its_file_lies) {
         struct why why = { 0 };
 
         ck_assert_int_eq(plan_parse(WITHOUT, strlen(WITHOUT), "m", NULL, false, &plan, &why), -EINVAL);
-        ck_assert_ptr_nonnull(strstr(why.text, "where the file lies"));
+        ck_assert_ptr_nonnull(strstr(why.text, "where the file is"));
         ck_assert_int_eq(plan_parse(WITH, strlen(WITH), "m", NULL, false, &plan, &why), 0);
         plan_free(plan);
         ck_assert_int_eq(plan_parse(WITHOUT, strlen(WITHOUT), "m", "http://h", false, &plan, &why), 0);
@@ -333,7 +333,7 @@ START_TEST(a_builder_refuses_sizes_and_urls_that_cannot_be_and_is_empty_after_it
         ck_assert_int_eq(plan_builder_finish(builder, &plan, &why), -EINVAL);
         ck_assert_str_eq(why.text, "path \"a\" has no size");
         ck_assert_int_eq(plan_builder_finish(builder, &plan, &why), -EINVAL);
-        ck_assert_str_eq(why.text, "there is no file");
+        ck_assert_str_eq(why.text, "it has no files");
         file.n_bytes = PLAN_BYTES_MAX;
         ck_assert_int_eq(plan_builder_add(builder, &file, &why), -EINVAL);
         file.n_bytes = 1;

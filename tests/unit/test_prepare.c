@@ -57,7 +57,7 @@ START_TEST(a_wrong_text_is_refused_with_its_column_and_what_was_expected) {
         static const struct {
                 const char *text, *column, *says;
         } rows[] = {
-                { "jpg(90)", "column 1:", "\"jpg\" is no step; the steps are resize, jpeg" },
+                { "jpg(90)", "column 1:", "unknown step \"jpg\"; the steps are resize, jpeg" },
                 { "resize", "column 1:", "resize needs its short, as in resize(short=256)" },
                 { "resize()", "column 1:", "resize needs its short" },
                 { "resize(256", "column 11:", "the text ends; expected \")\"" },
@@ -72,7 +72,7 @@ START_TEST(a_wrong_text_is_refused_with_its_column_and_what_was_expected) {
                 { "jpeg(101)", "column 6:", "quality, a whole number from 1 to 100" },
                 { "jpeg(9.5)", "column 7:", "\".\"; expected \")\"" },
                 { "jpeg(90) jpeg(90)", "column 10:", "jpeg is given twice" },
-                { "jpeg(90) resize(256)", "column 10:", "behind \"jpeg\", which is the last step" },
+                { "jpeg(90) resize(256)", "column 10:", "after \"jpeg\", which is the last step" },
                 { "resize(1) resize(2)", "column 11:", "resize is given twice" },
                 { "resize(256) \x01", "column 13:", "byte 0x01; expected the name of a step: resize, jpeg" },
                 { ",", "column 1:", "expected the name of a step" },

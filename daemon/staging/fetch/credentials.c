@@ -121,7 +121,7 @@ static int begin_section(struct parser *parser, char *name) {
                 return 0;
 
         if (!url_same_server(name, name) || strchr(name, '@'))
-                return why_set(parser->why, -EINVAL, "credentials %s:%u: [%s] is no server: write https://host:port",
+                return why_set(parser->why, -EINVAL, "credentials %s:%u: [%s] is not a server: write https://host:port",
                                parser->path, parser->line, url_show(name, shown));
         if (credentials->n_servers == SERVERS_MAX)
                 return why_set(parser->why, -EINVAL, "credentials %s:%u: more than %u servers", parser->path,

@@ -67,8 +67,7 @@ static int check_size(struct download *download, uint64_t n_bytes) {
         if (n_bytes == file->n_bytes)
                 return 0;
         if (head->is_html && !is_page(file->path))
-                return refuse(download, true,
-                              "an HTML page came in place of the file: an error page, or one to log in");
+                return refuse(download, true, "an HTML page came instead of the file: an error page, or one to log in");
         if (head->is_encoded)
                 return refuse(download, false, "it comes compressed (Content-Encoding), though that was not asked for");
         if (n_bytes != UINT64_MAX)

@@ -121,7 +121,7 @@ static int run_window(struct rounds *rounds, struct why *why) {
                 if (moves.n_out_of_reach > 0) {
                         pthread_mutex_lock(&rounds->transfer->lock);
                         transfer_failed(rounds->transfer, -ENODATA, false,
-                                        "chunks that no node has, and there is no origin to have them from");
+                                        "no node has some of the chunks, and there is no origin to fetch them from");
                         pthread_mutex_unlock(&rounds->transfer->lock);
                 }
                 r = carry_out(rounds, &moves, why);
@@ -154,7 +154,7 @@ static int verdict(struct transfer *transfer, struct why *why) {
         const struct transfer_options *options = transfer->options;
 
         if (options->cancel && *options->cancel)
-                return why_set(why, -ECANCELED, "cancelled; what is there is kept for the next run");
+                return why_set(why, -ECANCELED, "cancelled; what has been written is kept for the next run");
         if (!options->tree || tree_n_missing_bytes(options->tree) == 0) {
                 bool is_whole = true;
 
@@ -165,7 +165,7 @@ static int verdict(struct transfer *transfer, struct why *why) {
         }
         if (transfer->has_failed)
                 return why_set(why, transfer->first_error, "%s", transfer->first_why.text);
-        return why_set(why, -EIO, "another node could not go on; what is there is kept for the next run");
+        return why_set(why, -EIO, "another node could not go on; what has been written is kept for the next run");
 }
 
 int transfer_run(const struct transfer_options *options, struct why *why) {

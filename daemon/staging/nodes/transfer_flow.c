@@ -140,10 +140,11 @@ static int finish_spreads(struct flow *flow, struct why *why) {
                 flow->n_spreading--;
                 n++;
                 if (parcel->head->chunk != flow->move->routes[parcel->idx_route].chunk)
-                        return why_set(why, -EPROTO,
-                                       "chunk %llu came in place of %llu: the nodes are not of one version",
-                                       (unsigned long long)parcel->head->chunk,
-                                       (unsigned long long)flow->move->routes[parcel->idx_route].chunk);
+                        return why_set(
+                                why, -EPROTO,
+                                "chunk %llu came instead of %llu: the nodes run different versions of dataloaderd-stage",
+                                (unsigned long long)parcel->head->chunk,
+                                (unsigned long long)flow->move->routes[parcel->idx_route].chunk);
                 hear(flow, parcel);
                 parcel_deliver(flow->transfer, parcel);
         }

@@ -22,7 +22,7 @@ int origin_file(struct origin_run *run, struct plan **ret_plan, struct why *why)
         slash = strrchr(path, '/');
         file.path = slash ? slash + 1 : path;
         if (!*file.path)
-                return why_set(why, -EINVAL, "%s: there is no file's name at its end", run->shown);
+                return why_set(why, -EINVAL, "%s: the URL does not end with a file name", run->shown);
         r = origin_look(run->http, run->options->url, &run->address, run->options->cancel, &facts, why);
         if (r < 0)
                 return r;

@@ -66,13 +66,14 @@ static int add_link(struct walk *walk, struct why *why) {
         snprintf(path, sizeof(path), "%s/%s", walk->root, walk->path);
         target = realpath(path, NULL);
         if (!target)
-                return fail(walk, why, -errno, "is a link that leads nowhere");
+                return fail(walk, why, -errno, "is a broken link");
         if (strncmp(target, walk->root, n_root) != 0 || (n_root > 1 && target[n_root] != '/'))
-                return fail(walk, why, -EINVAL, "is a link that leads out of the folder; put the file itself there");
+                return fail(walk, why, -EINVAL, "is a link to something outside the folder; put the file itself there");
         if (lstat(target, &found) < 0)
-                return fail(walk, why, -errno, "is a link to what is gone");
+                return fail(walk, why, -errno, "is a link to something that no longer exists");
         if (!S_ISREG(found.st_mode))
-                return fail(walk, why, -EINVAL, "is a link to something else than a file; put the thing itself there");
+                return fail(walk, why, -EINVAL,
+                            "is a link to something that is not a file; put the thing itself there");
         return add_file(walk, &found, why);
 }
 
@@ -89,14 +90,14 @@ static int look_at(struct walk *walk, int dir_fd, const char *name, size_t n_pat
                 walk->path[n_path] = '/';
         memcpy(walk->path + n, name, n_name + 1);
         if (fstatat(dir_fd, name, &found, AT_SYMLINK_NOFOLLOW) < 0)
-                return fail(walk, why, -errno, "was there a moment ago; nothing may change while it is listed");
+                return fail(walk, why, -errno, "has just disappeared; the folder must not change while it is listed");
         if (S_ISREG(found.st_mode))
                 return add_file(walk, &found, why);
         if (S_ISLNK(found.st_mode))
                 return add_link(walk, why);
         if (S_ISDIR(found.st_mode))
                 return walk_folder(walk, dir_fd, name, n + n_name, depth + 1, why);
-        return fail(walk, why, -EINVAL, "is no file: a socket, pipe or device cannot be staged");
+        return fail(walk, why, -EINVAL, "is not a file: sockets, pipes and devices cannot be staged");
 }
 
 static int walk_folder(struct walk *walk, int parent_fd, const char *name, size_t n_path, uint32_t depth,

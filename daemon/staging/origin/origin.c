@@ -87,7 +87,7 @@ static int look_locally(const struct url *address, struct http_facts *ret_facts,
         if (stat(path, &found) < 0)
                 return why_errno(why, -errno, "%s", url_show(address->text, shown));
         if (!S_ISREG(found.st_mode))
-                return why_set(why, -EINVAL, "%s is no regular file", url_show(address->text, shown));
+                return why_set(why, -EINVAL, "%s is not a regular file", url_show(address->text, shown));
         facts.n_bytes = (uint64_t)found.st_size;
         origin_local_etag(&found, facts.etag, sizeof(facts.etag));
         *ret_facts = facts;
@@ -106,10 +106,9 @@ int origin_look(struct http *http, const char *url, const struct url *address, c
         if (r < 0)
                 return r;
         if (facts.is_html && !origin_ends_with(address, ".html") && !origin_ends_with(address, ".htm"))
-                return why_set(
-                        why, -EINVAL,
-                        "%s: the server answers with an HTML page in place of the file; does it ask for a login?",
-                        url_show(address->text, shown));
+                return why_set(why, -EINVAL,
+                               "%s: the server answers with an HTML page instead of the file; does it ask for a login?",
+                               url_show(address->text, shown));
         if (facts.n_bytes == UINT64_MAX)
                 return why_set(why, -EINVAL,
                                "%s: the server does not say how long it is (no Content-Length); write a manifest (JSON "

@@ -130,7 +130,7 @@ static int get_pages(struct listing *listing) {
                 if (page->is_truncated &&
                     (!page->token[0] || strcmp(page->token, token) == 0 || n_empty > EMPTY_PAGES_MAX))
                         return why_set(listing->why, -EPROTO,
-                                       "%s: the store says that its listing goes on behind %" PRIu64
+                                       "%s: the store says that its listing goes on after %" PRIu64
                                        " files, but not how; does it know ListObjectsV2?",
                                        run->shown, listing->n_files);
                 strcpy(token, page->token);

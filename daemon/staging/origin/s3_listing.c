@@ -96,7 +96,7 @@ static int take_object(struct parser *parser) {
                 return why_set(parser->why, -EINVAL, "a key that is not encoded as it says: \"%.100s\"",
                                parser->texts[KEY]);
         if (!object.key[0] || strlen(object.key) > S3_KEY_MAX)
-                return why_set(parser->why, -EINVAL, "a key of no or too many bytes: \"%.100s\"", object.key);
+                return why_set(parser->why, -EINVAL, "an empty or too long key: \"%.100s\"", object.key);
         if (size[0]) {
                 errno = 0;
                 object.n_bytes = strtoull(size, &end, 10);
@@ -142,7 +142,7 @@ static void XMLCALL on_begin(void *userdata, const XML_Char *name, const XML_Cha
                 return;
         }
         if (parser->depth == 0 && strcmp(name, "ListBucketResult") != 0 && strcmp(name, "Error") != 0) {
-                stop(parser, why_set(parser->why, -EINVAL, "<%.60s> in place of an object store's listing", name));
+                stop(parser, why_set(parser->why, -EINVAL, "<%.60s> instead of an object store's listing", name));
                 return;
         }
         snprintf(parser->names[parser->depth++], sizeof(parser->names[0]), "%s", name);
@@ -190,7 +190,7 @@ static void XMLCALL on_doctype(void *userdata, const XML_Char *name, const XML_C
         struct parser *parser = userdata;
 
         stop(parser,
-             why_set(parser->why, -EINVAL, "a document type \"%.40s\" in place of an object store's listing", name));
+             why_set(parser->why, -EINVAL, "a document type \"%.40s\" instead of an object store's listing", name));
 }
 
 /* ---- the page ------------------------------------------------------------------------------------------------ */
@@ -208,7 +208,7 @@ static int run(struct parser *parser, const char *xml, size_t n_bytes) {
         XML_SetCharacterDataHandler(parser->expat, on_text);
         XML_SetStartDoctypeDeclHandler(parser->expat, on_doctype);
         if (XML_Parse(parser->expat, xml, (int)n_bytes, 1) != XML_STATUS_OK && parser->result == 0)
-                parser->result = why_set(parser->why, -EINVAL, "no XML in line %lu: %s",
+                parser->result = why_set(parser->why, -EINVAL, "not valid XML in line %lu: %s",
                                          XML_GetCurrentLineNumber(parser->expat),
                                          XML_ErrorString(XML_GetErrorCode(parser->expat)));
         XML_ParserFree(parser->expat);

@@ -127,7 +127,8 @@ int unpack_place_hard_link(struct unpack_place *place, const char *path, const c
                 return parent;
         fd = openat(parent, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
         if (fd < 0 || fstat(fd, &stat) < 0 || !S_ISREG(stat.st_mode))
-                return why_set(why, -EINVAL, "\"%.200s\" is a hard link to \"%.200s\", which is no file before it",
+                return why_set(why, -EINVAL,
+                               "\"%.200s\" is a hard link to \"%.200s\", which is not an earlier file of the archive",
                                path, target);
         r = sha256_file(&place->sha, fd, ret_n_bytes, ret_sha256);
         if (r < 0)

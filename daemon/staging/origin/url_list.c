@@ -91,7 +91,7 @@ static int parse_lines(struct url_list *list, const char *text, size_t n_bytes, 
                         return why_set(why, r, "%.*s:%" PRIu64 ": %s", SOURCE_SHOWN, source, n_lines, inner.text);
         }
         if (list->n_items == 0)
-                return why_set(why, -EINVAL, "%.*s: there is no URL in it", SOURCE_SHOWN, source);
+                return why_set(why, -EINVAL, "%.*s: the list is empty: it needs one URL a line", SOURCE_SHOWN, source);
         return 0;
 }
 

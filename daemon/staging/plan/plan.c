@@ -198,7 +198,7 @@ int plan_builder_finish(struct plan_builder *builder, struct plan **ret_plan, st
 
         builder->n_room = 0;
         if (!plan || plan->n_files == 0)
-                return why_set(why, -EINVAL, "there is no file");
+                return why_set(why, -EINVAL, "it has no files");
         trim(plan);
         sort(plan);
         r = add_up(plan, why);

@@ -135,7 +135,7 @@ static int take_entry(struct parser *parser, const cJSON *object, struct why *wh
                 return r;
         if (!items[KEY_URLS]) {
                 if (!parser->base.text)
-                        return why_set(why, -EINVAL, "there are no \"urls\", and nothing says where the file lies");
+                        return why_set(why, -EINVAL, "\"urls\" is missing, and nothing else says where the file is");
                 make_url(parser, &entry);
         }
         if (items[KEY_ETAG]) {
@@ -183,7 +183,7 @@ static int parse_line(struct parser *parser, const char *line, size_t n_bytes, s
         object = cJSON_ParseWithLengthOpts(line, n_bytes, &end, 0);
         if (!object || !cJSON_IsObject(object) || !is_blank(end, line + n_bytes))
                 r = why_set(why, -EINVAL,
-                            "\"%.*s\" is no JSON object; each line must be one: {\"path\": \"...\", "
+                            "\"%.*s\" is not a JSON object; each line must be one: {\"path\": \"...\", "
                             "\"size\": ...}",
                             (int)(n_bytes < 60 ? n_bytes : 60), line);
         else

@@ -224,7 +224,7 @@ int progress_read(const struct place *place, struct progress *ret_progress, uint
                 cJSON_Delete(object);
         }
         if (r == -EBADMSG)
-                return why_set(why, r, "%s: is no progress of a staging", path);
+                return why_set(why, r, "%s is not the progress file of a staging", path);
         if (r < 0)
                 return why_errno(why, r, "%s", path);
         if (ret_mark)

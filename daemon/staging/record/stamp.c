@@ -218,7 +218,7 @@ int stamp_read(const struct place *place, struct stamp *ret_stamp, struct why *w
         if (r == 0)
                 r = read_object(text, &stamp);
         if (r == -EBADMSG)
-                return why_set(why, r, "%s is no stamp of a staged dataset; stage it again", path);
+                return why_set(why, r, "%s is not the stamp of a staged dataset; stage it again", path);
         if (r < 0)
                 return why_errno(why, r, "%s", path);
         r = look(place, &stamp, path, why);

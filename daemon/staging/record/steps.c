@@ -27,7 +27,7 @@ static const struct step_type STEPS[N_STEPS] = {
 static int refuse_word(const struct step_text *text, const char *word, size_t n_word) {
         if (n_word == 0)
                 return step_text_refuse_here(text, "the name of a step: resize, jpeg");
-        return why_set(text->why, -EINVAL, "prepare, column %zu: \"%.*s\" is no step; the steps are resize, jpeg",
+        return why_set(text->why, -EINVAL, "prepare, column %zu: unknown step \"%.*s\"; the steps are resize, jpeg",
                        step_text_column(text, word), word_shown(n_word), word);
 }
 
@@ -99,7 +99,7 @@ static int check_place(const struct step_text *text, unsigned idx, const char *w
                                step_text_column(text, word), STEPS[idx].name);
         if (given[JPEG])
                 return why_set(text->why, -EINVAL,
-                               "prepare, column %zu: \"%s\" behind \"jpeg\", which is the last step; expected the end",
+                               "prepare, column %zu: \"%s\" after \"jpeg\", which is the last step; expected the end",
                                step_text_column(text, word), STEPS[idx].name);
         return 0;
 }

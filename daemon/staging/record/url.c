@@ -70,7 +70,7 @@ static int refuse(struct why *why, const char *text, const char *what) {
 static int check(const struct url *url, struct why *why) {
         if (memchr(url->text, '@', (size_t)(url->path - url->text)))
                 return refuse(why, url->text,
-                              "has a user in it; names and passwords belong into the dataset's credentials file");
+                              "has a user in it; names and passwords belong in the dataset's credentials file");
         if (url->scheme == N_URL_SCHEMES)
                 return refuse(why, url->text, "has an unknown scheme; it must be http, https, s3 or file");
         if (url->scheme == URL_FILE) {
@@ -202,7 +202,8 @@ int url_plain_path(const struct url *url, char *ret_path, struct why *why) {
                 return 0;
         }
         if (url_decode(url->path + n_slash, url->n_path - n_slash, ret_path) < 0)
-                return why_set(why, -EINVAL, "%s: a '%%' without two digits behind it, or %%00; write %%25 for a '%%'",
+                return why_set(why, -EINVAL,
+                               "%s: a '%%' without two hexadecimal digits after it, or %%00; write %%25 for a '%%'",
                                url_show(url->text, shown));
         return 0;
 }

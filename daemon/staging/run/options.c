@@ -28,7 +28,7 @@ static void print_help(void) {
                "      --help            print this and end\n"
                "\n"
                "Started by mpirun or srun, a process a node, it stages for all of them.\n"
-               "Exit codes: 0 staged, 64 usage, 69 the origin or a node is not to be had, 71 system error (disk),\n"
+               "Exit codes: 0 staged, 64 usage, 69 the origin or a node is not available, 71 system error (disk),\n"
                "75 another staging is at work, 76 the origin's files are not what they should be, 78 configuration,\n"
                "130 and 143 interrupted.\n"
                "\n"

@@ -190,7 +190,8 @@ static void write_file(struct report *report) {
                 nodes[i] = report->progress.nodes[furthest[i]];
         progress.nodes = nodes;
         if (progress_write(&report->place, &progress, &why) < 0)
-                log_debug("stage", "progress is not written down: %s", why.text); /* the folder may not be there yet */
+                log_debug("stage", "the progress file cannot be written: %s",
+                          why.text); /* the folder may not be there yet */
 }
 
 static void tell_systemd(const struct report *report) {

@@ -151,7 +151,7 @@ static int make(struct run *run, struct plan **plan, struct version *version, st
                 if (r == 0 || r == -ECANCELED)
                         return r;
                 run_say(run, "warning", why->text);
-                run_say(run, "info", "no node has all of it any more: it is made again from the origin");
+                run_say(run, "info", "no node has all of it any longer: it is made again from the origin");
                 version_fini(version);
         }
         return make_from_source(run, plan, version, why);

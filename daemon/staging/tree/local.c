@@ -173,7 +173,7 @@ int tree_adopt(struct tree *tree, uint64_t idx_file, const char *from_path, stru
         if (fd < 0 || fstat(fd, &status) < 0)
                 return why_errno(why, -errno, "%s", from_path);
         if (!S_ISREG(status.st_mode) || (uint64_t)status.st_size != file->n_bytes)
-                return why_set(why, -EBADMSG, "%s is no file of %llu bytes, as %s is in the plan", from_path,
+                return why_set(why, -EBADMSG, "%s is not a file of %llu bytes, which %s has in the plan", from_path,
                                (unsigned long long)file->n_bytes, file->path);
         digests = calloc(file->n_bytes / CHUNK_BYTES + 1, sizeof(*digests));
         if (!digests)

@@ -106,7 +106,8 @@ int look_at_path(const struct place *place, struct why *why) {
                                place->path);
         }
         if (!S_ISDIR(status.st_mode))
-                return why_set(why, -EEXIST, "%s is no folder; move it away, or set `path` to where nothing is yet",
+                return why_set(why, -EEXIST,
+                               "%s is not a folder; move it away, or set `path` to a path that does not exist yet",
                                place->path);
         r = is_empty(place->path);
         if (r < 0)

@@ -148,7 +148,7 @@ static int each_line(const struct lines *lines, int fd, struct why *why) {
                         return 0;
                 n_whole = whole_lines(text, n_bytes);
                 if (n_whole == 0)
-                        return why_set(why, -EBADMSG, "%s is cut, or no manifest", lines->source);
+                        return why_set(why, -EBADMSG, "%s is cut, or not a manifest", lines->source);
                 r = each_of(lines, text, n_whole, why);
                 if (r != 0)
                         return r;
@@ -172,6 +172,6 @@ int manifest_each(struct tree *tree, const char *version,
         if (fd < 0)
                 return why_errno(why, -errno, "%s", path);
         if (fstat(fd, &status) < 0 || !S_ISREG(status.st_mode))
-                return why_set(why, -EBADMSG, "%s is no manifest", path);
+                return why_set(why, -EBADMSG, "%s is not a manifest", path);
         return each_line(&lines, fd, why);
 }

@@ -181,11 +181,11 @@ static void look_at_file(struct tree *tree, uint64_t idx_file) {
                         state_set_whole(&tree->state, idx_file, file->sha256);
                 if (state_is_whole(&tree->state, idx_file))
                         return;
-                why_set(&text, 0, "%s: its SHA-256 is not known any more", file->path);
+                why_set(&text, 0, "%s: its SHA-256 is no longer known", file->path);
         } else if (r < 0)
                 why_errno(&text, r, "%s", file->path);
         else
-                why_set(&text, 0, "%s is no file of %llu bytes any more", file->path,
+                why_set(&text, 0, "%s is no longer a file of %llu bytes", file->path,
                         (unsigned long long)file->n_bytes);
         state_set_broken(&tree->state, idx_file);
         n = chunks_of_file(tree->chunks, idx_file, &first);
