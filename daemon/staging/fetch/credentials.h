@@ -34,7 +34,7 @@ struct credentials_web {
 
 struct credentials;
 
-/* Returns 0; -EACCES if others may read it, -EINVAL if it is no such file, -ENOENT, ... with `why`; -ENOMEM. */
+/* Returns 0; -EACCES if others may read it, -EINVAL if it is not such a file, -ENOENT, ... with `why`; -ENOMEM. */
 int credentials_read(const char *path, struct credentials **ret_credentials, struct why *why);
 
 /* AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN; nothing if they are not set. 0 or -ENOMEM. */

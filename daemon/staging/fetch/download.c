@@ -149,7 +149,7 @@ static int on_bytes(void *userdata, const uint8_t *bytes, size_t n_bytes) {
         download->n_done += (uint32_t)n;
         if (n == n_bytes)
                 return 0;
-        /* A part was wanted of what comes whole: enough. But behind the file's end nothing may come. */
+        /* A part was asked for and the whole file comes: that is enough. But nothing may come after the file's end. */
         if (piece->offset + piece->n_bytes < piece->file->n_bytes && download->request.head.status != 206)
                 return -EALREADY;
         return refuse(download, false, "more than the %" PRIu64 " bytes came that were listed", piece->file->n_bytes);

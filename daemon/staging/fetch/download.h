@@ -9,7 +9,7 @@
 #include "daemon/staging/fetch/http_request.h"
 
 /* A server without ranges sends the file from its beginning: so much is read past and thrown away, for files above it
- * there is no fetching them in parts. */
+ * they cannot be fetched in parts. */
 #define DOWNLOAD_SKIP_MAX (32u << 20)
 
 /* Above it a piece is worth a connection of its own. */
@@ -28,7 +28,7 @@ struct download {
         struct fetch_work *work;
         struct fetch_piece *piece;
         uint64_t due_ns;
-        uint32_t n_done;      /* bytes in place; the next try goes on behind them if it goes to the same mirror */
+        uint32_t n_done;      /* bytes in place; the next try continues after them if it goes to the same mirror */
         uint32_t n_done_best; /* the most that any try came to */
         uint32_t n_failed;
         uint32_t idx_url;

@@ -190,7 +190,7 @@ struct document {
         int (*end)(struct document *document, struct http_request *request); /* after one that worked */
 };
 
-/* One try. A sink that has seen enough returns -EALREADY: that is no failure. */
+/* One try. A sink that has seen enough returns -EALREADY, which is not a failure. */
 static int perform(struct http *http, CURL *easy, const struct http_ask *ask, struct document *document,
                    struct http_failure *ret_failure, struct why *why) {
         struct http_request request;

@@ -1,7 +1,7 @@
 /* staging/fetch/http.h: how an origin is spoken to: addresses, signatures, credentials; and short answers.
  *
  * libcurl speaks http, https and file; `s3://bucket/key` becomes a signed https request to the endpoint (libcurl's own
- * signatures), in path or virtual-host style. What stands behind the bucket's slash is the key as it is, nothing of it
+ * signatures), in path or virtual-host style. What stands after the bucket's slash is the key as it is, nothing of it
  * percent-encoded: '?', '#' and '%' are a part of it. Redirects lead to http and https alone, from https to https
  * alone, at most ten; those of an object store are not followed. Proxies and CA settings are those of the environment
  * (http_proxy, https_proxy, no_proxy, SSL_CERT_FILE, SSL_CERT_DIR, CURL_CA_BUNDLE) unless the configuration names a
@@ -40,12 +40,12 @@ void http_free(struct http *http); /* NULL is fine */
 void http_freep(struct http **http);
 
 struct http_answer {
-        char *body; /* the caller's (free); NUL behind it */
+        char *body; /* the caller's (free); a NUL follows it */
         size_t n_bytes;
         char *url; /* the caller's (free): where redirects led */
 };
 
-/* Reads a whole document of `limit` bytes at most, with retries. `query` (may be NULL) goes behind '?', already encoded
+/* Reads a whole document of `limit` bytes at most, with retries. `query` (may be NULL) goes after '?', already encoded
  * and in the order in which it is to be signed. Blocks; ends early with -ECANCELED once *cancel is true (may be NULL).
  * Returns 0, or an errno with `why` naming the URL without credentials: -ENOENT (404), -EACCES (401, 403), -EFBIG,
  * -ETIMEDOUT, -EPROTO (another status, TLS), -EIO. */

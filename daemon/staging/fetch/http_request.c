@@ -16,7 +16,7 @@
 #define REDIRECTS_MAX      10L
 #define CONNECT_S_MAX      15u
 #define HEAD_BYTES_MAX     (512u << 10) /* eleven answers of 45 KiB: who sends more sends without end */
-#define SLOW_BYTES_PER_S   1024L        /* below it for stall_s is no progress */
+#define SLOW_BYTES_PER_S   1024L        /* below it for stall_s counts as no progress */
 #define LARGE_BUFFER_BYTES (256L << 10) /* fewer system calls a MiB */
 #define ERROR_PAGE_BYTES   (256u << 10) /* a longer one is not read to its end: the connection is given up instead */
 
@@ -36,7 +36,8 @@ static size_t on_header(char *line, size_t size, size_t n, void *userdata) {
         return size * n;
 }
 
-/* What comes with an error is no file: its beginning is kept, the rest passed over so that the connection stays. */
+/* The body of an error is not the file: its beginning is kept, the rest is skipped so that the connection can be
+ * reused. */
 static size_t take_error(struct http_request *request, const char *bytes, size_t n_bytes) {
         struct http_head *head = &request->head;
         size_t n_room = sizeof(head->error) - head->n_error_bytes;

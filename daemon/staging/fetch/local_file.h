@@ -6,7 +6,7 @@
 
 /* Opens what file:///path names for reading. `below`: a folder without links, which ends with '/'; the file must lie
  * below it, whatever links lead there; "": it may lie anywhere. Blocks for the file system. Returns 0; -EXDEV if it
- * lies elsewhere; -EISDIR; -EINVAL if it is no regular file; or what the system says. The descriptor is the
+ * lies elsewhere; -EISDIR; -EINVAL if it is not a regular file; or what the system says. The descriptor is the
  * caller's. */
 int local_file_open(const char *url, const char *below, int *ret_fd);
 

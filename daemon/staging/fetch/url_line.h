@@ -4,7 +4,7 @@
 #include <stdbool.h>
 
 /* As it goes over the line: bytes that may not be in a URL (blanks, what is not ASCII, quotes) are percent-encoded
- * after the host, what is encoded stays as it is; `query` (NULL: none) goes behind '?'; no fragment. The caller's
+ * after the host, what is encoded stays as it is; `query` (NULL: none) goes after '?'; no fragment. The caller's
  * (free). NULL: no memory. */
 char *url_line(const char *url, const char *query);
 

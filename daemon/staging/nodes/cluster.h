@@ -1,8 +1,8 @@
 /* staging/nodes/cluster.h: the nodes of a run and what they say to each other.
  *
  * Under mpirun or srun there is a process a node and this is MPI (cluster_mpi.c); alone, or built without MPI, it is
- * one node and everything here returns at once (cluster_alone.c). Nothing here waits for ever: whoever waits looks on
- * while the others make progress, and gives up with their names if nobody does.
+ * one node and everything here returns at once (cluster_alone.c). Nothing here waits for ever: a call that waits looks
+ * on while the others make progress, and gives up with their names if nobody does.
  *
  * All calls on the thread that joined, and often: a node whose thread is away for stall_s (blocked in a disk) is given
  * up like one that is dead. All nodes make the same calls in the same order. After an error of any of them there is
@@ -45,7 +45,7 @@ uint32_t cluster_node(const struct cluster *cluster); /* 0 <= node < n_nodes */
 uint32_t cluster_n_nodes(const struct cluster *cluster);
 const char *cluster_name(const struct cluster *cluster, uint32_t node); /* its host's name */
 
-/* n_bytes of each node, one behind the other, into `all` on every node. -ETIMEDOUT with `why` naming the nodes that are
+/* n_bytes of each node, one after the other, into `all` on every node. -ETIMEDOUT with `why` naming the nodes that are
  * late. */
 int cluster_gather(struct cluster *cluster, const void *mine, uint64_t n_bytes, void *all, struct why *why);
 

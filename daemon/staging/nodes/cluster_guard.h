@@ -35,6 +35,6 @@ struct guard {
 };
 
 /* From now on, for `seconds`: then the process says `what` (NULL: nothing) and ends with `status`, without further ado.
- * If no thread is to be had, nothing is guarded. Both from the same thread; `guard` stays where it is in between. */
+ * If no thread can be started, nothing is guarded. Both from the same thread; `guard` stays where it is in between. */
 void guard_begin(struct guard *guard, uint32_t seconds, int status, const char *what);
 void guard_end(struct guard *guard);

@@ -39,7 +39,7 @@ struct mpi {
 struct mpi_group {
         struct cluster_group base;
         MPI_Comm comm;
-        int *ranks; /* in comm, of each node; MPI_UNDEFINED for those that are no members */
+        int *ranks; /* in comm, of each node; MPI_UNDEFINED for those that are not members */
         int rank, n_members;
         uint32_t n_spreads; /* started: their tags */
 };

@@ -36,7 +36,7 @@ struct moves_situation {
         uint64_t first_chunk; /* of the window */
         uint64_t n_chunks;
         const uint8_t
-                *missing; /* a bit a chunk of the window, n_bytes a node, one node behind the other; 1 = lacks it */
+                *missing; /* a bit a chunk of the window, n_bytes a node, one node after the other; 1 = lacks it */
         uint64_t n_bytes;
         const uint8_t *is_able; /* a byte a node: 0 = cannot write (any more), so nothing is sent to it */
         bool has_origin;

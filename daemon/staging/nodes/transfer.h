@@ -67,6 +67,6 @@ struct transfer_options {
 
 /* Blocks until no node lacks anything, or no further round would change it. Returns 0 if this node lacks nothing
  * (others may: the caller asks them); -EIO, -ENOSPC, -EBADMSG, ... with the first thing that went wrong here or at a
- * source; -ECANCELED; TRANSFER_LOST with `why`: the nodes do not find together any more, and nothing is left but
+ * source; -ECANCELED; TRANSFER_LOST with `why`: the nodes can no longer reach each other, and nothing is left but
  * cluster_abort(). */
 int transfer_run(const struct transfer_options *options, struct why *why);

@@ -109,7 +109,7 @@ static void hear(struct flow *flow, const struct parcel *parcel) {
 
         if (parcel->head->status == PARCEL_WHOLE)
                 return;
-        /* Nobody has begun what lies behind these: so all members end at the same place. */
+        /* Nobody has begun any route after these, so all members end at the same place. */
         if (parcel->head->status == PARCEL_STOP && flow->end > parcel->idx_route + TRANSFER_SPREADS)
                 flow->end = parcel->idx_route + TRANSFER_SPREADS;
         if (flow->move->routes[parcel->idx_route].source == transfer->me)
@@ -184,7 +184,7 @@ static int look(struct flow *flow, struct why *why) {
         return r;
 }
 
-/* What was brought for routes behind an early end: good for this node at least. */
+/* What was brought for routes after an early end is still good for this node. */
 static bool put_away_brought(struct flow *flow) {
         struct parcel *parcel, *next;
 

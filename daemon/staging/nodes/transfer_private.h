@@ -17,7 +17,7 @@
 enum parcel_status {
         PARCEL_WHOLE,
         PARCEL_FAILED, /* the chunk does not come; `text` says why */
-        PARCEL_STOP,   /* nor does anything behind those that are under way already: the source cannot go on */
+        PARCEL_STOP,   /* nor does anything after those that are already under way: the source cannot go on */
 };
 
 /* Goes ahead of a chunk's bytes in each message. */
@@ -28,7 +28,7 @@ struct parcel_head {
         char text[DLP_TEXT_MAX];
 };
 
-/* A chunk on its way. The message is the head and the bytes right behind it; the bytes begin at a page. */
+/* A chunk on its way. The message is the head and the bytes right after it; the bytes begin at a page. */
 struct parcel {
         TAILQ_ENTRY(parcel) entry;   /* in its pool, with the flow, or with the writer */
         TAILQ_ENTRY(parcel) to_read; /* with the reader, while it is with the flow */
@@ -63,9 +63,9 @@ struct transfer {
         struct parcels to_read, to_write;
         uint32_t n_writing;    /* queued for the writer, or in its hands */
         bool is_over;          /* threads go home */
-        bool is_disk_dead;     /* writing failed: nothing is written here any more */
+        bool is_disk_dead;     /* writing failed: nothing more is written here */
         bool is_stopping;      /* this node cannot go on: cancelled, or the origin does not answer */
-        uint32_t n_unanswered; /* fetches in a row that failed for want of an answer */
+        uint32_t n_unanswered; /* fetches in a row that got no answer */
         uint64_t n_failed;     /* in all of this transfer */
         uint64_t n_hopeful;    /* failures of this round that another round may mend */
 

@@ -4,12 +4,12 @@
  *   s3        everything below s3://bucket/prefix       folder   everything below file:///folder
  *   archive   one tar or zip, to be unpacked            file     one file
  *
- * "auto" tells them apart by the URL: s3: with a key that is no archive, manifest or list is a prefix; a file: URL that
- * is a folder is one.
+ * "auto" tells them apart by the URL: s3: with a key that is not an archive, manifest or list is a prefix; a file: URL
+ * that is a folder is one.
  *
  * Paths in the plan: of a manifest its own. Of a list what is left of the URLs' paths below the longest folder that
  * they have in common, so that labels that are folders stay; two URLs of one path are refused, whatever their hosts. Of
- * s3 the key behind the prefix, which is taken as a folder; keys that end in '/' are folders' marks and left out. Of a
+ * s3 the key after the prefix, which is taken as a folder; keys that end in '/' are folders' marks and left out. Of a
  * folder the path below it; links to files inside are followed, all else but files and folders is refused.
  *
  * What tells one content from another where no SHA-256 is known: the ETag of http and s3; of file: one made of the time
@@ -36,5 +36,5 @@ struct origin_options {
 
 /* Blocks for as long as listing takes: a request a file where sizes must be asked for (lists), one a thousand objects
  * of S3. Sizes, ETags and digests are the origin's words. Returns 0 or an errno with `why`: as http_get(), -EINVAL for
- * what is no such listing (an HTML page, a line that is no JSON, a path that may not be). */
+ * what is not such a listing (an HTML page, a line that is not JSON, a path that is not allowed). */
 int origin_survey(struct http *http, const struct origin_options *options, struct plan **ret_plan, struct why *why);

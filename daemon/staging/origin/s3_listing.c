@@ -63,7 +63,7 @@ struct parser {
         char texts[N_FIELDS][TEXT_MAX];
         size_t n_text;
         uint64_t n_objects;
-        bool only_looks; /* for the encoding: some stores say it behind the keys */
+        bool only_looks; /* for the encoding: some stores say it after the keys */
         bool is_encoded;
         int result; /* the first that went wrong */
         struct why *why;

@@ -26,6 +26,7 @@ struct s3_page {
 };
 
 /* Calls `object` for each in order; a negative return ends it and is returned. Returns 0, or -EINVAL with `why` for
- * what is no listing; the store's own error (NoSuchBucket, ...) becomes -ENOENT, -EACCES or -EPROTO and a sentence. */
+ * anything that is not a listing; the store's own error (NoSuchBucket, ...) becomes -ENOENT, -EACCES or -EPROTO and a
+ * sentence. */
 int s3_listing_parse(const char *xml, size_t n_bytes, int (*object)(void *userdata, const struct s3_object *object),
                      void *userdata, struct s3_page *ret_page, struct why *why);

@@ -106,7 +106,7 @@ static int peek(struct unpacking *unpacking) {
 }
 
 /* Each MiB of what is compressed may be a GiB that is decompressed. Asked for before each piece is read, since
- * libarchive reads on by itself where nothing comes out: behind a tar's end, past what it skips. */
+ * libarchive reads on by itself where nothing comes out: after a tar's end, past what it skips. */
 static bool is_idle(const struct unpacking *unpacking) {
         const struct unpack_options *options = unpacking->options;
         uint64_t n_entries = unpacking->n_files + unpacking->n_folders;
@@ -201,7 +201,7 @@ static int check_inodes(struct unpacking *unpacking, const char *path) {
 
 /* ---- names --------------------------------------------------------------------------------------------------- */
 
-/* Without a leading "./" (any number) and, of a folder, without the slash behind. "" is the folder itself. */
+/* Without a leading "./" (any number) and, for a folder, without the slash at its end. "" is the folder itself. */
 static void trim(const char *name, bool is_folder, char ret_path[PATH_MAX]) {
         size_t n;
 
@@ -241,7 +241,7 @@ static uint32_t n_parents(const char *path) {
 }
 
 /* A link stays in the folder if it only goes up first, no further than it lies deep, and then down: the folders above
- * it are real ones, and the links on the way down stay inside for the same reason. With ".." behind a name, what that
+ * it are real ones, and the links on the way down stay inside for the same reason. With ".." after a name, what that
  * name is would matter. */
 static bool stays_inside(const char *path, const char *target) {
         uint32_t depth = n_parents(path), n_up = 0;
@@ -435,7 +435,7 @@ static int open_archive(struct unpacking *unpacking) {
                 return fail_archive(unpacking, NULL);
         archive_read_support_format_tar(archive);
         archive_read_support_format_zip_streamable(archive);
-        /* `cat a.tar b.tar`; also reads on to the end instead of leaving what is behind the first end unlooked at. */
+        /* `cat a.tar b.tar`; also reads on to the end instead of ignoring what comes after the first end. */
         archive_read_set_format_option(archive, "tar", "read_concatenated_archives", "1");
         return archive_read_open2(archive, unpacking, NULL, on_read, NULL, NULL) == ARCHIVE_OK
                        ? 0
@@ -453,7 +453,7 @@ static int check_end(struct unpacking *unpacking) {
         return 0;
 }
 
-/* What is behind (a zip's directory): who gives us the bytes may check them as a whole. */
+/* Reads what comes after the entries (a zip's directory): the source of the bytes may check them as a whole. */
 static int read_rest(struct unpacking *unpacking) {
         ssize_t n;
 

@@ -12,7 +12,7 @@ struct plan_arena {
 /* Aligned for pointers; valid until the arena is freed. NULL: no memory. */
 void *plan_arena_take(struct plan_arena *arena, size_t n_bytes);
 
-/* A copy with a NUL behind it. */
+/* A copy with a NUL after it. */
 char *plan_arena_text(struct plan_arena *arena, const char *text, size_t n_bytes);
 
 void plan_arena_free(struct plan_arena *arena);

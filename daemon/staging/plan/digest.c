@@ -11,7 +11,7 @@
 
 #define READ_BYTES 65536u
 
-/* OpenSSL's digests fail for want of memory alone, and after init there is no more of it to be had. */
+/* OpenSSL's digests fail only if they get no memory, and after init they need no more of it. */
 static void must(int r) {
         assert(r == 1);
         (void)r;

@@ -46,7 +46,7 @@ void window_fini(struct window *window);
 
 /* ---- workers ------------------------------------------------------------------------------------------------- */
 
-/* The next position. Blocks while too many are under way. False: there is none any more, go home. */
+/* The next position. Blocks while too many are under way. False: there is none left, the worker ends. */
 bool window_take(struct window *window, uint64_t *ret_position);
 
 /* Asks for more memory for a position. Blocks until it fits. False: the window was stopped. */

@@ -6,6 +6,6 @@
 
 #include "proto/base/why.h"
 
-/* The next host of a list. Returns 1 with its place in the text and its length, and moves *text behind it; 0 at the
+/* The next host of a list. Returns 1 with its place in the text and its length, and moves *text past it; 0 at the
  * end; -EINVAL with `why` for what is not a host. */
 int hosts_next(const char **text, const char **ret_host, size_t *ret_n_bytes, struct why *why);

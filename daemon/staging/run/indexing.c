@@ -21,7 +21,7 @@ struct indexing {
         size_t n_bytes;
 };
 
-/* The files are what the origin has, whole and checked; that they are no dataset of the configured format is for the
+/* The files are what the origin has, whole and checked; that they are not a dataset of the configured format is for the
  * configuration to mend, and no reason to fetch them again. */
 static int say_unservable(struct run *run, const char *text) {
         char line[DLP_TEXT_MAX];

@@ -1,7 +1,7 @@
 #include "daemon/staging/run/report.h"
 
-/* Told are: bars (bars.h, screen.h), lines, JSON lines; systemd and the progress file beside. What is told is one
- * struct progress, made of the nodes' news. */
+/* Reports are bars (bars.h, screen.h), lines or JSON lines, and go to systemd and the progress file as well. Each is
+ * one struct progress, made of the nodes' news. */
 
 #include <errno.h>
 #include <stdio.h>
@@ -107,7 +107,7 @@ void report_phase(struct report *report, const char *phase) {
         if (strcmp(report->progress.phase, phase) == 0)
                 return;
         snprintf(report->progress.phase, sizeof(report->progress.phase), "%s", phase);
-        /* Bytes checked are no bytes fetched: each phase has a speed of its own, and is told at once. */
+        /* Bytes that are checked are not fetched: each phase has a speed of its own, and is reported at once. */
         rate_reset(&report->rate);
         for (uint32_t i = 0; i < report->n_node_rates; i++)
                 rate_reset(&report->node_rates[i]);

@@ -42,7 +42,7 @@ void report_end(struct report *report, const char *result, const char *text);
 
 /* For whoever starts this program through a launcher, which puts a pipe between the first node and the terminal: what
  * stderr is shown on goes into the environment (REPORT_TERMINAL_VARIABLE, to be handed on to the nodes), and the first
- * node draws its bars into the pipe. Nothing if stderr is no terminal. */
+ * node draws its bars into the pipe. Nothing if stderr is not a terminal. */
 #define REPORT_TERMINAL_VARIABLE "DATALOADERD_STAGE_TERMINAL"
 void report_lend_terminal(void);
 

@@ -230,12 +230,13 @@ static int finish(struct run *run, struct version *version, struct why *why) {
         struct done done;
         char text[DLP_TEXT_MAX];
         bool is_prepared = run->dataset->pack || run->dataset->prepare[0];
-        int r;
+        int r = 0;
 
         snprintf(run->next.format, sizeof(run->next.format), "%s", is_prepared ? "packed" : run->dataset->format);
         done = sum_up(run, version);
         run_hear_all(run);
-        r = done.has_changed ? make_visible(run, version, why) : 0; /* else whoever is served is left in peace */
+        if (done.has_changed) /* else nothing changes for those who are being served */
+                r = make_visible(run, version, why);
         if (r < 0)
                 return r;
         snprintf(text, sizeof(text), "%llu files, %llu bytes on %u node%s; %llu bytes came from the origin",
@@ -334,7 +335,7 @@ int run_stage(const struct stage_options *options, const struct settings *settin
         run.main_thread = pthread_self();
         pthread_mutex_init(&run.said_lock, NULL);
         r = begin(&run, &why);
-        catch_signals(); /* behind MPI's own */
+        catch_signals(); /* after MPI has set its own handlers */
         if (r < 0) {
                 fprintf(stderr, "dataloaderd-stage: %s\n", why.text);
                 if (run.cluster && run.n_nodes > 1)

@@ -48,7 +48,7 @@ struct run {
         int lock_fd;
         struct http *http;
         struct report *report; /* NULL: it has ended */
-        bool is_over;          /* nothing is told any more */
+        bool is_over;          /* nothing more is reported */
 
         char source_digest[PLACE_DIGEST_SIZE]; /* of the origin's plan */
         struct stamp stamp;                    /* what is served now, on this node; manifest "": nothing */
@@ -107,7 +107,7 @@ void run_end_report(struct run *run, const char *result, const char *text);
 /* On the first node: what the others said last and it has not heard yet. All nodes call it. */
 void run_hear_all(struct run *run);
 
-/* For when nodes do not find together any more: says why, and takes all processes down. */
+/* For when nodes can no longer reach each other: says why, and takes all processes down. */
 void run_lost(struct run *run, const struct why *why) __attribute__((noreturn));
 
 /* Of all nodes to all nodes, and of one to all; as cluster_gather() and cluster_share(). They do not fail: without them

@@ -1,8 +1,9 @@
 /* staging/run/screen.h: frames on stderr, one above the other's place, and a terminal that is left as it was.
  *
- * Each frame is one write(), so that nothing flickers; each line clears what was behind it, so that nothing is cleared
- * before it is drawn anew. The cursor is hidden meanwhile: it comes back at the end, at exit(), and when a signal that
- * nobody else handles ends the process. A terminal that takes nothing (Ctrl-S) holds nobody up: frames are left out. */
+ * Each frame is one write(), so that nothing flickers; each line clears what was to its right, so that nothing is
+ * cleared before it is drawn anew. The cursor is hidden meanwhile: it comes back at the end, at exit(), and when a
+ * signal that nobody else handles ends the process. A terminal that takes nothing (Ctrl-S) holds nobody up: frames are
+ * left out. */
 #pragma once
 
 #include "daemon/staging/run/bars.h"

@@ -32,13 +32,13 @@ struct unpacking {
         char folder[PATH_MAX];      /* where the files lie until they are a version */
         char real_folder[PATH_MAX]; /* without links on the way there */
         int folder_fd;
-        struct link *links; /* of the archive at hand: what they lead to may come behind them */
+        struct link *links; /* of the archive at hand: what they lead to may come after them */
         size_t n_links;
 
         pthread_mutex_t lock; /* covers the rest */
         pthread_cond_t changed;
         uint8_t *present; /* a bit a chunk of the source */
-        bool is_over;     /* nothing comes any more */
+        bool is_over;     /* nothing more comes */
         struct plan_builder *found;
         const struct plan_file *archive; /* that is being unpacked */
         int spool_fd;
@@ -158,7 +158,7 @@ static int resolve_link(struct unpacking *unpacking, const struct link *link, ui
         return hash_file_at(fd, link->path, sha256, ret_n_bytes);
 }
 
-/* Behind the archive's end: all that they may lead to is there. */
+/* After the archive's end everything is there that they may lead to. */
 static int resolve_links(struct unpacking *unpacking) {
         for (size_t i = 0; i < unpacking->n_links; i++) {
                 const struct link *link = &unpacking->links[i];
@@ -284,7 +284,7 @@ static void end(struct unpacking *unpacking) {
         plan_builder_free(unpacking->found);
 }
 
-/* Files of the origin that are no archives belong to the result as they are. */
+/* Files of the origin that are not archives belong to the result as they are. */
 static int add_plain_files(struct unpacking *unpacking, struct why *why) {
         const struct plan *plan = unpacking->source->plan;
         int r = 0;

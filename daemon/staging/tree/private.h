@@ -103,7 +103,7 @@ void growing_begin(struct tree *tree, uint64_t idx_file, struct sha256 *sha, uin
 void growing_drop(struct tree *tree, uint64_t idx_file);
 void growing_drop_all(struct tree *tree);
 
-/* Hashes what lies on the disk behind n_hashed and before `end`, up to the first chunk that is missing. One that cannot
+/* Hashes what lies on the disk between n_hashed and `end`, up to the first chunk that is missing. One that cannot
  * be read is missing from then on. 0, -ECANCELED. */
 int growing_catch_up(struct tree *tree, struct growing *growing, uint64_t end);
 
@@ -116,7 +116,7 @@ enum read_from {
         FROM_DISK,
 };
 
-/* Reads one file's bytes. -EBADMSG if it is no regular file or not of its size; another errno. */
+/* Reads one file's bytes. -EBADMSG if it is not a regular file or has another size; another errno. */
 int read_file_bytes(struct roots *roots, const struct plan_file *file, enum read_from from, uint8_t *into);
 
 /* ---- check.c ----------------------------------------------------------------------------------------------- */
@@ -135,7 +135,8 @@ struct checking {
 int checking_init(struct checking *checking, struct tree *tree);
 void checking_fini(struct checking *checking);
 
-/* All chunks of a large file that are not missing. Returns 1 if something is bad (and missing now), 0, -ECANCELED. */
+/* All chunks of a large file that are not missing. Returns 1 if something is bad (missing from now on), 0, -ECANCELED.
+ */
 int check_large(struct checking *checking, uint64_t idx_file);
 
 /* Everything that is not missing, with several threads; tells events. The number of bad files, or an errno. */

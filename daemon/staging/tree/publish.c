@@ -4,7 +4,7 @@
  *   2. the manifest is
  *   3. the dataset's path is a link to this version: people see it
  *   4. the stamp names it: daemons serve it
- *   5. what nobody needs any more is removed
+ *   5. what nobody needs any longer is removed
  *
  * Each step may be done again. Whoever asks the stamp never finds a version that is not whole on the disk. */
 

@@ -1,4 +1,4 @@
-/* staging/tree/sweep.h: versions that nobody needs any more are removed. */
+/* staging/tree/sweep.h: removes versions that nobody needs any longer. */
 #pragma once
 
 #include <stddef.h>
