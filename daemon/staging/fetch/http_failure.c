@@ -7,6 +7,7 @@
 
 #include "daemon/staging/fetch/http_request.h"
 #include "daemon/staging/fetch/retry.h"
+#include "proto/base/cleanup.h"
 
 #define FEW_TRIES 3u /* for what is seldom mended by waiting, but now and then */
 
@@ -94,75 +95,65 @@ static void judge_status(struct http_request *request, struct http_failure *fail
 
 /* ---- libcurl's codes ------------------------------------------------------------------------------------------ */
 
+/* What is not listed are resets, closed connections, streams that end early: worth another try. */
+static const struct {
+        CURLcode code;
+        int error;
+        bool again;
+        uint32_t n_tries_max;
+        const char *more;
+} CODES[] = {
+        { CURLE_PEER_FAILED_VERIFICATION, -EPROTO, false, 0, NULL },
+        { CURLE_SSL_CACERT_BADFILE, -EPROTO, false, 0, NULL },
+        { CURLE_SSL_CERTPROBLEM, -EPROTO, false, 0, NULL },
+        { CURLE_SSL_CRL_BADFILE, -EPROTO, false, 0, NULL },
+        { CURLE_SSL_ISSUER_ERROR, -EPROTO, false, 0, NULL },
+        { CURLE_SSL_CIPHER, -EPROTO, false, 0, NULL },
+        { CURLE_TOO_MANY_REDIRECTS, -EPROTO, false, 0, NULL },
+        { CURLE_LOGIN_DENIED, -EPROTO, false, 0, NULL },
+        { CURLE_UNSUPPORTED_PROTOCOL, -EPROTO, false, 0, /* the URL's own scheme was looked at before */
+          "; a redirect may lead to http and https alone, from https to https" },
+        { CURLE_URL_MALFORMAT, -EINVAL, false, 0, NULL },
+        { CURLE_FILE_COULDNT_READ_FILE, -ENOENT, false, 0, NULL },
+        { CURLE_BAD_DOWNLOAD_RESUME, -EBADMSG, false, 0, "; it is shorter than it was when it was listed" }, /* file: */
+        { CURLE_RANGE_ERROR, -EBADMSG, false, 0, "; it is shorter than it was when it was listed" },
+        { CURLE_OUT_OF_MEMORY, -ENOMEM, false, 0, NULL },
+        { CURLE_ABORTED_BY_CALLBACK, -ECANCELED, false, 0, NULL },
+        { CURLE_OPERATION_TIMEDOUT, -ETIMEDOUT, true, 0, NULL },
+        { CURLE_SSL_CONNECT_ERROR, -EPROTO, true, FEW_TRIES, NULL },
+        { CURLE_COULDNT_RESOLVE_HOST, -EIO, true, FEW_TRIES, NULL },
+        { CURLE_COULDNT_RESOLVE_PROXY, -EIO, true, FEW_TRIES, NULL },
+};
+
+/* What helps with a certificate that does not pass. */
+static const char *advise_on_certificate(const char *text) {
+        if (strcasestr(text, "self-signed") || strcasestr(text, "self signed") || strcasestr(text, "local issuer") ||
+            strcasestr(text, "unable to get"))
+                return "; if it is yours, ca_file = ... names its authority's certificate";
+        return strcasestr(text, "expired") ? "; the server needs a new certificate" : "";
+}
+
 static void judge_code(struct http_request *request, CURLcode code, struct http_failure *failure) {
         const char *text = request->curl_text[0] ? request->curl_text : curl_easy_strerror(code);
-        const char *more = "";
+        const char *more = code == CURLE_PEER_FAILED_VERIFICATION ? advise_on_certificate(text) : "";
 
         failure->error = -EIO;
         failure->again = true;
-        switch (code) {
-        case CURLE_PEER_FAILED_VERIFICATION:
-                failure->error = -EPROTO;
-                failure->again = false;
-                if (strcasestr(text, "self-signed") || strcasestr(text, "self signed") ||
-                    strcasestr(text, "local issuer") || strcasestr(text, "unable to get"))
-                        more = "; if it is yours, ca_file = ... names its authority's certificate";
-                else if (strcasestr(text, "expired"))
-                        more = "; the server needs a new certificate";
-                break;
-        case CURLE_SSL_CACERT_BADFILE:
-        case CURLE_SSL_CERTPROBLEM:
-        case CURLE_SSL_CRL_BADFILE:
-        case CURLE_SSL_ISSUER_ERROR:
-        case CURLE_SSL_CIPHER:
-        case CURLE_TOO_MANY_REDIRECTS:
-        case CURLE_LOGIN_DENIED:
-                failure->error = -EPROTO;
-                failure->again = false;
-                break;
-        case CURLE_UNSUPPORTED_PROTOCOL: /* the URL's own scheme was looked at before */
-                failure->error = -EPROTO;
-                failure->again = false;
-                more = "; a redirect may lead to http and https alone, from https to https";
-                break;
-        case CURLE_URL_MALFORMAT:
-                failure->error = -EINVAL;
-                failure->again = false;
-                break;
-        case CURLE_FILE_COULDNT_READ_FILE:
-                failure->error = request->file_error < 0 ? request->file_error : -ENOENT;
-                failure->again = false;
+        for (size_t i = 0; i < ARRAY_SIZE(CODES); i++) {
+                if (CODES[i].code != code)
+                        continue;
+                failure->error = CODES[i].error;
+                failure->again = CODES[i].again;
+                failure->n_tries_max = CODES[i].n_tries_max;
+                more = CODES[i].more ? CODES[i].more : more;
+        }
+        if (code == CURLE_FILE_COULDNT_READ_FILE) {
+                if (request->file_error < 0)
+                        failure->error = request->file_error;
                 text = failure->error == -EXDEV ? "it leads out of the folder of the origin"
                                                 : strerror(-failure->error);
-                break;
-        case CURLE_BAD_DOWNLOAD_RESUME: /* file: */
-        case CURLE_RANGE_ERROR:
-                failure->error = -EBADMSG;
-                failure->again = false;
-                more = "; it is shorter than it was when it was listed";
-                break;
-        case CURLE_OUT_OF_MEMORY:
-                failure->error = -ENOMEM;
-                failure->again = false;
-                break;
-        case CURLE_ABORTED_BY_CALLBACK:
-                failure->error = -ECANCELED;
-                failure->again = false;
+        } else if (code == CURLE_ABORTED_BY_CALLBACK) {
                 text = "canceled";
-                break;
-        case CURLE_OPERATION_TIMEDOUT:
-                failure->error = -ETIMEDOUT;
-                break;
-        case CURLE_SSL_CONNECT_ERROR:
-                failure->error = -EPROTO;
-                failure->n_tries_max = FEW_TRIES;
-                break;
-        case CURLE_COULDNT_RESOLVE_HOST:
-        case CURLE_COULDNT_RESOLVE_PROXY:
-                failure->n_tries_max = FEW_TRIES;
-                break;
-        default: /* resets, closed connections, streams that end early */
-                break;
         }
         if (request->scheme == URL_FILE) /* nobody is busy there */
                 failure->again = false;
