@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <sys/stat.h>
 
+#include "daemon/base/machine/disk.h"
 #include "proto/base/cleanup.h"
 
 #define PIECE (1u << 20) /* bytes; between two it can be cancelled */
@@ -46,19 +47,11 @@ static int open_sample(struct reading *reading, struct why *why) {
 
 /* Exactly n bytes from `at` within the sample. */
 static int read_piece(const struct reading *reading, uint64_t at, uint8_t *into, size_t n, struct why *why) {
-        size_t n_read = 0;
+        int r = disk_read_at(reading->fd, into, n, reading->place.offset + at);
 
-        while (n_read < n) {
-                ssize_t r = pread(reading->fd, into + n_read, n - n_read, (off_t)(reading->place.offset + at + n_read));
-
-                if (r == 0)
-                        return why_set(why, -ESTALE, "%s became shorter while it was read", reading->path);
-                if (r > 0)
-                        n_read += (size_t)r;
-                else if (errno != EINTR)
-                        return why_errno(why, -errno, "cannot read %s", reading->path);
-        }
-        return 0;
+        if (r == -ENODATA)
+                return why_set(why, -ESTALE, "%s became shorter while it was read", reading->path);
+        return r < 0 ? why_errno(why, r, "cannot read %s", reading->path) : 0;
 }
 
 static int read_to_memory(const struct reading *reading, struct block *block, struct why *why) {
@@ -101,20 +94,6 @@ static int open_spare(const struct sample_reader *reader, uint64_t n_bytes, int 
         return 0;
 }
 
-static int write_piece(int fd, uint64_t at, const uint8_t *bytes, size_t n) {
-        size_t n_written = 0;
-
-        while (n_written < n) {
-                ssize_t r = pwrite(fd, bytes + n_written, n - n_written, (off_t)(at + n_written));
-
-                if (r >= 0)
-                        n_written += (size_t)r;
-                else if (errno != EINTR)
-                        return -errno;
-        }
-        return 0;
-}
-
 static int copy(const struct reading *reading, int fd, uint8_t *piece, struct why *why) {
         uint64_t length = reading->place.length;
         int r;
@@ -127,7 +106,7 @@ static int copy(const struct reading *reading, int fd, uint8_t *piece, struct wh
                 r = read_piece(reading, at, piece, n, why);
                 if (r < 0)
                         return r;
-                r = write_piece(fd, at, piece, n);
+                r = disk_write_at(fd, piece, n, at);
                 if (r < 0)
                         return why_errno(why, r, "cannot write a copy of %s, which is too large for memory",
                                          reading->path);
