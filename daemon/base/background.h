@@ -1,4 +1,4 @@
-/* base/background.h: work that would hold up the main loop: done on a thread of its own, its end told to the loop.
+/* base/background.h: work that would hold up the main loop runs on a thread of its own, which reports its end to the loop.
  *
  * Building an index or touching the memory of a ring takes from milliseconds to minutes. Each piece runs on a thread
  * that lives as long as the piece; when it is done, the loop finds background_fd() readable and background_reap() calls
@@ -20,11 +20,11 @@ int background_run(struct background *background, void (*work)(void *userdata), 
 /* Readable when there is something to reap. */
 int background_fd(const struct background *background);
 
-/* Calls `done` of what has ended. Main thread. */
+/* Calls `done` of every piece that has ended. Main thread. */
 void background_reap(struct background *background);
 
-/* Waits for everything that runs and reaps it: the pieces must have been told to end. -ETIMEDOUT if one does not end
- * within ten seconds (timeout_ms), as on a dead mount: its thread and what it works on are still in use, so the process
- * can only be left with _exit(). Main thread. */
+/* Waits for all running pieces and reaps them; they must have been told to end. -ETIMEDOUT if one does not end within
+ * ten seconds (timeout_ms), as on a dead mount: its thread and its data are still in use, so the process can only end
+ * with _exit(). Main thread. */
 int background_stop(struct background *background);
 int background_stop_within(struct background *background, int timeout_ms);

@@ -1,4 +1,4 @@
-/* base/box.h: the words in which the floors speak of parts of a picture.
+/* base/box.h: parts of a picture, for all floors.
  *
  * Pictures are RGB, 8 bits a sample, 3 bytes a pixel, rows from top to bottom. decode and augment never include each
  * other; these two structs are what passes between them. */
@@ -15,7 +15,7 @@ struct box {
 };
 
 /* Pixels that somebody else owns: pixel (x, y) is at pixels + y * stride + x * PIXEL_BYTES. Nothing outside these
- * `height` rows of `width` pixels may be read, save the gaps between the rows. */
+ * `height` rows of `width` pixels may be read, except the gaps between the rows. */
 struct view {
         const uint8_t *pixels;
         size_t stride; /* bytes from one row to the next */

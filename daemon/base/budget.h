@@ -1,7 +1,7 @@
-/* base/budget.h: the one account of memory_limit.
+/* base/budget.h: the account of memory_limit.
  *
- * Rings, buffers and caches are reserved here before they are allocated, so that what does not fit is refused while it
- * is still a request, and what runs is never touched. An account of promises: it neither allocates nor frees. */
+ * Rings, buffers and caches are reserved here before they are allocated, so that a request that does not fit is
+ * refused, and running jobs are never affected. The account only counts: it neither allocates nor frees. */
 #pragma once
 
 #include <stdint.h>
@@ -28,8 +28,8 @@ void budget_share_init(struct budget *share, struct budget *whole, uint32_t uid,
  * numbers and what to do; of a share it begins with "user_memory". Any thread; never blocks. */
 int budget_reserve(struct budget *budget, uint64_t bytes, const char *what, struct why *why);
 
-/* Gives back what was reserved; more than that is our own bug (asserted). Any thread. */
+/* Returns reserved bytes; returning more than was reserved is our own bug (asserted). Any thread. */
 void budget_release(struct budget *budget, uint64_t bytes);
 
-/* What is reserved now. */
+/* The bytes that are reserved now. */
 uint64_t budget_used(struct budget *budget);

@@ -1,13 +1,13 @@
-/* base/fair_queue.h: work for a pool of threads, shared fairly between several who want it.
+/* base/fair_queue.h: work for a pool of threads, shared fairly between those who want it.
  *
  * There are two levels: groups, and the shares of a group. Each share has a queue of its own, first in first out. A
  * thread takes from the group that has had the least of the threads' time, and of its shares from the one that has had
  * the least, each divided by the share's weight. What counts is the time that items really took, not their number, so
- * one whose items take long gets fewer of them done, and the others notice nothing. What has no items is passed over:
- * no thread idles while anything waits.
+ * a share whose items take long gets fewer of them done, and the others are not affected. A share without items is
+ * skipped: no thread is idle while an item waits.
  *
- * A group is charged what its shares are charged. So a group gets no more by having more shares; its weight is the mean
- * of the weights of those that have items.
+ * A group is charged what its shares are charged. So more shares do not give a group more time; its weight is the mean
+ * of the weights of its shares that have items.
  *
  * When an item is taken it is charged what its share's items usually take, and the difference when it is done, so that
  * threads that take at the same moment spread over the shares. A share or a group that comes back after a pause begins
@@ -29,21 +29,21 @@
 
 struct fair_share;
 
-/* Part of what is queued. The pusher's until pushed, the popper's once popped. */
+/* Embedded in what is queued. It belongs to the pusher until it is pushed, and to the popper after it was popped. */
 struct fair_item {
         STAILQ_ENTRY(fair_item) entry;
         struct fair_share *share;
         int64_t charged_ns; /* when it was taken */
 };
 
-/* Threads' time that somebody was charged, divided by the weights. */
+/* The threads' time that a group or a share was charged, divided by the weights. */
 struct fair_account {
         int64_t had_ns;         /* the queue's lock, as has_begun */
         bool has_begun;         /* had an item once */
-        _Atomic int64_t due_ns; /* what done items took beyond what they were charged; not in had_ns yet */
+        _Atomic int64_t due_ns; /* what finished items took beyond what they were charged; not in had_ns yet */
 };
 
-/* Shares that are one towards all others; part of whatever that is. Outlives its shares. */
+/* Shares that count as one towards all other groups. Embedded in an object of the caller; outlives its shares. */
 struct fair_group {
         TAILQ_HEAD(, fair_share) shares; /* those that have items; the queue's lock, as all but `account` */
         TAILQ_ENTRY(fair_group) entry;   /* in the queue's list while it has such */
@@ -51,7 +51,7 @@ struct fair_group {
         struct fair_account account;
 };
 
-/* One who wants a share; part of whatever that is. Outlives its items. */
+/* One share. Embedded in an object of the caller; outlives its items. */
 struct fair_share {
         struct fair_group *group;
         STAILQ_HEAD(, fair_item) items; /* the queue's lock */
@@ -60,13 +60,13 @@ struct fair_share {
 
         _Atomic uint32_t weight;   /* 1 to FAIR_WEIGHT_MAX; may be changed at any time */
         _Atomic int64_t usual_ns;  /* what an item takes, smoothed */
-        _Atomic uint64_t taken_ns; /* what done items took, all together: for people */
+        _Atomic uint64_t taken_ns; /* what all finished items took: for people */
 };
 
 struct fair_queue {
         pthread_mutex_t lock;            /* a leaf: nothing else is locked below it; covers all that follows */
         uint32_t n_waiting;              /* threads that sleep in pop */
-        uint32_t n_dismissed;            /* threads that are to leave, and have not yet */
+        uint32_t n_dismissed;            /* threads that are to end, and have not yet */
         TAILQ_HEAD(, fair_group) groups; /* those that have items; up to here the line that a push writes */
 
         int64_t now_ns; /* had_ns of the group that was served last: newcomers begin there */
@@ -76,33 +76,33 @@ struct fair_queue {
 
 void fair_queue_init(struct fair_queue *queue);
 
-/* Once no thread uses the queue any more. */
+/* Call it when no thread uses the queue any more. */
 void fair_queue_fini(struct fair_queue *queue);
 
 /* Take a zeroed one. */
 void fair_group_init(struct fair_group *group);
 void fair_share_init(struct fair_share *share, struct fair_group *group, uint32_t weight);
 
-/* Any thread; never blocks for long. Allowed after stop: nobody takes such an item, it stays where it is. */
+/* Any thread; never blocks for long. Allowed after stop: then nobody takes the item, and it stays in the queue. */
 void fair_queue_push(struct fair_queue *queue, struct fair_share *share, struct fair_item *item);
 
-/* Blocks until there is an item, and returns it. NULL, even if items are left: this thread is to go home, because the
- * queue was stopped or it is one too many. */
+/* Blocks until there is an item, and returns it. NULL, even if items are left: this thread is to end, because the queue
+ * was stopped or there is one thread too many. */
 struct fair_item *fair_queue_pop(struct fair_queue *queue);
 
-/* The thread has spent so much time on an item that it popped. Before it lets go of what keeps the share alive; any
+/* The thread has spent taken_ns on an item that it popped. Call it before releasing whatever keeps the share alive; any
  * thread; no lock. */
 void fair_item_done(struct fair_item *item, uint64_t taken_ns);
 
-/* Takes back what it was charged when it was taken: it goes into the queue again undone, or is charged when it is done.
- * Any thread; no lock. */
+/* Refunds what the item was charged when it was taken: it goes into the queue again unfinished, or is charged when it
+ * is finished. Any thread; no lock. */
 void fair_item_refund(struct fair_item *item);
 
-/* Sends `n` threads home: those that come to pop next, or sleep there. The others take what is queued. Any thread. */
+/* Makes `n` threads end: those that call pop next, or sleep in it. The others take what is queued. Any thread. */
 void fair_queue_dismiss(struct fair_queue *queue, uint32_t n);
 
-/* Takes back up to `n` dismissals that nobody has followed yet. Returns how many. Any thread. */
+/* Cancels up to `n` dismissals that no thread has followed yet. Returns how many. Any thread. */
 uint32_t fair_queue_retain(struct fair_queue *queue, uint32_t n);
 
-/* Sends all threads home that sleep in pop, now and later. Any thread. */
+/* Makes all threads end that sleep in pop or call it later. Any thread. */
 void fair_queue_stop(struct fair_queue *queue);

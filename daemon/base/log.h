@@ -1,7 +1,7 @@
-/* base/log.h: one line an event: level, subsystem, message, key=value.
+/* base/log.h: one line for each event: level, subsystem, message, key=value.
  *
- * A line that is not fatal says what happens next. Hot paths count instead of logging. To stderr; below systemd the
- * level goes in front as <N>, which the journal takes for the priority. */
+ * A line about an error that is not fatal says what happens next. Hot paths count instead of logging. Lines go to
+ * stderr; under systemd each begins with its level as <N>, which the journal takes as the priority. */
 #pragma once
 
 enum log_level {

@@ -36,7 +36,7 @@ struct mailbox {
  * nothing to fini. */
 int mailbox_init(struct mailbox *mailbox, uint32_t capacity);
 
-/* Once no thread pushes any more. What is still queued is the caller's to pop before. */
+/* Call it when no thread pushes any more. The caller pops what is still queued before. */
 void mailbox_fini(struct mailbox *mailbox);
 
 /* Any thread; never blocks; `item` is not NULL. All that the caller wrote before is seen by the consumer that pops the

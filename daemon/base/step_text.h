@@ -1,8 +1,7 @@
 /* base/step_text.h: a text of steps while it is read: name(argument, key=value) and blanks between them.
  *
- * Pipelines (augment/recipe.h) and what is done at staging (staging/prepare/prepare.h) are written alike, and are
- * refused alike: with the column, what stands there and what was expected. What the steps are is the reader's own
- * affair. */
+ * Pipelines (augment/recipe.h) and the steps of staging (staging/prepare/prepare.h) have the same syntax and the same
+ * errors: the column, what was found there and what was expected. Which steps there are is up to the caller. */
 #pragma once
 
 #include <stdbool.h>
@@ -22,7 +21,7 @@ size_t step_text_column(const struct step_text *steps, const char *at);
 
 void step_text_skip_blanks(struct step_text *steps);
 
-/* -EINVAL: what stands here, or that the text ends, and what was expected. */
+/* -EINVAL: what was found here, or that the text ends, and what was expected. */
 int step_text_refuse_here(const struct step_text *steps, const char *expected);
 
 /* Letters, digits and underscores that the text begins with. */

@@ -1,4 +1,4 @@
-/* base/thread.h: threads that are named and leave signals to the main thread. */
+/* base/thread.h: threads that have a name and leave signals to the main thread. */
 #pragma once
 
 #include <pthread.h>
@@ -6,8 +6,8 @@
 
 #define THREAD_NAME_MAX 15 /* bytes without the NUL: the kernel's TASK_COMM_LEN */
 
-/* Runs main(argument) in a new thread. All signals but those of its own faults (SIGSEGV and the like, which a blocked
- * mask would only turn into a death without a word) are blocked in it, so they reach the main thread's loop. `name`
+/* Runs main(argument) in a new thread. All signals except those of its own faults (SIGSEGV and the like, which would
+ * kill the process silently if they were blocked) are blocked in it, so they reach the main thread's loop. `name`
  * (THREAD_NAME_MAX at most, asserted) is what top and gdb show; it is set when this returns. Returns 0 or a negative
  * errno, -EAGAIN being a limit on threads. The thread must be joined. */
 int thread_start(pthread_t *ret_thread, const char *name, void *(*main)(void *), void *argument);

@@ -1,12 +1,12 @@
 /* codec/codec.h: from the stored bytes of a field to the elements of its tensor.
  *
- * A codec is one field's way through a pipeline: what its bytes are, and what is done to them. There is a row a kind
- * (struct codec_type in codec/codec_type.h): pictures, which are decoded and augmented; bytes, which are handed out as
- * they are; values, which the dataset knows without reading anything. Whoever serves a sample does the same for each of
- * its fields:
+ * A codec serves one field in a pipeline: it knows what the field's bytes are, and which steps are applied to them.
+ * There is a struct codec_type (codec/codec_type.h) for each kind: pictures, which are decoded and augmented; bytes,
+ * which are delivered unchanged; values, which the dataset knows without reading anything. A worker does the same for
+ * each field of a sample:
  *
- *      codec_open()        looks at the bytes' header and draws what is random: now shape and memory are known
- *      (the caller pays for the memory, and asks collation for the place)
+ *      codec_open()        reads the header of the bytes and makes the random draws: now shape and memory are known
+ *      (the caller reserves the memory, and asks collation for the place)
  *      codec_render()      writes the elements there
  *      codec_close()
  *
@@ -35,24 +35,24 @@ struct codec_input {
         uint32_t epoch;
 };
 
-/* What is known of a sample's field once it is open. */
+/* What codec_open() found out about a sample's field. */
 struct codec_opened {
         int64_t shape[FIELD_DIMS_MAX]; /* as many as the form has dimensions */
         uint64_t n_bytes;              /* of its elements */
         uint64_t need_bytes;           /* the most memory that rendering may take beside them */
 };
 
-/* What codec_form() has to know. */
+/* The terms for codec_form(). */
 struct codec_terms {
         const struct source *source;
         uint32_t batch_size;
-        bool may_repeat;     /* a sample may stand in for others of its batch */
+        bool may_repeat;     /* a sample may be the substitute of several others in its batch */
         uint64_t max_pixels; /* of a picture */
 };
 
 /* Makes a codec for field `idx_field` of the source with the steps of a part of a pipeline (`text`; NULL: the field as
- * it is stored). Codecs of one group draw alike; group 0 is that of a pipeline without names. -EINVAL with the column,
- * counted in the text; -ENOMEM. */
+ * it is stored). Codecs of one group use the same draws; group 0 is that of a pipeline without names. -EINVAL with the
+ * column, counted in the text; -ENOMEM. */
 int codec_new(const struct source *source, uint32_t idx_field, uint32_t group, const char *text,
               struct codec **ret_codec, struct why *why);
 
@@ -68,7 +68,7 @@ bool codec_is_stored(const struct codec *codec);
 /* Its steps in their one normal spelling; "" for none. Owned by the codec. */
 const char *codec_text(const struct codec *codec);
 
-/* What one sample is made of, for collation. May look at each sample of the source. -ENOMEM. */
+/* The form of a sample's field, for collation. May look at each sample of the source. -ENOMEM. */
 int codec_form(const struct codec *codec, const struct codec_terms *terms, struct field_form *ret_form,
                struct why *why);
 
@@ -84,7 +84,8 @@ int codec_render(const struct codec *codec, struct codec_tools *tools, const str
 
 void codec_close(const struct codec *codec, struct codec_tools *tools);
 
-/* What is open cannot be served, for one of these reasons: says so in the field's own words. Return the error. */
+/* An open field cannot be served, for one of these reasons: write the reason in terms of the field. Return the error.
+ */
 int codec_refuse_room(const struct codec *codec, const struct codec_opened *opened, const struct field_layout *field,
                       struct why *why); /* -EFBIG: beyond its slot */
 int codec_refuse_memory(const struct codec *codec, const struct codec_tools *tools, const struct codec_opened *opened,
@@ -100,16 +101,16 @@ struct codec_counts {
         uint64_t n_handed_over; /* of those of libjpeg-turbo, begun by our own decoder */
 };
 
-/* What one thread makes fields with, kept from sample to sample. -ENOMEM. */
+/* The tools of one thread: decoder and workspace, kept from sample to sample. -ENOMEM. */
 int codec_tools_new(const struct decode_limits *limits, enum decode_jpeg jpeg, struct codec_tools **ret_tools,
                     struct why *why);
 
 /* Takes NULL. */
 void codec_tools_free(struct codec_tools *tools);
 
-/* The memory that it keeps; gives it back. An open field may be rendered afterwards. */
+/* The memory that the tools keep; frees it. An open field may still be rendered afterwards. */
 size_t codec_tools_bytes(const struct codec_tools *tools);
 void codec_tools_trim(struct codec_tools *tools);
 
-/* What was decoded since it was asked last. */
+/* What was decoded since the last call. */
 struct codec_counts codec_tools_take_counts(struct codec_tools *tools);

@@ -1,13 +1,12 @@
 /* codec/program.h: the text of a pipeline, bound to the fields of a dataset: a codec for each field of a batch.
  *
- *      random_resized_crop(224) hflip(0.5)                       no field is named: the steps are for the dataset's one
- *                                                                picture (else its one stored field), and all values of
- *                                                                fixed size come with it
+ *      random_resized_crop(224) hflip(0.5)                       no field is named: the steps are for the only picture
+ *                                                                (else the only stored field), and all values of fixed
+ *                                                                size are delivered with it
  *      image: resize(256) center_crop(224); caption: raw; label  only the named fields are read and delivered
- *      left, right: hflip(0.5); label                            fields that are named together move together: what is
- *                                                                drawn for one is drawn for all
+ *      left, right: hflip(0.5); label                            fields that are named together use the same draws
  *
- * Parts are separated by ";", each `[FIELD[, FIELD...]:] STEP...`; a part without steps hands the field out as it is
+ * Parts are separated by ";", each `[FIELD[, FIELD...]:] STEP...`; a part without steps delivers the field as it is
  * stored. A program does not change once it is parsed: any number of threads may use it. */
 #pragma once
 

@@ -1,7 +1,7 @@
 /* codec/render.h: where decoding and augmenting meet: rows go from the one to the other while they are in the cache.
  *
- * A picture that a crop is made of never lies in memory as a whole: the decoder computes a band of rows, the resizer
- * takes them into its sums at once, and the next band overwrites them. */
+ * A picture that is cropped is never in memory as a whole: the decoder computes a band of rows, the resizer adds them
+ * to its sums at once, and the next band overwrites them. */
 #pragma once
 
 #include "daemon/augment/recipe.h"

@@ -1,8 +1,8 @@
-/* collate/collating.h: one batch being put together: where its samples' fields go, and how the result is described.
+/* collate/collating.h: collates one batch: where the fields of its samples go, and how the result is described.
  *
- * Workers ask for the place of a field of a sample and write there without asking each other. When the last of them is
- * done, the slot's record is written: what lies where, in the words of proto/layout.h. Samples that were left out leave
- * gaps, which are closed then: what the client gets depends on nothing but which samples are damaged. */
+ * Workers ask for the place of a field of a sample and write there without asking each other. When the last one is
+ * done, the slot's record is written: what is where, as proto/layout.h defines it. Then the gaps of samples that were
+ * left out are closed: what the client gets depends only on which samples are damaged. */
 #pragma once
 
 #include <pthread.h>
@@ -22,9 +22,10 @@ struct collating {
 
         pthread_mutex_t lock; /* guards what follows; a leaf */
         bool is_said[DLP_TENSORS_MAX];
-        int64_t shapes[DLP_TENSORS_MAX][FIELD_DIMS_MAX]; /* of all samples, once one of them has said it */
+        int64_t shapes[DLP_TENSORS_MAX][FIELD_DIMS_MAX]; /* of all samples, set by the first of them */
 
-        _Alignas(64) _Atomic uint64_t n_used_bytes[DLP_TENSORS_MAX]; /* ragged: of the room, handed out to samples */
+        _Alignas(64) _Atomic uint64_t
+                n_used_bytes[DLP_TENSORS_MAX]; /* ragged: bytes of the room that samples have been given */
 };
 
 /* Once for a slot. The layout stays the caller's. */
@@ -44,7 +45,8 @@ int collating_place(struct collating *collating, uint32_t idx_field, uint32_t id
 /* A ragged field that a sample does not have: its place says so. Any worker. */
 void collating_leave_out(struct collating *collating, uint32_t idx_field, uint32_t idx_sample);
 
-/* The sample that said the shape could not be served after all. Only if the batch is it alone: others may have agreed.
+/* The sample that set the shape could not be served after all. Only for a batch of one sample: in a larger one others
+ * may have used that shape.
  */
 void collating_forget(struct collating *collating);
 

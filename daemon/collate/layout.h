@@ -1,11 +1,11 @@
-/* collate/layout.h: where each field of a batch lies in its slot, and how much room it has there.
+/* collate/layout.h: where each field of a batch is in its slot, and how much room it has there.
  *
- * A codec says what one sample of its field is made of (struct field_form). From the forms of all fields follows the
- * layout of a slot: a piece of it for each field, known when a rank attaches and the same for all of its batches. A
- * slot has room for the largest batch that its job can ever be served, so that no batch needs memory after the rank was
+ * A codec describes one sample of its field (struct field_form). From the forms of all fields follows the layout of a
+ * slot: a part of the slot for each field, known when a rank attaches and the same for all of its batches. A slot has
+ * room for the largest batch that its job can ever be served, so that no batch needs memory after the rank was
  * admitted.
  *
- *      stack    sample i of the batch lies at offset + i * the bytes of one sample. If the shape varies, the first
+ *      stack    sample i of the batch is at offset + i * the bytes of one sample. If the shape varies, the first
  *               sample of a batch decides for all of them (collate/collating.h)
  *      ragged   samples of any length, placed one after the other as they come; a table of places says where
  *
@@ -25,7 +25,7 @@ enum collate_how {
         COLLATE_RAGGED,
 };
 
-/* What one sample of a field is made of, before any sample has been read. */
+/* One sample of a field, as known before any sample has been read. */
 struct field_form {
         char name[DLP_TENSOR_NAME_MAX];
         enum dlp_dtype dtype;
@@ -34,8 +34,8 @@ struct field_form {
         int64_t shape[FIELD_DIMS_MAX]; /* elements; -1: varies from sample to sample */
 
         /* Where the shape varies. */
-        uint64_t unit_bytes;     /* the least that a sample can take, and what its size is a multiple of; a pixel */
-        uint64_t max_bytes;      /* the most that a sample can take; UINT64_MAX: nobody knows */
+        uint64_t unit_bytes;     /* the smallest size of a sample, of which every size is a multiple: a pixel */
+        uint64_t max_bytes;      /* the most that a sample can take; UINT64_MAX: unknown */
         uint64_t asked_bytes;    /* stack: the most that the user wants room for; 0: a share of memory_limit */
         uint64_t together_bytes; /* ragged: of all samples of a batch, each aligned to DLP_TENSOR_ALIGN; 0: the longest
                                   * one times the batch size */

@@ -13,18 +13,18 @@
 #include "daemon/base/machine/groups.h"
 #include "proto/base/why.h"
 
-/* Texts are never NULL: "" is what was not set, unless a default is named. */
+/* Texts are never NULL: "" means not set, unless a default is named. */
 struct dataset_setting {
         char *name, *path, *format;
 
-        /* Staging: nothing of it counts without an origin. */
-        char *origin;                                                 /* URL; "": the dataset lies at `path` already */
+        /* Staging: without an origin these have no effect. */
+        char *origin;                                                 /* URL; "": the dataset is already at `path` */
         char *origin_kind;                                            /* staging/record/origin_kind.h; "auto" */
         char *endpoint, *region, *addressing, *credentials, *ca_file; /* staging/fetch/http.h */
         int64_t connections;                                          /* 16 */
         char *unpack;                                                 /* "auto", "yes", "no" */
         uint64_t unpack_limit;                                        /* bytes; 0: a hundred times the archive */
-        char *prepare;         /* what is done to each sample, "resize(short=256) jpeg(90)" */
+        char *prepare;         /* steps applied to each sample, "resize(short=256) jpeg(90)" */
         bool pack;             /* small files into shards; `prepare` implies it */
         uint64_t shard_size;   /* bytes; 256 MiB */
         char *sharing;         /* of `path` between nodes: "auto", "local", "shared" */
@@ -32,7 +32,7 @@ struct dataset_setting {
 
         char *allow;          /* groups whose members may use it; "": everybody who may connect */
         struct groups groups; /* of `allow`, looked up */
-        int64_t weight;       /* 1; parts of workers and reads that each of its jobs gets */
+        int64_t weight;       /* 1; share of workers and reads of each of its jobs */
 };
 
 struct settings {
@@ -80,14 +80,13 @@ struct setting {
         const char *name;
         enum setting_kind kind;
         size_t offset;       /* in struct settings, or struct dataset_setting */
-        const char *initial; /* as it would be written; NULL: worked out, see prose */
+        const char *initial; /* as it would be written; NULL: computed, see prose */
         uint64_t min, max;
         const char *choices; /* blank-separated */
         const char *unit;
         bool reloads; /* SIGHUP changes it; else it takes a restart, and the reload says so */
         const char *prose;
-        int (*check)(const char *text,
-                     struct why *why); /* of a text that is not empty: what else it must be; or NULL */
+        int (*check)(const char *text, struct why *why); /* further check of a text that is not empty; or NULL */
 };
 
 extern const struct setting SETTINGS[];
@@ -95,14 +94,15 @@ extern const size_t N_SETTINGS;
 extern const struct setting DATASET_SETTINGS[]; /* all of them change with a reload */
 extern const size_t N_DATASET_SETTINGS;
 
-/* Fills in what is worked out (index_dir) or not set. */
+/* Fills in what is computed (index_dir) or not set. */
 int settings_complete(struct settings *settings, struct why *why);
 
-/* Makes the folders above index_dir that are missing, if it is the default (~/.cache is missing in a new home). What
- * cannot be made is told when an index cannot be saved. */
+/* Creates missing folders above index_dir, if it is the default (~/.cache is missing in a new home). A folder that
+ * cannot be created is reported when an index cannot be saved. */
 void settings_make_cache(const struct settings *settings);
 
-/* The same for a dataset, whose name and path are set: and do its settings go together? -EINVAL naming the key. */
+/* The same for a dataset, whose name and path are set. It also checks that its settings are consistent: -EINVAL naming
+ * the key. */
 int dataset_setting_complete(struct dataset_setting *dataset, struct why *why);
 
 /* Fills in the defaults of a table's rows that `fields` (a struct settings or dataset_setting) has not set. */

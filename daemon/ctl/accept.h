@@ -1,8 +1,8 @@
 /* ctl/accept.h: new connections. A client that is refused one is told why, and is not left waiting in the queue.
  *
- * Out of descriptors the listening socket stays readable. A spare descriptor answers then: it is given up for the
- * connection that waits, which is told and closed. Where even that fails (out of memory, the system's table of files is
- * full) the loop pauses for a moment, and goes on by itself, at the latest after that moment. */
+ * Without free descriptors the listening socket stays readable. Then a spare descriptor is used: it is closed to accept
+ * the waiting connection, which gets the reason and is closed. If even that fails (out of memory, the system's file
+ * table is full), accepting pauses for a moment and continues by itself. */
 #pragma once
 
 #include "proto/base/why.h"
@@ -11,7 +11,7 @@ struct server;
 
 int accept_start(struct server *server, struct why *why);
 
-/* Something was freed: a pause, if there is one, is over. */
+/* Something was freed: ends a pause, if there is one. */
 void accept_again(struct server *server);
 
 /* Closes the listening socket. Again: does nothing. */

@@ -1,7 +1,7 @@
-/* ctl/access.h: who may see and do what. Users are apart: to a stranger another user's jobs, ranks and processes are
- * not there. docs/tenants.md is the same in prose.
+/* ctl/access.h: who may see and do what. Users are separated: a stranger does not see another user's jobs, ranks and
+ * processes. docs/tenants.md says the same in prose.
  *
- * Who a client is comes from the kernel, as of when it connected: uid, gid, and the supplementary groups. */
+ * The kernel says who a client is, at the moment when it connected: uid, gid, and the supplementary groups. */
 #pragma once
 
 #include <stdbool.h>
@@ -11,13 +11,14 @@
 /* Reads the groups of the peer of `session->fd`. Without memory there are none. */
 void access_read_groups(struct session *session);
 
-/* Root and the daemon's own user: they see all, and limits are not for them. */
+/* Root and the daemon's own user: they see everything and have no limits. */
 bool access_is_admin(const struct session *session);
 
-/* May it use the dataset and see what becomes of it? */
+/* May it use the dataset and see its state? */
 bool access_dataset(const struct session *session, const struct catalog_entry *entry);
 
-/* May it see the job, and join it? Its own user, an admin, and who is in a group that the dataset's `allow` names. */
+/* May it see the job, and join it? The job's own user, an admin, and members of a group that the dataset's `allow`
+ * names. */
 bool access_job(const struct session *session, const struct job *job);
 
 /* A dataset by its name. -ENOENT, naming those that it may use; -EACCES, naming the groups that may. */

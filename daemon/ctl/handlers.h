@@ -1,4 +1,4 @@
-/* ctl/handlers.h: what can be asked, a file each. A handler answers the request, now or later, exactly once. */
+/* ctl/handlers.h: the requests, one file each. A handler answers its request, now or later, exactly once. */
 #pragma once
 
 #include "daemon/ctl/session.h"

@@ -1,8 +1,8 @@
 /* ctl/quota.h: how much of the node one user may take, so that something is always left for the next.
  *
- * A share is a percentage of what other users have not taken: a user who is alone may have the whole percentage, and
- * the more users there are, the less a single one may add. What was granted is never taken back. Root and the daemon's
- * own user have no share, and connections are kept back for them. */
+ * A share is a percentage of what other users have not taken: a single user may have the whole percentage, and the more
+ * users there are, the less each may take. What was granted is never taken back. Root and the daemon's own user have no
+ * limit, and connections are reserved for them. */
 #pragma once
 
 #include <stdint.h>
@@ -20,12 +20,12 @@ struct quotas {
         uint32_t memory;      /* percent */
 };
 
-/* May this connection, which is counted already, stay? -EDQUOT its user has enough of them, -EMFILE the daemon is short
- * of connections or descriptors. */
+/* May this connection, which is already counted, stay? -EDQUOT its user has reached the limit, -EMFILE the daemon is
+ * short of connections or descriptors. */
 int quota_connection(const struct session *session, struct why *why);
 
-/* The account of its user, and who pays for the rings: that account, or NULL for an admin, who has no share of the
- * memory. -ENOMEM. */
+/* The account of its user, and the budget that pays for rings: that of the account, or NULL for an admin, who has no
+ * limit. -ENOMEM. */
 int quota_user(const struct session *session, struct user **ret_user, struct budget **ret_budget);
 
 /* May its user begin another job? -EDQUOT. */

@@ -1,8 +1,8 @@
-/* ctl/server.h: the socket and its sessions: who is connected, what they ask, what they are served.
+/* ctl/server.h: the socket and its sessions: who is connected, what they ask for, what they are served.
  *
- * Runs on the main thread's event loop and owns no thread. A request is a packet; a handler a file (handlers.h). A
- * connection is a session; a session that attached owns a stream until it closes, and its closing is how a rank is
- * known to be gone. */
+ * Runs on the main thread's event loop and owns no thread. A request is one packet; each handler is a file
+ * (handlers.h). A connection is a session; a session that attached owns a stream until it closes. When it closes, the
+ * rank is gone. */
 #pragma once
 
 #include <stdbool.h>
@@ -48,13 +48,13 @@ struct user_names;
 struct server {
         struct server_options options;
         struct event *listen_event; /* NULL once draining */
-        struct event *pause_event;  /* accepting goes on after a pause */
+        struct event *pause_event;  /* accepting continues after a pause */
         bool is_paused;
-        int spare_fd;               /* given up to answer a connection when there is no other */
+        int spare_fd;               /* closed to answer a connection when no other descriptor is free */
         uint32_t n_sessions_max;    /* connections of users: SESSIONS_MAX, or fewer for want of descriptors */
         uint32_t n_descriptors_max; /* RLIMIT_NOFILE */
         struct event *broken_event;
-        struct mailbox broken;                      /* streams whose clients scribble; from the planner */
+        struct mailbox broken; /* streams whose clients wrote impossible values; from the planner */
         TAILQ_HEAD(session_list, session) sessions; /* open, or still attaching */
         TAILQ_HEAD(, session) closed;               /* only their memory is left */
         struct event *sweep_event;
@@ -68,7 +68,7 @@ struct server {
         bool draining;
 };
 
-/* Begins to accept. If it fails there is nothing left to end, and the socket is closed. */
+/* Begins to accept. If it fails, everything is undone and the socket is closed. */
 int server_start(struct server *server, const struct server_options *options, struct why *why);
 
 /* For the pipeline's `broken` callback. Any thread. */
@@ -77,14 +77,14 @@ void server_on_broken(struct server *server, struct stream *stream);
 /* No new connections, no new ranks; the batches that are begun are completed. */
 void server_drain(struct server *server);
 
-/* Has the memory of a closed session freed once nobody can be using it any more: from the event loop. */
+/* Lets the event loop free the memory of a closed session, when nobody can be using it any more. */
 void server_sweep_later(struct server *server, struct session *session);
 
 /* Is any begun batch not published yet? */
 bool server_is_busy(const struct server *server);
 
-/* Closes all sessions: their streams are removed. Attaching ones end when their background work does. */
+/* Closes all sessions: their streams are removed. Sessions that are attaching end when their background work does. */
 void server_stop(struct server *server);
 
-/* After background_stop(). */
+/* Call it after background_stop(). */
 void server_fini(struct server *server);

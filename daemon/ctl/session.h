@@ -1,8 +1,8 @@
 /* ctl/session.h: one connection.
  *
- * A session that is closed gives back at once what it held (socket, stream, place in its job); its own memory stays
- * until the event loop comes by (server_sweep()). So whoever sends a reply may use the session afterwards, although the
- * reply may have closed it: `closed` says so, and every later send does nothing. */
+ * A session that is closed releases at once what it held (socket, stream, place in its job); its own memory stays until
+ * the event loop frees it (server_sweep()). So a function that sends a reply may use the session afterwards, although
+ * the reply may have closed it: then `closed` is true, and every later send does nothing. */
 #pragma once
 
 #include <stdbool.h>
@@ -32,11 +32,11 @@ struct session {
         struct process process;
         struct event *process_event; /* it has ended; NULL without a pidfd */
         char user[USER_NAME_SIZE];   /* session_user()'s */
-        char client[64];             /* what it calls itself */
+        char client[64];             /* its own name for itself */
         enum session_state state;
         bool closed; /* while attaching, it holds its job until attach_done() */
 
-        /* From attaching on. */
+        /* Set when it attaches. */
         struct job *job;
         struct job_member *member;
         struct stream *stream;
@@ -45,23 +45,23 @@ struct session {
 /* Takes the descriptor over. A connection that quotas do not allow, or for which there is no memory, is closed. */
 void session_open(struct server *server, int fd);
 
-/* Ends the connection and gives back what it held; again: does nothing. `reason` is logged and, if the client still
- * listens, sent to it; NULL: the client went by itself. While attaching, job and place are kept until attach_done(),
- * which calls session_give_back(). */
+/* Ends the connection and releases what it held; a second call does nothing. `reason` is logged and, if the client
+ * still listens, sent to it; NULL: the client left by itself. While attaching, job and place are kept until
+ * attach_done(), which calls session_give_back(). */
 void session_close(struct session *session, const char *reason);
 void session_give_back(struct session *session);
 
-/* Shuts a connection down and closes it. What the client sent and nobody read is taken first: with that in its queue
- * the kernel would tell the client of a reset instead of handing it our last words. */
+/* Shuts a connection down and closes it. Unread bytes of the client are read first: with those in the queue the kernel
+ * would send the client a reset instead of our last message. */
 void session_end_socket(int fd);
 
-/* Whose it is: the name, or the number until the name is known. Valid until the next call for this session. */
+/* The user's name, or the number until the name is known. Valid until the next call for this session. */
 const char *session_user(struct session *session);
 
-/* Frees a closed session that holds nothing any more. For server_sweep() alone. */
+/* Frees a closed session that holds nothing any more. Only for server_sweep(). */
 void session_free(struct session *session);
 
-/* Lets the session hear requests, or not (while attaching). */
+/* Makes the session read requests, or not (while attaching). */
 void session_listen(struct session *session, bool on);
 
 /* Sends; a client that does not read its replies is closed. A closed session is left alone. */

@@ -1,7 +1,7 @@
 /* data/schema.h: the fields of a dataset's samples.
  *
- * A sample is a record of fields; all samples of a dataset have the same ones. A field is either stored, bytes that a
- * codec makes something of, or a value that the dataset knows without reading anything (a column). */
+ * A sample is a record of fields; all samples of a dataset have the same ones. A field is either stored, as bytes that
+ * a codec turns into a tensor, or a value that the dataset knows without reading anything (a column). */
 #pragma once
 
 #include <stdbool.h>
@@ -15,8 +15,8 @@
 
 enum field_kind {
         FIELD_PICTURE, /* stored: an encoded picture */
-        FIELD_BYTES,   /* stored: bytes of which nobody knows what they are */
-        FIELD_VALUE,   /* an array of fixed size: a column, or stored as its elements are */
+        FIELD_BYTES,   /* stored: bytes of unknown meaning */
+        FIELD_VALUE,   /* an array of fixed size: a column, or its elements as they are stored */
         FIELD_NUMBER,  /* stored: a whole number as decimal text */
         FIELD_NAME,    /* what the sample is called: source_name(). Never stored */
         N_FIELD_KINDS,

@@ -1,21 +1,21 @@
 /* io/reader.h: bytes from files.
  *
- * A request names a file (or a part of one) and the memory that its bytes shall go to; done() is called when they are
- * there or when it is certain that they will not be. Behind this there are two ways of reading with the same answers:
- * io_uring, one thread that has up to `depth` files open at once, and a pool of threads that call pread(), for where
- * io_uring is refused. Which one it became, and why, is in the report.
+ * A request names a file (or a part of one) and the memory for its bytes; done() is called when they have arrived, or
+ * when it is certain that they will not. There are two ways of reading, with the same results: io_uring, with one
+ * thread that has up to `depth` files open at once, and a pool of threads that call pread(), for systems that refuse
+ * io_uring. The report says which one is used, and why.
  *
- * A whole file is compared with what the index says of it: one byte more than the length is asked for, so a file that
- * grew is noticed as well as one that shrank. Nothing is ever mapped, so a file that shrinks costs an error and no
- * SIGBUS. What is not a regular file (any more) is refused, and a FIFO, socket or terminal in a file's place holds up
- * nobody but its own request.
+ * A whole file is compared with the index: one byte more than the length is requested, so that a file that has grown is
+ * noticed as well as one that has shrunk. Nothing is ever mapped, so a file that shrinks causes an error and no SIGBUS.
+ * A file that is not (or no longer) a regular file is refused, and a FIFO, socket or terminal in its place delays only
+ * its own request.
  *
- * Of a file that has an owner many parts are read: it is opened once and kept open, within a limit (io/kept_files.h).
- * Such parts can be read past the page cache, straight from the disk into the buffer: for what is larger than memory
- * that saves a copy and the cache's upkeep, most of what a read costs.
+ * If a file has an owner, many parts of it are read: it is opened once and kept open, within a limit (io/kept_files.h).
+ * Such parts can be read past the page cache, straight from the disk into the buffer: for datasets larger than memory
+ * this saves a copy and the work of the cache, which is most of the cost of a read.
  *
- * Threads: submit from any. done() runs on a thread of the reader, possibly on several at once; it should hand over
- * and return, and may submit. Memory: nothing is allocated after the start. */
+ * Threads: submit from any. done() runs on a thread of the reader, possibly on several at once; it should only pass the
+ * request on, and may submit. Memory: nothing is allocated after the start. */
 #pragma once
 
 #include <stdbool.h>
@@ -31,8 +31,8 @@
 
 struct read_request;
 
-/* One user's reads, of all jobs. Part of whatever that is; zeroed at first; outlives its shares. All of it is the
- * reader's. */
+/* One user's reads, of all jobs. Embedded in an object of the caller; zeroed at first; outlives its shares. Only the
+ * reader uses its fields. */
 struct read_user {
         uint32_t n_held; /* threads that read for it */
 };
@@ -63,7 +63,7 @@ struct read_request {
                           * multiple, are overwritten */
 
         struct read_share *share; /* NULL: all such requests are one share */
-        bool may_hang; /* its file system may keep whoever asks waiting without end: a network's, or a program's */
+        bool may_hang; /* calls to its file system may block for ever: it is over the network, or of a program */
 
         uint8_t *buffer;
         size_t capacity;    /* bytes; for a whole file of known length at least one more than that; for one of unknown
@@ -100,7 +100,7 @@ struct reader_options {
         void (*done)(struct read_request *request);
 };
 
-/* What was obtained; fixed from the start on. */
+/* What was obtained from the system; constant after the start. */
 struct reader_report {
         const char *backend;    /* "io_uring" or "threads" */
         struct why backend_why; /* why not io_uring; empty if it is */
@@ -131,12 +131,12 @@ int reader_start(const struct reader_options *options, struct reader **ret_reade
  * with -ECANCELED; nothing may be submitted after it stopped. */
 void reader_submit(struct reader *reader, struct read_request *request);
 
-/* To be called a few times a second while requests are outstanding: threads that hang are replaced. One thread at a
- * time; starts threads, else does not block. */
+/* Replaces threads that hang. Call it a few times a second while requests are outstanding. One thread at a time; starts
+ * threads, else does not block. */
 void reader_tend(struct reader *reader);
 
-/* The owner's files are needed no more: a thread of the reader closes them, those that are read at this moment when
- * that is done. They may be read again, and are opened again then. Any thread; does not block. */
+/* The owner's files are no longer needed: a thread of the reader closes them; files that are being read are closed when
+ * that is done. They may be read again, and are then opened again. Any thread; does not block. */
 void reader_forget(struct reader *reader, const void *owner);
 
 /* Completes what has not begun with -ECANCELED, waits for what is under way, ends the threads and frees the reader.
