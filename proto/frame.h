@@ -2,8 +2,8 @@
  *
  * SOCK_SEQPACKET keeps message borders and delivers whole packets or nothing, so there is no parser here, only size
  * checks and descriptors. A packet of one zero byte is not a message (a message begins with a field tag) but a wake-up:
- * the daemon sends it when it publishes to a client that sleeps, so that one descriptor tells of batches, replies and
- * the daemon's death alike. */
+ * the daemon sends it when it publishes to a client that sleeps, so that one descriptor reports batches, replies and
+ * the daemon's death. */
 #pragma once
 
 #include <stddef.h>

@@ -1,6 +1,6 @@
 /* proto/limits.h: every limit of the contract, with its unit and its reason.
  *
- * A limit that a user can meet is refused with its number in the message, so the numbers live here and nowhere else. */
+ * A refusal because of a limit has its number in the message, so the numbers are defined here and nowhere else. */
 #pragma once
 
 #define DLP_PROTOCOL_VERSION 2u /* raised when an old peer would misread a message */
@@ -27,7 +27,7 @@
 #define DLP_SLOTS_DEFAULT 4u
 #define DLP_TENSORS_MAX   8u            /* tensors a batch */
 #define DLP_DIMS_MAX      8u            /* dimensions a tensor, as NumPy users write them */
-#define DLP_TENSOR_ALIGN  256u          /* bytes: what GPU copies and AVX-512 like best */
+#define DLP_TENSOR_ALIGN  256u          /* bytes: best for GPU copies and AVX-512 */
 #define DLP_SLOT_ALIGN    4096u         /* bytes: a page, so that each slot can be registered alone */
 #define DLP_PAYLOAD_MAX   (1ull << 42)  /* bytes, one ring: 4 TiB, so that no offset sum overflows */
 #define DLP_SAMPLES_MAX   (1ull << 40)  /* samples in a dataset: (sample * DLP_WORLD_MAX) stays below 2^63 */

@@ -1,4 +1,4 @@
-/* lib/loader.h: what a loader is made of, for the files of the library.
+/* lib/loader.h: the parts of a loader, for the files of the library.
  *
  * Everything belongs to the thread that uses the loader, except what dlc_release() touches (`ring` and the rings):
  * that one call may come from any thread. All memory is obtained together with a ring; a batch needs none.
@@ -26,8 +26,9 @@
 
 enum dli_state {
         DLI_ATTACHED,
-        DLI_LOST, /* the daemon is gone; what it published is still handed out */
-        DLI_AWAY, /* that too: the loader's ring is left, and the next batch is of another one */
+        DLI_LOST, /* the daemon has ended; batches that it has published are still handed out */
+        DLI_AWAY, /* these are handed out, too: the loader has left its ring, and the next batch comes from another one
+                   */
 };
 
 /* What was counted for dlc_get_stats(). */
@@ -37,15 +38,15 @@ struct dli_counts {
         uint64_t n_waits, waited_ns, restart_ns, hold_ns, opened_ns;
 };
 
-/* The daemon's return, as far as it has come (restart.c). */
+/* The state of waiting for a restart of the daemon (restart.c). */
 struct dli_restart {
         uint64_t lost_ns;     /* when the loss was noticed */
         uint64_t waited_ns;   /* when a dlc_next() began to wait for the return; 0: not yet */
-        uint64_t deadline_ns; /* given up then: what passed between the loss and that does not count */
+        uint64_t deadline_ns; /* when to give up; the time between the loss and waited_ns does not count */
         uint64_t next_try_ns;
-        uint64_t asked_ns; /* when the attach that waits for its answer was sent; 0: none does */
+        uint64_t asked_ns; /* when the attach was sent whose answer is awaited; 0: none */
         uint64_t pause_ns; /* after the next attempt */
-        struct why reason; /* why the last attempt was none */
+        struct why reason; /* why the last attempt failed */
 };
 
 struct dlc_loader {
@@ -56,7 +57,7 @@ struct dlc_loader {
         uint64_t epoch;
         uint64_t step;              /* batch of this epoch that is taken next */
         enum dli_state state;       /* of the connection */
-        bool ended;                 /* the end of `epoch` has been told */
+        bool ended;                 /* the end of `epoch` has been reported */
         int failed;                 /* negative errno once nothing can follow; its text is `failure` */
         struct dlp_epoch_plan plan; /* of `epoch`, from where a seek went to */
 
@@ -66,7 +67,7 @@ struct dlc_loader {
         struct dlc_options options; /* resolved; texts are owned */
         struct dli_connection connection;
         struct dli_restart restart;
-        int poll_fd;  /* epoll: what dlc_fd() gives */
+        int poll_fd;  /* epoll: the descriptor of dlc_fd() */
         int timer_fd; /* ticks while the daemon is away; -1: none */
         struct dli_mapping fork_mapping;
         bool is_detached;

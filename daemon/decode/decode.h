@@ -1,23 +1,24 @@
 /* decode/decode.h: the bytes of a picture file -> RGB pixels, as Pillow's convert("RGB") gives them.
  *
- * The format is told from the first bytes, never from a name: JPEG, PNG, WebP, BMP, PNM, TIFF and GIF are handled, a
+ * The format is recognised by the first bytes, never by a name: JPEG, PNG, WebP, BMP, PNM, TIFF and GIF are decoded, a
  * dozen others are recognised so that the error can name them. Alpha is dropped, not blended; EXIF orientation is
- * ignored, but not the orientation of a TIFF; of an animation the first frame counts, of a TIFF the first page.
+ * ignored, but not the orientation of a TIFF; only the first frame of an animation and the first page of a TIFF are
+ * used.
  *
- * A picture is read in three steps, because what is needed of it is decided between the first and the second:
+ * A picture is read in three steps, because the part that is needed is decided between the first and the last:
  *
  *      decoder_open()          looks at the header: how large is it?
  *      ...                     the caller draws its crop
  *      decoder_read()          the pixels of the crop, or decoder_read_into() for the whole picture
  *
  * A decoder belongs to one thread at a time. It keeps its memory and its libraries' state from picture to picture, so
- * that a worker makes one decoder and feeds it a million files. All functions may compute for as long as the picture
- * is large, but never block.
+ * that a worker makes one decoder for a million files. All functions may compute for a time that depends on the
+ * picture's size, but never block.
  *
- * What is not needed is not looked at: of a JPEG, the scan after the box's last row; of a PNG, the rows below. Damage
+ * What is not needed is not read: of a JPEG, the scan after the box's last row; of a PNG, the rows below. Damage
  * there is not seen, and the pixels are served; a box with the last pixel is judged as the whole picture is. One
- * kind of damage is seen wherever the box lies: a file that was cut. Where the end is missing (EOI, IEND, the size in
- * RIFF's header), the whole picture is decoded and has the last word.
+ * kind of damage is seen wherever the box lies: a file that was cut. If the end is missing (EOI, IEND, the size in
+ * RIFF's header), the whole picture is decoded, and that result counts.
  *
  * Errors: -EBADMSG the file is damaged or cut short, -ENOTSUP a format or variant that is not handled, -EFBIG above a
  * limit, -ENOMEM. After any of them the decoder is ready for the next picture. */
@@ -47,8 +48,8 @@ struct decode_limits {
 
 /* Who decodes JPEG. Both give the same bits. */
 enum decode_jpeg {
-        DECODE_JPEG_AUTO,    /* our own decoder what it handles, libjpeg-turbo the rest */
-        DECODE_JPEG_LIBJPEG, /* libjpeg-turbo everything */
+        DECODE_JPEG_AUTO,    /* our own decoder for the files that it handles, libjpeg-turbo for the rest */
+        DECODE_JPEG_LIBJPEG, /* libjpeg-turbo for everything */
 };
 
 /* Who decoded the last picture. */
@@ -70,44 +71,44 @@ struct decoder;
 int decoder_new(const struct decode_limits *limits, enum decode_jpeg jpeg, struct decoder **ret_decoder,
                 struct why *why);
 
-/* Takes NULL. Views are gone afterwards. */
+/* Takes NULL. Views are invalid afterwards. */
 void decoder_free(struct decoder *decoder);
 
-/* Begins a picture; ends the one before. `bytes` must stay where they are until decoder_close() or the next
+/* Begins a picture and ends the one before. `bytes` must stay valid until decoder_close() or the next
  * decoder_open(). */
 int decoder_open(struct decoder *decoder, const uint8_t *bytes, size_t n_bytes, struct image_info *ret_info,
                  struct why *why);
 
 /* Decodes the pixels of `box`, which lies within the picture (asserted). The view is the box: its pixel (0, 0)
  * is the picture's (box.x, box.y). It belongs to the decoder and is valid until decoder_close() or the next
- * decoder_open(). Once a picture: after an error or a success the picture has to be opened again. */
+ * decoder_open(). Call it once for each picture: after an error or a success the picture has to be opened again. */
 int decoder_read(struct decoder *decoder, const struct box *box, struct view *ret_view, struct why *why);
 
 /* Decodes the pixels of `box` (as above) and hands them over in bands of whole rows, from the top down, while they are
- * still in the cache (base/rows.h). Nothing of the size of the box is kept if the format can do without. Also returns
- * what the sink returned. Once a picture, as above. */
+ * still in the cache (base/rows.h). No memory of the size of the box is used if the format can do without. An error of
+ * the sink is returned, too. Once for each picture, as above. */
 int decoder_read_rows(struct decoder *decoder, const struct box *box, const struct row_sink *sink, struct why *why);
 
 /* Decodes the whole picture straight to `out`: info.height rows of info.width pixels, `stride` bytes apart. Nothing
- * else is touched; after an error the rows hold rubbish. Once a picture, as above. */
+ * else is written; after an error the rows are undefined. Once for each picture, as above. */
 int decoder_read_into(struct decoder *decoder, uint8_t *out, size_t stride, struct why *why);
 
-/* Ends the picture. Scratch above DECODE_SCRATCH_KEEP is given back, so that one giant does not cost memory for good.
+/* Ends the picture. Scratch above DECODE_SCRATCH_KEEP is freed, so that one huge picture does not cost memory for ever.
  */
 void decoder_close(struct decoder *decoder);
 
 #define DECODE_SCRATCH_KEEP (64u << 20) /* bytes */
 
-/* Of the last successful read. Handed over: our own decoder began it and gave up half-way. */
+/* About the last successful read. Handed over: our own decoder began it and gave up half-way. */
 enum decoded_by decoder_decoded_by(const struct decoder *decoder);
 bool decoder_handed_over(const struct decoder *decoder);
 
 /* The most memory that decoder_read_rows() may hold for this box of the open picture, the library's included, in bytes.
- * decoder_read() keeps the pixels of the box besides. For whoever pays before it is used. */
+ * decoder_read() also keeps the pixels of the box. For callers that reserve memory before they use it. */
 uint64_t decoder_need(const struct decoder *decoder, const struct box *box);
 
-/* What the decoder holds at present, for accounting. The libraries' own few hundred KiB are not in it. */
+/* The memory that the decoder holds now, for accounting, without the libraries' own few hundred KiB. */
 size_t decoder_scratch_bytes(const struct decoder *decoder);
 
-/* Gives back all that it keeps for later pictures. An open one may be read afterwards. */
+/* Frees everything that it keeps for later pictures. An open picture may still be read afterwards. */
 void decoder_trim(struct decoder *decoder);

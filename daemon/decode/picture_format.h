@@ -1,4 +1,4 @@
-/* decode/picture_format.h: what a picture format is to decode.c. Private to this floor.
+/* decode/picture_format.h: the interface of a picture format. Private to this floor.
  *
  * A format is one file and one row of the table in decode.c. Its state is made when a decoder meets the first picture
  * of that format and lives as long as the decoder. */
@@ -23,10 +23,10 @@ struct picture_format {
         int (*state_new)(const struct decode_limits *limits, enum decode_jpeg jpeg, void **ret_state);
         void (*state_free)(void *state);
 
-        /* Reads the header and checks the limits on what it says. */
+        /* Reads the header and checks its values against the limits. */
         int (*open)(void *state, const uint8_t *bytes, size_t n_bytes, struct image_info *ret_info, struct why *why);
 
-        /* Hands the rows of `box` to the sink. `work` is scratch for the format's own use. Once a picture. */
+        /* Passes the rows of `box` to the sink. `work` is scratch for the format's own use. Once for each picture. */
         int (*read_rows)(void *state, const struct box *box, const struct row_sink *sink, struct scratch *work,
                          struct why *why);
 
@@ -34,8 +34,8 @@ struct picture_format {
          * open and read. */
         uint64_t (*need)(const void *state, const struct box *box);
 
-        /* All three may be absent. Memory held beside `work`; gives back what can be, between open and read too; who
-         * decoded the last picture, and whether he took over. */
+        /* All three may be NULL. bytes: memory held besides `work`. trim: frees what can be freed, also between open
+         * and read. decoded_by: which decoder decoded the last picture, and whether it took over from another one. */
         size_t (*bytes)(const void *state);
         void (*trim)(void *state);
         enum decoded_by (*decoded_by)(const void *state, bool *ret_handed_over);

@@ -1,7 +1,8 @@
 /* proto/base/why.h: the sentence that goes with an error.
  *
- * A negative errno says what kind of thing went wrong; a `why` names the thing and what to do. It travels up beside the
- * errno, is written once by whoever knows most, and is logged or sent once by whoever ends the travel. */
+ * A negative errno says which kind of error it is; a `why` names the problem and says what to do. It travels up
+ * together with the errno, is written once by the function that knows most, and is logged or sent once by the function
+ * that handles the error. */
 #pragma once
 
 #include <stdarg.h>
@@ -10,11 +11,11 @@
 #include "proto/limits.h"
 
 struct why {
-        char text[DLP_TEXT_MAX]; /* printable UTF-8: what is neither became '?' */
+        char text[DLP_TEXT_MAX]; /* printable UTF-8; other bytes are replaced by '?' */
 };
 
-/* Writes the text, cut with "..." at its end where it does not fit. `why` may be NULL: the caller did not ask. Returns
- * `error` unchanged, so that a function can end with `return why_set(why, -EINVAL, "...")`. */
+/* Writes the text, truncated with "..." at its end if it does not fit. `why` may be NULL if the caller needs none.
+ * Returns `error` unchanged, so that a function can end with `return why_set(why, -EINVAL, "...")`. */
 int why_set(struct why *why, int error, const char *format, ...) DLP_SYMBOL(why_set)
         __attribute__((format(printf, 3, 4)));
 

@@ -1,10 +1,10 @@
 /* pipeline/catalog/catalog.h: the datasets of the configuration, opened in the background, shared by all who are served from
  * them. Main thread, except references.
  *
- * A dataset with an origin is served as its stamp says (staging/record/stamp.h), and not before there is one. A look
- * once a second (catalog_look()) reads stamp and progress of each on a thread of its own, for a shared file system may
- * hang. A new stamp opens its version; when that is open, whoever comes is served from it, and the version before stays
- * with the jobs that have it, ranks of theirs that come late included. */
+ * A dataset with an origin is served when it has a stamp, as the stamp says (staging/record/stamp.h). Once a second
+ * catalog_look() reads stamp and progress of each, on a thread of its own, because a shared file system may hang. When
+ * a stamp is new, its version is opened; after that, ranks that attach are served from it. The version before stays
+ * with the jobs that have it, including their late ranks. */
 #pragma once
 
 #include <pthread.h>
@@ -25,25 +25,25 @@
 
 enum catalog_state {
         CATALOG_CLOSED,   /* not looked at yet */
-        CATALOG_STAGING,  /* it has an origin and no stamp: whoever attaches waits */
+        CATALOG_STAGING,  /* it has an origin and no stamp: ranks that attach wait */
         CATALOG_INDEXING, /* its index is being opened or built */
         CATALOG_READY,
         CATALOG_FAILED, /* `text` says why; the next attach tries again */
 };
 
-/* An open dataset; lives until the last who is served from it lets go. */
+/* An open dataset; lives until its last reference is released. */
 struct catalog_dataset {
         struct dataset *dataset;
         struct ledger *ledger; /* of its damaged samples */
         struct outage *outage; /* whether it can be read */
 
-        struct version_lock *lock;          /* of a staged version: nobody removes it; NULL: it has none */
+        struct version_lock *lock;          /* of a staged version, against its removal; NULL: not staged */
         TAILQ_ENTRY(catalog_dataset) older; /* in catalog_staged.older; main thread */
-        uint64_t kept_until_ns;             /* there: also if nobody has it; main thread */
+        uint64_t kept_until_ns;             /* in that list it is kept until then even if unused; main thread */
         char name[DLP_NAME_MAX];
         _Atomic uint32_t refs;
 
-        /* What went wrong with samples since it was opened, each time counted. Any worker. */
+        /* Errors of samples since it was opened; each time counts. Any worker. */
         pthread_mutex_t error_lock; /* guards last_error; a leaf */
         _Atomic uint64_t n_errors;
         struct why last_error;
@@ -62,9 +62,9 @@ struct catalog_entry {
         _Atomic uint64_t n_files;     /* INDEXING: found so far */
         _Atomic bool cancelled;       /* INDEXING: stop */
         uint64_t failed_at_ns;        /* FAILED */
-        bool was_told;                /* FAILED: somebody has been told; the next to ask begins a new try */
-        bool is_opening;              /* a background thread is at it */
-        bool is_wanted;               /* false: gone from the configuration, freed when the index thread is back */
+        bool was_told;                /* FAILED: a client has been told; the next attach begins a new attempt */
+        bool is_opening;              /* a background thread is opening it */
+        bool is_wanted;               /* false: no longer in the configuration; freed when the index thread has ended */
         struct catalog *catalog;
 
         bool is_checking; /* a look at its folder is under way: another one would only hang with it */
@@ -73,31 +73,31 @@ struct catalog_entry {
         struct catalog_staged *staged; /* of a dataset with an origin, else NULL */
 };
 
-/* What is known of a dataset with an origin. */
+/* The state of a dataset with an origin. */
 struct catalog_staged {
         char *origin; /* as it may be shown: without query */
         struct place place;
         struct stamp stamp;                  /* of what is open */
         struct stamp next;                   /* of what is being opened */
-        uint64_t mark;                       /* of the stamp that was looked at last; 0: none was there */
+        uint64_t mark;                       /* of the stamp that was read last; 0: there was none */
         bool is_looked_at;                   /* at least once */
         bool is_looking;                     /* a look is under way: another one would only hang with it */
         TAILQ_HEAD(, catalog_dataset) older; /* versions before, while jobs are served from them */
         char sought[INDEX_DIGEST_SIZE];      /* of the version that was looked for last, */
         uint64_t sought_ns;                  /* and when */
         uint64_t renewed_ns;                 /* leases of versions */
-        struct why told;                     /* what the log has said of it: once is enough */
+        struct why told;                     /* what has been logged, so that it is logged once */
 
-        struct progress progress;     /* what the staging said last */
+        struct progress progress;     /* what the staging reported last */
         uint64_t progress_mark;       /* of the file; 0: there is none */
         uint64_t progress_changed_ns; /* when another mark was seen: without a new one the run is dead */
 };
 
-/* Who waits for the look at a folder. Its memory is the caller's. */
+/* An attach that waits for a look at a folder. Its memory belongs to the caller. */
 struct catalog_waiter {
         TAILQ_ENTRY(catalog_waiter) entry;
         uint64_t since_ns;
-        /* The look is over; or it takes long (`late`), and goes on without the waiter. Main thread, once. */
+        /* The look has ended; or it takes long (`late`), and continues without the waiter. Main thread, once. */
         void (*done)(struct catalog_waiter *waiter, bool late);
 };
 
@@ -106,18 +106,18 @@ struct catalog {
         struct background *background;
         struct ledgers *ledgers;
         char *index_dir;
-        struct budget *budget; /* of memory_limit; NULL: nobody counts */
-        bool is_ending;        /* nothing is begun any more */
+        struct budget *budget; /* of memory_limit; NULL: memory is not counted */
+        bool is_ending;        /* starts no further work */
 };
 
 struct catalog_wish {
         const char *name, *path, *format;
-        const char *origin;         /* URL; "" or NULL: it lies at its path */
+        const char *origin;         /* URL; "" or NULL: it is at its path */
         const struct groups *allow; /* who may use it; NULL: everybody */
         uint32_t weight;            /* of each of its jobs (base/fair_queue.h); 0: 1 */
 };
 
-/* `budget` outlives every dataset that is opened; NULL: nobody counts. */
+/* `budget` outlives every dataset that is opened; NULL: memory is not counted. */
 int catalog_init(struct catalog *catalog, struct background *background, const char *index_dir, struct budget *budget);
 
 /* Ends index building; the next thing must be background_stop(). */
@@ -126,17 +126,17 @@ void catalog_cancel(struct catalog *catalog);
 /* Frees all and writes the ledgers; the background must have been stopped before, and no reference be left. */
 void catalog_fini(struct catalog *catalog);
 
-/* Makes the entries equal to the wishes: those that are new are opened, those that are gone or changed are let go (who
- * is served from them stays so, also if `allow` does not name them any more). Also looks whether the folders of the
- * others have changed. */
+/* Makes the entries equal to the wishes: new ones are opened; removed or changed ones are released (attached ranks are
+ * still served from them, even if `allow` no longer names their user). Also checks whether the folders of the others
+ * have changed. */
 int catalog_configure(struct catalog *catalog, const struct catalog_wish *wishes, size_t n_wishes, struct why *why);
 
 /* Looks in the background whether stamps have changed, and how far stagings are. Call it once a second. */
 void catalog_look(struct catalog *catalog);
 
-/* Before catalog_get() for somebody new: if nobody is served from the dataset its folder may have changed, and is
- * looked at in the background (one look a dataset at a time, whoever waits). Returns 1 if there is such a look: done()
- * follows; 0 if there is nothing to wait for. */
+/* Call it before catalog_get() for a new rank. If nobody is served from the dataset, its folder may have changed and is
+ * looked at in the background (one look at a time for each dataset, for all waiters). Returns 1 if there is such a
+ * look: done() follows; 0 if there is nothing to wait for. */
 int catalog_check(struct catalog *catalog, const char *name, struct catalog_waiter *waiter);
 
 /* A reference to an open dataset. Asks no file system. -ENOENT no
@@ -145,17 +145,17 @@ int catalog_check(struct catalog *catalog, const char *name, struct catalog_wait
 int catalog_get(struct catalog *catalog, const char *name, struct catalog_dataset **ret_dataset, struct why *why);
 
 /* The same for a job that runs with the content `digest` (may be NULL, or ""): it gets the version that has it, as long
- * as it lies on the disk; -EAGAIN while that is looked for. */
+ * as it is on disk; -EAGAIN while it is being searched for. */
 int catalog_get_again(struct catalog *catalog, const char *name, const char *digest,
                       struct catalog_dataset **ret_dataset, struct why *why);
 
 struct catalog_dataset *catalog_dataset_ref(struct catalog_dataset *dataset);
 void catalog_dataset_unref(struct catalog_dataset *dataset);
 
-/* Remembers and counts something that went wrong with a sample; returns how many there were before. Any thread. */
+/* Records and counts an error of a sample; returns how many there were before. Any thread. */
 uint64_t catalog_dataset_error(struct catalog_dataset *dataset, const char *text);
 
-/* An entry by its name, or NULL and which there are. */
+/* An entry by its name, or NULL, and `why` lists the names. */
 struct catalog_entry *catalog_find(struct catalog *catalog, const char *name, struct why *why);
 
 const char *catalog_state_name(enum catalog_state state);
@@ -163,5 +163,5 @@ const char *catalog_state_name(enum catalog_state state);
 /* Is a staging of it at work, as far as can be seen from here? */
 bool catalog_is_being_staged(const struct catalog_entry *entry);
 
-/* What a dataset with an origin waits for, or what its staging does: a sentence. Returns `buffer`. */
+/* A sentence: what a dataset with an origin waits for, or what its staging does. Returns `buffer`. */
 const char *catalog_staging_text(const struct catalog_entry *entry, char buffer[DLP_TEXT_MAX]);

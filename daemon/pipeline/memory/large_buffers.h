@@ -1,16 +1,16 @@
 /* pipeline/memory/large_buffers.h: memory for files that do not fit a task's own buffer.
  *
- * Each stream has its own, out of what it reserved when its rank attached: room for a few of the largest files of its
- * dataset. If it is used up, the next large file waits for one of the same stream. The buffer that was given back last
- * is taken first, so its pages are there and in the caches. The planner's alone. */
+ * Each stream has its own, from what it reserved when its rank attached: room for a few of the largest files of its
+ * dataset. If it is used up, the next large file waits for a buffer of the same stream. The buffer that was returned
+ * last is taken first, because its pages exist and are in the caches. Planner only. */
 #pragma once
 
 #include <stdint.h>
 
 #include "daemon/base/budget.h"
 
-#define LARGE_BUFFER_ALIGN 4096u        /* bytes: what reading past the page cache asks for */
-#define LARGE_BUFFER_KEEP  (4ull << 20) /* bytes; a larger one is given back at once */
+#define LARGE_BUFFER_ALIGN 4096u        /* bytes: needed for reading past the page cache */
+#define LARGE_BUFFER_KEEP  (4ull << 20) /* bytes; a larger one is freed at once */
 
 struct large_buffer {
         struct large_buffer *next;
@@ -20,18 +20,18 @@ struct large_buffer {
 
 struct large_buffers {
         struct budget *budget;      /* what the stream has reserved */
-        struct large_buffer *spare; /* last given back first */
+        struct large_buffer *spare; /* last returned first */
 };
 
-/* Room for `n_bytes`. -ENOMEM with the numbers; what is spare has been given back then. */
+/* A buffer for `n_bytes`. -ENOMEM with the numbers, after spare buffers have been freed. */
 int large_buffers_take(struct large_buffers *buffers, uint64_t n_bytes, struct large_buffer **ret_buffer,
                        struct why *why);
 
-/* What a buffer for `n_bytes` costs. */
+/* The memory of a buffer for `n_bytes`. */
 uint64_t large_buffer_cost(uint64_t n_bytes);
 
 /* Takes NULL. */
 void large_buffers_put(struct large_buffers *buffers, struct large_buffer *buffer);
 
-/* Gives back all that is spare. */
+/* Frees all spare buffers. */
 void large_buffers_trim(struct large_buffers *buffers);

@@ -1,8 +1,8 @@
 /* pipeline/memory/page_cache.h: are packed samples read through the page cache or past it?
  *
- * Through it, each sample is copied once more (a few microseconds, beside a millisecond of decoding), and from the
- * second epoch on comes from memory, if the dataset fits. If it does not fit, little of it is found there again, and
- * the cache's upkeep costs several times what a read past it does, and pushes out what others wanted to keep. */
+ * Through it, each sample is copied once more (a few microseconds, compared with a millisecond of decoding), and from
+ * the second epoch on it comes from memory, if the dataset fits. If it does not fit, little of it is still cached, the
+ * cache's own work costs several times what a read past it does, and other programs' data is evicted. */
 #pragma once
 
 #include <stdbool.h>
@@ -20,5 +20,5 @@ enum page_cache {
 enum page_cache page_cache_parse(const char *text);
 
 /* Is a packed dataset of `n_bytes` to be read past it? `available`: memory_available(); half of it is for a dataset,
- * the rest for the trainers that have yet to begin. `ret_why` says how that came about. */
+ * the rest for trainers that have not started yet. `ret_why` gives the reason. */
 bool page_cache_is_bypassed(enum page_cache wish, uint64_t n_bytes, uint64_t available, struct why *ret_why);
