@@ -332,9 +332,9 @@ def _(box):
     os.symlink("cat/1.jpg", box.path("origin", "link.jpg"))
     equal(plan(url).files["link.jpg"]["size"], 1, "a link inside")
     rows = [
-        (lambda path: os.symlink("/etc/hostname", path), "out of the folder"),
-        (lambda path: os.symlink("../../../etc/hostname", path), "link that leads"),
-        (lambda path: os.symlink("gone", path), "nowhere"),
+        (lambda path: os.symlink("/etc/hostname", path), "outside the folder"),
+        (lambda path: os.symlink("../../../etc/hostname", path), "link to something outside"),
+        (lambda path: os.symlink("gone", path), "broken link"),
         (os.mkfifo, "pipe"),
         (lambda path: socket.socket(socket.AF_UNIX).bind(path), "socket"),
     ]
