@@ -11,6 +11,9 @@ static const struct {
         [DLP_DTYPE_INT32] = { "int32", 4 },     [DLP_DTYPE_INT64] = { "int64", 8 },
         [DLP_DTYPE_FLOAT16] = { "float16", 2 }, [DLP_DTYPE_BFLOAT16] = { "bfloat16", 2 },
         [DLP_DTYPE_FLOAT32] = { "float32", 4 }, [DLP_DTYPE_FLOAT64] = { "float64", 8 },
+        [DLP_DTYPE_BOOL] = { "bool", 1 },       [DLP_DTYPE_INT8] = { "int8", 1 },
+        [DLP_DTYPE_INT16] = { "int16", 2 },     [DLP_DTYPE_UINT16] = { "uint16", 2 },
+        [DLP_DTYPE_UINT32] = { "uint32", 4 },   [DLP_DTYPE_UINT64] = { "uint64", 8 },
 };
 
 uint64_t dlp_dtype_bytes(uint32_t dtype) {

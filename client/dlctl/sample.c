@@ -117,8 +117,12 @@ static double from_bfloat16(uint16_t bits) {
 static void print_value(struct text *text, uint32_t dtype, const void *bytes) {
         union {
                 uint8_t u8;
+                int8_t i8;
                 uint16_t u16;
+                int16_t i16;
+                uint32_t u32;
                 int32_t i32;
+                uint64_t u64;
                 int64_t i64;
                 float f32;
                 double f64;
@@ -128,6 +132,24 @@ static void print_value(struct text *text, uint32_t dtype, const void *bytes) {
         switch (dtype) {
         case DLC_UINT8:
                 text_u64(text, value.u8);
+                break;
+        case DLC_BOOL:
+                text_string(text, value.u8 ? "true" : "false");
+                break;
+        case DLC_UINT16:
+                text_u64(text, value.u16);
+                break;
+        case DLC_UINT32:
+                text_u64(text, value.u32);
+                break;
+        case DLC_UINT64:
+                text_u64(text, value.u64);
+                break;
+        case DLC_INT8:
+                text_i64(text, value.i8);
+                break;
+        case DLC_INT16:
+                text_i64(text, value.i16);
                 break;
         case DLC_INT32:
                 text_i64(text, value.i32);

@@ -163,6 +163,12 @@ enum dlc_dtype {
         DLC_BFLOAT16,
         DLC_FLOAT32,
         DLC_FLOAT64,
+        DLC_BOOL, /* one byte: 0 or 1 */
+        DLC_INT8,
+        DLC_INT16,
+        DLC_UINT16,
+        DLC_UINT32,
+        DLC_UINT64,
 };
 
 #define DLC_ABSENT UINT64_MAX /* offset of a sample that does not have the field; n_bytes is 0 */

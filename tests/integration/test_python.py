@@ -355,7 +355,8 @@ def _(box):
         raw = next(iter(dlclient.Loader("p", batch_size=2, framework="torch")))
         assert all(isinstance(one, torch.Tensor) for one in raw["image"])
         from dlclient import _convert
-        half = _convert.CONVERTERS["torch"](numpy.array([0x3f80, 0xc000], dtype=numpy.uint16))
+        bits = numpy.array([0x3f80, 0xc000], dtype=numpy.uint16)
+        half = _convert.CONVERTERS["torch"](_convert.bfloat16(bits))
         assert half.dtype == torch.bfloat16 and half.tolist() == [1.0, -2.0]
         for name in ("jax", "tensorflow"):
             sys.modules[name] = None                        # as where it is not installed

@@ -21,16 +21,20 @@ def module(framework: str) -> Any:
                                f"or take NumPy arrays (framework=\"numpy\")") from error
 
 
+# The bits of bfloat16 where ml_dtypes is not installed. The mark tells them from an array of uint16.
+_BITS = numpy.dtype("<u2", metadata={"dlclient": "bfloat16"})
+
+
 def bfloat16(array: Any) -> Any:
-    """uint16 bits as ml_dtypes' bfloat16 if that is installed; else the bits themselves."""
+    """uint16 bits as ml_dtypes' bfloat16 if that is installed; else the bits themselves, marked."""
     try:
         return array.view(importlib.import_module("ml_dtypes").bfloat16)
     except ImportError:
-        return array
+        return array.view(_BITS)
 
 
 def _is_bfloat16(array: Any) -> bool:
-    return bool(array.dtype.name == "bfloat16" or array.dtype == numpy.uint16)
+    return bool(array.dtype.name == "bfloat16" or (array.dtype.metadata or {}).get("dlclient") == "bfloat16")
 
 
 def _same(array: Any) -> Any:
@@ -38,11 +42,15 @@ def _same(array: Any) -> Any:
 
 
 def _torch(array: Any) -> Any:
-    """No copy. The one 16-bit unsigned type that the daemon sends is bfloat16."""
+    """No copy."""
     torch = module("torch")
     if _is_bfloat16(array):
         return torch.from_numpy(array.view(numpy.int16)).view(torch.bfloat16)
-    return torch.from_numpy(array)
+    try:
+        return torch.from_numpy(array)
+    except TypeError as error:  # uint16, uint32 and uint64 before torch 2.3
+        raise FrameworkMissing(f"framework: torch {torch.__version__} has no {array.dtype.name}: install torch 2.3 or "
+                               f"later, or take NumPy arrays (framework=\"numpy\")") from error
 
 
 def _jax(array: Any) -> Any:
