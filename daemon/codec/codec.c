@@ -22,17 +22,34 @@ void codec_free(struct codec *codec) {
         free(codec);
 }
 
+static const struct codec_type *type_without_steps(enum field_kind kind) {
+        switch (kind) {
+        case FIELD_VALUE:
+                return &CODEC_VALUE;
+        case FIELD_NUMBER:
+                return &CODEC_NUMBER;
+        default:
+                return &CODEC_BYTES;
+        }
+}
+
 /* What is done to stored bytes is said by the steps. */
 static int choose_stored(struct codec *codec, const char *text, struct why *why) {
         int r;
 
         if (!text) {
-                codec->type = codec->field.kind == FIELD_NUMBER ? &CODEC_NUMBER : &CODEC_BYTES;
+                codec->type = type_without_steps(codec->field.kind);
                 return 0;
         }
         r = recipe_parse(text, &codec->recipe, why);
         if (r < 0)
                 return r;
+        if (codec->field.kind == FIELD_VALUE && recipe_kind(codec->recipe) != RECIPE_RAW)
+                return why_set(
+                        why, -EINVAL,
+                        "pipeline: field %s is an array, and the steps are for pictures; name it without steps to "
+                        "get its elements, or with raw to get its stored bytes",
+                        codec->field.name);
         free(codec->text);
         codec->text = strdup(recipe_text(codec->recipe));
         codec->type = recipe_kind(codec->recipe) == RECIPE_RAW ? &CODEC_BYTES : &CODEC_PICTURE;
@@ -78,6 +95,10 @@ uint32_t codec_field(const struct codec *codec) {
 
 bool codec_is_stored(const struct codec *codec) {
         return codec->field.is_stored;
+}
+
+bool codec_is_row(const struct codec *codec) {
+        return codec->type == &CODEC_VALUE && codec->field.is_stored;
 }
 
 const char *codec_text(const struct codec *codec) {

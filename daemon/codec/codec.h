@@ -65,6 +65,13 @@ uint32_t codec_field(const struct codec *codec);
 /* Are its bytes read? Else the source knows the value. */
 bool codec_is_stored(const struct codec *codec);
 
+/* Are its stored bytes its elements, row by row, all of one size? Then they may also be copied to their place by
+ * somebody else, who calls codec_settle_row() there. */
+bool codec_is_row(const struct codec *codec);
+
+/* Brings the elements that were copied to `row` into the order of bytes that a client gets. Quick; any thread. */
+void codec_settle_row(const struct codec *codec, uint8_t *row);
+
 /* Its steps in their one normal spelling; "" for none. Owned by the codec. */
 const char *codec_text(const struct codec *codec);
 

@@ -8,6 +8,8 @@
 #include "daemon/base/step_text.h"
 #include "proto/base/cleanup.h"
 
+#define BLANKS " \t\r\n"
+
 struct program {
         uint32_t n_fields;
         struct codec *codecs[DLP_TENSORS_MAX];
@@ -51,6 +53,15 @@ static void list_fields(const struct schema *schema, bool only_stored, char *tex
                         n += (size_t)snprintf(text + n, size - n, "%s%s", n ? ", " : "", schema->fields[i].name);
 }
 
+/* What a field may be called: as formats name them, with dots and dashes. */
+static size_t name_length(const char *text) {
+        size_t n = 0;
+
+        while (isalnum((unsigned char)text[n]) || (text[n] && strchr("_.-", text[n])))
+                n++;
+        return n;
+}
+
 static int add_field(struct program *program, const struct source *source, uint32_t idx_field, uint32_t group,
                      const char *steps, struct why *why) {
         const char *name = source->schema.fields[idx_field].name;
@@ -70,7 +81,12 @@ static int add_field(struct program *program, const struct source *source, uint3
 
 /* ---- without names --------------------------------------------------------------------------------------------- */
 
-/* The dataset's one picture, else its one stored field. */
+/* Of fixed size, whether it is read or known; and of every sample. */
+static bool is_value(const struct schema_field *field) {
+        return (field->kind == FIELD_VALUE || field->kind == FIELD_NUMBER) && !field->may_be_absent;
+}
+
+/* The dataset's one picture, else its one field of stored bytes. */
 static int find_main(const struct schema *schema, uint32_t *ret_idx, struct why *why) {
         uint32_t n_pictures = 0, n_stored = 0, idx_picture = 0, idx_stored = 0;
         char names[256];
@@ -78,7 +94,7 @@ static int find_main(const struct schema *schema, uint32_t *ret_idx, struct why 
         for (uint32_t i = 0; i < schema->n_fields; i++) {
                 if (!schema->fields[i].is_stored)
                         continue;
-                if (schema->fields[i].kind != FIELD_NUMBER) {
+                if (schema->fields[i].kind != FIELD_NUMBER && schema->fields[i].kind != FIELD_VALUE) {
                         n_stored++;
                         idx_stored = i;
                 }
@@ -87,34 +103,50 @@ static int find_main(const struct schema *schema, uint32_t *ret_idx, struct why 
                         idx_picture = i;
                 }
         }
+        if (n_stored == 0) {
+                list_fields(schema, false, names, sizeof(names));
+                return why_set(why, -EINVAL,
+                               "pipeline: the steps are for a picture, and the dataset has none; its fields are %s: "
+                               "name those that you want, or leave the pipeline out",
+                               names);
+        }
         if (n_pictures != 1 && n_stored != 1) {
                 list_fields(schema, true, names, sizeof(names));
                 return why_set(why, -EINVAL,
-                               "pipeline: the dataset has %s%s: say which field the steps are for, as in \"%s: ...\"",
-                               n_stored ? "several stored fields: " : "no stored field", names,
-                               n_stored ? schema->fields[idx_stored].name : "FIELD");
+                               "pipeline: the dataset has several fields that are read: %s: say which field the steps "
+                               "are for, as in \"%s: ...\"",
+                               names, schema->fields[idx_stored].name);
         }
         *ret_idx = n_pictures == 1 ? idx_picture : idx_stored;
         return 0;
 }
 
-/* Of fixed size, whether it is read or known; and of every sample. */
-static bool is_value(const struct schema_field *field) {
-        return (field->kind == FIELD_VALUE || field->kind == FIELD_NUMBER) && !field->may_be_absent;
+/* Arrays and values alone: there is nothing that steps could be for, and `raw` hands all of them out. */
+static bool has_only_values(const struct schema *schema) {
+        for (uint32_t i = 0; i < schema->n_fields; i++)
+                if (!is_value(&schema->fields[i]))
+                        return false;
+        return true;
+}
+
+static bool is_raw(const char *text) {
+        text += strspn(text, BLANKS);
+        return word_is(text, name_length(text), "raw") && text[3 + strspn(text + 3, BLANKS)] == '\0';
 }
 
 static int parse_unnamed(struct program *program, const struct source *source, const char *text, struct why *why) {
-        uint32_t idx_main = 0;
-        int r = find_main(&source->schema, &idx_main, why);
+        bool no_main = has_only_values(&source->schema) && is_raw(text);
+        uint32_t idx_main = source->schema.n_fields;
+        int r = no_main ? 0 : find_main(&source->schema, &idx_main, why);
 
-        if (r == 0)
+        if (r == 0 && !no_main)
                 r = add_field(program, source, idx_main, 0, text, why);
         for (uint32_t i = 0; i < source->schema.n_fields && r == 0; i++)
                 if (is_value(&source->schema.fields[i]) && i != idx_main)
                         r = add_field(program, source, i, 0, NULL, why);
         if (r < 0)
                 return r;
-        program->text = strdup(codec_text(program->codecs[0]));
+        program->text = strdup(no_main ? "raw" : codec_text(program->codecs[0]));
         return program->text ? 0 : why_errno(why, -ENOMEM, "pipeline");
 }
 
@@ -162,15 +194,6 @@ static int find_named(const struct source *source, struct step_text *reader, siz
                        step_text_column(reader, reader->at), word_shown(n_word), reader->at, names);
 }
 
-/* What a field may be called: as formats name them, with dots and dashes. */
-static size_t name_length(const char *text) {
-        size_t n = 0;
-
-        while (isalnum((unsigned char)text[n]) || (text[n] && strchr("_.-", text[n])))
-                n++;
-        return n;
-}
-
 static int parse_part(struct program *program, const struct source *source, const char *text, const struct part *part,
                       uint32_t group, struct why *why) {
         struct step_text reader = { .what = "pipeline", .text = text, .at = text + part->begin, .why = why };
@@ -179,7 +202,7 @@ static int parse_part(struct program *program, const struct source *source, cons
 
         if (!steps)
                 return why_errno(why, -ENOMEM, "pipeline");
-        if (part->steps < part->end && strspn(steps, " \t\r\n") == strlen(steps))
+        if (part->steps < part->end && strspn(steps, BLANKS) == strlen(steps))
                 return why_set(why, -EINVAL,
                                "pipeline, column %zu: expected steps after \":\"; without it the field is "
                                "handed out as it is stored",
@@ -265,7 +288,7 @@ static bool has_names(const char *text, const struct schema *schema) {
 
         if (find_outside(text, 0, end, ';') < end || find_outside(text, 0, end, ':') < end)
                 return true;
-        text += strspn(text, " \t\r\n");
+        text += strspn(text, BLANKS);
         n_word = name_length(text);
         for (uint32_t i = 0; i < schema->n_fields; i++)
                 if (word_is(text, n_word, schema->fields[i].name))

@@ -42,6 +42,13 @@ void collating_begin(struct collating *collating);
 int collating_place(struct collating *collating, uint32_t idx_field, uint32_t idx_sample, const int64_t *shape,
                     uint64_t n_bytes, uint8_t **ret_bytes, int64_t ret_shape[FIELD_DIMS_MAX]);
 
+/* The same for a field whose shape never varies: it always has its place. */
+static inline uint8_t *collating_row(const struct collating *collating, uint32_t idx_field, uint32_t idx_sample) {
+        const struct field_layout *field = &collating->layout->fields[idx_field];
+
+        return collating->slot + field->offset + field->sample_bytes * idx_sample;
+}
+
 /* A ragged field that a sample does not have: its place says so. Any worker. */
 void collating_leave_out(struct collating *collating, uint32_t idx_field, uint32_t idx_sample);
 

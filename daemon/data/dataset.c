@@ -256,8 +256,13 @@ int dataset_open(const struct dataset_spec *spec, const char *index_dir, const s
         if (r < 0)
                 return r;
 
-        if (spec->given_index &&
-            index_given_open(spec, index_dir, index_path, &dataset->index, &report.not_taken) == 0) {
+        if (format->open) {
+                report.how = DATASET_LIVE;
+                r = files_check(&dataset->files, dataset->root_fd, why);
+                if (r == 0)
+                        r = format->open(dataset->root_fd, &dataset->files, &dataset->index, why);
+        } else if (spec->given_index &&
+                   index_given_open(spec, index_dir, index_path, &dataset->index, &report.not_taken) == 0) {
                 report.how = DATASET_GIVEN;
                 dataset->is_given = true;
                 r = 0;

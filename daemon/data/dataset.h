@@ -35,6 +35,7 @@ enum dataset_how {
         DATASET_BUILT,   /* there was none */
         DATASET_REBUILT, /* it was damaged, of another version or format, or the folder has changed */
         DATASET_GIVEN,   /* the one that came with the folder */
+        DATASET_LIVE,    /* its format needs none */
 };
 
 /* How an open came about; for the log and for `dlctl status`. */

@@ -10,6 +10,7 @@
 
 static const struct format *const FORMATS[] = {
         &FORMAT_IMAGEFOLDER,
+        &FORMAT_NPY,
         &FORMAT_PACKED,
         &FORMAT_WEBDATASET,
 };

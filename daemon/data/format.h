@@ -1,8 +1,8 @@
 /* data/format.h: what kinds of datasets there are. Each is one file, formats/NAME.c, and one row of the table in
  * format.c.
  *
- * Today a format only knows how to find its samples. It reads the folder once and fills an index; from then on nobody
- * but the index is asked. */
+ * A format either finds its samples once and fills an index, which is asked from then on (build), or it is a source
+ * itself and computes what it is asked for (open). */
 #pragma once
 
 #include <stdatomic.h>
@@ -23,13 +23,19 @@ struct format {
         const char *name;
         bool takes_files; /* its path may also be a file; else a folder alone */
 
-        /* Makes an index of `files`, of which `root_fd` is the root (O_PATH is enough). `watch` may be NULL. Returns 0
+        /* One of the next two; the other one is NULL.
+         *
+         * Makes an index of `files`, of which `root_fd` is the root (O_PATH is enough). `watch` may be NULL. Returns 0
          * or an errno with `why` naming file or folder. Blocks as long as reading all directories takes. */
         int (*build)(int root_fd, const struct files *files, const struct index_watch *watch,
                      struct index_builder **ret_builder, struct why *why);
+
+        /* Opens `files` as they are. Same returns. Blocks for a few reads a file. */
+        int (*open)(int root_fd, const struct files *files, struct source **ret_source, struct why *why);
 };
 
 extern const struct format FORMAT_IMAGEFOLDER;
+extern const struct format FORMAT_NPY;
 extern const struct format FORMAT_PACKED;
 extern const struct format FORMAT_WEBDATASET;
 

@@ -16,7 +16,7 @@
 enum field_kind {
         FIELD_PICTURE, /* stored: an encoded picture */
         FIELD_BYTES,   /* stored: bytes of unknown meaning */
-        FIELD_VALUE,   /* an array of fixed size: a column, or its elements as they are stored */
+        FIELD_VALUE,   /* an array of fixed size: known without reading, or stored element by element in C order */
         FIELD_NUMBER,  /* stored: a whole number as decimal text */
         FIELD_NAME,    /* what the sample is called: source_name(). Never stored */
         N_FIELD_KINDS,
@@ -27,6 +27,7 @@ struct schema_field {
         enum field_kind kind;
         bool is_stored;     /* read from a file; else source_value() or source_name() gives it */
         bool may_be_absent; /* some samples do not have it */
+        bool is_big_endian; /* FIELD_VALUE that is stored: so are its elements */
         uint32_t dtype;     /* FIELD_VALUE */
         uint32_t n_dims;    /* FIELD_VALUE; 0: a scalar */
         int64_t shape[SCHEMA_DIMS_MAX];

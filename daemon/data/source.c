@@ -35,6 +35,16 @@ uint64_t source_length(const struct source *source, uint64_t sample, uint32_t fi
         return extent.flags & EXTENT_UNREACHABLE ? source->max_length : extent.length;
 }
 
+const uint8_t *source_row(const struct source *source, uint64_t sample, uint32_t field) {
+        assert(sample < source->n_samples && field < source->schema.n_fields);
+        return source->type->row ? source->type->row(source, sample, field) : NULL;
+}
+
+bool source_rows_were_there(const struct source *source, uint32_t field) {
+        assert(source->type->row && field < source->schema.n_fields);
+        return source->type->rows_were_there(source, field);
+}
+
 void source_value(const struct source *source, uint64_t sample, uint32_t field, void *ret_value) {
         assert(sample < source->n_samples && field < source->schema.n_fields);
         source->type->value(source, sample, field, ret_value);

@@ -57,6 +57,7 @@ struct source {
         uint64_t max_name_bytes; /* of the longest that any sample is called, without NUL */
         uint64_t memory_bytes;   /* that it keeps mapped */
         uint32_t n_classes;      /* of the labels */
+        bool has_file_a_field;   /* the stored fields of a sample lie in a file each, not side by side */
 };
 
 /* NULL is fine. */
@@ -78,6 +79,14 @@ void source_locate(const struct source *source, uint64_t sample, uint32_t field,
 
 /* Bytes of it; of one whose file could not be looked at, as many as the longest has. */
 uint64_t source_length(const struct source *source, uint64_t sample, uint32_t field);
+
+/* The bytes of a stored field where they are mapped, as many as source_length() says; NULL: they have to be read. The
+ * file may be cut short, or its disk be slow: only the functions of base/machine/mapped.h may touch them. */
+const uint8_t *source_row(const struct source *source, uint64_t sample, uint32_t field);
+
+/* Were all rows of the field that were copied until now really there? A file that is cut ends in zeroes up to the end
+ * of its last page, which look like any others. May wait for the disk. */
+bool source_rows_were_there(const struct source *source, uint32_t field);
 
 /* Writes the value of a field that is neither stored nor a name: its elements, in C order, little-endian. */
 void source_value(const struct source *source, uint64_t sample, uint32_t field, void *ret_value);

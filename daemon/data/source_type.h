@@ -22,9 +22,16 @@ struct source_type {
         /* A stored field. */
         void (*locate)(const struct source *source, uint64_t sample, uint32_t field, struct extent *ret_extent);
 
-        /* A field that is not stored. */
+        /* As source_row(); NULL: nothing of it is in memory. */
+        const uint8_t *(*row)(const struct source *source, uint64_t sample, uint32_t field);
+
+        /* NULL without `row`. */
+        bool (*rows_were_there)(const struct source *source, uint32_t field);
+
+        /* A field that is not stored. NULL: all are. */
         void (*value)(const struct source *source, uint64_t sample, uint32_t field, void *ret_value);
 
         size_t (*name)(const struct source *source, uint64_t sample, char *ret_name);
+        /* NULL: there are no classes. */
         const char *(*class_name)(const struct source *source, uint32_t label);
 };

@@ -77,14 +77,14 @@ static void batch_publish(struct batch *batch, struct counters *counters) {
                 stream_wake(stream);
 }
 
-static void samples_done(struct batch *batch, uint32_t n, struct counters *counters) {
+void batch_samples_done(struct batch *batch, uint32_t n_samples, struct counters *counters) {
         /* acq_rel: each worker's pixels are released by its own countdown and acquired by the last one. */
-        if (atomic_fetch_sub_explicit(&batch->n_left, n, memory_order_acq_rel) == n)
+        if (atomic_fetch_sub_explicit(&batch->n_left, n_samples, memory_order_acq_rel) == n_samples)
                 batch_publish(batch, counters);
 }
 
 void batch_sample_done(struct batch *batch, struct counters *counters) {
-        samples_done(batch, 1, counters);
+        batch_samples_done(batch, 1, counters);
 }
 
 void batch_abandon(struct batch *batch, uint32_t idx_first, struct counters *counters) {
@@ -94,12 +94,12 @@ void batch_abandon(struct batch *batch, uint32_t idx_first, struct counters *cou
         if (!failure.text[0])
                 why_set(&failure, 0, "the rank seeked elsewhere before this batch was complete");
         batch_failed(batch, idx_first, &failure);
-        samples_done(batch, batch->n_samples - idx_first, counters);
+        batch_samples_done(batch, batch->n_samples - idx_first, counters);
 }
 
 void batch_fail_whole(struct batch *batch, const struct why *why, struct counters *counters) {
         batch_failed(batch, 0, why);
-        samples_done(batch, batch->n_samples, counters);
+        batch_samples_done(batch, batch->n_samples, counters);
 }
 
 bool batch_is_wanted(const struct batch *batch) {

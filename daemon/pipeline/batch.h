@@ -34,5 +34,6 @@ void batch_took(struct batch *batch, uint64_t read_ns, uint64_t queued_ns, uint6
 /* Workers: the sample could not be served, and the batch fails with this reason. */
 void batch_failed(struct batch *batch, uint32_t idx_sample, const struct why *why);
 
-/* Workers: one sample has ended. The last one publishes. */
+/* Workers: one sample has ended, or several. The last one publishes. */
 void batch_sample_done(struct batch *batch, struct counters *counters);
+void batch_samples_done(struct batch *batch, uint32_t n_samples, struct counters *counters);

@@ -12,6 +12,7 @@
 #include "daemon/base/thread.h"
 #include "daemon/pipeline/batch.h"
 #include "daemon/pipeline/failure/hold.h"
+#include "daemon/pipeline/rows.h"
 #include "daemon/pipeline/schedule.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/clock.h"
@@ -102,6 +103,10 @@ static void planner_bury(struct planner *planner) {
 void planner_retire(struct planner *planner, struct task *task) {
         struct stream *stream = task->batch->stream;
 
+        if (rows_next(task)) {
+                task_read(planner, task);
+                return;
+        }
         task_trim(planner, task);
         shares_give(&planner->shares, &stream->job->tasks, task->is_stuck);
         task->is_stuck = false;

@@ -83,7 +83,7 @@ uint64_t planner_seek(struct planner *planner, struct stream *stream, const stru
  * worker. */
 void planner_return(struct planner *planner, struct task *task);
 
-/* The planner has finished with the task, which is free for another sample. Planner only. */
+/* The planner has finished with the task's sample: the task takes its next one, or is free. Planner only. */
 void planner_retire(struct planner *planner, struct task *task);
 
 void planner_retry(struct planner *planner, struct task *task);

@@ -4,6 +4,7 @@
 #include <errno.h>
 
 #include "daemon/pipeline/batch.h"
+#include "daemon/pipeline/rows.h"
 
 #define CHUNK_SAMPLES 8u /* planned for one stream before looking who is the most urgent: a tenth of a usual batch */
 
@@ -146,30 +147,37 @@ static void stream_end_failed(struct planner *planner, struct stream *stream) {
         stream_end(stream);
 }
 
-/* Plans one sample. Returns false if this stream can go no further now. */
-static bool stream_plan_sample(struct planner *planner, struct stream *stream, struct task *task) {
-        struct batch *batch = stream->batch;
-        uint64_t position, index;
+/* Looks up which samples the task takes: those of the batch that come next, as many as it may have and as the order
+ * knows already. */
+static void look_up_rows(struct stream *stream, struct task *task) {
+        const struct batch *batch = stream->batch;
+        uint32_t n_left = batch->n_samples - stream->idx_sample, n = rows_at_once(stream);
 
-        position = dlp_epoch_plan_position(&stream->plan, batch->first + stream->idx_sample);
-        if (order_table_at(batch->order, position, &index) != 0) {
+        task->is_copied = n > 1;
+        task->n_rows = task->idx_row = 0;
+        while (task->n_rows < n && task->n_rows < n_left) {
+                struct task_row *row = &task->rows[task->n_rows];
+
+                row->position = dlp_epoch_plan_position(&stream->plan,
+                                                        batch->first + stream->idx_sample + task->n_rows);
+                if (order_table_at(batch->order, row->position, &row->index) != 0)
+                        return;
+                task->n_rows++;
+        }
+}
+
+/* Plans one sample, or several that are only copied. Returns false if this stream can go no further now. */
+static bool stream_plan_samples(struct planner *planner, struct stream *stream, struct task *task) {
+        look_up_rows(stream, task);
+        if (task->n_rows == 0) {
                 stream->needs_order = true;
                 return false;
         }
-
-        task->batch = batch;
-        task->idx_sample = stream->idx_sample;
-        task->position = position;
-        task->index = task->candidate = index;
-        task->n_tries = 0;
-        task->n_shortages = 0;
-        task->not_before_ns = 0;
-        task->is_held = false;
-        task->failing_ns = 0;
-        task->reason.text[0] = '\0';
+        task_begin(task, stream->batch, stream->idx_sample, &task->rows[0]);
         stream->n_tasks++;
         shares_take(&planner->shares, &stream->job->tasks);
-        if (++stream->idx_sample == batch->n_samples)
+        stream->idx_sample += task->n_rows;
+        if (stream->idx_sample == stream->batch->n_samples)
                 stream_next_step(stream);
         task_read(planner, task);
         return true;
@@ -269,7 +277,7 @@ void schedule_plan(struct planner *planner) {
                         if (!stream_may_take(planner, stream) || !stream_prepare(planner, stream))
                                 break;
                         task = task_take(planner);
-                        if (!stream_plan_sample(planner, stream, task)) {
+                        if (!stream_plan_samples(planner, stream, task)) {
                                 STAILQ_INSERT_HEAD(&planner->free_tasks, task, entry);
                                 break;
                         }

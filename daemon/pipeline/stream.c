@@ -10,9 +10,26 @@
 #include <unistd.h>
 
 #include "daemon/base/machine/disk.h"
+#include "daemon/pipeline/rows.h"
 #include "daemon/pipeline/task.h"
 #include "proto/base/cleanup.h"
 #include "proto/frame.h"
+
+/* A field of varying length is placed once, so nothing may fail after that: all of the sample's bytes must have been
+ * read by then (serve_fields()). */
+static int check_reads(const struct stream *stream, const struct stream_options *options, struct why *why) {
+        const struct source *source = dataset_source(options->dataset->dataset);
+        uint32_t n_stored = 0;
+
+        for (uint32_t i = 0; i < program_n_fields(options->program); i++)
+                n_stored += codec_is_stored(program_codec(options->program, i));
+        if (!source->has_file_a_field || n_stored < 2 || stream->layout.n_ragged == 0)
+                return 0;
+        return why_set(
+                why, -EINVAL,
+                "pipeline: stored bytes (raw) cannot be delivered together with other fields that lie in files of "
+                "their own: name the one field alone, or leave raw out");
+}
 
 /* What each field is made of, as its codec says, and from that the slots of the ring. */
 static int stream_plan_layout(struct stream *stream, const struct stream_options *options,
@@ -31,14 +48,15 @@ static int stream_plan_layout(struct stream *stream, const struct stream_options
         };
         struct field_form forms[DLP_TENSORS_MAX];
         uint32_t n_fields = program_n_fields(options->program);
+        int r;
 
         for (uint32_t i = 0; i < n_fields; i++) {
-                int r = codec_form(program_codec(options->program, i), &codec_terms, &forms[i], why);
-
+                r = codec_form(program_codec(options->program, i), &codec_terms, &forms[i], why);
                 if (r < 0)
                         return r;
         }
-        return layout_plan(forms, n_fields, &limits, &stream->layout, why);
+        r = layout_plan(forms, n_fields, &limits, &stream->layout, why);
+        return r < 0 ? r : check_reads(stream, options, why);
 }
 
 static int stream_make_ring(struct stream *stream, const struct stream_options *options,
@@ -188,6 +206,7 @@ int stream_new(const struct stream_options *options, const struct stream_memory 
 
         stream->dataset = options->dataset;
         stream->program = options->program;
+        stream->has_rows = rows_are_mapped(stream);
         stream->wake_socket = options->wake_socket;
         *ret_stream = stream;
         return 0;

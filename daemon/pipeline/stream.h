@@ -81,6 +81,7 @@ struct stream {
         struct layout layout; /* of its slots */
         struct ring *ring;
         uint32_t rank;
+        bool has_rows;               /* its samples can be copied from mapped arrays (pipeline/rows.h) */
         bool may_hang;               /* its files are on a file system where a read may never return */
         uint64_t n_samples;          /* of the dataset */
         uint64_t large_max;          /* bytes of a file that can be read */
@@ -95,7 +96,8 @@ struct stream {
         _Atomic bool broken;     /* the client wrote an impossible value: the main thread closes its session */
         _Atomic uint64_t n_substituted;
         _Atomic uint64_t n_skipped;
-        _Atomic uint32_t n_parked; /* samples that wait for their dataset; the planner writes */
+        _Atomic uint32_t n_parked;  /* samples that wait for their dataset; the planner writes */
+        _Atomic uint32_t n_to_read; /* samples that are read although they could be copied: some were not in memory */
 
         /* The planner's own, written for each sample. */
         _Alignas(64) uint64_t planned_number;

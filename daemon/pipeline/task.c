@@ -46,15 +46,8 @@ static int task_buffer(struct planner *planner, struct task *task, uint64_t n_by
 /* What one read brings: fields that lie in one file, and whatever is between them. */
 struct span {
         struct extent first; /* of the fields, in the sequence of the program */
-        uint32_t n_fields;
         uint64_t begin, end;
 };
-
-static struct field_bytes field_of(const struct extent *extent, const struct span *span) {
-        if (extent->flags & EXTENT_ABSENT)
-                return (struct field_bytes){ .is_absent = true };
-        return (struct field_bytes){ .offset = extent->offset - span->begin, .n_bytes = extent->length };
-}
 
 static bool is_same_file(const struct extent *one, const struct extent *other) {
         if (!one->shard || !other->shard)
@@ -62,34 +55,55 @@ static bool is_same_file(const struct extent *one, const struct extent *other) {
         return one->idx_shard == other->idx_shard;
 }
 
-/* The fields that are read, each counted from where the read begins. Those of a sample lie side by side in a shard, so
- * that one read brings them all. */
-static int span_fields(struct task *task, struct span *span, struct why *why) {
-        const struct program *program = task->batch->stream->program;
-        const struct source *source = dataset_source(task->batch->stream->dataset->dataset);
-        struct extent extents[DLP_TENSORS_MAX];
+/* Each file is one read: the fields of a sample lie side by side in a shard, but arrays have files of their own. */
+static void add_to_span(struct span *spans, struct task *task, uint32_t idx_field, const struct extent *extent) {
+        uint64_t end = extent->offset + extent->length;
+        uint32_t i = 0;
 
-        *span = (struct span){ .begin = UINT64_MAX };
-        for (uint32_t i = 0; i < program_n_fields(program); i++) {
-                const struct codec *codec = program_codec(program, i);
-                struct extent *extent = &extents[i];
+        while (i < task->n_reads && !is_same_file(extent, &spans[i].first))
+                i++;
+        if (i == task->n_reads)
+                spans[task->n_reads++] = (struct span){ .first = *extent, .begin = extent->offset, .end = end };
+        spans[i].begin = extent->offset < spans[i].begin ? extent->offset : spans[i].begin;
+        spans[i].end = end > spans[i].end ? end : spans[i].end;
+        task->fields[idx_field] =
+                (struct field_bytes){ .offset = extent->offset, .n_bytes = extent->length, .idx_read = i };
+}
 
+static bool is_due(const struct task *task, uint32_t idx_field) {
+        return codec_is_stored(program_codec(task->batch->stream->program, idx_field)) &&
+               task->fields[idx_field].idx_read == task->idx_read;
+}
+
+/* Where each field of the candidate lies, and what its reads are. The task says how many; `ret_span` is the one that is
+ * due, from whose beginning its fields are counted. */
+static void span_fields(struct task *task, struct span *ret_span) {
+        const struct stream *stream = task->batch->stream;
+        const struct source *source = dataset_source(stream->dataset->dataset);
+        struct span spans[DLP_TENSORS_MAX];
+        uint32_t n_fields = program_n_fields(stream->program);
+        struct extent extent;
+
+        task->n_reads = 0;
+        for (uint32_t i = 0; i < n_fields; i++) {
+                const struct codec *codec = program_codec(stream->program, i);
+
+                task->fields[i] = (struct field_bytes){ 0 };
                 if (!codec_is_stored(codec))
                         continue;
-                source_locate(source, task->candidate, codec_field(codec), extent);
-                if (extent->flags & EXTENT_ABSENT)
-                        continue;
-                if (span->n_fields++ == 0)
-                        span->first = *extent;
-                else if (!is_same_file(extent, &span->first))
-                        return why_set(why, -ENOTSUP, "its fields lie in several files");
-                span->begin = extent->offset < span->begin ? extent->offset : span->begin;
-                span->end = extent->offset + extent->length > span->end ? extent->offset + extent->length : span->end;
+                source_locate(source, task->candidate, codec_field(codec), &extent);
+                if (extent.flags & EXTENT_ABSENT)
+                        task->fields[i].is_absent = true;
+                else
+                        add_to_span(spans, task, i, &extent);
         }
-        for (uint32_t i = 0; i < program_n_fields(program); i++)
-                task->fields[i] = codec_is_stored(program_codec(program, i)) ? field_of(&extents[i], span)
-                                                                             : (struct field_bytes){ 0 };
-        return 0;
+        *ret_span = (struct span){ 0 };
+        if (task->n_reads == 0)
+                return;
+        *ret_span = spans[task->idx_read];
+        for (uint32_t i = 0; i < n_fields; i++)
+                if (is_due(task, i) && !task->fields[i].is_absent)
+                        task->fields[i].offset -= ret_span->begin;
 }
 
 /* A part of a shard: whole blocks of a file which all samples of the dataset share. */
@@ -136,21 +150,32 @@ static int task_locate(struct planner *planner, struct task *task) {
         struct dataset *dataset = task->batch->stream->dataset->dataset;
         struct read_request *request = &task->request;
         struct span span;
-        int r;
 
         source_name(dataset_source(dataset), task->candidate, task->path);
         request->dir_fd = dataset_root_fd(dataset);
         request->share = &task->batch->stream->job->reading;
         request->may_hang = task->batch->stream->may_hang;
-        r = span_fields(task, &span, &request->why);
-        if (r < 0)
-                return r;
-        if (span.n_fields == 0)
+        span_fields(task, &span);
+        if (task->n_reads == 0)
                 return TASK_KNOWN;
         return span.first.shard ? task_locate_part(planner, task, &span) : task_locate_file(planner, task, &span.first);
 }
 
 /* ---- on its way ------------------------------------------------------------------------------------------------ */
+
+void task_begin(struct task *task, struct batch *batch, uint32_t idx_sample, const struct task_row *row) {
+        task->batch = batch;
+        task->idx_sample = idx_sample;
+        task->position = row->position;
+        task->index = task->candidate = row->index;
+        task->n_tries = 0;
+        task->idx_read = 0;
+        task->n_shortages = 0;
+        task->not_before_ns = 0;
+        task->is_held = false;
+        task->failing_ns = 0;
+        task->reason.text[0] = '\0';
+}
 
 void task_arrived(struct task *task, struct fair_queue *ready) {
         task->arrived_ns = clock_now_ns();
@@ -159,7 +184,7 @@ void task_arrived(struct task *task, struct fair_queue *ready) {
 }
 
 void task_read(struct planner *planner, struct task *task) {
-        int r = task_locate(planner, task);
+        int r = task->is_copied ? TASK_KNOWN : task_locate(planner, task);
 
         task->asked_ns = clock_now_ns();
         task->idx_field = 0;

@@ -2,7 +2,7 @@
  *
  * There are more tasks than `read_depth` (pipeline/shares.h), made once. A task belongs to exactly one of: the planner
  * (free, or to be read again with another sample), the reader, the workers' queue, a worker. Whoever passes it on does
- * not touch it any more. */
+ * not touch it any more. Samples that are only copied share a task (pipeline/rows.h). */
 #pragma once
 
 #include <limits.h>
@@ -23,7 +23,15 @@
 struct field_bytes {
         uint64_t offset; /* from the first byte that is read */
         uint64_t n_bytes;
-        bool is_absent; /* the sample does not have the field */
+        uint32_t idx_read; /* which of the sample's reads brings it */
+        bool is_absent;    /* the sample does not have the field */
+};
+
+#define TASK_ROWS_MAX 64u /* samples that one task copies (pipeline/rows.h): 256 KiB of rows of 4 KiB */
+
+struct task_row {
+        uint64_t position;
+        uint64_t index;
 };
 
 struct task {
@@ -34,6 +42,8 @@ struct task {
         uint32_t idx;
         struct large_buffer *large;                 /* for a larger file; NULL: it fits */
         struct field_bytes fields[DLP_TENSORS_MAX]; /* of what is read: where each field of its stream's program lies */
+        uint32_t n_reads;      /* of the sample: one for each file that has fields of it. 0: nothing has to be read */
+        uint32_t idx_read;     /* the one under way; the fields of earlier ones are served */
         uint32_t idx_field;    /* worker: the first of them that is not served yet; it may wait for memory in between */
         const char *bad_field; /* worker: which one the candidate failed with; NULL: none, or more than one */
         char path[PATH_MAX];   /* the sample's name: its file, or the file that it was before it was packed */
@@ -49,6 +59,11 @@ struct task {
         uint64_t scratch_ns;      /* since when it has that */
         uint32_t n_shortages;     /* tries that failed for lack of memory or descriptors */
         uint64_t not_before_ns;   /* such a task rests until then; 0: to be read at once */
+
+        bool is_copied;   /* all its rows are to be copied, nothing is read */
+        uint32_t n_rows;  /* samples that it takes one after the other; idx_sample is of the one that it is with, */
+        uint32_t idx_row; /* and this is its number among them */
+        struct task_row rows[TASK_ROWS_MAX];
 
         bool is_held;        /* its read failed, and whether it or the dataset is to blame is not known yet */
         uint64_t held_round; /* of outage_judge() */
@@ -66,6 +81,9 @@ static inline struct task *task_of_ready(struct fair_item *item) {
 }
 
 struct planner;
+
+/* From now on the task is with this sample of the batch. Planner, or the worker that has it. */
+void task_begin(struct task *task, struct batch *batch, uint32_t idx_sample, const struct task_row *row);
 
 /* Sends the task's candidate to the reader. An error here is passed to the worker like that of a read. Planner only.
  */

@@ -10,6 +10,7 @@
 #include "daemon/base/thread.h"
 #include "daemon/pipeline/batch.h"
 #include "daemon/pipeline/failure/failure.h"
+#include "daemon/pipeline/rows.h"
 #include "proto/base/clock.h"
 #include "proto/order/philox.h"
 
@@ -159,14 +160,16 @@ static bool is_ragged(const struct stream *stream, uint32_t idx_field) {
         return stream->layout.fields[idx_field].form.how == COLLATE_RAGGED;
 }
 
-/* All fields of a sample: first those that may fail in the middle, then those that are only copied. One that waits for
- * memory goes on where it was. */
+/* All fields that this read brought: first those that may fail in the middle, then those that are only copied. One that
+ * waits for memory goes on where it was. */
 static int serve_fields(struct worker *worker, struct task *task, struct why *why) {
         const struct stream *stream = task->batch->stream;
         uint32_t i;
         int r = 0;
 
         for (i = task->idx_field; i < stream->layout.n_fields; i++, task->idx_field++) {
+                if (task->fields[i].idx_read != task->idx_read)
+                        continue;
                 if (task->fields[i].is_absent)
                         r = is_ragged(stream, i) ? 0 : why_set(why, -EBADMSG, "the sample does not have it");
                 else
@@ -213,12 +216,38 @@ static int serve(struct worker *worker, struct task *task, struct why *why) {
 
 /* ---- the loop ------------------------------------------------------------------------------------------------ */
 
+/* Samples that are only copied; from the first that cannot be, they are read one by one. */
+static void copy_rows(struct worker *worker, struct task *task) {
+        struct batch *batch = task->batch;
+        uint32_t n = task->n_rows;
+        bool is_wanted = batch_is_wanted(batch), is_whole;
+
+        if (is_wanted)
+                n = rows_serve(worker, task);
+        else
+                counter_add(&worker->counters->n_dropped, n);
+        is_whole = n == task->n_rows;
+        fair_item_done(&task->ready, worker->serving_ns);
+        if (n > 0)
+                batch_samples_done(batch, n, worker->counters);
+        if (!is_whole) {
+                planner_retry(worker->planner, task);
+                return;
+        }
+        task->idx_row = n - 1;
+        planner_return(worker->planner, task);
+}
+
 static void worker_do(struct worker *worker, struct task *task) {
         struct batch *batch = task->batch;
         struct why why;
         int r;
 
         worker->serving_ns = 0;
+        if (task->is_copied) {
+                copy_rows(worker, task);
+                return;
+        }
         if (!batch_is_wanted(batch)) {
                 worker_settle(worker, task);
                 counter_add(&worker->counters->n_dropped, 1);
@@ -229,6 +258,12 @@ static void worker_do(struct worker *worker, struct task *task) {
                         return;
                 fair_item_done(&task->ready, worker->serving_ns);
                 if (r < 0 && failure_handle(task, r, &why, worker->counters) != FAILURE_ENDS) {
+                        task->idx_read = 0;
+                        planner_retry(worker->planner, task);
+                        return;
+                }
+                if (r == 0 && task->idx_read + 1 < task->n_reads) {
+                        task->idx_read++;
                         planner_retry(worker->planner, task);
                         return;
                 }
@@ -242,7 +277,10 @@ static void worker_do(struct worker *worker, struct task *task) {
         batch_sample_done(batch, worker->counters);
         if (atomic_load_explicit(&batch->stream->job->failed, memory_order_relaxed))
                 planner_wake(worker->planner); /* the other ranks of the job are to hear of it */
-        planner_return(worker->planner, task);
+        if (rows_next(task))
+                planner_retry(worker->planner, task); /* at once: returned tasks may wait until there are several */
+        else
+                planner_return(worker->planner, task);
 }
 
 /* ---- its life ------------------------------------------------------------------------------------------------ */

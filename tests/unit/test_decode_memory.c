@@ -2,7 +2,6 @@
  * included, and a bomb costs a few rows. */
 #include "daemon/decode/decode.h"
 #include "proto/base/cleanup.h"
-#include "tests/support/pixels.h"
 #include "tests/support/suite.h"
 
 #include <errno.h>

@@ -141,10 +141,8 @@ void entry_free(struct catalog_entry *entry) {
 static void log_opened(const struct catalog_entry *entry, const struct dataset_report *report) {
         const struct source *index = dataset_source(entry->open->dataset);
         static const char *const HOW[] = {
-                [DATASET_LOADED] = "opened",
-                [DATASET_BUILT] = "indexed",
-                [DATASET_REBUILT] = "indexed again",
-                [DATASET_GIVEN] = "opened as staged",
+                [DATASET_LOADED] = "opened",          [DATASET_BUILT] = "indexed", [DATASET_REBUILT] = "indexed again",
+                [DATASET_GIVEN] = "opened as staged", [DATASET_LIVE] = "opened",
         };
 
         log_info("dataset", "%s: %s%s%s in %.2f s; %llu samples, %u classes, digest %.12s", entry->name,

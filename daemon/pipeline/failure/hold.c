@@ -61,17 +61,15 @@ static void read_again(struct planner *planner, struct stream *stream, struct pa
         struct task *task = STAILQ_FIRST(&planner->free_tasks);
 
         STAILQ_REMOVE_HEAD(&planner->free_tasks, entry);
-        task->batch = parked->batch;
-        task->idx_sample = parked->idx_sample;
-        task->position = parked->position;
-        task->index = parked->index;
+        task->rows[0] = (struct task_row){ parked->position, parked->index };
+        task->n_rows = 1;
+        task->idx_row = 0;
+        task->is_copied = false;
+        task_begin(task, parked->batch, parked->idx_sample, &task->rows[0]);
         task->candidate = parked->candidate;
         task->n_tries = parked->n_tries;
         task->reason = parked->reason;
         task->failing_ns = parked->failing_ns;
-        task->n_shortages = 0;
-        task->not_before_ns = 0;
-        task->is_held = false;
         unpark(planner, stream, parked);
         stream->n_tasks++;
         shares_take(&planner->shares, &stream->job->tasks);

@@ -32,7 +32,17 @@ static int say_unservable(struct run *run, const char *text) {
         return 0;
 }
 
-/* The first node looks at the files and writes the index. No bytes: they cannot have one. */
+/* A format without an index: can it be opened? */
+static int look_at(struct run *run, const struct indexing *indexing, const struct format *format,
+                   const struct files *files, struct why *why) {
+        struct source *source = NULL;
+        int r = format->open(tree_root_fd(indexing->version->tree), files, &source, why);
+
+        source_close(source);
+        return r == 0 || r == -ENOMEM ? r : say_unservable(run, why->text);
+}
+
+/* The first node looks at the files and writes the index. No bytes: they cannot have one, or need none. */
 static int build(struct run *run, void *argument, struct why *why) {
         struct indexing *indexing = argument;
         struct index_watch watch = { .cancel = run->cancel };
@@ -43,6 +53,8 @@ static int build(struct run *run, void *argument, struct why *why) {
         _cleanup_(closep) int fd = -1;
         int r = format_find(indexing->format, &format, why);
 
+        if (r == 0 && !format->build)
+                return look_at(run, indexing, format, &files, why);
         if (r == 0)
                 r = format->build(tree_root_fd(indexing->version->tree), &files, &watch, &builder, why);
         if (r == -EINVAL || r == -ENOENT)

@@ -40,6 +40,10 @@ static int index_source(struct run *run, struct preparing *preparing, struct why
         _cleanup_(closep) int fd = -1;
         int r = format_find(run->dataset->format, &format, why);
 
+        if (r == 0 && !format->build)
+                r = why_set(why, -ENOTSUP,
+                            "format %s is served as it is, there is nothing to prepare: leave `prepare` out",
+                            format->name);
         if (r == 0)
                 r = format->build(tree_root_fd(preparing->source->tree), &files, &watch, &builder, why);
         if (r < 0)

@@ -1,0 +1,29 @@
+/* data/formats/npy_header.h: the beginning of a .npy file, as numpy.lib.format writes it.
+ *
+ *      "\x93NUMPY", version, length, "{'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }", blanks, "\n", data
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "daemon/data/schema.h"
+#include "proto/base/why.h"
+
+#define NPY_HEADER_MAX (10000u + 12u) /* bytes from the file's beginning; numpy reads no more characters either */
+
+struct npy_header {
+        uint32_t dtype; /* enum dlp_dtype */
+        bool is_big_endian;
+        uint32_t n_dims;                     /* of the array, with the one of its rows */
+        uint64_t shape[SCHEMA_DIMS_MAX + 1]; /* elements; the first is the number of rows */
+        uint64_t row_bytes;                  /* > 0 */
+        uint64_t data;                       /* offset of the first row */
+        uint64_t end;                        /* data + all rows */
+};
+
+/* Reads the header from the first `n_bytes` of a file: all of it, or NPY_HEADER_MAX. Returns 0; -EBADMSG if it is
+ * damaged or not a .npy file; -ENOTSUP if it holds what cannot be served row by row (objects, text, Fortran order,
+ * ...). `why` says what to do. Any bytes will do. */
+int npy_header_read(const uint8_t *bytes, size_t n_bytes, struct npy_header *ret_header, struct why *why);

@@ -1,0 +1,133 @@
+#include "daemon/pipeline/rows.h"
+
+#include <errno.h>
+
+#include "daemon/base/machine/mapped.h"
+#include "daemon/pipeline/batch.h"
+#include "proto/base/clock.h"
+
+#define READ_AFTER_MISS 4096u /* samples that are read one by one after a row was found not to be in memory */
+#define ROWS_LOOKED_AT  3u    /* of a task: a system call each */
+
+bool rows_are_mapped(const struct stream *stream) {
+        const struct source *source = dataset_source(stream->dataset->dataset);
+
+        for (uint32_t i = 0; i < program_n_fields(stream->program); i++) {
+                const struct codec *codec = program_codec(stream->program, i);
+
+                if (stream->layout.fields[i].form.how != COLLATE_STACK || stream->layout.fields[i].varies)
+                        return false;
+                if (codec_is_stored(codec) && (!codec_is_row(codec) || !source_row(source, 0, codec_field(codec))))
+                        return false;
+        }
+        return true;
+}
+
+uint32_t rows_at_once(struct stream *stream) {
+        uint32_t n_to_read;
+
+        if (!stream->has_rows)
+                return 1;
+        n_to_read = atomic_load_explicit(&stream->n_to_read, memory_order_relaxed);
+        if (n_to_read == 0)
+                return TASK_ROWS_MAX;
+        /* A worker may set it to the most at the same time, and be overruled: it does so again soon. */
+        atomic_store_explicit(&stream->n_to_read, n_to_read - 1, memory_order_relaxed);
+        return 1;
+}
+
+static void go_to(struct task *task, uint32_t idx_row) {
+        task_begin(task, task->batch, task->idx_sample + idx_row - task->idx_row, &task->rows[idx_row]);
+        task->idx_row = idx_row;
+        task->is_copied = false;
+}
+
+bool rows_next(struct task *task) {
+        if (task->idx_row + 1 >= task->n_rows)
+                return false;
+        go_to(task, task->idx_row + 1);
+        return true;
+}
+
+/* Calls it for each field that is stored, until it says no. */
+static bool all_stored(const struct task *task, bool (*is_so)(const struct task *task, uint32_t idx_field)) {
+        const struct stream *stream = task->batch->stream;
+
+        for (uint32_t i = 0; i < stream->layout.n_fields; i++)
+                if (codec_is_stored(program_codec(stream->program, i)) && !is_so(task, i))
+                        return false;
+        return true;
+}
+
+static const uint8_t *row_of(const struct stream *stream, uint32_t idx_field, uint64_t sample) {
+        return source_row(dataset_source(stream->dataset->dataset), sample,
+                          codec_field(program_codec(stream->program, idx_field)));
+}
+
+/* A few of them stand for all. */
+static bool are_resident(const struct task *task, uint32_t idx_field) {
+        const struct stream *stream = task->batch->stream;
+
+        for (uint32_t i = 0; i < ROWS_LOOKED_AT; i++) {
+                uint64_t sample = task->rows[i * (task->n_rows - 1) / (ROWS_LOOKED_AT - 1)].index;
+                const uint8_t *row = row_of(stream, idx_field, sample);
+
+                if (row && !mapped_is_resident(row, stream->layout.fields[idx_field].sample_bytes))
+                        return false;
+        }
+        return true;
+}
+
+static bool were_there(const struct task *task, uint32_t idx_field) {
+        const struct stream *stream = task->batch->stream;
+
+        return source_rows_were_there(dataset_source(stream->dataset->dataset),
+                                      codec_field(program_codec(stream->program, idx_field)));
+}
+
+/* False: one of the fields has to be read. */
+static bool copy_fields(struct batch *batch, uint32_t idx_sample, uint64_t sample) {
+        const struct stream *stream = batch->stream;
+        const struct source *source = dataset_source(stream->dataset->dataset);
+
+        for (uint32_t i = 0; i < stream->layout.n_fields; i++) {
+                const struct codec *codec = program_codec(stream->program, i);
+                uint8_t *out = collating_row(&batch->collating, i, idx_sample);
+                const uint8_t *row;
+
+                if (!codec_is_stored(codec)) {
+                        source_value(source, sample, codec_field(codec), out);
+                        continue;
+                }
+                row = row_of(stream, i, sample);
+                if (!row || mapped_copy(out, row, stream->layout.fields[i].sample_bytes) < 0)
+                        return false;
+                codec_settle_row(codec, out);
+        }
+        return true;
+}
+
+uint32_t rows_serve(struct worker *worker, struct task *task) {
+        static const struct why NONE = { 0 };
+        uint64_t begin_ns = clock_now_ns(), queued_ns = begin_ns - task->arrived_ns;
+        struct batch *batch = task->batch;
+        bool is_fine = all_stored(task, are_resident);
+        uint32_t n = 0;
+
+        while (is_fine && n < task->n_rows && copy_fields(batch, task->idx_sample + n, task->rows[n].index))
+                n++;
+        is_fine = is_fine && all_stored(task, were_there);
+        if (!is_fine) {
+                atomic_store_explicit(&batch->stream->n_to_read, READ_AFTER_MISS, memory_order_relaxed);
+                n = 0;
+        }
+        for (uint32_t i = 0; i < n; i++)
+                batch_served(batch, task->idx_sample + i, task->rows[i].index, task->rows[i].index, &NONE);
+        worker->serving_ns = clock_now_ns() - begin_ns;
+        counter_add(&worker->counters->decode_ns, worker->serving_ns);
+        counter_add(&worker->counters->n_samples, n);
+        batch_took(batch, 0, queued_ns * n, worker->serving_ns);
+        if (n < task->n_rows)
+                go_to(task, n);
+        return n;
+}

@@ -1,0 +1,288 @@
+#!/usr/bin/env python3
+"""Arrays that numpy.save() wrote: their rows in every type, from memory and from the disk, in any order; what happens
+when a file is cut meanwhile; and what is refused."""
+import hashlib
+import os
+import struct
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+from harness import case, contains, equal, expected_order, indices, main, within, write
+from pyclient import need, trainer
+
+SCALARS = ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32",
+           "float64")
+
+
+def arrays(path):
+    return {"path": path, "format": "npy"}
+
+
+def save(path, array):
+    import numpy
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    numpy.save(path, array)
+    return path
+
+
+def numbers(shape, dtype, seed=0):
+    """Any bits but NaN's, which JSON has no words for."""
+    import numpy
+    dice = numpy.random.default_rng(seed)
+    dtype = numpy.dtype(dtype)
+    if dtype.kind == "f":
+        return dice.standard_normal(shape).astype(dtype)
+    if dtype.kind == "b":
+        return dice.integers(0, 2, shape).astype(dtype)
+    limits = numpy.iinfo(dtype)
+    return dice.integers(limits.min, limits.max, shape, dtype=dtype.newbyteorder("="), endpoint=True).astype(dtype)
+
+
+def told(row):
+    """What `dlctl read` says of a row."""
+    import numpy
+    row = numpy.array(row, dtype=row.dtype.newbyteorder("<"))
+    if row.ndim == 0:
+        return {"dtype": row.dtype.name, "shape": [], "value": row.item()}
+    return {"dtype": row.dtype.name, "shape": list(row.shape), "sha256": hashlib.sha256(row.tobytes()).hexdigest()}
+
+
+def check(lines, fields, n, **terms):
+    equal(indices(lines), expected_order(n, **terms), "order")
+    for line in lines:
+        equal(line["fields"], {name: told(array[line["index"]]) for name, array in fields.items()},
+              f"sample {line['index']}")
+
+
+def forget(*paths):
+    """Takes files out of the page cache."""
+    for path in paths:
+        fd = os.open(path, os.O_RDONLY)
+        os.fsync(fd)
+        os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
+        os.close(fd)
+
+
+def n_bytes_read(daemon):
+    return int({row["name"]: row["value"] for row in daemon.status()["counters"]}["n_bytes_read"])
+
+
+@case("rows of every type, both orders of bytes, up to seven dimensions, with torch's order, for one rank and for three")
+def _(box):
+    need("numpy")
+    n = 150
+    fields = {}
+    for number, name in enumerate(SCALARS):
+        shape = (n,) + (2, 3, 1, 2, 1, 2, 1)[:number % 8]
+        fields[name] = numbers(shape, name, seed=number)
+        fields[f"{name}.big"] = numbers((n,), fields[name].dtype.newbyteorder(">"), seed=number)
+    for name, array in fields.items():
+        save(box.path("d", f"{name}.npy"), array)
+    daemon = box.daemon({"d": arrays(box.path("d"))})
+    names = list(fields)
+    for first in (0, 8, 16):  # a batch has eight fields at most
+        some = {name: fields[name] for name in names[first:first + 8]}
+        check(daemon.read("d", batch=7 + 40 * first, pipeline=", ".join(some)), some, n)
+    for rank in range(3):
+        some = {name: fields[name] for name in names[3 * rank::3]}
+        check(daemon.read("d", batch=100, pipeline="; ".join(some), world=3, rank=rank, seed=5), some, n, world=3,
+              rank=rank, seed=5)
+    daemon.refused("d", "more than 8 fields")
+    equal(n_bytes_read(daemon), 0, "bytes that were read though all rows are in memory")
+
+
+@case("one file is the field data; labels lie beside it; without a pipeline all arrays come")
+def _(box):
+    need("numpy")
+    data, label = numbers((200, 33), "uint16"), numbers((200,), ">i2", seed=1)
+    save(box.path("d", "tokens.npy"), data)
+    save(box.path("d", "label.npy"), label)
+    write(box.path("d", "README"), b"not an array")
+    daemon = box.daemon({"d": arrays(box.path("d")), "one": arrays(box.path("d", "tokens.npy"))})
+    check(daemon.read("d", batch=64), {"label": label, "tokens": data}, 200)
+    check(daemon.read("d", batch=1, pipeline="label"), {"label": label}, 200)
+    check(daemon.read("one", batch=200, shuffle=False), {"data": data}, 200, shuffle=False)
+    lines = daemon.read("one", batch=3, pipeline="data: raw", limit=1)
+    equal(lines[0]["fields"]["data"]["dtype"], "bytes", "raw is the stored bytes")
+    daemon.refused("d", "files of their own", pipeline="label; tokens: raw")
+    daemon.refused("d", "the dataset has none", "label, tokens", pipeline="hflip(0.5)")
+    daemon.refused("d", "field label", "is an array", pipeline="label: hflip(0.5)")
+    daemon.refused("d", "no field \"labl\"", "label, tokens", pipeline="labl; tokens")
+
+
+@case("rows that are not in memory are read, and are the same; a field of each file")
+def _(box):
+    need("numpy")
+    n = 5000
+    fields = {"a": numbers((n, 700), "uint16"), "b": numbers((n, 3, 5), "float32", seed=1), "c": numbers((n,), "<i8", seed=2)}
+    paths = [save(box.path("d", f"{name}.npy"), array) for name, array in fields.items()]
+    daemon = box.daemon({"d": arrays(box.path("d"))})
+    forget(*paths)
+    check(daemon.read("d", batch=257), fields, n)
+    if n_bytes_read(daemon) == 0:
+        raise AssertionError("nothing was read, though the files were not in memory")
+    within(20, lambda: [check(daemon.read("d", batch=257, seed=2), fields, n, seed=2), True][1], "and again, from memory")
+
+
+@case("a run goes on where it was, also at another world size; NumPy and torch have the arrays' own types")
+def _(box):
+    need("numpy")
+    fields = {name: numbers((90, 2), name, seed=3) for name in SCALARS}
+    for name, array in fields.items():
+        save(box.path("d", f"{name}.npy"), array)
+    daemon = box.daemon({"d": arrays(box.path("d"))})
+    first, types, rest = trainer(box, daemon, f"""
+        names = {list(fields)!r}
+        with dlclient.Loader("d", batch_size=20, pipeline="int8", seed=4) as loader:
+            batch = next(iter(loader))
+            out(batch.indices.tolist())
+            state = loader.state_dict()
+        types = []
+        for some in (names[:8], names[8:]):
+            with dlclient.Loader("d", batch_size=20, pipeline=", ".join(some)) as loader:
+                batch = next(iter(loader))
+                for name in some:
+                    assert (batch[name] == numpy.load({box.path("d")!r} + f"/{{name}}.npy")[batch.indices]).all(), name
+                    types.append(batch[name].dtype.name)
+        out(types)
+        rest = []
+        for rank in range(2):
+            with dlclient.Loader("d", batch_size=7, pipeline="int8", seed=4, state=state, rank=rank, world_size=2,
+                                 job="two") as loader:
+                rest.append([n for batch in loader for n in batch.indices.tolist()])
+        out(rest)
+        try:
+            import torch
+        except ImportError:
+            torch = None
+        if torch:
+            with dlclient.Loader("d", batch_size=4, pipeline="uint8, int16, bool, float16", framework="torch") as loader:
+                batch = next(iter(loader))
+                assert [batch[name].dtype for name in ("uint8", "int16", "bool", "float16")] == \\
+                    [torch.uint8, torch.int16, torch.bool, torch.float16]
+            with dlclient.Loader("d", batch_size=4, pipeline="uint16", framework="torch") as loader:
+                if hasattr(torch, "uint16"):
+                    assert next(iter(loader))["uint16"].dtype == torch.uint16     # and not bfloat16
+                else:
+                    refused(dlclient.FrameworkMissing, lambda: next(iter(loader))["uint16"], "uint16", "torch 2.3")
+    """)
+    equal(types, list(fields), "types")
+    order = expected_order(90, seed=4)
+    equal(first, order[:20], "the first batch")
+    equal([rest[rank] for rank in range(2)], [order[20 + rank::2] for rank in range(2)], "the rest, by two ranks")
+
+
+@case("a file that is cut or written anew while it is served: damage is named, and what is new is opened by the next")
+def _(box):
+    need("numpy")
+    n = 20000
+    data, label = numbers((n, 512), "uint16"), numbers((n,), "int64", seed=1)
+    path = save(box.path("d", "data.npy"), data)
+    save(box.path("d", "label.npy"), label)
+    daemon = box.daemon({"d": arrays(box.path("d"))})
+    reader = daemon.reader("d", batch=100, shuffle=False, epochs=3, on_error="skip")
+    reader.wait_lines(100)
+    n_left = n - 40
+    os.truncate(path, 128 + 1024 * n_left)
+    status, lines = reader.finish(120)
+    equal(status, 0, f"exit status: {reader.errors()}")
+    for line in lines:
+        equal(line["fields"]["label"]["value"], int(label[line["index"]]), "label")
+        equal(line["fields"]["data"], told(data[line["index"]]), f"row {line['index']}")
+    last = [line["index"] for line in lines if line["epoch"] == 2]
+    equal(last, list(range(n_left)), "rows that are left, in the last epoch")
+    contains(daemon.log(), "data.npy")
+    daemon.refused("d", "data.npy is cut", "header says 20000 rows")
+    save(path, data[:50])
+    save(box.path("d", "label.npy"), label[:50])
+    check(daemon.read("d", batch=9), {"data": data[:50], "label": label[:50]}, 50)
+
+
+@case("a thousand million rows take no memory that grows with their number")
+def _(box):
+    need("numpy")
+    import numpy
+    n = 1_000_000_000
+    os.makedirs(box.path("d"))
+    with open(box.path("d", "x.npy"), "wb") as file:
+        numpy.lib.format.write_array_header_1_0(file, {"descr": "<f4", "fortran_order": False, "shape": (n, 2)})
+        at = file.tell()
+        file.truncate(at + n * 8)
+        file.seek(at + 8 * (n - 1))
+        file.write(numpy.array([1.5, -2.5], dtype="<f4").tobytes())
+    daemon = box.daemon({"d": arrays(box.path("d"))})
+    before = daemon.rss_kib()
+    lines = daemon.read("d", batch=2, shuffle=False, first_position=n - 3)
+    equal(indices(lines), [n - 3, n - 2, n - 1], "the last rows")
+    equal([line["fields"]["x"] for line in lines[1:]], [told(numpy.array(row, dtype="<f4")) for row in ([0, 0], [1.5, -2.5])],
+          "the last rows")
+    if daemon.rss_kib() - before > 64 << 10:
+        raise AssertionError(f"{(daemon.rss_kib() - before) >> 10} MiB more for a dataset whose rows are computed")
+
+
+def header(text, version=(1, 0), n_bytes=None):
+    text = text.encode("latin1")
+    form = "<H" if version[0] == 1 else "<I"
+    return b"\x93NUMPY" + bytes(version) + struct.pack(form, len(text) if n_bytes is None else n_bytes) + text
+
+
+def lying(shape, descr="'<f4'", order="False", more=""):
+    return header(f"{{'descr': {descr}, 'fortran_order': {order}, 'shape': {shape}, {more}}}\n")
+
+
+@case("what cannot be served is refused with the file's name and what to do")
+def _(box):
+    need("numpy")
+    import numpy
+    good = lying("(3, 2)") + bytes(24)
+    rows = {
+        "objects": (numpy.array([{}, None]), "Python objects"), "text": (numpy.array(["a", "bc"]), "text"),
+        "bytes": (numpy.array([b"a"]), "byte strings"), "dates": (numpy.array(["2026-01-01"], dtype="M8[D]"), "dates"),
+        "spans": (numpy.array([1], dtype="m8[s]"), "time spans"), "complex": (numpy.zeros((2, 2), "c8"), "complex"),
+        "long": (numpy.zeros((2, 2), "longdouble"), "unusual size"),
+        "records": (numpy.zeros(2, dtype=[("a", "i4")]), "records"), "void": (numpy.zeros(2, dtype="V5"), "records"),
+        "fortran": (numpy.asfortranarray(numpy.zeros((3, 2))), "numpy.ascontiguousarray()"),
+        "single": (numpy.float32(3), "single number"), "empty": (numpy.zeros((0, 3)), "no rows"),
+        "thin": (numpy.zeros((3, 0)), "without elements"), "nine": (numpy.zeros((2,) * 9), "more than 8 dimensions"),
+        "not": (b"GIF89a", "does not begin with"), "nothing": (b"", "does not begin with"),
+        "version": (header("{}", (9, 1)), "version 9"), "short": (good[:40], "cut within its header"),
+        "length": (header("{}", (2, 0), 1 << 31), "2147483648 bytes"), "cut": (good[:-1], "is cut", "3 rows of 8 bytes"),
+        "more": (good + b"x", "goes on after the array"), "huge": (lying("(4294967296, 4294967296, 4294967296)"), "overflows"),
+        "many": (lying("(9223372036854775807, 1)"), "overflows"), "digits": (lying("(99999999999999999999, 1)"), "number of elements"),
+        "negative": (lying("(-3, 2)"), "not negative"), "twice": (lying("(3,)", more="'shape': (3,)"), "twice"),
+        "other": (lying("(3,)", more="'x': 1"), "entry \"x\""), "missing": (header("{'shape': (3,)}"), "lacks 'descr'"),
+        "garbage": (header("{'descr': <f4}"), "a type such as"), "tail": (header("{} x"), "the end was expected"),
+        "maybe": (lying("(3,)", order="None"), "True or False"), "unknown": (lying("(3,)", descr="'<q7'"), "unknown"),
+    }
+    datasets = {}
+    for name, (content, *_) in rows.items():
+        path = box.path("d", f"{name}.npy")
+        if isinstance(content, bytes):
+            write(path, content)
+        elif content.dtype.hasobject:
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            numpy.save(path, content, allow_pickle=True)
+        else:
+            save(path, content)
+        datasets[name] = arrays(path)
+    save(box.path("lengths", "a.npy"), numpy.zeros(5))
+    save(box.path("lengths", "b.npy"), numpy.zeros(6))
+    save(box.path("name", "a b.npy"), numpy.zeros(5))
+    write(box.path("none", "a.npz"), b"PK")
+    os.makedirs(box.path("fifo"))
+    os.mkfifo(box.path("fifo", "a.npy"))
+    for number in range(40):
+        save(box.path("full", f"{number}.npy"), numpy.zeros(5))
+    folders = {"lengths": ("b.npy has 6 rows", "a.npy has 5"), "name": ("a b.npy", "name of a field"), "none": ("no file NAME.npy",),
+               "fifo": ("a.npy", "not a regular file"), "full": ("more than 3", "arrays")}
+    datasets.update({name: arrays(box.path(name)) for name in folders})
+    save(box.path("good", "x.npy"), numpy.zeros((4, 2)))
+    daemon = box.daemon({**datasets, "good": arrays(box.path("good"))})
+    for name, (_, *words) in rows.items():
+        daemon.refused(name, f"{name}.npy", *words)
+    for name, words in folders.items():
+        daemon.refused(name, *words)
+    equal(len(daemon.read("good", batch=3)), 4, "samples of another one")
+
+
+main()
