@@ -38,6 +38,8 @@ their speed drifts. Times here are reported, never asserted.
                            packed_files_cpu: CPU us a sample of the two
     webdataset_*           the same photos as tar archives over the folder: images/s, CPU, first batch; the speed of the pass
                            that makes an index, and of opening it again (tests/bench/webdataset.py)
+    npy_rows               rows/s of 2,049 uint16 out of a 4 GB array in the page cache, batches of 1,024, two workers;
+                           npy_memcpy: two threads that do nothing but copy such rows, in turns; npy_vs_memcpy: over that
     torch_vs_daemon        images/s of the daemon over torch DataLoader + torchvision on Pillow at its best worker count
     kills                  kill -9 of a daemon and its trainers at random moments (KILLS=10000; only if asked for by name: it
                            takes six minutes): kills_lost_or_twice, kills_wrong samples, of kills_samples
@@ -114,7 +116,6 @@ class Daemon:
             file.write(f'socket = "{self.socket}"\nindex_dir = "{self.folder}/i"\nworkers = {workers}\n'
                        f'memory_limit = "{memory}"\ndataset "photos" {{ path = "{path or photos()}" format = "{format}" }}\n{more}')
         self.start()
-        self.wait_ready()
         self.consume("first")  # waits for the index
 
     def start(self):
@@ -566,6 +567,42 @@ def staging():
         measured.run(REPEATS, emit, name)
 
 
+def tokens(path, n_bytes=4_000_000_000, row=4098):
+    """Rows of 2,049 uint16, as numpy.save() writes them; made once."""
+    n_rows = n_bytes // row
+    head = f"{{'descr': '<u2', 'fortran_order': False, 'shape': ({n_rows}, {row // 2}), }}".encode()
+    head = b"\x93NUMPY\x01\x00\x76\x00" + head.ljust(117) + b"\n"
+    if not os.path.exists(path) or os.path.getsize(path) != len(head) + n_rows * row:
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path, "wb") as file:
+            file.write(head)
+            for at in range(0, n_rows * row, 1 << 24):
+                file.write(os.urandom(min(1 << 24, n_rows * row - at)))
+    with open(path, "rb", buffering=0) as file:  # into the page cache
+        while file.read(1 << 24):
+            pass
+    return path
+
+
+def npy():
+    """Rows of a 4 GB array in the page cache, against threads that do nothing but copy them, in turns."""
+    path = tokens(os.path.join(OUT, "tokens.npy"))
+    program = os.path.join(BUILD, "bench", "rows")
+
+    def rate(*arguments, **keywords):
+        run = subprocess.run([program, *arguments], check=True, stdout=subprocess.PIPE, text=True, timeout=300, **keywords)
+        return json.loads(run.stdout)["rows_per_s"]
+
+    ours, limit = [], []
+    with daemon(2, more=f'dataset "tokens" {{ path = "{path}" format = "npy" }}\n') as it:
+        for _ in range(REPEATS):
+            limit.append(rate("copy", path, "4098", "2"))
+            ours.append(rate("serve", "2000", env=it.environment()))
+    emit("npy_rows", statistics.median(ours), "rows/s", repeats=REPEATS)
+    emit("npy_memcpy", statistics.median(limit), "rows/s", repeats=REPEATS)
+    emit("npy_vs_memcpy", statistics.median(a / b for a, b in zip(ours, limit)), "ratio")
+
+
 def growth():
     from growth import run
     for name in names_for("growth"):
@@ -590,6 +627,7 @@ MEASUREMENTS = [
     (("jpeg_whole", "jpeg_box"), jpeg),
     (("packed",), packed),
     (("webdataset",), webdataset),
+    (("npy",), npy),
     (("staging",), staging),
     (("torch_vs_daemon", "torch"), torch_vs_daemon),
     (("compare",), compare),
