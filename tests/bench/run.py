@@ -116,6 +116,7 @@ class Daemon:
             file.write(f'socket = "{self.socket}"\nindex_dir = "{self.folder}/i"\nworkers = {workers}\n'
                        f'memory_limit = "{memory}"\ndataset "photos" {{ path = "{path or photos()}" format = "{format}" }}\n{more}')
         self.start()
+        self.wait_ready()
         self.consume("first")  # waits for the index
 
     def start(self):

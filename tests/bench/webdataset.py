@@ -112,9 +112,10 @@ def measure_serving(daemon, emit, shards, repeats, n_batches):
         with daemon(workers) as it, daemon(workers, **tars) as other:
             it.consume("throughput", 10)
             other.consume("throughput", 10)
-            for _ in range(repeats):
-                files.append(it.consume("throughput", n_batches))
-                archives.append(other.consume("throughput", n_batches))
+            for number in range(repeats):
+                turn = [(it, files), (other, archives)]
+                for of, rows in turn if number % 2 == 0 else reversed(turn):  # neither always has the other's wake
+                    rows.append(of.consume("throughput", n_batches))
             if workers == 2:
                 firsts = []
                 for _ in range(4 * repeats):
