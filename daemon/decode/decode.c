@@ -27,8 +27,7 @@ struct decoder {
         size_t idx_format;       /* of the open picture */
         bool is_open;            /* between a successful open and its read */
         struct image_info info;
-        struct scratch pixels; /* the box that the caller sees */
-        struct scratch work;   /* for the format's own use */
+        struct scratch work; /* for the format's own use */
 };
 
 /* ---- formats that are recognised in order to be refused by their name ---------------------------------------- */
@@ -167,15 +166,12 @@ void decoder_free(struct decoder *decoder) {
         for (size_t i = 0; i < N_FORMATS; i++)
                 if (decoder->states[i])
                         FORMATS[i]->state_free(decoder->states[i]);
-        scratch_release(&decoder->pixels);
         scratch_release(&decoder->work);
         free(decoder);
 }
 
 void decoder_close(struct decoder *decoder) {
         decoder->is_open = false;
-        if (decoder->pixels.n_bytes > DECODE_SCRATCH_KEEP)
-                scratch_release(&decoder->pixels);
         if (decoder->work.n_bytes > DECODE_SCRATCH_KEEP)
                 scratch_release(&decoder->work);
 }
@@ -275,27 +271,6 @@ int decoder_read_into(struct decoder *decoder, uint8_t *out, size_t stride, stru
         return collect(decoder, &whole, out, stride, why);
 }
 
-int decoder_read(struct decoder *decoder, const struct box *box, struct view *ret_view, struct why *why) {
-        size_t stride = (size_t)box->width * PIXEL_BYTES;
-        int r;
-
-        check_box(decoder, box);
-        r = scratch_reserve(&decoder->pixels, stride * box->height, &decoder->limits, why);
-        if (r < 0)
-                return r;
-        r = collect(decoder, box, decoder->pixels.bytes, stride, why);
-        if (r < 0)
-                return r;
-
-        *ret_view = (struct view){
-                .pixels = decoder->pixels.bytes,
-                .stride = stride,
-                .width = box->width,
-                .height = box->height,
-        };
-        return 0;
-}
-
 /* ---- what became of it, what it takes ------------------------------------------------------------------------ */
 
 enum decoded_by decoder_decoded_by(const struct decoder *decoder) {
@@ -312,7 +287,6 @@ uint64_t decoder_need(const struct decoder *decoder, const struct box *box) {
 }
 
 void decoder_trim(struct decoder *decoder) {
-        scratch_release(&decoder->pixels);
         scratch_release(&decoder->work);
         for (size_t i = 0; i < N_FORMATS; i++)
                 if (decoder->states[i] && FORMATS[i]->trim)
@@ -320,7 +294,7 @@ void decoder_trim(struct decoder *decoder) {
 }
 
 size_t decoder_scratch_bytes(const struct decoder *decoder) {
-        size_t n_bytes = decoder->pixels.n_bytes + decoder->work.n_bytes;
+        size_t n_bytes = decoder->work.n_bytes;
 
         for (size_t i = 0; i < N_FORMATS; i++)
                 if (decoder->states[i] && FORMATS[i]->bytes)

@@ -9,7 +9,7 @@
  *
  *      decoder_open()          looks at the header: how large is it?
  *      ...                     the caller draws its crop
- *      decoder_read()          the pixels of the crop, or decoder_read_into() for the whole picture
+ *      decoder_read_rows()     the pixels of the crop, or decoder_read_into() for the whole picture
  *
  * A decoder belongs to one thread at a time. It keeps its memory and its libraries' state from picture to picture, so
  * that a worker makes one decoder for a million files. All functions may compute for a time that depends on the
@@ -79,14 +79,10 @@ void decoder_free(struct decoder *decoder);
 int decoder_open(struct decoder *decoder, const uint8_t *bytes, size_t n_bytes, struct image_info *ret_info,
                  struct why *why);
 
-/* Decodes the pixels of `box`, which lies within the picture (asserted). The view is the box: its pixel (0, 0)
- * is the picture's (box.x, box.y). It belongs to the decoder and is valid until decoder_close() or the next
- * decoder_open(). Call it once for each picture: after an error or a success the picture has to be opened again. */
-int decoder_read(struct decoder *decoder, const struct box *box, struct view *ret_view, struct why *why);
-
-/* Decodes the pixels of `box` (as above) and hands them over in bands of whole rows, from the top down, while they are
- * still in the cache (base/rows.h). No memory of the size of the box is used if the format can do without. An error of
- * the sink is returned, too. Once for each picture, as above. */
+/* Decodes the pixels of `box`, which lies within the picture (asserted), and hands them over in bands of whole rows,
+ * from the top down, while they are still in the cache (base/rows.h). No memory of the size of the box is used if the
+ * format can do without. An error of the sink is returned, too. Call it once for each picture: after an error or a
+ * success the picture has to be opened again. */
 int decoder_read_rows(struct decoder *decoder, const struct box *box, const struct row_sink *sink, struct why *why);
 
 /* Decodes the whole picture straight to `out`: info.height rows of info.width pixels, `stride` bytes apart. Nothing
@@ -104,7 +100,7 @@ enum decoded_by decoder_decoded_by(const struct decoder *decoder);
 bool decoder_handed_over(const struct decoder *decoder);
 
 /* The most memory that decoder_read_rows() may hold for this box of the open picture, the library's included, in bytes.
- * decoder_read() also keeps the pixels of the box. For callers that reserve memory before they use it. */
+ * For callers that reserve memory before they use it. */
 uint64_t decoder_need(const struct decoder *decoder, const struct box *box);
 
 /* The memory that the decoder holds now, for accounting, without the libraries' own few hundred KiB. */

@@ -15,9 +15,7 @@ import sys
 
 PRODUCT = ("proto", "daemon", "client")
 PUBLIC = "client/include/"
-EXCEPTIONS = {
-    "decoder_read": "keeps the pixels of a box, which tests of every picture format and of limits compare",
-}
+EXCEPTIONS = {}
 DECLARED = re.compile(r"^(?!#|typedef|static_assert|_Static_assert)[A-Za-z_].*?\b([a-z_][a-z0-9_]*)\(")
 WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 SYMBOL = re.compile(r"DLP_SYMBOL\(\w+\)|__attribute__\(\(.*?\)\)")

@@ -4,6 +4,7 @@
 #include "daemon/decode/decode.h"
 #include "proto/base/cleanup.h"
 #include "tests/support/layouts.h"
+#include "tests/support/pixels.h"
 #include "tests/support/suite.h"
 #include "tests/support/vectors.h"
 

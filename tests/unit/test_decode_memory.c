@@ -2,6 +2,7 @@
  * included, and a bomb costs a few rows. */
 #include "daemon/decode/decode.h"
 #include "proto/base/cleanup.h"
+#include "tests/support/pixels.h"
 #include "tests/support/suite.h"
 
 #include <errno.h>

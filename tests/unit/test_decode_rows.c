@@ -4,6 +4,7 @@
 #include "proto/base/cleanup.h"
 #include "proto/order/philox.h"
 #include "tests/support/layouts.h"
+#include "tests/support/pixels.h"
 #include "tests/support/suite.h"
 #include "tests/support/vectors.h"
 
