@@ -343,8 +343,11 @@ static int walk_folder(struct walk *walk) {
         int r = list_archives(walk, &names, &n);
 
         if (r == 0 && n == 0)
-                r = why_set(walk->why, -ENOENT, "%s: there is no archive in it; a webdataset is a folder of .tar files",
-                            walk->root);
+                r = why_set(
+                        walk->why, -ENOENT,
+                        "%s: there is no archive in it; the path of a webdataset is a folder of .tar files, one of them, "
+                        "or a pattern such as DIR/{a,b}/x-{000..127}.tar",
+                        walk->root);
         if (r == 0)
                 r = walk_archives(walk, (const char *)names.bytes, n);
         growing_fini(&names);
