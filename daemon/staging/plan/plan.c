@@ -242,6 +242,13 @@ const struct plan_file *plan_file(const struct plan *plan, uint64_t idx) {
         return &plan->files[idx];
 }
 
+bool plan_has_archives(const struct plan *plan) {
+        for (uint64_t i = 0; i < plan->n_files; i++)
+                if (plan->files[i].unpack)
+                        return true;
+        return false;
+}
+
 int64_t plan_find(const struct plan *plan, const char *path) {
         uint64_t low = 0, high = plan->n_files;
 

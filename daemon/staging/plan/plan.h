@@ -79,6 +79,9 @@ uint64_t plan_n_bytes(const struct plan *plan); /* of all files */
 const char *plan_digest(const struct plan *plan);
 const struct plan_file *plan_file(const struct plan *plan, uint64_t idx);
 
+/* Are there archives that are to be unpacked? */
+bool plan_has_archives(const struct plan *plan);
+
 /* The index of a path, or -1. Binary search. */
 int64_t plan_find(const struct plan *plan, const char *path);
 

@@ -20,23 +20,23 @@ static const struct {
 
 static const char *const ARCHIVES[] = { ".tar", ".tar.gz", ".tgz", ".tar.zst", ".tar.xz", ".tar.bz2", ".zip" };
 
-bool origin_ends_with(const struct url *address, const char *ending) {
-        size_t n = strlen(ending);
+static bool ends_with(const char *text, size_t n, const char *ending) {
+        size_t n_ending = strlen(ending);
 
-        return address->n_path > n && strncasecmp(address->path + address->n_path - n, ending, n) == 0;
+        return n > n_ending && strncasecmp(text + n - n_ending, ending, n_ending) == 0;
+}
+
+bool origin_ends_with(const struct url *address, const char *ending) {
+        return ends_with(address->path, address->n_path, ending);
 }
 
 bool origin_is_archive(const char *path) {
         const char *slash = strrchr(path, '/');
         const char *name = slash ? slash + 1 : path;
-        size_t n = strlen(name);
 
-        for (size_t i = 0; i < sizeof(ARCHIVES) / sizeof(ARCHIVES[0]); i++) {
-                size_t n_ending = strlen(ARCHIVES[i]);
-
-                if (n > n_ending && strcasecmp(name + n - n_ending, ARCHIVES[i]) == 0)
+        for (size_t i = 0; i < sizeof(ARCHIVES) / sizeof(ARCHIVES[0]); i++)
+                if (ends_with(name, strlen(name), ARCHIVES[i]))
                         return true;
-        }
         return false;
 }
 

@@ -64,7 +64,7 @@ static int exit_code_of(int error) {
 /* ---- what there is already ---- */
 
 static bool is_derived(const struct run *run, const struct plan *plan) {
-        return has_archives(plan) || run->dataset->pack || run->dataset->prepare[0];
+        return plan_has_archives(plan) || run->dataset->pack || run->dataset->prepare[0];
 }
 
 static bool stamp_fits(const struct run *run) {
@@ -121,7 +121,7 @@ static int find_derived(struct run *run, struct plan **ret_plan, struct why *why
 /* ---- making it ---- */
 
 static int make_from_source(struct run *run, struct plan **plan, struct version *version, struct why *why) {
-        bool is_unpacked = has_archives(*plan);
+        bool is_unpacked = plan_has_archives(*plan);
         int r = version_open(run, *plan, version, why);
 
         *plan = NULL; /* taken */

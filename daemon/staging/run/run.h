@@ -139,9 +139,6 @@ int version_complete(struct run *run, struct version *version, bool has_origin, 
 int version_folder(const struct run *run, const struct version *version, const char *suffix, char ret_path[PATH_MAX],
                    int *ret_fd, struct why *why);
 
-/* Does a plan hold archives that are to be unpacked? */
-bool has_archives(const struct plan *plan);
-
 /* Brings a plan with archives and unpacks them as they arrive. The version of what was in them takes the place. */
 int version_unpack(struct run *run, struct version *version, struct why *why);
 

@@ -239,13 +239,6 @@ static void *unpack_main(void *argument) {
 
 /* ---- all of it ---- */
 
-bool has_archives(const struct plan *plan) {
-        for (uint64_t i = 0; i < plan_n_files(plan); i++)
-                if (plan_file(plan, i)->unpack)
-                        return true;
-        return false;
-}
-
 static int wait_for_unpacking(struct run *run, void *argument, struct why *why) {
         static const struct timespec PAUSE = { .tv_nsec = 5000000 };
         struct unpacking *unpacking = argument;

@@ -38,14 +38,19 @@ static void say_bad(struct checking *checking, uint64_t n_bytes, const struct wh
         checking->say(checking->userdata, TREE_BAD, n_bytes, text);
 }
 
-static void say_digests(struct checking *checking, const struct plan_file *file, const uint8_t *expected,
-                        const uint8_t *found) {
+void why_digests(struct why *why, const struct plan_file *file, const uint8_t *expected, const uint8_t *found) {
         char should[SHA256_TEXT_SIZE], is[SHA256_TEXT_SIZE];
-        struct why text;
 
         sha256_text(expected, should);
         sha256_text(found, is);
-        why_set(&text, 0, "%s: its SHA-256 should be %s and is %s", file->path, should, is);
+        why_set(why, 0, "%s: its SHA-256 should be %s and is %s", file->path, should, is);
+}
+
+static void say_digests(struct checking *checking, const struct plan_file *file, const uint8_t *expected,
+                        const uint8_t *found) {
+        struct why text;
+
+        why_digests(&text, file, expected, found);
         say_bad(checking, file->n_bytes, &text);
 }
 
@@ -348,7 +353,7 @@ static bool is_fresh(const struct tree *tree) {
         return true;
 }
 
-int64_t check_all(struct tree *tree, struct why *why) {
+int64_t tree_verify(struct tree *tree, struct why *why) {
         struct check check = { .tree = tree, .words = STAILQ_HEAD_INITIALIZER(check.words) };
         struct cpus cpus;
         uint32_t n_threads;
@@ -367,8 +372,4 @@ int64_t check_all(struct tree *tree, struct why *why) {
         if (r == -ECANCELED)
                 return r;
         return r < 0 ? why_errno(why, r, "%s: checking what is there", tree->root_path) : check.n_bad;
-}
-
-int64_t tree_verify(struct tree *tree, struct why *why) {
-        return check_all(tree, why);
 }

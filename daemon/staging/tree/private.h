@@ -139,8 +139,8 @@ void checking_fini(struct checking *checking);
  */
 int check_large(struct checking *checking, uint64_t idx_file);
 
-/* Everything that is not missing, with several threads; tells events. The number of bad files, or an errno. */
-int64_t check_all(struct tree *tree, struct why *why);
+/* "a.jpg: its SHA-256 should be ... and is ..." */
+void why_digests(struct why *why, const struct plan_file *file, const uint8_t *expected, const uint8_t *found);
 
 /* ---- write.c ----------------------------------------------------------------------------------------------- */
 

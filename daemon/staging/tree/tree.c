@@ -111,7 +111,6 @@ static int open_folder(const struct tree *tree, const char *suffix, int *ret_fd,
 }
 
 static int open_folders(struct tree *tree, struct why *why) {
-        bool has_archives = false;
         int r;
 
         r = place_file(&tree->place, tree->version, "", tree->root_path);
@@ -121,9 +120,7 @@ static int open_folders(struct tree *tree, struct why *why) {
         if (tree->folder_fd < 0 && !(tree->options.read_only && errno == ENOENT))
                 return why_errno(why, -errno, "%s", tree->place.folder);
         r = open_folder(tree, "", &tree->root_fd, why);
-        for (uint64_t i = 0; i < plan_n_files(tree->plan) && !has_archives; i++)
-                has_archives = plan_file(tree->plan, i)->unpack;
-        if (r == 0 && has_archives)
+        if (r == 0 && plan_has_archives(tree->plan))
                 r = open_folder(tree, ".spool", &tree->spool_fd, why);
         roots_init(&tree->write_roots, tree);
         roots_init(&tree->read_roots, tree);
@@ -230,7 +227,7 @@ static int find_out(struct tree *tree, const char *journal_path, struct why *why
                 if (r < 0)
                         return r;
         } else if (!tree->options.read_only) {
-                n_bad = check_all(tree, why);
+                n_bad = tree_verify(tree, why);
                 if (n_bad < 0)
                         return (int)n_bad;
         }

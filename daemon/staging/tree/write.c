@@ -16,12 +16,9 @@
 
 static int bad_file(struct tree *tree, const struct plan_file *file, const uint8_t *expected, const uint8_t *found,
                     struct why *why) {
-        char should[SHA256_TEXT_SIZE], is[SHA256_TEXT_SIZE];
         struct why text;
 
-        sha256_text(expected, should);
-        sha256_text(found, is);
-        why_set(&text, 0, "%s: its SHA-256 should be %s and is %s", file->path, should, is);
+        why_digests(&text, file, expected, found);
         tree_tell(tree, TREE_BAD, file->n_bytes, text.text);
         return why_set(why, TREE_BAD_FILE, "%s", text.text);
 }
