@@ -123,8 +123,7 @@ struct dlp_control {
 
         /* Which slot holds sequence q: queue[q % n_slots]. Written before q is published, and not again before q has
          * been taken: at most n_slots batches are unreleased. */
-        _Alignas(DLP_CACHE_LINE)
-                uint32_t queue[DLP_SLOTS_MAX]; /* on cache lines of its own: the fields above never change */
+        _Alignas(DLP_CACHE_LINE) uint32_t queue[DLP_SLOTS_MAX]; /* on lines of its own: those above never change */
 
         _Alignas(DLP_CACHE_LINE) _Atomic uint64_t n_published; /* sequences below it may be taken */
         _Alignas(DLP_CACHE_LINE) _Atomic uint32_t
@@ -138,8 +137,7 @@ struct dlp_control {
 
 /* Page 0 of the payload: what a client reports without a system call. */
 struct dlp_client_page {
-        _Alignas(
-                DLP_CACHE_LINE) _Atomic uint32_t waiting; /* enum dlp_wake: how to wake the client for the next batch */
+        _Alignas(DLP_CACHE_LINE) _Atomic uint32_t waiting; /* enum dlp_wake: how to wake the client */
         _Alignas(DLP_CACHE_LINE) _Atomic uint64_t n_taken; /* sequences below it have been leased; for people only */
         _Alignas(DLP_CACHE_LINE) _Atomic uint64_t released[DLP_SLOTS_MAX]; /* slot i: 1 + the sequence released last */
 };
