@@ -195,7 +195,7 @@ def _(box):
     waiting, late = HandClient(daemon.socket), HandClient(daemon.socket)
     waiting.attach("d", batch=60, pipeline="resize(800) center_crop(800)")  # being filled, for seconds, when the end comes
     daemon.signal(signal.SIGTERM)
-    daemon.wait_log("completed")
+    daemon.wait_log("completing the batches")
     late.send(b"\xff\xff\xff")
     equal(error_of(late.receive())[0], ESHUTDOWN, "code for whatever ends while the daemon stops")
     late.close()

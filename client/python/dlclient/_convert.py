@@ -3,7 +3,7 @@ keeps that array alive, and with it the batch's slot."""
 from __future__ import annotations
 
 import importlib
-from typing import Any, Callable, Dict
+from typing import Any, Callable, Dict, cast
 
 import numpy
 
@@ -22,7 +22,7 @@ def module(framework: str) -> Any:
 
 
 # The bits of bfloat16 where ml_dtypes is not installed. The mark tells them from an array of uint16.
-_BITS = numpy.dtype("<u2", metadata={"dlclient": "bfloat16"})
+_BITS = cast(Any, numpy.dtype)("<u2", metadata={"dlclient": "bfloat16"})  # numpy's own hints lack the argument
 
 
 def bfloat16(array: Any) -> Any:
