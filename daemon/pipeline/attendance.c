@@ -6,7 +6,7 @@
 #include "proto/base/clock.h"
 
 #define N_KEPT    256u /* jobs that have ended: 166 KiB */
-#define N_OF_USER 128u /* of one user at most, so that nobody's are pushed out by another one's jobs */
+#define N_OF_USER 128u /* of one user at most: one user's jobs do not push out those of another */
 #define KEPT_NS   (900 * 1000000000ull)
 
 struct kept {
@@ -33,7 +33,7 @@ static struct kept *find(uid_t uid, const char *job) {
         return NULL;
 }
 
-/* A free place, or the oldest one: of this user's own, if there are many of them. */
+/* Returns a free place, or else the oldest entry. A user who already has many entries loses their own oldest one. */
 static struct kept *oldest(uid_t uid) {
         struct kept *found = &kept[0], *own = NULL;
         uint32_t n_own = 0;

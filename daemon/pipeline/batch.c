@@ -41,7 +41,7 @@ void batch_begin(struct batch *batch, struct stream *stream, struct order_table 
         record_begin(batch);
 }
 
-/* Everything that the workers wrote is seen here: n_left was counted down with acq_rel. */
+/* All that the workers wrote is visible here: n_left was counted down with acq_rel. */
 static void batch_publish(struct batch *batch, struct counters *counters) {
         struct stream *stream = batch->stream;
         struct dlp_slot_record *record = batch->slot->record;
@@ -60,17 +60,18 @@ static void batch_publish(struct batch *batch, struct counters *counters) {
                         counter_add(&counters->n_failed_jobs, 1);
         } else {
                 collating_describe(&batch->collating, batch->n_samples, record);
-                /* A batch that nobody wants any more has places that nobody filled. */
+                /* A batch that is no longer wanted has places that were never filled, so its gaps are not closed. */
                 if (atomic_load_explicit(&batch->n_skipped, memory_order_relaxed) > 0 && batch_is_wanted(batch))
                         batch_compact(batch);
                 counter_add(&counters->n_batches, 1);
         }
-        /* An old epoch's memory goes with its last batch, not when the slot is used again. And before ring_complete():
-         * then the batch is the planner's again. */
+        /* The memory of an old epoch's order is given back with the epoch's last batch, not only when the slot is used
+         * again. This must come before ring_complete(): after that call the batch belongs to the planner again. */
         order_table_put(batch->order);
         batch->order = NULL;
-        /* The rank has left, and since then its samples are dropped unread: the batch may be incomplete. A client that
-         * continues with another daemon still takes what is published, so neither this batch nor a later one is. */
+        /* The rank has left, and since then its samples have been dropped unread: the batch may be incomplete. A client
+         * that continues with another daemon still takes what is published, so neither this batch nor a later one is
+         * published. */
         if (atomic_load_explicit(&stream->removed, memory_order_relaxed))
                 return;
         if (ring_complete(stream->ring, batch->slot))
@@ -114,7 +115,7 @@ void batch_forget_shape(struct batch *batch) {
                 collating_forget(&batch->collating);
 }
 
-/* Keeps the text of a substitution, as long as there is room for it. */
+/* Keeps the text of a substitution if there is still room for it. */
 static int32_t keep_error(struct batch *batch, const struct why *reason) {
         const struct dlp_control *control = batch->stream->ring->control;
         uint32_t idx;

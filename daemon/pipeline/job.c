@@ -54,7 +54,8 @@ static const char *yes_no(bool value) {
         return value ? "true" : "false";
 }
 
-/* Field by field in the order of the options, so that the first difference is the one a person would look at first. */
+/* Compares field by field, in the order of the options: the first difference is the one that a person would check
+ * first. */
 static int job_agree(const struct job *job, const struct job_terms *mine, struct why *why) {
         const struct job_terms *theirs = &job->terms;
 
@@ -97,7 +98,7 @@ static int job_agree(const struct job *job, const struct job_terms *mine, struct
         return 0;
 }
 
-/* Who stands in the way is on its way out. Returns `error`, or -EAGAIN with a text of its own. */
+/* The rank that blocks this one is about to leave. Returns `error`, or -EAGAIN with a text of its own. */
 static int unless_ending(const struct job *job, const struct job_member *only, int error, struct why *why) {
         const struct job_member *member, *last = NULL;
 
@@ -114,7 +115,7 @@ static int unless_ending(const struct job *job, const struct job_member *only, i
                        last->rank, job->name, last->pid);
 }
 
-/* May this rank enter the job that is there? */
+/* May this rank join the existing job? */
 static int job_admit(const struct job *job, const struct job_terms *terms, uint32_t rank, struct why *why) {
         const struct job_member *member;
         int r;
@@ -271,7 +272,7 @@ void job_leave(struct job *job, struct job_member *member) {
         LIST_REMOVE(member, entry);
         free(member);
         if (--job->n_members == 0) {
-                LIST_REMOVE(job, entry); /* the next rank of this name begins a new job */
+                LIST_REMOVE(job, entry); /* the next rank with this name starts a new job */
                 attendance_keep(job->uid, job->name, &job->attendance);
         }
         job_unref(job);
@@ -316,7 +317,7 @@ int job_take_order(struct job *job, uint64_t n_bytes) {
         else
                 r = -EAGAIN;
         pthread_mutex_unlock(&job->lock);
-        if (r == 0)
+        if (r == 0) /* the table may outlive the ranks, and gives its memory back later */
                 job_ref(job);
         return r;
 }

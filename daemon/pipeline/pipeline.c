@@ -15,13 +15,13 @@
 #include "daemon/pipeline/pool.h"
 #include "proto/base/cleanup.h"
 
-#define STOP_NAPS_MAX    10000u /* milliseconds, about */
+#define STOP_NAPS_MAX    10000u /* about one millisecond each */
 #define TASKS_MIN        2u
-#define SPARE_TASKS      3u           /* to spare, for each of n_tasks: three jobs may hang while others read on */
-#define TOUCH_NAPS_MAX   100          /* of a millisecond: how long it waits for a stream's first batch */
-#define TOUCH_NICE       10           /* of the one thread: nice(2) is a thread's own on Linux */
-#define SCRATCH_POOL_MAX (1ull << 30) /* bytes; what the largest pictures may take by default */
-#define READER_THREADS   8u           /* of the fallback: a disk wants about that many waiting readers */
+#define SPARE_TASKS      3u           /* for each of n_tasks: three jobs may hang while others read on */
+#define TOUCH_NAPS_MAX   100          /* naps of a millisecond: the longest wait for a stream's first batch */
+#define TOUCH_NICE       10           /* of the touching thread: on Linux, nice(2) applies to a thread */
+#define SCRATCH_POOL_MAX (1ull << 30) /* bytes; the most that the largest pictures may take by default */
+#define READER_THREADS   8u           /* of the fallback: a disk needs about this many waiting readers */
 
 struct pipeline {
         struct pipeline_options options;
@@ -33,20 +33,20 @@ struct pipeline {
         bool scratch_made;
         struct reader *reader;
         bool ready_made, planner_started;
-        _Alignas(64) struct fair_queue ready; /* written by all threads, for each sample */
+        _Alignas(64) struct fair_queue ready; /* written by all threads, once for each sample */
         _Alignas(64) struct planner planner;
         _Alignas(64) struct pool pool;
         struct task *tasks;
-        uint32_t n_tasks; /* options.n_tasks, and those to spare */
+        uint32_t n_tasks; /* options.n_tasks, and the spare ones */
         uint8_t *buffers;
         uint64_t buffers_bytes, charged_bytes;
-        uint64_t scratch_bytes;      /* of all workers together, their own */
-        uint64_t scratch_pool_bytes; /* beside it, for large pictures */
-        _Atomic uint32_t n_removing; /* removed streams whose memory is not back yet */
+        uint64_t scratch_bytes;      /* of all workers together: their own scratch */
+        uint64_t scratch_pool_bytes; /* in addition, for large pictures */
+        _Atomic uint32_t n_removing; /* removed streams whose memory has not been given back yet */
         _Atomic uint32_t n_streams;
 };
 
-/* The reader has no word for "the queue to the workers", so its callback finds the pipeline through the request. */
+/* The reader does not know the queue to the workers, so its callback finds the pipeline through the request. */
 static void on_read(struct read_request *request) {
         struct pipeline *pipeline = request->userdata;
         struct task *task = (struct task *)((uint8_t *)request - offsetof(struct task, request));
@@ -60,7 +60,7 @@ static void on_order_ready(void *userdata) {
         planner_wake(&pipeline->planner);
 }
 
-/* Out of what its job has reserved: stream_new(). */
+/* The memory comes out of what the job has reserved in stream_new(). */
 static int on_order_reserve(void *userdata, void *payer, uint64_t bytes, const char *what, struct why *why) {
         int r = job_take_order(payer, bytes);
 
@@ -177,11 +177,11 @@ static int start_workers(struct pipeline *pipeline, struct why *why) {
 
         pool_init(&pipeline->pool, &options);
         r = pool_configure(&pipeline->pool, &pipeline->options.workers, why);
-        return r < 0 ? r : 0; /* those that begin may be as nice as they like */
+        return r < 0 ? r : 0; /* threads that start later may have any nice value */
 }
 
-/* Bottom-up: whatever a thread hands work to is there before the thread. pipeline_stop() is this list read backwards.
- */
+/* Starts bottom-up: whatever a thread hands work to exists before the thread. pipeline_stop() does the same
+ * backwards. */
 static int pipeline_start_floors(struct pipeline *pipeline, struct why *why) {
         struct order_tables_options tables = {
                 .reserve = on_order_reserve,
@@ -211,9 +211,9 @@ static int pipeline_start_floors(struct pipeline *pipeline, struct why *why) {
         return start_workers(pipeline, why);
 }
 
-/* Of a small memory_limit read buffers take a quarter at most, those of the tasks to spare (pipeline/shares.h) a
- * sixteenth, the workers' own scratch an eighth and the pool for large pictures a quarter; the rest is for the rings.
- */
+/* With a small memory_limit, read buffers take a quarter of it at most, the buffers of the spare tasks
+ * (pipeline/shares.h) a sixteenth, the workers' own scratch an eighth, and the pool for large pictures a quarter. The
+ * rest is for the rings. */
 static void fit_into_budget(struct pipeline *pipeline) {
         struct pipeline_options *options = &pipeline->options;
         uint64_t limit = options->budget->limit_bytes;
@@ -255,7 +255,7 @@ static void nap(void) {
 int pipeline_stop(struct pipeline *pipeline) {
         if (!pipeline)
                 return 0;
-        /* Every sample under way comes back by itself: reads end, decoding is bounded by the limits. */
+        /* Every sample in progress comes back by itself: reads end, and the limits bound how long decoding takes. */
         for (uint32_t n_naps = 0; atomic_load_explicit(&pipeline->n_streams, memory_order_acquire) > 0; n_naps++) {
                 if (n_naps >= STOP_NAPS_MAX)
                         return -ETIMEDOUT;
@@ -263,7 +263,7 @@ int pipeline_stop(struct pipeline *pipeline) {
         }
 
         pool_stop(&pipeline->pool);
-        if (pipeline->tables) /* before the planner, whom its thread wakes */
+        if (pipeline->tables) /* before the planner, because its thread wakes the planner */
                 order_tables_free(pipeline->tables);
         if (pipeline->planner_started)
                 planner_stop(&pipeline->planner);
@@ -306,12 +306,12 @@ int pipeline_make_stream(struct pipeline *pipeline, const struct stream_options 
                         return r;
                 if (n_removing == 0 && atomic_load_explicit(&pipeline->held.n, memory_order_relaxed) == 0)
                         return r;
-                nap(); /* a restarted trainer attaches while its old ring is on its way out */
+                nap(); /* a restarted trainer attaches while its old ring is still being removed */
         }
 }
 
-/* The workers are at work on the first batch already, and clearing pages would take CPU and memory bandwidth from them:
- * it waits for that batch, but not for one that is slow to come. */
+/* The workers are busy with the first batch already, and clearing pages would take CPU time and memory bandwidth from
+ * them. So this waits for that batch, but not for one that takes long. */
 static void wait_for_first_batch(const struct stream *stream) {
         for (uint32_t n = 0; n < TOUCH_NAPS_MAX && ring_n_published(stream->ring) == 0 &&
                              !atomic_load_explicit(&stream->removed, memory_order_relaxed);
@@ -328,7 +328,7 @@ void pipeline_touch_stream(struct pipeline *pipeline, struct stream *stream) {
 
 void pipeline_skip_touching(struct pipeline *pipeline, struct stream *stream) {
         atomic_store_explicit(&stream->is_touched, true, memory_order_release);
-        planner_wake(&pipeline->planner); /* the stream may have been removed meanwhile, and wait for this */
+        planner_wake(&pipeline->planner); /* the removal of the stream may wait for this thread */
 }
 
 void pipeline_add(struct pipeline *pipeline, struct stream *stream) {

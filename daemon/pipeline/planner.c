@@ -18,17 +18,17 @@
 #include "proto/base/clock.h"
 
 #define EVENTS_MAX      64
-#define STUCK_NS        1000000000ull /* a read that takes longer: far above what a disk in order takes */
-#define LOOK_NS         250000000ull  /* between two looks for such reads */
-#define MAKING_GUESS_NS 100000000ull  /* before a batch has been made */
+#define STUCK_NS        1000000000ull /* a read that takes longer is stuck: a healthy disk is far below this */
+#define LOOK_NS         250000000ull  /* between two checks for stuck reads */
+#define MAKING_GUESS_NS 100000000ull  /* used until a batch has been made */
 
-/* ---- asked from outside -------------------------------------------------------------------------------------- */
+/* ---- called by other threads --------------------------------------------------------------------------------- */
 
 void planner_wake(struct planner *planner) {
         uint64_t one = 1;
 
         if (write(planner->wake_fd, &one, sizeof(one)) < 0)
-                return; /* cannot be: only after 2^64 wake-ups */
+                return; /* cannot happen before 2^64 wake-ups */
 }
 
 static void command_locked(struct planner *planner, struct stream *stream, enum stream_command command) {
@@ -50,8 +50,8 @@ uint64_t planner_seek(struct planner *planner, struct stream *stream, const stru
         pthread_mutex_lock(&planner->lock);
         number = atomic_fetch_add_explicit(&stream->number, 1, memory_order_relaxed) + 1;
         stream->sought = *cursor;
-        /* With the number, at once: the planner may be at work on the seek before, and would begin a batch under the
-         * new number that this command then abandons. */
+        /* The number and the command are set together under the lock. Otherwise the planner, still busy with the seek
+         * before, could begin a batch under the new number, and this command would then abandon it. */
         command_locked(planner, stream, STREAM_SEEK);
         pthread_mutex_unlock(&planner->lock);
         planner_wake(planner);
@@ -83,14 +83,14 @@ void planner_retry(struct planner *planner, struct task *task) {
 
 static void stream_destroy(struct planner *planner, struct stream *stream) {
         TAILQ_REMOVE(&planner->streams, stream, entry);
-        /* Others that are served from it open them again: a few microseconds, and nobody has to count. Before the
-         * dataset goes: another one could lie at its address. */
+        /* Other streams of this dataset open the files again, which takes a few microseconds and needs no reference
+         * count. This must come before the dataset is freed: another one could be allocated at its address. */
         reader_forget(planner->options.reader, stream->dataset->dataset);
         stream_free(stream);
         planner->options.freed(planner->options.userdata);
 }
 
-/* Removed streams go when the last of their samples is back and nobody works on their memory. */
+/* A removed stream is freed when the last of its samples is back and no thread works on its memory. */
 static void planner_bury(struct planner *planner) {
         struct stream *stream, *next;
 
@@ -111,11 +111,11 @@ void planner_retire(struct planner *planner, struct task *task) {
         shares_give(&planner->shares, &stream->job->tasks, task->is_stuck);
         task->is_stuck = false;
         task->batch = NULL;
-        STAILQ_INSERT_HEAD(&planner->free_tasks, task, entry); /* its buffer is still in the caches */
+        STAILQ_INSERT_HEAD(&planner->free_tasks, task, entry); /* used next: its buffer is still in the caches */
         stream->n_tasks--;
 }
 
-/* The next sample of the order takes the damaged one's place; the rule knows nothing but the order. */
+/* The next sample of the order takes the place of the damaged one: the rule depends on the order alone. */
 static void task_substitute(struct planner *planner, struct task *task) {
         if (order_table_at(task->batch->order, task->position + task->n_tries, &task->candidate) != 0)
                 STAILQ_INSERT_TAIL(&planner->retries, task, entry);
@@ -123,7 +123,7 @@ static void task_substitute(struct planner *planner, struct task *task) {
                 task_read(planner, task);
 }
 
-/* Once a stream, which may be large or small beside what memory there is by then. */
+/* Decided once for each stream: the dataset is compared with the memory that is free at that time. */
 static void stream_choose_cache(struct planner *planner, struct stream *stream) {
         const struct source *index = dataset_source(stream->dataset->dataset);
         struct why why;
@@ -144,7 +144,7 @@ static void stream_apply(struct planner *planner, struct stream *stream, uint32_
         if (commands & STREAM_ADD) {
                 stream_choose_cache(planner, stream);
                 TAILQ_INSERT_TAIL(&planner->streams, stream, entry);
-                /* Without it a full ring would never be looked at again: better no job than one that hangs. */
+                /* Without this event a full ring would never be checked again: better no job than one that hangs. */
                 if (epoll_ctl(planner->epoll_fd, EPOLL_CTL_ADD, stream->release_fd, &event) < 0)
                         job_fail(stream->job,
                                  "the daemon cannot watch another ring (out of memory, or fs.epoll limits)");
@@ -169,10 +169,11 @@ static void stream_apply(struct planner *planner, struct stream *stream, uint32_
                 epoll_ctl(planner->epoll_fd, EPOLL_CTL_DEL, stream->release_fd, NULL);
                 stream_end(stream);
                 stream->is_removed = true;
-                stream->batch = NULL; /* never published: nobody listens */
+                stream->batch = NULL; /* never published: its client has left */
         }
 }
 
+/* Commands are copied under the lock and applied without it, because workers need the lock to return tasks. */
 static void planner_obey(struct planner *planner) {
         for (;;) {
                 struct stream *stream;
@@ -203,6 +204,7 @@ static void planner_collect(struct planner *planner) {
         pthread_mutex_lock(&planner->lock);
         STAILQ_CONCAT(&returned, &planner->returned);
         STAILQ_CONCAT(&again, &planner->again);
+        /* The planner is awake: no wake-up is needed until planner_arm() asks for one. */
         planner->n_returned = 0;
         planner->wake_at = 0;
         pthread_mutex_unlock(&planner->lock);
@@ -222,7 +224,7 @@ static void planner_collect(struct planner *planner) {
         }
 }
 
-/* Who has rested is read again; so is whatever nobody waits for any more, for its end. */
+/* Reads again each task whose rest is over. A batch that is no longer wanted ends its tasks' rest at once. */
 static void planner_wake_resting(struct planner *planner) {
         struct tasks resting = STAILQ_HEAD_INITIALIZER(resting);
         uint64_t now_ns = clock_now_ns();
@@ -240,7 +242,8 @@ static void planner_wake_resting(struct planner *planner) {
         }
 }
 
-/* Which reads have not come back for long? Their jobs take no more than their part until they do. */
+/* Finds reads that have not come back for a long time. Until they do, their jobs take no more than their share of the
+ * tasks. */
 static void planner_look_for_stuck(struct planner *planner) {
         uint64_t now_ns = clock_now_ns();
 
@@ -266,7 +269,7 @@ static int ms_until(uint64_t then_ns, uint64_t now_ns) {
         return then_ns <= now_ns ? 0 : (int)((then_ns - now_ns) / 1000000) + 1;
 }
 
-/* How long the planner may sleep, ms: -1 without end, when nothing is under way. */
+/* How long the planner may sleep, in ms. -1: without a limit, because nothing is in progress. */
 static int planner_patience(const struct planner *planner) {
         const struct task *first = STAILQ_FIRST(&planner->resting);
         uint64_t now_ns = clock_now_ns();
@@ -280,7 +283,7 @@ static int planner_patience(const struct planner *planner) {
         return rest_ms < look_ms ? rest_ms : look_ms;
 }
 
-/* After a wake-up any order may have come further. */
+/* More of any order may be known after a wake-up. */
 static void planner_retry_orders(struct planner *planner) {
         struct tasks retries = STAILQ_HEAD_INITIALIZER(retries);
         struct stream *stream;
@@ -297,9 +300,9 @@ static void planner_retry_orders(struct planner *planner) {
         }
 }
 
-/* How many tasks must come back before it is worth waking up: a quarter of what those have that want more, so that a
- * wake-up serves many samples and none of them runs dry; any, when somebody waits for a stream's last one: to be
- * removed, or for the memory of its order. Returns true if enough are already there. */
+/* How many tasks must come back before the planner is woken? A quarter of the tasks of those streams that want more:
+ * then one wake-up serves many samples, and no stream runs dry. One task is enough when a stream waits for its last
+ * task (to be removed) or for memory (for its order or a large file). Returns true if enough tasks are already back. */
 static bool planner_arm(struct planner *planner) {
         bool waiting = false;
         struct stream *stream;

@@ -20,7 +20,7 @@ void pool_init(struct pool *pool, const struct pool_options *options) {
         pace_init(&pool->pace);
 }
 
-/* ---- who has left -------------------------------------------------------------------------------------------- */
+/* ---- workers that have left ---------------------------------------------------------------------------------- */
 
 static void pool_bury(struct pool *pool, struct worker **place) {
         struct worker *worker = *place;
@@ -30,7 +30,7 @@ static void pool_bury(struct pool *pool, struct worker **place) {
         worker_join(worker);
 }
 
-/* Joining who says that he has left blocks for no longer than a thread takes to end. */
+/* Joining a worker that has set has_left blocks only for as long as a thread takes to end. */
 static void pool_reap(struct pool *pool) {
         for (uint32_t i = 0; i < WORKERS_MAX; i++)
                 if (pool->workers[i] && atomic_load_explicit(&pool->workers[i]->has_left, memory_order_acquire))
@@ -48,9 +48,10 @@ void pool_stop(struct pool *pool) {
         pace_fini(&pool->pace);
 }
 
-/* ---- how many ------------------------------------------------------------------------------------------------ */
+/* ---- the number of workers ----------------------------------------------------------------------------------- */
 
-/* One that is still to leave has its place until then, so there may be more workers than places for a moment. */
+/* A worker that was told to leave keeps its place until it has left, so for a moment there may be more workers than
+ * places. */
 static int pool_start_one(struct pool *pool, struct why *why) {
         for (uint32_t i = 0; i < WORKERS_MAX; i++)
                 if (!pool->workers[i])
@@ -105,7 +106,7 @@ uint64_t pool_scratch_bytes(const struct pool *pool) {
         return n_bytes;
 }
 
-/* ---- what is asked for --------------------------------------------------------------------------------------- */
+/* ---- configuration ------------------------------------------------------------------------------------------- */
 
 static int pool_set_nice(struct pool *pool, int nice) {
         int result = 0;
@@ -169,7 +170,7 @@ const char *pool_text(const struct pool *pool, char text[POOL_TEXT_MAX]) {
         return text;
 }
 
-/* ---- what they have done ------------------------------------------------------------------------------------- */
+/* ---- counters ------------------------------------------------------------------------------------------------ */
 
 void pool_count(struct pool *pool, struct counters *sum) {
         pool_reap(pool);

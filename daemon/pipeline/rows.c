@@ -6,8 +6,8 @@
 #include "daemon/pipeline/batch.h"
 #include "proto/base/clock.h"
 
-#define READ_AFTER_MISS 4096u /* samples that are read one by one after a row was found not to be in memory */
-#define ROWS_LOOKED_AT  3u    /* of a task: a system call each */
+#define READ_AFTER_MISS 4096u /* samples that are read one by one after a row was not in memory */
+#define ROWS_LOOKED_AT  3u    /* of a task; each costs a system call */
 
 bool rows_are_mapped(const struct stream *stream) {
         const struct source *source = dataset_source(stream->dataset->dataset);
@@ -31,7 +31,8 @@ uint32_t rows_at_once(struct stream *stream) {
         n_to_read = atomic_load_explicit(&stream->n_to_read, memory_order_relaxed);
         if (n_to_read == 0)
                 return TASK_ROWS_MAX;
-        /* A worker may set it to the most at the same time, and be overruled: it does so again soon. */
+        /* A worker may set it to READ_AFTER_MISS at the same time, and this store may undo that. The worker's next miss
+         * sets it again. */
         atomic_store_explicit(&stream->n_to_read, n_to_read - 1, memory_order_relaxed);
         return 1;
 }
@@ -49,7 +50,7 @@ bool rows_next(struct task *task) {
         return true;
 }
 
-/* Calls it for each field that is stored, until it says no. */
+/* Calls is_so() for each stored field, until one call returns false. */
 static bool all_stored(const struct task *task, bool (*is_so)(const struct task *task, uint32_t idx_field)) {
         const struct stream *stream = task->batch->stream;
 
@@ -64,7 +65,7 @@ static const uint8_t *row_of(const struct stream *stream, uint32_t idx_field, ui
                           codec_field(program_codec(stream->program, idx_field)));
 }
 
-/* A few of them stand for all. */
+/* Checks only a few rows of the task: they stand for all. */
 static bool are_resident(const struct task *task, uint32_t idx_field) {
         const struct stream *stream = task->batch->stream;
 
@@ -85,7 +86,7 @@ static bool were_there(const struct task *task, uint32_t idx_field) {
                                       codec_field(program_codec(stream->program, idx_field)));
 }
 
-/* False: one of the fields has to be read. */
+/* Returns false if one of the fields has to be read. */
 static bool copy_fields(struct batch *batch, uint32_t idx_sample, uint64_t sample) {
         const struct stream *stream = batch->stream;
         const struct source *source = dataset_source(stream->dataset->dataset);

@@ -6,26 +6,27 @@
 #include "daemon/pipeline/batch.h"
 #include "daemon/pipeline/rows.h"
 
-#define CHUNK_SAMPLES 8u /* planned for one stream before looking who is the most urgent: a tenth of a usual batch */
+#define CHUNK_SAMPLES 8u /* planned for one stream before the next one is chosen: a tenth of a usual batch */
 
 static struct task *task_take(struct planner *planner) {
         struct task *task = STAILQ_FIRST(&planner->free_tasks);
 
-        assert(task); /* or nobody might have taken one */
+        assert(task); /* stream_may_take() is false without a free task */
         STAILQ_REMOVE_HEAD(&planner->free_tasks, entry);
         return task;
 }
 
-/* A job has memory for the orders of two epochs, which its ranks share. Where they are further apart, a rank that has
- * nothing under way gives up its table, and gets another one when it goes on: who waits for a client, perhaps for the
- * very one that waits here, holds nothing that others need. Those that are at work do so until their epoch ends, or
- * until their ring is full. */
+/* A job has memory for the orders of two epochs, and its ranks share it. When its ranks are further apart than that, a
+ * rank with no sample in progress gives up its table and gets another one when it goes on. So a rank that waits for its
+ * client holds no order table, and the ranks cannot deadlock: its client may itself wait for a rank that needs the
+ * memory. A rank that is working keeps its table until its epoch ends or its ring is full. */
 static void reclaim_orders(struct planner *planner, const struct stream *stream) {
         struct stream *other;
 
         TAILQ_FOREACH(other, &planner->streams, entry) {
                 if (other == stream || other->job != stream->job)
                         continue;
+                /* A prefetched table is not in use yet, so it can always be given back. */
                 order_table_put(other->next_order);
                 other->next_order = NULL;
                 if (other->n_tasks == 0 && !other->batch) {
@@ -35,8 +36,8 @@ static void reclaim_orders(struct planner *planner, const struct stream *stream)
         }
 }
 
-/* The order of the next epoch is made in the background while this one is consumed. If there is no room for it yet, it
- * is tried again with the next batch, and made at the latest when it is due. */
+/* The order of the next epoch is made in the background while this one is consumed. If there is no room for it yet,
+ * this is tried again with each batch. At the latest the order is made when it is needed. */
 static void stream_prefetch_order(struct planner *planner, struct stream *stream) {
         struct order_spec spec = stream_order_spec(stream, stream->epoch + 1);
 
@@ -71,10 +72,9 @@ static void stream_begin_epoch(struct planner *planner, struct stream *stream) {
                 }
         }
         if (r == -EAGAIN)
-                stream->needs_order = true; /* samples under way, its own or other ranks', bring it back */
+                stream->needs_order = true; /* tried again when samples in progress come back */
         else if (r < 0)
-                job_fail(stream->job,
-                         why.text); /* memory that was reserved is not available: the node itself has none left */
+                job_fail(stream->job, why.text); /* reserved memory is not available: the node itself has none left */
         else
                 stream->order_epoch = stream->epoch;
 }
@@ -88,11 +88,14 @@ static void stream_next_step(struct stream *stream) {
                 stream_end(stream);
 }
 
-/* When will the client want the batch that is planned next? After eating what lies before it, counted from its last
- * release. A rank that starves has released nothing for long, so its wish lies in the past and grows older than
- * everybody else's; one that eats slowly wants its next batch far in the future; a new one wants it since it came.
- * Nobody eats faster than we cook: without that floor one hungry rank would have all its slots filled before the other
- * gets one. It is one floor for all, or who was served late would be taken for one who can wait. */
+/* When will the client want the batch that is planned next? After it has consumed the batches before that one, counted
+ * from its last release. A rank that starves has not released anything for a long time, so its time lies in the past
+ * and becomes older than all others. A rank that consumes slowly wants its next batch far in the future. A new rank
+ * wants its first batch since it was added.
+ *
+ * The time that a client takes for a batch is never taken as shorter than the time that we take to make one: otherwise
+ * one fast rank would have all its slots filled before another one gets a single batch. This lower bound is the same
+ * for all ranks: otherwise a rank that was served late would be taken for one that can wait. */
 static uint64_t stream_wanted_at_ns(const struct planner *planner, const struct stream *stream) {
         const struct ring *ring = stream->ring;
         uint64_t n_ahead = ring->next_sequence - ring->n_released - (stream->batch ? 1 : 0);
@@ -101,7 +104,7 @@ static uint64_t stream_wanted_at_ns(const struct planner *planner, const struct 
                n_ahead * (ring->eating_ns > planner->making_ns ? ring->eating_ns : planner->making_ns);
 }
 
-/* Takes a slot for the next batch. Returns false if there is none. */
+/* Takes a slot for the next batch. Returns false if no slot is free. */
 static bool stream_begin_batch(struct planner *planner, struct stream *stream) {
         struct slot *slot;
         int r;
@@ -109,7 +112,7 @@ static bool stream_begin_batch(struct planner *planner, struct stream *stream) {
         r = ring_take(stream->ring, &slot);
         if (r == RING_NO_SLOT) {
                 ring_watch(stream->ring, true);
-                r = ring_take(stream->ring, &slot); /* it may have been released before it saw the watch */
+                r = ring_take(stream->ring, &slot); /* a slot may be free since before the watch was set */
         }
         if (r == RING_NO_SLOT) {
                 stream->is_full = true;
@@ -131,11 +134,11 @@ static bool stream_begin_batch(struct planner *planner, struct stream *stream) {
         return true;
 }
 
-/* The job has failed elsewhere: this rank is told in its turn, with a batch that is nothing but the reason. */
+/* The job has failed elsewhere: this rank learns it in its turn, from a batch that holds only the reason. */
 static void stream_end_failed(struct planner *planner, struct stream *stream) {
         struct why failure;
 
-        if (stream->batch) { /* its planned samples are under way; the rest never comes */
+        if (stream->batch) { /* the samples planned so far are in progress; the rest are never planned */
                 batch_abandon(stream->batch, stream->idx_sample, planner->options.counters);
                 stream->batch = NULL;
         }
@@ -147,8 +150,8 @@ static void stream_end_failed(struct planner *planner, struct stream *stream) {
         stream_end(stream);
 }
 
-/* Looks up which samples the task takes: those of the batch that come next, as many as it may have and as the order
- * knows already. */
+/* Looks up which samples the task takes: the next ones of the batch, as many as the task may have and as the order has
+ * ready. */
 static void look_up_rows(struct stream *stream, struct task *task) {
         const struct batch *batch = stream->batch;
         uint32_t n_left = batch->n_samples - stream->idx_sample, n = rows_at_once(stream);
@@ -166,7 +169,7 @@ static void look_up_rows(struct stream *stream, struct task *task) {
         }
 }
 
-/* Plans one sample, or several that are only copied. Returns false if this stream can go no further now. */
+/* Plans one sample, or several that are only copied. Returns false if the stream cannot go on now. */
 static bool stream_plan_samples(struct planner *planner, struct stream *stream, struct task *task) {
         look_up_rows(stream, task);
         if (task->n_rows == 0) {
@@ -188,7 +191,7 @@ static bool stream_is_runnable(const struct stream *stream) {
                STAILQ_EMPTY(&stream->large_waiting);
 }
 
-/* Gets the stream as far as having a batch to plan. */
+/* Brings the stream to the point where it has a batch to plan. */
 static bool stream_prepare(struct planner *planner, struct stream *stream) {
         if (atomic_load_explicit(&stream->job->failed, memory_order_acquire)) {
                 stream_end_failed(planner, stream);
@@ -215,7 +218,7 @@ bool schedule_may_take(struct planner *planner, struct stream *stream) {
         return stream_may_take(planner, stream);
 }
 
-/* Who wants tasks, or has some and will want again. */
+/* Counts who wants tasks now, and who has some and will want more. */
 static void count_wishes(struct planner *planner) {
         struct stream *stream;
 
@@ -225,7 +228,7 @@ static void count_wishes(struct planner *planner) {
                         shares_want(&planner->shares, &stream->job->tasks, stream_weight(stream));
 }
 
-/* It wants more than it may have now: the planner wakes when a quarter of what it has may be back. */
+/* The stream wants more tasks than it may have now: the planner is woken when a quarter of those it has may be back. */
 static void note_want(struct planner *planner, const struct stream *stream) {
         uint32_t n = (stream->job->tasks.n_tasks + 3) / 4;
 
@@ -235,7 +238,8 @@ static void note_want(struct planner *planner, const struct stream *stream) {
                 planner->n_wake_for = n;
 }
 
-/* Is its user or job the one with less, or is it the rank of that job that is dry first? */
+/* Does the user or the job of this stream have fewer tasks for its weight than the other's? Within one job: does this
+ * rank run dry first? */
 static bool stream_is_before(const struct stream *stream, uint64_t at_ns, const struct stream *other,
                              uint64_t other_at_ns) {
         int r = shares_compare(&stream->job->tasks, stream_weight(stream), &other->job->tasks, stream_weight(other));

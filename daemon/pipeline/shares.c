@@ -2,8 +2,8 @@
 
 #include <assert.h>
 
-#define LEAVES_FREE      4u  /* a job that has 4 n tasks leaves n free ones */
-#define USER_LEAVES_FREE 16u /* and one more for each 16 that other jobs of its user have */
+#define LEAVES_FREE      4u  /* a job that has 4 n tasks must leave n tasks free */
+#define USER_LEAVES_FREE 16u /* and one more for each 16 tasks of its user's other jobs */
 
 void shares_init(struct shares *shares, uint32_t n_depth, uint32_t n_tasks) {
         assert(n_depth > 0 && n_tasks >= n_depth);
@@ -34,15 +34,16 @@ void shares_want(struct shares *shares, struct task_share *share, uint32_t weigh
         shares->n_weights += user_weight(shares, user);
 }
 
-/* Its part of the depth, rounded up: nobody's is nothing. A user's part is depth * W / (sum of all W), W being the mean
- * of the jobs' weights w, and a job's is that * w / (sum of w); the sum of w is W times the number of jobs. */
+/* Its share of the depth, rounded up, so that no share is 0. A user's share is depth * W / (sum of all W), where W is
+ * the mean of the weights w of the user's jobs. A job's share is the user's share * w / (sum of w). The sum of w is W
+ * times the number of jobs. */
 static uint64_t part_of(const struct shares *shares, const struct task_share *share, uint32_t weight) {
         uint64_t n_parts = share->user->n_wanting * shares->n_weights;
 
         return ((uint64_t)shares->n_depth * weight * SHARES_UNIT + n_parts - 1) / n_parts;
 }
 
-/* Free tasks that its user does not leave to others. */
+/* The free tasks, without those that this user must leave to others. */
 static uint32_t free_for(const struct shares *shares, const struct task_share *share) {
         uint32_t n_left = (share->user->n_tasks - share->n_tasks) / USER_LEAVES_FREE;
 
@@ -55,6 +56,7 @@ bool shares_may_take(const struct shares *shares, const struct task_share *share
                 return false;
         if (share->n_tasks < part_of(shares, share, weight))
                 return true;
+        /* Above its share a job takes what the others leave, unless some of its reads are stuck. */
         return share->n_stuck == 0 && shares->n_active < shares->n_depth;
 }
 
@@ -66,7 +68,7 @@ int shares_compare(const struct task_share *a, uint32_t weight_a, const struct t
         const struct task_user *user_a = a->user, *user_b = b->user;
         int r;
 
-        /* tasks / mean weight, of both; without the division */
+        /* compares tasks / mean weight of both users, without a division */
         r = compare((uint64_t)user_a->n_tasks * user_a->n_wanting * user_b->n_weights,
                     (uint64_t)user_b->n_tasks * user_b->n_wanting * user_a->n_weights);
         return r != 0 ? r : compare((uint64_t)a->n_tasks * weight_b, (uint64_t)b->n_tasks * weight_a);

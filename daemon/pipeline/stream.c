@@ -15,8 +15,8 @@
 #include "proto/base/cleanup.h"
 #include "proto/frame.h"
 
-/* A field of varying length is placed once, so nothing may fail after that: all of the sample's bytes must have been
- * read by then (serve_fields()). */
+/* A field of varying length gets its place once, and after that nothing may fail. So all bytes of the sample must have
+ * been read before (serve_fields()). */
 static int check_reads(const struct stream *stream, const struct stream_options *options, struct why *why) {
         const struct source *source = dataset_source(options->dataset->dataset);
         uint32_t n_stored = 0;
@@ -31,7 +31,7 @@ static int check_reads(const struct stream *stream, const struct stream_options 
                 "their own: name the one field alone, or leave raw out");
 }
 
-/* What each field is made of, as its codec says, and from that the slots of the ring. */
+/* The form of each field, as its codec says, and from that the slots of the ring. */
 static int stream_plan_layout(struct stream *stream, const struct stream_options *options,
                               const struct stream_memory *memory, struct why *why) {
         const struct job_terms *terms = &options->job->terms;
@@ -99,11 +99,12 @@ static void batches_init(struct stream *stream) {
         }
 }
 
-#define LARGE_AT_ONCE 8u  /* large files of a stream that are read side by side, */
-#define LARGE_SHARE   16u /* if that is no more than this part of memory_limit; else fewer */
-#define LARGE_MAX     4u  /* a file may take this part of it */
+#define LARGE_AT_ONCE 8u  /* large files of a stream that are read at the same time, */
+#define LARGE_SHARE   16u /* if all of them take at most 1/16 of memory_limit; else fewer */
+#define LARGE_MAX     4u  /* one file may take at most 1/4 of it */
 
-/* Room for the largest file of the dataset, or for several: what is short then is waited for, and comes back. */
+/* Reserves memory for the largest file of the dataset, or for several. A task that finds none free waits until another
+ * one gives its own back. */
 static int stream_reserve_large(struct stream *stream, const struct source *index, struct why *why) {
         const struct job_terms *terms = &stream->job->terms;
         uint64_t limit = stream->budget->limit_bytes, cost;
@@ -157,7 +158,7 @@ int stream_new(const struct stream_options *options, const struct stream_memory 
                 free(stream);
                 return r;
         }
-        r = dataset_hold(options->dataset->dataset, why); /* before anybody asks for its folder */
+        r = dataset_hold(options->dataset->dataset, why); /* before its folder is used */
         if (r < 0) {
                 close(stream->release_fd);
                 free(stream);
@@ -180,10 +181,9 @@ int stream_new(const struct stream_options *options, const struct stream_memory 
 
         r = stream_plan_layout(stream, options, memory, why);
         spec = stream_order_spec(stream, stream->epoch);
-        if (r == 0) /* once a job: an epoch's end needs no memory that is not there */
+        if (r == 0) /* once for each job: so the end of an epoch never needs memory that is not available */
                 r = job_reserve_orders(options->job, memory->budget, 2 * order_table_bytes(&spec), why);
-        if (r == 0 &&
-            !stream->is_ended) { /* at once, so that it is there sooner; others' epochs may have both tables */
+        if (r == 0 && !stream->is_ended) { /* early; others' epochs may have both tables */
                 r = order_table_get(memory->tables, &spec, &stream->order, why);
                 if (r == -EAGAIN)
                         r = 0;

@@ -1,4 +1,4 @@
-/* One sample's way to the reader: where its bytes lie, and room for them. */
+/* A sample's way to the reader: where its bytes lie, and memory for them. */
 #include "daemon/pipeline/task.h"
 
 #include <errno.h>
@@ -9,8 +9,8 @@
 _Static_assert(TASK_BUFFER_BYTES % READER_ALIGN == 0 && LARGE_BUFFER_ALIGN % READER_ALIGN == 0,
                "buffers are what reading past the page cache asks for");
 
-/* Finds room for `n_bytes`. Most files fit the registered buffer. -EAGAIN: others of its stream have it, or are in line
- * before it. */
+/* Finds memory for `n_bytes`. Most files fit into the registered buffer. -EAGAIN: other tasks of the stream have the
+ * memory, or wait for it in front of this one. */
 static int task_buffer(struct planner *planner, struct task *task, uint64_t n_bytes, struct why *why) {
         struct stream *stream = task->batch->stream;
         struct read_request *request = &task->request;
@@ -41,11 +41,11 @@ static int task_buffer(struct planner *planner, struct task *task, uint64_t n_by
         return 0;
 }
 
-/* ---- where its bytes lie --------------------------------------------------------------------------------------- */
+/* ---- where its bytes are --------------------------------------------------------------------------------------- */
 
-/* What one read brings: fields that lie in one file, and whatever is between them. */
+/* What one read brings: the fields that lie in one file, and whatever is between them. */
 struct span {
-        struct extent first; /* of the fields, in the sequence of the program */
+        struct extent first; /* of the fields, in the program's order */
         uint64_t begin, end;
 };
 
@@ -55,7 +55,7 @@ static bool is_same_file(const struct extent *one, const struct extent *other) {
         return one->idx_shard == other->idx_shard;
 }
 
-/* Each file is one read: the fields of a sample lie side by side in a shard, but arrays have files of their own. */
+/* One read for each file: the fields of a sample lie side by side in a shard, but arrays have a file each. */
 static void add_to_span(struct span *spans, struct task *task, uint32_t idx_field, const struct extent *extent) {
         uint64_t end = extent->offset + extent->length;
         uint32_t i = 0;
@@ -75,8 +75,8 @@ static bool is_due(const struct task *task, uint32_t idx_field) {
                task->fields[idx_field].idx_read == task->idx_read;
 }
 
-/* Where each field of the candidate lies, and what its reads are. The task says how many; `ret_span` is the one that is
- * due, from whose beginning its fields are counted. */
+/* Finds where each field of the candidate lies, and which reads are needed. The task says how many; `ret_span` is the
+ * read that comes next. The offsets of its fields are counted from its beginning. */
 static void span_fields(struct task *task, struct span *ret_span) {
         const struct stream *stream = task->batch->stream;
         const struct source *source = dataset_source(stream->dataset->dataset);
@@ -106,7 +106,7 @@ static void span_fields(struct task *task, struct span *ret_span) {
                         task->fields[i].offset -= ret_span->begin;
 }
 
-/* A part of a shard: whole blocks of a file which all samples of the dataset share. */
+/* A part of a shard: whole blocks of a file that all samples of the dataset share. */
 static int task_locate_part(struct planner *planner, struct task *task, const struct span *span) {
         struct read_request *request = &task->request;
 
@@ -133,19 +133,19 @@ static int task_locate_file(struct planner *planner, struct task *task, const st
         if (extent->flags & EXTENT_NOT_REGULAR)
                 return why_set(&request->why, -EINVAL, "is not a regular file");
         if (extent->flags & EXTENT_UNREACHABLE) {
-                /* The index could not learn a length: perhaps it can be read now, if it fits. */
+                /* The index could not learn the length. The file may be readable now; it is served if it fits. */
                 request->length = READER_LENGTH_UNKNOWN;
                 return task_buffer(planner, task, TASK_BUFFER_BYTES, &request->why);
         }
         request->length = extent->length;
-        /* One byte more than the index says, so that a file that grew is noticed. */
+        /* One byte more than the index says, so that a file that has grown is noticed. */
         return task_buffer(planner, task, extent->length + 1, &request->why);
 }
 
-/* Positive outcome: nothing has to be read, all that is asked for is known. */
+/* Positive outcome: no read is needed, because all fields asked for are known already. */
 #define TASK_KNOWN 1
 
-/* Where the bytes of the candidate lie, and room for them. */
+/* Finds where the candidate's bytes lie, and memory for them. */
 static int task_locate(struct planner *planner, struct task *task) {
         struct dataset *dataset = task->batch->stream->dataset->dataset;
         struct read_request *request = &task->request;
@@ -161,7 +161,7 @@ static int task_locate(struct planner *planner, struct task *task) {
         return span.first.shard ? task_locate_part(planner, task, &span) : task_locate_file(planner, task, &span.first);
 }
 
-/* ---- on its way ------------------------------------------------------------------------------------------------ */
+/* ---- reading --------------------------------------------------------------------------------------------------- */
 
 void task_begin(struct task *task, struct batch *batch, uint32_t idx_sample, const struct task_row *row) {
         task->batch = batch;
@@ -191,6 +191,7 @@ void task_read(struct planner *planner, struct task *task) {
         if (r == -EAGAIN) {
                 STAILQ_INSERT_TAIL(&task->batch->stream->large_waiting, task, entry);
         } else if (r < 0 || r == TASK_KNOWN) {
+                /* An error goes to a worker as well: the worker applies the job's policy to it. */
                 task->request.result = r < 0 ? r : 0;
                 task->request.n_bytes = 0;
                 task_arrived(task, planner->options.ready);
@@ -205,7 +206,7 @@ void task_read_waiting(struct planner *planner, struct stream *stream) {
         struct task *task;
 
         STAILQ_CONCAT(&waiting, &stream->large_waiting);
-        while ((task = STAILQ_FIRST(&waiting))) { /* the first that must wait again keeps those after it in line */
+        while ((task = STAILQ_FIRST(&waiting))) { /* the first task that must wait again keeps those after it waiting */
                 STAILQ_REMOVE_HEAD(&waiting, entry);
                 task_read(planner, task);
         }

@@ -16,10 +16,10 @@
 
 /* ---- scratch is paid for before it is taken ------------------------------------------------------------------ */
 
-#define SAMPLE_WAITS 1 /* the task is not ours any more */
+#define SAMPLE_WAITS 1 /* the task is no longer this worker's */
 
-/* What this field needs, all together, is known once it is open. What is kept of earlier ones counts beside it: of
- * another shape it may be of no use. */
+/* How much scratch this field needs in total is known once it is open. The memory kept from earlier fields is counted
+ * in addition: it may have the wrong shape for this one. */
 static int worker_charge(struct worker *worker, struct task *task, const struct codec *codec,
                          const struct codec_opened *opened, struct why *why) {
         uint64_t need = opened->need_bytes;
@@ -31,8 +31,8 @@ static int worker_charge(struct worker *worker, struct task *task, const struct 
                 return 0;
         if (need > worker->scratch->n_bytes)
                 return codec_refuse_memory(codec, worker->tools, opened, worker->scratch->n_bytes, why);
-        scratch_give(worker->scratch, task, clock_now_ns()); /* nobody who has something waits for more */
-        fair_item_refund(&task->ready); /* now: one that waits may be with another worker in a moment */
+        scratch_give(worker->scratch, task, clock_now_ns()); /* a task that waits holds no scratch */
+        fair_item_refund(&task->ready); /* before it waits: another worker may have the task a moment later */
         if (scratch_take(worker->scratch, task, need, clock_now_ns()) == SCRATCH_WAITS) {
                 counter_add(&worker->counters->n_scratch_waits, 1);
                 return SAMPLE_WAITS;
@@ -40,8 +40,8 @@ static int worker_charge(struct worker *worker, struct task *task, const struct 
         return 0;
 }
 
-/* Gives back what the task was granted, whether it needed that in the end or not, after the memory that it stood for.
- */
+/* Gives back what the task was granted, whether it was needed or not. This comes after the memory itself has been
+ * freed. */
 static void worker_settle(struct worker *worker, struct task *task) {
         if (task->n_scratch_bytes == 0)
                 return;
@@ -62,7 +62,7 @@ static void worker_count_decoded(struct worker *worker) {
                 counter_add(&worker->counters->n_jpeg_handed_over, counts.n_handed_over);
 }
 
-/* A whole file may have become longer than the index knew: all of it is the field. */
+/* A whole file may have become longer than the index says: then the field is all of it. */
 static struct codec_input input_of(const struct task *task, uint32_t idx_field) {
         const struct stream *stream = task->batch->stream;
         const struct job_terms *terms = &stream->job->terms;
@@ -78,7 +78,7 @@ static struct codec_input input_of(const struct task *task, uint32_t idx_field) 
         };
 }
 
-/* Asks collation where the field goes, and writes it there. */
+/* Asks collation for the field's place, and writes the field there. */
 static int place_and_render(struct worker *worker, struct task *task, uint32_t idx_field,
                             const struct codec_input *input, const struct codec_opened *opened, struct why *why) {
         struct stream *stream = task->batch->stream;
@@ -95,14 +95,14 @@ static int place_and_render(struct worker *worker, struct task *task, uint32_t i
         return codec_render(codec, worker->tools, input, out, why);
 }
 
-/* Returns 0, SAMPLE_WAITS, or what is wrong. */
+/* Returns 0, SAMPLE_WAITS, or a negative errno for what is wrong. */
 static int serve_field(struct worker *worker, struct task *task, uint32_t idx_field, struct why *why) {
         const struct codec *codec = program_codec(task->batch->stream->program, idx_field);
         struct codec_input input = input_of(task, idx_field);
         struct codec_opened opened;
         int r;
 
-        if (task->fields[idx_field].is_absent) /* a ragged one; others were refused */
+        if (task->fields[idx_field].is_absent) /* only a ragged field may be absent: others were refused */
                 return collating_leave_out(&task->batch->collating, idx_field, task->idx_sample), 0;
         r = codec_open(codec, worker->tools, &input, &opened, why);
         if (r == 0)
@@ -113,7 +113,8 @@ static int serve_field(struct worker *worker, struct task *task, uint32_t idx_fi
         return r;
 }
 
-/* Would it fail? A ragged field is placed once, so nothing may fail after the first of a sample's was. */
+/* Would this field fail? A ragged field gets its place once, so nothing may fail after the first ragged field of a
+ * sample has got its place. */
 static int check_ragged(struct worker *worker, struct task *task, uint32_t idx_field, struct why *why) {
         const struct stream *stream = task->batch->stream;
         const struct codec *codec = program_codec(stream->program, idx_field);
@@ -128,7 +129,7 @@ static int check_ragged(struct worker *worker, struct task *task, uint32_t idx_f
         return opened.n_bytes > field->sample_bytes ? codec_refuse_room(codec, &opened, field, why) : 0;
 }
 
-/* Remembers which field is meant, and says so where the samples have several that are read. */
+/* Remembers which field failed. The message names it if the samples have several stored fields. */
 static void name_field(struct task *task, uint32_t idx_field, struct why *why) {
         const struct stream *stream = task->batch->stream;
         const struct schema *schema = &dataset_source(stream->dataset->dataset)->schema;
@@ -142,7 +143,7 @@ static void name_field(struct task *task, uint32_t idx_field, struct why *why) {
                 why_set(why, 0, "field %s: %.400s", task->bad_field, bare.text);
 }
 
-/* A read that failed was of this field, if it was for one alone. */
+/* A failed read is named after its field if only one stored field was read. */
 static const char *only_read(const struct stream *stream) {
         const char *name = NULL;
 
@@ -160,8 +161,8 @@ static bool is_ragged(const struct stream *stream, uint32_t idx_field) {
         return stream->layout.fields[idx_field].form.how == COLLATE_RAGGED;
 }
 
-/* All fields that this read brought: first those that may fail in the middle, then those that are only copied. One that
- * waits for memory goes on where it was. */
+/* All fields that this read brought: first those that may fail halfway, then those that are only copied. A field that
+ * had to wait for memory continues where it was. */
 static int serve_fields(struct worker *worker, struct task *task, struct why *why) {
         const struct stream *stream = task->batch->stream;
         uint32_t i;
@@ -175,7 +176,7 @@ static int serve_fields(struct worker *worker, struct task *task, struct why *wh
                 else
                         r = is_ragged(stream, i) ? check_ragged(worker, task, i, why)
                                                  : serve_field(worker, task, i, why);
-                if (r == SAMPLE_WAITS) /* the task is not ours any more */
+                if (r == SAMPLE_WAITS) /* the task is no longer this worker's */
                         return r;
                 if (r < 0) {
                         name_field(task, i, why);
@@ -188,7 +189,7 @@ static int serve_fields(struct worker *worker, struct task *task, struct why *wh
         return r;
 }
 
-/* Returns 0, SAMPLE_WAITS, or what is wrong with the sample. */
+/* Returns 0, SAMPLE_WAITS, or a negative errno for what is wrong with the sample. */
 static int serve(struct worker *worker, struct task *task, struct why *why) {
         uint64_t begin_ns = clock_now_ns(), end_ns;
         int r;
@@ -216,7 +217,7 @@ static int serve(struct worker *worker, struct task *task, struct why *why) {
 
 /* ---- the loop ------------------------------------------------------------------------------------------------ */
 
-/* Samples that are only copied; from the first that cannot be, they are read one by one. */
+/* Samples that are only copied. From the first one that cannot be copied on, they are read one by one. */
 static void copy_rows(struct worker *worker, struct task *task) {
         struct batch *batch = task->batch;
         uint32_t n = task->n_rows;
@@ -276,19 +277,19 @@ static void worker_do(struct worker *worker, struct task *task) {
         }
         batch_sample_done(batch, worker->counters);
         if (atomic_load_explicit(&batch->stream->job->failed, memory_order_relaxed))
-                planner_wake(worker->planner); /* the other ranks of the job are to hear of it */
+                planner_wake(worker->planner); /* so that the other ranks of the job learn of it */
         if (rows_next(task))
-                planner_retry(worker->planner, task); /* at once: returned tasks may wait until there are several */
+                planner_retry(worker->planner, task); /* without delay: returned tasks may wait for more */
         else
                 planner_return(worker->planner, task);
 }
 
-/* ---- its life ------------------------------------------------------------------------------------------------ */
+/* ---- begin and end ------------------------------------------------------------------------------------------- */
 
 static int worker_equip(struct worker *worker) {
         worker->tid = gettid();
         if (worker->nice > 0)
-                worker_set_nice(worker, worker->nice); /* giving way is always allowed */
+                worker_set_nice(worker, worker->nice); /* raising the nice value is always allowed */
         return codec_tools_new(&worker->limits, worker->decode_jpeg, &worker->tools, &worker->why);
 }
 
@@ -305,7 +306,7 @@ static void *worker_main(void *userdata) {
         sem_post(&worker->began);
         while (worker->result == 0 && (item = fair_queue_pop(worker->ready))) {
                 worker_do(worker, task_of_ready(item));
-                pace_rest(worker->pace, &worker->clock_ns); /* with nothing in hand */
+                pace_rest(worker->pace, &worker->clock_ns); /* it holds no sample here */
         }
         worker_strip(worker);
         atomic_store_explicit(&worker->has_left, true, memory_order_release);
@@ -340,7 +341,7 @@ static void worker_free(struct worker *worker) {
 }
 
 static void wait_until_begun(struct worker *worker) {
-        while (sem_wait(&worker->began) < 0) /* EINTR: a debugger, nothing else */
+        while (sem_wait(&worker->began) < 0) /* EINTR: only with a debugger */
                 continue;
 }
 
@@ -377,5 +378,5 @@ void worker_join(struct worker *worker) {
 }
 
 int worker_set_nice(struct worker *worker, int nice) {
-        return setpriority(PRIO_PROCESS, (id_t)worker->tid, nice) < 0 ? -errno : 0; /* a thread's own on Linux */
+        return setpriority(PRIO_PROCESS, (id_t)worker->tid, nice) < 0 ? -errno : 0; /* applies to a thread */
 }

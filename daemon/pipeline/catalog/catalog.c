@@ -10,7 +10,7 @@
 #include "proto/base/cleanup.h"
 #include "proto/base/clock.h"
 
-#define RETRY_AFTER_NS 1000000000ull /* a failure that is older is not told but tried again */
+#define RETRY_AFTER_NS 1000000000ull /* an older failure is not reported: the dataset is opened again */
 
 const char *catalog_state_name(enum catalog_state state) {
         static const char *const NAMES[] = {
@@ -23,7 +23,7 @@ const char *catalog_state_name(enum catalog_state state) {
 
 /* ---- an open dataset ----------------------------------------------------------------------------------------- */
 
-/* On failure what was to be taken over stays the caller's. */
+/* On failure the caller still owns the dataset and the ledger. */
 static struct catalog_dataset *catalog_dataset_new(struct dataset *dataset, struct ledger *ledger, const char *name) {
         struct catalog_dataset *open = calloc(1, sizeof(*open));
 
@@ -72,7 +72,7 @@ static void on_progress(void *userdata, uint64_t n_files) {
         atomic_store_explicit(&entry->n_files, n_files, memory_order_relaxed);
 }
 
-/* Before anything of it is opened: from then on it stays. */
+/* The lock is taken before anything of the version is opened: from then on the version is not removed. */
 static int opening_lock(struct opening *opening) {
         int r;
 
@@ -107,7 +107,7 @@ void opening_work(void *userdata) {
         if (opening->result < 0)
                 version_lock_free(TAKE_PTR(opening->lock));
         else
-                dataset_leave(opening->dataset); /* until somebody is served from it */
+                dataset_leave(opening->dataset); /* held again when the first rank is served from it */
 }
 
 struct catalog_dataset *opening_take(struct opening *opening) {
@@ -157,7 +157,7 @@ static void log_opened(const struct catalog_entry *entry, const struct dataset_r
                             entry->name, report->not_saved.text);
 }
 
-/* What was opened takes the place of what was served until now. */
+/* What was opened replaces what was served until now. */
 static void entry_take(struct catalog_entry *entry, struct catalog_dataset *open, const struct opening *opening) {
         const struct dataset_report *report = &opening->report;
 
@@ -181,7 +181,7 @@ void entry_fail(struct catalog_entry *entry, int error, const struct why *why) {
                 entry->state = CATALOG_FAILED;
                 entry->failed_at_ns = clock_now_ns();
                 entry->was_told = false;
-                if (is_news && error != -ECANCELED) /* that is us, on our way out */
+                if (is_news && error != -ECANCELED) /* -ECANCELED comes from our own shutdown */
                         log_error("dataset", "%s: %s; attaching to it tries again", entry->name, why->text);
         }
         if (entry->staged)
@@ -205,7 +205,7 @@ static void opening_done(void *userdata) {
         free(opening);
 }
 
-/* Where it lies, as what, and the index that came with it. */
+/* Where the dataset lies, its format, and the index that came with it. */
 static int opening_aim(struct opening *opening, const struct catalog_entry *entry) {
         if (entry->staged)
                 return staged_aim(entry, opening);
@@ -238,7 +238,7 @@ void entry_open(struct catalog_entry *entry) {
         }
         entry->is_opening = true;
         if (entry->open)
-                return; /* of the version before: served until this is done */
+                return; /* the version before: served until the new one is open */
         entry->state = CATALOG_INDEXING;
         entry->was_told = false;
 }
@@ -292,7 +292,7 @@ static bool entry_matches(const struct catalog_entry *entry, const struct catalo
                strcmp(entry->format, wish->format) == 0 && staged_matches(entry->staged, wish->origin);
 }
 
-/* What counts from now on, for a dataset that stays as well. */
+/* What applies from now on, also to a dataset that is already there. */
 static int entry_apply(struct catalog_entry *entry, const struct catalog_wish *wish, struct why *why) {
         struct groups allow = { 0 };
 
@@ -338,7 +338,7 @@ static int entry_add(struct catalog *catalog, const struct catalog_wish *wish, s
         TAILQ_INIT(&entry->waiters);
         TAILQ_INSERT_TAIL(&catalog->entries, entry, entry);
         if (!entry->staged)
-                entry_open(entry); /* the others wait for a look */
+                entry_open(entry); /* the others after a look at their stamp */
         return 0;
 }
 
@@ -421,7 +421,7 @@ int catalog_get(struct catalog *catalog, const char *name, struct catalog_datase
                 entry->was_told = true;
                 return why_set(why, -EIO, "dataset %s: %.400s", name, entry->text.text);
         }
-        if (entry->state == CATALOG_FAILED) { /* an old failure, or told already: a mended folder needs no restart */
+        if (entry->state == CATALOG_FAILED) { /* too old, or reported already: opened again, without a restart */
                 if (entry->staged)
                         staged_look_again(entry);
                 else

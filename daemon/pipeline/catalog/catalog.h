@@ -1,5 +1,5 @@
-/* pipeline/catalog/catalog.h: the datasets of the configuration, opened in the background, shared by all who are served from
- * them. Main thread, except references.
+/* pipeline/catalog/catalog.h: the datasets of the configuration, opened in the background and shared by all jobs that
+ * use them. Main thread, except references.
  *
  * A dataset with an origin is served when it has a stamp, as the stamp says (staging/record/stamp.h). Once a second
  * catalog_look() reads stamp and progress of each, on a thread of its own, because a shared file system may hang. When
@@ -67,7 +67,7 @@ struct catalog_entry {
         bool is_wanted;               /* false: no longer in the configuration; freed when the index thread has ended */
         struct catalog *catalog;
 
-        bool is_checking; /* a look at its folder is under way: another one would only hang with it */
+        bool is_checking; /* a look at its folder is running: another one would only hang with it */
         TAILQ_HEAD(, catalog_waiter) waiters;
 
         struct catalog_staged *staged; /* of a dataset with an origin, else NULL */
@@ -75,29 +75,29 @@ struct catalog_entry {
 
 /* The state of a dataset with an origin. */
 struct catalog_staged {
-        char *origin; /* as it may be shown: without query */
+        char *origin; /* without its query, so that it may be shown */
         struct place place;
         struct stamp stamp;                  /* of what is open */
         struct stamp next;                   /* of what is being opened */
-        uint64_t mark;                       /* of the stamp that was read last; 0: there was none */
+        uint64_t mark;                       /* of the stamp that was read last; 0: there was no stamp */
         bool is_looked_at;                   /* at least once */
-        bool is_looking;                     /* a look is under way: another one would only hang with it */
-        TAILQ_HEAD(, catalog_dataset) older; /* versions before, while jobs are served from them */
-        char sought[INDEX_DIGEST_SIZE];      /* of the version that was looked for last, */
+        bool is_looking;                     /* a look is running: another one would only hang with it */
+        TAILQ_HEAD(, catalog_dataset) older; /* older versions, while jobs are served from them */
+        char sought[INDEX_DIGEST_SIZE];      /* of the version that was searched for last, */
         uint64_t sought_ns;                  /* and when */
-        uint64_t renewed_ns;                 /* leases of versions */
-        struct why told;                     /* what has been logged, so that it is logged once */
+        uint64_t renewed_ns;                 /* when the leases of versions were renewed */
+        struct why told;                     /* what was logged last, so that it is logged once */
 
-        struct progress progress;     /* what the staging reported last */
-        uint64_t progress_mark;       /* of the file; 0: there is none */
-        uint64_t progress_changed_ns; /* when another mark was seen: without a new one the run is dead */
+        struct progress progress;     /* as the staging reported it last */
+        uint64_t progress_mark;       /* of the file; 0: there is no file */
+        uint64_t progress_changed_ns; /* when the mark last changed: a run whose mark stays the same is dead */
 };
 
 /* An attach that waits for a look at a folder. Its memory belongs to the caller. */
 struct catalog_waiter {
         TAILQ_ENTRY(catalog_waiter) entry;
         uint64_t since_ns;
-        /* The look has ended; or it takes long (`late`), and continues without the waiter. Main thread, once. */
+        /* The look has ended; or it takes long (`late`), and continues without the waiter. Main thread, called once. */
         void (*done)(struct catalog_waiter *waiter, bool late);
 };
 
@@ -107,12 +107,12 @@ struct catalog {
         struct ledgers *ledgers;
         char *index_dir;
         struct budget *budget; /* of memory_limit; NULL: memory is not counted */
-        bool is_ending;        /* starts no further work */
+        bool is_ending;        /* starts no new work */
 };
 
 struct catalog_wish {
         const char *name, *path, *format;
-        const char *origin;         /* URL; "" or NULL: it is at its path */
+        const char *origin;         /* URL; "" or NULL: the dataset is at its path */
         const struct groups *allow; /* who may use it; NULL: everybody */
         uint32_t weight;            /* of each of its jobs (base/fair_queue.h); 0: 1 */
 };
@@ -120,47 +120,47 @@ struct catalog_wish {
 /* `budget` outlives every dataset that is opened; NULL: memory is not counted. */
 int catalog_init(struct catalog *catalog, struct background *background, const char *index_dir, struct budget *budget);
 
-/* Ends index building; the next thing must be background_stop(). */
+/* Cancels index building. background_stop() must follow. */
 void catalog_cancel(struct catalog *catalog);
 
-/* Frees all and writes the ledgers; the background must have been stopped before, and no reference be left. */
+/* Frees everything and writes the ledgers. The background must have been stopped, and no reference may be left. */
 void catalog_fini(struct catalog *catalog);
 
-/* Makes the entries equal to the wishes: new ones are opened; removed or changed ones are released (attached ranks are
- * still served from them, even if `allow` no longer names their user). Also checks whether the folders of the others
- * have changed. */
+/* Makes the entries equal to the wishes. New ones are opened; removed or changed ones are released (attached ranks are
+ * still served from them, even if `allow` no longer names their user). For all others it checks whether the folder has
+ * changed. */
 int catalog_configure(struct catalog *catalog, const struct catalog_wish *wishes, size_t n_wishes, struct why *why);
 
-/* Looks in the background whether stamps have changed, and how far stagings are. Call it once a second. */
+/* Checks in the background whether stamps have changed, and how far stagings are. Call it once a second. */
 void catalog_look(struct catalog *catalog);
 
-/* Call it before catalog_get() for a new rank. If nobody is served from the dataset, its folder may have changed and is
- * looked at in the background (one look at a time for each dataset, for all waiters). Returns 1 if there is such a
- * look: done() follows; 0 if there is nothing to wait for. */
+/* Call it before catalog_get() for a new rank. If no rank is served from the dataset, its folder may have changed and
+ * is looked at in the background (one look at a time for each dataset, for all waiters). Returns 1 if there is such a
+ * look: done() follows. Returns 0 if there is nothing to wait for. */
 int catalog_check(struct catalog *catalog, const char *name, struct catalog_waiter *waiter);
 
-/* A reference to an open dataset. Asks no file system. -ENOENT no
- * such dataset (names the known ones), -EAGAIN it is being staged or indexed (says how far), -EIO it could not be
- * opened (says why; asking begins a new try). */
+/* A reference to an open dataset. Does not ask any file system. -ENOENT: unknown dataset (`why` lists the known ones).
+ * -EAGAIN: it is being staged or indexed (says how far it is). -EIO: it could not be opened (says why; the next call
+ * tries again). */
 int catalog_get(struct catalog *catalog, const char *name, struct catalog_dataset **ret_dataset, struct why *why);
 
-/* The same for a job that runs with the content `digest` (may be NULL, or ""): it gets the version that has it, as long
- * as it is on disk; -EAGAIN while it is being searched for. */
+/* The same for a job that runs with the content `digest` (may be NULL, or ""): it gets the version with this content,
+ * as long as that is on disk; -EAGAIN while it is being searched for. */
 int catalog_get_again(struct catalog *catalog, const char *name, const char *digest,
                       struct catalog_dataset **ret_dataset, struct why *why);
 
 struct catalog_dataset *catalog_dataset_ref(struct catalog_dataset *dataset);
 void catalog_dataset_unref(struct catalog_dataset *dataset);
 
-/* Records and counts an error of a sample; returns how many there were before. Any thread. */
+/* Records and counts an error of a sample. Returns how many there were before. Any thread. */
 uint64_t catalog_dataset_error(struct catalog_dataset *dataset, const char *text);
 
-/* An entry by its name, or NULL, and `why` lists the names. */
+/* Returns an entry by its name; or NULL, and `why` lists the names. */
 struct catalog_entry *catalog_find(struct catalog *catalog, const char *name, struct why *why);
 
 const char *catalog_state_name(enum catalog_state state);
 
-/* Is a staging of it at work, as far as can be seen from here? */
+/* Is a staging of it running, as far as this node can see? */
 bool catalog_is_being_staged(const struct catalog_entry *entry);
 
 /* A sentence: what a dataset with an origin waits for, or what its staging does. Returns `buffer`. */

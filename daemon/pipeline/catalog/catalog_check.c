@@ -1,5 +1,5 @@
-/* Has a folder changed since its index was made? Looked at before somebody new is served from it, while nobody is: on a
- * thread of its own, for a dead mount does not answer. */
+/* Has a folder changed since its index was made? It is checked before a new rank is served from it, while no other rank
+ * is. The check has a thread of its own, because a dead mount does not answer. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 #include "daemon/pipeline/catalog/catalog_private.h"
 #include "proto/base/clock.h"
 
-#define PATIENCE_NS 1000000000ull /* of who waits for a look: then he is told, and asks again */
+#define PATIENCE_NS 1000000000ull /* of an attach that waits for a look: after this it is told so, and asks again */
 
 struct check {
         struct catalog *catalog;
@@ -33,14 +33,15 @@ void entry_wake_waiters(struct catalog_entry *entry) {
         }
 }
 
-/* An index is built again if the folder is another one now. A folder that cannot be looked at does not count as another
- * one: its index is kept, and jobs that are served from it wait until it can be read (pipeline/failure/outage.h). */
+/* The index is built again if the folder is a different one now. A folder that cannot be looked at does not count as
+ * different: its index is kept, and jobs that are served from it wait until it can be read
+ * (pipeline/failure/outage.h). */
 static void check_done(void *userdata) {
         struct check *check = userdata;
         struct catalog_entry *entry = entry_find(check->catalog, check->name);
         bool is_same = entry && entry->open == check->open;
 
-        catalog_dataset_unref(check->open); /* the entry has another reference if it is the same */
+        catalog_dataset_unref(check->open); /* if the entry still has this one, it has its own reference */
         if (is_same) {
                 entry->is_checking = false;
                 if (check->result == SOURCE_STALE && !check->catalog->is_ending &&
@@ -58,7 +59,7 @@ static void check_done(void *userdata) {
 void entry_check(struct catalog_entry *entry) {
         struct check *check;
 
-        if (entry->staged || entry->is_checking) /* a version never changes; a new one has a stamp of its own */
+        if (entry->staged || entry->is_checking) /* a version never changes, and a new version has a new stamp */
                 return;
         if (entry->state != CATALOG_READY || atomic_load_explicit(&entry->open->refs, memory_order_acquire) > 1)
                 return;

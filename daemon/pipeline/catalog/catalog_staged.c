@@ -1,4 +1,4 @@
-/* Datasets with an origin: what their stamps say, and what their stagings are doing. */
+/* Datasets with an origin: what their stamps say, and what their stagings do. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,11 +9,11 @@
 #include "proto/base/cleanup.h"
 #include "proto/base/clock.h"
 
-/* A staging writes its progress once a second; a shared file system may show it some seconds later. A run that
- * has written nothing for this time is dead. By our own clock: those of other nodes may differ. */
+/* A staging writes its progress once a second, and a shared file system may show it some seconds later. A run that has
+ * written nothing for this time is dead. It is measured with our own clock: those of other nodes may differ. */
 #define SILENT_NS 20000000000ull
 
-#define LEASES_MAX 32u /* renewed at a time: versions of one dataset that jobs are served from */
+#define LEASES_MAX 32u /* renewed in one look: versions of one dataset that jobs are served from */
 
 void staged_free(struct catalog_staged *staged) {
         if (!staged)
@@ -24,7 +24,7 @@ void staged_free(struct catalog_staged *staged) {
         free(staged);
 }
 
-/* An origin's query may hold a signature: it is nobody's business. */
+/* The query of an origin may hold a signature, so it is never shown. */
 static size_t shown_length(const char *origin) {
         return strcspn(origin, "?#");
 }
@@ -78,7 +78,7 @@ int staged_aim(const struct catalog_entry *entry, struct opening *opening) {
         return 0;
 }
 
-/* What was served until now is for those alone who have it. */
+/* From now on, what was served is only for the jobs that have it already. */
 static void retire(struct catalog_entry *entry) {
         if (entry->open)
                 versions_retire(entry->staged, TAKE_PTR(entry->open));
@@ -104,22 +104,22 @@ void staged_look_again(struct catalog_entry *entry) {
 
 /* ---- a look -------------------------------------------------------------------------------------------------- */
 
-/* A copy, so that the entry may go meanwhile. */
+/* A copy, because the entry may be removed while the look is running. */
 struct look {
         struct catalog *catalog;
         char name[DLP_NAME_MAX];
         struct place place;
-        uint64_t mark; /* known; then found */
+        uint64_t mark; /* before: as known; after: as found */
         bool must_read;
 
-        int stamp_result; /* counts if must_read */
+        int stamp_result; /* valid if must_read */
         struct stamp stamp;
         struct why why;
         bool has_progress;
         struct progress progress;
         uint64_t progress_mark;
 
-        struct catalog_dataset *leased[LEASES_MAX]; /* references: their leases are due */
+        struct catalog_dataset *leased[LEASES_MAX]; /* references to those whose leases are due */
         uint32_t n_leased;
 };
 
@@ -132,7 +132,7 @@ static void look_free(struct look *look) {
 static void look_work(void *userdata) {
         struct look *look = userdata;
         uint64_t mark = stamp_mark(&look->place);
-        struct why why; /* a progress that cannot be read is none: nothing depends on it */
+        struct why why; /* dropped: nothing depends on progress that cannot be read */
 
         for (uint32_t i = 0; i < look->n_leased; i++)
                 version_lock_renew(look->leased[i]->lock);
@@ -161,7 +161,7 @@ static bool is_same_version(const struct stamp *one, const struct stamp *other) 
                strcmp(one->format, other->format) == 0;
 }
 
-/* The word that it is whole is gone, or no word any more. */
+/* The stamp, which says that the version is complete, is gone or cannot be read any more. */
 static void lose_stamp(struct catalog_entry *entry, const struct look *look) {
         bool was_open = entry->open;
 
@@ -187,7 +187,7 @@ static void take_stamp(struct catalog_entry *entry, const struct look *look) {
         if (look->stamp_result != 0) {
                 lose_stamp(entry, look);
         } else if (entry->open && is_same_version(&look->stamp, &staged->stamp)) {
-                staged->stamp = look->stamp; /* staged again, to the same end */
+                staged->stamp = look->stamp; /* staged again, with the same result */
         } else {
                 staged->next = look->stamp;
                 entry_open(entry);
@@ -198,8 +198,8 @@ static void look_done(void *userdata) {
         struct look *look = userdata;
         struct catalog_entry *entry = entry_find(look->catalog, look->name);
 
-        /* A reload may have made it another dataset. While a version is being opened its stamp stays unread: the next
-         * look finds it again. */
+        /* A reload may have made it a different dataset. While a version is being opened its stamp is not taken: the
+         * next look finds it again. */
         if (entry && entry->staged && strcmp(entry->staged->place.folder, look->place.folder) == 0 &&
             !look->catalog->is_ending) {
                 entry->staged->is_looking = false;
@@ -217,7 +217,7 @@ static void look_add_lease(struct look *look, struct catalog_dataset *dataset) {
                 look->leased[look->n_leased++] = catalog_dataset_ref(dataset);
 }
 
-/* Where versions are kept by leases instead of locks. */
+/* For folders where leases protect versions instead of locks. */
 static void look_add_leases(struct look *look, struct catalog_entry *entry) {
         struct catalog_staged *staged = entry->staged;
         struct catalog_dataset *dataset;
@@ -235,7 +235,7 @@ static void entry_look(struct catalog_entry *entry) {
         struct look *look = calloc(1, sizeof(*look));
 
         if (!look)
-                return; /* in a second again */
+                return; /* they are renewed with the next look, in a second */
         look->catalog = entry->catalog;
         snprintf(look->name, sizeof(look->name), "%s", entry->name);
         look->place = staged->place;
@@ -256,7 +256,7 @@ void catalog_look(struct catalog *catalog) {
                         entry_look(entry);
 }
 
-/* ---- what is told ------------------------------------------------------------------------------------------- */
+/* ---- what is reported --------------------------------------------------------------------------------------- */
 
 bool catalog_is_being_staged(const struct catalog_entry *entry) {
         const struct catalog_staged *staged = entry->staged;

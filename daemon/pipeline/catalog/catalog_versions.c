@@ -1,5 +1,5 @@
-/* Versions of a staged dataset that are not the stamped one: kept while jobs are served from them, and found again by
- * their content when a daemon that began anew is asked for one. */
+/* Versions of a staged dataset other than the stamped one. They are kept while jobs are served from them. When a daemon
+ * that was restarted is asked for one, it finds the version again by its content. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -14,8 +14,8 @@
 #include "proto/base/cleanup.h"
 #include "proto/base/clock.h"
 
-#define KEPT_NS      60000000000ull /* a version that was found, for those who asked to come back */
-#define NOT_FOUND_NS 10000000000ull /* before a version that was not found is looked for again */
+#define KEPT_NS      60000000000ull /* a version that was found is kept for ranks that were told to ask again */
+#define NOT_FOUND_NS 10000000000ull /* before a version that was not found is searched for again */
 
 struct catalog_dataset *versions_find(const struct catalog_staged *staged, const char *digest) {
         struct catalog_dataset *dataset;
@@ -51,9 +51,9 @@ void versions_fini(struct catalog_staged *staged) {
                 drop(staged, dataset);
 }
 
-/* ---- looking for one ----------------------------------------------------------------------------------------- */
+/* ---- searching for one --------------------------------------------------------------------------------------- */
 
-/* "v-" and twelve digits and ".index", with this content. Only to know which: opening it checks all of it. */
+/* Is it "v-", twelve digits and ".index", with this content? This only selects a file: opening it checks all of it. */
 static bool is_index_of(int folder_fd, const char *name, const char *digest, struct index_header *header) {
         _cleanup_(closep) int fd = -1;
 
@@ -102,7 +102,7 @@ static void seek_done(void *userdata) {
 
         entry->is_opening = false;
         if (open && strcmp(dataset_source(open->dataset)->digest, opening->digest) != 0)
-                catalog_dataset_unref(TAKE_PTR(open)); /* its own index could not be used, and another one was taken */
+                catalog_dataset_unref(TAKE_PTR(open)); /* its own index could not be used, so another one was taken */
         if (!entry->is_wanted) {
                 catalog_dataset_unref(open);
                 entry_free(entry);
@@ -121,7 +121,7 @@ bool versions_seek(struct catalog_entry *entry, const char *digest) {
         struct opening *opening;
 
         if (entry->is_opening)
-                return true; /* it may be that one, and else its turn comes */
+                return true; /* the running search may be for this version; if not, its turn comes later */
         if (strcmp(staged->sought, digest) == 0 && clock_now_ns() - staged->sought_ns < NOT_FOUND_NS)
                 return false;
         opening = calloc(1, sizeof(*opening));

@@ -5,7 +5,7 @@
 
 #include "proto/limits.h"
 
-/* 0.07 * 100 is a little more than 7 in binary: what is so near to a whole number was meant to be it. */
+/* In binary, 0.07 * 100 is slightly more than 7. A value this close to a whole number was meant to be that number. */
 #define A_LITTLE 1e-12
 
 int max_errors_check(double max_errors, struct why *why) {

@@ -8,10 +8,10 @@
 #include "daemon/pipeline/compact.h"
 #include "proto/base/clock.h"
 
-#define LOGGED_ERRORS_MAX 100u /* a dataset; after that damaged samples are only counted */
-#define SHORTAGE_TRIES    10u  /* before a lack of memory or descriptors is believed to last */
+#define LOGGED_ERRORS_MAX 100u /* for each dataset; further damaged samples are only counted */
+#define SHORTAGE_TRIES    10u  /* before a lack of memory or descriptors counts as permanent */
 #define SHORTAGE_REST_NS  100000000ull
-#define SUBSTITUTES_MAX   4096u /* damaged samples in a row of the order before the job is told that there are none */
+#define SUBSTITUTES_MAX   4096u /* damaged samples in a row of the order before the job gives up */
 
 static void name_sample(struct task *task, const char *text, struct why *ret_named) {
         const struct catalog_dataset *dataset = task->batch->stream->dataset;
@@ -30,16 +30,16 @@ static void report(struct task *task, const struct why *named, const char *what_
                             task->batch->stream->dataset->name, LOGGED_ERRORS_MAX);
 }
 
-/* It may pass: another job's large pictures, a burst of files. */
+/* These errors may be temporary: another job decodes large pictures, or many files are opened at once. */
 static bool is_shortage(int error) {
         return error == -ENOMEM || error == -EMFILE || error == -ENFILE;
 }
 
-/* Is it the sample's own fault, met wherever and whenever it is read? Only then may another take its place, or none:
- * what a lack of memory or descriptors decides would differ from rank to rank and from run to run. What a read failed
- * with has been judged before. */
+/* Is the sample itself at fault, wherever and whenever it is read? Only then may another sample take its place, or may
+ * it be left out: what a lack of memory or descriptors decided would differ from rank to rank and from run to run.
+ * Errors of reads have been judged before (pipeline/failure/outage.h). */
 static bool is_damage(int error) {
-        /* EMEDIUMTYPE: about sizes that differ no other sample would be right either */
+        /* EMEDIUMTYPE is about sizes that differ: no other sample would fit any better. */
         return !is_shortage(error) && error != -ECANCELED && error != -EMEDIUMTYPE;
 }
 
@@ -56,7 +56,7 @@ static enum failure rest(struct task *task, const struct why *named) {
         return FAILURE_LATER;
 }
 
-/* Who does not know whether the sample or its file system is to blame must not decide anything. */
+/* It is not known yet whether the sample or its file system is at fault, so nothing is decided here. */
 static enum failure hold(struct task *task, const struct why *text) {
         if (task->failing_ns == 0)
                 task->failing_ns = clock_now_ns();
@@ -104,14 +104,15 @@ static enum failure end_too_many(struct task *task, const struct why *last) {
         return end_job(task, &why);
 }
 
-/* What the reader says begins with the path of the file that it read. */
+/* The reader's text begins with the path of the file that it read. */
 static const char *without_path(const struct task *task, const char *text) {
         size_t n = strlen(task->request.path);
 
         return strncmp(text, task->request.path, n) == 0 && strncmp(text + n, ": ", 2) == 0 ? text + n + 2 : text;
 }
 
-/* The path stands beside it already; of a packed sample that is the one it had, and the shard is worth saying. */
+/* Leaves the path out of the text if it stands next to it anyway. The path of a packed sample is the one it had before
+ * packing, so there the text also names the shard. */
 static void describe(const struct task *task, const char *text, struct why *ret_text) {
         const char *bare = without_path(task, text);
 

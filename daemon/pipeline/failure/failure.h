@@ -1,15 +1,17 @@
-/* pipeline/failure/failure.h: what becomes of a sample that could not be served: the job's policy. */
+/* pipeline/failure/failure.h: what happens to a sample that could not be served. The job's policy (on_error)
+ * decides. */
 #pragma once
 
 #include "daemon/pipeline/counters.h"
 #include "daemon/pipeline/task.h"
 
 enum failure {
-        FAILURE_ENDS,       /* the sample has ended: left out, or the batch is to fail */
-        FAILURE_SUBSTITUTE, /* the task goes back to be read with the next candidate, */
-        FAILURE_LATER,      /* or with the same one when it has rested, */
-        FAILURE_HELD,       /* or when it is known that the dataset can be read (pipeline/failure/outage.h) */
+        FAILURE_ENDS,       /* the sample has ended: it is left out, or the batch will fail */
+        FAILURE_SUBSTITUTE, /* the task goes back, to be read with the next candidate */
+        FAILURE_LATER,      /* the task goes back, to be read with the same candidate after a pause */
+        FAILURE_HELD,       /* the same, once it is known that the dataset can be read (pipeline/failure/outage.h) */
 };
 
-/* Any worker, which met `error` with the task's candidate; `why` says what is wrong with the file. */
+/* Called by the worker that met `error` with the task's candidate. `why` says what is wrong with the file. Any
+ * worker. */
 enum failure failure_handle(struct task *task, int error, const struct why *why, struct counters *counters);

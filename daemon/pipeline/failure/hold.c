@@ -9,10 +9,10 @@
 #include "proto/base/clock.h"
 #include "proto/ring.h"
 
-#define REST_NS 100000000ull  /* of a task for which there is no memory to park it */
-#define TELL_NS 1000000000ull /* between two words to a client: the time left changes */
+#define REST_NS 100000000ull  /* the pause of a task if there is no memory to park it */
+#define TELL_NS 1000000000ull /* between two messages to a client: the time left changes */
 
-/* What a task says of its sample. */
+/* What a task knows of its sample. */
 struct parked {
         TAILQ_ENTRY(parked) entry;
         struct batch *batch;
@@ -78,7 +78,7 @@ static void read_again(struct planner *planner, struct stream *stream, struct pa
 
 /* ---- ends ---------------------------------------------------------------------------------------------------- */
 
-/* Nobody wants it any more, or its job has failed: it ends without having been served. */
+/* The sample is not wanted any more, or its job has failed: it ends without having been served. */
 static void give_up(struct planner *planner, struct stream *stream, struct parked *parked, const struct why *why) {
         struct batch *batch = parked->batch;
 
@@ -100,7 +100,7 @@ static void give_up_late(struct planner *planner, struct stream *stream, struct 
         struct why why, reason;
 
         if (!outage_is_held(stream->dataset->outage, &reason))
-                reason = parked->failing; /* can be looked at, but not read */
+                reason = parked->failing; /* a look can open the dataset, but reads fail */
         why_set(&why, 0, "%s could not be read for %llu s (outage_timeout): %.350s", stream->dataset->name,
                 (unsigned long long)(now_ns - parked->failing_ns) / 1000000000u, reason.text);
         if (!stream->is_given_up)
@@ -137,7 +137,7 @@ static void tell(const struct planner *planner, struct stream *stream, const str
         dlp_ring_hold(stream->ring->control, text.text);
 }
 
-/* Nothing but waiting is possible: what the kernel reads into cannot be taken back. */
+/* The job can only wait: a buffer that the kernel is reading into cannot be taken back. */
 static void tell_slow(struct stream *stream, uint64_t now_ns) {
         bool is_first = stream->told_ns == 0;
         struct why text;
@@ -179,14 +179,14 @@ void hold_note_slow(struct planner *planner, const struct task *task, uint64_t n
         planner->any_slow = true;
 }
 
-/* It may have come back since it was noted. */
+/* The read may have come back since it was noted. */
 static bool is_slow(const struct stream *stream, uint64_t now_ns) {
         const struct task *task = stream->slow;
 
         return task && task->batch && task->batch->stream == stream && task_reading_ns(task, now_ns) >= HOLD_SLOW_NS;
 }
 
-/* ---- all of it ----------------------------------------------------------------------------------------------- */
+/* ---- go on --------------------------------------------------------------------------------------------------- */
 
 static void go_on(struct planner *planner, struct stream *stream, uint64_t now_ns) {
         struct outage *outage = stream->dataset->outage;
@@ -195,7 +195,7 @@ static void go_on(struct planner *planner, struct stream *stream, uint64_t now_n
         struct why why;
 
         outage_poke(outage);
-        if (stream->n_outages != n_ended) { /* what is open may be of a mount that is gone */
+        if (stream->n_outages != n_ended) { /* open files may belong to a mount that is gone */
                 stream->n_outages = n_ended;
                 reader_forget(planner->options.reader, stream->dataset->dataset);
         }

@@ -1,12 +1,12 @@
 /* pipeline/failure/hold.h: samples that wait until their dataset can be read again.
  *
- * A sample whose read failed, and of which it is not known yet whether it or its file system is to blame
- * (pipeline/failure/outage.h), leaves its task, so that others have that, and is parked with its stream. When a look
- * has found the dataset readable it is read again, before anything new is planned for the stream; so a job goes on
- * exactly where it was. As long as the dataset cannot be read nothing of the stream is planned, and its client is told
- * why. After outage_timeout the job ends with the reason.
+ * A read of a sample has failed, and it is not known yet whether the sample or its file system is at fault
+ * (pipeline/failure/outage.h). Such a sample leaves its task, so that other samples can use the task, and is parked
+ * with its stream. When a look has found the dataset readable, the sample is read again, before anything new is planned
+ * for the stream: so a job goes on exactly where it was. While the dataset cannot be read, nothing of the stream is
+ * planned, and its client is told why. After outage_timeout the job ends with the reason.
  *
- * All of it on the planner's thread. */
+ * All functions run on the planner's thread. */
 #pragma once
 
 #include <stdbool.h>
@@ -14,18 +14,21 @@
 
 #include "daemon/pipeline/planner.h"
 
-#define HOLD_TICK_MS 50            /* how often parked samples are looked after */
-#define HOLD_SLOW_NS 5000000000ull /* a read that takes longer */
+#define HOLD_TICK_MS 50            /* how often parked samples are checked */
+#define HOLD_SLOW_NS 5000000000ull /* a read that takes longer is slow */
 
 struct parked;
 
-/* Takes the sample out of its task, which is free then. False without memory: the task keeps it, and rests. */
+/* Takes the sample out of its task, which is then free. Returns false if there is no memory: the task keeps the sample
+ * and pauses. */
 bool hold_park(struct planner *planner, struct task *task);
 
-/* Reads that have not come back for HOLD_SLOW_NS are told like an outage, each stream's slowest: a disk that hangs says
- * nothing by itself. Noted anew now and then: first all are forgotten, then each task that is reading is shown. */
+/* A read that has not come back for HOLD_SLOW_NS is reported to the client like an outage, for each stream its slowest
+ * read: a disk that hangs reports nothing itself. The notes are renewed from time to time: hold_forget_slow() removes
+ * all of them, then hold_note_slow() is called for each task that is reading. */
 void hold_forget_slow(struct planner *planner);
 void hold_note_slow(struct planner *planner, const struct task *task, uint64_t now_ns);
 
-/* Reads again what may be read again, ends what nobody waits for any more or has waited too long. */
+/* Reads again the samples that may be read again, and ends those that are not wanted any more or have waited too
+ * long. */
 void hold_go_on(struct planner *planner);

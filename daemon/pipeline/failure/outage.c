@@ -14,41 +14,41 @@
 #include "daemon/data/look.h"
 #include "proto/base/clock.h"
 
-#define SUSPECTS_MAX 64u /* known at a time; who finds no place is judged after the others */
+#define SUSPECTS_MAX 64u /* at a time; a sample that finds no place is judged after the others */
 #define PAUSE_MIN_NS 100000000ull
 #define PAUSE_MAX_NS 5000000000ull
 #define SILENT_NS    1000000000ull  /* a look that takes longer: the file system does not answer */
-#define FORGET_NS    60000000000ull /* a suspect that was not met again for so long is none */
+#define FORGET_NS    60000000000ull /* a suspect that has not been met again for this time is forgotten */
 
 struct suspect {
         uint64_t sample;
-        uint64_t met_ns;  /* last */
-        uint32_t n_looks; /* in a row in which it alone could not be read */
+        uint64_t met_ns;  /* the last time */
+        uint32_t n_looks; /* in a row in which only this sample could not be read */
         uint32_t n_met;
         bool is_waiting; /* for a look */
         bool is_used;
 };
 
 struct outage {
-        _Atomic uint32_t refs; /* the owner, the thread */
+        _Atomic uint32_t refs; /* the owner and the thread */
         struct dataset *dataset;
-        _Atomic uint64_t cleared; /* number of the last look that found it readable */
+        _Atomic uint64_t cleared; /* number of the last look that found the dataset readable */
         _Atomic uint64_t n_ended;
 
-        pthread_mutex_t lock; /* guards what follows; a leaf */
+        pthread_mutex_t lock; /* guards what follows; no other lock is taken under it */
         pthread_cond_t changed;
         struct suspect suspects[SUSPECTS_MAX];
-        struct bitmap damaged; /* samples that looks have proven to be */
-        bool has_damaged;      /* it has been made */
-        bool is_asked;         /* somebody waits for a look that begins after this was set */
+        struct bitmap damaged; /* samples that looks have proven to be damaged */
+        bool has_damaged;      /* `damaged` has been allocated */
+        bool is_asked;         /* a sample waits for a look that begins after this was set */
         bool is_running;       /* the thread */
-        bool is_abandoned;     /* by its owner */
+        bool is_abandoned;     /* its owner has let go of it */
         bool is_held;
         struct why why;
-        uint64_t n_looks;    /* begun */
+        uint64_t n_looks;    /* number of looks begun */
         uint64_t held_ns;    /* since when */
-        uint64_t next_ns;    /* no look before */
-        uint64_t looking_ns; /* when the look that is under way began; 0: none is */
+        uint64_t next_ns;    /* no look before this time */
+        uint64_t looking_ns; /* when the current look began; 0: no look is running */
         uint64_t pause_ns;
 };
 
@@ -100,7 +100,7 @@ static struct suspect *suspect_find(struct outage *outage, uint64_t sample) {
         return NULL;
 }
 
-/* A place for one more: a free one, or that of one which waits for nothing. NULL if all wait. */
+/* A place for one more suspect: a free one, or the oldest of those that do not wait for a look. NULL if all wait. */
 static struct suspect *suspect_add(struct outage *outage, uint64_t sample) {
         struct suspect *best = NULL;
 
@@ -123,7 +123,7 @@ static bool is_damaged(const struct outage *outage, uint64_t sample) {
         return outage->has_damaged && bitmap_has(&outage->damaged, sample);
 }
 
-/* Without memory for it, it stays a suspect, and is looked at again. */
+/* If there is no memory for the bitmap, the sample stays a suspect, and is looked at again. */
 static void set_damaged(struct outage *outage, struct suspect *suspect) {
         if (!outage->has_damaged)
                 outage->has_damaged = bitmap_init(&outage->damaged, dataset_source(outage->dataset)->n_samples) == 0;
@@ -148,12 +148,12 @@ struct look {
         uint32_t n;
         bool reopened;
         bool was_held;
-        uint64_t held_ns; /* was_held: for so long */
+        uint64_t held_ns; /* if was_held: for how long */
         int result;       /* of the dataset */
         struct why why;
 };
 
-/* For data/look.h: another sample that is as bad would prove nothing. */
+/* For data/look.h: another sample that is damaged or suspect as well would not prove anything. */
 static bool on_skip(void *userdata, uint64_t sample) {
         struct look *look = userdata;
         bool skip;
@@ -176,12 +176,13 @@ static void look_begin(struct look *look, struct outage *outage) {
                         look->samples[look->n++] = outage->suspects[i].sample;
 }
 
-/* Before and after, so that what ended or began in between is not taken for damage. */
+/* Looks at the dataset before and after the samples, so that an outage that ended or began in between is not taken for
+ * damage. */
 static void look_work(struct look *look) {
         struct dataset *dataset = look->outage->dataset;
         bool any = false;
 
-        look->result = dataset_hold(dataset, &look->why); /* the jobs may be gone by now */
+        look->result = dataset_hold(dataset, &look->why); /* the jobs, which held it, may be gone by now */
         if (look->result < 0)
                 return;
         look->result = dataset_look(dataset, on_skip, look, &look->reopened, &look->why);
@@ -189,7 +190,7 @@ static void look_work(struct look *look) {
                 look->results[i] = dataset_look_at(dataset, look->samples[i], &look->why);
                 any |= look->results[i] < 0;
                 if (look->results[i] == LOOK_OUTAGE)
-                        look->result = -EIO; /* `why` says which */
+                        look->result = -EIO; /* `why` names the error */
         }
         if (any && look->result == 0)
                 look->result = dataset_look(dataset, on_skip, look, &look->reopened, &look->why);
@@ -211,7 +212,7 @@ static void take_outage(struct outage *outage, const struct look *look) {
         outage->is_held = true;
 }
 
-/* Takes the results of a look, one by one. A sample that is still a suspect is read again after a pause. */
+/* Takes over the results of a look, one by one. A sample that is still a suspect is read again after a pause. */
 static void take_suspects(struct outage *outage, const struct look *look) {
         uint32_t n_most = 0;
 
@@ -221,7 +222,7 @@ static void take_suspects(struct outage *outage, const struct look *look) {
 
                 if (!suspect)
                         continue;
-                suspect->is_waiting = suspect->met_ns > look->began_ns; /* again, while this look was under way */
+                suspect->is_waiting = suspect->met_ns > look->began_ns; /* met again during this look */
                 suspect->n_looks = error < 0 ? suspect->n_looks + 1 : 0;
                 if (error < 0 && (read_error_kind(error) != READ_ERROR_VAGUE || suspect->n_looks >= SUSPECT_LOOKS))
                         set_damaged(outage, suspect);
@@ -241,7 +242,7 @@ static void take_readable(struct outage *outage, const struct look *look) {
         atomic_store_explicit(&outage->cleared, look->number, memory_order_release);
 }
 
-/* What is news is said once. Without the lock. */
+/* Logs each change once. The lock is not held. */
 static void look_say(const struct look *look) {
         const char *name = dataset_name(look->outage->dataset);
 
@@ -284,7 +285,7 @@ static void *outage_main(void *userdata) {
                 look_say(look);
                 pthread_mutex_lock(&outage->lock);
         }
-        outage->is_running = false; /* without memory for the look: the next poke tries again */
+        outage->is_running = false; /* there was no memory for the look: the next outage_poke() tries again */
         pthread_mutex_unlock(&outage->lock);
         free(look);
         outage_unref(outage);
@@ -302,10 +303,10 @@ static void start_locked(struct outage *outage) {
                 return;
         }
         outage->is_running = true;
-        pthread_detach(thread); /* it may hang in the kernel for ever */
+        pthread_detach(thread); /* not joined: it may hang in the kernel for ever */
 }
 
-/* ---- asked --------------------------------------------------------------------------------------------------- */
+/* ---- from outside -------------------------------------------------------------------------------------------- */
 
 enum outage_verdict outage_judge(struct outage *outage, uint64_t sample, int error, uint64_t *ret_round) {
         struct suspect *suspect;
@@ -317,7 +318,7 @@ enum outage_verdict outage_judge(struct outage *outage, uint64_t sample, int err
         pthread_mutex_lock(&outage->lock);
         damaged = is_damaged(outage, sample);
         if (!damaged) {
-                *ret_round = outage->n_looks; /* one that is under way began before this */
+                *ret_round = outage->n_looks; /* a look that is running began before this, and does not count */
                 suspect = suspect_find(outage, sample);
                 if (suspect && !suspect->is_waiting && now_ns - suspect->met_ns > FORGET_NS)
                         *suspect = (struct suspect){ .sample = sample, .is_used = true };

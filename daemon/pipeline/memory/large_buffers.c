@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#define STEP (256u << 10) /* bytes: else each slightly larger file would take a new one */
+#define STEP (256u << 10) /* bytes: otherwise each slightly larger file would need a new buffer */
 
 static uint64_t rounded(uint64_t n_bytes) {
         return (n_bytes + STEP - 1) / STEP * STEP;
@@ -38,7 +38,7 @@ static struct large_buffer *take_spare(struct large_buffers *buffers, uint64_t n
         return NULL;
 }
 
-/* None that is spare is large enough: one of them makes room for one that is. */
+/* No spare buffer is large enough: frees one of them to make room for a larger one. */
 static void drop_one(struct large_buffers *buffers) {
         struct large_buffer *buffer = buffers->spare;
 

@@ -2,7 +2,7 @@
 
 #include <assert.h>
 
-/* Bytes times time, in units of 4 KiB for a microsecond: a gigabyte may be held for a year. */
+/* Accounts count bytes times time, in units of 4 KiB for a microsecond: a gigabyte may be held for a year. */
 #define UNIT_BYTES 4096
 #define UNIT_NS    1024
 
@@ -23,7 +23,7 @@ static struct job *job_of(const struct task *task) {
 
 /* ---- under the lock ------------------------------------------------------------------------------------------ */
 
-/* Who was away has saved nothing up. */
+/* An account that was idle starts at the present: idle time does not count as savings. */
 static void begin_locked(struct scratch_account *account, uint64_t now) {
         if (account->n_active++ == 0 && account->had < now)
                 account->had = now;
@@ -40,7 +40,7 @@ static bool is_before(const struct job *a, const struct job *b) {
         return a->user == b->user && a->scratch.had < b->scratch.had;
 }
 
-/* The lines are short: there are no more tasks than a few hundred, and it is asked once a large picture. */
+/* A linear search is enough: there are at most a few hundred tasks, and it runs once for each large picture. */
 static struct task *next_locked(struct scratch_pool *pool) {
         struct task *task, *next = NULL;
 
