@@ -1,7 +1,8 @@
 #include "daemon/data/braces.h"
 
-/* A text with braces is the text before the first one, its alternatives, and the rest. Each alternative in its place
- * gives a shorter text to expand, with one brace fewer: so it ends, and needs no more levels than there are braces. */
+/* A text with braces is the text before the first brace, the alternatives of that brace, and the rest. Each
+ * alternative, put in place of the brace, gives a text with one brace fewer to expand. So the recursion ends, and needs
+ * no more levels than there are braces. */
 
 #include <errno.h>
 #include <inttypes.h>
@@ -13,21 +14,21 @@
 #include "proto/base/cleanup.h"
 
 struct expansion {
-        const char *pattern; /* whole, for messages */
+        const char *pattern; /* the whole pattern, for messages */
         struct growing *texts;
         size_t n_texts;
         struct why *why;
 };
 
-/* A brace of a text: all of it, and what stands between. */
+/* One brace of a text: its position, and what stands in it. */
 struct brace {
-        const char *begin, *end; /* of "{...}"; the end is past the closing one */
-        bool is_list;            /* it has a comma of its own */
+        const char *begin, *end; /* of "{...}"; `end` is after the closing brace */
+        bool is_list;            /* it has a comma that is not inside an inner brace */
 };
 
 struct range {
         uint64_t first, last, step;
-        unsigned n_digits; /* at least; 0: as many as needed */
+        unsigned n_digits; /* minimum; 0: as many as needed */
 };
 
 static int refuse(const struct expansion *expansion, int error, const char *what) {
@@ -36,7 +37,7 @@ static int refuse(const struct expansion *expansion, int error, const char *what
 
 static int expand(struct expansion *expansion, const char *text);
 
-/* The first brace of a text. False: there is none that closes. */
+/* Finds the first brace of a text. Returns false if no brace closes. */
 static bool find_brace(const char *text, struct brace *ret_brace) {
         struct brace brace = { .begin = strchr(text, '{') };
         unsigned depth = 0;
@@ -53,7 +54,7 @@ static bool find_brace(const char *text, struct brace *ret_brace) {
         return false;
 }
 
-/* The text with this in the brace's place. */
+/* Expands the text with `insert` in place of the brace. */
 static int expand_with(struct expansion *expansion, const char *text, const struct brace *brace, const char *insert,
                        size_t n_insert) {
         size_t n_before = (size_t)(brace->begin - text), n_after = strlen(brace->end);
@@ -89,7 +90,8 @@ static int expand_list(struct expansion *expansion, const char *text, const stru
 
 /* ---- ranges ---------------------------------------------------------------------------------------------------- */
 
-/* Decimal digits up to the end of the text or to ".."; at most 18, so that nothing overflows. Null: there are none. */
+/* Reads decimal digits up to the end of the text or to "..": at most 18, so that nothing overflows. Returns NULL if
+ * there are none. */
 static const char *read_number(const char *at, uint64_t *ret_number, unsigned *n_digits) {
         unsigned n = 0;
         bool has_zero = at[0] == '0' && at[1] >= '0' && at[1] <= '9';
@@ -106,7 +108,7 @@ static const char *skip_dots(const char *at) {
         return at && at[0] == '.' && at[1] == '.' ? at + 2 : NULL;
 }
 
-/* "0..9", "000..127", "0..90..10". The longer end gives the number of digits if either begins with a zero. */
+/* "0..9", "000..127", "0..90..10". If either end begins with a zero, the longer end gives the number of digits. */
 static bool read_range(const char *at, struct range *ret_range) {
         struct range range = { .step = 1 };
         const char *first = at, *last;
@@ -169,7 +171,7 @@ static int expand(struct expansion *expansion, const char *text) {
 
         if (!strchr(text, '{'))
                 return give(expansion, text);
-        if (!find_brace(text, &brace)) /* not after check_balance() */
+        if (!find_brace(text, &brace)) /* cannot happen: check_balance() has passed */
                 return refuse(expansion, -EINVAL, "a brace that is not closed");
         if (brace.is_list)
                 return expand_list(expansion, text, &brace);

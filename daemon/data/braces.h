@@ -1,8 +1,8 @@
 /* data/braces.h: texts with braces, as shells write them: "x-{000..127}.tar", "{train,val}-{0..9}", "{a,b{1..3}}".
  *
- * The first brace varies slowest. A list takes its alternatives in turn, and they may hold braces themselves; one of
- * them may be empty. A range counts up or down in ones or in the steps of a third number ("{0..90..10}"). If one of its
- * ends is written with a leading zero, all numbers have as many digits as the longer end. */
+ * The first brace varies slowest. A list gives its alternatives in turn; they may hold braces themselves, and an
+ * alternative may be empty. A range counts up or down in steps of one, or of its third number ("{0..90..10}"). If one
+ * of its ends is written with a leading zero, all numbers have as many digits as the longer end. */
 #pragma once
 
 #include <stddef.h>
@@ -10,11 +10,11 @@
 #include "daemon/data/growing.h"
 #include "proto/base/why.h"
 
-#define BRACES_TEXTS_MAX  1000000u       /* that come of one pattern */
-#define BRACES_BYTES_MAX  (256ull << 20) /* of all of them */
+#define BRACES_TEXTS_MAX  1000000u       /* that one pattern may give */
+#define BRACES_BYTES_MAX  (256ull << 20) /* of all texts together */
 #define BRACES_NESTED_MAX 32u            /* braces in a pattern */
 
-/* Writes the texts, each with its NUL, one after the other. Returns 0; -EINVAL with `why` if the braces do not balance,
- * or one holds neither a list nor a range; -E2BIG if there are too many; -ENOMEM. On failure the texts that were
- * written so far stay in `texts`. */
+/* Writes the texts one after the other, each with its NUL. Returns 0; -EINVAL with `why` if the braces do not balance,
+ * or if one holds neither a list nor a range; -E2BIG if there are too many texts; -ENOMEM. On failure the texts written
+ * so far stay in `texts`. */
 int braces_expand(const char *pattern, struct growing *texts, size_t *ret_n_texts, struct why *why);

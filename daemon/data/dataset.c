@@ -1,6 +1,7 @@
 #include "daemon/data/dataset.h"
 
-/* Take the index that was given, else load, else build; save by rename, else keep in memory. */
+/* Takes the index that was given. Otherwise loads the saved one; otherwise builds one. A new index is saved by rename,
+ * or kept in memory if it cannot be saved. */
 
 #include <dirent.h>
 #include <errno.h>
@@ -19,15 +20,15 @@
 #include "proto/base/cleanup.h"
 #include "proto/base/clock.h"
 
-#define LEFT_BEHIND_S 3600 /* nobody writes a piece of an index for so long */
+#define LEFT_BEHIND_S 3600 /* no process takes this long to write an index file */
 
 struct dataset {
         atomic_uint n_refs;
-        int root_fd;          /* -1: nobody holds it. Its number does not change while it is held */
-        pthread_mutex_t lock; /* guards what follows, and whether root_fd is open; a leaf */
+        int root_fd;          /* -1: not held. The number does not change while it is held */
+        pthread_mutex_t lock; /* guards what follows, and whether root_fd is open; no other lock is taken under it */
         unsigned n_holds;
         dev_t device; /* of the folder, */
-        ino_t inode;  /* to know it again */
+        ino_t inode;  /* to recognise it when it is opened again */
         char *name;
         struct files files; /* what its path means */
         struct source *index;
@@ -40,7 +41,7 @@ struct dataset *dataset_ref(struct dataset *dataset) {
 }
 
 void dataset_unref(struct dataset *dataset) {
-        /* acquire and release: whoever frees has seen what all others did before they let go */
+        /* acquire and release: the thread that frees must see all that the others did before they let go */
         if (!dataset || atomic_fetch_sub_explicit(&dataset->n_refs, 1, memory_order_acq_rel) > 1)
                 return;
         source_close(dataset->index);
@@ -63,7 +64,7 @@ int dataset_index_path(const char *index_dir, const char *name, char ret_path[PA
                 return why_set(why, -EINVAL,
                                "\"%.100s\" cannot name a dataset: it must not contain '/' or begin with '.'", name);
         n = snprintf(path, sizeof(path), "%s/%s.index", index_dir, name);
-        if (n < 0 || (size_t)n >= sizeof(path) - 16) /* room for the temporary name's ending */
+        if (n < 0 || (size_t)n >= sizeof(path) - 16) /* leaves room for the ending of a temporary name */
                 return why_set(why, -ENAMETOOLONG, "the path of the index of %.100s is too long", name);
         strcpy(ret_path, path);
         return 0;
@@ -71,8 +72,8 @@ int dataset_index_path(const char *index_dir, const char *name, char ret_path[PA
 
 /* ---- load ---------------------------------------------------------------------------------------------------- */
 
-/* Returns 0 with the index; a positive DATASET_BUILT or DATASET_REBUILT if one must be made, `ret_reason` saying why;
- * or an errno. */
+/* Returns 0 with the index; a positive DATASET_BUILT or DATASET_REBUILT if one must be made, with the reason in
+ * `ret_reason`; or an errno. */
 static int load(const struct dataset *dataset, const char *index_path, const struct format *format,
                 struct budget *budget, struct source **ret_index, struct why *ret_reason, struct why *why) {
         _cleanup_(source_closep) struct source *index = NULL;
@@ -86,7 +87,7 @@ static int load(const struct dataset *dataset, const char *index_path, const str
         if (r == -ENOMEM)
                 return why_set(why, r, "%s", ret_reason->text);
         if (r < 0)
-                return DATASET_REBUILT; /* whatever is wrong with the file, the folder is what counts */
+                return DATASET_REBUILT; /* whatever is wrong with the file: the folder decides */
 
         if (strcmp(index->format, format->name) != 0) {
                 why_set(ret_reason, 0, "it was made as %s", index->format);
@@ -106,7 +107,8 @@ static int load(const struct dataset *dataset, const char *index_path, const str
 
 /* ---- build and save ------------------------------------------------------------------------------------------ */
 
-/* The descriptor that is opened is of the file written here, whoever renames next. */
+/* The open descriptor is that of the file written here, even if another process renames its own file into place
+ * next. */
 static int save(struct index_builder *builder, const char *index_dir, const char *index_path, struct budget *budget,
                 struct source **ret_index, struct why *why) {
         _cleanup_(source_closep) struct source *index = NULL;
@@ -183,7 +185,7 @@ static int open_root(const struct dataset *dataset) {
         return open(dataset->files.root, O_PATH | O_DIRECTORY | O_CLOEXEC);
 }
 
-/* Which folder it is. */
+/* Remembers which folder it is. */
 static void remember(struct dataset *dataset, int fd) {
         struct stat status;
 
@@ -285,7 +287,7 @@ int dataset_open(const struct dataset_spec *spec, const char *index_dir, const s
 
 /* ---- accessors ----------------------------------------------------------------------------------------------- */
 
-/* Opens without the lock: on a dead mount it would be held for ever. */
+/* Opens the folder without the lock, because a dead mount would hold the lock for ever. */
 int dataset_hold(struct dataset *dataset, struct why *why) {
         _cleanup_(closep) int fd = -1;
 
@@ -304,7 +306,7 @@ int dataset_hold(struct dataset *dataset, struct why *why) {
         if (!is_same_folder(dataset, fd))
                 return why_set(why, -ESTALE, "%s is another folder now; attach again", dataset->files.root);
         pthread_mutex_lock(&dataset->lock);
-        if (dataset->n_holds++ == 0) /* else another one was faster */
+        if (dataset->n_holds++ == 0) /* otherwise another thread was faster */
                 dataset->root_fd = take_fd(&fd);
         pthread_mutex_unlock(&dataset->lock);
         return 0;
@@ -326,7 +328,7 @@ void dataset_leave(struct dataset *dataset) {
 int dataset_is_current(const struct dataset *dataset, struct why *why) {
         _cleanup_(closep) int fd = open_root(dataset);
 
-        /* What counts is what lies at the path now, not where a folder that was renamed is. */
+        /* What counts is the folder that is now at the path, not where a renamed folder is. */
         if (fd < 0 && errno != ENOENT && errno != ENOTDIR)
                 return why_errno(why, -errno, "%s", dataset->files.root);
         if (fd < 0 || !is_same_folder(dataset, fd)) {
@@ -346,7 +348,7 @@ int dataset_reopen(struct dataset *dataset) {
         r = source_is_same(dataset->index, fd, !dataset->is_given, &why);
         if (r != 0)
                 return r < 0 ? r : -ENOENT;
-        /* At once for all threads: the number stays, what it stands for changes. */
+        /* All threads switch at once: the number of the descriptor stays, and the folder that it stands for changes. */
         if (dup3(fd, dataset->root_fd, O_CLOEXEC) < 0)
                 return -errno;
         remember(dataset, fd);

@@ -29,7 +29,7 @@ static int whole_folder(const char *path, struct files *ret_files, struct why *w
         return 0;
 }
 
-/* Takes over texts that hold the root and then the names, each with its NUL. */
+/* Takes over the texts: the root and then the names, each with its NUL. */
 static int take_texts(const char *path, struct growing *texts, size_t n_names, struct files *ret_files,
                       struct why *why) {
         const char **names = calloc(n_names, sizeof(*names)), *text = (const char *)texts->bytes, *at = text;
@@ -45,7 +45,7 @@ static int take_texts(const char *path, struct growing *texts, size_t n_names, s
         return 0;
 }
 
-/* The folder in which the rest of a path lies, which begins at `name`: "/" of "/x", "." of "x". */
+/* Adds the folder part of a path, of which the rest begins at `name`: "/" for "/x", "." for "x". */
 static int add_root(struct growing *texts, const char *path, const char *name) {
         size_t n = name > path ? (size_t)(name - path) - (name - path > 1) : 0;
         int r = n > 0 ? growing_append(texts, path, n) : growing_append(texts, ".", 1);
@@ -65,7 +65,7 @@ static int one_file(const char *path, struct files *ret_files, struct why *why) 
 
 /* ---- patterns -------------------------------------------------------------------------------------------------- */
 
-/* "a//b" -> "a/b", "/b" -> "b": an alternative of a folder may be empty. */
+/* "a//b" -> "a/b", "/b" -> "b": an alternative that is part of a folder name may be empty. */
 static void join_slashes(char *name) {
         char *to = name;
 
@@ -146,7 +146,7 @@ int files_find(const char *path, struct files *ret_files, struct why *why) {
         if (stat(path, &status) < 0) {
                 int error = errno;
 
-                /* A list of names may be longer than a name may be. */
+                /* A list in braces may be longer than a file name may be, so open() can fail in this way too. */
                 if ((error == ENOENT || error == ENOTDIR || error == ENAMETOOLONG) && strchr(path, '{'))
                         return find_pattern(path, ret_files, why);
                 return why_errno(why, -error, "%.300s cannot be opened", path);

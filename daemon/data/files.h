@@ -1,10 +1,11 @@
 /* data/files.h: which files a dataset's path means.
  *
- * A path is a folder, one file, or a pattern with braces (data/braces.h), which names files in the sequence in which it
- * expands. Formats see a folder to open and the names of files in it; where they came from does not matter to them.
+ * A path is a folder, one file, or a pattern with braces (data/braces.h) that names files in the order in which it
+ * expands. Formats get an open folder and the names of files in it; it does not matter to them where the names came
+ * from.
  *
- * A path that exists as it is written is not a pattern, whatever braces it has. The root of a pattern is the folder
- * before its first brace. */
+ * A path that exists as written is not a pattern, even if it has braces. The root of a pattern is the folder before its
+ * first brace. */
 #pragma once
 
 #include <stddef.h>
@@ -12,20 +13,20 @@
 #include "proto/base/why.h"
 
 struct files {
-        const char *root;         /* the folder that holds all files; it is the one that is opened */
-        const char *const *names; /* of the files, relative to the root, in the dataset's order. Never lead out of it */
-        size_t n_names;           /* 0: the whole folder, and the format says what it takes of it */
-        void *memory[2];          /* of the above. A caller that only says a root leaves it NULL */
+        const char *root;         /* the folder that holds all files, and that is opened */
+        const char *const *names; /* of the files, relative to the root and within it, in the dataset's order */
+        size_t n_names;           /* 0: the whole folder; the format decides which files it takes */
+        void *memory[2];          /* of the above. A caller that only sets a root leaves it NULL */
 };
 
-/* Finds out what `path` means. Symbolic links are followed. Returns 0; -ENOENT or another errno with `why`, which names
- * the path; of a pattern -EINVAL if it is wrong, names a file twice or leads out of its root, -E2BIG if it names too
- * many. Whether its files are there is not looked at. Blocks for a stat(). */
+/* Finds out what `path` means. Symbolic links are followed. Returns 0; or an errno with `why`, which names the path:
+ * -ENOENT or another one. For a pattern, -EINVAL if it is wrong, names a file twice or leads out of its root, and
+ * -E2BIG if it names too many files. It is not checked whether the files of a pattern exist. Blocks for a stat(). */
 int files_find(const char *path, struct files *ret_files, struct why *why);
 
-/* Of zeroes: nothing. */
+/* Takes a struct of zeroes. */
 void files_fini(struct files *files);
 
-/* Are the files that were named there? One that is missing or not a regular file is an error that names it. Blocks for
- * a stat() a file. Returns 0 or an errno with `why`. */
+/* Do the named files exist? A missing file, or one that is not regular, is an error that names it. Blocks for a stat()
+ * of each file. Returns 0 or an errno with `why`. */
 int files_check(const struct files *files, int root_fd, struct why *why);

@@ -1,6 +1,6 @@
 #include "daemon/data/growing.h"
 
-/* Half as much again each time: a million small appends cost a few dozen reallocations, and little lies unused. */
+/* Each time it grows by half: a million small appends cost a few dozen reallocations, and little memory is unused. */
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
-/* data/growing.h: bytes that are appended to, of which nobody knows in advance how many will come.
+/* data/growing.h: an array of bytes that grows by appending.
  *
- * One allocation for a million names instead of a million. Addresses move when it grows, so others keep offsets. */
+ * A million names take one allocation instead of a million. Addresses change when it grows, so callers keep offsets. */
 #pragma once
 
 #include <stddef.h>
@@ -12,10 +12,10 @@ struct growing {
         size_t capacity;
 };
 
-/* Appends n_bytes bytes; NULL appends zeroes. Returns 0 or -ENOMEM, which leaves it as it was. */
+/* Appends n_bytes bytes; NULL appends zeroes. Returns 0, or -ENOMEM and the contents are unchanged. */
 int growing_append(struct growing *growing, const void *bytes, size_t n_bytes);
 
-/* Forgets the contents, keeps the memory. */
+/* Removes the contents, but keeps the memory. */
 void growing_clear(struct growing *growing);
 
 void growing_fini(struct growing *growing);

@@ -9,16 +9,16 @@
 #include "daemon/data/index/index.h"
 #include "proto/base/cleanup.h"
 
-#define PIECE_BYTES 4096u  /* of another file */
-#define BLOCK_BYTES 65536u /* of the sample itself, which is read whole */
-#define SKIPS_MAX   16u    /* samples that are passed over to find one of LOOK_OTHERS */
+#define PIECE_BYTES 4096u  /* read of each other file */
+#define BLOCK_BYTES 65536u /* of the sample itself, all of which is read */
+#define SKIPS_MAX   16u    /* samples that are skipped at most to find one of LOOK_OTHERS */
 
 enum read_error read_error_kind(int error) {
         switch (-error) {
         case EINVAL: /* not a regular file */
         case EISDIR:
         case EFBIG:
-        case EBADMSG: /* another length than the index says */
+        case EBADMSG: /* the length differs from the one in the index */
         case EOVERFLOW:
         case ELOOP:
         case ENAMETOOLONG:
@@ -103,7 +103,7 @@ static int open_piece(const struct dataset *dataset, const struct piece *piece, 
         return 0;
 }
 
-/* From the disk: what lies in the page cache proves nothing. */
+/* Reads from the disk: data in the page cache does not prove anything. */
 static int read_piece(int fd, uint64_t offset, uint64_t n_bytes) {
         static _Thread_local uint8_t block[BLOCK_BYTES];
         uint64_t n_done = 0;
@@ -114,7 +114,7 @@ static int read_piece(int fd, uint64_t offset, uint64_t n_bytes) {
                 ssize_t n = pread(fd, block, left < sizeof(block) ? left : sizeof(block), (off_t)(offset + n_done));
 
                 if (n == 0)
-                        return 0; /* shorter than the index says: that is for whoever reads it to say */
+                        return 0; /* shorter than the index says: the reader of the sample reports that */
                 if (n < 0 && errno != EINTR)
                         return -errno;
                 n_done += n > 0 ? (uint64_t)n : 0;
@@ -156,7 +156,7 @@ int dataset_look_at(const struct dataset *dataset, uint64_t sample, struct why *
 
 /* ---- the dataset --------------------------------------------------------------------------------------------- */
 
-/* Does the folder itself answer, and is it still somewhere? */
+/* Does the folder itself answer, and does it still have a path? */
 static int look_at_root(struct dataset *dataset, bool *ret_reopened, struct why *why) {
         struct stat status;
         int error;
@@ -182,7 +182,7 @@ static int look_at_other(const struct dataset *dataset, uint64_t sample, struct 
         if (r == 0)
                 r = read_piece(fd, piece.offset, piece.n_bytes < PIECE_BYTES ? piece.n_bytes : PIECE_BYTES);
         if (r == 0 || read_error_kind(r) == READ_ERROR_OWN)
-                return 0; /* damaged as may be: the file system has answered */
+                return 0; /* even if this file is damaged, the file system has answered */
         return say(why, dataset, piece.path, r);
 }
 

@@ -2,8 +2,9 @@
 
 /* A list of tables under one mutex, and a thread that advances them chunk by chunk.
  *
- * The thread works on a table without the mutex: it alone writes elements, and only those from n_final on; readers read
- * only those below. A table that lost its last reference while the thread works on it is freed by the thread. */
+ * The thread works on a table without the mutex. Only the thread writes elements, and only those from n_final on;
+ * readers read only those below n_final. If a table loses its last reference while the thread works on it, the thread
+ * frees it. */
 
 #include <assert.h>
 #include <errno.h>
@@ -20,14 +21,14 @@
 #include "proto/base/cleanup.h"
 #include "proto/limits.h"
 
-#define CHUNK_STEPS_MIN 4096u  /* a fraction of a millisecond: a first batch comes soon */
-#define CHUNK_STEPS_MAX 65536u /* a few milliseconds: how long a stop, or another table, may have to wait */
+#define CHUNK_STEPS_MIN 4096u  /* takes a fraction of a millisecond, so that a first batch comes soon */
+#define CHUNK_STEPS_MAX 65536u /* a few milliseconds: the longest that a stop, or another table, waits */
 
 struct order_table {
         struct order_tables *tables;
         TAILQ_ENTRY(order_table) entry; /* mutex */
         uint32_t n_refs;                /* mutex */
-        bool is_worked_on;              /* mutex; the thread has it in hand */
+        bool is_worked_on;              /* mutex; the thread works on it */
 
         struct order_spec spec;
         uint64_t n; /* positions of an epoch */
@@ -35,7 +36,7 @@ struct order_table {
         void *memory; /* NULL: computed, or nothing to shuffle */
         uint64_t n_bytes;
         _Atomic uint64_t n_final; /* published after the elements; sequentially consistent with is_wanted */
-        atomic_bool is_wanted;    /* somebody was told ORDER_NOT_YET */
+        atomic_bool is_wanted;    /* a caller got ORDER_NOT_YET */
         uint64_t chunk_steps;     /* thread only */
 
         struct dlp_sampler sampler; /* advanced by the thread only */
@@ -58,7 +59,7 @@ static bool is_done(const struct order_table *table) {
         return atomic_load(&table->n_final) == table->n;
 }
 
-/* Frees a table that is in no list any more. Without the mutex: release() is somebody else's code. */
+/* Frees a table that is not in a list any more. Without the mutex, because release() is the owner's code. */
 static void table_free(struct order_table *table) {
         struct order_tables *tables = table->tables;
 
@@ -70,14 +71,14 @@ static void table_free(struct order_table *table) {
         free(table);
 }
 
-/* With the mutex: takes the table out of the list and the sums. */
+/* With the mutex: removes the table from the list and from the sums. */
 static void table_remove(struct order_table *table) {
         TAILQ_REMOVE(&table->tables->list, table, entry);
 }
 
 /* ---- the thread ---------------------------------------------------------------------------------------------- */
 
-/* With the mutex: the oldest table that somebody waits for, else the oldest unfinished one. */
+/* With the mutex: the oldest table that a caller waits for, or else the oldest unfinished one. */
 static struct order_table *next_work(struct order_tables *tables) {
         struct order_table *table, *oldest = NULL;
 
@@ -92,9 +93,9 @@ static struct order_table *next_work(struct order_tables *tables) {
         return oldest;
 }
 
-/* Makes one chunk. Whoever found an element missing has set is_wanted and then looked at n_final again; here n_final is
- * stored and then is_wanted is read. In any order of these four one side sees the other's, so no waiter is forgotten.
- */
+/* Makes one chunk. A reader that misses an element sets is_wanted and then reads n_final again; here n_final is stored
+ * first and is_wanted is read after that. In any order of these four operations one side sees the store of the other,
+ * so no waiter is forgotten. */
 static void make_chunk(struct order_table *table) {
         struct order_tables *tables = table->tables;
         uint64_t n_final = dlp_sampler_advance(&table->sampler, table->chunk_steps);
@@ -102,7 +103,7 @@ static void make_chunk(struct order_table *table) {
         if (table->chunk_steps < CHUNK_STEPS_MAX)
                 table->chunk_steps *= 2;
         if (n_final == atomic_load_explicit(&table->n_final, memory_order_relaxed))
-                return; /* nothing new: whoever waits goes on waiting */
+                return; /* no new elements: waiters go on waiting */
 
         atomic_store(&table->n_final, n_final);
         if (atomic_exchange(&table->is_wanted, false) && tables->options.ready)
@@ -129,7 +130,7 @@ static void *run(void *argument) {
                         table_remove(table);
                         pthread_mutex_unlock(&tables->mutex);
                         table_free(table);
-                        if (tables->options.ready) /* somebody may wait for its memory */
+                        if (tables->options.ready) /* a caller may wait for its memory */
                                 tables->options.ready(tables->options.userdata);
                         pthread_mutex_lock(&tables->mutex);
                 }
@@ -176,8 +177,8 @@ void order_tables_free(struct order_tables *tables) {
 
 /* ---- get and put --------------------------------------------------------------------------------------------- */
 
-/* Fresh pages of zeroes, as samplers want them, and no more of them than were touched. Not huge ones: the first
- * few thousand steps touch pages all over the table, and clearing 2 MiB for each would hold up the first batch. */
+/* Fresh pages of zeroes, as samplers need them; only the touched ones take memory. Huge pages are not used: the first
+ * few thousand steps touch pages all over the table, and clearing 2 MiB for each would delay the first batch. */
 static int take_memory(struct order_table *table, struct why *why) {
         const struct order_tables_options *options = &table->tables->options;
         uint64_t n_bytes = order_table_bytes(&table->spec);
@@ -195,7 +196,7 @@ static int take_memory(struct order_table *table, struct why *why) {
                         options->release(options->userdata, table->spec.payer, n_bytes);
                 return why_set(why, -ENOMEM, "no memory for %s: %" PRIu64 " bytes", what, n_bytes);
         }
-        madvise(table->memory, n_bytes, MADV_NOHUGEPAGE); /* else a wish; refused where there are none */
+        madvise(table->memory, n_bytes, MADV_NOHUGEPAGE); /* only advice; refused by a kernel without huge pages */
         table->n_bytes = n_bytes;
         return 0;
 }
@@ -240,7 +241,7 @@ static struct order_table *find(struct order_tables *tables, const struct order_
         return NULL;
 }
 
-/* With the mutex: one reference more to the table that is there. */
+/* With the mutex: takes one more reference to the table of this order, if there is one. */
 static struct order_table *find_and_ref(struct order_tables *tables, const struct order_spec *spec) {
         struct order_table *table = find(tables, spec);
 
@@ -267,7 +268,7 @@ int order_table_get(struct order_tables *tables, const struct order_spec *spec, 
                 return r;
 
         pthread_mutex_lock(&tables->mutex);
-        table = find_and_ref(tables, spec); /* another thread may have been as quick */
+        table = find_and_ref(tables, spec); /* another thread may have been faster */
         if (!table) {
                 table = TAKE_PTR(made);
                 TAILQ_INSERT_TAIL(&tables->list, table, entry);

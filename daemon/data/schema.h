@@ -1,7 +1,7 @@
 /* data/schema.h: the fields of a dataset's samples.
  *
- * A sample is a record of fields; all samples of a dataset have the same ones. A field is either stored, as bytes that
- * a codec turns into a tensor, or a value that the dataset knows without reading anything (a column). */
+ * A sample is a record of fields; all samples of a dataset have the same fields. A field is either stored, as bytes
+ * that a codec turns into a tensor, or a value that the dataset knows without reading anything (a column). */
 #pragma once
 
 #include <stdbool.h>
@@ -9,7 +9,7 @@
 
 #include "proto/layout.h"
 
-#define SCHEMA_FIELDS_MAX 33u /* of a dataset; a batch has DLP_TENSORS_MAX of them at most */
+#define SCHEMA_FIELDS_MAX 33u /* of a dataset; a batch has at most DLP_TENSORS_MAX */
 #define SCHEMA_NAME_MAX   DLP_TENSOR_NAME_MAX
 #define SCHEMA_DIMS_MAX   (DLP_DIMS_MAX - 1u) /* of one sample */
 
@@ -18,16 +18,16 @@ enum field_kind {
         FIELD_BYTES,   /* stored: bytes of unknown meaning */
         FIELD_VALUE,   /* an array of fixed size: known without reading, or stored element by element in C order */
         FIELD_NUMBER,  /* stored: a whole number as decimal text */
-        FIELD_NAME,    /* what the sample is called: source_name(). Never stored */
+        FIELD_NAME,    /* the name of the sample: source_name(). Never stored */
         N_FIELD_KINDS,
 };
 
 struct schema_field {
         char name[SCHEMA_NAME_MAX];
         enum field_kind kind;
-        bool is_stored;     /* read from a file; else source_value() or source_name() gives it */
+        bool is_stored;     /* read from a file; otherwise source_value() or source_name() gives it */
         bool may_be_absent; /* some samples do not have it */
-        bool is_big_endian; /* FIELD_VALUE that is stored: so are its elements */
+        bool is_big_endian; /* of a stored FIELD_VALUE: its elements are big-endian */
         uint32_t dtype;     /* FIELD_VALUE */
         uint32_t n_dims;    /* FIELD_VALUE; 0: a scalar */
         int64_t shape[SCHEMA_DIMS_MAX];

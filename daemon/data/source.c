@@ -62,7 +62,7 @@ const char *source_class_name(const struct source *source, uint32_t label) {
 
 /* ---- the longest samples --------------------------------------------------------------------------------------- */
 
-/* A heap with the smallest of the n longest on top: `lengths` has n of them, the one on top is to be replaced. */
+/* `lengths` is a heap of the n longest so far, with the smallest on top. Replaces the one on top by `length`. */
 static void heap_replace_first(uint64_t *lengths, uint64_t n, uint64_t length) {
         uint64_t at = 0;
 
@@ -81,7 +81,7 @@ static void heap_replace_first(uint64_t *lengths, uint64_t n, uint64_t length) {
 
 int source_longest_together(const struct source *source, uint32_t field, uint32_t n, uint64_t alignment,
                             uint64_t *ret_bytes) {
-        _cleanup_(freep) uint64_t *lengths = calloc(n, sizeof(*lengths)); /* all zero: a heap */
+        _cleanup_(freep) uint64_t *lengths = calloc(n, sizeof(*lengths)); /* all zero, which is a heap */
         uint64_t n_bytes = 0;
 
         if (!lengths)

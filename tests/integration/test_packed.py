@@ -94,7 +94,7 @@ def _(box):
         "header": (lambda shard: damage(shard, 40), ["shard-000003.shard:"]),
         "other": (lambda shard: shutil.copy(box.path("strange", "shard-000003.shard"), shard),
                   ["shard-000003.shard is of a dataset of 3 classes", "of 2"]),
-        "text": (lambda shard: write(shard, b"no shard" * 1000), ["shard-000003.shard: it is no shard"]),
+        "text": (lambda shard: write(shard, b"no shard" * 1000), ["shard-000003.shard: it is not a shard"]),
     }
     table = Table()
     for name, (spoil, words) in wrong.items():

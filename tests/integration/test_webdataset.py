@@ -250,12 +250,12 @@ def _(box):
         "climbing": (header(b"../a.jpg", 5) + padded(b"hello") + END, "at byte 0", "may not leave"),
         "absolute": (header(b"/etc/a.jpg", 5) + padded(b"hello") + END, "at byte 0", "may not leave"),
         "sparse": (header(b"a.jpg", 5, kind=b"S") + padded(b"hello") + END, "at byte 0", "sparse"),
-        "negative": (header(b"a.jpg", b"\xff" * 12) + END, "at byte 0", "size that is none"),
-        "overflow": (header(b"a.jpg", b"\x80\x7f" + b"\xff" * 10) + END, "at byte 0", "size that is none"),
+        "negative": (header(b"a.jpg", b"\xff" * 12) + END, "at byte 0", "an invalid size"),
+        "overflow": (header(b"a.jpg", b"\x80\x7f" + b"\xff" * 10) + END, "at byte 0", "an invalid size"),
         "huge": (header(b"a.jpg", b"\x80" + bytes(3) + b"\x7f" + b"\xff" * 7) + END, "at byte 0", "was cut"),
         "pax": (header(b"p", 12, kind=b"x") + padded(b"12 path=a.j\0") + END, "at byte 0", "pax header"),
         "paxes": (header(b"p", 20, kind=b"x") + padded(b"99999999 path=a.jpg\n") + END, "at byte 0", "pax header"),
-        "pax size": (header(b"p", 13, kind=b"x") + padded(b"13 size=12x4\n") + END, "at byte 0", "size that is none"),
+        "pax size": (header(b"p", 13, kind=b"x") + padded(b"13 size=12x4\n") + END, "at byte 0", "an invalid size"),
         "global": (header(b"p", 14, kind=b"g") + padded(b"14 path=a.jpg\n") + END, "at byte 0", "global pax header"),
         "long field": (header(b"a." + b"x" * 40, 1) + padded(b"h") + END, "at byte 0", "1 to 31 bytes"),
         "nothing": (END, "no sample"),
@@ -294,8 +294,8 @@ def _(box):
     spoilt = {"gz": ("s.tar.gz", lambda path: write(path, gzip.compress(GOOD + END)), "s.tar.gz: the archive is compressed (gzip)"),
               "tgz": ("s.tgz", lambda path: write(path, gzip.compress(GOOD + END)), "s.tgz: the archive is compressed (gzip)"),
               "xz": ("s.tar.xz", lambda path: write(path, lzma.compress(GOOD + END)), "unxz"),
-              "folder": ("s.tar", os.makedirs, "s.tar: is no regular file"),
-              "pipe": ("s.tar", os.mkfifo, "s.tar: is no regular file"),
+              "folder": ("s.tar", os.makedirs, "s.tar: is not a regular file"),
+              "pipe": ("s.tar", os.mkfifo, "s.tar: is not a regular file"),
               "broken": ("s.tar", lambda path: os.symlink("nowhere", path), "s.tar: No such file")}
     for name, (file, make, _) in spoilt.items():
         archive(box.path(name, "a.tar"), [("a.jpg", b"A")])

@@ -176,7 +176,7 @@ START_TEST(what_cannot_be_a_sample_is_not_packed) {
         struct why why;
 
         ck_assert_int_eq(shard_writer_new(fd, (const char *const[]){ "cat", "a/b" }, 2, &writer, &why), -EINVAL);
-        ck_assert_str_eq(why.text, "\"a/b\" is no name of a class");
+        ck_assert_str_eq(why.text, "\"a/b\" cannot be the name of a class");
         ck_assert_int_eq(shard_writer_new(fd, (const char *const[]){ "" }, 1, &writer, NULL), -EINVAL);
         ck_assert_int_eq(shard_writer_new(fd, CLASSES, 2, &writer, NULL), 0);
         for (size_t i = 0; i < ARRAY_SIZE(PATHS); i++)
@@ -208,13 +208,13 @@ START_TEST(a_shard_that_is_missing_cut_or_strange_is_named) {
         write_shard_of(&tree, "packed/shard-000001.shard", CLASSES, 1, 0, 0);
         expect_refused(&tree, -EBADMSG, "shard-000001.shard is of a dataset of 1 classes", "of 2");
         tree_file(&tree, "packed/shard-000001.shard", "");
-        expect_refused(&tree, -EBADMSG, "shard-000001.shard", "it is no shard");
+        expect_refused(&tree, -EBADMSG, "shard-000001.shard", "it is not a shard");
         unlinkat(tree.fd, "packed/shard-000001.shard", 0);
         tree_fifo(&tree, "packed/shard-000001.shard");
-        expect_refused(&tree, -EBADMSG, "shard-000001.shard", "it is no shard");
+        expect_refused(&tree, -EBADMSG, "shard-000001.shard", "it is not a shard");
         unlinkat(tree.fd, "packed/shard-000001.shard", 0);
         tree_dir(&tree, "packed/shard-000001.shard");
-        expect_refused(&tree, -EBADMSG, "shard-000001.shard", "it is no shard");
+        expect_refused(&tree, -EBADMSG, "shard-000001.shard", "it is not a shard");
         tree_remove(&tree);
 
         tree_make(&tree);
@@ -254,7 +254,7 @@ START_TEST(a_shard_that_is_cut_or_rewritten_in_place_is_noticed) {
         cut(&tree, "packed/shard-000002.shard", 4096);
         expect_refused(&tree, -EBADMSG, "shard-000002.shard: it has 4096 bytes and says it has 20480", "again");
         cut(&tree, "packed/shard-000002.shard", 100);
-        expect_refused(&tree, -EBADMSG, "shard-000002.shard: it is no shard", "");
+        expect_refused(&tree, -EBADMSG, "shard-000002.shard: it is not a shard", "");
         tree_remove(&tree);
 }
 END_TEST

@@ -3,14 +3,14 @@
 /* imagefolder: a folder of class folders, as torchvision.datasets.ImageFolder reads it.
  *
  * Classes are the directories in the root, sorted; links to directories count. Within a class all directories below it
- * are visited, links followed, and sorted by their whole path, so that "a-b" comes before "a/b"; within a directory the
- * files, sorted. "Sorted" is as Python sorts strings (data/formats/name_order.h). A file counts if its name ends in one
- * of EXTENSIONS in any case; what it is does not matter: a FIFO or a broken link called x.jpg is a sample, marked as
- * such here. Hidden files count.
+ * are visited, links are followed, and they are sorted by their whole path, so that "a-b" comes before "a/b"; the files
+ * of a directory are sorted as well. "Sorted" means as Python sorts strings (data/formats/name_order.h). A file counts
+ * if its name ends in one of EXTENSIONS in any case, whatever it is: a FIFO or a broken link called x.jpg is a sample,
+ * and is marked as such here. Hidden files count.
  *
- * Where torchvision loses data or does not end, this is an error instead: a directory within a class that cannot be
- * read (os.walk skips it silently), a link that leads back to one of its own parents (it would be visited forty times),
- * a path longer than the system can open. */
+ * Where torchvision loses data or does not end, this reports an error instead: a directory within a class that cannot
+ * be read (os.walk skips it silently), a link that leads back to one of its own parents (torchvision would visit it
+ * forty times), a path longer than the system can open. */
 
 #include <dirent.h>
 #include <errno.h>
@@ -32,18 +32,18 @@ static const char *const EXTENSIONS[] = {
 #define EXTENSIONS_TEXT ".jpg, .jpeg, .png, .ppm, .bmp, .pgm, .tif, .tiff, .webp"
 
 #define NO_PARENT       UINT32_MAX
-#define LOOK_UP_ENTRIES 4096u /* entries between two looks at the clock and at the cancel flag */
+#define LOOK_UP_ENTRIES 4096u /* directory entries between two checks of the clock and of the cancel flag */
 
-/* A directory of the class that is being walked. */
+/* A directory of the class that is being read. */
 struct walked_dir {
         uint64_t path;     /* offset into walk.texts: relative to the root */
-        uint64_t idx_file; /* its first in walk.files */
+        uint64_t idx_file; /* index in walk.files of its first file */
         uint64_t n_files;
         uint32_t parent;    /* index into walk.dirs; NO_PARENT: the root */
         struct stat status; /* from before it was read */
 };
 
-/* A file of the class that is being walked, or a class of the root. */
+/* A file of the class that is being read, or a class of the root. */
 struct walked_file {
         uint64_t name; /* offset into walk.texts */
         uint64_t length;
@@ -59,8 +59,8 @@ struct walk {
         struct stat root_status;
         uint64_t n_entries;   /* seen so far, of any kind */
         uint64_t n_files;     /* that became samples */
-        int64_t settled_ns;   /* waited so far */
-        struct growing texts; /* of one class, then cleared: names and paths */
+        int64_t settled_ns;   /* time waited so far */
+        struct growing texts; /* names and paths of one class; then cleared */
         struct growing dirs;  /* struct walked_dir */
         struct growing files; /* struct walked_file */
 };
@@ -81,7 +81,7 @@ static const char *text_at(const struct walk *walk, uint64_t offset) {
         return (const char *)walk->texts.bytes + offset;
 }
 
-/* Valid until a directory is added. */
+/* Valid until the next directory is added. */
 static struct walked_dir *dir_at(const struct walk *walk, size_t idx) {
         return &((struct walked_dir *)(void *)walk->dirs.bytes)[idx];
 }
@@ -173,7 +173,7 @@ static int add_text(struct walk *walk, const char *text, uint64_t *ret_offset) {
 
 /* ---- the root: classes --------------------------------------------------------------------------------------- */
 
-/* As Python's entry.is_dir(): a broken link is none, any other trouble in the root is an error. */
+/* As Python's entry.is_dir(): false for a broken link. Any other failure in the root is an error. */
 static int is_class(struct walk *walk, DIR *dir, const struct dirent *entry) {
         struct stat status;
 
@@ -198,7 +198,7 @@ static void sort_files(struct walk *walk, size_t first, size_t n) {
                 qsort_r(file_at(walk, first), n, sizeof(struct walked_file), compare_files, walk->texts.bytes);
 }
 
-/* Finds the classes; they are walk->files until the caller takes them. */
+/* Finds the classes. They are in walk->files until the caller takes them. */
 static int list_classes(struct walk *walk) {
         _cleanup_(dir_closep) DIR *dir = NULL;
         uint32_t idx_dir;
@@ -238,7 +238,7 @@ static int list_classes(struct walk *walk) {
 
 /* ---- a class: find ------------------------------------------------------------------------------------------- */
 
-/* Is this directory also one of its own parents? Then a link leads back, and following it would not end. */
+/* Is this directory also one of its own parents? Then a link leads back to it, and following it would never end. */
 static int check_loop(struct walk *walk, size_t idx) {
         const struct stat *status = &dir_at(walk, idx)->status;
 
@@ -325,7 +325,7 @@ static int read_dir(struct walk *walk, size_t idx) {
         struct stat status;
         int r;
 
-        strcpy(path, text_at(walk, dir_at(walk, idx)->path)); /* the text moves when others are added */
+        strcpy(path, text_at(walk, dir_at(walk, idx)->path)); /* a copy: the text moves when others are added */
         r = open_dir(walk, path, &status, &dir);
         if (r < 0)
                 return r;
@@ -376,7 +376,8 @@ static int give_dir(struct walk *walk, const struct walked_dir *dir, int32_t lab
         return 0;
 }
 
-/* Walks one class, breadth first: the list of directories is its own queue. Returns how many samples it has. */
+/* Reads one class, breadth first: the list of directories is its own queue. Returns the number of samples, or an
+ * errno. */
 static int64_t walk_class(struct walk *walk, const char *name, int32_t label) {
         uint64_t n_before = walk->n_files;
         int r;
@@ -402,7 +403,7 @@ static int64_t walk_class(struct walk *walk, const char *name, int32_t label) {
 
 /* ---- all of it ----------------------------------------------------------------------------------------------- */
 
-/* Collects the names of classes without a file: " a, b", cut where it becomes too long. */
+/* Collects the names of classes without a file: "a, b", cut where the text becomes too long. */
 static void note_empty(char *empty, size_t size, const char *name) {
         size_t n = strlen(empty);
 
@@ -452,7 +453,7 @@ static int imagefolder_build(int root_fd, const struct files *files, const struc
         if (r < 0)
                 return r;
 
-        texts = walk.texts; /* the list of classes outlives the arenas of each class */
+        texts = walk.texts; /* the list of classes must outlive the arena, which each class clears */
         classes = walk.files;
         walk.texts = walk.files = (struct growing){ 0 };
         r = walk_classes(&walk, &texts, &classes);

@@ -1,6 +1,6 @@
 #include "daemon/data/formats/name_order.h"
 
-/* Bytes are compared as long as they are equal; only at the first difference are characters decoded. */
+/* Bytes are compared while they are equal. Only at the first difference are characters decoded. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -12,7 +12,7 @@ static bool is_continuation(uint8_t byte) {
         return (byte & 0xc0) == 0x80;
 }
 
-/* The character at `at`, and how many bytes it takes: a valid UTF-8 sequence, else one escaped byte. */
+/* Decodes the character at `at`, and says how many bytes it takes: a valid UTF-8 sequence, or one escaped byte. */
 static uint32_t decode(const uint8_t *at, size_t *ret_length) {
         uint32_t character;
 
@@ -23,8 +23,9 @@ static uint32_t decode(const uint8_t *at, size_t *ret_length) {
         return 0xdc00u + at[0];
 }
 
-/* Where the character that covers byte `at` may begin: a lead byte at most three continuation bytes earlier, else `at`
- * itself. A lead byte always begins a character, so decoding from there is in step. */
+/* Where the character that covers byte `at` may begin: at a lead byte at most three bytes earlier, with only
+ * continuation bytes after it, or else at `at` itself. A lead byte always begins a character, so decoding is in step
+ * from there. */
 static size_t character_begin(const uint8_t *text, size_t at) {
         for (size_t back = 1; back <= 3 && back <= at; back++) {
                 if (text[at - back] >= 0xc0)

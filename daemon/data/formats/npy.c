@@ -1,10 +1,10 @@
 #include "daemon/data/format.h"
 
-/* npy: arrays as numpy.save() writes them. Each .npy file of a folder is a field that bears its name, and row i of all
- * of them is sample i; a single file is a field "data".
+/* npy: arrays as numpy.save() writes them. Each .npy file of a folder is a field with the file's name, and row i of all
+ * files is sample i. A single file is a field "data".
  *
- * There is no index: where a row lies is computed, so memory does not grow with their number. The files are mapped as
- * well, for rows that are in the page cache: these are copied to their place without a read (source_row()). */
+ * There is no index: the place of a row is computed, so memory does not grow with the number of rows. The files are
+ * also mapped: rows that are in the page cache are copied to their place without a read (source_row()). */
 
 #include <ctype.h>
 #include <dirent.h>
@@ -29,26 +29,26 @@
 #define ENDING       ".npy"
 #define SINGLE_FIELD "data"
 #define DIGEST_SIZE  65u
-#define TAIL_ROW_MAX 4096u /* bytes; of larger rows one or two reach into a page */
+#define TAIL_ROW_MAX 4096u /* bytes; of larger rows only one or two reach into a page */
 
-/* One array: a field. */
+/* One array, which is one field. */
 struct array {
         char *name; /* of its file, relative to the root */
         struct npy_header header;
         struct stat status; /* from when its header was read */
         uint8_t *map;       /* of the whole file; NULL: it cannot be mapped */
 
-        /* Rows that reach into the file's last page are not looked at in the mapping: see npy_rows_were_there(). If
-         * they are small they lie here. */
-        uint64_t first_tail; /* row */
-        uint8_t *tail;       /* NULL: they have to be read */
+        /* Rows that reach into the file's last page are never read from the mapping: see npy_rows_were_there(). If they
+         * are small, a copy of them is kept here. */
+        uint64_t first_tail; /* the first such row */
+        uint8_t *tail;       /* NULL: these rows must be read */
 };
 
 struct npy {
-        struct source source; /* the first member: this is what others hold */
+        struct source source; /* the first member: callers have a pointer to it */
         struct array arrays[SCHEMA_FIELDS_MAX];
-        bool is_folder;     /* all .npy files of the root, */
-        struct stat folder; /* as it was when they were listed */
+        bool is_folder;     /* all .npy files of the root are meant, */
+        struct stat folder; /* which looked like this when they were listed */
         char digest[DIGEST_SIZE];
 };
 
@@ -72,7 +72,7 @@ static void npy_close(struct source *source) {
 
 /* ---- which files ----------------------------------------------------------------------------------------------- */
 
-/* "x.npy" -> "x"; a field's name has the letters that a pipeline can spell. */
+/* "x.npy" -> "x". A field's name may only have characters that a pipeline can contain. */
 static int name_field(const char *file, struct schema_field *field, struct why *why) {
         size_t n = strlen(file) - strlen(ENDING);
         bool is_fine = n > 0 && n < sizeof(field->name);
@@ -82,8 +82,8 @@ static int name_field(const char *file, struct schema_field *field, struct why *
         if (!is_fine)
                 return why_set(
                         why, -EINVAL,
-                        "%.100s: its name is to become the name of a field: 1 to %zu letters, digits, \"_\", \".\" "
-                        "or \"-\" before \"" ENDING "\"",
+                        "%.100s: its name becomes the name of a field: it must have 1 to %zu letters, digits, \"_\", "
+                        "\".\" or \"-\" before \"" ENDING "\"",
                         file, sizeof(field->name) - 1);
         memcpy(field->name, file, n);
         return 0;
@@ -157,8 +157,8 @@ static int list_arrays(struct npy *npy, int root_fd, const struct files *files, 
                 return list_folder(npy, root_fd, why);
         if (files->n_names > 1)
                 return why_set(why, -EINVAL,
-                               "several files: a dataset of arrays is one file, or a folder of arrays that "
-                               "have as many rows");
+                               "several files: a dataset of arrays is one file, or a folder of arrays with "
+                               "the same number of rows");
         if (!is_array_name(files->names[0]))
                 return why_set(why, -EINVAL, "%.200s: not a file NAME" ENDING, files->names[0]);
         r = add_array(npy, files->names[0], why);
@@ -215,13 +215,13 @@ static int map_array(struct array *array, int fd, struct why *why) {
         }
         map = mmap(NULL, header->end, PROT_READ, MAP_SHARED, fd, 0);
         if (map == MAP_FAILED)
-                return 0; /* its rows are read */
+                return 0; /* its rows are read from the file */
         madvise(map, header->end, MADV_RANDOM);
         array->map = map;
         return 0;
 }
 
-/* Descriptors are not kept: a daemon may have thousands of datasets from which nobody is served. */
+/* Descriptors are not kept open: a daemon may have thousands of datasets that no job uses. */
 static int open_array(struct array *array, int root_fd, int64_t *settled_ns, struct why *why) {
         _cleanup_(closep) int fd = openat(root_fd, array->name, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
         int r = fd < 0 ? -errno : index_settle(fd, settled_ns, &array->status);
@@ -276,7 +276,7 @@ static int describe(struct npy *npy, struct why *why) {
         return 0;
 }
 
-/* Of what the arrays are called and made of, as that of an index is of names and sizes. */
+/* Covers the names, types and shapes of the arrays, as the digest of an index covers names and sizes. */
 static int make_digest(struct npy *npy, struct why *why) {
         unsigned char digest[EVP_MAX_MD_SIZE];
         char text[256] = "npy";
@@ -364,8 +364,8 @@ static const uint8_t *npy_row(const struct source *source, uint64_t sample, uint
         return array->tail ? array->tail + (sample - array->first_tail) * array->header.row_bytes : NULL;
 }
 
-/* Wherever a file is cut, its last page is gone, and touching it tells. Only a cut within that page is not noticed, and
- * what lies there is never taken from the mapping. */
+/* If a file is cut, its last page is gone, so touching that page tells. Only a cut within that page is not noticed, and
+ * the rows in that page are never taken from the mapping. */
 static bool npy_rows_were_there(const struct source *source, uint32_t field) {
         const struct array *array = &npy_of(source)->arrays[field];
 

@@ -13,7 +13,7 @@
 #define TEXT_MAX   10000u
 #define DESCR_SIZE 32u
 
-/* The text of the header, which is a dictionary as Python writes it. */
+/* The text of the header, which is a Python dictionary. */
 struct literal {
         const char *at, *end;
         struct why *why;
@@ -39,7 +39,7 @@ static bool take(struct literal *literal, char wanted) {
         return true;
 }
 
-/* A string without escapes: numpy writes none in keys, nor in the types that can be served. */
+/* A string without escapes: numpy does not write any in keys, nor in the types that can be served. */
 static bool take_string(struct literal *literal, char *into, size_t size) {
         const char *begin, *end;
 
@@ -66,7 +66,7 @@ static bool take_word(struct literal *literal, const char *word) {
         return true;
 }
 
-/* Not negative; with an "L" after it, as Python 2 wrote long integers. */
+/* A number that is not negative. An "L" may follow, as Python 2 wrote long integers. */
 static bool take_number(struct literal *literal, uint64_t *ret_number) {
         const char *begin;
         uint64_t number = 0;
@@ -88,7 +88,7 @@ static bool take_number(struct literal *literal, uint64_t *ret_number) {
 /* ---- its three entries ----------------------------------------------------------------------------------------- */
 
 static const struct {
-        const char *text; /* without the sign of the order of bytes */
+        const char *text; /* without the character for the byte order */
         enum dlp_dtype dtype;
 } TYPES[] = {
         { "b1", DLP_DTYPE_BOOL },    { "i1", DLP_DTYPE_INT8 },    { "i2", DLP_DTYPE_INT16 },
@@ -97,7 +97,7 @@ static const struct {
         { "f2", DLP_DTYPE_FLOAT16 }, { "f4", DLP_DTYPE_FLOAT32 }, { "f8", DLP_DTYPE_FLOAT64 },
 };
 
-/* What numpy can write and no tensor can hold: by the letter of its type. */
+/* Types that numpy can write but no tensor can hold, by their letter. */
 static const struct {
         char letter;
         const char *what;

@@ -11,12 +11,12 @@
 #include "daemon/data/schema.h"
 #include "proto/base/why.h"
 
-#define NPY_HEADER_MAX (10000u + 12u) /* bytes from the file's beginning; numpy reads no more characters either */
+#define NPY_HEADER_MAX (10000u + 12u) /* bytes from the beginning; numpy does not read more characters either */
 
 struct npy_header {
         uint32_t dtype; /* enum dlp_dtype */
         bool is_big_endian;
-        uint32_t n_dims;                     /* of the array, with the one of its rows */
+        uint32_t n_dims;                     /* of the array, including the dimension of the rows */
         uint64_t shape[SCHEMA_DIMS_MAX + 1]; /* elements; the first is the number of rows */
         uint64_t row_bytes;                  /* > 0 */
         uint64_t data;                       /* offset of the first row */
@@ -24,6 +24,6 @@ struct npy_header {
 };
 
 /* Reads the header from the first `n_bytes` of a file: all of it, or NPY_HEADER_MAX. Returns 0; -EBADMSG if it is
- * damaged or not a .npy file; -ENOTSUP if it holds what cannot be served row by row (objects, text, Fortran order,
- * ...). `why` says what to do. Any bytes will do. */
+ * damaged or not a .npy file; -ENOTSUP if it holds something that cannot be served row by row (objects, text, Fortran
+ * order, ...). `why` says what to do. Any input is safe. */
 int npy_header_read(const uint8_t *bytes, size_t n_bytes, struct npy_header *ret_header, struct why *why);

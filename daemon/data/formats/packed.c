@@ -2,9 +2,9 @@
 
 /* packed: a folder of shards, as packing a dataset leaves it: shard-000000.shard, shard-000001.shard, ...
  *
- * Samples are those of the shards one behind the other, under the paths and labels that they had before, and the digest
- * is that of the folder that was packed. Only headers and tables are read. What else lies in the folder is passed over,
- * but a number that is missing is not: a dataset that has lost a shard would be another one, silently. */
+ * The samples are those of the shards one after the other, with the paths and labels that they had before, and the
+ * digest is that of the folder that was packed. Only headers and tables are read. Other files in the folder are
+ * ignored, but a missing number is an error: without that shard it would silently be a different dataset. */
 
 #include <dirent.h>
 #include <errno.h>
@@ -19,7 +19,7 @@
 #include "daemon/data/index/index_stamp.h"
 #include "proto/base/cleanup.h"
 
-#define LOOK_UP_SAMPLES 4096u /* between two looks at the cancel flag */
+#define LOOK_UP_SAMPLES 4096u /* between two checks of the cancel flag */
 
 struct gathering {
         int root_fd;
@@ -27,16 +27,16 @@ struct gathering {
         const struct index_watch *watch;
         struct index_builder *builder;
         struct why *why;
-        int64_t settled_ns; /* waited so far */
+        int64_t settled_ns; /* time waited so far */
         uint64_t n_samples;
-        char **classes; /* of the first shard; the others must have the same */
+        char **classes; /* of the first shard; all others must have the same */
         uint64_t n_classes;
         char source[INDEX_FORMAT_NAME_MAX]; /* likewise */
-        char dir[PATH_MAX];                 /* that the last sample was in */
+        char dir[PATH_MAX];                 /* the former directory of the last sample */
         uint32_t idx_dir;
 };
 
-/* A shard's table while its samples are taken over. */
+/* The table of a shard while its samples are added. */
 struct loaded {
         const char *name;
         struct shard_header header;
@@ -66,7 +66,7 @@ static int no_memory(const struct gathering *gathering, int error) {
 /* ---- one shard ----------------------------------------------------------------------------------------------- */
 
 static int open_shard(const struct gathering *gathering, const char *name, int *ret_fd) {
-        /* O_NONBLOCK: a FIFO must not hold us up. */
+        /* O_NONBLOCK: opening a FIFO must not block. */
         int fd = openat(gathering->root_fd, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 
         if (fd < 0 && errno == ENOENT)
@@ -86,7 +86,7 @@ static int load_checked(struct gathering *gathering, int fd, struct loaded *load
         if (r < 0)
                 return why_errno(why, r, "it cannot be looked at");
         if (!S_ISREG(loaded->status.st_mode) || loaded->status.st_size < (off_t)SHARD_ALIGN)
-                return why_set(why, -EBADMSG, "it is no shard");
+                return why_set(why, -EBADMSG, "it is not a shard");
         r = disk_read_at(fd, &loaded->header, sizeof(loaded->header), 0);
         if (r < 0)
                 return why_errno(why, r, "its header cannot be read");
@@ -118,7 +118,7 @@ static int load_shard(struct gathering *gathering, const char *name, struct load
 
 /* ---- what it says of the dataset ----------------------------------------------------------------------------- */
 
-/* The first shard says which classes there are, */
+/* The first shard defines the classes, */
 static int take_classes(struct gathering *gathering, const struct loaded *loaded) {
         const struct shard *shard = &loaded->shard;
         int r = 0;
@@ -137,7 +137,7 @@ static int take_classes(struct gathering *gathering, const struct loaded *loaded
         return r < 0 ? no_memory(gathering, r) : 0;
 }
 
-/* and the others must agree, or labels would mean something else in each. */
+/* and the others must have the same, because labels would have a different meaning in each. */
 static int check_classes(const struct gathering *gathering, const struct loaded *loaded) {
         const struct shard *shard = &loaded->shard;
         char first[32];
@@ -158,7 +158,7 @@ static int check_classes(const struct gathering *gathering, const struct loaded 
         return 0;
 }
 
-/* The folder that the path was in, which mostly is that of the sample before. Directory 0 is the root. */
+/* Finds the directory of the path, which is usually that of the sample before. Directory 0 is the root. */
 static int find_dir(struct gathering *gathering, const char *path, size_t n_dir) {
         if (n_dir == 0) {
                 gathering->dir[0] = '\0';
@@ -167,7 +167,7 @@ static int find_dir(struct gathering *gathering, const char *path, size_t n_dir)
         }
         if (strncmp(gathering->dir, path, n_dir) == 0 && gathering->dir[n_dir] == '\0')
                 return 0;
-        memcpy(gathering->dir, path, n_dir); /* below PATH_MAX: the path was checked */
+        memcpy(gathering->dir, path, n_dir); /* shorter than PATH_MAX: the path was checked */
         gathering->dir[n_dir] = '\0';
         return index_builder_add_dir(gathering->builder, gathering->dir, NULL, &gathering->idx_dir);
 }
@@ -236,7 +236,7 @@ static bool is_shard(const char *name) {
         return name[0] != '.' && n > n_suffix && strcmp(name + n - n_suffix, SHARD_SUFFIX) == 0;
 }
 
-/* How many there are, whatever their numbers. The folder becomes the index's root. */
+/* Counts the shards, whatever their numbers are. The folder becomes the root of the index. */
 static int count_shards(struct gathering *gathering, uint64_t *ret_n) {
         struct dirent *entry;
         struct stat status;

@@ -1,7 +1,7 @@
 #include "daemon/data/formats/shard.h"
 
-/* Samples go to the disk as they come; the table grows in memory and follows them, the header is written last, so that
- * a shard whose writer was killed is none. */
+/* Samples are written to the disk as they come. The table grows in memory and is written after them; the header is
+ * written last, so a shard whose writer was killed has no valid header. */
 
 #include <errno.h>
 #include <inttypes.h>
@@ -15,7 +15,7 @@
 
 struct shard_writer {
         int fd;
-        struct shard_header header; /* counts and sums as they grow */
+        struct shard_header header; /* counts and sums so far */
         uint64_t end;               /* of the last sample */
         struct growing entries, classes, names;
 };
@@ -69,7 +69,7 @@ int shard_writer_new(int fd, const char *const *class_names, uint32_t n_classes,
         };
         for (uint32_t i = 0; i < n_classes; i++) {
                 if (!shard_is_class_name(class_names[i]))
-                        return why_set(why, -EINVAL, "\"%.200s\" is no name of a class", class_names[i]);
+                        return why_set(why, -EINVAL, "\"%.200s\" cannot be the name of a class", class_names[i]);
                 if (add_class(writer, class_names[i]) < 0)
                         return why_set(why, -ENOMEM, "no memory for the class names of a shard");
         }
@@ -88,7 +88,7 @@ static uint64_t table_bytes(const struct shard_writer *writer) {
 static int check_sample(const struct shard_writer *writer, const char *path, int32_t label, uint64_t n_bytes,
                         struct why *why) {
         if (path[0] == '\0' || strnlen(path, PATH_MAX) >= PATH_MAX || !index_is_inner_path(path))
-                return why_set(why, -EINVAL, "\"%.200s\" is no path within a dataset", path);
+                return why_set(why, -EINVAL, "\"%.200s\" cannot be a path within a dataset", path);
         if (label < 0 || (uint64_t)label >= writer->header.n_classes)
                 return why_set(why, -EINVAL, "%.200s: label %" PRId32 " has no class", path, label);
         if (n_bytes > INT64_MAX / 2 || writer->end > INT64_MAX / 2)
@@ -115,7 +115,7 @@ int shard_writer_add(struct shard_writer *writer, const char *path, int32_t labe
         if (r < 0)
                 return why_set(why, r, "%.200s: no memory for the shard's table", path);
 
-        /* What is left of its last block stays a hole in the block, which reads as zeroes. */
+        /* The rest of the sample's last block stays a hole, which reads as zeroes. */
         r = disk_write_at(writer->fd, bytes, n_bytes, entry.offset);
         if (r < 0)
                 return why_errno(why, r, "%.200s: %" PRIu64 " bytes cannot be written to the shard", path, n_bytes);
@@ -125,7 +125,7 @@ int shard_writer_add(struct shard_writer *writer, const char *path, int32_t labe
         return 0;
 }
 
-/* Puts the table's pieces behind each other, the last one filled up to 8 bytes. */
+/* Joins the pieces of the table; the last one is filled up to a multiple of 8 bytes. */
 static int gather_table(struct shard_writer *writer) {
         static const uint8_t ZEROES[8];
         size_t n_names = writer->names.n_bytes;

@@ -1,4 +1,4 @@
-/* A shard's header and table are believed only as far as they were compared with the file's own length. */
+/* No value of a shard's header or table is used before it was compared with the file's own length. */
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 uint64_t shard_checksum(const struct shard_header *header, const void *table) {
         struct shard_header folded = *header;
 
-        /* The table's sum stands where the header's own would: one number tells of both. */
+        /* The checksum of the table stands in the field of the header's own: one number covers both. */
         folded.checksum = index_checksum(table, header->table_bytes);
         return index_checksum(&folded, sizeof(folded));
 }
@@ -19,7 +19,7 @@ static uint64_t align_up(uint64_t n) {
 
 int shard_check_header(const struct shard_header *header, uint64_t file_bytes, struct why *why) {
         if (file_bytes < SHARD_ALIGN || memcmp(header->magic, SHARD_MAGIC, sizeof(header->magic)) != 0)
-                return why_set(why, -EBADMSG, "it is no shard");
+                return why_set(why, -EBADMSG, "it is not a shard");
         if (header->version != SHARD_VERSION || header->header_bytes != sizeof(*header))
                 return why_set(why, -EBADMSG, "it is of version %" PRIu32 ", this program reads version %u",
                                header->version, SHARD_VERSION);
@@ -36,7 +36,7 @@ int shard_check_header(const struct shard_header *header, uint64_t file_bytes, s
             align_up(header->table + header->table_bytes) != file_bytes)
                 return why_set(why, -EBADMSG, "its table does not end where the file does");
         if (!memchr(header->source, '\0', sizeof(header->source)) || header->source[0] == '\0')
-                return why_set(why, -EBADMSG, "it does not say what its samples were");
+                return why_set(why, -EBADMSG, "it does not name the format that its samples had");
         return 0;
 }
 
@@ -52,8 +52,8 @@ static int check_entry(const struct shard *shard, uint64_t idx, uint64_t *positi
 
         if (entry->offset % SHARD_ALIGN != 0 || entry->offset < SHARD_ALIGN || entry->offset > shard->header->table ||
             entry->length > shard->header->table - entry->offset)
-                return why_set(why, -EBADMSG, "sample %" PRIu64 " of it lies outside", idx);
-        if ((uint64_t)entry->label >= shard->header->n_classes) /* a negative one becomes huge */
+                return why_set(why, -EBADMSG, "sample %" PRIu64 " of it lies outside of the part for samples", idx);
+        if ((uint64_t)entry->label >= shard->header->n_classes) /* a negative label becomes a huge number */
                 return why_set(why, -EBADMSG, "sample %" PRIu64 " of it has a label without a class", idx);
         if (entry->path != *position || entry->path >= shard->header->names_bytes)
                 return why_set(why, -EBADMSG, "sample %" PRIu64 " of it has no path", idx);
@@ -67,8 +67,7 @@ static int check_entry(const struct shard *shard, uint64_t idx, uint64_t *positi
 int shard_check_table(const struct shard_header *header, const void *table, struct shard *ret_shard, struct why *why) {
         struct shard shard = { .header = header, .entries = table };
         uint64_t n_before = header->n_samples * sizeof(struct shard_entry) + header->n_classes * sizeof(uint64_t);
-        uint64_t total = 0,
-                 position = 0; /* of the next name: none stands for two, or a small file could make a large index */
+        uint64_t total = 0, position = 0; /* of the next name: a shared one would let a small file make a large index */
 
         if (n_before > header->table_bytes || header->table_bytes - n_before != (header->names_bytes + 7) / 8 * 8)
                 return why_set(why, -EBADMSG, "its counts do not fit its table");
@@ -92,7 +91,7 @@ int shard_check_table(const struct shard_header *header, const void *table, stru
 
                 if (r < 0)
                         return r;
-                total += shard.entries[i].length; /* may wrap: whoever adds them up again looks */
+                total += shard.entries[i].length; /* may overflow: the caller that adds them up again checks */
         }
         if (total != header->total_bytes || position != header->names_bytes)
                 return why_set(why, -EBADMSG, "its sums are wrong");

@@ -10,8 +10,8 @@
 #include "proto/base/cleanup.h"
 
 #define BLOCK        512u
-#define WINDOW_BYTES (64u << 10) /* read at once while members are small; after a large one, a block alone */
-#define PAX_MAX      (1u << 20)  /* bytes of one pax header or long name: far above any that is written */
+#define WINDOW_BYTES (64u << 10) /* read at once while members are small; after a large one only a block */
+#define PAX_MAX      (1u << 20)  /* bytes of one pax header or long name: far more than any program writes */
 
 struct tar {
         int fd;
@@ -21,15 +21,15 @@ struct tar {
         uint64_t window_at;
         size_t n_window;
         char name[PATH_MAX];
-        bool has_name; /* said by a header before the member's own */
+        bool has_name; /* given by a header before the member's own */
         bool has_size;
         uint64_t size;
         bool is_sparse;
 };
 
-#define TYPE 156 /* offset of the byte that says what a header is */
+#define TYPE 156 /* offset of the byte that gives the type of a header */
 
-/* Known by its first bytes: names say little. */
+/* Compression is recognised by the first bytes: names are not reliable. */
 static int check_plain(int fd, uint64_t n_bytes, struct why *why) {
         static const struct {
                 const char *bytes;
@@ -89,7 +89,7 @@ void tar_closep(struct tar **tar) {
 
 /* ---- reading --------------------------------------------------------------------------------------------------- */
 
-/* The block at `offset`, which lies within the file. Small members come many to a window. */
+/* The block at `offset`, which lies within the file. One window holds many small members. */
 static int read_block(struct tar *tar, uint64_t offset, const uint8_t **ret_block, struct why *why) {
         uint64_t n = tar->n_bytes - offset;
         bool is_near = offset < tar->window_at + 2 * WINDOW_BYTES;
@@ -115,7 +115,8 @@ static int damaged(const struct tar *tar, const char *what, struct why *why) {
 
 /* ---- numbers and checksums ------------------------------------------------------------------------------------- */
 
-/* Octal digits between blanks, or base 256 if the first bit says so. False: neither, or too large. */
+/* Octal digits between blanks, or base 256 if the first bit is set. Returns false for anything else or if it is too
+ * large. */
 static bool read_number(const uint8_t *field, size_t n, uint64_t *ret_number) {
         uint64_t number = 0;
         size_t i = 0;
@@ -149,10 +150,10 @@ static bool is_zero(const uint8_t *block) {
         return true;
 }
 
-/* Eight bytes at a time in four lanes of 16 bits: of an archive of small members this is half of the time. */
+/* Adds eight bytes at a time, in four lanes of 16 bits: in an archive of small members this is half of the time. */
 static uint64_t sum_of(const uint8_t *block) {
         const uint64_t every_other = 0x00ff00ff00ff00ffull;
-        uint64_t lanes = 0; /* of at most 64 * 2 * 255 each */
+        uint64_t lanes = 0; /* each of at most 64 * 2 * 255 */
 
         for (size_t i = 0; i < BLOCK; i += sizeof(uint64_t)) {
                 uint64_t word;
@@ -163,7 +164,8 @@ static uint64_t sum_of(const uint8_t *block) {
         return (lanes & 0xffff) + (lanes >> 16 & 0xffff) + (lanes >> 32 & 0xffff) + (lanes >> 48);
 }
 
-/* Of unsigned bytes, or of signed ones, as some old programs did. The checksum itself counts as blanks. */
+/* The sum of unsigned bytes, or of signed ones, as some old programs wrote. The checksum field itself counts as
+ * blanks. */
 static bool checksum_is_right(const uint8_t *block) {
         uint64_t said, sum = sum_of(block), n_negative = 0;
 
@@ -178,7 +180,7 @@ static bool checksum_is_right(const uint8_t *block) {
         return n_negative * 256 <= sum && said == sum - n_negative * 256;
 }
 
-/* ---- what stands before a member ------------------------------------------------------------------------------- */
+/* ---- headers before a member's own ----------------------------------------------------------------------------- */
 
 static int set_name(struct tar *tar, const char *name, size_t n, struct why *why) {
         if (n >= sizeof(tar->name) || memchr(name, '\0', n))
@@ -229,7 +231,7 @@ static int take_record(struct tar *tar, const char *key, size_t n_key, const cha
         tar->size = 0;
         for (size_t i = 0; i < n_value; i++) {
                 if (value[i] < '0' || value[i] > '9' || tar->size > INT64_MAX / 10 - 10)
-                        return damaged(tar, "a pax header with a size that is none", why);
+                        return damaged(tar, "a pax header with an invalid size", why);
                 tar->size = tar->size * 10 + (uint64_t)(value[i] - '0');
         }
         tar->has_size = true;
@@ -272,7 +274,7 @@ static int take_pax(struct tar *tar, uint64_t n_bytes, struct why *why) {
         return r;
 }
 
-/* What holds for all members from here on: comments, times, owners. */
+/* Values for all members from here on: comments, times, owners. */
 static int check_global(struct tar *tar, uint64_t n_bytes, struct why *why) {
         bool had_name = tar->has_name, had_size = tar->has_size, was_sparse = tar->is_sparse;
         int r = take_pax(tar, n_bytes, why);
@@ -287,7 +289,7 @@ static int check_global(struct tar *tar, uint64_t n_bytes, struct why *why) {
 
 /* ---- members --------------------------------------------------------------------------------------------------- */
 
-/* The prefix is ustar's; GNU's own format has other things in its place. */
+/* The prefix exists in ustar. GNU's own format uses its place for something else. */
 static int name_of_header(struct tar *tar, const uint8_t *block, struct why *why) {
         size_t n_name = strnlen((const char *)block, 100), n_prefix = 0;
         char whole[256 + 2];
@@ -309,7 +311,7 @@ static uint64_t blocks_of(uint64_t n_bytes) {
         return (n_bytes + BLOCK - 1) / BLOCK * BLOCK;
 }
 
-/* Two blocks of zeroes end an archive, and it is filled up with more of them. What else follows was appended: other
+/* Two blocks of zeroes end an archive, and more of them may follow. Anything else after them was appended, and other
  * readers never see it. */
 static int check_end(struct tar *tar, struct why *why) {
         for (uint64_t at = tar->at; at + BLOCK <= tar->n_bytes && at < tar->at + (1u << 20); at += BLOCK) {
@@ -327,7 +329,7 @@ static int check_end(struct tar *tar, struct why *why) {
         return TAR_END;
 }
 
-/* A header that is a member's, or says something of the next one. Returns 0 for a regular file. */
+/* A header of a member, or one that describes the next member. Returns 0 for a regular file. */
 #define GOES_ON 2
 static int take_header(struct tar *tar, const uint8_t *block, struct tar_member *ret_member, struct why *why) {
         uint8_t type = block[TYPE];
@@ -335,13 +337,13 @@ static int take_header(struct tar *tar, const uint8_t *block, struct tar_member 
         int r = 0;
 
         if (!checksum_is_right(block))
-                return damaged(tar, "the header's checksum is wrong: the archive is damaged, or is none", why);
+                return damaged(tar, "the header's checksum is wrong: the archive is damaged or not a tar archive", why);
         if (!read_number(block + 124, 12, &size))
-                return damaged(tar, "a size that is none", why);
+                return damaged(tar, "an invalid size", why);
         if (tar->has_size && type != 'x' && type != 'g' && type != 'L' && type != 'K')
                 size = tar->size;
         if (type == '1' || type == '2' || (type >= '3' && type <= '6'))
-                size = 0; /* links, devices and directories have no bytes, whatever they say */
+                size = 0; /* links, devices and directories have no bytes, whatever their header says */
         if (size > tar->n_bytes || blocks_of(size) > tar->n_bytes - tar->at - BLOCK)
                 return damaged(tar, "a member that ends after the archive does: it was cut", why);
         if (type == 'x' || type == 'L') {
@@ -369,7 +371,7 @@ static int take_header(struct tar *tar, const uint8_t *block, struct tar_member 
         tar->at += BLOCK + blocks_of(size);
         tar->has_name = tar->has_size = tar->is_sparse = false;
         if (r < 0 || !is_regular(type) || (tar->name[0] && tar->name[strlen(tar->name) - 1] == '/'))
-                return r < 0 ? r : GOES_ON; /* an old directory is a file with a slash */
+                return r < 0 ? r : GOES_ON; /* a name that ends in a slash: a directory of an old program */
         *ret_member =
                 (struct tar_member){ .name = tar->name, .header = begin, .offset = begin + BLOCK, .n_bytes = size };
         return 0;

@@ -1,13 +1,13 @@
 #include "daemon/data/format.h"
 
-/* webdataset: tar archives: a folder of them, or those that the path names. Files that stand one after the other and
- * differ only in what follows the first dot of their names are the fields of one sample: "a/000.jpg", "a/000.cls" ->
- * sample "a/000" with the fields jpg and cls.
+/* webdataset: tar archives, either all of a folder or those that the path names. Files that follow each other and
+ * differ only after the first dot of their names are the fields of one sample: "a/000.jpg", "a/000.cls" -> sample
+ * "a/000" with the fields jpg and cls.
  *
- * The rules are those of the webdataset library. What it passes over in silence because an archive is damaged is
- * refused here, with archive and byte: a dataset that ends early would be another one. Archives are taken in the
- * sequence of their names, or in which the path names them. Only headers are read; from then on any order, and any
- * resume, is as exact as over a folder of files. */
+ * The rules are those of the webdataset library. Where the library silently skips data because an archive is damaged,
+ * this reports an error with archive and byte: a dataset that ends early would be a different one. Archives are taken
+ * in the order of their names, or in the order in which the path names them. Only headers are read. After that, any
+ * order and any resume is as exact as for a folder of files. */
 
 #include <dirent.h>
 #include <errno.h>
@@ -22,25 +22,25 @@
 #include "daemon/data/index/index_stamp.h"
 #include "proto/base/cleanup.h"
 
-#define LOOK_UP_MEMBERS 4096u /* between two looks at the cancel flag */
+#define LOOK_UP_MEMBERS 4096u /* between two checks of the cancel flag */
 
-/* What is found, before it is known how many fields there are. */
+/* A file as found, before the number of fields is known. */
 struct member {
         uint64_t offset, n_bytes;
         uint32_t idx_field;
-        uint32_t idx_sample; /* in its shard */
+        uint32_t idx_sample; /* within its shard */
 };
 
 struct found_shard {
         uint64_t name; /* offset into names */
         struct stat status;
         uint64_t first_member, n_members;
-        uint64_t first_key, n_keys; /* of its samples */
+        uint64_t first_key, n_keys; /* the keys of its samples */
 };
 
 struct found_field {
         char name[SCHEMA_NAME_MAX];
-        uint64_t n_samples; /* that have it */
+        uint64_t n_samples; /* that have this field */
 };
 
 struct walk {
@@ -85,7 +85,7 @@ static int add_name(struct walk *walk, const char *name, size_t n, uint64_t *ret
 
 /* ---- names ----------------------------------------------------------------------------------------------------- */
 
-/* Splits at the first dot of the last component. False: a name without a dot, which is no field of anything. */
+/* Splits at the first dot of the last component. Returns false for a name without a dot, which is not a field. */
 static bool split_name(const char *name, size_t *ret_n_key, const char **ret_extension) {
         const char *slash = strrchr(name, '/'), *base = slash ? slash + 1 : name, *dot = strchr(base, '.');
 
@@ -96,7 +96,7 @@ static bool split_name(const char *name, size_t *ret_n_key, const char **ret_ext
         return true;
 }
 
-/* Names of the library's own: "__index__", "__meta__/...". */
+/* Names that the library uses itself: "__index__", "__meta__/...". */
 static bool is_meta(const char *name) {
         const char *end = name[0] == '_' && name[1] == '_' ? strstr(name + 2, "__") : NULL;
         const char *slash = strchr(name, '/');
@@ -106,7 +106,7 @@ static bool is_meta(const char *name) {
         return end && (!slash || end < slash);
 }
 
-/* "d/.x" would be a field x of the sample "d/": a name that nobody means. */
+/* "d/.x" would be a field x of the sample "d/", which is certainly not meant. */
 static bool is_hidden(const char *name) {
         const char *slash = strrchr(name, '/');
 
@@ -118,7 +118,7 @@ static int refuse(const struct walk *walk, const char *shard, const struct tar_m
                        member->header, member->name, what);
 }
 
-/* The number of a field, a new one if it is met for the first time. */
+/* Finds the number of a field. A field that is met for the first time gets a new number. */
 static int find_field(struct walk *walk, const char *shard, const struct tar_member *member, const char *extension,
                       uint32_t *ret_idx) {
         char name[SCHEMA_NAME_MAX];
@@ -126,7 +126,7 @@ static int find_field(struct walk *walk, const char *shard, const struct tar_mem
 
         if (n == 0 || n >= sizeof(name))
                 return refuse(walk, shard, member,
-                              "what follows the first dot is to be 1 to 31 bytes: it names a field");
+                              "the part after the first dot names a field: it must have 1 to 31 bytes");
         for (size_t i = 0; i <= n; i++)
                 name[i] = (char)(extension[i] >= 'A' && extension[i] <= 'Z' ? extension[i] + 'a' - 'A' : extension[i]);
         for (uint32_t i = 0; i < walk->n_fields; i++)
@@ -135,7 +135,7 @@ static int find_field(struct walk *walk, const char *shard, const struct tar_mem
                         return 0;
                 }
         if (walk->n_fields == INDEX_FIELDS_MAX)
-                return refuse(walk, shard, member, "a field too many: a dataset has 31 at most");
+                return refuse(walk, shard, member, "too many fields: a dataset has 31 at most");
         strcpy(walk->fields[walk->n_fields].name, name);
         *ret_idx = walk->n_fields++;
         return 0;
@@ -153,7 +153,7 @@ static int look_up(const struct walk *walk) {
         return 0;
 }
 
-/* Is it the sample of the member before? */
+/* Does the file belong to the same sample as the one before? */
 static bool is_same_key(const struct walk *walk, const struct found_shard *shard, const char *name, size_t n_key) {
         const uint64_t *keys = (const void *)walk->keys.bytes;
         const char *last;
@@ -184,7 +184,7 @@ static int take_member(struct walk *walk, struct found_shard *shard, const char 
         uint64_t at;
         int r;
 
-        while (name[0] == '.' && name[1] == '/') /* it is only a name here */
+        while (name[0] == '.' && name[1] == '/') /* it is only a name here, not a path to open */
                 name += 2;
         if (is_meta(name))
                 return 0;
@@ -242,7 +242,7 @@ static int walk_shard(struct walk *walk, const char *name) {
                 .first_member = walk->members.n_bytes / sizeof(struct member),
                 .first_key = walk->keys.n_bytes / sizeof(uint64_t),
         };
-        /* O_NONBLOCK: a FIFO must not hold us up. */
+        /* O_NONBLOCK: opening a FIFO must not block. */
         _cleanup_(closep) int fd = openat(walk->root_fd, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
         int r;
 
@@ -252,7 +252,7 @@ static int walk_shard(struct walk *walk, const char *name) {
         if (r < 0)
                 return why_errno(walk->why, r, "%s/%s cannot be looked at", walk->root, name);
         if (!S_ISREG(shard.status.st_mode))
-                return why_set(walk->why, -EINVAL, "%s/%s: is no regular file", walk->root, name);
+                return why_set(walk->why, -EINVAL, "%s/%s: is not a regular file", walk->root, name);
         r = add_name(walk, name, strlen(name), &shard.name);
         if (r < 0)
                 return no_memory(walk, r);
@@ -265,7 +265,8 @@ static int walk_shard(struct walk *walk, const char *name) {
 
 /* ---- the folder ------------------------------------------------------------------------------------------------ */
 
-/* Also those that are compressed, which are refused when they are opened: without them it would be another dataset. */
+/* Includes compressed archives, which are refused when they are opened: without them it would be a different
+ * dataset. */
 static bool is_archive(const char *name) {
         static const char *const ENDINGS[] = { ".tar",    ".tar.gz", ".tgz",     ".tar.bz2", ".tbz",     ".tbz2",
                                                ".tar.xz", ".txz",    ".tar.zst", ".tzst",    ".tar.lz4", ".tar.Z" };
@@ -280,7 +281,7 @@ static bool is_archive(const char *name) {
         return false;
 }
 
-/* The archives of the folder, one after the other with a NUL each. */
+/* Lists the archives of the folder, one after the other, each with a NUL. */
 static int list_archives(struct walk *walk, struct growing *names, size_t *ret_n) {
         int fd = openat(walk->root_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         int r = fd < 0 ? -errno : index_settle(fd, &walk->settled_ns, &walk->folder);
@@ -301,7 +302,7 @@ static int list_archives(struct walk *walk, struct growing *names, size_t *ret_n
                 errno = 0;
                 entry = readdir(dir);
                 if (!entry) {
-                        r = -errno; /* 0 at the end */
+                        r = -errno; /* errno is 0 at the end of the folder */
                         break;
                 }
                 if (!is_archive(entry->d_name))
@@ -322,7 +323,7 @@ static int by_name(const void *one, const void *other) {
         return strcmp(*(const char *const *)one, *(const char *const *)other);
 }
 
-/* In the sequence of their names. */
+/* Reads the archives in the order of their names. */
 static int walk_archives(struct walk *walk, const char *names, size_t n) {
         _cleanup_(freep) const char **sorted = calloc(n, sizeof(*sorted));
         int r = 0;
@@ -354,7 +355,7 @@ static int walk_folder(struct walk *walk) {
         return r;
 }
 
-/* Those that the path names, in its sequence. */
+/* Reads the archives that the path names, in its order. */
 static int walk_named(struct walk *walk) {
         int r = 0;
 
@@ -376,7 +377,7 @@ static int walk_all(struct walk *walk) {
 
 /* ---- the index ------------------------------------------------------------------------------------------------- */
 
-/* What a field is, from the last part of its name. */
+/* The kind of a field, from the last part of its name. */
 static enum field_kind kind_of(const char *name) {
         static const char *const PICTURES[] = { "jpg",  "jpeg", "png", "ppm",  "pgm", "pbm", "pnm",
                                                 "webp", "bmp",  "tif", "tiff", "gif", "avif" };
@@ -392,7 +393,7 @@ static enum field_kind kind_of(const char *name) {
         return FIELD_BYTES;
 }
 
-/* The folder that a key names, which mostly is that of the sample before. */
+/* Finds the folder of a key, which is usually that of the sample before. */
 struct placing {
         struct index_builder *builder;
         char dir[PATH_MAX];

@@ -1,6 +1,6 @@
 #include "daemon/data/index/index.h"
 
-/* A mapping and pointers to its sections. Everything was checked when it was opened. */
+/* A mapping and pointers to its sections. Everything is checked when the index is opened. */
 
 #include <assert.h>
 #include <errno.h>
@@ -18,7 +18,7 @@
 
 struct index {
         struct source source;
-        struct budget *budget; /* that holds a copy in memory; NULL: there is none, or nobody counts */
+        struct budget *budget; /* a copy in memory is counted in it; NULL: no copy, or not counted */
         void *map;
         uint64_t map_bytes;
         const struct index_header *header;
@@ -73,7 +73,8 @@ int index_read_header(int fd, struct index_header *ret_header, struct why *why) 
         return 0;
 }
 
-/* Private, though it is only read: some kernels refuse a shared mapping of a sealed file. The pages are the same. */
+/* The mapping is private, though it is only read: some kernels refuse a shared mapping of a sealed file. The pages are
+ * the same. */
 static int map_bytes(struct index *index, int fd, uint64_t n_bytes, struct why *why) {
         void *map = mmap(NULL, (size_t)n_bytes, PROT_READ, MAP_PRIVATE, fd, 0);
 
@@ -81,7 +82,7 @@ static int map_bytes(struct index *index, int fd, uint64_t n_bytes, struct why *
                 return why_errno(why, -errno, "cannot be mapped");
         index->map = map;
         index->map_bytes = n_bytes;
-        madvise(map, (size_t)n_bytes, MADV_WILLNEED); /* all of it is read now; an advice may fail */
+        madvise(map, (size_t)n_bytes, MADV_WILLNEED); /* all of it is read now; the advice may fail */
         return 0;
 }
 
@@ -99,7 +100,7 @@ static int copy_to_memory(int fd, uint64_t n_bytes, int *ret_copy, struct why *w
         return 0;
 }
 
-/* The file itself if it is ours alone, else a copy. Memory is counted for as long as the index is open. */
+/* Maps the file itself if only we can write it, or else a copy. Memory is counted for as long as the index is open. */
 static int map_file(struct index *index, int fd, struct budget *budget, struct why *why) {
         _cleanup_(closep) int copy = -1;
         enum own_file kind = own_file_kind(fd);
@@ -141,8 +142,8 @@ static bool has_field(const struct schema *schema, const char *name) {
         return false;
 }
 
-/* The fields that are stored; the number of its class, where there are classes; what a sample is called, which is known
- * of every sample, and delivered where a pipeline names it. */
+/* The stored fields; the class number, if there are classes; and the sample's name, which is known for every sample and
+ * delivered if a pipeline asks for it. */
 static void describe_fields(const struct index *index, struct schema *schema) {
         for (uint64_t i = 0; i < index->header->n_fields; i++) {
                 const struct index_field *field = &index->fields[i];
@@ -152,7 +153,7 @@ static void describe_fields(const struct index *index, struct schema *schema) {
                         .kind = (enum field_kind)field->kind,
                         .is_stored = true,
                         .may_be_absent = field->flags & INDEX_FIELD_MAY_BE_ABSENT,
-                        .dtype = DLP_DTYPE_INT64, /* of a number */
+                        .dtype = DLP_DTYPE_INT64, /* a number */
                 };
                 memcpy(described->name, field->name, sizeof(described->name));
         }
@@ -209,7 +210,7 @@ int index_open_fd(int fd, const char *path, struct budget *budget, struct source
 }
 
 int index_open(const char *path, struct budget *budget, struct source **ret_source, struct why *why) {
-        _cleanup_(closep) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a FIFO must not hold us up */
+        _cleanup_(closep) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* opening a FIFO must not block */
 
         if (fd < 0)
                 return why_errno(why, -errno, "%s", path);
@@ -308,7 +309,7 @@ static void index_value(const struct source *source, uint64_t sample, uint32_t f
         memcpy(ret_value, &label, sizeof(label));
 }
 
-/* The last shard that begins at or before this sample; a dozen steps of a table that stays in the cache. */
+/* The last shard that begins at or before this sample: a dozen steps in a table that stays in the cache. */
 static uint64_t shard_of(const struct index *index, uint64_t sample) {
         uint64_t first = 0, end = index->header->n_shards;
 
@@ -348,7 +349,7 @@ static size_t index_name(const struct source *source, uint64_t sample, char *ret
         char *end;
 
         index_locate(source, sample, 0, &extent);
-        end = stpcpy(ret_name, extent.dir); /* it fits: index_validate() has looked at each file's path */
+        end = stpcpy(ret_name, extent.dir); /* it fits: index_validate() has checked the path of each file */
         if (end != ret_name)
                 *end++ = '/';
         return (size_t)(stpcpy(end, extent.name) - ret_name);

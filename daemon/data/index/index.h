@@ -1,15 +1,15 @@
 /* data/index/index.h: the source that is a table: where the bytes of sample i lie, and its label.
  *
  * It is a file, made once by a format (data/format.h), written under another name and renamed into place, and mapped
- * read-only from then on. Opening checks all of it in one pass (about 20 ms a million samples once its pages are in
- * memory), so that the accessors need no checks and a damaged or hostile file is refused, never a crash; whoever opened
- * it builds a new one. A file that others may write, or that lies on a network or FUSE file system, is copied into
- * sealed memory before it is looked at: cutting a mapped file would end the process, and writing over it would undo the
- * check. Files in the daemon's own folder are replaced, never changed, and mapped where they lie.
+ * read-only from then on. Opening checks all of it in one pass (about 20 ms for a million samples once its pages are in
+ * memory). So the accessors need no checks, and a damaged or hostile file is refused and never causes a crash; the
+ * caller then builds a new one. A file that others may write, or that lies on a network or FUSE file system, is copied
+ * into sealed memory before it is checked: cutting a mapped file would end the process, and overwriting it would make
+ * the check useless. Files in the daemon's own folder are replaced, never changed, so they are mapped directly.
  *
  * The digest names the content and nothing else: format, class names, and for each sample in order its relative path,
- * length and label. It is the same on every node that has the same files, whatever their mtimes or absolute paths. Of
- * packed samples it names the format, paths and lengths that they had before, so that packing does not change it.
+ * length and label. It is the same on every node that has the same files, whatever their mtimes or absolute paths. For
+ * packed samples it names the format, paths and lengths that they had before, so packing does not change it.
  *
  * An opened index is immutable; any number of threads may use it. */
 #pragma once
@@ -20,24 +20,24 @@
 #include "daemon/data/source.h"
 
 #define INDEX_DIGEST_SIZE 65u              /* 64 hexadecimal digits of SHA-256, NUL */
-#define INDEX_PATH_SIZE   SOURCE_NAME_SIZE /* bytes with NUL that hold every sample's path relative to the root */
+#define INDEX_PATH_SIZE   SOURCE_NAME_SIZE /* bytes with NUL that hold the path of any sample relative to the root */
 
 #define INDEX_FILE_NOT_REGULAR EXTENT_NOT_REGULAR
 #define INDEX_FILE_UNREACHABLE EXTENT_UNREACHABLE
 
-/* Opens and checks an index file. A copy in memory is counted in `budget` until the source is closed (NULL: nobody
- * counts). Returns 0; -ENOENT if there is none; -EBADMSG if it is damaged, of another version or no index at all;
- * -ENOMEM if the budget has no room for the copy; another errno. `why` names the file. */
+/* Opens and checks an index file. A copy in memory is counted in `budget` until the source is closed (NULL: it is not
+ * counted). Returns 0; -ENOENT if there is none; -EBADMSG if it is damaged, of another version or not an index; -ENOMEM
+ * if the budget has no room for the copy; or another errno. `why` names the file. */
 int index_open(const char *path, struct budget *budget, struct source **ret_source, struct why *why);
 
-/* The same for a descriptor, which stays the caller's; `path` is only for messages. */
+/* The same for an open descriptor, which the caller keeps; `path` is only for messages. */
 int index_open_fd(int fd, const char *path, struct budget *budget, struct source **ret_source, struct why *why);
 
-/* Was the index made of these files of its root, in this sequence? `n_names` 0: of the whole folder. The source is an
- * index (asserted), as for the following. */
+/* Was the index made of these files of its root, in this order? `n_names` 0: of the whole folder. The source must be an
+ * index (asserted), here and below. */
 bool index_is_of(const struct source *source, const char *const *names, size_t n_names);
 
-/* For those who know that the source is an index (asserted). */
+/* For callers that know that the source is an index (asserted). */
 uint64_t index_n_files(const struct source *source);
 uint32_t index_n_fields(const struct source *source);              /* that are stored */
 int32_t index_label(const struct source *source, uint64_t sample); /* a class number; 0 without classes */

@@ -1,6 +1,6 @@
 #include "daemon/data/index/index_builder.h"
 
-/* Sections grow in memory, each in one piece, and are written one after the other; the header last. */
+/* Each section grows in memory, in one piece. They are written one after the other, and the header last. */
 
 #include <assert.h>
 #include <errno.h>
@@ -16,9 +16,9 @@
 #include "proto/limits.h"
 
 struct index_builder {
-        struct index_header header; /* counts and sums as they grow */
+        struct index_header header; /* counts and sums so far */
         struct index_field fields[INDEX_FIELDS_MAX];
-        bool has_fields; /* they were said */
+        bool has_fields; /* index_builder_set_field() was called */
         struct growing rows, files, dirs, classes, shards, labels, names;
 };
 
@@ -204,7 +204,7 @@ int index_builder_add_sample(struct index_builder *builder, const struct index_r
 
 /* ---- the digest ---------------------------------------------------------------------------------------------- */
 
-/* Small pieces are gathered first: a call into OpenSSL for each would cost more than the hashing. */
+/* Collects small pieces first: one call into OpenSSL for each would cost more than the hashing. */
 struct hashing {
         EVP_MD_CTX *context;
         size_t n_gathered;
@@ -221,7 +221,7 @@ static void hashing_flush(struct hashing *hashing) {
 static void hash_bytes(struct hashing *hashing, const void *bytes, size_t n_bytes) {
         if (n_bytes > sizeof(hashing->gathered) - hashing->n_gathered)
                 hashing_flush(hashing);
-        assert(n_bytes <= sizeof(hashing->gathered)); /* names end below PATH_MAX */
+        assert(n_bytes <= sizeof(hashing->gathered)); /* a name is shorter than PATH_MAX */
         memcpy(hashing->gathered + hashing->n_gathered, bytes, n_bytes);
         hashing->n_gathered += n_bytes;
 }
@@ -230,13 +230,13 @@ static void hash_u64(struct hashing *hashing, uint64_t value) {
         hash_bytes(hashing, &value, sizeof(value));
 }
 
-/* With the NUL: it cannot be in a name, so that no two lists of names hash alike. */
+/* Includes the NUL: it cannot be in a name, so no two lists of names give the same bytes. */
 static void hash_name(struct hashing *hashing, const char *name) {
         hash_bytes(hashing, name, strlen(name) + 1);
 }
 
-/* The canonical content: format, number of fields, classes, then each sample's fields and label. Directories without a
- * sample, times, and where the folder or a packed sample lies are not in it. */
+/* The canonical content: format, number of fields, classes, then each sample's fields and label. It leaves out
+ * directories without a sample, times, and the place of the folder or of a packed sample. */
 static void hash_content(const struct index_builder *builder, struct hashing *hashing) {
         const struct index_header *header = &builder->header;
         const struct index_row *rows = (const void *)builder->rows.bytes;
@@ -266,7 +266,7 @@ static void hash_content(const struct index_builder *builder, struct hashing *ha
                         if (dir[0])
                                 hash_bytes(hashing, "/", 1);
                         hash_name(hashing, names + files[row->file].name);
-                        /* In a shard it does not count where, but an absent field is not an empty one. */
+                        /* The offset in a shard does not count, but an absent field differs from an empty one. */
                         hash_u64(hashing, header->n_shards > 0 && row->offset != INDEX_ROW_ABSENT ? 0 : row->offset);
                         hash_u64(hashing, row->length);
                 }
@@ -306,7 +306,7 @@ static int make_digest(struct index_builder *builder) {
 
 /* ---- writing ------------------------------------------------------------------------------------------------- */
 
-/* As the file has it: with zeroes up to the next multiple of 8. */
+/* As it is in the file: with zeroes up to the next multiple of 8. */
 static void sum_section(struct index_sum *sum, const struct growing *section) {
         size_t n_whole = section->n_bytes / 8 * 8;
         uint64_t last = 0;
@@ -318,8 +318,8 @@ static void sum_section(struct index_sum *sum, const struct growing *section) {
         index_sum_add(sum, &last, sizeof(last));
 }
 
-/* The checksum is taken over what is in memory. The file is not mapped for it: a disk that fails to give back what it
- * took, or a file that is cut, would end the process with SIGBUS. */
+/* The checksum is computed from memory, not from a mapping of the file: a disk that fails to give back what was
+ * written, or a file that is cut, would end the process with SIGBUS. */
 static int write_sections(struct index_builder *builder, int fd, const struct index_places *places) {
         const struct growing fields = { .bytes = (uint8_t *)builder->fields,
                                         .n_bytes = builder->header.n_fields * sizeof(builder->fields[0]) };

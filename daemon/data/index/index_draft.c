@@ -33,7 +33,7 @@ int index_draft_place(struct index_draft *draft, struct why *why) {
         if (fchmod(draft->fd, 0644) < 0 || rename(draft->path, draft->place) < 0)
                 return why_errno(why, -errno, "%s cannot be put in place", draft->place);
         draft->path[0] = '\0';
-        disk_sync_folder_of(draft->place, NULL); /* if the name does not survive a power cut, it is made again */
+        disk_sync_folder_of(draft->place, NULL); /* if the name is lost in a power cut, the index is made again */
         return 0;
 }
 

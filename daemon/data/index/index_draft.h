@@ -1,4 +1,4 @@
-/* data/index/index_draft.h: an index file under a temporary name, until it is whole and takes its place by rename. */
+/* data/index/index_draft.h: an index file under a temporary name, until it is complete and is renamed to its place. */
 #pragma once
 
 #include <limits.h>
@@ -12,19 +12,19 @@
 struct index_draft {
         int fd; /* open for reading and writing; -1: none */
         char path[PATH_MAX];
-        const char *place; /* where it belongs */
+        const char *place; /* its final path */
 };
 
-/* Makes an empty file beside `place`, which must outlive the draft, and `index_dir` if it alone is missing. Returns 0
- * or an errno with `why`. */
+/* Makes an empty file beside `place`, which must outlive the draft, and `index_dir` if only its last component is
+ * missing. Returns 0 or an errno with `why`. */
 int index_draft_make(const char *index_dir, const char *place, struct index_draft *ret_draft, struct why *why);
 
-/* Renames it to its place, readable for all and writable for us alone. `fd` stays open. Returns 0 or an errno with
+/* Renames it to its place; all users may read it, and only we may write it. `fd` stays open. Returns 0 or an errno with
  * `why`. */
 int index_draft_place(struct index_draft *draft, struct why *why);
 
-/* Removes what was not placed and closes the file. Of a draft that was not made: nothing. */
+/* Removes the file if it was not placed, and closes it. Does nothing for a draft that was not made. */
 void index_draft_drop(struct index_draft *draft);
 
-/* Is it the name of a draft of a file that ends so? */
+/* Is it the name of a draft of a file with this ending? */
 bool index_draft_is_name(const char *name, const char *ending);

@@ -15,10 +15,10 @@ struct given {
         const struct dataset_spec *spec;
         const char *index_dir, *index_path;
         int fd;
-        struct index_header header; /* as it was read first; the copy is checked on its own */
+        struct index_header header; /* as read first; the copy is checked separately */
 };
 
-/* An index whose content nobody can change any more: is it the one that is meant? */
+/* An index that cannot be changed any more: is it the expected one? */
 static int check(const struct dataset_spec *spec, const struct source *index, struct why *ret_why) {
         if (strcmp(index->digest, spec->given_digest) != 0)
                 return why_set(ret_why, -EBADMSG, "%s: its digest is %.12s, not %.12s", spec->given_index,
@@ -41,7 +41,7 @@ static int open_checked(const struct given *given, int fd, const char *path, str
         return r;
 }
 
-/* The copy of an earlier time: the header has the checksum of all that follows it. */
+/* The copy of an earlier time. The header holds the checksum of all that follows it. */
 static int open_copy(const struct given *given, struct source **ret_index) {
         _cleanup_(closep) int fd = open(given->index_path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
         struct index_header header;
@@ -52,7 +52,7 @@ static int open_copy(const struct given *given, struct source **ret_index) {
         return r < 0 ? r : open_checked(given, fd, given->index_path, ret_index, NULL);
 }
 
-/* A sparse file of any size takes its writer nothing; half of what is free is the most that it may take here. */
+/* A huge sparse file costs its writer nothing, so a copy may take at most half of the free space. */
 static int check_room(int fd, uint64_t n_bytes, struct why *why) {
         struct statvfs status;
 
@@ -63,7 +63,7 @@ static int check_room(int fd, uint64_t n_bytes, struct why *why) {
         return 0;
 }
 
-/* Returns 0, or an errno: nothing was placed, and another way may be tried. */
+/* Returns 0, or an errno: then nothing was placed, and the copy in memory can be tried. */
 static int make_copy(const struct given *given, struct source **ret_index) {
         struct source *index = NULL;
         struct index_draft draft;
@@ -87,7 +87,8 @@ static int make_copy(const struct given *given, struct source **ret_index) {
         return r;
 }
 
-/* Without a disk of our own. own_file_kind() would allow to map the file where it lies; it is not ours to keep. */
+/* Used if the copy cannot be written to disk. own_file_kind() would allow mapping the file where it is, but it is not
+ * our file and may be removed. */
 static int make_copy_in_memory(const struct given *given, struct source **ret_index, struct why *ret_why) {
         _cleanup_(closep) int fd = -1;
         int r = 0;
@@ -102,7 +103,7 @@ static int make_copy_in_memory(const struct given *given, struct source **ret_in
                 r = own_file_copy(given->fd, given->header.file_bytes, fd);
         if (r == 0)
                 r = own_file_seal(fd);
-        if (given->spec->budget) /* from here on the index counts itself */
+        if (given->spec->budget) /* from here on the index counts the memory itself */
                 budget_release(given->spec->budget, given->header.file_bytes);
         return r < 0 ? why_errno(ret_why, r, "%s", given->spec->given_index)
                      : open_checked(given, fd, given->spec->given_index, ret_index, ret_why);

@@ -1,21 +1,21 @@
-/* data/index/index_layout.h: the bytes of an index file, for those who write, check and read it.
+/* data/index/index_layout.h: the bytes of an index file, for the code that writes, checks and reads it.
  *
- * Little-endian, every section aligned to 8 bytes and in this fixed order, so the counts in the header give each
- * section's place and no offset of one is stored:
+ * Little-endian. Every section is aligned to 8 bytes, and they follow in this fixed order. So the counts in the header
+ * give the place of each section, and no offset of a section is stored:
  *
  *   header | fields | rows | files | directories | class names (offsets) | shards | labels | names
  *
- * A field has a name and a kind; those that are stored are listed, a label comes with the classes. A row says where a
- * field of a sample lies: (file, offset, length); sample i has n_fields rows from i * n_fields on. A
- * file is (directory, name), not a path: a million paths share a thousand directories. Names are NUL-terminated bytes
- * in the last section, whose last byte is NUL.
+ * A field has a name and a kind. Only stored fields are listed; a label comes with the classes. A row says where a
+ * field of a sample lies: (file, offset, length). Sample i has n_fields rows, from row i * n_fields on. A file is
+ * (directory, name), not a path: a million paths share a thousand directories. Names are NUL-terminated bytes in the
+ * last section, whose last byte is NUL.
  *
- * Where samples are packed, files and directories (but the root) are what they were called before and lie nowhere;
- * offsets count within the shard. A shard holds the samples from its first one to the next shard's, so rows need not
- * say which. Directories that are only names have inode 0.
+ * If samples are packed, files and directories (except the root) are only the former names, and offsets count within
+ * the shard. A shard holds the samples from its first one up to the next shard's first one, so rows need not name the
+ * shard. Directories that are only names have inode 0.
  *
- * The checksum finds accidents; the digest says what the dataset is (see index.h). Neither is trusted: everything that
- * is used as an index or as a name is checked in index_validate(). */
+ * The checksum finds accidents; the digest identifies the dataset (see index.h). Neither is trusted: index_validate()
+ * checks everything that is used as an index or as a name. */
 #pragma once
 
 #include <stdbool.h>
@@ -28,12 +28,12 @@
 #define INDEX_MAGIC           "DLDINDEX"
 #define INDEX_VERSION         3u
 #define INDEX_FORMAT_NAME_MAX 32u                      /* bytes with NUL */
-#define INDEX_FIELDS_MAX      (SCHEMA_FIELDS_MAX - 2u) /* with the label and the key */
-#define INDEX_KEY_NAME        "__key__"                /* the field that is what a sample is called */
+#define INDEX_FIELDS_MAX      (SCHEMA_FIELDS_MAX - 2u) /* besides the label and the key */
+#define INDEX_KEY_NAME        "__key__"                /* the field that is the name of a sample */
 #define INDEX_ROW_ABSENT      UINT64_MAX               /* offset: the sample does not have the field */
-#define INDEX_TIME_ANY        INT64_MIN                /* mtime_ns: of a root of which only some files are meant */
+#define INDEX_TIME_ANY        INT64_MIN                /* mtime_ns of a root of which only some files are meant */
 #define INDEX_FILES_MAX       (1ull << 40)             /* with the other limits: no sum of section sizes overflows */
-#define INDEX_DIRS_MAX        (1ull << 24)             /* also what a tree of links that multiply stops at */
+#define INDEX_DIRS_MAX        (1ull << 24)             /* also ends the walk of a tree whose links multiply */
 #define INDEX_CLASSES_MAX     (1ull << 24)
 #define INDEX_SHARDS_MAX      (1ull << 24)
 #define INDEX_NAMES_MAX       (1ull << 48) /* bytes */
@@ -49,12 +49,12 @@ struct index_header {
         uint64_t n_files;
         uint64_t n_dirs;
         uint64_t n_classes;
-        uint64_t n_shards; /* 0: each file lies in the folder by itself */
+        uint64_t n_shards; /* 0: each file lies in the folder directly */
         uint64_t names_bytes;
         uint64_t total_bytes;               /* sum of all rows' lengths */
         uint64_t max_length;                /* the longest row */
-        uint64_t max_span;                  /* the most from the first to the last byte of a sample in its shard */
-        char format[INDEX_FORMAT_NAME_MAX]; /* that made the index */
+        uint64_t max_span;                  /* the longest from a sample's first to its last byte in its shard */
+        char format[INDEX_FORMAT_NAME_MAX]; /* the format that made the index */
         char source[INDEX_FORMAT_NAME_MAX]; /* that found the samples: the same, or that of the folder that was packed
                                              */
         char digest[INDEX_DIGEST_SIZE];     /* 64 hexadecimal digits, NUL */
@@ -83,15 +83,15 @@ struct index_file {
 
 struct index_dir {
         uint64_t path;    /* offset into names: relative to the root, "" for the root itself, which is directory 0 */
-        int64_t mtime_ns; /* of the three that tell whether it is still the directory that was read; INDEX_TIME_ANY */
+        int64_t mtime_ns; /* with device and inode it tells whether the directory has changed; or INDEX_TIME_ANY */
         uint64_t device;
-        uint64_t inode; /* 0: it is only a name */
+        uint64_t inode; /* 0: the directory is only a name */
 };
 
 struct index_shard {
         uint64_t name;         /* offset into names: a file's path relative to the root */
-        uint64_t first_sample; /* of those that lie in it; 0 for the first shard, and never less than the one before */
-        uint64_t n_bytes;      /* of the two that tell whether it is still the shard that was read */
+        uint64_t first_sample; /* the first sample in it; 0 for the first shard, and never less than the one before */
+        uint64_t n_bytes;      /* with mtime_ns it tells whether the shard has changed */
         int64_t mtime_ns;
 };
 
@@ -103,7 +103,7 @@ _Static_assert(sizeof(struct index_dir) == 32, "directories are part of the file
 _Static_assert(sizeof(struct index_shard) == 32, "shards are part of the file format");
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the file is read in place");
 
-/* Where the sections begin, in bytes from the file's begin. */
+/* Where the sections begin, in bytes from the beginning of the file. */
 struct index_places {
         uint64_t fields, rows, files, dirs, classes, shards, labels, names, end;
 };
@@ -111,10 +111,10 @@ struct index_places {
 /* Computes the places. Returns 0, or -EBADMSG with `why` if a count is above its limit. */
 int index_places(const struct index_header *header, struct index_places *ret_places, struct why *why);
 
-/* A hash of n_bytes bytes (a multiple of 8, aligned to 8): each single change is found, at memory speed. */
+/* A hash of n_bytes bytes (a multiple of 8, aligned to 8). It finds each single change, and runs at memory speed. */
 uint64_t index_checksum(const void *bytes, uint64_t n_bytes);
 
-/* The same of bytes that come in pieces, each a multiple of 8 and aligned to 8. */
+/* The same for bytes that come in pieces, each a multiple of 8 and aligned to 8. */
 struct index_sum {
         uint64_t lanes[4];
         uint64_t n_words;
@@ -124,18 +124,18 @@ void index_sum_add(struct index_sum *sum, const void *bytes, uint64_t n_bytes);
 uint64_t index_sum_end(const struct index_sum *sum);
 #define INDEX_CHECKSUM_FROM (offsetof(struct index_header, checksum) + sizeof(uint64_t))
 
-/* Do a header's magic, version and counts fit a file of n_bytes? What can be said before the file is copied. Returns 0,
- * or -EBADMSG with `why`. */
+/* Do magic, version and counts of a header fit a file of n_bytes? These checks are possible before the file is copied.
+ * Returns 0, or -EBADMSG with `why`. */
 int index_check_shape(const struct index_header *header, uint64_t n_bytes, struct why *why);
 
-/* Reads the header of an open file and checks its shape. Returns 0, -EBADMSG or another errno, with `why`, which does
+/* Reads the header of an open file and checks its shape. Returns 0, or -EBADMSG or another errno with `why`, which does
  * not name the file. */
 int index_read_header(int fd, struct index_header *ret_header, struct why *why);
 
-/* Checks a whole file in memory, so that the accessors need not: sizes, checksum, every reference, every name (no "..",
- * no path of PATH_MAX or more), every label, sums. O(size). Returns 0 and the bytes of the longest path of a file, or
- * -EBADMSG with `why`. */
+/* Checks a whole file in memory, so that the accessors need no checks: sizes, checksum, every reference, every name (no
+ * "..", no path of PATH_MAX or more), every label, sums. O(size). Returns 0 and the length of the longest path of a
+ * file, or -EBADMSG with `why`. */
 int index_validate(const void *bytes, uint64_t n_bytes, uint64_t *ret_longest_path, struct why *why);
 
-/* A path of components that cannot leave the root: no empty part, no "." or "..". "" is the root. */
+/* Is it a path that cannot leave the root: no empty component, no "." or ".."? "" is the root. */
 bool index_is_inner_path(const char *path);

@@ -3,8 +3,8 @@
 #include <errno.h>
 #include <time.h>
 
-#define SETTLE_NS       20000000   /* two ticks of the coarsest clock that stamps directories (100 Hz) */
-#define SETTLE_TOTAL_NS 1000000000 /* a folder that never rests is read nevertheless */
+#define SETTLE_NS       20000000   /* two ticks of the coarsest clock for times of directories (100 Hz) */
+#define SETTLE_TOTAL_NS 1000000000 /* a folder that never stops changing is read anyway */
 
 int index_settle(int fd, int64_t *settled_ns, struct stat *ret_status) {
         for (;;) {

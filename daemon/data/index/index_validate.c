@@ -1,6 +1,6 @@
 #include "daemon/data/index/index_layout.h"
 
-/* One pass over every section; nothing of the file is believed before it was compared with the file's own size. */
+/* One pass over every section. No value of the file is used before it was compared with the file's own size. */
 
 #include <errno.h>
 #include <inttypes.h>
@@ -8,8 +8,8 @@
 
 #include "proto/limits.h"
 
-/* Four lanes, as one would wait for each multiplication. Every step is a bijection of the lane, so that one changed
- * word always changes the sum. */
+/* Four lanes, because one alone would wait for each multiplication. Every step is a bijection of the lane, so one
+ * changed word always changes the sum. */
 void index_sum_begin(struct index_sum *sum) {
         *sum = (struct index_sum){ .lanes = { 1, 2, 3, 4 } };
 }
@@ -18,7 +18,7 @@ void index_sum_add(struct index_sum *sum, const void *bytes, uint64_t n_bytes) {
         const uint64_t *words = bytes;
         uint64_t lanes[4], n_words = n_bytes / 8;
 
-        /* The first lane here is the one whose turn it is. */
+        /* Begins with the lane whose turn it is. */
         for (uint64_t i = 0; i < 4; i++)
                 lanes[i] = sum->lanes[(sum->n_words + i) % 4];
         for (uint64_t i = 0; i < n_words; i++) {
@@ -111,7 +111,7 @@ static int check_header(const struct index_header *header, uint64_t n_bytes, str
         return 0;
 }
 
-/* A name of one component: not empty, no slash, not "." or "..". */
+/* Is it a name of one component: not empty, no slash, not "." or ".."? */
 static bool is_component(const char *name, size_t length) {
         return length > 0 && !memchr(name, '/', length) && strcmp(name, ".") != 0 && strcmp(name, "..") != 0;
 }
@@ -165,7 +165,7 @@ static int check_files(struct checked *checked, struct why *why) {
 
                 if (files[i].name >= checked->header->names_bytes || files[i].dir >= checked->header->n_dirs)
                         return why_set(why, -EBADMSG, "file %" PRIu64 " has no name or directory", i);
-                if (files[i].dir != last_dir) { /* mostly the same as the one before */
+                if (files[i].dir != last_dir) { /* usually the same as the one before */
                         last_dir = files[i].dir;
                         dir_length = strlen(checked->names + dirs[last_dir].path);
                 }
@@ -194,7 +194,7 @@ static int check_fields(const struct checked *checked, struct why *why) {
         return 0;
 }
 
-/* From the first byte of a sample to its last, of the fields that it has. */
+/* The distance from the first byte of a sample to its last, over the fields that it has. */
 static uint64_t span_of(const struct index_row *rows, uint64_t n_fields) {
         uint64_t begin = UINT64_MAX, end = 0;
 
@@ -252,7 +252,7 @@ static int check_shard(const struct checked *checked, uint64_t idx, struct why *
         for (uint64_t i = shards[idx].first_sample * checked->header->n_fields; i < end * checked->header->n_fields;
              i++)
                 if (rows[i].offset != INDEX_ROW_ABSENT &&
-                    rows[i].offset + rows[i].length > shards[idx].n_bytes) /* no overflow: check_rows() was here */
+                    rows[i].offset + rows[i].length > shards[idx].n_bytes) /* no overflow: check_rows() came before */
                         return why_set(why, -EBADMSG, "row %" PRIu64 " lies beyond its shard's end", i);
         return 0;
 }
@@ -275,7 +275,7 @@ static int check_labels(const struct checked *checked, struct why *why) {
                 if (classes[i] >= checked->header->names_bytes)
                         return why_set(why, -EBADMSG, "class %" PRIu64 " has no name", i);
         for (uint64_t i = 0; i < checked->header->n_samples && checked->header->n_classes > 0; i++)
-                if ((uint64_t)labels[i] >= checked->header->n_classes) /* a negative one becomes huge */
+                if ((uint64_t)labels[i] >= checked->header->n_classes) /* a negative label becomes a huge number */
                         return why_set(why, -EBADMSG, "sample %" PRIu64 " has a label without a class", i);
         return 0;
 }

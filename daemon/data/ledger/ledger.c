@@ -19,7 +19,7 @@
 #include "proto/base/cleanup.h"
 #include "proto/base/clock.h"
 
-#define GATHER_NS 300000000ull /* damaged samples come in swarms: a file is opened for many at once */
+#define GATHER_NS 300000000ull /* damaged samples often come in groups: one open for many of them */
 
 struct ledger {
         struct ledgers *ledgers;
@@ -28,16 +28,16 @@ struct ledger {
         uint32_t n_refs;          /* mutex */
         bool is_loaded;           /* mutex */
         uint64_t write_at_ns;     /* mutex; 0: nothing new */
-        pthread_mutex_t lock;     /* guards `book`; a leaf */
+        pthread_mutex_t lock;     /* guards `book`; no other lock is taken under it */
         struct ledger_book book;
         struct ledger_file file; /* thread only */
-        bool is_failing;         /* thread only: it has been said */
+        bool is_failing;         /* thread only: the failure has been logged */
 };
 
 struct ledgers {
         char *index_dir;
         pthread_t thread;
-        pthread_mutex_t mutex; /* a leaf */
+        pthread_mutex_t mutex; /* no other lock is taken under it */
         pthread_cond_t work;
         pthread_cond_t loaded;
         bool stop;                /* mutex */
@@ -61,7 +61,7 @@ static void ledger_write(struct ledger *ledger, enum ledger_state at_least) {
         struct why why;
         int r;
 
-        mkdir(ledger->ledgers->index_dir, 0755); /* as for the index: if it alone is missing */
+        mkdir(ledger->ledgers->index_dir, 0755); /* as for the index: only its last component may be missing */
         r = ledger_file_append(&ledger->file, at_least, &why);
         if (r < 0 && !ledger->is_failing)
                 log_warning("ledger", "%s: damaged samples cannot be saved: %s; they are kept in memory",
@@ -71,7 +71,7 @@ static void ledger_write(struct ledger *ledger, enum ledger_state at_least) {
         ledger->is_failing = r < 0;
 }
 
-/* Nobody can meet anything any more. A file that was never needed is not made. */
+/* No sample can be added any more. A file that was never needed is not made. */
 static void ledger_close(struct ledger *ledger) {
         if (ledger->book.n_kept > 0)
                 ledger_write(ledger, LEDGER_REPEATED);
@@ -81,9 +81,9 @@ static void ledger_close(struct ledger *ledger) {
         free(ledger);
 }
 
-/* Called with the mutex, which it releases while it does one piece of work. Ledgers that are being closed come first,
- * so that the next one that opens the same file reads all of it. Returns false if nothing is due; then *ret_due_ns is
- * when something will be, or 0. */
+/* Does one piece of work. Called with the mutex, which it releases meanwhile. Ledgers that are being closed come first:
+ * so the next one that opens the same file reads all of it. Returns false if nothing is due; then *ret_due_ns is the
+ * time when something will be, or 0. */
 static bool work(struct ledgers *ledgers, uint64_t *ret_due_ns) {
         struct ledger *ledger, *closing = NULL, *loading = NULL, *writing = NULL;
         uint64_t due_ns = 0;
@@ -109,7 +109,7 @@ static bool work(struct ledgers *ledgers, uint64_t *ret_due_ns) {
                 loading->is_loaded = true;
                 pthread_cond_broadcast(&ledgers->loaded);
         } else if (writing && clock_now_ns() >= due_ns) {
-                writing->write_at_ns = 0; /* whatever is met from here on asks again */
+                writing->write_at_ns = 0; /* samples that are met from here on set it again */
                 pthread_mutex_unlock(&ledgers->mutex);
                 ledger_write(writing, LEDGER_NEW);
                 pthread_mutex_lock(&ledgers->mutex);
@@ -207,7 +207,7 @@ static int ledger_new(struct ledgers *ledgers, struct dataset *dataset, struct l
         ledger->file.index = index;
         ledger->file.book = &ledger->book;
         ledger->file.lock = &ledger->lock;
-        /* It fits: dataset_open() has seen to the index's name beside it. */
+        /* It fits: dataset_open() has checked the name of the index, which lies beside it. */
         snprintf(ledger->file.path, sizeof(ledger->file.path), "%s/%s.errors", ledgers->index_dir,
                  dataset_name(dataset));
         *ret_ledger = ledger;

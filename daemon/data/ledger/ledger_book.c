@@ -31,9 +31,9 @@ void ledger_book_fini(struct ledger_book *book) {
 
 /* ---- finding ------------------------------------------------------------------------------------------------- */
 
-/* Where the sample is, or the free place where it would be. */
+/* The place of the sample, or the free place where it belongs. */
 static uint32_t *find_place(const struct ledger_book *book, uint64_t sample) {
-        uint64_t hash = sample * 0x9e3779b97f4a7c15ull; /* neighbours go apart */
+        uint64_t hash = sample * 0x9e3779b97f4a7c15ull; /* spreads neighbouring numbers */
         uint32_t i = (uint32_t)(hash >> 32) & (book->n_places - 1);
 
         while (book->places[i] && book->kept[book->places[i] - 1].sample != sample)
@@ -70,7 +70,7 @@ static int grow(struct ledger_book *book) {
         return 0;
 }
 
-/* Adds a sample that is not there. */
+/* Adds a sample that is not in the book yet. */
 static int add(struct ledger_book *book, uint64_t sample, struct ledger_kept **ret_kept) {
         struct ledger_kept *kept;
 
@@ -91,7 +91,7 @@ static void set_error(struct ledger_kept *kept, const char *field, const char *e
                 return;
         copy = strdup(error);
         if (!copy)
-                return; /* the old one, or none, is better than nothing */
+                return; /* no memory for the new text: keeps the old one, or none */
         free(kept->error);
         kept->error = copy;
 }
@@ -105,7 +105,7 @@ int ledger_book_meet(struct ledger_book *book, uint64_t sample, const char *fiel
         book->n_met += is_new;
         if (!kept) {
                 if (!is_new)
-                        return LEDGER_BOOK_KNOWN; /* beyond the limit */
+                        return LEDGER_BOOK_KNOWN; /* above the limit */
                 if (book->n_kept >= LEDGER_ENTRIES_MAX)
                         return book->n_met == LEDGER_ENTRIES_MAX + 1 ? LEDGER_BOOK_FULL : LEDGER_BOOK_KNOWN;
                 r = add(book, sample, &kept);
@@ -145,7 +145,7 @@ int ledger_book_put(struct ledger_book *book, const struct ledger_entry *entry) 
         return 0;
 }
 
-/* ---- going through it ---------------------------------------------------------------------------------------- */
+/* ---- reading all entries ------------------------------------------------------------------------------------- */
 
 bool ledger_book_at(const struct ledger_book *book, uint64_t idx, struct ledger_entry *ret_entry) {
         const struct ledger_kept *kept;

@@ -11,11 +11,11 @@
 #include "daemon/data/growing.h"
 #include "proto/base/cleanup.h"
 
-#define REPETITION_MIN 1000u        /* superfluous lines before the file is rewritten */
+#define REPETITION_MIN 1000u        /* useless lines before the file is rewritten */
 #define CHUNK_BYTES    (256u << 10) /* written at once */
-#define FILE_BYTES_MAX (1ull << 30) /* a longer file is not a ledger of ours */
+#define FILE_BYTES_MAX (1ull << 30) /* a longer file is not one of our ledgers */
 #define HEADER_MAX     256u
-#define TORN_LINE_END  "\t\t\t\t\t\t\n" /* more columns than a line has: what was torn does not become an entry */
+#define TORN_LINE_END  "\t\t\t\t\t\t\n" /* more columns than a line has: a torn line does not become an entry */
 
 static int write_all(int fd, const void *bytes, size_t n_bytes) {
         const uint8_t *at = bytes;
@@ -50,7 +50,7 @@ static void unwrite(struct ledger_file *file) {
         pthread_mutex_unlock(file->lock);
 }
 
-/* Writes all lines that are due, `first` in front of them. */
+/* Writes all entries that are due, after `first`. */
 static int write_lines(struct ledger_file *file, int fd, enum ledger_state at_least, struct growing *first) {
         char line[LEDGER_LINE_MAX], path[INDEX_PATH_SIZE];
         struct ledger_entry entry;
@@ -70,9 +70,9 @@ static int write_lines(struct ledger_file *file, int fd, enum ledger_state at_le
         return write_all(fd, first->bytes, first->n_bytes);
 }
 
-/* Is the file empty, or was it cut within its header? Then it holds no entry. `n_read` bytes are what could be read of
- * it: a disk that gives back less than there is must not cost what it holds, and a device has no size but much to read.
- */
+/* Is the file empty, or was it cut within its header? Then it holds no entry. `n_read` bytes could be read of it. They
+ * alone do not decide: if a disk returns less than the file holds, its entries must not be lost. A device has the size
+ * 0 and counts as empty, although it can be read. */
 static bool is_cut_header(const struct ledger_file *file, const char *text, size_t n_read, off_t size) {
         char header[LEDGER_LINE_MAX];
         size_t n = ledger_header_print(header, file->digest);
@@ -80,8 +80,8 @@ static bool is_cut_header(const struct ledger_file *file, const char *text, size
         return size == 0 || (n_read == (size_t)size && n_read < n && memcmp(text, header, n_read) == 0);
 }
 
-/* Writes what has to come before the first new line: a header in an empty file, a line end after a torn line. Returns 1
- * if the file is empty. */
+/* Writes what must come before the first new line: a header in an empty file, or a line end after a torn line. Returns
+ * 1 if the file is empty. */
 static int begin(struct ledger_file *file, int fd, off_t size, struct growing *first) {
         char header[HEADER_MAX + 1] = "", last = '\0', line[LEDGER_LINE_MAX];
         ssize_t n_read = pread(fd, header, HEADER_MAX, 0);
@@ -115,7 +115,8 @@ static int append_to(struct ledger_file *file, int fd, enum ledger_state at_leas
         if (r >= 0)
                 r = write_lines(file, fd, at_least, &first);
         growing_fini(&first);
-        /* Half a line on a full disk: away with it. If that fails too, it is a torn line, and the next one mends it. */
+        /* A partial line on a full disk is removed. If that fails too, it is a torn line, which the next append
+         * repairs. */
         if (r < 0 && r != -ESTALE && ftruncate(fd, status.st_size) < 0)
                 return r;
         return r;
@@ -139,7 +140,7 @@ int ledger_file_append(struct ledger_file *file, enum ledger_state at_least, str
 
 /* ---- loading ------------------------------------------------------------------------------------------------- */
 
-/* Returns how many of the lines say nothing (any more), or -ENOMEM. */
+/* Returns the number of lines without a (current) entry, or -ENOMEM. */
 static int64_t load_lines(struct ledger_file *file, char *text) {
         int64_t n_lines = 0;
         char *line, *end;
@@ -157,7 +158,7 @@ static int64_t load_lines(struct ledger_file *file, char *text) {
         return n_lines - file->book->n_kept;
 }
 
-/* All of it, with a NUL after it; NULs inside (a file system's work after a power cut) become line ends. */
+/* Reads all of the file, with a NUL after it. NULs inside (from a power cut) become line ends. */
 static int read_text(int fd, char **ret_text) {
         _cleanup_(freep) char *text = NULL;
         struct stat status;
@@ -189,7 +190,7 @@ static int read_text(int fd, char **ret_text) {
         return 0;
 }
 
-/* Whatever goes wrong, the old file is still there. */
+/* If anything fails, the old file is still there. */
 static int rewrite(struct ledger_file *file) {
         _cleanup_(closep) int fd = -1;
         char temporary[PATH_MAX];
@@ -208,7 +209,7 @@ static int rewrite(struct ledger_file *file) {
         return r;
 }
 
-/* The file that is there says all that the book does. */
+/* Marks all entries as written: the file has the same as the book. */
 static void believe(struct ledger_file *file) {
         struct ledger_entry entry;
         uint32_t idx = 0;
@@ -249,6 +250,6 @@ int ledger_file_load(struct ledger_file *file, struct why *why) {
         if (n_useless < 0)
                 return why_errno(why, (int)n_useless, "%s", file->path);
         if (n_useless > (int64_t)(file->book->n_kept + REPETITION_MIN) && rewrite(file) < 0)
-                believe(file); /* it stays long */
+                believe(file); /* the file keeps its useless lines */
         return 0;
 }

@@ -1,4 +1,4 @@
-/* data/ledger/ledger_file.h: a ledger's file, read and appended to. Blocks as files do; one thread. */
+/* data/ledger/ledger_file.h: reads the file of a ledger and appends to it. Blocks as files do; one thread. */
 #pragma once
 
 #include <pthread.h>
@@ -9,19 +9,20 @@
 
 struct ledger_file {
         char path[PATH_MAX];
-        const char *digest; /* that it must be of */
+        const char *digest; /* that the file must have */
         const struct source *index;
         struct ledger_book *book;
-        pthread_mutex_t *lock; /* guards `book`; not held while the disk is waited for */
+        pthread_mutex_t *lock; /* guards `book`; not held during disk access */
 };
 
 /* Positive outcome of ledger_file_load(). */
 #define LEDGER_PUT_ASIDE 1
 
-/* Reads it into the book, and rewrites it if most of it is repetition. 0, also if there is none; LEDGER_PUT_ASIDE: it
- * was of another content, or no ledger, and is NAME.errors.old now (`why` says so); or an errno. */
+/* Reads the file into the book, and rewrites it if most of its lines are repetitions. Returns 0, also if there is no
+ * file; LEDGER_PUT_ASIDE if it belonged to another content or was not a ledger, and is now NAME.errors.old (`why` says
+ * so); or an errno. */
 int ledger_file_load(struct ledger_file *file, struct why *why);
 
-/* Appends the entries that the file lacks. Returns 0 or an errno; then the file is unchanged, and the book knows it.
- * -ESTALE: the file is now that of another content. */
+/* Appends the entries that the file lacks. Returns 0 or an errno; after an errno the file is unchanged, and the book
+ * knows that. -ESTALE: the file now belongs to another content. */
 int ledger_file_append(struct ledger_file *file, enum ledger_state at_least, struct why *why);

@@ -28,7 +28,7 @@ static size_t print_time(char *at, int64_t unix_seconds) {
         return strftime(at, 32, "%Y-%m-%dT%H:%M:%SZ", &utc);
 }
 
-/* `least`: the first character that stands for itself. */
+/* `least`: the first character that is written as it is. */
 static size_t print_escaped(char *at, const char *text, unsigned char least) {
         static const char DIGITS[] = "0123456789abcdef";
         char *begin = at;
@@ -91,7 +91,7 @@ static bool is_within(int value, int least, int most) {
         return value >= least && value <= most;
 }
 
-/* What print_time() writes, and nothing that it would print otherwise. */
+/* Accepts only what print_time() writes. */
 static int parse_time(const char *text, int64_t *ret_unix) {
         struct tm utc = { 0 };
         int n = 0;
@@ -141,7 +141,8 @@ static void unescape(const char *text, char *plain, size_t size) {
         plain[n] = '\0';
 }
 
-/* Four characters a byte at most, and no blank: what has one is another line that was torn in here. */
+/* A field takes at most four characters for each byte, and has no blank: a blank means that another, torn line runs
+ * into this one. */
 static int parse_field(const char *text, char ret_field[SCHEMA_NAME_MAX]) {
         if (strlen(text) > 4 * (SCHEMA_NAME_MAX - 1u) || strchr(text, ' '))
                 return -EBADMSG;
