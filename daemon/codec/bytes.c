@@ -1,11 +1,11 @@
-/* Bytes: a stored field as it is, each sample as long as it is. */
+/* Bytes: a stored field as it is. Each sample has its own length. */
 
 #include <errno.h>
 #include <string.h>
 
 #include "daemon/codec/codec_type.h"
 
-/* Room for the longest samples that can meet in one batch, together. A batch has no sample twice, unless it is a
+/* Room for the longest samples that can be in one batch together. No sample is in a batch twice, unless it is a
  * substitute for another one. */
 static int bytes_form(const struct codec *codec, const struct codec_terms *terms, struct field_form *ret_form,
                       struct why *why) {
@@ -43,7 +43,7 @@ static int bytes_render(const struct codec *codec, struct codec_tools *tools, co
         return 0;
 }
 
-/* A file whose length could not be learned when the index was made. */
+/* The length of this file could not be learned when the index was made. */
 static int bytes_refuse_room(const struct codec *codec, const struct codec_opened *opened,
                              const struct field_layout *field, struct why *why) {
         (void)codec;

@@ -8,7 +8,7 @@
 #include "daemon/codec/codec_type.h"
 #include "proto/base/cleanup.h"
 
-/* ---- its life -------------------------------------------------------------------------------------------------- */
+/* ---- begin and end --------------------------------------------------------------------------------------------- */
 
 static void codec_freep(struct codec **codec) {
         codec_free(*codec);
@@ -33,7 +33,7 @@ static const struct codec_type *type_without_steps(enum field_kind kind) {
         }
 }
 
-/* What is done to stored bytes is said by the steps. */
+/* For stored bytes, the steps say what to do. */
 static int choose_stored(struct codec *codec, const char *text, struct why *why) {
         int r;
 
@@ -56,7 +56,7 @@ static int choose_stored(struct codec *codec, const char *text, struct why *why)
         return codec->text ? 0 : why_errno(why, -ENOMEM, "pipeline");
 }
 
-/* What the dataset knows has its form already. A name may be called raw: it is bytes. */
+/* A value that the dataset knows has its final form already. A name may be called raw, because it is bytes. */
 static int choose_known(struct codec *codec, const char *text, struct why *why) {
         int r = 0;
 

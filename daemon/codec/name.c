@@ -1,4 +1,4 @@
-/* Names: what a sample is called, as text. The source knows it without reading anything. */
+/* Names: the name of a sample as text. The source knows it without reading anything. */
 
 #include <string.h>
 
@@ -30,7 +30,7 @@ static int name_open(const struct codec *codec, struct codec_tools *tools, const
         return 0;
 }
 
-/* Not straight into the slot: source_name() also writes a NUL, for which there is no room. */
+/* Not written directly into the slot: source_name() adds a NUL, for which the slot has no room. */
 static int name_render(const struct codec *codec, struct codec_tools *tools, const struct codec_input *input,
                        uint8_t *out, struct why *why) {
         char name[SOURCE_NAME_SIZE];

@@ -1,4 +1,4 @@
-/* Numbers: a stored field that is a whole number as text, such as "17\n" -> int64. */
+/* Numbers: a stored field that holds a whole number as text, such as "17\n" -> int64. */
 
 #include <errno.h>
 
@@ -18,7 +18,7 @@ static bool is_blank(uint8_t byte) {
         return byte == ' ' || (byte >= '\t' && byte <= '\r');
 }
 
-/* Digits with a sign, between blanks: what Python's int() takes, underscores and other alphabets' digits aside. */
+/* Digits with a sign, between blanks: what Python's int() takes, except underscores and digits of other alphabets. */
 static bool read_int64(const uint8_t *bytes, size_t n_bytes, int64_t *ret_number) {
         size_t i = 0, n_digits = 0;
         int64_t number = 0, sign = 1;
@@ -58,7 +58,7 @@ static int number_render(const struct codec *codec, struct codec_tools *tools, c
         (void)codec;
         (void)tools;
         (void)why;
-        read_int64(input->bytes, input->n_bytes, &number); /* it was looked at when it was opened */
+        read_int64(input->bytes, input->n_bytes, &number); /* cannot fail: it was read when it was opened */
         __builtin_memcpy(out, &number, sizeof(number));
         return 0;
 }

@@ -27,7 +27,7 @@ static int picture_form(const struct codec *codec, const struct codec_terms *ter
         return 0;
 }
 
-/* Another part of a pipeline draws something else, also where its steps are the same. */
+/* Each part of a pipeline draws its own random numbers, even if its steps are the same. */
 static uint64_t seed_of(const struct codec *codec, const struct codec_input *input) {
         return codec->group == 0 ? input->seed : dlp_philox_seed(input->seed, UINT64_MAX - codec->group);
 }
@@ -72,7 +72,7 @@ static void picture_close(struct codec_tools *tools) {
         decoder_close(tools->decoder);
 }
 
-/* What decides is the job's own terms and memory_limit, never what else runs or when this sample comes. */
+/* Only the terms of the job and memory_limit decide, never other jobs or the time when this sample comes. */
 static int picture_refuse_room(const struct codec *codec, const struct codec_opened *opened,
                                const struct field_layout *field, struct why *why) {
         size_t pixel_bytes = pixel_format_bytes(recipe_format(codec->recipe));

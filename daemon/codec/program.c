@@ -53,7 +53,7 @@ static void list_fields(const struct schema *schema, bool only_stored, char *tex
                         n += (size_t)snprintf(text + n, size - n, "%s%s", n ? ", " : "", schema->fields[i].name);
 }
 
-/* What a field may be called: as formats name them, with dots and dashes. */
+/* The characters of a field's name: those that formats use, with dots and dashes. */
 static size_t name_length(const char *text) {
         size_t n = 0;
 
@@ -81,12 +81,12 @@ static int add_field(struct program *program, const struct source *source, uint3
 
 /* ---- without names --------------------------------------------------------------------------------------------- */
 
-/* Of fixed size, whether it is read or known; and of every sample. */
+/* A field of fixed size that every sample has, whether it is stored or known. */
 static bool is_value(const struct schema_field *field) {
         return (field->kind == FIELD_VALUE || field->kind == FIELD_NUMBER) && !field->may_be_absent;
 }
 
-/* The dataset's one picture, else its one field of stored bytes. */
+/* The dataset's only picture, or else its only field of stored bytes. */
 static int find_main(const struct schema *schema, uint32_t *ret_idx, struct why *why) {
         uint32_t n_pictures = 0, n_stored = 0, idx_picture = 0, idx_stored = 0;
         char names[256];
@@ -121,7 +121,7 @@ static int find_main(const struct schema *schema, uint32_t *ret_idx, struct why 
         return 0;
 }
 
-/* Arrays and values alone: there is nothing that steps could be for, and `raw` hands all of them out. */
+/* Only arrays and values: steps would have nothing to work on, and `raw` delivers all fields. */
 static bool has_only_values(const struct schema *schema) {
         for (uint32_t i = 0; i < schema->n_fields; i++)
                 if (!is_value(&schema->fields[i]))
@@ -158,7 +158,7 @@ struct part {
         size_t steps;      /* after the ':', or `end` */
 };
 
-/* The next `wanted` outside of parentheses before `end`; else `end`. */
+/* The next `wanted` before `end` that is not in parentheses; else `end`. */
 static size_t find_outside(const char *text, size_t begin, size_t end, char wanted) {
         unsigned depth = 0;
 
@@ -171,7 +171,8 @@ static size_t find_outside(const char *text, size_t begin, size_t end, char want
         return end;
 }
 
-/* The steps' reader counts its columns from the beginning of the text: what is not its own becomes blanks. */
+/* The parser of steps counts its columns from the beginning of the text, so everything outside this part becomes
+ * blanks. */
 static char *blank_but(const char *text, size_t begin, size_t end) {
         char *copy = strndup(text, end);
 
@@ -232,7 +233,7 @@ static int parse_part(struct program *program, const struct source *source, cons
         }
 }
 
-/* "a, b: steps" for fields of one part, parts separated by "; ". */
+/* Prints the fields of each part as "a, b: steps"; parts are separated by "; ". */
 static int print_named(struct program *program, const struct source *source, const uint32_t *parts, struct why *why) {
         char *text = NULL;
         size_t size;
@@ -274,15 +275,15 @@ static int parse_named(struct program *program, const struct source *source, con
                 for (uint32_t i = n_before; i < program->n_fields; i++)
                         parts[i] = n_parts;
                 n_parts++;
-                n_with_steps += part.steps < part.end; /* who only hands out shall not change what others draw */
+                n_with_steps += part.steps < part.end; /* a part without steps must not change what the others draw */
                 begin = part_end + 1;
         }
         return print_named(program, source, parts, why);
 }
 
-/* ---- which of both --------------------------------------------------------------------------------------------- */
+/* ---- with or without names ------------------------------------------------------------------------------------- */
 
-/* Names stand before a ':' or between ';'. A list of words alone names fields if the first is one. */
+/* Names are followed by ':' or separated by ';'. In a plain list of words, names are meant if the first word is one. */
 static bool has_names(const char *text, const struct schema *schema) {
         size_t end = strlen(text), n_word;
 

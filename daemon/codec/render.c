@@ -1,6 +1,6 @@
 #include "daemon/codec/render.h"
 
-/* What the decoder's rows are made into. */
+/* The target of the decoder's rows. */
 struct rendering {
         struct workspace *workspace;
         const struct geometry *geometry;

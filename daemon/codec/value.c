@@ -1,5 +1,5 @@
-/* Values: arrays of fixed size. The source knows some without reading anything (a column); others are stored element by
- * element, and their bytes only have to be in the machine's order. */
+/* Values: arrays of fixed size. Some the source knows without reading anything (a column). Others are stored element by
+ * element, and only their byte order may have to change. */
 
 #include <errno.h>
 #include <string.h>
@@ -57,7 +57,7 @@ void codec_settle_row(const struct codec *codec, uint8_t *row) {
         n_bytes = value_bytes(&codec->field);
         if (codec->field.is_big_endian)
                 swap_elements(row, n_bytes, dlp_dtype_bytes(codec->field.dtype));
-        if (codec->field.dtype == DLP_DTYPE_BOOL) /* a byte of 2 is neither true nor false to C and torch */
+        if (codec->field.dtype == DLP_DTYPE_BOOL) /* for C and torch a byte of 2 is neither true nor false */
                 for (uint64_t i = 0; i < n_bytes; i++)
                         row[i] = row[i] != 0;
 }

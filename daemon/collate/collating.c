@@ -20,7 +20,7 @@ void collating_fini(struct collating *collating) {
 void collating_begin(struct collating *collating) {
         for (uint32_t i = 0; i < collating->layout->n_fields; i++) {
                 collating->is_said[i] = false;
-                memset(collating->shapes[i], 0, sizeof(collating->shapes[i])); /* a batch may end before anyone says */
+                memset(collating->shapes[i], 0, sizeof(collating->shapes[i])); /* a batch may end without a shape */
                 atomic_store_explicit(&collating->n_used_bytes[i], 0, memory_order_relaxed);
         }
 }
@@ -31,7 +31,7 @@ static struct dlp_place *places_of(const struct collating *collating, const stru
         return collating->places + (size_t)field->idx_places * collating->layout->batch_size;
 }
 
-/* The first to come decides. */
+/* The first sample decides the shape. */
 static bool agree(struct collating *collating, uint32_t idx_field, const int64_t *shape, int64_t *ret_shape) {
         size_t n_bytes = collating->layout->fields[idx_field].form.n_dims * sizeof(*shape);
         bool is_same = true;
@@ -63,8 +63,8 @@ int collating_place(struct collating *collating, uint32_t idx_field, uint32_t id
                     uint64_t n_bytes, uint8_t **ret_bytes, int64_t ret_shape[FIELD_DIMS_MAX]) {
         const struct field_layout *field = &collating->layout->fields[idx_field];
 
-        /* Of ragged fields, too, nobody may take more than the longest one, or who comes last would be the one without
-         * room, and that is chance. */
+        /* In a ragged field, too, no sample may take more than the longest one. Otherwise the last sample would find no
+         * room, and which one is last is chance. */
         if (n_bytes > field->sample_bytes)
                 return -EFBIG;
         if (field->form.how == COLLATE_RAGGED) {
@@ -91,7 +91,7 @@ void collating_forget(struct collating *collating) {
 
 /* ---- the record ------------------------------------------------------------------------------------------------ */
 
-/* Without gaps, in the sequence of its dimensions: what the trainer's frameworks call contiguous. */
+/* Without gaps, in the order of its dimensions: what frameworks call contiguous. */
 static void describe_stack(struct dlp_tensor_record *tensor, const struct field_form *form, const int64_t *shape) {
         tensor->layout = DLP_DENSE;
         tensor->n_dims = form->n_dims + 1;

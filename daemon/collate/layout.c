@@ -3,8 +3,8 @@
 #include <assert.h>
 #include <errno.h>
 
-/* Of memory_limit, what a ring with fields of varying size gets unless the pipeline says how large they are; where that
- * is little, more of it. */
+/* The part of memory_limit that a ring with fields of varying size gets, unless the pipeline says how large they are.
+ * If 1/VARYING_SHARE of it is less than VARYING_BYTES_MIN, the ring gets that, but at most 1/VARYING_SHARE_MIN. */
 #define VARYING_SHARE     16u
 #define VARYING_BYTES_MIN (64ull << 20)
 #define VARYING_SHARE_MIN 4u
@@ -37,8 +37,8 @@ static uint64_t varying_ring_bytes(uint64_t memory_limit) {
         return share;
 }
 
-/* What does not fit later is a damaged sample, whatever else runs: so the room follows from the job's own terms and
- * from memory_limit alone. */
+/* A sample that does not fit later counts as damaged, and that must not depend on other jobs. So the room follows only
+ * from the job's own terms and memory_limit. */
 static int plan_varying(struct field_layout *field, const struct layout_limits *limits, uint32_t n_varying,
                         struct why *why) {
         const struct field_form *form = &field->form;
@@ -80,7 +80,7 @@ static int plan_field(struct field_layout *field, const struct layout_limits *li
         return 0;
 }
 
-/* Fields of one size come first: they share pages that every batch writes, whatever the others turn out to need. */
+/* Fields of fixed size come first: they share pages that every batch writes, however large the others become. */
 static void place_fields(struct layout *layout) {
         for (int pass = 0; pass < 2; pass++)
                 for (uint32_t i = 0; i < layout->n_fields; i++) {
