@@ -8,7 +8,7 @@
 
 #include "proto/base/clock.h"
 
-#define UNUSED_NS (5ull * 1000000000) /* a file that nobody read for so long may make room for another */
+#define UNUSED_NS (5ull * 1000000000) /* a file that was not read for this long may make room for another */
 
 static struct kept_file **bucket_of(const struct kept_files *files, const void *owner, uint32_t idx_file,
                                     bool past_cache) {
@@ -86,7 +86,7 @@ static struct kept_file *find_locked(struct kept_files *files, const struct read
         return file;
 }
 
-/* Removes it from the table. A file without a user is to be closed at once: returns true if so. */
+/* Removes it from the table. Returns true if the caller must have it closed, because no thread uses it. */
 static bool drop_locked(struct kept_files *files, struct kept_file *file) {
         struct kept_file **place = own_bucket(files, file);
 
@@ -101,7 +101,7 @@ static bool drop_locked(struct kept_files *files, struct kept_file *file) {
         return true;
 }
 
-/* The one that may make room, if any may. */
+/* The file that may be closed to make room, or NULL. */
 static struct kept_file *unused_locked(const struct kept_files *files) {
         struct kept_file *file = TAILQ_FIRST(&files->by_use);
 
@@ -148,7 +148,7 @@ bool kept_files_have_room(struct kept_files *files) {
         return have_room;
 }
 
-/* The request's file as somebody else has added it meanwhile, or added with `fd` if there is room. */
+/* The request's file: added with `fd` if there is room, unless another thread has added it in the meantime. */
 static struct kept_file *find_or_add(struct kept_files *files, const struct read_request *request, int fd,
                                      bool is_direct, bool *ret_is_added) {
         struct kept_file *file;
@@ -162,7 +162,7 @@ static struct kept_file *find_or_add(struct kept_files *files, const struct read
         return file;
 }
 
-/* Makes room of a file that was not read for a while. Returns false if there is none. */
+/* Makes room by dropping a file that was not read for a while. Returns false if there is none. */
 static bool make_room(struct kept_files *files) {
         struct kept_file *file;
 
@@ -211,8 +211,8 @@ bool kept_files_forget(struct kept_files *files, const void *owner) {
         return is_any;
 }
 
-/* One a turn, so that the lock is not held while descriptors are closed. Its place is free when that is done: so files
- * that cannot be closed never hold more descriptors than there are places. */
+/* Closes one file for each call, so that the lock is not held while descriptors are closed. Its place becomes free only
+ * after the close: so files that cannot be closed never hold more descriptors than there are places. */
 static bool close_one(struct kept_files *files) {
         struct kept_file *file;
 

@@ -1,7 +1,7 @@
 /* io/read_file.c: one file with plain system calls.
  *
- * The pool's way of reading, and for io_uring the judge: whatever its chain could not deliver comes here to be told
- * apart (gone, shrunk, grown, not a file) or to succeed after all. */
+ * The pool reads files in this way, and for io_uring it is the judge: a request that its chain could not complete comes
+ * here. Either this finds the reason (gone, shrunk, grown, not a file), or the read succeeds after all. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -11,9 +11,9 @@
 #include "daemon/io/reader_private.h"
 #include "proto/base/cleanup.h"
 
-#define AGAIN_TRIES_MAX 100 /* a millisecond each; a regular file has no business to say EAGAIN even once */
+#define AGAIN_TRIES_MAX 100 /* a millisecond each; a regular file should never return EAGAIN at all */
 
-/* O_NONBLOCK: what is a FIFO by now must not wait for a writer. O_NOCTTY: a terminal must not become ours. */
+/* O_NONBLOCK: opening a FIFO must not wait for a writer. O_NOCTTY: a terminal must not become ours. */
 int read_file_open(const struct read_request *request, int more_flags, int *ret_fd) {
         _cleanup_(closep) int fd = -1;
         struct stat status;
@@ -34,7 +34,7 @@ int read_file_open(const struct read_request *request, int more_flags, int *ret_
         return 0;
 }
 
-/* Reads until `limit` bytes are there or the file ends, however small the pieces are in which they come. */
+/* Reads until `limit` bytes have arrived or the file ends, however small the pieces are. */
 static int read_until(int fd, uint64_t offset, uint8_t *buffer, size_t limit, size_t *ret_n) {
         size_t n = 0;
         int n_again = 0;
@@ -47,7 +47,7 @@ static int read_until(int fd, uint64_t offset, uint8_t *buffer, size_t limit, si
                 if (r > 0) {
                         n += (size_t)r;
                 } else if (errno == EAGAIN && n_again++ < AGAIN_TRIES_MAX) {
-                        fcntl(fd, F_SETFL, 0); /* it is a regular file: now it may block */
+                        fcntl(fd, F_SETFL, 0); /* it is a regular file, so it may block now */
                         usleep(1000);
                 } else if (errno != EINTR) {
                         return -errno;
@@ -75,7 +75,7 @@ static int check_room(struct read_request *request) {
         return 0;
 }
 
-/* Length unknown: is what filled the buffer all there is? */
+/* The length is unknown: does the file end where the buffer does? */
 static int check_end(struct read_request *request, int fd, size_t n) {
         struct stat status;
         uint8_t more;
@@ -96,14 +96,14 @@ static int check_end(struct read_request *request, int fd, size_t n) {
                        (intmax_t)status.st_size, request->capacity);
 }
 
-/* Length known: the file must have it, to the byte. */
+/* The length is known: the file must have exactly that length. */
 static int check_length(struct read_request *request, int fd, size_t n) {
         struct stat status;
         uint64_t n_has = n;
 
         if (n == request->length)
                 return 0;
-        /* The file system ends before the file does: a server that lost half of its answer. */
+        /* The data ends before the size of the file: a server that lost half of its answer. */
         if (fstat(fd, &status) == 0 && n < request->length &&
             (uint64_t)status.st_size >= request->offset + request->length)
                 return why_set(&request->why, -EIO, "%s: only %zu of %" PRIu64 " bytes could be read", request->path, n,
@@ -113,7 +113,7 @@ static int check_length(struct read_request *request, int fd, size_t n) {
                                "%s: changed: index says bytes %" PRIu64 " to %" PRIu64 ", file ends at %" PRIu64,
                                request->path, request->offset, request->offset + request->length, request->offset + n);
 
-        /* Of a grown file only one byte more was read; what it really has is worth saying. */
+        /* Of a file that has grown only one more byte was read; the message gives its full size. */
         if (n > request->length && fstat(fd, &status) == 0 && (uint64_t)status.st_size > n)
                 n_has = (uint64_t)status.st_size;
         return why_set(&request->why, -EBADMSG, "%s: changed: index says %" PRIu64 " bytes, file has %" PRIu64,

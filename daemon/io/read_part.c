@@ -1,8 +1,8 @@
 /* io/read_part.c: a part of a file that is kept open, with plain system calls.
  *
- * The pool's way, and for io_uring the way of a file's first read: this opens it and finds out whether it can be read
- * past the page cache. Whatever does not come out well goes to read_file(), which opens it anew and says what is wrong.
- */
+ * The pool reads parts in this way, and io_uring uses it for the first read of a file: it opens the file and finds out
+ * whether it can be read past the page cache. A read that fails goes to read_file(), which opens the file again and
+ * says what is wrong. */
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -19,7 +19,7 @@ static void say_refused(struct reader *reader, const struct read_request *reques
                             request->path, strerrorname_np(-error));
 }
 
-/* Opens the request's file, with O_DIRECT if that is wanted and supported. Blocks as opening does. */
+/* Opens the request's file, with O_DIRECT if that is wanted and works. Blocks as opening does. */
 static struct kept_file *open_and_keep(struct reader *reader, const struct read_request *request) {
         _cleanup_(closep) int fd = -1;
         bool is_direct = request->past_cache;
@@ -36,14 +36,14 @@ static struct kept_file *open_and_keep(struct reader *reader, const struct read_
                 return NULL;
         if (refused < 0)
                 say_refused(reader, request, refused);
-        fcntl(fd, F_SETFL, is_direct ? O_DIRECT : 0); /* no O_NONBLOCK: it is a regular file, and may block */
+        fcntl(fd, F_SETFL, is_direct ? O_DIRECT : 0); /* without O_NONBLOCK: it is a regular file, and may block */
         file = kept_files_add(&reader->kept, request, fd, is_direct);
         if (file)
                 take_fd(&fd);
         return file;
 }
 
-/* What the kernel brings in one call, which is all unless the file ends there. */
+/* Reads what the kernel returns in one call, which is all unless the file ends there. */
 static bool read_once(int fd, const struct read_request *request, uint64_t n_wanted, int *ret_error) {
         ssize_t n;
 
@@ -64,7 +64,7 @@ static bool read_kept(struct reader *reader, struct kept_file *file, struct read
                 reader_count(&reader->counts.n_direct, is_direct);
                 return true;
         }
-        if (is_direct && error == -EINVAL) { /* opened, but not meant: blocks of another size */
+        if (is_direct && error == -EINVAL) { /* O_DIRECT was accepted by open(), but needs blocks of another size */
                 say_refused(reader, request, error);
                 atomic_store_explicit(&file->is_direct, false, memory_order_relaxed);
                 fcntl(file->fd, F_SETFL, 0);

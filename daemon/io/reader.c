@@ -13,8 +13,8 @@
 
 #define THREADS_DEFAULT       8u /* files at once: where a local SSD's throughput levels off */
 #define THREADS_MAX           1024u
-#define STALL_MS_DEFAULT      5000u  /* far above a slow disk's read: only what never answers takes so long */
-#define STOP_LIMIT_MS_DEFAULT 10000u /* twice a stall, and well inside systemd's patience */
+#define STALL_MS_DEFAULT      5000u  /* far above a slow disk's read: only a read that never ends takes this long */
+#define STOP_LIMIT_MS_DEFAULT 10000u /* twice a stall, and well below the time that systemd waits */
 
 /* ---- threads and completion, for the backends ---------------------------------------------------------------- */
 
@@ -22,7 +22,7 @@ int reader_thread_start(struct reader *reader, pthread_t *ret_thread, const char
                         void *argument) {
         int r;
 
-        /* Counted before it runs: it may leave before this returns. */
+        /* Counted before it runs: the thread may leave before this function returns. */
         pthread_mutex_lock(&reader->lock);
         reader->n_running++;
         pthread_mutex_unlock(&reader->lock);
@@ -50,7 +50,7 @@ void reader_finish(struct reader *reader, struct read_request *request) {
                 reader_count(&reader->counts.n_errors, request->result < 0);
         }
 
-        /* Before done(), which may submit the next one into the room that this one leaves. */
+        /* Before done(), which may submit the next request in place of this one. */
         before = atomic_fetch_sub(&reader->n_outstanding, 1);
         assert(before > 0);
         (void)before;
@@ -102,7 +102,7 @@ static int start_backend(struct reader *reader, const struct reader_backend *bac
         return 0;
 }
 
-/* Tries the better way first; what it was refused with goes into the report, unless nothing else will do. */
+/* Tries the better backend first. The reason why it was refused goes into the report, unless no other may be used. */
 static int choose_backend(struct reader *reader, struct why *why) {
         struct reader_report *report = &reader->report;
         int r;
@@ -154,7 +154,7 @@ int reader_start(const struct reader_options *options, struct reader **ret_reade
                 reader_free(reader);
                 return r;
         }
-        reader->options.backend = reader->report.backend; /* the caller's text need not live as long */
+        reader->options.backend = reader->report.backend; /* the caller's text may not live as long */
 
         *ret_reader = reader;
         return 0;

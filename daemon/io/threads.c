@@ -1,12 +1,13 @@
 /* io/threads.c: the pread pool.
  *
- * Each thread reads one file at a time, so n_threads is the depth that the disk sees. io_uring keeps a small pool as
- * well: there a file of unknown length, or one whose chain failed, may block as long as it likes.
+ * Each thread reads one file at a time, so n_threads is the depth that the disk sees. io_uring has a small pool as
+ * well: files of unknown length, and files whose chain failed, may block there as long as they need.
  *
- * Requests wait in a queue a share (a job). A thread takes from the share whose user holds the fewest threads, and of
- * that user's from the one that holds the fewest; no share holds more than n_threads. A thread whose read has not come
- * back for a while is replaced by another one: so the reads that hang hold threads that nobody misses, n_threads for
- * each job at most, and of all jobs of a user as many as leave n_threads to others. */
+ * Each share (a job) has a queue of waiting requests. A thread takes the next request from the user who holds the
+ * fewest threads, and of that user's shares from the one that holds the fewest. No share holds more than n_threads. A
+ * thread whose read has not come back for a while is replaced by another thread. So hanging reads hold only threads
+ * that have been replaced: at most n_threads for each job, and for all jobs of a user as many as leave n_threads to
+ * others. */
 #include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -17,12 +18,12 @@
 #include "daemon/io/reader_private.h"
 #include "proto/base/clock.h"
 
-#define LATE_NS 1000000000ull /* a read that takes longer keeps its thread; another one takes the thread's place */
+#define LATE_NS 1000000000ull /* a read that takes longer keeps its thread, and another thread takes its place */
 
 struct pool_thread {
         struct reader *reader;
         pthread_t thread;
-        uint64_t since_ns; /* the lock's: when it took what it reads; 0: it waits */
+        uint64_t since_ns; /* guarded by the lock: when its read began; 0: it is waiting */
 };
 
 /* ---- the queue, under its lock ------------------------------------------------------------------------------- */
@@ -56,7 +57,7 @@ static struct read_request *take_locked(struct read_pool *pool, struct read_shar
 
         STAILQ_REMOVE_HEAD(&share->waiting, entry);
         TAILQ_REMOVE(&pool->shares, share, entry);
-        if (!STAILQ_EMPTY(&share->waiting)) /* of several that hold the same number the others come first */
+        if (!STAILQ_EMPTY(&share->waiting)) /* at the end: so shares that hold as many come before it */
                 TAILQ_INSERT_TAIL(&pool->shares, share, entry);
         if (request == &pool->closing)
                 pool->is_closing = false;
@@ -93,7 +94,8 @@ static struct read_request *pool_next(struct read_pool *pool, struct pool_thread
         return request;
 }
 
-/* Nobody has to be woken because the share may hold one more again: this thread looks for it next. */
+/* The share may hold one more thread now, but no thread has to be woken: this thread looks for the next request
+ * itself. */
 static void pool_done(struct read_pool *pool, struct pool_thread *thread, struct read_share *share) {
         pthread_mutex_lock(&pool->lock);
         share->n_held--;
@@ -126,7 +128,7 @@ static void *pool_main(void *argument) {
                 struct read_share *share = share_of(&reader->pool, request);
 
                 pool_read(reader, request);
-                /* Before the request is done: after it the share may be gone. */
+                /* Before the request is done: after that the share may be gone. */
                 pool_done(&reader->pool, thread, share);
                 if (request != &reader->pool.closing)
                         reader_finish(reader, request);
@@ -158,6 +160,7 @@ int reader_pool_start(struct reader *reader, uint32_t n_threads, struct why *why
         struct read_pool *pool = &reader->pool;
         int r;
 
+        /* Even if all requests in progress hang, n_threads threads are left to read. */
         *pool = (struct read_pool){ .n_wanted = n_threads, .n_max = n_threads + reader->options.depth };
         pool->n_user_max = reader->options.depth > n_threads ? reader->options.depth : n_threads;
         pool->threads = calloc(pool->n_max, sizeof(*pool->threads));
@@ -181,7 +184,7 @@ int reader_pool_start(struct reader *reader, uint32_t n_threads, struct why *why
         return 0;
 }
 
-/* How many threads are missing, because others hang while somebody waits who may have one? */
+/* How many threads are missing, because others hang while a request waits that may be taken? */
 static uint32_t n_missing(struct read_pool *pool) {
         uint64_t now_ns = clock_now_ns();
         uint32_t n_late = 0, n;
@@ -202,7 +205,7 @@ void reader_pool_tend(struct reader *reader) {
                 return;
         for (uint32_t n = n_missing(&reader->pool); n > 0; n--)
                 if (pool_start_one(reader) < 0)
-                        return; /* tried again when it is tended next */
+                        return; /* the next reader_tend() tries again */
 }
 
 void reader_pool_submit(struct reader *reader, struct read_request *request) {

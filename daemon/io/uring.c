@@ -1,23 +1,23 @@
 /* io/uring.c: many files at once through one ring.
  *
  * A file is read by a chain of three linked entries: open it into the chain's own place of the ring's file table, read,
- * close. One system call begins any number of chains. The chain fits the common case only: a regular file that has the
- * length that the index says. Everything else it leaves to read_file() on the small pool, so the ring's thread never
- * blocks but in the ring.
+ * close. One system call begins any number of chains. A chain handles the common case only: a regular file with the
+ * length that the index says. All other cases go to read_file() on the small pool, so the ring's thread never blocks
+ * except in the ring.
  *
- * A part of an owner's file is a chain of its read alone once the file is kept open. Its first read goes to the pool,
- * which opens it; where no more files can be kept, parts go the way of files.
+ * A part of an owner's file is a chain of one read once the file is kept open. The first read of such a file goes to
+ * the pool, which opens it. If no more files can be kept, parts are read like whole files.
  *
  * The links: open -> read is IOSQE_IO_LINK, so a file that cannot be opened cancels the rest. Read -> close is
- * IOSQE_IO_HARDLINK: asking for one byte more than the file has makes every good read a short one, and a plain link
- * would take that for a failure, cancel the close and leave the place occupied.
+ * IOSQE_IO_HARDLINK: the chain asks for one byte more than the file has, so every good read is a short one. A plain
+ * link would take that for a failure, cancel the close and leave the place occupied.
  *
- * What hangs: O_NONBLOCK keeps the open of a FIFO from waiting, but the ring still waits with a read that could be
- * polled (FIFO, terminal, O_NONBLOCK or not). So a read that takes longer than stall_ms is called back; for a regular
- * file on a slow disk that is without effect or ends in the pool. A file system that may keep us waiting without end
- * (may_hang) is never asked by the ring's own thread: the kernel tries an open whose names it knows at once, and some
- * file systems ask their server even then. The kernel's threads do it (io-wq), as many as may hang there. O_NONBLOCK
- * does no harm to regular files: cold ones are read as well. */
+ * Reads that hang: with O_NONBLOCK the open of a FIFO does not wait, but the ring still waits with a read that could be
+ * polled (FIFO, terminal, with O_NONBLOCK or without). So a read that takes longer than stall_ms is cancelled. For a
+ * regular file on a slow disk the cancellation has no effect, or the pool reads the file again. The ring's own thread
+ * never calls a file system that may make us wait without end (may_hang): the kernel tries an open at once if it has
+ * the names cached, and some file systems ask their server even then. Threads of the kernel (io-wq) do it instead, as
+ * many as may hang there. O_NONBLOCK does no harm to regular files: those that are not cached are read as well. */
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -36,9 +36,9 @@
 #include "daemon/io/reader_private.h"
 #include "proto/base/clock.h"
 
-#define POOL_THREADS     2u                  /* one may hang on a dead mount, the other still judges */
-#define LEAVING_STALL_NS (1000ull * 1000000) /* patience with a silent read while the reader stops */
-#define BUFFERS_MAX      16384u              /* that one ring takes */
+#define POOL_THREADS     2u                  /* one may hang on a dead mount, and the other still judges */
+#define LEAVING_STALL_NS (1000ull * 1000000) /* the longest wait for a silent read while the reader stops */
+#define BUFFERS_MAX      16384u              /* the most that one ring accepts */
 
 enum operation {
         OPERATION_OPEN,
@@ -47,55 +47,55 @@ enum operation {
         OPERATION_OTHER
 };
 
-/* user_data: the chain's index above, the operation in the lowest two bits. */
+/* user_data: the operation in the lowest two bits, and the chain's index above them. */
 #define USER_DATA(idx, operation) ((uint64_t)(idx) << 2 | (uint64_t)(operation))
 #define USER_DATA_LISTEN          USER_DATA(0, OPERATION_OTHER)
 #define USER_DATA_RECALL          USER_DATA(1, OPERATION_OTHER)
 
-/* One place of the file table and what is under way in it. */
+/* One place of the file table and its request. */
 struct chain {
         struct read_request *request; /* NULL: free */
-        struct kept_file *kept;       /* that is read from; NULL: one of its own */
-        uint64_t started_ns;          /* or last called back */
-        uint32_t n_left;              /* completions to come: of three, or of the read alone */
+        struct kept_file *kept;       /* the kept file that is read; NULL: it opens a file itself */
+        uint64_t started_ns;          /* or when its read was last cancelled */
+        uint32_t n_left;              /* completions to come: of all three entries, or of the read alone */
         bool is_direct;               /* past the page cache */
         int open_result, read_result;
 };
 
 struct uring {
         struct reader *reader;
-        struct mailbox mailbox; /* submitters -> the ring's thread; itself in it = leave */
+        struct mailbox mailbox; /* submitters -> the ring's thread; a pointer to this struct = leave */
         pthread_t thread;
         sem_t is_opened; /* posted once open_result is set */
         int open_result;
         struct why open_why;
         _Atomic bool is_told_to_leave;
 
-        /* The ring's thread only (SINGLE_ISSUER), from here to the end. */
+        /* Used only by the ring's thread (SINGLE_ISSUER), from here to the end. */
         struct io_uring ring;
         struct chain *chains;  /* options.depth */
         uint32_t *free_chains; /* a stack of indices */
         uint32_t n_free;
         bool is_listening; /* a poll of the mailbox's fd is in the ring */
         bool is_leaving;
-        uint64_t checked_ns; /* when stalls were last looked for */
-        uint32_t n_recalls;  /* in the ring since it was last empty */
+        uint64_t checked_ns; /* when it last looked for stalls */
+        uint32_t n_recalls;  /* cancellations added since none was left in the ring */
 };
 
 static struct io_uring_sqe *next_entry(struct uring *uring) {
         struct io_uring_sqe *entry = io_uring_get_sqe(&uring->ring);
 
-        assert(entry); /* room for depth chains, depth recalls and listening, however long they stay there */
+        assert(entry); /* room for depth chains, depth cancellations and listening, however long they stay there */
         return entry;
 }
 
-/* Behind the prep functions, which clear the flags. */
+/* To be called after the prep functions, which clear the flags. */
 static void mark(struct io_uring_sqe *entry, uint64_t user_data, unsigned flags) {
         entry->user_data = user_data;
         entry->flags |= (uint8_t)flags;
 }
 
-/* ---- opening the ring: the best that the kernel gives -------------------------------------------------------- */
+/* ---- opening the ring: the best setup that the kernel offers ------------------------------------------------- */
 
 static int refuse(struct why *why, int error, const char *step) {
         const char *name = strerrorname_np(-error);
@@ -123,15 +123,15 @@ static int refuse(struct why *why, int error, const char *step) {
 }
 
 static int set_up(struct uring *uring) {
-        /* DEFER_TASKRUN: completions are worked on when this thread asks, not whenever the kernel interrupts it.
-         * SUBMIT_ALL: one bad entry does not hold up those after it. Older kernels know fewer of them. */
+        /* DEFER_TASKRUN: completions are handled when this thread asks for them, not whenever the kernel interrupts it.
+         * SUBMIT_ALL: one bad entry does not delay those after it. Older kernels know only some of these flags. */
         static const unsigned FLAGS[] = {
                 IORING_SETUP_SUBMIT_ALL | IORING_SETUP_COOP_TASKRUN | IORING_SETUP_SINGLE_ISSUER |
                         IORING_SETUP_DEFER_TASKRUN,
                 IORING_SETUP_SUBMIT_ALL | IORING_SETUP_COOP_TASKRUN,
                 0,
         };
-        unsigned n_entries = 4 * uring->reader->options.depth + 2; /* chains of three, recalls, listening */
+        unsigned n_entries = 4 * uring->reader->options.depth + 2; /* chains of three, cancellations, listening */
         int r = -EINVAL;
 
         for (size_t i = 0; i < sizeof(FLAGS) / sizeof(FLAGS[0]) && r == -EINVAL; i++)
@@ -139,10 +139,10 @@ static int set_up(struct uring *uring) {
         return r;
 }
 
-/* Each of the reads under way may hang in a thread of the kernel's, and none of them is to wait for another one's. The
- * kernel's own limit is four threads a CPU. Refused by kernels before 5.15: then jobs wait for each other here. */
+/* Each read in progress may hang in a thread of the kernel, and no read may wait for another one's thread. The kernel's
+ * own limit is four threads for each CPU. Kernels before 5.15 refuse this call: there, jobs wait for each other. */
 static void allow_threads(struct uring *uring) {
-        unsigned n_threads[2] = { uring->reader->options.depth, 0 }; /* for files; 0: the others as they are */
+        unsigned n_threads[2] = { uring->reader->options.depth, 0 }; /* for files; 0: leaves the others as they are */
 
         io_uring_register_iowq_max_workers(&uring->ring, n_threads);
 }
@@ -165,7 +165,7 @@ static int wait_for_one(struct uring *uring) {
         return r;
 }
 
-/* A filter may let the ring be made and refuse what is asked of it, so one file is opened and closed for a try. */
+/* A seccomp filter may allow making the ring and refuse its operations, so this opens and closes one file as a test. */
 static int try_open(struct uring *uring) {
         struct io_uring_sqe *entry;
         int r;
@@ -255,13 +255,13 @@ static void go_slow_way(struct uring *uring, struct read_request *request) {
 static uint32_t take_chain(struct uring *uring, struct read_request *request, uint32_t n_operations) {
         uint32_t idx;
 
-        assert(uring->n_free > 0); /* no more than depth are outstanding */
+        assert(uring->n_free > 0); /* at most depth requests are in progress */
         idx = uring->free_chains[--uring->n_free];
         uring->chains[idx] = (struct chain){ .request = request, .started_ns = clock_now_ns(), .n_left = n_operations };
         return idx;
 }
 
-/* `file`: a descriptor, or with IOSQE_FIXED_FILE in `flags` a place of the ring's table. */
+/* `file`: a descriptor, or a place of the ring's table if `flags` has IOSQE_FIXED_FILE. */
 static void add_read(struct uring *uring, uint32_t idx, int file, unsigned flags) {
         const struct chain *chain = &uring->chains[idx];
         const struct read_request *request = chain->request;
@@ -287,7 +287,7 @@ static void begin_chain(struct uring *uring, struct read_request *request) {
                 flags |= O_DIRECT;
         }
 
-        /* No O_CLOEXEC: refused here, and what is only in the ring's table is not inherited. */
+        /* No O_CLOEXEC: it is refused here, and files in the ring's table are not inherited anyway. */
         entry = next_entry(uring);
         io_uring_prep_openat_direct(entry, request->dir_fd, request->path, flags, 0, idx);
         mark(entry, USER_DATA(idx, OPERATION_OPEN), IOSQE_IO_LINK | async);
@@ -299,7 +299,7 @@ static void begin_chain(struct uring *uring, struct read_request *request) {
         mark(entry, USER_DATA(idx, OPERATION_CLOSE), async);
 }
 
-/* The file is open: only the read is left. False if it cannot be read like this after all. */
+/* The file is open: only the read is left. Returns false if the request must be read in another way. */
 static bool begin_kept(struct uring *uring, struct read_request *request, struct kept_file *kept) {
         bool is_direct = atomic_load_explicit(&kept->is_direct, memory_order_relaxed);
         uint32_t idx;
@@ -313,7 +313,7 @@ static bool begin_kept(struct uring *uring, struct read_request *request, struct
         return true;
 }
 
-/* Closing may hang, so it is not for this thread. */
+/* Closing may hang, so this thread does not do it. */
 static void put_kept(struct uring *uring, struct kept_file *kept) {
         if (kept_files_put(&uring->reader->kept, kept))
                 reader_pool_close_files(uring->reader);
@@ -324,7 +324,7 @@ static void begin_part(struct uring *uring, struct read_request *request) {
         struct kept_file *kept = kept_files_find(files, request);
 
         if (!kept && kept_files_have_room(files)) {
-                reader_pool_submit(uring->reader, request); /* opens it, which may block */
+                reader_pool_submit(uring->reader, request); /* the pool opens it, which may block */
         } else if (!kept) {
                 begin_chain(uring, request);
         } else if (!begin_kept(uring, request, kept)) {
@@ -333,7 +333,7 @@ static void begin_part(struct uring *uring, struct read_request *request) {
         }
 }
 
-/* Did all of it come? A whole file must not give a byte more; a part may give the rest of its last block. */
+/* Has all of it arrived? A whole file must not have one byte more; a part may include the rest of its last block. */
 static bool is_good(const struct chain *chain) {
         uint64_t n = (uint64_t)chain->read_result;
 
@@ -342,8 +342,8 @@ static bool is_good(const struct chain *chain) {
         return chain->request->is_part ? n >= chain->request->length : n == chain->request->length;
 }
 
-/* All completions are in: the place is free again, and so is the kernel's hold on the request's memory. Not a
- * moment sooner: a close that is still to come would close the next chain's file. */
+/* All completions have arrived: the place is free again, and the kernel no longer uses the request's memory. This must
+ * not come earlier: a close that has not run yet would close the file of the next chain. */
 static void end_chain(struct uring *uring, struct chain *chain) {
         struct read_request *request = chain->request;
 
@@ -365,6 +365,7 @@ static void end_chain(struct uring *uring, struct chain *chain) {
         go_slow_way(uring, request);
 }
 
+/* The close failed although the open had worked. This empties the place, so that the next chain can use it. */
 static void close_by_force(struct uring *uring, uint32_t idx) {
         int none = -1;
 
@@ -423,7 +424,7 @@ static void take_requests(struct uring *uring) {
         }
 }
 
-/* Only after a pop that returned NULL: that arms the fd. */
+/* To be called only after a pop that returned NULL: that arms the fd. */
 static void listen_to_mailbox(struct uring *uring) {
         struct io_uring_sqe *entry;
 
@@ -463,13 +464,14 @@ static void recall_stalled(struct uring *uring) {
                 if (!chain->request || now - chain->started_ns < stall_ns(uring))
                         continue;
                 if (uring->n_recalls >= uring->reader->options.depth)
-                        return;          /* the kernel has not even taken the earlier ones */
-                chain->started_ns = now; /* and again after another stall_ms: it may hang at its next step */
+                        return;          /* the kernel has not accepted the earlier ones yet */
+                chain->started_ns = now; /* cancelled again after another stall_ms: it may hang in its next step */
                 recall(uring, i, chain->n_left == 3 ? OPERATION_OPEN : OPERATION_READ);
         }
 }
 
-/* Sleeps until something was completed or came in, or it is time to look for stalls. Idle: no time-outs. */
+/* Sleeps until a completion or a request arrives, or until it is time to look for stalls. Without requests there is no
+ * time-out. */
 static void submit_and_wait(struct uring *uring) {
         uint64_t check_ns = stall_ns(uring) / 4;
         struct __kernel_timespec limit = { .tv_sec = (long long)(check_ns / 1000000000u),
@@ -479,7 +481,7 @@ static void submit_and_wait(struct uring *uring) {
         int r;
 
         r = io_uring_submit_and_wait_timeout(&uring->ring, &completion, 1, is_idle ? NULL : &limit, NULL);
-        /* What could not be submitted stays in the ring for the next turn; anything else is our own bug. */
+        /* Entries that could not be submitted stay in the ring for the next turn. Any other error is our own bug. */
         assert(r >= 0 || r == -ETIME || r == -EINTR || r == -EAGAIN || r == -EBUSY || r == -ENOMEM);
         if (r == -EAGAIN || r == -EBUSY || r == -ENOMEM)
                 usleep(1000);
@@ -503,7 +505,7 @@ static void *uring_main(void *argument) {
         struct reader *reader = uring->reader;
         bool is_open;
 
-        /* The thread that opens the ring is the one that may use it. */
+        /* The thread that opens the ring must be the one that uses it. */
         uring->open_result = open_ring(uring);
         is_open = uring->open_result == 0;
         sem_post(&uring->is_opened);
@@ -561,7 +563,7 @@ static int uring_new(struct reader *reader, struct uring **ret_uring) {
         return 0;
 }
 
-/* Starts the thread and waits for what it says of the ring. */
+/* Starts the thread and waits for the result of opening the ring. */
 static int start_thread(struct uring *uring, struct why *why) {
         int r;
 
@@ -588,7 +590,7 @@ static int uring_start(struct reader *reader, struct why *why) {
         if (r < 0)
                 return why_errno(why, r, "io_uring's memory");
 
-        /* First, so that the ring's thread finds it. */
+        /* Before the ring's thread, which needs it. */
         r = reader_pool_start(reader, n_threads, why);
         if (r < 0) {
                 uring_free(uring);
@@ -610,7 +612,7 @@ static int uring_start(struct reader *reader, struct why *why) {
 static void uring_submit(struct reader *reader, struct read_request *request) {
         int r = mailbox_push(&reader->uring->mailbox, request);
 
-        assert(r == 0); /* room for depth and for the word to leave */
+        assert(r == 0); /* there is room for depth requests and the message to leave */
         (void)r;
 }
 
@@ -632,7 +634,7 @@ static void uring_fini(struct reader *reader) {
 
         thread_join(uring->thread);
         reader_pool_fini(reader);
-        /* Last, as a done() above may have submitted once more. */
+        /* After the pool, because a done() above may have submitted another request. */
         while ((item = mailbox_pop(&uring->mailbox)))
                 if (item != uring)
                         reader_cancel(reader, item);

@@ -9,5 +9,5 @@ static int absent_start(struct reader *reader, struct why *why) {
 }
 
 const struct reader_backend reader_uring = {
-        .name = "io_uring", .start = absent_start, /* the only one that is ever called */
+        .name = "io_uring", .start = absent_start, /* the only function that is ever called */
 };

@@ -23,9 +23,9 @@ struct held {
         TAILQ_ENTRY(held) entry;
         struct budget *budget;
         int fd;
-        uint64_t n_bytes; /* charged: at most what the budget has been given for it */
+        uint64_t n_bytes; /* charged: at most what was charged to the budget for it */
         uint64_t since_ns;
-        bool said; /* in the log */
+        bool said; /* it has been logged */
         char whose[HELD_WHOSE_MAX];
 };
 
@@ -49,7 +49,7 @@ int held_lend(int fd, int flags, struct why *why) {
         return take_fd(&lent);
 }
 
-/* ---- does anybody hold it? ----------------------------------------------------------------------------------- */
+/* ---- does any process hold it? ------------------------------------------------------------------------------- */
 
 enum answer {
         NOBODY,
@@ -61,9 +61,9 @@ static enum answer ask_lease(int fd) {
         _cleanup_(closep) int own = open_anew(fd, O_RDWR);
 
         if (own < 0)
-                return SOMEBODY; /* no descriptors left: it is asked again */
+                return SOMEBODY; /* no descriptors left: tried again later */
         if (fcntl(own, F_SETLEASE, F_WRLCK) == 0)
-                return NOBODY; /* given back by the close */
+                return NOBODY; /* the close gives the lease back */
         return errno == EAGAIN ? SOMEBODY : NOT_KNOWN;
 }
 
@@ -74,9 +74,9 @@ static enum answer ask_lock(int fd) {
         return NOBODY;
 }
 
-static bool leases_work; /* once */
+static bool leases_work; /* set once */
 
-/* Old kernels count what does not matter, and then grant none. */
+/* Old kernels also count references that do not matter, and then never grant a lease. */
 static void find_out(void) {
         _cleanup_(closep) int fd = memfd_create("dataloaderd-lease", MFD_CLOEXEC), other = -1;
 
@@ -106,8 +106,9 @@ void held_list_init(struct held_list *list) {
         pthread_mutex_init(&list->lock, NULL);
 }
 
-/* Its pages go with the last description. One that is left was hidden on purpose: it finds them empty, and those that
- * it touches again are its own. Refused where writing is sealed: a control segment is small. */
+/* Its pages are freed with the last reference to the file. If a process has hidden one on purpose, it finds the pages
+ * empty, and pages that it touches again count as its own. Punching the hole is refused where writing is sealed: a
+ * control segment is small. */
 static void let_go(struct budget *budget, int fd, uint64_t n_bytes) {
         struct stat state;
 
@@ -134,7 +135,7 @@ void held_list_fini(struct held_list *list) {
         while ((held = TAILQ_FIRST(&list->list))) {
                 TAILQ_REMOVE(&list->list, held, entry);
                 atomic_fetch_sub_explicit(&held->budget->n_held, 1, memory_order_relaxed);
-                close(held->fd); /* with its pages: they are the client's */
+                close(held->fd); /* with its pages: the client owns them now */
                 budget_release(held->budget, held->n_bytes);
                 free(held);
         }
@@ -149,7 +150,7 @@ void held_leave(struct held_list *list, struct budget *budget, int fd, uint64_t 
                 return;
         }
         held = calloc(1, sizeof(*held));
-        if (!held) { /* charged for ever is safe, though a loss */
+        if (!held) { /* no memory to remember it: it stays charged, which is safe, though a loss */
                 log_error("ring", "no memory to remember what %s holds: %llu bytes stay charged", whose,
                           (unsigned long long)n_bytes);
                 close(fd);

@@ -9,7 +9,7 @@ static int started;
 int numa_start(void) {
         if (hwloc_topology_init(&topology) < 0)
                 return -ENOMEM;
-        /* Caches, packages and devices do not matter here and would cost a walk through sysfs. */
+        /* Caches, packages and devices do not matter here, and would cost a walk through sysfs. */
         hwloc_topology_set_all_types_filter(topology, HWLOC_TYPE_FILTER_KEEP_NONE);
         if (hwloc_topology_load(topology) < 0) {
                 hwloc_topology_destroy(topology);

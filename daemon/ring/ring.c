@@ -11,8 +11,9 @@
 #include "proto/base/clock.h"
 #include "proto/ring.h"
 
-/* What a ring has in memory when it is made: enough to see what kind of pages there are. The workers touch the first
- * batch's as they write them, side by side, and attaching takes as long for a large slot as for a small one. */
+/* The part of a ring that gets memory when the ring is made: enough to see which kind of pages it has. The rest of the
+ * first batch is touched by the workers as they write it, in parallel. So attaching takes as long for a large slot as
+ * for a small one. */
 #define TOUCH_FIRST_BYTES (2ull << 20)
 
 static int ring_make_segments(struct ring *ring, const struct ring_options *options, uint64_t control_bytes,
@@ -29,7 +30,7 @@ static int ring_make_segments(struct ring *ring, const struct ring_options *opti
 
         memory.name = "dataloaderd-control";
         memory.n_bytes = control_bytes;
-        memory.huge_pages = SEGMENT_NO; /* small, and its pages are looked at one by one */
+        memory.huge_pages = SEGMENT_NO; /* small, and its pages are checked one by one */
         memory.sparse = false;
         memory.n_bytes_first = 0;
         r = segment_init(&ring->control_segment, &memory, why);
@@ -79,7 +80,7 @@ int ring_new(const struct ring_options *options, struct ring **ret_ring, struct 
                                options->geometry.n_slots, (unsigned long long)options->geometry.slot_bytes,
                                DLP_PAYLOAD_MAX);
 
-        charge = control_bytes + payload_bytes; /* also of a sparse one: all that it may ever take */
+        charge = control_bytes + payload_bytes; /* even if it is sparse: all that it may ever take */
         r = budget_reserve(options->budget, charge, "this rank's ring", why);
         if (r < 0)
                 return r;
@@ -126,7 +127,7 @@ uint64_t ring_bytes(const struct ring *ring) {
         return ring->control_bytes + ring->payload_bytes;
 }
 
-/* Both segments are made, or the ring was never anybody's. */
+/* Called when both segments have been made, or before any client has seen the ring. */
 static void segment_leave(struct ring *ring, struct segment *segment, uint64_t n_bytes) {
         int fd = segment_unmap(segment);
 
@@ -145,9 +146,9 @@ void ring_free(struct ring *ring) {
         free(ring);
 }
 
-/* How long did the client take for this batch? It began when the batch was ready and the one before was released: time
- * in which it waited for us does not count. Only a watched ring reports a release at once; a release that is noticed
- * later may be long ago, and is assumed to have happened at the client's usual pace. */
+/* How long did the client take for this batch? It began when the batch was ready and the one before was released, so
+ * the time in which it waited for us does not count. Only a watched ring reports a release at once. Otherwise the
+ * release may have been long before it is noticed, and is assumed to have come at the client's usual pace. */
 static void observe_release(struct ring *ring, const struct slot *slot) {
         uint64_t now = clock_now_ns(), ready = slot->record->ready_ns;
         uint64_t begin = ready > ring->released_at_ns ? ready : ring->released_at_ns;
@@ -158,7 +159,7 @@ static void observe_release(struct ring *ring, const struct slot *slot) {
         ring->making_ns = ready - slot->record->planned_ns;
 }
 
-/* 1 if the slot is or has become free. ring->lock is held. */
+/* Returns 1 if the slot is free, or has become free. ring->lock is held. */
 static int slot_reclaim(struct ring *ring, struct slot *slot) {
         int r;
 
@@ -178,7 +179,7 @@ static int slot_reclaim(struct ring *ring, struct slot *slot) {
 
 static int take_locked(struct ring *ring, struct slot **ret_slot) {
         for (uint32_t i = 0; i < ring->n_slots; i++) {
-                /* The oldest first: it is the likeliest to be free, but the client may release in any order. */
+                /* The oldest slot first: it is the most likely to be free, but the client may release in any order. */
                 struct slot *slot = &ring->slots[(ring->next_sequence + i) % ring->n_slots];
                 int r = slot_reclaim(ring, slot);
 
@@ -236,7 +237,7 @@ bool ring_complete(struct ring *ring, struct slot *slot) {
                 next->state = SLOT_READY;
                 ring->last_epoch = next->record->epoch;
                 ring->last_step = next->record->step;
-                /* Of several batches the first takes the flag; the client sees all of them. */
+                /* If several batches are published, the first takes the flag; the client sees all of them. */
                 wake |= dlp_ring_publish(ring->control, ring->page, next->sequence, next->idx);
                 ring->next_publish++;
         }
@@ -270,7 +271,7 @@ void ring_count(struct ring *ring, struct ring_counts *ret_counts) {
                         if (dlp_ring_released(ring->page, i, slot->word_before, slot->sequence) == 0)
                                 counts.n_leased++;
                         else
-                                counts.n_released++; /* not looked at by the planner yet */
+                                counts.n_released++; /* the planner has not looked at it yet */
                 }
         }
         pthread_mutex_unlock(&ring->lock);

@@ -15,14 +15,14 @@
 
 #define HUGE_PAGE_BYTES   (2ull << 20)
 #define TOUCH_THREADS_MAX 16u
-#define TOUCH_SHARE_MIN   (1ull << 20)   /* less is not worth a thread */
-#define TOUCH_PIECE       (256ull << 10) /* touched in one go: tens of microseconds */
+#define TOUCH_SHARE_MIN   (1ull << 20)   /* a smaller share does not justify a thread */
+#define TOUCH_PIECE       (256ull << 10) /* touched in one call: tens of microseconds */
 
 static uint64_t round_up(uint64_t value, uint64_t unit) {
         return (value + unit - 1) / unit * unit;
 }
 
-/* Makes the memfd and maps it. hugetlb reserves its pages in mmap(), so a mapping that succeeds has them. */
+/* Makes the memfd and maps it. With hugetlb, mmap() reserves the pages, so a mapping that succeeds has them. */
 static int segment_map(struct segment *segment, const struct segment_options *options, bool hugetlb) {
         uint64_t n_bytes = round_up(options->n_bytes, hugetlb ? HUGE_PAGE_BYTES : DLP_SLOT_ALIGN);
         _cleanup_(closep) int fd = -1;
@@ -54,9 +54,9 @@ struct touch {
 static void *touch_main(void *userdata) {
         struct touch *touch = userdata;
 
-        /* Unlike a store, populating reports a lack of memory instead of raising SIGBUS. All the while the kernel holds
-         * the lock of our address space, and whoever maps memory waits, other ranks' rings and large pictures: so a
-         * piece at a time. */
+        /* Unlike a store, populating reports a lack of memory and does not raise SIGBUS. During the call the kernel
+         * holds the lock of our address space, and other threads that map memory wait (for other rings and large
+         * pictures). So this touches one piece at a time. */
         for (uint64_t at = 0; at < touch->n_bytes && touch->result == 0; at += TOUCH_PIECE) {
                 uint64_t rest = touch->n_bytes - at;
 
@@ -66,7 +66,7 @@ static void *touch_main(void *userdata) {
         return NULL;
 }
 
-/* First touch in parallel: the kernel clears one page at a time for one thread. */
+/* Touches the pages in parallel: the kernel clears only one page at a time for each thread. */
 static int segment_touch(struct segment *segment, uint64_t offset, uint64_t n_bytes, uint32_t n_threads) {
         struct touch touches[TOUCH_THREADS_MAX] = { 0 };
         uint64_t share;
@@ -83,7 +83,7 @@ static int segment_touch(struct segment *segment, uint64_t offset, uint64_t n_by
 
                 touches[i].base = segment->base + offset + i * share;
                 touches[i].n_bytes = rest < share ? rest : share;
-                /* The last share, and any for which no thread can be started, is touched here. */
+                /* This thread touches the last share, and any share for which no thread could be started. */
                 if (rest > share && thread_start(&touches[i].thread, "touch", touch_main, &touches[i]) == 0)
                         touches[i].started = true;
                 else
@@ -103,7 +103,7 @@ void segment_touch_rest(struct segment *segment, uint32_t n_threads) {
                 segment_touch(segment, segment->n_touched, segment->n_bytes - segment->n_touched, n_threads);
 }
 
-/* How much of a mapping the kernel really backs with huge pages: asking for them promises nothing. */
+/* How much of a mapping has huge pages in fact: asking for them does not guarantee them. */
 static uint64_t huge_bytes_of(const struct segment *segment) {
         _cleanup_(closep) int fd = -1;
         char line[512];
@@ -150,7 +150,7 @@ static void describe_pages(struct segment *segment, bool hugetlb, bool transpare
 static void lock_pages(struct segment *segment, char *text, size_t capacity) {
         struct rlimit limit = { 0 };
 
-        /* On fault: pages are locked as they are touched, and touching is ours to time. */
+        /* MLOCK_ONFAULT: pages are locked when they are touched, and we decide when that is. */
         if (mlock2(segment->base, segment->n_bytes, MLOCK_ONFAULT) == 0) {
                 snprintf(text, capacity, "locked");
                 return;
@@ -167,7 +167,7 @@ int segment_init(struct segment *segment, const struct segment_options *options,
 
         *segment = (struct segment){ .fd = -1, .lent_fd = -1 };
 
-        /* hugetlb wastes the rest of its last page, so it is for large rings only. */
+        /* hugetlb wastes the rest of the last page, so it is only used for large rings. */
         if (options->huge_pages == SEGMENT_TRY && !options->sparse && options->n_bytes >= 4 * HUGE_PAGE_BYTES) {
                 r = segment_map(segment, options, true);
                 hugetlb = r == 0;
