@@ -1,4 +1,4 @@
-/* dlctl/command.h: what a command of dlctl is: a row in the table of main.c, with a file of its own. */
+/* dlctl/command.h: a command of dlctl: a row in the table of main.c, with a file of its own. */
 #pragma once
 
 #include <stdio.h>
@@ -8,16 +8,16 @@
 /* How dlctl ends; scripts rely on them. */
 enum exit_code {
         EXIT_DONE = 0,
-        EXIT_REFUSED = 1, /* or found wrong */
+        EXIT_REFUSED = 1, /* or a check failed */
         EXIT_USAGE = 2,
         EXIT_UNREACHABLE = 3, /* no daemon, or it is gone */
         EXIT_TIMEOUT = 124,   /* as timeout(1) has it */
         EXIT_INTERRUPTED = 130,
 };
 
-/* What stands before the command, or among its options. */
+/* Options that may stand before the command or among its own options. */
 struct context {
-        const char *socket; /* NULL: as the library finds it */
+        const char *socket; /* NULL: the library's default */
         enum output_format format;
 };
 

@@ -72,7 +72,7 @@ int control_ask(struct control *control, Dlp__Request *request, Dlp__Reply__Body
         int r;
 
         r = dli_connection_call(&control->connection, request, ANSWER_TIMEOUT_MS, &reason, &reply, NULL, 0);
-        if (r != 0) /* "ask again" too: a question about the present is asked once */
+        if (r != 0) /* "ask again" is an error too: a question about the current state is asked once */
                 return fail(exit_code_of(r), "%s", reason.text);
         if (reply->body_case != body) {
                 dlp__reply__free_unpacked(reply, NULL);

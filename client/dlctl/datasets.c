@@ -31,7 +31,7 @@ static void add_nodes(cJSON *record, const Dlp__Staging *staging) {
         }
 }
 
-/* A list of one, or of none: as text it is a table. */
+/* A list with one record or none: as text it becomes a table. */
 static void add_staging(cJSON *record, const Dlp__Staging *staging) {
         cJSON *list = record_list(record, "staging"), *row;
 

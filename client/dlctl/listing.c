@@ -25,7 +25,7 @@ int listing_run(const struct listing *listing, struct context *context, const st
         do {
                 first = next;
                 r = listing->ask_page(control, operand, first, list, &next);
-        } while (r == EXIT_DONE && next > first); /* pages go forwards, or there is no end */
+        } while (r == EXIT_DONE && next > first); /* page numbers must rise, or this would not end */
         if (r == EXIT_DONE)
                 output_list(context->format, list, listing->columns, listing->empty);
         cJSON_Delete(record);

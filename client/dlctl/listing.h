@@ -1,4 +1,4 @@
-/* dlctl/listing.h: a command that is a table of what the daemon knows, asked for page by page. */
+/* dlctl/listing.h: a command that prints a table of the daemon's records, fetched page by page. */
 #pragma once
 
 #include "client/dlctl/control.h"
@@ -9,11 +9,11 @@ struct listing {
         const char *empty;          /* said when there is nothing */
 
         /* Asks for one page and adds its records; *ret_next is where the next one begins, 0 after the last. `operand`
-         * is what the command line narrows the list to, or NULL. Returns an exit code; an error has been printed. */
+         * limits the list, or is NULL. Returns an exit code; an error has been printed. */
         int (*ask_page)(struct control *control, const char *operand, uint64_t first, cJSON *list, uint64_t *ret_next);
 };
 
-/* Runs such a command: it takes no options of its own, and an operand only if it may also be left out. Returns an exit
- * code. */
+/* Runs such a command: it has no options of its own, and takes an operand only if the operand is optional. Returns an
+ * exit code. */
 int listing_run(const struct listing *listing, struct context *context, const struct command *command, int argc,
                 char **argv);

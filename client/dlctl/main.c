@@ -1,4 +1,4 @@
-/* dlctl: the command line of dataloaderd. A command a row, a file each. */
+/* dlctl: the command line of dataloaderd. One table row and one file per command. */
 
 #include <getopt.h>
 #include <signal.h>
@@ -82,7 +82,7 @@ static int usage(void) {
         return EXIT_USAGE;
 }
 
-/* What stands before the command. Returns -1 to go on, else the exit code. */
+/* Parses the options before the command. Returns -1 to continue, else the exit code. */
 static int parse_globals(struct context *context, int argc, char **argv) {
         static const struct option LONGS[] = {
                 { "socket", required_argument, NULL, 's' },
@@ -124,7 +124,7 @@ int main(int argc, char **argv) {
         struct context context = { .format = OUTPUT_TEXT };
         int r;
 
-        /* A reader that has seen enough (head) must not kill us: writing fails, and the command ends by itself. */
+        /* A reader that has seen enough (head) must not kill us: the write fails, and the command ends by itself. */
         signal(SIGPIPE, SIG_IGN);
 
         r = parse_globals(&context, argc, argv);

@@ -1,4 +1,4 @@
-/* dlctl once: a command that one of many processes runs. */
+/* dlctl once: of many processes that give the same command, one runs it. */
 
 #include <errno.h>
 #include <getopt.h>
@@ -22,7 +22,7 @@ static void show_progress(void *userdata, const char *text) {
         fprintf(stderr, "dlctl: %s\n", text);
 }
 
-/* Waits on after signals that do not end it (SIGCONT). */
+/* Continues to wait after signals that do not end it (SIGCONT). */
 static int wait_for(struct dlc_once *once, int timeout_s) {
         struct timespec now;
         int64_t end_ms = 0, left_ms = -1;
@@ -41,7 +41,8 @@ static int wait_for(struct dlc_once *once, int timeout_s) {
         return r;
 }
 
-/* Its last words, of which stderr has only seen those of our own command. */
+/* Prints the last lines of the failed command's stderr, which this process has seen only if it ran the command
+ * itself. */
 static int tell_failure(const char *name, const struct dlc_once_info *info) {
         size_t n = strlen(info->text);
 
@@ -53,7 +54,7 @@ static int tell_failure(const char *name, const struct dlc_once_info *info) {
         return info->status > 0 && info->status < 256 ? info->status : EXIT_REFUSED;
 }
 
-/* It is ours. */
+/* This process runs the command. */
 static int run(struct dlc_once *once, const char *name, char *const *arguments) {
         const struct dlc_once_info *info = dlc_once_get_info(once);
         struct command_end end;
@@ -65,7 +66,7 @@ static int run(struct dlc_once *once, const char *name, char *const *arguments) 
         if (r < 0)
                 return fail(EXIT_REFUSED, "%s: it is unknown how the command ended (%s): another process runs it again",
                             name, strerror(-r));
-        /* Not its fault: who waits goes on in our place. */
+        /* The command was interrupted, it did not fail: a process that waits runs it instead. */
         if (end.interrupted && end.status != 0)
                 return fail(128 + end.interrupted, "%s: interrupted", name);
         r = dlc_once_end(once, end.status == 0 ? DLC_ONCE_DONE : DLC_ONCE_FAILED, end.status, end.tail, NULL);

@@ -1,10 +1,10 @@
 #include "client/dlctl/once_command.h"
 
-/* Three processes: we, a keeper, the command. The keeper has a copy of our descriptors, so a lock that we hold is held
- * as long as either of us lives. If we die without a word, the keeper kills what is left of the command and ends: only
- * then can somebody else take the lock and begin the same work anew, and never beside the old one. The keeper is a
- * subreaper, so that the command's orphans are its children and are found. If the keeper itself is killed, the command
- * is, too. */
+/* Three processes: we, a keeper, the command. The keeper has copies of our descriptors, so a lock that we hold stays
+ * held as long as one of the two lives. If we are killed, the keeper kills what is left of the command and ends. Only
+ * then can another process take the lock and begin the same work again, so the two never run at once. The keeper is a
+ * subreaper: the command's orphans become its children, so it finds them. If the keeper itself is killed, the command
+ * is killed too. */
 
 #include <errno.h>
 #include <fcntl.h>
@@ -29,7 +29,7 @@ struct report {
 };
 _Static_assert(sizeof(struct report) <= 4096, "a report must go through a pipe in one piece");
 
-/* A terminal's Ctrl-C comes to the command as well: only what one process sent to another is passed on. */
+/* Ctrl-C on a terminal reaches the command directly: only signals that one process sent to another are passed on. */
 static bool was_sent(const struct signalfd_siginfo *info) {
         return info->ssi_code <= 0;
 }
@@ -56,7 +56,7 @@ static void become_command(char *const *arguments, int error_fd, pid_t keeper, c
 /* ---- the keeper ---------------------------------------------------------------------------------------------- */
 
 struct keeper {
-        int report_fd; /* to us; nobody reads it any more once we are dead */
+        int report_fd; /* to us; has no reader any more once we are dead */
         int error_fd;  /* the command's stderr; -1: closed */
         int signal_fd;
         pid_t parent, command;
@@ -65,7 +65,7 @@ struct keeper {
         size_t n_tail;
 };
 
-/* Takes what is there; 0 at the end, or if there is nothing now. */
+/* Reads what is there; returns 0 at the end, or if there is nothing now. */
 static size_t pass_stderr(struct keeper *keeper) {
         char piece[4096];
         ssize_t n = read(keeper->error_fd, piece, sizeof(piece));
@@ -81,7 +81,7 @@ static size_t pass_stderr(struct keeper *keeper) {
         for (ssize_t done = 0, m; done < n; done += m) {
                 m = write(STDERR_FILENO, piece + done, (size_t)(n - done));
                 if (m <= 0)
-                        break; /* nobody listens: what it says is kept all the same */
+                        break; /* our stderr is closed: the command's output is still kept */
         }
         n_new = (size_t)n < room ? (size_t)n : room;
         n_old = keeper->n_tail < room - n_new ? keeper->n_tail : room - n_new;
@@ -97,7 +97,7 @@ static void reap(struct keeper *keeper) {
 
         while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
                 if (pid != keeper->command)
-                        continue; /* an orphan of its */
+                        continue; /* an orphan of the command */
                 keeper->has_ended = true;
                 keeper->report.status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
         }
@@ -114,7 +114,7 @@ static void take_signal(struct keeper *keeper) {
                 kill(keeper->command, (int)info.ssi_signo);
 }
 
-/* Children of ours, as the kernel lists them. False where it does not. */
+/* Kills our children, as the kernel lists them. False if the kernel cannot list them. */
 static bool kill_children(void) {
         char path[64], *line = NULL, *at;
         size_t size = 0;
@@ -133,7 +133,8 @@ static bool kill_children(void) {
         return true;
 }
 
-/* Until nothing is left: what hangs in the kernel may still write, so it is waited for, however long. */
+/* Kills until nothing is left: a process that hangs in the kernel may still write, so this waits for it, however
+ * long. */
 static void kill_all(const struct keeper *keeper) {
         bool is_complete = true;
         pid_t pid;
@@ -151,7 +152,8 @@ static void kill_all(const struct keeper *keeper) {
 }
 
 static void tell(struct keeper *keeper) {
-        /* What it said last; who it left running may hold the other end, so its closing is not waited for. */
+        /* Reads the last output. A process that the command left running may hold the other end, so do not wait for its
+         * end. */
         while (keeper->error_fd >= 0 && pass_stderr(keeper) > 0)
                 ;
         for (size_t i = 0; i < keeper->n_tail; i++)
@@ -188,7 +190,7 @@ static void keep(struct keeper *keeper) {
                 }
         }
         if (keeper->report.status != 0)
-                kill_all(keeper); /* what is left of it must not meet the next attempt */
+                kill_all(keeper); /* leftovers must not disturb the next attempt */
         tell(keeper);
         _exit(0);
 }
@@ -205,7 +207,7 @@ static void become_keeper(char *const *arguments, int report_fd, pid_t parent, c
                 sigaddset(&watched, PASSED_ON[i]);
         sigprocmask(SIG_BLOCK, &watched, NULL);
         signal(SIGPIPE, SIG_IGN);
-        signal(SIGCHLD, SIG_DFL); /* ignored by some who start us: then there is nothing to wait for */
+        signal(SIGCHLD, SIG_DFL); /* some parents ignore it: waitpid() would then report nothing */
         prctl(PR_SET_CHILD_SUBREAPER, 1);
         keeper.signal_fd = signalfd(-1, &watched, SFD_CLOEXEC | SFD_NONBLOCK);
         if (keeper.signal_fd < 0 || pipe2(error_fds, O_CLOEXEC) < 0)
@@ -223,7 +225,8 @@ static void become_keeper(char *const *arguments, int report_fd, pid_t parent, c
 
 /* ---- we ------------------------------------------------------------------------------------------------------ */
 
-/* Waits for the keeper's word and passes signals on meanwhile. Returns 0, or -ECHILD if the keeper died silently. */
+/* Waits for the keeper's report and passes signals on meanwhile. Returns 0, or -ECHILD if the keeper died without
+ * one. */
 static int attend(int report_fd, int signal_fd, pid_t keeper, struct command_end *end) {
         struct signalfd_siginfo info;
         struct report report;

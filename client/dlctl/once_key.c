@@ -9,7 +9,7 @@
 
 #define PIECE_BYTES 65536
 
-/* Each text with its NUL: "a" "bc" is not "ab" "c". */
+/* Each text with its NUL: "a" "bc" must differ from "ab" "c". */
 static bool update_text(EVP_MD_CTX *hash, const char *text) {
         return EVP_DigestUpdate(hash, text, strlen(text) + 1) == 1;
 }

@@ -36,7 +36,7 @@ static void table_add(struct table *table, const struct option_row *row) {
         }
 }
 
-/* The row of what getopt returned, or NULL for a mistake. */
+/* The row for getopt's return value, or NULL for a mistake. */
 static const struct option_row *table_find(const struct table *table, int value) {
         if (value >= FIRST_ROW)
                 return &table->rows[value - FIRST_ROW];
@@ -64,7 +64,7 @@ static void table_make(struct table *table, struct context *context, const struc
 #define HELP_COLUMNS 80u
 #define HELP_INDENT  25u /* where an option's text begins */
 
-/* Words as far as they fit into a line; the first line begins at column `at`, the others at `indent`. */
+/* Prints as many words as fit into a line; the first line begins at column `at`, the others at `indent`. */
 static void print_wrapped(const char *text, size_t at, size_t indent) {
         const char *gap = "";
 
@@ -96,7 +96,7 @@ static void print_help(const struct command *command, const struct table *table)
                         snprintf(letter, sizeof(letter), "-%c, ", row->letter);
                 snprintf(head, sizeof(head), "%s--%s%s%s", letter, row->name, row->argument ? " " : "",
                          row->argument ? row->argument : "");
-                if (strlen(head) > HELP_INDENT - 3) /* has no room beside it */
+                if (strlen(head) > HELP_INDENT - 3) /* too long for the same line */
                         printf("  %s\n%*s", head, (int)HELP_INDENT, "");
                 else
                         printf("  %-22s ", head);
@@ -182,7 +182,7 @@ static int set(const struct command *command, const struct option_row *row, cons
         return 0;
 }
 
-/* An option that getopt did not like, which it left before optind. */
+/* Reports an option that getopt refused; getopt left it before optind. */
 static int complain(const struct command *command, int mistake, char **argv) {
         const char *option = argv[optind - 1];
 
@@ -202,9 +202,9 @@ int options_parse(struct context *context, const struct command *command, const 
         int value, n_optional, r;
 
         table_make(&table, context, rows, n_rows);
-        optind = 0; /* glibc: begin anew; main() has parsed what stands before the command */
+        optind = 0; /* glibc: begin again; main() has parsed the options before the command */
         opterr = 0;
-        /* What follows an open operand belongs to another command: "+" ends the options there. */
+        /* After an open operand, everything belongs to another command: "+" ends the options there. */
         while ((value = getopt_long(argc, argv, is_open ? "+:" : table.letters, table.longs, NULL)) != -1) {
                 row = table_find(&table, value);
                 if (!row)

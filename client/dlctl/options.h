@@ -1,4 +1,4 @@
-/* dlctl/options.h: options of a command, each described once, for parsing and for --help alike. */
+/* dlctl/options.h: options of a command, each described once, for parsing and for --help. */
 #pragma once
 
 #include "client/dlctl/command.h"
@@ -9,7 +9,7 @@ enum option_kind {
         OPTION_TEXT,     /* const char ** */
         OPTION_NUMBER,   /* uint64_t *: 0 .. 2^64-1 */
         OPTION_COUNT,    /* int *: 0 .. 2^31-1 */
-        OPTION_REAL,     /* double *: what the daemon makes of it is its affair */
+        OPTION_REAL,     /* double *; the daemon checks the value */
         OPTION_FORMAT,   /* enum output_format * */
         OPTION_LIST,     /* struct option_list *: may be given several times */
 };
@@ -27,12 +27,12 @@ struct option_row {
         void *target;         /* untouched unless the option is given */
         const char *argument; /* "N" for the help, NULL for flags */
         const char *help;
-        char letter; /* its short form; 0: it has none */
+        char letter; /* its short form; 0: none */
 };
 
-/* Parses a command's arguments (argv[0] is the command); --help, --socket and --format are known everywhere. The number
- * of operands must be n_operands, or one more if the command's are in brackets, or any more if they end in "...": then
- * nothing after the first operand is an option of ours. The operands are in argv[optind] and after it. Returns -1 to
- * continue, else the exit code with which to exit at once. */
+/* Parses a command's arguments (argv[0] is the command); every command has --help, --socket and --format. The number of
+ * operands must be n_operands, or one more if the command's operands are in brackets, or any number more if they end in
+ * "...": after the first operand, options are then not ours. The operands are in argv[optind] and after it. Returns -1
+ * to continue, else the exit code with which to exit at once. */
 int options_parse(struct context *context, const struct command *command, const struct option_row *rows, size_t n_rows,
                   int n_operands, int argc, char **argv);

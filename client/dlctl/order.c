@@ -1,4 +1,5 @@
-/* dlctl order: what a rank gets, computed here. Prints while it shuffles, so that `head` sees something at once. */
+/* dlctl order: the samples that a rank gets, computed here. Prints while it shuffles, so that `head` shows something at
+ * once. */
 
 #include <errno.h>
 #include <inttypes.h>
@@ -13,7 +14,7 @@
 #include "proto/order/epoch_plan.h"
 #include "proto/order/sampler.h"
 
-#define STEPS_AT_ONCE 65536u /* of the shuffle, between two looks at what can be printed */
+#define STEPS_AT_ONCE 65536u /* steps of the shuffle between two checks of what can be printed */
 
 struct order {
         struct dlp_sampler_terms terms;
@@ -44,7 +45,7 @@ static void print_until(struct order *order, uint64_t n_final) {
         }
 }
 
-/* The kernel would promise more memory than it has, and then end somebody. */
+/* Checked here, because the kernel would promise more memory than it has and then kill some process. */
 static int take_table(const struct order *order, void **ret_table) {
         uint64_t n_bytes = dlp_sampler_table_bytes(&order->terms);
         uint64_t memory = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);

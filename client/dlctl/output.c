@@ -123,7 +123,7 @@ static void print_time(uint64_t unix_seconds, char *cell) {
                 snprintf(cell, CELL_MAX, "%" PRIu64, unix_seconds);
 }
 
-/* Control characters would let a file's name draw on the terminal. */
+/* Control characters are replaced: a file's name could otherwise write anywhere on the terminal. */
 static void print_plain(const char *value, char *cell) {
         snprintf(cell, CELL_MAX, "%s", value);
         for (char *c = cell; *c; c++)
@@ -168,7 +168,7 @@ static void print_title(const char *key, char *cell) {
                         *c = ' ';
 }
 
-/* Columns that a terminal needs for it: characters, not bytes. */
+/* Columns that the cell takes on a terminal: characters, not bytes. */
 static int width_of(const char *cell) {
         int n = 0;
 
@@ -215,7 +215,7 @@ static void table_measure(struct table *table, const cJSON *list) {
         }
 }
 
-/* Numbers to the right, words to the left; the last column of words is not padded. */
+/* Numbers are aligned to the right, words to the left; a last column of words is not padded. */
 static void table_print_cell(const struct table *table, size_t i, const char *cell, bool right, bool heading) {
         int room = table->widths[i] - width_of(cell);
 
@@ -282,7 +282,7 @@ static bool is_empty(const cJSON *item) {
         return (cJSON_IsString(item) && !*item->valuestring) || (cJSON_IsArray(item) && !item->child);
 }
 
-/* What a record says besides `columns`: a line each, then its lists as tables. */
+/* Prints what a record says besides `columns`: one line for each value, then its lists as tables. */
 static void print_block(const cJSON *record, const char *const *columns, int indent) {
         char title[CELL_MAX], cell[CELL_MAX];
         const cJSON *item;
@@ -301,7 +301,7 @@ static void print_block(const cJSON *record, const char *const *columns, int ind
                 pad(indent);
                 print_heading(title);
                 pad(width - width_of(title) + 2);
-                if (cJSON_IsString(item)) { /* whole, however long */
+                if (cJSON_IsString(item)) { /* never cut */
                         for (const char *c = item->valuestring; *c; c++)
                                 putchar((unsigned char)*c < ' ' || *c == 0x7f ? '?' : *c);
                         putchar('\n');

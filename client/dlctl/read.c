@@ -1,4 +1,4 @@
-/* dlctl read: a rank that prints what it gets. A user of the public interface like any other, and so its example. */
+/* dlctl read: a rank that prints its batches. It uses only the public interface, so it also serves as an example. */
 
 #include <errno.h>
 #include <limits.h>
@@ -14,7 +14,7 @@
 #include "client/dlctl/sample.h"
 #include "client/include/dlclient.h"
 
-/* A signal that comes just before a wait is seen when this is over. */
+/* A signal that arrives just before a wait is noticed after this time. */
 #define LOOK_AGAIN_MS 500
 
 static volatile sig_atomic_t interrupted;
@@ -36,7 +36,7 @@ static void show_progress(void *userdata, const char *text) {
         fprintf(stderr, "dlctl: waiting: %s\n", text);
 }
 
-/* Waits for a batch. What was printed is shown before, so that a slow rank's lines are seen as they come. */
+/* Waits for a batch. Flushes the output first, so that a slow rank's lines are seen as they come. */
 static int next(struct reading *reading, const struct dlc_batch **ret_batch) {
         int r = dlc_next(reading->loader, 0, ret_batch);
 
@@ -49,7 +49,7 @@ static int next(struct reading *reading, const struct dlc_batch **ret_batch) {
         return r;
 }
 
-/* A rank that takes its time over a batch, as training does. */
+/* Sleeps, to act as a rank that needs time for a batch, as training does. */
 static void pause_for(struct reading *reading) {
         struct timespec pause = { .tv_sec = reading->delay_ms / 1000, .tv_nsec = reading->delay_ms % 1000 * 1000000L };
 
@@ -59,7 +59,7 @@ static void pause_for(struct reading *reading) {
         nanosleep(&pause, NULL);
 }
 
-/* Returns 0 at the epoch's end, or a negative errno of the loader (-EPIPE: nobody reads any more). */
+/* Returns 0 at the epoch's end, or a negative errno of the loader (-EPIPE: the output has no reader any more). */
 static int read_epoch(struct reading *reading) {
         const struct dlc_batch *batch;
         int r;
@@ -83,7 +83,7 @@ static int read_epoch(struct reading *reading) {
 static int read_epochs(struct reading *reading) {
         int r = 0;
 
-        /* The loader opens in the first epoch, perhaps in its middle. */
+        /* The loader may open in the middle of the first epoch. */
         for (uint64_t i = 0; i < reading->n_epochs && reading->n_left > 0 && !interrupted && r == 0; i++) {
                 r = i == 0 ? 0 : dlc_set_epoch(reading->loader, reading->first_epoch + i);
                 if (r == 0)
@@ -92,14 +92,14 @@ static int read_epochs(struct reading *reading) {
         return r;
 }
 
-/* What the reading's end means for the exit code. */
+/* The exit code for the way in which the reading ended. */
 static int conclude(struct reading *reading, int r) {
         int written = text_flush(&reading->text);
 
         if (interrupted || r == -EINTR)
                 return EXIT_INTERRUPTED;
         if (written == -EPIPE)
-                return EXIT_DONE; /* whoever read it has had enough */
+                return EXIT_DONE; /* the reader had seen enough */
         if (written < 0)
                 return fail(EXIT_REFUSED, "cannot write: %s", strerror(-written));
         if (r == -EIO)
@@ -110,7 +110,7 @@ static int conclude(struct reading *reading, int r) {
 }
 
 static void catch_interrupts(void) {
-        struct sigaction action = { .sa_handler = on_interrupt }; /* without SA_RESTART: waits end */
+        struct sigaction action = { .sa_handler = on_interrupt }; /* without SA_RESTART: signals end waits */
 
         sigaction(SIGINT, &action, NULL);
 }
@@ -132,7 +132,7 @@ static int run(const struct dlc_options *options, struct reading *reading, enum 
         return r;
 }
 
-/* With ranks of one's own choice and no job there is nobody to meet: the launcher's name would be wrong. */
+/* With --rank and --world given and no job, this rank runs alone: the launcher's job name would be wrong. */
 static void default_job(struct dlc_options *options, char *name, size_t capacity) {
         if (options->job || (options->rank < 0 && options->world_size < 0))
                 return;
@@ -188,7 +188,7 @@ int read_run(struct context *context, const struct command *command, int argc, c
         if (r >= 0)
                 return r;
         if (!o.on_restart)
-                o.on_restart = "raise"; /* who watches wants to see it */
+                o.on_restart = "raise"; /* a person who watches wants to see the restart */
         if (fields && o.pipeline)
                 return fail(EXIT_USAGE, "read: --fields and --pipeline: write the fields into the pipeline's text");
         if (fields)

@@ -1,6 +1,6 @@
 #include "client/dlctl/sample.h"
 
-/* The hash is over a field's bytes as they would lie in C order without padding. */
+/* The hash is over a field's bytes in C order without padding. */
 
 #include <errno.h>
 #include <openssl/evp.h>
@@ -11,7 +11,7 @@
 
 struct sample_printer {
         enum output_format format;
-        EVP_MD *sha256; /* fetched once: by name for each sample it would cost more than the hash */
+        EVP_MD *sha256; /* fetched once: a lookup by name for each sample would cost more than the hash */
         EVP_MD_CTX *hash;
 };
 
@@ -41,7 +41,7 @@ void sample_printer_free(struct sample_printer *printer) {
 
 /* ---- hashing ------------------------------------------------------------------------------------------------- */
 
-/* How many of the last dimensions lie in one piece, and how many bytes that piece has. */
+/* Finds how many of the last dimensions are contiguous, and the number of bytes of such a piece. */
 static uint32_t contiguous_from(const struct dlc_tensor *tensor, uint64_t *ret_n_bytes) {
         uint64_t n_bytes = dlc_dtype_bytes(tensor->dtype);
         uint32_t dim = tensor->n_dims;
@@ -176,7 +176,8 @@ static void print_value(struct text *text, uint32_t dtype, const void *bytes) {
 
 /* ---- lines --------------------------------------------------------------------------------------------------- */
 
-/* A sample's shape: the tensor's without the batch; a ragged one's is its length in elements. */
+/* Prints a sample's shape: the tensor's without the batch dimension; for a ragged tensor, the sample's length in
+ * elements. */
 static void print_shape(struct text *text, const struct dlc_tensor *tensor, uint32_t idx_sample) {
         text_string(text, "[");
         if (tensor->places)
@@ -261,7 +262,7 @@ static void print_substitute(struct sample_printer *printer, int64_t substitute,
         text_json_string(text, error ? error : ""); /* quoted in text too: it may hold anything */
 }
 
-/* JSON is a line a sample that was received, and nothing else. */
+/* In JSON, every line is a sample that was received, so skipped samples are not printed. */
 static void print_skipped(const struct dlc_batch *batch, struct text *text) {
         text_string(text, "epoch ");
         text_u64(text, batch->epoch);

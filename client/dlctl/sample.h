@@ -5,13 +5,13 @@
 #include "client/dlctl/text.h"
 #include "client/include/dlclient.h"
 
-/* What is needed to hash, kept from sample to sample. */
+/* What is needed for hashing, kept from sample to sample. */
 struct sample_printer;
 
 /* Returns 0 or -ENOMEM. */
 int sample_printer_new(enum output_format format, struct sample_printer **ret_printer);
 void sample_printer_free(struct sample_printer *printer);
 
-/* Prints all samples of a batch, a line each. Returns 0, or -EIO if hashing fails (a broken libcrypto). */
+/* Prints all samples of a batch, one line each. Returns 0, or -EIO if hashing fails (a broken libcrypto). */
 int sample_print_batch(struct sample_printer *printer, struct dlc_loader *loader, const struct dlc_batch *batch,
                        struct text *text);

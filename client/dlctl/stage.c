@@ -1,5 +1,5 @@
-/* dlctl stage: becomes the staging program. It is one of its own because it needs MPI and libcurl, which nobody else
- * does; it asks no daemon, which finds what it made by itself. */
+/* dlctl stage: replaces itself by the staging program. That is a separate program because only it needs MPI and
+ * libcurl. It does not talk to the daemon, which finds staged datasets by itself. */
 
 #include <errno.h>
 #include <limits.h>
@@ -14,7 +14,7 @@
 #define PROGRAM       "dataloaderd-stage"
 #define ARGUMENTS_MAX 10
 
-/* Where dlctl itself lies, without the slash at its end; "" if nobody knows. */
+/* The folder of the dlctl program, without a slash at its end; "" if it is unknown. */
 static void own_folder(char folder[PATH_MAX]) {
         ssize_t n = readlink("/proc/self/exe", folder, PATH_MAX - 1);
         char *slash;
@@ -25,7 +25,7 @@ static void own_folder(char folder[PATH_MAX]) {
                 *slash = '\0';
 }
 
-/* Returns only if there is no such program, or it cannot be run: with the errno. */
+/* Returns only if there is no such program or it cannot be run, with the errno. */
 static int run(const char *folder, const char *below, char *const *arguments) {
         char path[2 * PATH_MAX];
 
@@ -34,7 +34,7 @@ static int run(const char *folder, const char *below, char *const *arguments) {
         return errno;
 }
 
-/* Beside dlctl, as in a build folder; where `make install` puts it; where a shell would find it. */
+/* Tries three places: beside dlctl, as in a build folder; where `make install` puts it; the shell's PATH. */
 static int run_somewhere(char *const *arguments) {
         static const char *const FOLDERS[] = { "/usr/local/sbin", "/usr/sbin" };
         char folder[PATH_MAX];
@@ -89,6 +89,6 @@ int stage_run(struct context *context, const struct command *command, int argc, 
         arguments[n++] = (char *)(uintptr_t) "--"; /* a dataset may be called "-c" */
         arguments[n++] = argv[optind];
         arguments[n] = NULL;
-        signal(SIGPIPE, SIG_DFL); /* main() ignores it, which would be inherited */
+        signal(SIGPIPE, SIG_DFL); /* main() ignores SIGPIPE, and the new program would inherit that */
         return run_somewhere(arguments);
 }

@@ -1,4 +1,4 @@
-/* dlctl/text.h: output of very many short lines: a buffer, and one write() when it is full. */
+/* dlctl/text.h: fast output of many short lines: a buffer, and one write() when it is full. */
 #pragma once
 
 #include <stdbool.h>
@@ -9,7 +9,7 @@
 
 struct text {
         int fd;
-        int error; /* negative errno of the first write that failed; what follows is thrown away */
+        int error; /* negative errno of the first write that failed; all later text is discarded */
         size_t n;
         char bytes[TEXT_BUFFER_BYTES];
 };
@@ -22,7 +22,7 @@ void text_u64(struct text *text, uint64_t value);
 void text_i64(struct text *text, int64_t value);
 void text_double(struct text *text, double value); /* JSON has no infinity and no NaN: null */
 
-/* With quotes. Bytes that are not UTF-8 are replaced, so that the line stays JSON whatever a file is called. */
+/* With quotes. Bytes that are not UTF-8 are replaced, so that the line stays valid JSON for any file name. */
 void text_json_string(struct text *text, const char *string);
 
 /* Writes what is buffered. Returns 0 or the error. */

@@ -7,7 +7,7 @@
 #include "client/dlctl/control.h"
 #include "client/dlctl/options.h"
 
-/* Returns -1 to go on, else the exit code. */
+/* Returns -1 to continue, else the exit code. */
 static int parse_operand(const char *text, Dlp__WorkersRequest *body) {
         unsigned long long n;
         char *end;

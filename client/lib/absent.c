@@ -1,9 +1,9 @@
 /* Ranks that never came, and whatever else the caller should be told once.
  *
- * A loader that is opened on rank 0 alone, for validation say, takes rank and world from the environment as all do, and
- * then gives an eighth of the samples without a word. So at the end of the first epoch the daemon is asked who has come
- * to this node. Where the launcher does not say how many ranks this node has nothing is missed: a run of several nodes
- * must not be told what is not so. */
+ * A loader that is opened on rank 0 alone, for validation for example, takes rank and world from the environment like
+ * any other loader, and then silently gives only an eighth of the samples (with 8 ranks). So at the end of the first
+ * epoch the daemon is asked which ranks have come to this node. If the launcher does not say how many ranks this node
+ * has, no warning is given: a run on several nodes must not get a false one. */
 
 #include <errno.h>
 #include <poll.h>
@@ -13,8 +13,8 @@
 #include "client/lib/clock.h"
 #include "client/lib/loader.h"
 
-#define ANSWER_MS 5000          /* a daemon that is slower is not waited for: it is only a hint */
-#define GRACE_NS  5000000000ull /* after the opening: ranks may be late by the time that a program needs to start */
+#define ANSWER_MS 5000          /* do not wait longer for a slow daemon: the answer is only a hint */
+#define GRACE_NS  5000000000ull /* after the opening: other ranks may start later, as programs take time to start */
 #define LOOK_MS   100
 
 struct came {
@@ -22,12 +22,12 @@ struct came {
         bool here[DLP_LOCAL_RANKS_MAX]; /* of the ranks from n_first on */
 };
 
-/* Returns 0 with who has come, or a negative errno. */
+/* Returns 0 with the ranks that have come, or a negative errno. */
 static int ask(struct dlc_loader *loader, uint32_t n_first, struct came *ret_came) {
         Dlp__RanksRequest body = DLP__RANKS_REQUEST__INIT;
         Dlp__Request request = DLP__REQUEST__INIT;
         struct came came = { 0 };
-        struct why reason; /* of no interest: who asks for batches hears of it */
+        struct why reason; /* not used: the next call that takes a batch reports the same error */
         Dlp__Reply *reply;
         int r;
 
@@ -49,7 +49,7 @@ static int ask(struct dlc_loader *loader, uint32_t n_first, struct came *ret_cam
         return r;
 }
 
-/* "1-3, 5" of those that did not come; as many as fit. */
+/* Writes the ranks that did not come as "1-3, 5"; as many as fit. */
 static void list_absent(const struct came *came, uint32_t n_first, uint32_t n_local, char *text, size_t capacity) {
         size_t n = 0;
 
@@ -85,7 +85,7 @@ static void tell(struct dlc_loader *loader, const struct came *came) {
                 (unsigned long long)info->dataset_samples);
 }
 
-/* Is there a rank of which the launcher says that it is on this node, and which never came? */
+/* Is there a rank that should be on this node, as the launcher says, and that never came? */
 static void look_for_absent(struct dlc_loader *loader) {
         const struct dli_launch *launch = &loader->launch;
         struct came came;
@@ -94,9 +94,9 @@ static void look_for_absent(struct dlc_loader *loader) {
                 int r = ask(loader, launch->first_local < 0 ? 0 : (uint32_t)launch->first_local, &came);
 
                 if (r == -ECONNRESET || r == -EINTR || r == -ETIMEDOUT)
-                        return; /* another time */
+                        return; /* try again later */
                 if (r < 0 || came.n >= (uint32_t)launch->n_local) {
-                        loader->launch.n_local = 0; /* all are there, or the daemon does not know */
+                        loader->launch.n_local = 0; /* all have come, or the daemon does not know */
                         return;
                 }
                 if (clock_now_ns() - loader->counts.opened_ns >= GRACE_NS) {

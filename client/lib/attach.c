@@ -1,5 +1,5 @@
 /* From terms to a mapped ring: the request, its answer with three descriptors (the daemon's page, read-only for us; the
- * rank's payload; the event by which a release is told), and the wait for an index in between. */
+ * rank's payload; the event that signals a release), and in between the wait for the dataset's index. */
 
 #include <errno.h>
 #include <poll.h>
@@ -9,10 +9,10 @@
 #include "client/lib/loader.h"
 #include "proto/base/cleanup.h"
 
-#define ASK_AGAIN_MS 100 /* a sleeping client costs nothing, and an index takes seconds */
+#define ASK_AGAIN_MS 100 /* polling this slowly costs nothing, and building an index takes seconds */
 #define PROGRESS_MS  1000
 
-#define CONTROL 0 /* the descriptors, in the order in which they come */
+#define CONTROL 0 /* indices of the descriptors, in the order in which they arrive */
 #define PAYLOAD 1
 #define EVENT   2
 
@@ -23,7 +23,7 @@ void dli_descriptors_close(struct dli_descriptors *descriptors) {
 
 /* ---- asking -------------------------------------------------------------------------------------------------- */
 
-/* The terms as they were resolved, and where to begin. */
+/* The resolved terms, and the position at which to begin. */
 struct message {
         Dlp__Request request;
         Dlp__Attach attach;
@@ -59,11 +59,12 @@ static void message_make(struct message *message, const struct dlc_options *opti
 
 struct question {
         const struct dlc_options *options;
-        uint64_t deadline_ns; /* for asking again */
-        uint64_t told_ns;     /* when progress was shown last; 0: never */
+        uint64_t deadline_ns; /* when to ask again */
+        uint64_t told_ns;     /* when progress was last reported; 0: never */
 };
 
-/* The daemon is busy with what we need. Shows that, and waits a moment; the connection's end wakes us early. */
+/* The daemon is still preparing what we need. Reports this and waits a moment; if the connection ends, the wait ends
+ * early. */
 static int wait_to_ask(struct dlc_loader *loader, struct question *question) {
         const struct dlc_options *options = question->options;
         uint64_t now = clock_now_ns(), until = now + ASK_AGAIN_MS * 1000000ull;
@@ -111,7 +112,7 @@ int dli_attach_ask(struct dlc_loader *loader) {
         message.attach.first_position = loader->plan.base;
         message.attach.first_step = loader->step;
         message.attach.digest = loader->digest;
-        /* So far as the old one would have prepared; where a seek went beyond that, this epoch alone. */
+        /* As many epochs as the old request would have prepared. If a seek went beyond them, only this epoch. */
         if (loader->prepared_until != UINT64_MAX)
                 message.attach.n_epochs = loader->prepared_until > loader->epoch
                                                   ? loader->prepared_until - loader->epoch
@@ -121,7 +122,7 @@ int dli_attach_ask(struct dlc_loader *loader) {
 
 /* ---- taking over --------------------------------------------------------------------------------------------- */
 
-/* Texts of a message come as "" if they are not set. What is known since dlc_open() must not have changed. */
+/* Texts of a message that are not set arrive as "". What has been known since dlc_open() must not have changed. */
 static int keep_texts(struct dlc_loader *loader, const Dlp__Attached *attached) {
         struct dlc_info *info = &loader->info;
 
@@ -168,7 +169,7 @@ static int map_ring(struct dlc_loader *loader, const Dlp__Attached *attached, st
         return r;
 }
 
-/* The loader takes from the new ring; the older ones stay after it in the list. */
+/* The loader takes batches from the new ring from now on; the older rings stay in the list after it. */
 static void install_ring(struct dlc_loader *loader, struct dli_ring *ring) {
         struct dli_ring *older = dli_ring_of(loader);
         struct dlc_info *info = &loader->info;
@@ -180,7 +181,7 @@ static void install_ring(struct dlc_loader *loader, struct dli_ring *ring) {
         info->batch_size = ring->control->batch_size;
         info->memory_base = (uint8_t *)ring->payload_mapping.base + ring->control->slots_offset;
         info->memory_bytes = ring->control->slot_bytes * ring->n_slots;
-        atomic_store_explicit(&loader->ring, ring, memory_order_release); /* whole, for those who release */
+        atomic_store_explicit(&loader->ring, ring, memory_order_release); /* dlc_release() must see it whole */
 }
 
 static int take_over(struct dlc_loader *loader, const Dlp__Attached *attached, struct dli_descriptors *descriptors) {
@@ -204,7 +205,7 @@ static int take_over(struct dlc_loader *loader, const Dlp__Attached *attached, s
         ring->stream = attached->stream;
         install_ring(loader, ring);
 
-        /* A seek that was broken off would leave us without the new stream's number. */
+        /* A signal must not end the call: an interrupted seek would leave us without the new stream's number. */
         loader->connection.interruptible = false;
         loader->state = DLI_ATTACHED;
         terms = dli_epoch_terms(options, info->dataset_samples);

@@ -1,14 +1,15 @@
 /* A slot's record, as the caller sees it.
  *
- * Descriptions are pointers into the daemon's page: it does not change them while the slot is held. What is used to
- * find bytes is checked against the slot first, so that a damaged page gives an error and not a stray pointer. */
+ * Descriptions are pointers into the daemon's page: the daemon does not change them while the slot is held. Offsets and
+ * sizes that are used to find bytes are checked against the slot first, so that a damaged page gives an error and not a
+ * stray pointer. */
 
 #include <errno.h>
 #include <string.h>
 
 #include "client/lib/loader.h"
 
-/* The public names are the contract's own values. */
+/* The public constants have the same values as the contract's. */
 _Static_assert((int)DLC_BYTES == (int)DLP_DTYPE_BYTES && (int)DLC_UINT8 == (int)DLP_DTYPE_UINT8, "dtype");
 _Static_assert((int)DLC_INT32 == (int)DLP_DTYPE_INT32 && (int)DLC_INT64 == (int)DLP_DTYPE_INT64, "dtype");
 _Static_assert((int)DLC_FLOAT16 == (int)DLP_DTYPE_FLOAT16 && (int)DLC_BFLOAT16 == (int)DLP_DTYPE_BFLOAT16, "dtype");
@@ -63,7 +64,7 @@ static bool fill_tensor(const struct dli_ring *ring, uint32_t idx_slot, const st
         if (record->layout == DLP_RAGGED) {
                 const struct dlp_place *places = dlp_places(ring->control, idx_slot, record->idx_places);
 
-                tensor->data = base; /* places count from the slot's beginning */
+                tensor->data = base; /* places are offsets from the slot's beginning */
                 tensor->places = (const struct dlc_place *)places;
                 return ragged_fits(places, slot->n_samples, slot_bytes);
         }
@@ -74,7 +75,7 @@ static bool fill_tensor(const struct dli_ring *ring, uint32_t idx_slot, const st
         return dense_fits(record, slot_bytes - record->offset);
 }
 
-/* The samples that lie in the slot: the order's, or what took their place. */
+/* The samples that lie in the slot: those that the order planned, or their substitutes. */
 static const int64_t *served(const struct dli_ring *ring, uint32_t idx_slot, const struct dlp_columns *columns,
                              const struct dlp_slot_record *record) {
         int64_t *column = ring->served + (size_t)idx_slot * ring->control->batch_size;
@@ -99,7 +100,7 @@ int dli_batch_fill(struct dlc_loader *loader, struct dli_ring *ring, uint32_t id
         for (uint32_t i = 0; i < record->n_tensors; i++)
                 if (!fill_tensor(ring, idx_slot, record, &record->tensors[i], &lease->tensors[i]))
                         return -EPROTO;
-        /* Columns are handed out as they lie: the daemon's page is read-only here, and the slot is ours. */
+        /* Columns are handed out without a copy: the daemon's page is read-only here, and the slot is ours. */
         columns = dlp_columns(ring->control, idx_slot);
         lease->batch.indices = columns.indices;
         lease->batch.substitutes = record->n_errors > 0 ? columns.substitutes : NULL;

@@ -1,4 +1,4 @@
-/* The names of the dataset's classes: asked for once, a page at a time, and kept. */
+/* The names of the dataset's classes: fetched once, page by page, and kept. */
 
 #include <errno.h>
 #include <stdlib.h>
@@ -7,7 +7,8 @@
 #include "client/lib/clock.h"
 #include "client/lib/loader.h"
 
-/* A page more. What the daemon says of the next page and of the sum must agree with what it sends: it is input. */
+/* Adds one page. The total and the next page's number come from the daemon and are not trusted: they must agree with
+ * the names that it sends. */
 static int add_page(struct dlc_loader *loader, const Dlp__ClassesReply *page) {
         uint64_t n = loader->n_classes + page->n_names;
         char **classes;
@@ -16,7 +17,7 @@ static int add_page(struct dlc_loader *loader, const Dlp__ClassesReply *page) {
                 return why_set(&loader->reason, -EPROTO,
                                "the daemon at %s sent class names that do not add up: %llu of %u",
                                loader->connection.path, (unsigned long long)n, page->n_classes);
-        classes = realloc(loader->classes, (n + 1) * sizeof(*classes)); /* never of no bytes */
+        classes = realloc(loader->classes, (n + 1) * sizeof(*classes)); /* + 1: never an allocation of 0 bytes */
         if (!classes)
                 return why_set(&loader->reason, -ENOMEM, "no memory for the names of %u classes", page->n_classes);
         loader->classes = classes;
@@ -30,7 +31,8 @@ static int add_page(struct dlc_loader *loader, const Dlp__ClassesReply *page) {
         return 0;
 }
 
-/* Returns 0 with the number of the next page's first class, 0 if there is none. */
+/* Fetches the page from class `first` on. Returns 0 with the first class of the next page in *ret_next, 0 if this was
+ * the last page. */
 static int ask_page(struct dlc_loader *loader, uint32_t first, uint32_t *ret_next) {
         Dlp__ClassesRequest body = DLP__CLASSES_REQUEST__INIT;
         Dlp__Request request = DLP__REQUEST__INIT;
@@ -64,7 +66,7 @@ void dli_classes_free(struct dlc_loader *loader) {
         loader->n_classes = 0;
 }
 
-/* All of them or none. */
+/* Fetches all pages, or fails. */
 static int ask_pages(struct dlc_loader *loader) {
         uint32_t next = 0;
         int r;
@@ -77,8 +79,8 @@ static int ask_pages(struct dlc_loader *loader) {
         return r;
 }
 
-/* A daemon that is away is waited for, as dlc_next() does it. What the old one left in the ring is given up for that:
- * the new one makes it again, for the cursor is ours. */
+/* If the daemon is away, waits for it, as dlc_next() does. This gives up the batches that the old daemon left in the
+ * ring: the new daemon makes them again, because the client keeps the cursor. */
 static int ask(struct dlc_loader *loader) {
         int r = 0;
 
@@ -89,7 +91,7 @@ static int ask(struct dlc_loader *loader) {
                         return r;
                 r = ask_pages(loader);
                 if (r == -ECONNRESET && dli_restart_is_waited_for(loader))
-                        r = dli_restart_lost(loader, r); /* else dlc_next() first hands out what is ready */
+                        r = dli_restart_lost(loader, r); /* otherwise dlc_next() would first hand out what is ready */
                 if (r < 0)
                         return r;
                 if (loader->state == DLI_ATTACHED)

@@ -1,7 +1,7 @@
 #include "client/lib/connection.h"
 
-/* Packets are bounded by DLP_PACKET_MAX, waits by a deadline, and what one call may take in before its reply by
- * PACKETS_MAX: nothing that the other side does keeps us here. */
+/* Nothing that the other side does can block us: DLP_PACKET_MAX bounds a packet, a deadline bounds each wait, and
+ * PACKETS_MAX bounds the number of packets that one call takes in before its reply. */
 
 #include <errno.h>
 #include <fcntl.h>
@@ -19,7 +19,7 @@
 
 /* ---- connecting ---------------------------------------------------------------------------------------------- */
 
-/* Whose permission is missing: the socket's group, by name if there is one. */
+/* Says which permission is missing: that of the socket's group, with its name if it has one. */
 static int no_permission(const char *path, struct why *reason) {
         struct group group, *found = NULL;
         char names[4096];
@@ -75,7 +75,7 @@ static int open_socket(struct dli_connection *connection, const char *path, cons
         if (r < 0)
                 return why_set(reason, -EINVAL, "socket: the path must have 1 to %u bytes: %.64s...",
                                DLP_SOCKET_PATH_MAX, path);
-        strcpy(connection->path, path); /* not longer, or there were no address */
+        strcpy(connection->path, path); /* fits: a longer path would have no address */
 
         connection->packet = malloc(DLP_PACKET_MAX);
         if (!connection->packet)
@@ -83,7 +83,7 @@ static int open_socket(struct dli_connection *connection, const char *path, cons
         connection->socket = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | flags, 0);
         if (connection->socket < 0)
                 return why_errno(reason, -errno, "cannot make a socket");
-        /* Bounds connect() too: a stopped daemon's queue of connections fills up. */
+        /* Also bounds connect(): if the daemon is stopped, its queue of connections fills up. */
         if (setsockopt(connection->socket, SOL_SOCKET, SO_SNDTIMEO, &send_timeout, sizeof(send_timeout)) < 0)
                 return why_errno(reason, -errno, "cannot set up a socket");
         if (connect(connection->socket, (const struct sockaddr *)&address, sizeof(address)) < 0)
@@ -101,7 +101,7 @@ int dli_connection_try(struct dli_connection *connection, const char *path, cons
 
         if (r < 0)
                 return r;
-        /* Sending may take its time again: a seek must not fail for a full queue. */
+        /* From now on sending may block: a seek must not fail because a queue is full. */
         if (fcntl(connection->socket, F_SETFL, 0) < 0)
                 return why_errno(reason, -errno, "cannot set up a socket");
         return 0;
@@ -116,7 +116,7 @@ void dli_connection_close(struct dli_connection *connection) {
 
 /* ---- receiving ----------------------------------------------------------------------------------------------- */
 
-/* A limit is told as such; any other reason is that the daemon is gone. */
+/* A refusal because of a limit is reported as such; any other reason means that the daemon is gone. */
 static int farewell_error(const struct dli_connection *connection) {
         int code = connection->farewell_code;
 
@@ -146,7 +146,7 @@ static bool is_wake_up(const uint8_t *packet, ssize_t n) {
         return n == 1 && packet[0] == DLP_WAKE_BYTE;
 }
 
-/* An error that answers nothing is the daemon's reason for closing the connection. */
+/* An error that answers no request is the daemon's reason for closing the connection. */
 static void note_farewell(struct dli_connection *connection, const Dlp__Reply *reply) {
         if (!reply->error || reply->id != 0)
                 return;
@@ -188,7 +188,7 @@ static int other_version(const struct dli_connection *connection, uint32_t proto
                        connection->client, DLP_PROTOCOL_VERSION, connection->path, protocol);
 }
 
-/* What the daemon refuses with, as an errno that cannot be mistaken for one of our own about the connection. */
+/* Maps the daemon's refusal to an errno that is never confused with one of our own about the connection. */
 static int refusal(const Dlp__Error *error, struct why *reason) {
         int code = error->code > 0 && error->code < 4096 ? -(int)error->code : -EREMOTEIO;
 
@@ -198,7 +198,8 @@ static int refusal(const Dlp__Error *error, struct why *reason) {
         return error->retry ? DLI_ASK_AGAIN : code;
 }
 
-/* Receives packets until `reply` with the call's id is there. Descriptors that came with anything else are closed. */
+/* Receives packets until the reply with the call's id is there. Descriptors that came with any other packet are
+ * closed. */
 static int receive_reply(struct dli_connection *connection, uint64_t deadline_ns, struct why *reason,
                          Dlp__Reply **ret_reply, int *fds, size_t n_fds, size_t *ret_n_fds) {
         for (int i = 0; i < PACKETS_MAX; i++) {
@@ -257,7 +258,7 @@ int dli_connection_send(struct dli_connection *connection, Dlp__Request *request
 
         r = dlp_request_send(connection->socket, request, 0);
         if (r == -EPIPE || r == -ECONNRESET) {
-                /* It may have said why before it closed. */
+                /* The daemon may have sent the reason before it closed. */
                 r = dli_connection_drain(connection, reason);
                 return r < 0 ? r : gone(connection, reason);
         }

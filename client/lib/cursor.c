@@ -1,7 +1,8 @@
-/* Where the loader is: an epoch, the global position at which it begins for us, and a step from there. The daemon makes
- * epochs in sequence, so moving on costs nothing; anything else is a seek: the daemon numbers its batches' streams, and
- * what it had made for the old place is passed over by its number. While the daemon is away a seek only moves the
- * cursor, and the loader attaches there again. Where batches begin and end the epoch plan says. */
+/* Where the loader is: an epoch, the global position at which the epoch begins for this loader, and a step from there.
+ * The daemon makes epochs in sequence, so the next epoch needs no request. Any other move is a seek: the daemon gives
+ * the batches after a seek a new stream number, and the client skips batches that have an old number. While the daemon
+ * is away a seek only moves the cursor, and the loader later attaches there. The epoch plan says where batches begin
+ * and end. */
 
 #include <errno.h>
 
@@ -17,7 +18,7 @@ struct dlp_epoch_terms dli_epoch_terms(const struct dlc_options *options, uint64
                                          .batch_size = (uint32_t)options->batch_size,
                                          .drop_last = options->drop_last };
 
-        dlp_order_kind_from_name(options->order, &sampler.kind); /* the daemon refuses what it does not know */
+        dlp_order_kind_from_name(options->order, &sampler.kind); /* the daemon refuses unknown names */
         dlp_partition_from_name(options->partition, &terms.partition);
         terms.n_positions = dlp_sampler_n_positions(&sampler);
         return terms;
@@ -46,11 +47,11 @@ static int ask(struct dlc_loader *loader, uint64_t epoch, uint64_t position) {
         request.seek = &body;
         r = dli_connection_call(&loader->connection, &request, DLI_ANSWER_TIMEOUT_MS, &loader->reason, &reply, NULL, 0);
         if (r == DLI_ASK_AGAIN)
-                return -EREMOTEIO; /* nobody waits in the middle of a run; the text says for what */
+                return -EREMOTEIO; /* a seek does not wait; the text says what is not ready */
         if (r == -ECONNRESET)
                 return dli_restart_lost(loader, r);
         if (r == -ETIMEDOUT || r == -EPROTO)
-                return dli_loader_fail(loader, r); /* where the daemon goes on now is not known */
+                return dli_loader_fail(loader, r); /* the daemon's position is unknown now */
         if (r < 0)
                 return r;
         if (reply->body_case == DLP__REPLY__BODY_SOUGHT)
@@ -65,12 +66,12 @@ static int ask(struct dlc_loader *loader, uint64_t epoch, uint64_t position) {
 static int seek(struct dlc_loader *loader, uint64_t epoch, uint64_t position) {
         int r = 0;
 
-        /* A rank that never has samples has nothing to be sought. */
+        /* A rank that never has samples has no batches to seek. */
         if (loader->state == DLI_ATTACHED && loader->info.epoch_batches > 0)
                 r = ask(loader, epoch, position);
         if (r < 0)
                 return r;
-        if (loader->state != DLI_ATTACHED) /* what the old daemon left behind belongs to the old place */
+        if (loader->state != DLI_ATTACHED) /* the batches that the old daemon left belong to the old position */
                 dli_restart_leave(loader);
         dli_cursor_set(loader, epoch, position);
         return 0;
@@ -83,7 +84,7 @@ int dli_cursor_advance(struct dlc_loader *loader) {
                 return why_set(&loader->reason, -EINVAL, "epoch: %llu was the last one", DLP_EPOCH_MAX);
         if (loader->epoch + 1 >= loader->prepared_until)
                 return seek(loader, loader->epoch + 1, 0);
-        dli_cursor_set(loader, loader->epoch + 1, 0); /* the daemon gets there by itself */
+        dli_cursor_set(loader, loader->epoch + 1, 0); /* the daemon continues with the next epoch without a request */
         return 0;
 }
 
@@ -127,8 +128,9 @@ int dlc_seek(struct dlc_loader *loader, uint64_t epoch, uint64_t position) {
 
 /* ---- telling ------------------------------------------------------------------------------------------------- */
 
-/* The first of the batches that are held, of this turn. Only this thread hands out, so that a lease's fields stand
- * still; whether it is held may change under us, which is as if we had been asked a moment earlier. */
+/* The first of the batches that are held since the last seek. Only this thread hands out batches, so the fields of a
+ * lease do not change meanwhile. Another thread may release the batch during the search; the answer is then as of a
+ * moment earlier. */
 static const struct dli_lease *first_held(const struct dlc_loader *loader) {
         const struct dli_lease *first = NULL;
 

@@ -1,6 +1,6 @@
 #include "client/lib/environment.h"
 
-/* Variables as their launchers document them; which one wins is the sequence of the tables. */
+/* Variables as the launchers document them. The order of the tables says which one wins. */
 
 #include <errno.h>
 #include <fcntl.h>
@@ -11,20 +11,20 @@
 
 #include "proto/base/cleanup.h"
 
-/* Slurm's variables of the job stand in batch scripts and shells of an allocation too, where one process runs
- * and not SLURM_NTASKS of them. How many tasks run beside this one only its step knows. */
+/* Slurm sets the variables of the job in batch scripts and shells of an allocation too. There one process runs, not
+ * SLURM_NTASKS of them. Only the step's variables tell how many tasks run together with this one. */
 static const struct launcher {
         const char *rank;
         const char *world;
-        const char *allocation; /* how many tasks could run; NULL: `world` can be relied upon */
+        const char *allocation; /* how many tasks could run; NULL: `world` is reliable */
 } LAUNCHERS[] = {
-        { "RANK", "WORLD_SIZE", NULL }, /* torchrun, and what people set by hand */
+        { "RANK", "WORLD_SIZE", NULL }, /* torchrun, and variables that people set by hand */
         { "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", NULL },
         { "PMI_RANK", "PMI_SIZE", NULL },
         { "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_NTASKS" },
 };
 
-/* Empty counts as not set: that is how shells clear a variable. */
+/* An empty variable counts as not set: shells clear a variable that way. */
 static const char *variable(const char *name) {
         const char *value = getenv(name);
 
@@ -44,8 +44,8 @@ static int parse_number(const char *name, const char *text, struct why *reason, 
         return 0;
 }
 
-/* Slurm without a step of several tasks: one process, which gets all samples. Returns 0; -EINVAL for a task number
- * that only one of several tasks can have. */
+/* Slurm without a step of several tasks: one process, which gets all samples. Returns 0, or -EINVAL if there is a task
+ * number that only one of several tasks can have. */
 static int alone_in_slurm(const struct launcher *launcher, const char *rank_text, struct why *reason,
                           struct dli_launch *launch) {
         const char *allocation = variable(launcher->allocation);
@@ -72,7 +72,7 @@ static int alone_in_slurm(const struct launcher *launcher, const char *rank_text
         return 0;
 }
 
-/* A count or number that is only a hint: -1 for what is not there or makes no sense. */
+/* A count or number that is only a hint: -1 if it is missing or invalid. */
 static int hint(const char *name) {
         const char *text = variable(name);
         struct why reason;
@@ -81,7 +81,7 @@ static int hint(const char *name) {
         return text && parse_number(name, text, &reason, &number) == 0 ? number : -1;
 }
 
-/* Is the run's meeting point on this machine alone? Then so are all ranks. */
+/* Is the run's rendezvous address on this machine alone? Then all ranks are here. */
 static bool meets_at_home(void) {
         const char *address = variable("MASTER_ADDR");
 
@@ -89,7 +89,7 @@ static bool meets_at_home(void) {
                (strcmp(address, "localhost") == 0 || strcmp(address, "::1") == 0 || strncmp(address, "127.", 4) == 0);
 }
 
-/* How many ranks this node has, and which, as far as the launcher says it. */
+/* How many ranks this node has, and which of them, if the launcher says so. */
 static void look_around(const struct launcher *launcher, struct dli_launch *launch) {
         static const char *const COUNTS[] = { "LOCAL_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS" };
         int local_rank = hint("LOCAL_RANK"), n = -1;
@@ -106,10 +106,10 @@ static void look_around(const struct launcher *launcher, struct dli_launch *laun
         if (n == launch->world)
                 launch->first_local = 0;
         else if (variable("LOCAL_WORLD_SIZE") && local_rank >= 0 && local_rank < n && local_rank <= launch->rank)
-                launch->first_local = launch->rank - local_rank; /* torchrun numbers node by node */
+                launch->first_local = launch->rank - local_rank; /* torchrun numbers ranks node by node */
 }
 
-/* Is this launcher there? Returns 1 with what it says, 0 if not, or -EINVAL. */
+/* Did this launcher start us? Returns 1 with the rank that it gives, 0 if not, or -EINVAL. */
 static int look_at(const struct launcher *launcher, int rank, int world, struct why *reason,
                    struct dli_launch *launch) {
         const char *rank_text = variable(launcher->rank), *world_text = variable(launcher->world);
@@ -164,7 +164,7 @@ int dli_environment_rank(int rank, int world, struct why *reason, struct dli_lau
 
 /* ---- the run's name ------------------------------------------------------------------------------------------ */
 
-/* When this process began, in clock ticks since boot: a pid alone comes back. 0 if /proc cannot be read. */
+/* Start time of this process, in clock ticks since boot: a pid alone may be used again. 0 if /proc cannot be read. */
 static unsigned long long start_time(void) {
         _cleanup_(closep) int fd = open("/proc/self/stat", O_RDONLY | O_CLOEXEC);
         unsigned long long ticks = 0;
@@ -178,7 +178,7 @@ static unsigned long long start_time(void) {
         if (n <= 0)
                 return 0;
         text[n] = '\0';
-        field = strrchr(text, ')'); /* the program's name may hold blanks; field 3 follows it */
+        field = strrchr(text, ')'); /* the program's name may contain blanks; field 3 follows it */
         for (int i = 2; field && i < 22; i++) {
                 field = strchr(field, ' ');
                 if (field)
@@ -192,8 +192,8 @@ int dli_environment_run(char *name, size_t capacity) {
         const char *address = variable("MASTER_ADDR"), *port = variable("MASTER_PORT");
         const char *step = variable("SLURM_STEP_ID"), *restart = variable("TORCHELASTIC_RESTART_COUNT");
 
-        /* torchrun says "none" unless told otherwise: two strangers' runs must not meet under it. Ranks that it starts
-         * again are another generation: they must not meet those that are still being torn down. */
+        /* torchrun's default is "none": two unrelated runs must not meet under that name. Ranks that torchrun restarts
+         * are another generation: they must not meet the old ones that are still being torn down. */
         if (!restart || strcmp(restart, "0") == 0)
                 restart = NULL;
         if (id && strcmp(id, "none") != 0)
@@ -217,7 +217,8 @@ int dli_environment_job(uint32_t world, uint64_t number, struct why *reason, cha
                                "job: this run of %u ranks has no name in the environment "
                                "(TORCHELASTIC_RUN_ID, SLURM_JOB_ID, MASTER_ADDR and MASTER_PORT): set the option job",
                                world);
-        /* A single rank has nobody to find, but others of its kind to avoid: a sweep starts many in one allocation. */
+        /* A single rank has no other ranks to find. But other runs must not get its name: a sweep starts many in one
+         * allocation. */
         if (world <= 1)
                 snprintf(process, sizeof(process), "%spid-%ld@%llu", n_run > 0 ? "/" : "", (long)getpid(),
                          start_time());

@@ -1,7 +1,7 @@
 /* lib/loader.h: the parts of a loader, for the files of the library.
  *
- * Everything belongs to the thread that uses the loader, except what dlc_release() touches (`ring` and the rings):
- * that one call may come from any thread. All memory is obtained together with a ring; a batch needs none.
+ * Everything belongs to the thread that uses the loader, except what dlc_release() touches (`ring` and the rings): that
+ * one call may come from any thread. All memory is allocated together with a ring; a batch needs no allocation.
  *
  *   open.c      opened, closed, asked about        cursor.c   which epoch and position come
  *   options.c   what is asked for                  classes.c, stats.c   what else can be known
@@ -27,8 +27,7 @@
 enum dli_state {
         DLI_ATTACHED,
         DLI_LOST, /* the daemon has ended; batches that it has published are still handed out */
-        DLI_AWAY, /* these are handed out, too: the loader has left its ring, and the next batch comes from another one
-                   */
+        DLI_AWAY, /* no batch is left: the loader has left its ring, and the next batch comes from another one */
 };
 
 /* What was counted for dlc_get_stats(). */
@@ -41,29 +40,29 @@ struct dli_counts {
 /* The state of waiting for a restart of the daemon (restart.c). */
 struct dli_restart {
         uint64_t lost_ns;     /* when the loss was noticed */
-        uint64_t waited_ns;   /* when a dlc_next() began to wait for the return; 0: not yet */
-        uint64_t deadline_ns; /* when to give up; the time between the loss and waited_ns does not count */
+        uint64_t waited_ns;   /* when a dlc_next() began to wait for the daemon's return; 0: not yet */
+        uint64_t deadline_ns; /* when to give up; the time from lost_ns to waited_ns does not count */
         uint64_t next_try_ns;
-        uint64_t asked_ns; /* when the attach was sent whose answer is awaited; 0: none */
-        uint64_t pause_ns; /* after the next attempt */
+        uint64_t asked_ns; /* when the attach request was sent whose answer is not here yet; 0: none */
+        uint64_t pause_ns; /* pause after the next attempt */
         struct why reason; /* why the last attempt failed */
 };
 
 struct dlc_loader {
-        /* What each dlc_next() looks at. */
+        /* What each dlc_next() reads. */
         _Alignas(DLP_CACHE_LINE) struct dli_ring
                 *_Atomic ring;               /* changed by a restart; read by any thread: dlc_release() */
-        const _Atomic uint32_t *opened_here; /* in a page of its own that a fork() clears; NULL: see pid */
+        const _Atomic uint32_t *opened_here; /* on a page that a fork() clears in the child; NULL: see pid */
         uint64_t epoch;
-        uint64_t step;              /* batch of this epoch that is taken next */
+        uint64_t step;              /* the batch of this epoch that is taken next */
         enum dli_state state;       /* of the connection */
         bool ended;                 /* the end of `epoch` has been reported */
-        int failed;                 /* negative errno once nothing can follow; its text is `failure` */
-        struct dlp_epoch_plan plan; /* of `epoch`, from where a seek went to */
+        int failed;                 /* negative errno after which nothing can follow; its text is `failure` */
+        struct dlp_epoch_plan plan; /* of `epoch`, from the position of the last seek */
 
         struct dli_counts counts;
-        uint32_t turn;              /* seeks so far: batches of an earlier turn are not before the cursor */
-        uint64_t prepared_until;    /* the daemon makes no epoch from this one on, unless asked by a seek */
+        uint32_t turn;              /* number of seeks so far: batches of an earlier turn do not count for the cursor */
+        uint64_t prepared_until;    /* the daemon prepares no epoch from this one on, unless a seek asks for it */
         struct dlc_options options; /* resolved; texts are owned */
         struct dli_connection connection;
         struct dli_restart restart;
@@ -71,18 +70,18 @@ struct dlc_loader {
         int timer_fd; /* ticks while the daemon is away; -1: none */
         struct dli_mapping fork_mapping;
         bool is_detached;
-        pid_t pid; /* of who opened it; looked at only if the kernel cannot clear a page */
+        pid_t pid; /* of the process that opened it; used only if the kernel cannot clear a page */
         struct why reason;
         struct why failure;
-        char hold[DLP_TEXT_MAX];  /* what dlc_hold() gives */
-        uint64_t hold_told_ns;    /* when on_progress was told of one last */
-        struct why warning;       /* not told yet; "" */
-        struct why told;          /* the last one: dlc_warning()'s text */
-        struct dli_launch launch; /* as it was opened; n_local is 0 once the ranks have been looked for */
-        bool has_ended;           /* an epoch, for the first time */
+        char hold[DLP_TEXT_MAX];  /* text that dlc_hold() returns */
+        uint64_t hold_told_ns;    /* when on_progress was last told of a hold */
+        struct why warning;       /* not reported yet; "" */
+        struct why told;          /* the last reported one: the text of dlc_warning() */
+        struct dli_launch launch; /* as found at the opening; n_local is 0 after the check of the ranks */
+        bool has_ended;           /* an epoch has ended at least once */
         struct dlc_info info;
-        char *digest, *pipeline, *job; /* owned: what info points to */
-        char **classes;                /* owned, n_classes; NULL until asked for */
+        char *digest, *pipeline, *job; /* owned: info points to these */
+        char **classes;                /* owned, n_classes of them; NULL until dlc_classes() fetches them */
         uint64_t n_classes;
         bool has_classes;
 };
@@ -96,22 +95,23 @@ static inline struct dli_ring *dli_ring_of(const struct dlc_loader *loader) {
 int dli_loader_check(const struct dlc_loader *loader);
 int dli_loader_in_child(void); /* -ECHILD, reported */
 
-/* The same, for a public function `name`: a loader, of this process, that has not failed. `may_have_failed`: what can
- * still be asked of one that has, as long as it was not detached. The text is reported. */
+/* Called at the start of public function `name`: checks that there is a loader, that this process opened it, and that
+ * it has not failed. `may_have_failed`: for calls that are still allowed on a failed loader, as long as it was not
+ * detached. Reports the text. */
 int dli_loader_enter(struct dlc_loader *loader, const char *name, bool may_have_failed);
 
-/* Nothing can follow: the loader says what its reason says from now on. Returns `error`. */
+/* Nothing can follow: from now on every call reports what the loader's reason says now. Returns `error`. */
 int dli_loader_fail(struct dlc_loader *loader, int error);
 
 /* ---- options.c ----------------------------------------------------------------------------------------------- */
 
-/* Copies the caller's options, whatever version its struct has, over the defaults, and checks all that could not be
- * said in a message; the daemon checks the rest. Rank and world are filled in, from `ret_launch` where they were not
- * set. -EINVAL with the option's name. */
+/* Copies the caller's options over the defaults, whatever the version of the caller's struct, and checks what a message
+ * could not carry; the daemon checks the rest. Rank and world are filled in, from `ret_launch` if they were not set.
+ * -EINVAL with the option's name. */
 int dli_options_resolve(const struct dlc_options *options, struct why *reason, struct dlc_options *ret_options,
                         struct dli_launch *ret_launch);
 
-/* Copies of the texts in place of the caller's; the job's name is set by then. -ENOMEM. */
+/* Replaces the caller's texts by copies; the job's name is already set. -ENOMEM. */
 int dli_options_keep(struct dlc_options *options, const struct dlc_options *resolved);
 void dli_options_free(struct dlc_options *options);
 
@@ -119,7 +119,7 @@ void dli_options_free(struct dlc_options *options);
 
 #define DLI_N_DESCRIPTORS 3
 
-/* What comes with an attach's answer. */
+/* The descriptors that arrive with an attach's answer. */
 struct dli_descriptors {
         int fd[DLI_N_DESCRIPTORS];
 };
@@ -130,35 +130,36 @@ void dli_descriptors_close(struct dli_descriptors *descriptors);
 /* Connects, asks for a ring and maps it. `options` is resolved, its job is set. */
 int dli_attach(struct dlc_loader *loader, const struct dlc_options *options);
 
-/* Its two halves, for a restart: sends the request to go on at the loader's cursor; makes the answer the loader's. */
+/* Its two halves, for a restart: one sends the request to continue at the loader's cursor; the other makes the answer
+ * the loader's ring. */
 int dli_attach_ask(struct dlc_loader *loader);
 int dli_attach_take_over(struct dlc_loader *loader, const Dlp__Reply *reply, struct dli_descriptors *descriptors);
 
 /* ---- restart.c ----------------------------------------------------------------------------------------------- */
 
-/* Is a connection that has ended, for the reason that it gave, one whose daemon is waited for? */
+/* The connection has ended and has given a reason. Is it a case in which the loader waits for the daemon's return? */
 bool dli_restart_is_waited_for(const struct dlc_loader *loader);
 
-/* The connection has ended with this error and connection.farewell. Returns 0 if the daemon is to be waited for: the
- * loader's state is another one; else `error`, which is final, its reason in the loader. */
+/* The connection has ended with this error and connection.farewell. Returns 0 if the loader will wait for the daemon:
+ * its state has then changed. Otherwise returns `error`, which is final; the reason is in the loader. */
 int dli_restart_lost(struct dlc_loader *loader, int error);
 
-/* Leaves the ring: what it holds is not taken any more. */
+/* Leaves the ring: batches that are still in it are not taken any more. */
 void dli_restart_leave(struct dlc_loader *loader);
 
 /* Leaves the ring and waits for the daemon's return until the deadline. Returns 0 once attached again; -EAGAIN
- * (timeout_ms is 0), -ETIMEDOUT, -EINTR; or what is final. */
+ * (timeout_ms is 0), -ETIMEDOUT, -EINTR; or a final error. */
 int dli_restart_wait(struct dlc_loader *loader, int timeout_ms, uint64_t deadline_ns);
 
 /* ---- watch.c ------------------------------------------------------------------------------------------------- */
 
-/* One descriptor for event loops, over the daemon's socket, or over a clock while there is no daemon. */
+/* One descriptor for event loops. It covers the daemon's socket, or a clock while there is no daemon. */
 int dli_watch_begin(struct dlc_loader *loader);
 void dli_watch_end(struct dlc_loader *loader);
 int dli_watch_socket(struct dlc_loader *loader);
-void dli_watch_no_socket(struct dlc_loader *loader); /* before it is closed */
+void dli_watch_no_socket(struct dlc_loader *loader); /* call it before the socket is closed */
 void dli_watch_clock(struct dlc_loader *loader, bool on);
-void dli_watch_clock_read(struct dlc_loader *loader); /* or it would stay readable */
+void dli_watch_clock_read(struct dlc_loader *loader); /* otherwise it would stay readable */
 
 /* ---- batch.c ------------------------------------------------------------------------------------------------- */
 
@@ -168,10 +169,10 @@ int dli_batch_fill(struct dlc_loader *loader, struct dli_ring *ring, uint32_t id
 
 /* ---- cursor.c ------------------------------------------------------------------------------------------------ */
 
-/* What the epochs of a run have in common. `options` are resolved. */
+/* The terms that all epochs of a run share. `options` are resolved. */
 struct dlp_epoch_terms dli_epoch_terms(const struct dlc_options *options, uint64_t n_samples);
 
-/* The epoch's batches from `position` on, which is not above the dataset's samples. */
+/* Sets the cursor to the epoch's batches from `position` on, at most the number of the dataset's samples. */
 void dli_cursor_set(struct dlc_loader *loader, uint64_t epoch, uint64_t position);
 
 /* Moves on to the epoch after the current one. 0 or a negative errno (if the daemon has to be asked). */

@@ -1,8 +1,8 @@
-/* Taking batches: what a training loop does all day.
+/* Taking batches: the call that a training loop makes all day.
  *
  * A batch that is ready is taken without a system call. Otherwise the client says how it wants to be woken, looks once
- * more (memory orders: proto/ring.h) and sleeps on the ring's futex; or, if it is asked not to block, leaves the caller
- * to poll, where wake-ups, the daemon's end and its last words arrive. */
+ * more (memory orders: proto/ring.h) and sleeps on the ring's futex. If the caller does not want to block, it polls
+ * instead; wake-ups, the daemon's end and its reason for closing arrive on the polled descriptor. */
 
 #include <errno.h>
 #include <string.h>
@@ -11,9 +11,9 @@
 #include "client/lib/loader.h"
 #include "proto/ring.h"
 
-#define SLICE_NS     100000000u /* how late a sleeper may learn of the daemon's death */
+#define SLICE_NS     100000000u /* at most this late does a sleeping client learn of the daemon's death */
 #define HOLD_TELL_NS 1000000000u
-#define PASSED_OVER  1 /* the batch is none for the caller: left over from before a seek, or without samples */
+#define PASSED_OVER  1 /* the batch is not for the caller: left over from before a seek, or without samples */
 
 static int damaged(struct dlc_loader *loader, const char *what) {
         why_set(&loader->reason, -EPROTO, "the ring of the daemon at %s is damaged: %s of batch %llu",
@@ -27,15 +27,15 @@ static bool is_ready(const struct dli_ring *ring) {
 
 /* ---- waiting ------------------------------------------------------------------------------------------------- */
 
-/* One call of dlc_next(); the clock is read only if there is something to wait for. */
+/* One call of dlc_next(); the clock is read only if the call has to wait. */
 struct wait {
         int timeout_ms;
         uint64_t began_ns; /* 0: not yet */
         uint64_t deadline_ns;
 };
 
-/* The socket's end. A batch that was published before the daemon died is still there; only then does its death count.
- */
+/* The socket has ended. A batch that was published before the daemon died is still there; only after it does the
+ * daemon's death count. */
 static int at_the_end(struct dlc_loader *loader, int error) {
         if (!is_ready(dli_ring_of(loader)))
                 return dli_restart_lost(loader, error);
@@ -43,7 +43,7 @@ static int at_the_end(struct dlc_loader *loader, int error) {
         return 0;
 }
 
-/* The daemon waits for the dataset: counted, and told once a second. */
+/* The daemon waits for the dataset: adds the time to the statistics, and reports it once a second. */
 static void look_at_hold(struct dlc_loader *loader, uint64_t slept_ns) {
         const struct dlc_options *options = &loader->options;
         uint64_t now;
@@ -58,7 +58,7 @@ static void look_at_hold(struct dlc_loader *loader, uint64_t slept_ns) {
         options->on_progress(options->userdata, loader->hold);
 }
 
-/* Sleeps in slices: the futex does not tell of the daemon's death, the socket does. */
+/* Sleeps in slices: the daemon's death does not wake the futex, only the socket shows it. */
 static int sleep_until_ready(struct dlc_loader *loader, const struct wait *wait) {
         struct dli_ring *ring = dli_ring_of(loader);
 
@@ -84,15 +84,15 @@ static int wait_attached(struct dlc_loader *loader, const struct wait *wait) {
         struct dli_ring *ring = dli_ring_of(loader);
         int r;
 
-        /* Old wake-ups go first, or a caller who polls would be woken by them for ever. */
+        /* Take in old wake-ups first, otherwise they would wake a polling caller for ever. */
         r = dli_connection_drain(&loader->connection, &loader->reason);
         if (r < 0)
                 return at_the_end(loader, r);
-        if (atomic_load_explicit(&ring->n_users, memory_order_acquire) > ring->n_slots) /* the loader is one */
+        if (atomic_load_explicit(&ring->n_users, memory_order_acquire) > ring->n_slots) /* the loader is one user */
                 return why_set(&loader->reason, -ENOBUFS,
                                "all %u slots are held by the caller: release a batch first, or open with more n_slots",
                                ring->n_slots);
-        if (wait->timeout_ms == 0) /* the flag stays up: the caller polls */
+        if (wait->timeout_ms == 0) /* the flag stays set: the caller polls */
                 return dlp_ring_wait_begin(ring->control, ring->page, ring->sequence) ? -EAGAIN : 0;
         return sleep_until_ready(loader, wait);
 }
@@ -110,15 +110,15 @@ static int wait_for_batch(struct dlc_loader *loader, struct wait *wait) {
 
 /* ---- taking -------------------------------------------------------------------------------------------------- */
 
-/* The job's end. Its text is the daemon's, bounded by its field. */
+/* The job has failed. The text is the daemon's, bounded by its field. */
 static int job_failed(struct dlc_loader *loader, const struct dlp_slot_record *record) {
         why_set(&loader->reason, -EBADMSG, "%.*s", (int)strnlen(record->text, sizeof(record->text)), record->text);
         return dli_loader_fail(loader, -EBADMSG);
 }
 
-/* Fetches the description of the batch after this one, if it is there, while the caller works on this one: it was
- * written by another core, and reading it line by line would be most of the next call's time. Only a hint: nothing is
- * believed. */
+/* Prefetches the description of the batch after this one, if it is there, while the caller works on this one: another
+ * core wrote it, and reading it line by line would be most of the next call's time. Only a hint: nothing that is read
+ * here is used. */
 static void look_ahead(const struct dli_ring *ring) {
         const uint8_t *record, *lease;
         uint32_t idx_slot;
@@ -165,7 +165,7 @@ static int take(struct dlc_loader *loader, const struct dlc_batch **ret_batch) {
         if (record->sequence != ring->sequence || atomic_load_explicit(&lease->held, memory_order_relaxed))
                 return damaged(loader, "the sequence");
 
-        /* First, for the daemon ends what it had begun before a seek as failed. */
+        /* First, because the daemon ends as failed what it had begun before a seek. */
         if (record->stream != ring->stream)
                 return pass_over(ring, idx_slot);
         if (record->status == DLP_BATCH_FAILED)
@@ -193,7 +193,7 @@ static int take(struct dlc_loader *loader, const struct dlc_batch **ret_batch) {
         return 0;
 }
 
-/* At an epoch's end: told once, then the next one begins. */
+/* At an epoch's end: reports it once, then begins the next epoch. */
 static int pass_end(struct dlc_loader *loader) {
         int r;
 

@@ -1,11 +1,12 @@
-/* One of many does it, the others wait.
+/* One of many processes does the work, the others wait.
  *
- * Whoever gets the lock reads the record: is it done, or did the attempt fail that it waited for? Else it writes
- * "running" and keeps the lock until the work has ended. The kernel lets go of a dead process's lock; a record that
- * says "running" under a free lock is that of a dead runner, and the work is begun anew.
+ * A process that gets the lock reads the record. If the work is done, or if the attempt that the process waited for has
+ * failed, that is the outcome. Otherwise it writes "running" and keeps the lock until the work has ended. The kernel
+ * releases the lock of a dead process; a record that says "running" while the lock is free was left by a dead runner,
+ * and the work begins again.
  *
- * Waiting is looking again and again: nobody can be woken through a network file system, and on one node some waiters
- * that look 20 times a second cost nothing beside the work they wait for. */
+ * Waiting means polling: a network file system cannot wake anybody, and on one node a few processes that look 20 times
+ * a second cost nothing compared with the work that they wait for. */
 
 #include <errno.h>
 #include <inttypes.h>
@@ -22,7 +23,7 @@
 
 #define PAUSE_MIN_NS      1000000ull
 #define PAUSE_NODE_NS     50000000ull
-#define PAUSE_CLUSTER_NS  2000000000ull /* a thousand nodes ask one server */
+#define PAUSE_CLUSTER_NS  2000000000ull /* a thousand nodes may poll one server */
 #define FIRST_PROGRESS_NS 3000000000ull
 #define PROGRESS_STEP_NS  60000000000ull
 
@@ -35,12 +36,12 @@ struct dlc_once {
         dlc_progress_fn on_progress;
         void *userdata;
 
-        pid_t owner;    /* who opened it: a fork's child is another */
-        uint64_t ended; /* the last attempt that had ended when we came: a failure of a later one is ours, too */
+        pid_t owner;    /* the process that opened it: a fork's child is another process */
+        uint64_t ended; /* the last attempt that had ended when we opened: only later failures count for us */
         int outcome;    /* enum dlc_once_outcome; 0: still waiting */
-        bool was_ended; /* by us */
+        bool was_ended; /* we have reported the end of the work */
         uint64_t since_ns, next_progress_ns; /* of waiting; 0: not yet */
-        struct dli_once_record record;       /* of the outcome, or of who is waited for */
+        struct dli_once_record record;       /* the record of the outcome, or of the process that is waited for */
         struct why remark;
         struct dlc_once_info info;
 };
@@ -71,7 +72,7 @@ static bool is_key(const char *key) {
         return n > 0 && n < DLI_ONCE_KEY_MAX;
 }
 
-/* Options of an older program are shorter; of a newer one, what we do not know must be zero. */
+/* Options of an older program are shorter; in those of a newer program, fields that we do not know must be zero. */
 static int copy_options(const struct dlc_once_options *options, struct why *reason,
                         struct dlc_once_options *ret_options) {
         struct dlc_once_options copy = DLC_ONCE_OPTIONS_INIT;
@@ -116,7 +117,7 @@ static int take_options(struct dlc_once *once, const struct dlc_once_options *op
         return 0;
 }
 
-/* What had ended before we came. */
+/* Reads which attempts had ended before we opened. */
 static int look_back(struct dlc_once *once, struct why *reason) {
         struct dli_once_record record = { 0 };
         int r = dli_once_record_read(once->file.fd, &record);
@@ -172,7 +173,7 @@ void dlc_once_close(struct dlc_once *once) {
 
 /* ---- waiting ------------------------------------------------------------------------------------------------- */
 
-/* What a record means to us: an outcome, or 0 if the work is still to be done. */
+/* What a record means for this process: an outcome, or 0 if the work still has to be done. */
 static int judge(const struct dlc_once *once, const struct dli_once_record *record) {
         bool is_later = record->attempt > once->ended;
 
@@ -200,7 +201,8 @@ static int settle(struct dlc_once *once, int outcome) {
         return outcome;
 }
 
-/* Takes over the record that is there now. 0: there is one; DLI_ONCE_ABSENT, DLI_ONCE_DAMAGED, or an errno. */
+/* Replaces our copy of the record by the one in the file. 0: there is one; DLI_ONCE_ABSENT, DLI_ONCE_DAMAGED, or an
+ * errno. */
 static int reread(struct dlc_once *once) {
         struct dli_once_record record;
         int r = dli_once_record_read(once->file.fd, &record);
@@ -214,7 +216,7 @@ static int reread(struct dlc_once *once) {
         return r;
 }
 
-/* The lock is ours, and the work is to be done. `found`: what the file held. */
+/* We have the lock, and the work has to be done. `found`: result of the last reread(). */
 static int begin(struct dlc_once *once, int found) {
         const struct dli_once_record *before = &once->record;
         struct dli_once_record mine = { .attempt = 1, .state = DLI_ONCE_RUNNING, .pid = getpid(), .when = time(NULL) };
@@ -231,7 +233,7 @@ static int begin(struct dlc_once *once, int found) {
         if (gethostname(mine.host, sizeof(mine.host) - 1) < 0 || !*mine.host || strchr(mine.host, '\n'))
                 strcpy(mine.host, "localhost");
 
-        r = dli_once_record_write(once->file.fd, &mine); /* also finds a full disk now, not after the work */
+        r = dli_once_record_write(once->file.fd, &mine); /* so a full disk is noticed now, not after the work */
         if (r < 0)
                 return why_errno(&once->reason, r, "%s cannot be written", once->file.path);
         dli_once_record_clear(&once->record);
@@ -239,11 +241,11 @@ static int begin(struct dlc_once *once, int found) {
         return settle(once, DLC_ONCE_RUN);
 }
 
-/* An outcome, 0 (not yet), or an errno. */
+/* Looks once. Returns an outcome, 0 (not yet), or an errno. */
 static int look(struct dlc_once *once) {
         int found, outcome, r;
 
-        /* Without the lock, too: whoever has it must not hold up those who only want to know. */
+        /* First without the lock: the process that holds it must not block those that only want to know the outcome. */
         found = reread(once);
         if (found < 0)
                 return found;
@@ -288,7 +290,7 @@ static int pause_until(struct dlc_once *once, uint64_t deadline_ns) {
                 return -ETIMEDOUT;
         tell_progress(once, now_ns);
         pause_ns = (now_ns - once->since_ns) / 10;
-        pause_ns += pause_ns * (now_ns >> 10 & 0xff) / 1024; /* so that those who began together drift apart */
+        pause_ns += pause_ns * (now_ns >> 10 & 0xff) / 1024; /* so that processes that began together drift apart */
         if (pause_ns > most_ns)
                 pause_ns = most_ns;
         if (pause_ns < PAUSE_MIN_NS)
@@ -326,7 +328,7 @@ int dlc_once_wait(struct dlc_once *once, int timeout_ms) {
 
 /* ---- ending -------------------------------------------------------------------------------------------------- */
 
-/* The end of a text counts: that is where errors stand. Not from the middle of a character. */
+/* Keeps the end of a text, because errors stand there. Does not begin in the middle of a character. */
 static const char *tail_of(const char *text) {
         size_t n = strlen(text);
 

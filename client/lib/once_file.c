@@ -1,8 +1,8 @@
 #include "client/lib/once_file.h"
 
-/* Why /tmp, and not XDG_RUNTIME_DIR or TMPDIR: all processes of a node must come to the same folder, and those that
- * come over ssh, from Slurm or from a service differ in their environment. What is remembered about a node is about a
- * boot of it, too: what was made may lie in its memory. */
+/* Why /tmp, and not XDG_RUNTIME_DIR or TMPDIR: all processes of a node must use the same folder, and processes that are
+ * started by ssh, by Slurm or as a service have different environments. What is remembered about a node is valid for
+ * one boot: the result of the work may lie in the node's memory. */
 
 #include <ctype.h>
 #include <errno.h>
@@ -16,11 +16,11 @@
 
 #define FOLDER_VARIABLE "DATALOADERD_ONCE_DIR"
 #define NODE_SIZE       13u /* 12 characters of the boot's id, NUL */
-#define LOCK_TRIES      16  /* against somebody who replaces the file again and again */
+#define LOCK_TRIES      16  /* bounds the retries if the file is replaced again and again */
 
 /* ---- the folder ---------------------------------------------------------------------------------------------- */
 
-/* Our own in /tmp, where strangers may have been first. */
+/* Our own folder in /tmp, where a stranger may have created that name first. */
 static int open_own_folder(struct dli_once_file *file, struct why *reason) {
         struct stat stat;
 
@@ -40,13 +40,13 @@ static int open_own_folder(struct dli_once_file *file, struct why *reason) {
                                file->path, (unsigned)stat.st_uid);
         if (stat.st_mode & 022)
                 return why_set(reason, -EACCES, "%s may be written to by others; chmod 700 it", file->path);
-        /* systemd-tmpfiles leaves folders alone that somebody has locked. */
+        /* systemd-tmpfiles does not clean a folder that is locked. */
         flock(file->folder_fd, LOCK_SH | LOCK_NB);
         return 0;
 }
 
-/* A folder that the user names is not checked, except that not everybody may be able to replace files in it. It is not
- * created here: below the mount point of a missing file system it would be created on each node. */
+/* A folder that the user names is not checked, except that not everybody may replace files in it. It is not created
+ * here: if a file system is not mounted, every node would create a local folder below the empty mount point. */
 static int open_given_folder(struct dli_once_file *file, const char *dir, struct why *reason) {
         struct stat stat;
 
@@ -75,8 +75,9 @@ static int open_folder(struct dli_once_file *file, bool cluster, const char *dir
 
 /* ---- the file ------------------------------------------------------------------------------------------------ */
 
-/* What tells this node, since it booted, from all others: containers of one machine share it. Where it is missing or
- * forbidden the host's name takes its place; any other failure passes, and then the others would have another file. */
+/* A text that differs from that of all other nodes and from earlier boots; containers of one machine share it. If the
+ * boot id is missing or forbidden, the host's name is used instead. Any other error fails the call: it may pass, and
+ * then the other processes would use another file. */
 static int name_node(char ret_node[NODE_SIZE], struct why *reason) {
         static const char PATH[] = "/proc/sys/kernel/random/boot_id";
         _cleanup_(closep) int fd = open(PATH, O_RDONLY | O_CLOEXEC);
@@ -95,7 +96,7 @@ static int name_node(char ret_node[NODE_SIZE], struct why *reason) {
         return 0;
 }
 
-/* Whoever may change the folder may forge the file anyway; from anybody else it is not taken. */
+/* A user who may change the folder can forge the file anyway; a file of any other user is refused. */
 static int check_file(const struct dli_once_file *file, int fd, struct why *reason) {
         struct stat stat, folder;
 
@@ -115,7 +116,7 @@ static int open_file(struct dli_once_file *file, struct why *reason) {
         _cleanup_(closep) int fd = -1;
         int r;
 
-        /* O_NONBLOCK: a FIFO in its place must not hold us up */
+        /* O_NONBLOCK: opening a FIFO in its place must not block */
         fd = openat(file->folder_fd, file->name, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC,
                     0600);
         if (fd < 0)
@@ -139,7 +140,7 @@ int dli_once_file_open(struct dli_once_file *file, const char *name, bool cluste
         if (r == 0)
                 r = name_node(node, reason);
         if (r == 0) {
-                /* '@' is in no name, so that the scopes never meet in one folder. */
+                /* '@' occurs in no name, so the files of the two scopes never clash in one folder. */
                 snprintf(file->name, sizeof(file->name), "%.64s%s%s.once", name, cluster ? "" : "@",
                          cluster ? "" : node);
                 n = strlen(file->path);
@@ -161,7 +162,7 @@ void dli_once_file_close(struct dli_once_file *file, bool unlock) {
 
 /* ---- the lock ------------------------------------------------------------------------------------------------ */
 
-/* Is the file that we have open the one that others find under its name? */
+/* Is the open file the one that other processes find under its name? */
 static bool is_current(const struct dli_once_file *file) {
         struct stat mine, theirs;
 
@@ -182,7 +183,8 @@ int dli_once_file_lock(struct dli_once_file *file, struct why *reason) {
                         file->is_locked = is_locked;
                         return 0;
                 }
-                /* Removed or replaced: a lock on it keeps nobody away. Opening anew gives it back. */
+                /* The file was removed or replaced: a lock on it excludes nobody. Opening the file again releases the
+                 * old lock. */
                 r = open_file(file, reason);
                 if (r < 0)
                         return r;
@@ -191,7 +193,7 @@ int dli_once_file_lock(struct dli_once_file *file, struct why *reason) {
 }
 
 void dli_once_file_unlock(struct dli_once_file *file) {
-        /* Explicitly: a child may hold the same open file. */
+        /* Explicitly, because a child process may share the open file. */
         if (file->is_locked)
                 flock(file->fd, LOCK_UN);
         file->is_locked = false;

@@ -1,7 +1,7 @@
 #include "client/lib/once_record.h"
 
-/* A line with the checksum and the length of what follows; lines of a word and a value; an empty line; the two texts.
- * Readable for people who look what is going on. */
+/* Format: a line with the checksum and the length of the rest; lines of a word and a value; an empty line; the two
+ * texts. People who investigate can read it. */
 
 #include <errno.h>
 #include <inttypes.h>
@@ -14,7 +14,7 @@
 
 #define MAGIC        "dataloaderd-once-1"
 #define HEAD_BYTES   (sizeof(MAGIC) - 1 + 1 + 16 + 1 + 8 + 1) /* "MAGIC checksum length\n" */
-#define LINES_BYTES  1024u                                    /* above what all lines take together */
+#define LINES_BYTES  1024u                                    /* more than all lines take together */
 #define RECORD_BYTES (HEAD_BYTES + LINES_BYTES + DLC_ONCE_TEXT_MAX + DLC_ONCE_RESULT_MAX)
 
 static const char *const STATES[] = {
@@ -23,7 +23,7 @@ static const char *const STATES[] = {
         [DLI_ONCE_ENDED_FAILED] = "failed",
 };
 
-/* FNV-1a: against torn writes and damage, not against malice. */
+/* FNV-1a: detects torn writes and damage, not malice. */
 static uint64_t checksum(const char *bytes, size_t n_bytes) {
         uint64_t sum = 0xcbf29ce484222325u;
 
@@ -34,12 +34,12 @@ static uint64_t checksum(const char *bytes, size_t n_bytes) {
 
 /* ---- reading ------------------------------------------------------------------------------------------------- */
 
-/* What is left of a record that is being taken apart; `at` is NULL once something was not as it should be. */
+/* The part of a record that is not parsed yet; `at` is NULL once something was invalid. */
 struct rest {
         char *at, *end;
 };
 
-/* The value of the line that must come next. The line's end becomes a NUL. */
+/* Takes the value of the next line, which must begin with `word`. The end of the line becomes a NUL. */
 static const char *take_value(struct rest *rest, const char *word) {
         size_t n_word = strlen(word);
         char *value = rest->at, *newline;
@@ -125,7 +125,7 @@ static int parse(char *bytes, size_t n_bytes, struct dli_once_record *ret_record
         return r;
 }
 
-/* From the beginning, as much as there is. */
+/* Reads from the beginning, up to `capacity` bytes. */
 static ssize_t read_all(int fd, char *into, size_t capacity) {
         size_t used = 0;
 

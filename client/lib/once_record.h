@@ -1,8 +1,9 @@
-/* lib/once_record.h: what the file of a piece of work says: which attempt is the last one, and how it ended.
+/* lib/once_record.h: what the file of a piece of work says: which attempt was the last one, and how it ended.
  *
- * File and lock are one: whoever has locked the file sees what the one before wrote, on network file systems too, where
- * a second file could be seen late. So it is written in place, not renamed: a checksum tells a record that was torn,
- * and a torn record is as good as none, because whoever tore it died before it was done. */
+ * One file holds both the record and the lock: a process that has locked the file sees what the process before it
+ * wrote. This is so on network file systems too, where a change in a second file could be seen late. So the file is
+ * written in place, not renamed. A checksum detects a torn record. A torn record counts as none, because its writer
+ * died before it was done. */
 #pragma once
 
 #include <stdint.h>
@@ -13,11 +14,11 @@
 #define DLI_ONCE_HOST_MAX 65u  /* HOST_NAME_MAX of Linux, with NUL */
 
 /* Positive outcomes of reading. */
-#define DLI_ONCE_ABSENT  1 /* the file is empty: nobody has begun yet */
-#define DLI_ONCE_DAMAGED 2 /* torn, damaged, or being written just now */
+#define DLI_ONCE_ABSENT  1 /* the file is empty: no process has begun yet */
+#define DLI_ONCE_DAMAGED 2 /* torn, damaged, or being written at this moment */
 
 enum dli_once_state {
-        DLI_ONCE_RUNNING = 1, /* and if nobody holds the lock, its runner has died */
+        DLI_ONCE_RUNNING = 1, /* if the lock is free, the runner has died */
         DLI_ONCE_ENDED_DONE,
         DLI_ONCE_ENDED_FAILED,
 };
@@ -30,16 +31,16 @@ struct dli_once_record {
         int64_t when; /* seconds since 1970 */
         char host[DLI_ONCE_HOST_MAX];
         char key[DLI_ONCE_KEY_MAX];
-        char *text;   /* the record's; NULL: none */
-        char *result; /* the record's; NULL: none */
+        char *text;   /* owned by the record; NULL: none */
+        char *result; /* owned by the record; NULL: none */
 };
 
 /* Reads it, whoever holds the lock. Returns 0, DLI_ONCE_ABSENT, DLI_ONCE_DAMAGED, or an errno. */
 int dli_once_record_read(int fd, struct dli_once_record *ret_record);
 
-/* Writes the record and brings it to the disk. The caller holds the lock. Returns 0 or an errno: the file then holds no
+/* Writes the record and syncs it to the disk. The caller holds the lock. Returns 0, or an errno: the file then holds no
  * valid record. */
 int dli_once_record_write(int fd, const struct dli_once_record *record);
 
-/* Frees its texts. */
+/* Frees the record's texts. */
 void dli_once_record_clear(struct dli_once_record *record);

@@ -1,4 +1,4 @@
-/* The life of a loader: opened, asked about, closed. */
+/* The life of a loader: opening it, asking about it, closing it. */
 
 #include <errno.h>
 #include <stdlib.h>
@@ -14,8 +14,8 @@ static _Atomic uint64_t n_opened;
 
 /* ---- fork ---------------------------------------------------------------------------------------------------- */
 
-/* A page that holds 1 here and, by the kernel's doing, 0 in the child of a fork(): one load instead of a system call
- * for each batch. Without such a kernel the pid has to do. */
+/* A page that holds 1 here; in the child of a fork() the kernel clears it to 0. So the check costs one load instead of
+ * a system call for each batch. If the kernel cannot do this, the pid is compared instead. */
 static void watch_fork(struct dlc_loader *loader) {
         size_t n = (size_t)sysconf(_SC_PAGESIZE);
         void *page = mmap(NULL, n, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -62,8 +62,8 @@ int dli_loader_fail(struct dlc_loader *loader, int error) {
 
 /* ---- opening and closing ------------------------------------------------------------------------------------- */
 
-/* The job's own name, or the run's. A number that was taken in vain is given back, so that a rank which had to try
- * twice stays in step with the others. */
+/* Opens with the job's own name, or the run's. If the opening fails, its number is given back, so that a rank that had
+ * to try twice still has the same numbers as the others. */
 static int open_with(struct dlc_loader *loader, struct dlc_options *options) {
         uint64_t number = atomic_fetch_add(&n_opened, 1), taken = number + 1;
         char job[DLP_NAME_MAX];
@@ -110,7 +110,7 @@ int dlc_open(const struct dlc_options *options, struct dlc_loader **ret_loader) 
                 dlc_close(loader);
                 return r;
         }
-        why_set(&loader->reason, 0, "%s", ""); /* what was waited for is not an error */
+        why_set(&loader->reason, 0, "%s", ""); /* the text of a wait is not an error */
         loader->counts.opened_ns = clock_now_ns();
         *ret_loader = loader;
         return 0;

@@ -1,6 +1,5 @@
-/* What the caller asks for, made complete. Ranges are checked here where the message could not carry the value
- * (negative numbers) or the number of ranks and samples would overflow; what is a valid name or pipeline the daemon
- * knows. */
+/* Completes the options that the caller passes. Ranges are checked here if a message could not carry the value
+ * (negative numbers) or if the number of ranks and samples would overflow. The daemon checks names and pipelines. */
 
 #include <errno.h>
 #include <stdlib.h>
@@ -8,8 +7,8 @@
 
 #include "client/lib/loader.h"
 
-/* Options of an older program are shorter: what it does not know keeps its default. Those of a newer one are longer:
- * what we do not know must be zero. */
+/* Options of an older program are shorter: fields that it does not know keep their defaults. Those of a newer program
+ * are longer: fields that we do not know must be zero. */
 static int copy_options(const struct dlc_options *options, struct why *reason, struct dlc_options *ret_options) {
         const uint8_t *bytes = (const uint8_t *)options;
         size_t size = options->size;
@@ -65,12 +64,12 @@ static int check_texts(const struct dlc_options *options, struct why *reason) {
         return 0;
 }
 
-/* A share below 1, or a whole number. Written so that NaN is neither. */
+/* A fraction below 1, or a whole number. Written so that NaN is neither of them. */
 static bool is_limit(double value) {
         return value >= 0 && value <= (double)DLP_SAMPLES_MAX && (value < 1 || (double)(uint64_t)value == value);
 }
 
-/* What the client itself goes by; the daemon knows which names the others may have. */
+/* The names that the client itself acts on; the daemon checks all other names. */
 static int check_choices(const struct dlc_options *options, struct why *reason) {
         enum dlp_partition partition;
 
@@ -154,7 +153,7 @@ int dli_options_resolve(const struct dlc_options *options, struct why *reason, s
         return 0;
 }
 
-/* Where the texts lie in the struct. */
+/* The offsets of the texts in the struct. */
 static const size_t TEXTS[] = {
         offsetof(struct dlc_options, dataset),   offsetof(struct dlc_options, pipeline),
         offsetof(struct dlc_options, socket),    offsetof(struct dlc_options, job),

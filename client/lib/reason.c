@@ -1,6 +1,6 @@
 #include "client/lib/reason.h"
 
-/* The only state that the library keeps outside its loaders is here: one text for each thread. */
+/* The only state that the library keeps outside its loaders: one text per thread. */
 
 #include <stdarg.h>
 

@@ -1,11 +1,11 @@
-/* Giving batches back, from any thread; and what is looked up by a batch's address. */
+/* Giving batches back, from any thread; and lookups by a batch's address. */
 
 #include <errno.h>
 #include <string.h>
 
 #include "client/lib/loader.h"
 
-/* All rings, the newest first; whole, since it was stored with release. */
+/* All rings, the newest first. Acquire pairs with the release store, so that each ring is seen completely. */
 static struct dli_ring *rings(const struct dlc_loader *loader) {
         return atomic_load_explicit(&loader->ring, memory_order_acquire);
 }
@@ -14,7 +14,7 @@ int dlc_release(struct dlc_loader *loader, const struct dlc_batch *batch) {
         struct dli_lease *lease;
         struct dli_ring *ring;
 
-        /* Nothing here touches the loader's reason: another thread may be using it. */
+        /* Nothing here uses the loader's reason: another thread may be using it. */
         if (!loader || !batch)
                 return dli_refuse(-EINVAL, "dlc_release: loader and batch must not be NULL");
         if (dli_loader_check(loader) < 0)
@@ -23,12 +23,13 @@ int dlc_release(struct dlc_loader *loader, const struct dlc_batch *batch) {
         if (!lease)
                 return dli_refuse(-EINVAL, "dlc_release: this batch is not of this loader");
 
-        /* Whoever takes the flag releases. Acquire: the batch's number belongs to the lease that we end. */
+        /* The thread that takes the flag releases the batch. Acquire: the batch's number belongs to the lease that ends
+         * here. */
         if (!atomic_exchange_explicit(&lease->held, 0, memory_order_acq_rel))
                 return dli_refuse(-EINVAL, "dlc_release: this batch was released before");
         dli_ring_give_back(ring, atomic_load_explicit(&lease->sequence, memory_order_relaxed),
                            (uint32_t)(lease - ring->leases));
-        dli_ring_leave(ring); /* last: until here the memory is there */
+        dli_ring_leave(ring); /* last: the memory may be freed now */
         return 0;
 }
 

@@ -2,10 +2,10 @@
  *
  *   attached --connection ends--> lost --ring is empty--> away --attached at the cursor--> attached
  *
- * What is lost with a daemon is nothing but its memory: the cursor is the client's own, so the next daemon is told
- * where to go on, and batches of which the old one had published some, begun some and planned others come once each. A
- * request that waits for its answer outlives the call of dlc_next() that sent it: making a large ring may take longer
- * than the caller's patience. */
+ * When a daemon ends, only its memory is lost. The client keeps the cursor and tells the next daemon where to continue,
+ * so each batch comes exactly once, whether the old daemon had published, begun or only planned it. A request that has
+ * no answer yet outlives the call of dlc_next() that sent it: making a large ring may take longer than the caller's
+ * timeout. */
 
 #include <errno.h>
 #include <poll.h>
@@ -50,7 +50,7 @@ int dli_restart_lost(struct dlc_loader *loader, int error) {
                 .pause_ns = PAUSE_MIN_NS,
                 .reason = loader->reason,
         };
-        why_set(&loader->reason, 0, "%s", ""); /* no error of the caller's */
+        why_set(&loader->reason, 0, "%s", ""); /* not an error of the caller */
         loader->state = DLI_LOST;
         loader->info.is_waiting = 1;
         return 0;
@@ -78,7 +78,7 @@ static int give_up(struct dlc_loader *loader) {
         return -ECONNRESET;
 }
 
-/* Nothing more is tried: the error is the loader's for good. */
+/* No further attempts: from now on the loader reports this error. */
 static int end(struct dlc_loader *loader, int error) {
         hang_up(loader);
         dli_watch_clock(loader, false);
@@ -86,8 +86,8 @@ static int end(struct dlc_loader *loader, int error) {
         return dli_loader_fail(loader, error);
 }
 
-/* Is it something that passes by itself? Nobody there yet, our own old session still being torn down, a daemon on its
- * way out, or a lack of memory or descriptors; not what the daemon refuses for good. */
+/* Is it an error that passes by itself? No daemon there yet, our own old session still being torn down, a daemon that
+ * is shutting down, or a lack of memory or descriptors; not a permanent refusal by the daemon. */
 static bool passes(int error) {
         switch (error) {
         case DLI_ASK_AGAIN:
@@ -105,7 +105,7 @@ static bool passes(int error) {
         }
 }
 
-/* An attempt that came to nothing. Returns -EAGAIN, or what is final. */
+/* An attempt failed. Returns -EAGAIN, or a final error. */
 static int put_off(struct dlc_loader *loader, int error) {
         struct dli_restart *restart = &loader->restart;
 
@@ -126,7 +126,7 @@ static int call(struct dlc_loader *loader) {
         char path[DLP_SOCKET_PATH_MAX + 1];
         int r;
 
-        strcpy(path, loader->connection.path); /* which is about to be written anew */
+        strcpy(path, loader->connection.path); /* a copy, because the call below writes connection.path */
         r = dli_connection_try(&loader->connection, path, "libdlclient " DLP_VERSION, &restart->reason);
         if (r == 0)
                 r = dli_attach_ask(loader);
@@ -137,7 +137,7 @@ static int call(struct dlc_loader *loader) {
         return 0;
 }
 
-/* Waits for the answer to what was asked. 0 once attached, -EAGAIN, -EINTR, or what is final. */
+/* Waits for the answer to the attach request. 0 once attached, -EAGAIN, -EINTR, or a final error. */
 static int hear(struct dlc_loader *loader, uint64_t deadline_ns) {
         struct dli_descriptors descriptors = { { -1, -1, -1 } };
         struct dli_restart *restart = &loader->restart;
@@ -150,7 +150,7 @@ static int hear(struct dlc_loader *loader, uint64_t deadline_ns) {
         if (r == -EINTR)
                 return r;
         if (r == -ETIMEDOUT && clock_now_ns() < answer_by)
-                return -EAGAIN; /* asked still */
+                return -EAGAIN; /* the request is still open */
         if (r != 0)
                 return put_off(loader, r);
         restart->asked_ns = 0;
@@ -160,7 +160,7 @@ static int hear(struct dlc_loader *loader, uint64_t deadline_ns) {
         return r < 0 ? end(loader, r) : 0;
 }
 
-/* Goes as far as it can without waiting past the deadline. */
+/* Makes as much progress as it can without waiting past the deadline. */
 static int try(struct dlc_loader *loader, uint64_t deadline_ns) {
         struct dli_restart *restart = &loader->restart;
         uint64_t now = clock_now_ns();
@@ -173,7 +173,7 @@ static int try(struct dlc_loader *loader, uint64_t deadline_ns) {
         }
         if (r == 0)
                 r = hear(loader, deadline_ns);
-        /* After the attempt: there is always one. */
+        /* Checked after the attempt, so that at least one is made. */
         if (r == -EAGAIN && clock_now_ns() >= restart->deadline_ns) {
                 give_up(loader);
                 return end(loader, -ECONNRESET);

@@ -11,7 +11,7 @@
 
 /* ---- mapping ------------------------------------------------------------------------------------------------- */
 
-/* Maps a whole file of which at least n_bytes are needed, and which cannot shrink afterwards. */
+/* Maps a whole file that must have at least n_bytes and that cannot shrink afterwards. */
 static int map(int fd, uint64_t n_bytes, int protection, const char *what, struct why *reason,
                struct dli_mapping *ret_mapping) {
         int seals = fcntl(fd, F_GET_SEALS);
@@ -30,8 +30,8 @@ static int map(int fd, uint64_t n_bytes, int protection, const char *what, struc
         if (base == MAP_FAILED)
                 return why_errno(reason, -errno, "cannot map the daemon's %s memory of %lld bytes", what,
                                  (long long)status.st_size);
-        /* A child must not have it: it could write over its parent's batches. Where the kernel cannot do that, the
-         * child's calls are refused all the same. */
+        /* A forked child must not have the mapping: it could overwrite its parent's batches. If the kernel cannot do
+         * that, the child's calls are refused anyway. */
         (void)madvise(base, (size_t)status.st_size, MADV_DONTFORK);
         *ret_mapping = (struct dli_mapping){ .base = base, .bytes = (uint64_t)status.st_size };
         return 0;
@@ -81,7 +81,7 @@ static void let_go(struct dli_ring *ring) {
         ring->release_event = -1;
 }
 
-/* On lines of its own each: what a batch writes is then as few of them as it can be. */
+/* Each lease begins on a cache line of its own, so that a batch writes as few lines as possible. */
 static struct dli_lease *leases_new(uint32_t n_slots) {
         size_t n_bytes = n_slots * sizeof(struct dli_lease);
         struct dli_lease *leases = aligned_alloc(DLP_CACHE_LINE, n_bytes);
@@ -104,7 +104,7 @@ int dli_ring_new(const struct dli_offer *offer, struct why *reason, struct dli_r
         if (r == 0) {
                 ring->memory = strdup(offer->memory);
                 ring->leases = leases_new(ring->n_slots);
-                /* Zeroed pages take no memory until they are written, and most never are: damage is rare. */
+                /* Zeroed pages take no memory until they are written, and most never are: damaged samples are rare. */
                 ring->served = calloc((size_t)ring->n_slots * ring->control->batch_size, sizeof(*ring->served));
                 if (!ring->memory || !ring->leases || !ring->served)
                         r = why_set(reason, -ENOMEM, "no memory for a loader");
@@ -119,7 +119,7 @@ int dli_ring_new(const struct dli_offer *offer, struct why *reason, struct dli_r
 }
 
 void dli_ring_leave(struct dli_ring *ring) {
-        /* acq_rel: what all others did with the memory comes before it goes. */
+        /* acq_rel: everything that other threads did with the memory happens before it is unmapped. */
         if (atomic_fetch_sub_explicit(&ring->n_users, 1, memory_order_acq_rel) == 1)
                 let_go(ring);
 }
@@ -143,7 +143,7 @@ void dli_rings_free(struct dli_ring *ring, bool is_here) {
 
 struct dli_lease *dli_rings_find(struct dli_ring *ring, const struct dlc_batch *batch, struct dli_ring **ret_ring) {
         for (; ring; ring = ring->older) {
-                uint64_t distance = (uintptr_t)batch - (uintptr_t)ring->leases; /* wraps below the first */
+                uint64_t distance = (uintptr_t)batch - (uintptr_t)ring->leases; /* wraps if before the first lease */
 
                 if (distance % sizeof(struct dli_lease) != 0 || distance / sizeof(struct dli_lease) >= ring->n_slots)
                         continue;
@@ -158,7 +158,8 @@ void dli_ring_give_back(struct dli_ring *ring, uint64_t sequence, uint32_t idx_s
 
         if (!dlp_ring_release(ring->control, ring->page, sequence, idx_slot))
                 return;
-        /* Fails only if it is full (then the daemon has been told often enough) or broken (then the socket tells). */
+        /* Fails only if the counter is full (then the daemon has been told often enough) or the event is broken (then
+         * the socket shows the end). */
         if (write(ring->release_event, &one, sizeof(one)) < 0)
                 return;
 }

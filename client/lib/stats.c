@@ -1,4 +1,4 @@
-/* What a loader has counted, and what lies in its ring now. */
+/* What a loader has counted, and what is in its ring now. */
 
 #include <errno.h>
 #include <string.h>
@@ -6,7 +6,7 @@
 #include "client/lib/loader.h"
 #include "proto/ring.h"
 
-/* Batches that dlc_next() would hand out without waiting: those left over from before a seek are none. */
+/* Batches that dlc_next() would hand out without waiting; leftovers from before a seek do not count. */
 static uint32_t count_ready(const struct dlc_loader *loader) {
         const struct dli_ring *ring = dli_ring_of(loader);
         uint32_t n_ready = 0;
@@ -62,7 +62,7 @@ int dlc_get_stats(struct dlc_loader *loader, struct dlc_stats *ret_stats, size_t
         stats.n_restarts = loader->info.n_restarts;
         stats.hold_ns = counts->hold_ns;
 
-        if (size > sizeof(stats)) /* of a newer program: what it knows more is not counted here */
+        if (size > sizeof(stats)) /* a newer program: the fields that we do not know stay 0 */
                 memset((uint8_t *)ret_stats + sizeof(stats), 0, size - sizeof(stats));
         memcpy(ret_stats, &stats, size < sizeof(stats) ? size : sizeof(stats));
         return 0;

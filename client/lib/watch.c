@@ -1,6 +1,6 @@
 /* The descriptor of dlc_fd(): an epoll of its own, which stays the same when the daemon restarts, so that an event loop
- * need not know of restarts. It watches the daemon's socket or, while there is none, a clock that makes the loop call
- * dlc_next() now and then, which looks for the daemon. */
+ * need not know of restarts. It watches the daemon's socket. While there is no socket, it watches a clock instead: the
+ * loop then calls dlc_next() now and then, which looks for the daemon. */
 
 #include <errno.h>
 #include <sys/epoll.h>
@@ -18,7 +18,7 @@ int dli_watch_begin(struct dlc_loader *loader) {
         return dli_watch_socket(loader);
 }
 
-/* What is watched is not taken out: in the child of a fork the epoll is the parent's too. */
+/* The watched descriptors are not removed: in the child of a fork, the epoll belongs to the parent too. */
 void dli_watch_end(struct dlc_loader *loader) {
         closep(&loader->timer_fd);
         closep(&loader->poll_fd);
@@ -37,7 +37,7 @@ int dli_watch_socket(struct dlc_loader *loader) {
         return watch(loader, loader->connection.socket);
 }
 
-/* By hand: a forked child may have the socket still, and then closing it here would not take it out. */
+/* Removed explicitly: a forked child may still have the socket, and then closing it here would not remove it. */
 void dli_watch_no_socket(struct dlc_loader *loader) {
         if (loader->connection.socket >= 0)
                 epoll_ctl(loader->poll_fd, EPOLL_CTL_DEL, loader->connection.socket, NULL);
@@ -53,8 +53,8 @@ void dli_watch_clock(struct dlc_loader *loader, bool on) {
         }
         if (!on || loader->timer_fd >= 0)
                 return;
-        /* Without a free descriptor there is no clock: a caller that blocks in dlc_next() needs none, and a caller that
-         * polls finds out with the next call that it makes for another reason. */
+        /* Without a free descriptor there is no clock. A caller that blocks in dlc_next() needs none; a caller that
+         * polls learns of the daemon's return only when it calls dlc_next() for another reason. */
         loader->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
         if (loader->timer_fd >= 0 &&
             (timerfd_settime(loader->timer_fd, 0, &ticks, NULL) < 0 || watch(loader, loader->timer_fd) < 0)) {
