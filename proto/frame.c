@@ -36,7 +36,7 @@ int dlp_frame_send(int socket, const void *bytes, size_t n_bytes, const int *fds
         return n < 0 ? -errno : 0;
 }
 
-/* Takes the descriptors out of a received message; what does not fit is closed. */
+/* Takes the descriptors out of a received message; those that do not fit are closed. */
 static size_t take_fds(struct msghdr *message, int *fds, size_t n_fds) {
         size_t n = 0;
 
@@ -98,7 +98,7 @@ static int send_packed(int socket, const ProtobufCMessage *message, const int *f
 
         if (n_bytes > DLP_PACKET_MAX)
                 return -EMSGSIZE;
-        bytes = malloc(n_bytes + 1); /* control plane: a message is rare */
+        bytes = malloc(n_bytes + 1); /* an allocation is cheap enough: messages are rare */
         if (!bytes)
                 return -ENOMEM;
         protobuf_c_message_pack(message, bytes);

@@ -28,7 +28,8 @@ static uint64_t align_up(uint64_t value, uint64_t alignment) {
         return (value + alignment - 1) / alignment * alignment;
 }
 
-/* Of one slot: whole cache lines, so that two slots' workers do not write to one. */
+/* Bytes of one slot's columns: whole cache lines, so that two workers that fill two slots never write to the same
+ * line. */
 static uint64_t columns_bytes(uint32_t batch_size) {
         return align_up((uint64_t)batch_size * (2 * sizeof(int64_t) + sizeof(int32_t)), DLP_CACHE_LINE);
 }
@@ -86,7 +87,7 @@ int dlp_layout_check(const struct dlp_control *control, uint64_t control_bytes, 
             control->batch_size > DLP_BATCH_MAX || control->n_ragged > DLP_TENSORS_MAX || control->reserved != 0)
                 return -EPROTO;
 
-        /* One version has one layout, so the rest follows from the geometry: compute it and compare. */
+        /* A layout version fixes the rest of the layout, so it follows from the geometry: compute it and compare. */
         geometry = (struct dlp_geometry){
                 .n_slots = control->n_slots,
                 .batch_size = control->batch_size,
@@ -105,7 +106,7 @@ int dlp_layout_check(const struct dlp_control *control, uint64_t control_bytes, 
         return 0;
 }
 
-/* Both sides read through these; the client's mapping is read-only whatever the type says. */
+/* Both sides read through these functions; the client's mapping is read-only, whatever the type says. */
 static void *at(const struct dlp_control *control, uint64_t offset) {
         return (uint8_t *)(uintptr_t)control + offset;
 }

@@ -19,7 +19,7 @@ enum dlp_wake dlp_ring_publish(struct dlp_control *control, struct dlp_client_pa
         atomic_store_explicit(&control->n_published, sequence + 1, memory_order_release);
         atomic_thread_fence(memory_order_seq_cst); /* pairs with dlp_ring_wait_begin() */
 
-        /* Looked at before it is taken: an exchange each time would pull the line away from the client. */
+        /* A load before the exchange: an exchange each time would take the cache line away from the client. */
         if (!atomic_load_explicit(&page->waiting, memory_order_relaxed))
                 return DLP_WAKE_NOBODY;
         switch (atomic_exchange_explicit(&page->waiting, 0, memory_order_relaxed)) {
@@ -78,8 +78,8 @@ int dlp_ring_sleep(const struct dlp_control *control, struct dlp_client_page *pa
 
         atomic_store_explicit(&page->waiting, DLP_WAKE_FUTEX, memory_order_relaxed);
         atomic_thread_fence(memory_order_seq_cst); /* pairs with dlp_ring_publish() */
-        /* While `sequence` is not there, n_published is exactly it: the kernel compares its low (first) half, so that a
-         * publishing between our look and our sleep is not missed. */
+        /* While `sequence` is not published, n_published equals it. The kernel compares the low (first) half, so that a
+         * publish between our check and our sleep is not missed. */
         if (!dlp_ring_ready(control, sequence) &&
             futex(&control->n_published, FUTEX_WAIT, (uint32_t)sequence, &timeout) < 0)
                 error = errno;
@@ -106,7 +106,7 @@ bool dlp_ring_release(const struct dlp_control *control, struct dlp_client_page 
 
 #define HOLD_WORDS (DLP_TEXT_MAX / sizeof(uint64_t))
 
-/* Sequentially consistent throughout: once a second, and only while a rank waits. */
+/* Sequentially consistent throughout, which costs nothing here: once a second, and only while a rank waits. */
 void dlp_ring_hold(struct dlp_control *control, const char *text) {
         uint64_t words[HOLD_WORDS] = { 0 };
         size_t n = strnlen(text, DLP_TEXT_MAX - 1);

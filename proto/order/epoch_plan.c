@@ -1,6 +1,6 @@
 #include "proto/order/epoch_plan.h"
 
-/* Batches that are made of a rank's samples. */
+/* The number of batches that n_samples of a rank make. */
 static uint64_t batches_of(const struct dlp_epoch_terms *terms, uint64_t n_samples) {
         if (n_samples == DLP_UNKNOWN || terms->batch_size == 0)
                 return n_samples == DLP_UNKNOWN ? DLP_UNKNOWN : 0;
@@ -19,7 +19,7 @@ struct dlp_epoch_plan dlp_epoch_plan_make(const struct dlp_epoch_terms *terms, u
 
         plan.n_samples = samples_of(terms, rank, base);
         plan.n_batches = batches_of(terms, plan.n_samples);
-        plan.n_steps = batches_of(terms, samples_of(terms, 0, base)); /* nobody has more than the first rank */
+        plan.n_steps = batches_of(terms, samples_of(terms, 0, base)); /* no rank has more than the first one */
         return plan;
 }
 
@@ -41,7 +41,7 @@ void dlp_epoch_advance(const struct dlp_epoch_terms *terms, uint64_t epoch, uint
                 *ret_position = dlp_epoch_plan_position_after(&plan, n_steps);
                 return;
         }
-        if (position > 0) { /* what is left of this epoch; the others are whole */
+        if (position > 0) { /* the first epoch has only the rest; the others are whole */
                 n_steps -= plan.n_steps;
                 epoch++;
         }

@@ -4,7 +4,7 @@
  * them and finds the place of a resume, `dlctl order` prints them, and Python asks libdlclient. No other code
  * multiplies a step by a batch size or a world.
  *
- * An epoch is a row of global positions 0 .. n-1; its sampler (order/sampler.h) says which sample stands at each. Three
+ * An epoch is a row of global positions 0 .. n-1; its sampler (order/sampler.h) says which sample is at each. Three
  * rules lead from there to a batch:
  *
  *   dealing    the positions from `base` on are dealt to the ranks (order/dealing.h)
@@ -16,8 +16,8 @@
  * buckets, token budgets and packs will differ.
  *
  * A plan is a small value: copy it, throw it away. Constant once it is made, so that any number of threads may ask it.
- * libc only, no allocation, no locks. Defined for n = 0, and free of overflow for n <= DLP_SAMPLES_MAX,
- * world <= DLP_WORLD_MAX, batch_size <= DLP_BATCH_MAX. */
+ * libc only, no allocation, no locks. Defined for n = 0, and free of overflow for n <= DLP_SAMPLES_MAX, world <=
+ * DLP_WORLD_MAX, batch_size <= DLP_BATCH_MAX. */
 #pragma once
 
 #include <stdbool.h>
@@ -25,7 +25,7 @@
 
 #include "proto/order/dealing.h"
 
-/* A number that nobody knows yet: the positions of an epoch that is a stream, and so its batches. The slot that holds
+/* A number that is not known yet: the positions, and so the batches, of an epoch that is a stream. The slot that holds
  * the last one says so. No sampler of today has such epochs. */
 #define DLP_UNKNOWN UINT64_MAX
 
@@ -58,7 +58,7 @@ struct dlp_plan_batch {
  * nothing is dealt to a rank >= world. */
 struct dlp_epoch_plan dlp_epoch_plan_make(const struct dlp_epoch_terms *terms, uint32_t rank, uint64_t base);
 
-/* Batch `step` of the rank, from 0. Not to be asked for after the last one (dlp_epoch_plan_is_over()). */
+/* Batch `step` of the rank, from 0. Do not call it after the last batch (dlp_epoch_plan_is_over()). */
 static inline struct dlp_plan_batch dlp_epoch_plan_batch(const struct dlp_epoch_plan *plan, uint64_t step) {
         uint64_t first = step * plan->terms.batch_size, n_rest = plan->n_samples - first;
 

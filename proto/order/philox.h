@@ -22,8 +22,8 @@ void dlp_philox_block(const uint32_t counter[4], const uint32_t key[2], uint32_t
 /* `step` numbers the step within the pipeline; 0xffff is taken (the permutation of the order "tdperm"). */
 void dlp_philox_init(struct dlp_philox *philox, uint64_t seed, uint32_t epoch, uint64_t sample, uint16_t step);
 
-/* The seed of another stream of draws: `draws` 0 is the seed itself; any other number gives what has nothing in common
- * with it, for whoever wants several views of the same samples. */
+/* The seed of another stream of draws: `draws` 0 is the seed itself; any other number gives an independent seed, for
+ * callers that want several views of the same samples. */
 uint64_t dlp_philox_seed(uint64_t seed, uint64_t draws);
 
 uint32_t dlp_philox_u32(struct dlp_philox *philox);

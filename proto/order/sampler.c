@@ -12,7 +12,7 @@ static const struct {
         [DLP_ORDER_TORCH] = { "torch", &dlp_sampler_torch },
         [DLP_ORDER_TDPERM] = { "tdperm", &dlp_sampler_tdperm },
 };
-const char dlp_order_kinds[] = "torch tdperm"; /* as above */
+const char dlp_order_kinds[] = "torch tdperm"; /* names as in KINDS */
 #define N_KINDS (sizeof(KINDS) / sizeof(KINDS[0]))
 
 const char *dlp_order_kind_name(enum dlp_order_kind kind) {

@@ -1,4 +1,4 @@
-/* order/sampler.h: which sample stands at a position of an epoch.
+/* order/sampler.h: which sample is at a position of an epoch.
  *
  * A sampler is a pure function of (seed, epoch): it says how many positions an epoch has and which sample is at each.
  * There may be more or fewer positions than samples; with today's three samplers there are as many:

@@ -1,4 +1,4 @@
-/* The dataset's own order, which depends on nothing. */
+/* The dataset's own order. It depends on neither seed nor epoch. */
 
 #include "proto/order/sampler_types.h"
 

@@ -23,7 +23,7 @@ static uint64_t at(const struct dlp_sampler *sampler, uint64_t position) {
         return dlp_shuffle_element(sampler->table, sampler->n_positions, position);
 }
 
-/* Of seed and epoch torch uses dlp_order_seed() alone. */
+/* torch uses seed and epoch only through dlp_order_seed(). */
 static bool is_same(const struct dlp_sampler_terms *a, const struct dlp_sampler_terms *b) {
         return dlp_order_seed(a->seed, a->epoch) == dlp_order_seed(b->seed, b->epoch) && a->compat == b->compat;
 }

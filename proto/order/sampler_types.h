@@ -1,4 +1,4 @@
-/* order/sampler_types.h: the samplers that there are, for the table in sampler.c. */
+/* order/sampler_types.h: the list of samplers, for the table in sampler.c. */
 #pragma once
 
 #include "proto/order/sampler.h"

@@ -1,6 +1,6 @@
 #include "proto/order/shuffle.h"
 
-/* Branch numbers and rules: torch.randperm as observed. */
+/* Branch limits and rules are those of torch.randperm, as observed. */
 
 uint32_t dlp_order_seed(uint64_t seed, uint64_t epoch) {
         return (uint32_t)(seed + epoch);
@@ -26,9 +26,9 @@ void dlp_shuffle_init(struct dlp_shuffle *shuffle, struct dlp_torch_random *rand
 
 /* The usual algorithm: for each i, swap with a random j of i .. n-1.
  *
- * Element k that is not final holds its value XOR k. So the zeroes of fresh memory already are the identity, and a
- * table of gigabytes costs nothing before its first element is known. The jumps of a stretch are drawn before its
- * swaps: they do not depend on them, and the cache misses of the swaps then overlap. */
+ * Element k, while it is not final, holds its value XOR k. So zeroed memory already is the identity, and a table of
+ * gigabytes costs nothing before its first element is known. The jumps of a stretch are drawn before its swaps: they do
+ * not depend on the swaps, and the cache misses of the swaps can then overlap. */
 #define STRETCH 32u
 
 static void swap_steps_u32(struct dlp_shuffle *shuffle, uint64_t end) {
@@ -70,7 +70,7 @@ static void swap_steps_u64(struct dlp_shuffle *shuffle, uint64_t end) {
         }
 }
 
-/* The last element takes no draw. */
+/* The last element needs no draw. */
 static void swap_steps(struct dlp_shuffle *shuffle, uint64_t end) {
         bool last = end == shuffle->n;
 

@@ -1,4 +1,4 @@
-/* order/shuffle.h: torch.randperm(n) in steps, so that the first elements are there before the last one is made.
+/* order/shuffle.h: torch.randperm(n) in steps, so that the first elements are ready before the last one is made.
  *
  * All of it is defined for n = 0, and free of overflow for n <= DLP_SAMPLES_MAX. libc only, no allocation, no locks; a
  * struct dlp_shuffle belongs to one thread. */
@@ -13,8 +13,8 @@
 /* From here on torch >= 2.6 shuffles with 64-bit draws, in a way whose result is final only at the end. */
 #define DLP_SHUFFLE_WIDE_FROM 214748364u
 
-/* What an epoch's generator is seeded with. Only 32 bits count for torch, so (seed 0, epoch 1) is (seed 1, epoch 0),
- * and this number with n and the compatibility names a permutation completely. */
+/* The seed of an epoch's generator. torch uses only 32 bits of it, so (seed 0, epoch 1) equals (seed 1, epoch 0), and
+ * this number, n and the compatibility together identify a permutation. */
 uint32_t dlp_order_seed(uint64_t seed, uint64_t epoch);
 
 /* Bytes of one table element for n samples: 4, or 8 once indices need more than 32 bits. */

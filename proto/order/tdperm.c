@@ -2,8 +2,8 @@
 
 #include "proto/order/philox.h"
 
-#define STEP_OF_ORDER 0xffffu /* where a sample's step stands in the counter of its draws: taken by the order */
-#define BITS_MIN      8u      /* halves of four bits at least, or the rounds have too little to mix */
+#define STEP_OF_ORDER 0xffffu /* the step number for the counter of an order's draws; no step of a pipeline has it */
+#define BITS_MIN      8u      /* so halves have four bits at least: with fewer, the rounds mix too little */
 
 /* Multipliers of the round function. */
 #define MULTIPLIER_1 0x9e3779b97f4a7c15ull

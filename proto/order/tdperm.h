@@ -5,11 +5,12 @@
  * same.
  *
  * A Feistel network of eight rounds permutes the smallest power of two that holds n (256 at least); a value that falls
- * outside is sent through again until it is inside, fewer than twice on average for n > 128. The rounds' keys are drawn
- * from the seed and the epoch (proto/order/philox.h). Such a network is always an even permutation, so one more drawn
- * bit says whether the first two indices change places. The definition is frozen: another one would get another name.
+ * outside is sent through the network again until it is inside, fewer than two passes on average for n > 128. The
+ * rounds' keys are drawn from the seed and the epoch (proto/order/philox.h). Such a network is always an even
+ * permutation, so one more drawn bit says whether the first two indices change places. The definition is frozen:
+ * another one would get another name.
  *
- * It is not a cipher: whoever may choose seeds and see samples can predict the order. */
+ * It is not a cipher: somebody who chooses seeds and sees samples can predict the order. */
 #pragma once
 
 #include <stdint.h>
@@ -24,7 +25,7 @@ struct dlp_tdperm {
         uint32_t flip;                /* 1: indices 0 and 1 change places */
 };
 
-/* Prepares the permutation of n <= 2^63 elements; of `epoch` 32 bits count. Some hundred nanoseconds. */
+/* Prepares the permutation of n <= 2^63 elements; only 32 bits of `epoch` count. Some hundred nanoseconds. */
 void dlp_tdperm_init(struct dlp_tdperm *tdperm, uint64_t seed, uint64_t epoch, uint64_t n);
 
 /* The index at `position` < n. Some tens of nanoseconds. */

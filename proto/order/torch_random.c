@@ -1,6 +1,6 @@
 #include "proto/order/torch_random.h"
 
-/* MT19937 (Matsumoto and Nishimura, 1998) with torch's rules for making values of its words. */
+/* MT19937 (Matsumoto and Nishimura, 1998) with torch's rules for making values from its words. */
 
 #define N DLP_TORCH_BLOCK_WORDS
 #define M 397u
@@ -30,7 +30,8 @@ static inline uint32_t temper(uint32_t word) {
         return word ^ word >> 18;
 }
 
-/* Three stretches instead of indices modulo N: each reads only words that it may already, or not yet, have replaced. */
+/* Three loops instead of indices modulo N: each loop reads only words that are already replaced, or still old, as the
+ * recurrence needs them. */
 void dlp_torch_refill(struct dlp_torch_random *random) {
         uint32_t *state = random->state;
 
