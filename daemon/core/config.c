@@ -17,7 +17,7 @@
 #define FILE_MAX    (1 << 20) /* bytes */
 #define END_MARK    "end_of_file"
 
-/* libconfuse hands errors to a plain function, so what it says is kept here. Main thread, one file at a time. */
+/* libconfuse reports errors to a plain function, so its text is kept here. Main thread, one file at a time. */
 static struct why parse_why;
 static struct settings *parse_settings;
 
@@ -25,13 +25,13 @@ static void on_error(cfg_t *cfg, const char *format, va_list arguments) {
         char text[DLP_TEXT_MAX - 160];
 
         if (parse_why.text[0])
-                return; /* the first is the cause */
+                return; /* the first error is the cause */
         vsnprintf(text, sizeof(text), format, arguments);
         why_set(&parse_why, 0, "%.140s:%d: %s", cfg && cfg->filename ? cfg->filename : "configuration",
                 cfg ? cfg->line : 0, text);
 }
 
-/* Called while the line is being read, so that the error knows its number. */
+/* libconfuse calls it while it reads the line, so the error has the right line number. */
 static int on_value(cfg_t *cfg, cfg_opt_t *option) {
         const struct setting *setting = setting_find(SETTINGS, N_SETTINGS, cfg_opt_name(option));
         struct why why;
@@ -43,7 +43,7 @@ static int on_value(cfg_t *cfg, cfg_opt_t *option) {
         return 0;
 }
 
-/* The same within a section: only looked at here. */
+/* The same within a section: the value is only checked here. */
 static int on_dataset_value(cfg_t *section, cfg_opt_t *option) {
         const struct setting *setting = setting_find(DATASET_SETTINGS, N_DATASET_SETTINGS, cfg_opt_name(option));
         struct dataset_setting dataset = { 0 };
@@ -105,7 +105,7 @@ static int take_datasets(cfg_t *cfg, struct settings *settings, struct why *why)
         return r;
 }
 
-/* Bytes of the comment that begins here, or 0. One that does not end is left for the parser to refuse. */
+/* Length in bytes of the comment that begins here, or 0. A comment without an end is left for the parser to refuse. */
 static size_t comment_length(const char *at, char before) {
         const char *end;
 
@@ -119,8 +119,8 @@ static size_t comment_length(const char *at, char before) {
         return end ? (size_t)(end + 2 - at) : 0;
 }
 
-/* libconfuse counts the line of a comment three times, so that its errors would name lines that are not there. It never
- * sees comments: they become blanks, their line breaks stay. */
+/* libconfuse counts the line of a comment three times, so its errors would name wrong lines. So comments are replaced
+ * by blanks before it sees them; their line breaks stay. */
 static void blank_comments(char *text) {
         char quote = '\0', before = '\n';
 
@@ -141,9 +141,9 @@ static void blank_comments(char *text) {
         }
 }
 
-/* Reads the file with a line of our own after it. libconfuse takes the file's end for the end of a section, too; this
- * line is known outside of sections only. (And a folder, which opens as a file, would make its scanner end the
- * process.) */
+/* Reads the file and adds a line of our own at the end. libconfuse accepts the end of the file as the end of a section;
+ * our line is valid only outside of sections, so an open section becomes an error. (A folder opens like a file, but
+ * would make the scanner end the process, so it is refused here.) */
 static int read_marked(const char *path, char **ret_text, struct why *why) {
         static const char MARK[] = "\n" END_MARK " = \"\"\n";
         _cleanup_(closep) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
@@ -169,7 +169,7 @@ static int read_marked(const char *path, char **ret_text, struct why *why) {
         return 0;
 }
 
-/* An option of libconfuse for each row: texts all of them, for setting_parse() to read. Returns how many. */
+/* Makes an option of libconfuse for each row. All are texts, for setting_parse() to read. Returns how many. */
 static size_t make_options(const struct setting *rows, size_t n_rows, cfg_opt_t *options) {
         assert(n_rows <= OPTIONS_MAX);
         for (size_t i = 0; i < n_rows; i++)

@@ -22,10 +22,10 @@
 #include "proto/base/cleanup.h"
 
 #define DRAIN_TICK_US   20000
-#define DRAIN_TICKS_MAX 250u          /* five seconds for the batches that are begun */
-#define OWN_BYTES       (64ull << 20) /* beside memory_limit: code, heap, stacks */
+#define DRAIN_TICKS_MAX 250u          /* five seconds for the batches that were begun */
+#define OWN_BYTES       (64ull << 20) /* in addition to memory_limit: code, heap, stacks */
 #define FACTS_MAX       32u
-#define LOOK_S          1 /* between two looks at the stamps of staged datasets, and at memory that clients hold */
+#define LOOK_S          1 /* seconds between checks of the stamps of staged datasets, and of memory that clients hold */
 
 struct daemon {
         struct settings *settings;
@@ -120,7 +120,7 @@ static void on_end(evutil_socket_t number, short what, void *userdata) {
         sd_notify(0, "STOPPING=1\nSTATUS=Completing the batches that are begun");
         server_drain(&daemon->server);
         if (event_add(daemon->drain_event, &(struct timeval){ .tv_usec = DRAIN_TICK_US }) < 0)
-                event_base_loopbreak(daemon->base); /* no memory to wait with: rather at once than never */
+                event_base_loopbreak(daemon->base); /* no memory for the timer: end at once rather than never */
 }
 
 static enum log_level log_level_of(const char *name) {
@@ -149,7 +149,7 @@ static int configure_catalog(struct daemon *daemon, struct why *why) {
         return r;
 }
 
-/* Settings that need a restart keep their old value, so that status goes on telling what is in force. */
+/* Settings that need a restart keep their old value, so that status reports the value in use. */
 static void keep_fixed_settings(struct daemon *daemon, struct settings *next) {
         for (size_t i = 0; i < N_SETTINGS; i++) {
                 char buffer[32], next_buffer[32];
@@ -170,7 +170,7 @@ static void keep_fixed_settings(struct daemon *daemon, struct settings *next) {
 static struct pool_wish workers_wish(const struct settings *settings) {
         struct pool_wish wish = { .n_workers = (uint32_t)settings->workers, .nice = (int)settings->nice };
 
-        cpu_share_parse(settings->cpu_ceiling, &wish.ceiling); /* settings hold nothing that it would refuse */
+        cpu_share_parse(settings->cpu_ceiling, &wish.ceiling); /* cannot fail: settings hold only valid values */
         return wish;
 }
 
@@ -215,7 +215,7 @@ static void take_settings(struct daemon *daemon, struct settings *next) {
         log_info("core", "configuration read again file=%s", daemon->config_path);
 }
 
-/* The file is read in the background: it may lie on a network file system, and its groups are looked up. */
+/* The file is read in the background: it may lie on a network file system, and its groups have to be looked up. */
 static void reload_work(void *userdata) {
         struct daemon *daemon = userdata;
 
@@ -259,7 +259,7 @@ static void on_reload(evutil_socket_t number, short what, void *userdata) {
 
         if (daemon->signalled)
                 return;
-        if (daemon->reload.is_running) { /* the file may have changed since it was read */
+        if (daemon->reload.is_running) { /* the file may have changed since it was last read */
                 daemon->reload.again = true;
                 return;
         }
@@ -277,7 +277,7 @@ static int start_events(struct daemon *daemon, struct why *why) {
         uint64_t watchdog_us;
 
         signal(SIGPIPE, SIG_IGN);
-        signal(SIGIO, SIG_IGN); /* a lease that ring/held.c has for a moment, and somebody breaks */
+        signal(SIGIO, SIG_IGN); /* sent when another process breaks a lease that ring/held.c holds for a moment */
         daemon->base = event_base_new();
         if (!daemon->base || background_new(&daemon->background) < 0)
                 return why_set(why, -ENOMEM, "event loop");
@@ -372,7 +372,7 @@ static int start_server(struct daemon *daemon, struct why *why) {
         return r;
 }
 
-/* Bottom-up, so that whatever may be called is there. daemon_stop() is this list read backwards. */
+/* Starts the parts bottom-up, so that each finds the parts that it calls. daemon_stop() does the reverse. */
 static int daemon_start(struct daemon *daemon, struct why *why) {
         int r;
 
@@ -415,7 +415,7 @@ static void free_events(struct daemon *daemon) {
                 event_base_free(daemon->base);
 }
 
-/* A thread that hangs in the kernel still uses what would be freed. */
+/* Ends the process without freeing anything: a thread that hangs in the kernel still uses the memory. */
 static void leave(const char *what) {
         log_error("core", "%s hangs in the kernel (a dead network mount?); ending without it", what);
         _exit(EX_OSERR);
@@ -441,7 +441,8 @@ static int daemon_stop(struct daemon *daemon) {
         return 0;
 }
 
-/* A connection takes several descriptors, a job's ranks many connections; 1,024 is a shell's habit, for select(). */
+/* Each connection takes several descriptors, and a job has many ranks. A shell's usual limit is 1,024, because of
+ * select(). */
 static void raise_descriptor_limit(void) {
         struct rlimit limit;
 
@@ -451,7 +452,7 @@ static void raise_descriptor_limit(void) {
         }
 }
 
-/* A limit below what we allow ourselves would be met by the kernel's killer, in the middle of a training. */
+/* If the control group's limit is below our own, the kernel would kill the daemon in the middle of a training run. */
 static void check_group_limit(uint64_t memory_limit) {
         uint64_t group = memory_of_our_group();
         char mine[BYTES_TEXT_MAX], theirs[BYTES_TEXT_MAX];

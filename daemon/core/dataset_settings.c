@@ -1,4 +1,4 @@
-/* The settings of a dataset section: what they are, and what they must be. */
+/* The settings of a dataset section, and the checks of their values. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,8 +31,8 @@ static int check_format(const char *text, struct why *why) {
         return format_find(text, &found, why);
 }
 
-/* By its text alone: the staging program asks the origin, the daemon never does. A password has no place here: this
- * file is read by all, and what is in it is shown. */
+/* Checks the text alone: only the staging program contacts the origin, the daemon never does. A password is refused,
+ * because everybody can read this file and its values are shown. */
 static int check_origin(const char *text, struct why *why) {
         struct url url;
 
@@ -99,8 +99,8 @@ const struct setting DATASET_SETTINGS[] = {
 };
 const size_t N_DATASET_SETTINGS = ARRAY_SIZE(DATASET_SETTINGS);
 
-/* Do URL and kind go together? Of a file: URL anything may be there, and a look at it might hang: its disk may be
- * another machine's. */
+/* Do URL and kind match? The target of a file: URL is not checked: it may be on another machine's disk, and a check
+ * might hang. */
 static int check_kind(const struct dataset_setting *dataset, struct why *why) {
         bool is_local = strncmp(dataset->origin, "file:", 5) == 0;
         struct why reason;

@@ -37,7 +37,7 @@ static int take_passed(int *ret_fd, struct why *why) {
         return 0;
 }
 
-/* Is the file that we locked still the one at the path? Its last owner may have removed it in between. */
+/* Is the locked file still the one at the path? Its last owner may have removed it in between. */
 static bool is_same_file(int fd, const char *path) {
         struct stat mine, there;
 
@@ -45,7 +45,8 @@ static bool is_same_file(int fd, const char *path) {
                mine.st_dev == there.st_dev;
 }
 
-/* Two daemons that start at once must not both take the socket for stale: whoever holds the lock may replace it. */
+/* Two daemons that start at once must not both take the socket for stale: only the holder of the lock may replace
+ * it. */
 static int lock_path(const char *path, int *ret_fd, struct why *why) {
         char lock[PATH_MAX];
 
@@ -66,7 +67,7 @@ static int lock_path(const char *path, int *ret_fd, struct why *why) {
                        "socket: %s is served by another dataloaderd; stop it, or set socket to another path", path);
 }
 
-/* Only a socket is ever removed, and only when nobody answers. */
+/* Removes only a socket, and only if no daemon answers on it. */
 static int remove_stale(const char *path, const struct sockaddr_un *address, struct why *why) {
         _cleanup_(closep) int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
         struct stat status;
@@ -106,11 +107,11 @@ int listener_open(struct listener *listener, const char *path, unsigned mode, st
         fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
         if (fd < 0)
                 return why_errno(why, -errno, "socket");
-        /* On the descriptor before bind: the file never exists with wider permissions. */
+        /* On the descriptor, before bind(): so the file never has wider permissions. */
         fchmod(fd, mode);
         if (bind(fd, (struct sockaddr *)&address, sizeof(address)) < 0 || listen(fd, BACKLOG) < 0)
                 return why_errno(why, -errno, "socket: %s", path);
-        listener->path = strdup(path); /* a reload frees the settings that it came from */
+        listener->path = strdup(path); /* a copy: a reload frees the settings that it came from */
         if (!listener->path || chmod(path, mode) < 0) {
                 r = why_errno(why, listener->path ? -errno : -ENOMEM, "socket: %s", path);
                 unlink(path);

@@ -27,7 +27,7 @@ static int check_hosts(const char *text, struct why *why) {
         return r;
 }
 
-/* An address of four numbers or with colons, a slash, and bits; MPI looks closer. */
+/* An IPv4 or IPv6 address, a slash and the number of bits; MPI checks the rest. */
 static int check_network(const char *text, struct why *why) {
         struct in6_addr address;
         char host[INET6_ADDRSTRLEN] = "";
@@ -292,10 +292,10 @@ void settings_make_cache(const struct settings *settings) {
         _cleanup_(freep) char *path = find_index_dir();
 
         if (!path || strcmp(path, settings->index_dir) != 0)
-                return; /* an administrator's folder may be missing because its disk is not mounted */
+                return; /* do not create an administrator's folder: it may be missing because its disk is not mounted */
         for (char *end = strchr(path + 1, '/'); end; end = strchr(end + 1, '/')) {
                 *end = '\0';
-                mkdir(path, 0700); /* as XDG's base directories are made */
+                mkdir(path, 0700); /* the mode of XDG's base directories */
                 *end = '/';
         }
 }

@@ -12,7 +12,7 @@
 #include "proto/base/cleanup.h"
 
 #define PAUSE_US              200000
-#define DESCRIPTORS_A_SESSION 4u /* on average: two of an idle one, six of a rank */
+#define DESCRIPTORS_A_SESSION 4u /* on average: an idle session has two, a rank has six */
 
 static void on_pause_end(evutil_socket_t fd, short what, void *userdata) {
         accept_again(userdata);
@@ -20,12 +20,12 @@ static void on_pause_end(evutil_socket_t fd, short what, void *userdata) {
 
 void accept_again(struct server *server) {
         if (!server->is_paused || !server->listen_event || event_add(server->listen_event, NULL) < 0)
-                return; /* the timer comes again */
+                return; /* retry when the timer fires again */
         server->is_paused = false;
         event_del(server->pause_event);
 }
 
-/* Without the timer there is no pause: spinning is better than never going on. */
+/* If the timer cannot be set there is no pause: busy waiting is better than never accepting again. */
 static void pause_accepting(struct server *server, int error) {
         if (event_add(server->pause_event, &(struct timeval){ .tv_usec = PAUSE_US }) < 0)
                 return;
@@ -47,7 +47,7 @@ static void tell_and_close(int fd) {
         session_end_socket(fd);
 }
 
-/* Returns false if nobody could be told. */
+/* Returns false if the client could not be told. */
 static bool turn_away(struct server *server) {
         int fd;
 
@@ -73,7 +73,7 @@ static void on_connection(evutil_socket_t listen_fd, short what, void *userdata)
                 pause_accepting(server, error);
 }
 
-/* As many connections as there are descriptors for. */
+/* Computes how many connections the descriptor limit allows. */
 static void find_limits(struct server *server) {
         struct rlimit limit = { .rlim_cur = 1024 };
         uint32_t n;

@@ -11,8 +11,8 @@ struct server;
 
 int accept_start(struct server *server, struct why *why);
 
-/* Something was freed: ends a pause, if there is one. */
+/* Call it when a descriptor or memory was freed: ends a pause, if there is one. */
 void accept_again(struct server *server);
 
-/* Closes the listening socket. Again: does nothing. */
+/* Closes the listening socket. A second call does nothing. */
 void accept_stop(struct server *server);

@@ -10,12 +10,12 @@
 #define SO_PEERGROUPS 59 /* Linux 4.13 */
 #endif
 
-#define GROUPS_MAX 65536u /* of the kernel */
+#define GROUPS_MAX 65536u /* the kernel's limit */
 
 void access_read_groups(struct session *session) {
         socklen_t length = 64 * sizeof(gid_t);
 
-        for (int i = 0; i < 2; i++) { /* once more if there are more of them than that */
+        for (int i = 0; i < 2; i++) { /* a second time if there are more groups than expected */
                 gid_t *groups = calloc(1, length);
 
                 if (!groups)
@@ -100,7 +100,8 @@ int access_find_dataset(const struct session *session, const char *name, struct 
         return 0;
 }
 
-/* "1002/train": of which user, said by an admin. A name alone means its own, or a user could take the name first. */
+/* "1002/train": an admin names the user of the job. A name alone means the admin's own job: otherwise any user could
+ * take the name first. */
 static struct job *find_named_users_job(const struct session *session, const char *name) {
         unsigned uid;
         int n = 0;

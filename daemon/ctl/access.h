@@ -21,10 +21,11 @@ bool access_dataset(const struct session *session, const struct catalog_entry *e
  * names. */
 bool access_job(const struct session *session, const struct job *job);
 
-/* A dataset by its name. -ENOENT, naming those that it may use; -EACCES, naming the groups that may. */
+/* Finds a dataset by its name. -ENOENT: the text lists the datasets that the session may use; -EACCES: the text lists
+ * the groups that may use it. */
 int access_find_dataset(const struct session *session, const char *name, struct catalog_entry **ret_entry,
                         struct why *why);
 
-/* The job that a rank of this name and dataset belongs to: its own user's, else one that it may join; NULL: none. An
- * admin joins another user's with the uid before the name, "1002/train". */
+/* The job that a rank with this name and dataset belongs to: a job of its own user, otherwise one that it may join;
+ * NULL: none. An admin joins another user's job with the uid before the name, "1002/train". */
 struct job *access_find_job(const struct session *session, const char *name, const char *dataset);

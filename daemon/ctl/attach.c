@@ -1,4 +1,5 @@
-/* A rank asks for its ring: checked, entered into its job, its memory made in the background, handed over. */
+/* A rank asks for its ring: the request is checked, the rank joins its job, the ring's memory is made in the
+ * background, and the ring is handed over. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stddef.h>
@@ -17,7 +18,7 @@ struct attach {
         struct session *session;
         uint64_t id; /* of the request */
         struct catalog_waiter waiter;
-        Dlp__Attach *wish; /* a copy, while the dataset's folder is looked at; else NULL */
+        Dlp__Attach *wish; /* a copy, while the dataset's folder is being checked; otherwise NULL */
         struct stream_options options;
         struct pipeline *pipeline;
         struct stream *stream;
@@ -101,7 +102,7 @@ static int read_terms(const Dlp__Attach *wish, struct job_terms *terms, struct w
         terms->batch_size = wish->batch_size;
         terms->seed = wish->seed;
         terms->draws = wish->draws;
-        terms->max_errors = wish->max_errors + 0.0; /* -0 is 0 */
+        terms->max_errors = wish->max_errors + 0.0; /* turns -0 into 0 */
         terms->shuffle = wish->shuffle;
         terms->drop_last = wish->drop_last;
         return 0;
@@ -126,7 +127,7 @@ static void attach_free(void *userdata) {
 
         if (attach->wish)
                 dlp__attach__free_unpacked(attach->wish, NULL);
-        if (!attach->stream) { /* else the stream has taken them over */
+        if (!attach->stream) { /* otherwise the stream owns them now */
                 job_unref(attach->options.job);
                 catalog_dataset_unref(attach->options.dataset);
                 program_free(attach->options.program);
@@ -160,7 +161,7 @@ static void hand_over(struct session *session, uint64_t id, struct stream *strea
         ring_was_sent(ring);
 }
 
-/* As the configuration says now; a reload counts from the next rank's attaching. */
+/* Sets the job's weight from the current configuration; a reload takes effect when the next rank attaches. */
 static void weigh_job(struct server *server, struct job *job) {
         const struct catalog_entry *entry = catalog_find(server->options.catalog, job->terms.dataset, NULL);
 
@@ -168,7 +169,7 @@ static void weigh_job(struct server *server, struct job *job) {
                 atomic_store_explicit(&job->share.weight, entry->weight, memory_order_relaxed);
 }
 
-/* The job is left before the refusal is sent: who reads it may try again at once. */
+/* Leaves the job before the refusal is sent: a client that reads the refusal may try again at once. */
 static void leave_job(struct session *session) {
         job_leave(session->job, session->member);
         session->job = NULL;
@@ -182,7 +183,7 @@ static void attach_done(void *userdata) {
         struct stream *stream = attach->stream;
 
         session->state = SESSION_OPEN;
-        if (session->closed) { /* the client went while its memory was being made */
+        if (session->closed) { /* the client left while its memory was being made */
                 session_give_back(session);
                 stream_free(stream);
         } else if (session->server->draining) {
@@ -201,7 +202,7 @@ static void attach_done(void *userdata) {
                          session->job->name, stream->rank, session->job->terms.world, stream->dataset->name,
                          session->peer.pid, session_user(session), stream->ring->payload_segment.obtained);
                 hand_over(session, attach->id,
-                          stream); /* may close the session; the stream stays until it is touched */
+                          stream); /* may close the session; the stream stays until its memory has been touched */
                 if (background_run(background, attach_touch, attach_free, attach) == 0)
                         return;
                 pipeline_skip_touching(attach->pipeline, stream);
@@ -209,15 +210,16 @@ static void attach_done(void *userdata) {
         attach_free(attach);
 }
 
-/* What the job that a rank belongs to is served from, if it is there already, or was until the daemon began anew: a new
- * version is for new jobs. */
+/* The version that the rank's job is served from, if the job exists or existed until the daemon restarted: a new
+ * version of the dataset is only for new jobs. */
 static const char *digest_of_job(const struct job *job, const Dlp__Attach *wish) {
         return job && strcmp(job->terms.dataset, wish->dataset) == 0 ? job->terms.digest : wish->digest;
 }
 
 /* ---- the request --------------------------------------------------------------------------------------------- */
 
-/* Everything that can be refused without waiting. What is acquired lies in attach->options and session. */
+/* Checks everything that can be refused without waiting. What it acquires is kept in attach->options and the
+ * session. */
 static int attach_prepare(struct attach *attach, const Dlp__Attach *wish, struct why *why) {
         struct session *session = attach->session;
         struct server *server = session->server;
@@ -289,7 +291,7 @@ static int attach_prepare(struct attach *attach, const Dlp__Attach *wish, struct
         return 0;
 }
 
-/* The dataset is ready to be asked for. */
+/* The dataset's folder has been checked: the request can begin. */
 static void attach_begin(struct attach *attach, const Dlp__Attach *wish) {
         struct session *session = attach->session;
         uint64_t id = attach->id;
@@ -314,7 +316,7 @@ static void attach_begin(struct attach *attach, const Dlp__Attach *wish) {
                 session_refuse(session, id, r, why.text);
 }
 
-/* The folder has been looked at, or does not answer. */
+/* The check of the folder has ended, or takes too long. */
 static void attach_checked(struct catalog_waiter *waiter, bool late) {
         struct attach *attach = (struct attach *)((uint8_t *)waiter - offsetof(struct attach, waiter));
         struct session *session = attach->session;
@@ -322,7 +324,7 @@ static void attach_checked(struct catalog_waiter *waiter, bool late) {
         struct why why;
 
         session->state = SESSION_OPEN;
-        if (session->closed) { /* the client has gone meanwhile */
+        if (session->closed) { /* the client has left meanwhile */
                 session_give_back(session);
                 attach_free(attach);
                 return;

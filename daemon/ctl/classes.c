@@ -1,4 +1,4 @@
-/* The names of the classes of the dataset that a connection is served from, in the order of their labels. */
+/* The class names of the dataset that a connection is served from, in the order of their labels. */
 #include <errno.h>
 #include <string.h>
 
@@ -8,7 +8,7 @@
 #define PAGE_BYTES    (DLP_PACKET_MAX - 1024u) /* the rest of the reply takes a few dozen */
 #define NAME_OVERHEAD 4u                       /* tag and length */
 
-/* Adds names from `first` on until the page is full. Returns the label after its last one. */
+/* Adds names from `first` on until the page is full. Returns the label after the last name. */
 static uint32_t fill_page(const struct source *index, uint32_t first, char **names, size_t *ret_n) {
         uint32_t n_classes = index->n_classes, label = first;
         size_t n = 0, n_bytes = 0;
@@ -19,7 +19,7 @@ static uint32_t fill_page(const struct source *index, uint32_t first, char **nam
                 n_bytes += strlen(name) + NAME_OVERHEAD;
                 if (n_bytes > PAGE_BYTES)
                         break;
-                names[n++] = (char *)(uintptr_t)name; /* as the folder is called: not necessarily UTF-8 */
+                names[n++] = (char *)(uintptr_t)name; /* the folder's name: not necessarily UTF-8 */
         }
         *ret_n = n;
         return label;

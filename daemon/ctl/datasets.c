@@ -1,4 +1,4 @@
-/* What is configured, and what has become of it. */
+/* The configured datasets, and their state. */
 #include <stdio.h>
 
 #include "daemon/ctl/access.h"
@@ -6,7 +6,7 @@
 
 #define PAGE_DATASETS 4u /* a row is 13 KB at most, most of it a path, an origin and nodes: below a packet */
 
-/* The strings of one row: those of the entry, or made here. */
+/* The strings of one row: they belong to the entry, or are made here. */
 struct row {
         Dlp__Dataset message;
         struct why text, last_error;
@@ -77,7 +77,7 @@ static void fill_staged(struct row *row, struct catalog_entry *entry) {
         row->message.origin = staged->origin;
         if (entry->state == CATALOG_READY) {
                 row->message.version = staged->stamp.version;
-                if (staged->stamp.format[0]) /* "packed", whatever lay at the origin */
+                if (staged->stamp.format[0]) /* "packed", whatever the origin's format was */
                         row->message.format = staged->stamp.format;
                 row->message.staged_unix = staged->stamp.when;
         }

@@ -1,6 +1,7 @@
 /* The ledgers of damaged samples, of one dataset or of all that are open.
  *
- * A page's place is the dataset's number above the entry's, so that one ledger that grows meanwhile moves no other. */
+ * A page's position has the dataset's number in its high bits and the entry's number in its low bits, so that a ledger
+ * that grows meanwhile does not move the entries of the others. */
 #include <errno.h>
 #include <string.h>
 
@@ -52,7 +53,7 @@ static bool add(struct page *page, struct catalog_entry *dataset, const struct l
         return true;
 }
 
-/* Goes through the datasets from place `first` on. Returns the place after the page; 0: that was all. */
+/* Goes through the datasets from position `first` on. Returns the position after the page; 0: there is no more. */
 static uint64_t fill_page(const struct session *session, const struct catalog_entry *only, uint64_t first,
                           struct page *page) {
         struct catalog *catalog = session->server->options.catalog;

@@ -1,4 +1,4 @@
-/* Who is being served: jobs and their ranks. A page is one job: its ranks fit a packet (DLP_LOCAL_RANKS_MAX). */
+/* The jobs that are served, and their ranks. A page is one job: its ranks fit into a packet (DLP_LOCAL_RANKS_MAX). */
 #include <stdio.h>
 #include <string.h>
 
@@ -6,7 +6,7 @@
 #include "daemon/ctl/handlers.h"
 #include "proto/ring.h"
 
-/* Counted are only the jobs that this client may see. Takes NULL. */
+/* Counts only the jobs that this client may see. Takes NULL. */
 static struct job *next_job(const struct session *session, struct job *job) {
         while (job && !access_job(session, job))
                 job = LIST_NEXT(job, entry);
@@ -43,8 +43,8 @@ static void fill_rank(Dlp__Rank *rank, struct session *session) {
         rank->step = counts.step;
 }
 
-/* A job is on hold if the dataset cannot be read and a sample of its ranks waits for that, or if a read does not come
- * back: of that the ring knows. */
+/* A job is on hold if the dataset cannot be read and a sample of its ranks waits for it, or if a read does not return:
+ * the ring has that state. */
 static bool is_on_hold(const struct session *session, struct why *ret_why) {
         static const char PREFIX[] = "on hold: ";
         const struct stream *stream = session->stream;

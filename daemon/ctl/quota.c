@@ -9,13 +9,13 @@ struct counts {
         uint32_t n_all, n_mine, n_mine_kept;
 };
 
-/* A ring is two pieces, each of which costs a descriptor as long as its client keeps it. */
+/* A ring consists of two mapped files, each of which costs a descriptor as long as the client keeps the ring. */
 static uint32_t n_rings_kept(const struct user *user) {
         return (atomic_load_explicit(&user->budget.n_held, memory_order_relaxed) + 1) / 2;
 }
 
-/* Connections of users that limits are for, and rings that their clients have kept after leaving, for these take
- * descriptors like connections: of all, and of this session's user. */
+/* Counts the connections of users with limits, and the rings that clients have kept after leaving, because those take
+ * descriptors like connections: the number of all users, and that of this session's user. */
 static struct counts count_connections(const struct session *session) {
         struct counts counts = { 0 };
         const struct session *other;
@@ -55,7 +55,7 @@ int quota_connection(const struct session *session, struct why *why) {
         if (access_is_admin(session))
                 return server->n_sessions <= server->n_sessions_max + SESSIONS_RESERVED ? 0 : too_many(session, why);
         counts = count_connections(session);
-        n_left = counts.n_all - counts.n_mine; /* what others have */
+        n_left = counts.n_all - counts.n_mine; /* used by others */
         n_left = server->n_sessions_max > n_left ? server->n_sessions_max - n_left : 0;
         if (counts.n_mine > share_of(n_left, percent))
                 return why_set(
@@ -89,7 +89,7 @@ int quota_user(const struct session *session, struct user **ret_user, struct bud
                 return -ENOMEM;
         if (!user->budget.whole)
                 budget_share_init(&user->budget, server->options.budget, uid, percent);
-        user->budget.percent = percent; /* a reload may have changed it */
+        user->budget.percent = percent; /* a reload may have changed the percentage */
         *ret_budget = access_is_admin(session) ? NULL : &user->budget;
         *ret_user = user;
         return 0;

@@ -1,8 +1,8 @@
-/* ctl/quota.h: how much of the node one user may take, so that something is always left for the next.
+/* ctl/quota.h: how much of the node one user may take, so that something is always left for the next user.
  *
  * A share is a percentage of what other users have not taken: a single user may have the whole percentage, and the more
- * users there are, the less each may take. What was granted is never taken back. Root and the daemon's own user have no
- * limit, and connections are reserved for them. */
+ * users there are, the less each may take. The daemon never takes back what it granted. Root and the daemon's own user
+ * have no limit, and connections are reserved for them. */
 #pragma once
 
 #include <stdint.h>
@@ -20,16 +20,16 @@ struct quotas {
         uint32_t memory;      /* percent */
 };
 
-/* May this connection, which is already counted, stay? -EDQUOT its user has reached the limit, -EMFILE the daemon is
+/* May this connection, which is already counted, stay? -EDQUOT: its user has reached the limit; -EMFILE: the daemon is
  * short of connections or descriptors. */
 int quota_connection(const struct session *session, struct why *why);
 
-/* The account of its user, and the budget that pays for rings: that of the account, or NULL for an admin, who has no
- * limit. -ENOMEM. */
+/* The account of the session's user, and the budget that pays for rings: that of the account, or NULL for an admin, who
+ * has no limit. -ENOMEM. */
 int quota_user(const struct session *session, struct user **ret_user, struct budget **ret_budget);
 
-/* May its user begin another job? -EDQUOT. */
+/* May the session's user begin another job? -EDQUOT. */
 int quota_job(const struct session *session, struct why *why);
 
-/* Is a new descriptor of this number among the last ones, which are for admins? -EMFILE. */
+/* Is a new descriptor with this number among the last ones, which are reserved for admins? -EMFILE. */
 int quota_descriptor(const struct session *session, int fd, struct why *why);

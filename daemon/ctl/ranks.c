@@ -1,4 +1,4 @@
-/* Which ranks of a connection's own job have come to this node. */
+/* The ranks of the connection's own job that have come to this node. */
 #include <errno.h>
 
 #include "daemon/ctl/handlers.h"

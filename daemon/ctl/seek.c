@@ -1,4 +1,4 @@
-/* A rank wants to go on elsewhere: another epoch, in the middle of one. */
+/* A rank seeks: to another epoch, or to a position within one. */
 #include <errno.h>
 
 #include "daemon/ctl/handlers.h"
@@ -27,7 +27,7 @@ void handle_seek(struct session *session, const Dlp__Request *request) {
                 session_refuse(session, request->id, r, why.text);
                 return;
         }
-        /* Unchecked against the others: their seeks may still be on their way. */
+        /* Not checked against the cursors of the other ranks: their seeks may still be on the way. */
         session->member->cursor = cursor_begin(&cursor, &session->job->terms, stream->n_samples);
         sought.stream = pipeline_seek(session->server->options.pipeline, stream, &cursor);
         reply.id = request->id;

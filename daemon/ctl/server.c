@@ -22,10 +22,10 @@ static void on_broken(evutil_socket_t fd, short what, void *userdata) {
 }
 
 void server_on_broken(struct server *server, struct stream *stream) {
-        mailbox_push(&server->broken, stream); /* if it is full the stream stands still until its session ends anyway */
+        mailbox_push(&server->broken, stream); /* if it is full, the stream stops until its session ends anyway */
 }
 
-/* The one place where sessions are freed: no handler is at work now. */
+/* The only place where sessions are freed: no handler is running now. */
 static void on_sweep(evutil_socket_t fd, short what, void *userdata) {
         struct server *server = userdata;
         struct session *session;

@@ -15,22 +15,22 @@
 #include "daemon/ctl/quota.h"
 #include "daemon/pipeline/pipeline.h"
 
-#define SESSIONS_MAX         1024u /* connections of users at a time: far above the ranks of a node */
+#define SESSIONS_MAX         1024u /* connections of users at a time: many more than a node has ranks */
 #define SESSIONS_RESERVED    16u   /* more for root and the daemon's own user */
-#define DESCRIPTORS_RESERVED 64u   /* for them, and for the daemon's own files */
+#define DESCRIPTORS_RESERVED 64u   /* for the reserved sessions and for the daemon's own files */
 
 struct event;
 struct event_base;
 
-/* A line of `dlctl status`: made by core, which knows settings and life cycle. Texts stay valid while the server runs.
- */
+/* A line of `dlctl status`, made by core, which knows the settings and the life cycle. Texts stay valid while the
+ * server runs. */
 struct fact {
         const char *name, *value, *unit, *text;
 };
 
 struct server_options {
         struct event_base *base;
-        int listen_fd; /* taken over */
+        int listen_fd; /* owned by the server */
         struct pipeline *pipeline;
         struct catalog *catalog;
         struct background *background;
@@ -38,7 +38,7 @@ struct server_options {
         uint32_t default_slots;
         struct quotas quotas;
         const char *version;
-        void (*settings)(void *userdata, const struct fact **ret_facts, size_t *ret_n); /* in force */
+        void (*settings)(void *userdata, const struct fact **ret_facts, size_t *ret_n); /* the current values */
         void *userdata;
 };
 
@@ -48,20 +48,20 @@ struct user_names;
 struct server {
         struct server_options options;
         struct event *listen_event; /* NULL once draining */
-        struct event *pause_event;  /* accepting continues after a pause */
+        struct event *pause_event;  /* continues to accept after a pause */
         bool is_paused;
         int spare_fd;               /* closed to answer a connection when no other descriptor is free */
-        uint32_t n_sessions_max;    /* connections of users: SESSIONS_MAX, or fewer for want of descriptors */
+        uint32_t n_sessions_max;    /* limit for users: SESSIONS_MAX, or fewer if descriptors are short */
         uint32_t n_descriptors_max; /* RLIMIT_NOFILE */
         struct event *broken_event;
-        struct mailbox broken; /* streams whose clients wrote impossible values; from the planner */
+        struct mailbox broken;                      /* streams whose clients wrote invalid values; from the planner */
         TAILQ_HEAD(session_list, session) sessions; /* open, or still attaching */
-        TAILQ_HEAD(, session) closed;               /* only their memory is left */
+        TAILQ_HEAD(, session) closed;               /* closed; only their memory is left to free */
         struct event *sweep_event;
         struct user_names *names;
         uint32_t n_sessions;
         struct jobs jobs;
-        struct users users; /* who ever attached */
+        struct users users; /* all users that ever attached */
         uint32_t n_jobs;
         uint64_t started_ns;
         int64_t started_unix;
@@ -74,16 +74,16 @@ int server_start(struct server *server, const struct server_options *options, st
 /* For the pipeline's `broken` callback. Any thread. */
 void server_on_broken(struct server *server, struct stream *stream);
 
-/* No new connections, no new ranks; the batches that are begun are completed. */
+/* Accepts no new connections and no new ranks; batches that were begun are completed. */
 void server_drain(struct server *server);
 
-/* Lets the event loop free the memory of a closed session, when nobody can be using it any more. */
+/* Tells the event loop to free the memory of a closed session once nothing uses it any more. */
 void server_sweep_later(struct server *server, struct session *session);
 
-/* Is any begun batch not published yet? */
+/* Has any batch been begun and not published yet? */
 bool server_is_busy(const struct server *server);
 
-/* Closes all sessions: their streams are removed. Sessions that are attaching end when their background work does. */
+/* Closes all sessions and removes their streams. A session that is attaching ends when its background work does. */
 void server_stop(struct server *server);
 
 /* Call it after background_stop(). */

@@ -12,7 +12,7 @@
 #include "daemon/ctl/handlers.h"
 #include "proto/base/text.h"
 
-#define PACKETS_AT_ONCE 16 /* of one session, before others get their turn */
+#define PACKETS_AT_ONCE 16 /* packets of one session before other sessions get a turn */
 
 static const struct {
         Dlp__Request__BodyCase body;
@@ -71,7 +71,7 @@ void session_listen(struct session *session, bool on) {
                 event_del(session->event);
 }
 
-/* The client hangs up; if it does not, a refusal costs nothing. */
+/* The client will close the connection; if it does not, another refusal costs nothing. */
 static void refuse_version(struct session *session, const Dlp__Request *request) {
         char text[DLP_TEXT_MAX];
 
@@ -88,7 +88,7 @@ static void handle(struct session *session, const Dlp__Request *request) {
                 return;
         }
         snprintf(session->client, sizeof(session->client), "%.60s", request->client);
-        text_make_printable(session->client); /* it goes into the log */
+        text_make_printable(session->client); /* it is written to the log */
 
         for (size_t i = 0; i < sizeof(HANDLERS) / sizeof(HANDLERS[0]); i++)
                 if (HANDLERS[i].body == request->body_case) {
@@ -134,12 +134,13 @@ static void on_readable(evutil_socket_t fd, short what, void *userdata) {
         }
 }
 
-/* A child that it forked may still hold the socket, but the rank was the process's. */
+/* The client process has ended. A child that it forked may still hold the socket, but the rank belonged to the
+ * process. */
 static void on_process_end(evutil_socket_t fd, short what, void *userdata) {
         session_close(userdata, NULL);
 }
 
-/* Without it the session lives as long as anybody has the socket. */
+/* Without a process event the session lives as long as any process has the socket. */
 static void watch_process(struct session *session) {
         session->process = process_of_peer(session->fd, session->peer.pid);
         if (session->process.fd < 0)
@@ -173,8 +174,8 @@ void session_end_socket(int fd) {
         close(fd);
 }
 
-/* Neither socket nor process is heard any more, and the client learns of the end now: duplicates of the socket (the
- * stream's) may live a moment longer. */
+/* Stops listening to socket and process, and shuts the connection down so that the client learns of the end now:
+ * duplicates of the socket (the stream has one) may live a moment longer. */
 static void hang_up(struct session *session) {
         event_free(session->event);
         session->event = NULL;
@@ -204,7 +205,7 @@ void session_give_back(struct session *session) {
         server_sweep_later(server, session);
 }
 
-/* `error` goes with the reason. */
+/* `error` is sent with the reason. */
 static void close_because(struct session *session, int error, const char *reason) {
         if (session->closed)
                 return;
@@ -212,12 +213,12 @@ static void close_because(struct session *session, int error, const char *reason
                 say_why(session, error, reason);
         session->closed = true;
         hang_up(session);
-        if (session->state != SESSION_ATTACHING) /* else its place is taken until attach_done() */
+        if (session->state != SESSION_ATTACHING) /* otherwise its place in the job is kept until attach_done() */
                 session_give_back(session);
 }
 
 void session_close(struct session *session, const char *reason) {
-        /* It comes back, or it is the client's own fault. */
+        /* -ESHUTDOWN: the daemon may come back; -EPROTO: the client itself is at fault */
         close_because(session, session->server->draining ? -ESHUTDOWN : -EPROTO, reason);
 }
 
@@ -236,7 +237,7 @@ void session_open(struct server *server, int fd) {
         session->process = PROCESS_NONE;
         getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &session->peer, &length);
         access_read_groups(session);
-        session_user(session); /* asked now, it is known when it is wanted */
+        session_user(session); /* starts the lookup now, so that the name is known when it is needed */
         snprintf(session->client, sizeof(session->client), "?");
 
         session->event = event_new(server->options.base, fd, EV_READ | EV_PERSIST, on_readable, session);

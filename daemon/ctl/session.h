@@ -16,7 +16,7 @@
 #include "proto/frame.h"
 
 enum session_state {
-        SESSION_OPEN,      /* may ask for anything */
+        SESSION_OPEN,      /* may send any request */
         SESSION_ATTACHING, /* its ring is being made in the background; other requests wait in the socket */
         SESSION_ATTACHED,
 };
@@ -26,15 +26,15 @@ struct session {
         struct server *server;
         int fd; /* -1 once it is closed */
         struct event *event;
-        gid_t *groups; /* the peer's supplementary ones */
+        gid_t *groups; /* the peer's supplementary groups */
         size_t n_groups;
-        struct ucred peer; /* as the kernel saw it at connect: pids mean nothing across pid namespaces */
+        struct ucred peer; /* as the kernel saw it at connect: a pid has no meaning in another pid namespace */
         struct process process;
-        struct event *process_event; /* it has ended; NULL without a pidfd */
-        char user[USER_NAME_SIZE];   /* session_user()'s */
-        char client[64];             /* its own name for itself */
+        struct event *process_event; /* signals that the process has ended; NULL without a pidfd */
+        char user[USER_NAME_SIZE];   /* buffer of session_user() */
+        char client[64];             /* the name that the client gives itself */
         enum session_state state;
-        bool closed; /* while attaching, it holds its job until attach_done() */
+        bool closed; /* true once closed; a session that was attaching keeps its job until attach_done() */
 
         /* Set when it attaches. */
         struct job *job;

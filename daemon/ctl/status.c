@@ -1,4 +1,4 @@
-/* What the daemon is, what it was told, what it got, and what it has done. */
+/* The daemon's version, its settings, what it obtained, and its counters. */
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -12,7 +12,7 @@
 
 #define FACTS_MAX 64u
 
-/* The messages of one reply, and the texts that nobody else keeps. */
+/* The messages of one reply, and the texts that have no other owner. */
 struct facts {
         Dlp__Fact messages[FACTS_MAX];
         Dlp__Fact *pointers[FACTS_MAX];
@@ -53,7 +53,7 @@ static void add_settings(struct facts *facts, struct server *server) {
                 facts_add(facts, settings[i].name, settings[i].value, settings[i].unit, settings[i].text);
 }
 
-/* The word in brackets: what shared memory gets when it asks for huge pages. */
+/* The word in brackets: the kernel's current mode of huge pages for shared memory. */
 static void transparent_huge_pages(char *word, size_t capacity) {
         FILE *file = fopen("/sys/kernel/mm/transparent_hugepage/shmem_enabled", "re");
         char line[128] = "", *begin, *end;
@@ -67,7 +67,7 @@ static void transparent_huge_pages(char *word, size_t capacity) {
         snprintf(word, capacity, "%.*s", end ? (int)(end - begin - 1) : 7, end ? begin + 1 : "unknown");
 }
 
-/* Whose memory_used is: a daemon that serves nobody has paid for a good part of it already. */
+/* Shows what memory_used consists of: even a daemon without clients uses a good part of it. */
 static void add_memory(struct facts *facts, struct server *server) {
         uint64_t used = budget_used(server->options.budget), held, others;
         struct pipeline_memory memory;
@@ -89,7 +89,7 @@ static void add_memory(struct facts *facts, struct server *server) {
 
 static void add_obtained(struct facts *facts, struct server *server) {
         const struct reader_report *report = pipeline_reader_report(server->options.pipeline);
-        static char workers[POOL_TEXT_MAX]; /* main thread only; stays until the reply is sent */
+        static char workers[POOL_TEXT_MAX]; /* main thread only; stays valid until the reply is sent */
         struct rlimit limit = { 0 };
         char word[32], kib[32];
 
@@ -121,7 +121,7 @@ static void add_counters(struct facts *facts, struct server *server) {
 #undef ROW
 }
 
-/* As many as a packet surely has room for; dlctl datasets has them all. */
+/* As many as certainly fit into a packet; `dlctl datasets` lists all. */
 #define STAGING_MAX 16u
 
 /* Datasets with an origin. The texts stay until the reply is sent: main thread only. */
@@ -157,7 +157,7 @@ void handle_status(struct session *session, const Dlp__Request *request) {
         struct catalog_entry *entry;
         struct job *job;
 
-        held_look(pipeline_held(server->options.pipeline)); /* what is shown is what is true now */
+        held_look(pipeline_held(server->options.pipeline)); /* so that the reply shows the current state */
         settings.n = obtained.n = counters.n = staging.n = 0;
         add_settings(&settings, server);
         add_obtained(&obtained, server);

@@ -13,20 +13,20 @@
 #include "proto/base/clock.h"
 #include "proto/base/text.h"
 
-#define KNOWN_MAX      256u                   /* users; further ones take the place of the oldest */
-#define ASK_AGAIN_NS   (300ull * 1000000000u) /* names change, and a service that was away comes back */
+#define KNOWN_MAX      256u                   /* users; more users replace the oldest */
+#define ASK_AGAIN_NS   (300ull * 1000000000u) /* names change, and a failed directory service recovers */
 #define PASSWORD_BYTES 16384u                 /* of one entry */
 
 enum state {
         UNASKED,
-        WANTED, /* the thread will look, or is looking */
+        WANTED, /* the thread will look it up, or is doing so */
         KNOWN,
 };
 
 struct known {
         uid_t uid;
         enum state state;
-        char name[USER_NAME_SIZE]; /* "": none was found */
+        char name[USER_NAME_SIZE]; /* "": no name was found */
         uint64_t looked_ns;
 };
 
@@ -36,7 +36,7 @@ struct user_names {
         pthread_t thread;
         bool has_thread, is_looking, is_ending;
         struct known known[KNOWN_MAX];
-        uint32_t n_known, idx_next; /* the place that is taken next once all are */
+        uint32_t n_known, idx_next; /* entries in use; the entry that is replaced next once all are used */
 };
 
 int user_names_new(struct user_names **ret_names) {
@@ -70,7 +70,7 @@ static struct known *find_known(struct user_names *names, uid_t uid) {
         return NULL;
 }
 
-/* Asks the system; may take for ever. */
+/* Asks the system; may never return. */
 static void look_up(uid_t uid, char name[USER_NAME_SIZE]) {
         char *buffer = malloc(PASSWORD_BYTES);
         struct passwd entry, *found = NULL;
@@ -78,14 +78,14 @@ static void look_up(uid_t uid, char name[USER_NAME_SIZE]) {
         name[0] = '\0';
         if (buffer && getpwuid_r(uid, &entry, buffer, PASSWORD_BYTES, &found) == 0 && found)
                 snprintf(name, USER_NAME_SIZE, "%s", found->pw_name);
-        text_make_printable(name); /* it goes into the log */
+        text_make_printable(name); /* it is written to the log */
         free(buffer);
 }
 
 static void take_name(struct user_names *names, uid_t uid, const char *name) {
         struct known *known = find_known(names, uid);
 
-        if (!known) /* its place was taken meanwhile */
+        if (!known) /* its entry was replaced meanwhile */
                 return;
         memcpy(known->name, name, USER_NAME_SIZE);
         known->state = KNOWN;
@@ -96,7 +96,7 @@ static void *names_main(void *userdata) {
         struct user_names *names = userdata;
         char name[USER_NAME_SIZE];
         struct known *known;
-        bool is_left = false; /* user_names_free() was here during a lookup and did not wait */
+        bool is_left = false; /* user_names_free() was called during a lookup and did not wait */
         uid_t uid;
 
         pthread_mutex_lock(&names->lock);
@@ -140,7 +140,8 @@ void user_names_free(struct user_names *names) {
         names_destroy(names);
 }
 
-/* Has the name looked up. Without a thread the number stands in, and the next question tries again. */
+/* Requests a lookup of the name. If the thread cannot be started, the number is used instead, and the next call tries
+ * again. */
 static void want(struct user_names *names, struct known *known) {
         if (!names->has_thread)
                 names->has_thread = thread_start(&names->thread, "user-names", names_main, names) == 0;

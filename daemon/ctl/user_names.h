@@ -13,7 +13,7 @@ struct user_names;
 /* Returns 0 or -ENOMEM. The thread is started by the first look-up. */
 int user_names_new(struct user_names **ret_names);
 
-/* Never waits for a look-up: one that hangs keeps what it needs and is abandoned. Takes NULL. */
+/* Never waits for a lookup: a lookup that hangs keeps what it needs and is abandoned. Takes NULL. */
 void user_names_free(struct user_names *names);
 
 /* Writes the name of a user, or the number if the name is not known (yet): then a lookup begins. Never blocks. Any

@@ -1,11 +1,11 @@
-/* How many workers there are, or shall be. */
+/* The number of workers: asked for, or changed. */
 #include <errno.h>
 
 #include "daemon/base/log.h"
 #include "daemon/ctl/access.h"
 #include "daemon/ctl/handlers.h"
 
-/* A rank's user shares the node with others; how much of it the daemon takes is not his to say. */
+/* A rank's user shares the node with others: only an admin decides how much of it the daemon takes. */
 static int check_may_change(struct session *session, struct why *why) {
         if (access_is_admin(session))
                 return 0;
