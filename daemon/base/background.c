@@ -10,8 +10,8 @@
 #include "daemon/base/thread.h"
 #include "proto/base/clock.h"
 
-#define STOP_MS    10000 /* as long as pipeline_stop() waits */
-#define PIECES_MAX 4096u /* pieces at a time; one for each session or dataset at most, far fewer in life */
+#define STOP_MS    10000 /* the same as pipeline_stop() waits */
+#define PIECES_MAX 4096u /* pieces at a time; at most one for each session or dataset, in practice far fewer */
 
 struct background {
         struct mailbox ended;
@@ -52,7 +52,7 @@ static void *piece_main(void *userdata) {
         struct piece *piece = userdata;
 
         piece->work(piece->userdata);
-        mailbox_push(&piece->background->ended, piece); /* never full: background_run() counts */
+        mailbox_push(&piece->background->ended, piece); /* cannot be full: background_run() counts the pieces */
         return NULL;
 }
 

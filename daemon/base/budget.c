@@ -26,7 +26,7 @@ static int refuse(const struct budget *budget, uint64_t bytes, uint64_t free_byt
         char needed[AMOUNT_TEXT_MAX], left[AMOUNT_TEXT_MAX], limit[BYTES_TEXT_MAX];
         bool looks_equal;
 
-        /* "needs 8.0 MiB, 8.0 MiB are free" would be a riddle. */
+        /* "needs 8.0 MiB, 8.0 MiB are free" would confuse the reader, so exact numbers are added. */
         looks_equal = strcmp(format_bytes(needed, bytes), format_bytes(left, free_bytes)) == 0;
         format_amount(needed, bytes, looks_equal);
         format_amount(left, free_bytes, looks_equal);
@@ -55,7 +55,7 @@ static int refuse_share(const struct budget *share, uint64_t bytes, uint64_t min
                 atomic_load_explicit(&share->percent, memory_order_relaxed));
 }
 
-/* The most that a share may hold, as things are: others may take or give back at the same moment. */
+/* The most that a share may hold at this moment; others may take or give back at the same time. */
 static uint64_t share_allowed(struct budget *share, uint64_t mine) {
         uint64_t used = budget_used(share->whole), others = used > mine ? used - mine : 0;
         uint64_t left = share->limit_bytes - others;

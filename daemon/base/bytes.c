@@ -10,7 +10,7 @@
 static const char *const UNITS[] = { "KiB", "MiB", "GiB", "TiB", "PiB", "EiB" };
 
 #define N_UNITS        (sizeof(UNITS) / sizeof(UNITS[0]))
-#define N_UNITS_PARSED 4 /* who writes more means something else */
+#define N_UNITS_PARSED 4 /* a text with more units is an error */
 
 const char *format_bytes(char buffer[BYTES_TEXT_MAX], uint64_t n_bytes) {
         if (n_bytes < 1024) {
@@ -50,7 +50,7 @@ int parse_bytes(const char *text, uint64_t *ret_bytes) {
 
         for (; *end >= '0' && *end <= '9'; end++)
                 if (__builtin_mul_overflow(n, 10, &n) || __builtin_add_overflow(n, (uint64_t)(*end - '0'), &n))
-                        is_too_large = true; /* said only if the rest is a size at all */
+                        is_too_large = true; /* reported only if the rest is a valid size */
 
         shift = unit_shift(end);
         if (end == text || shift < 0)

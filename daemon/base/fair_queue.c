@@ -3,7 +3,7 @@
 #include <assert.h>
 #include <stddef.h>
 
-#define SMOOTHING 8 /* items that the usual time is an average of, about */
+#define SMOOTHING 8 /* the usual time is an average over about this many items */
 
 void fair_queue_init(struct fair_queue *queue) {
         *queue = (struct fair_queue){ .now_ns = 0 };
@@ -32,7 +32,7 @@ static int64_t weighed(struct fair_share *share, int64_t ns) {
         return ns / (int64_t)atomic_load_explicit(&share->weight, memory_order_relaxed);
 }
 
-/* Charged later, by whoever has the lock next. */
+/* Charged later, by the next thread that takes the lock. */
 static void owe(struct fair_share *share, int64_t ns) {
         int64_t due_ns = weighed(share, ns);
 
@@ -42,7 +42,7 @@ static void owe(struct fair_share *share, int64_t ns) {
 
 /* ---- under the lock ------------------------------------------------------------------------------------------ */
 
-/* What done items took differently than expected. */
+/* Charges the difference between the actual and the expected time of finished items. */
 static void settle_locked(struct fair_account *account) {
         if (atomic_load_explicit(&account->due_ns, memory_order_relaxed) != 0)
                 account->had_ns += atomic_exchange_explicit(&account->due_ns, 0, memory_order_relaxed);
@@ -57,7 +57,7 @@ static void begin_locked(struct fair_account *account, int64_t now_ns) {
         account->has_begun = true;
 }
 
-/* It has its first item. */
+/* The share has got its first item. */
 static void enter_locked(struct fair_queue *queue, struct fair_share *share) {
         struct fair_group *group = share->group;
 
@@ -110,7 +110,7 @@ static struct fair_item *take_locked(struct fair_queue *queue) {
         item->charged_ns = atomic_load_explicit(&share->usual_ns, memory_order_relaxed);
         charge_locked(&group->account, weighed(share, item->charged_ns), &queue->now_ns);
         charge_locked(&share->account, weighed(share, item->charged_ns), &group->now_ns);
-        /* Of several that have had the same, the one that waited longest is next. */
+        /* Among shares with equal use, the one that waited longest is next. */
         TAILQ_REMOVE(&group->shares, share, entry);
         if (!STAILQ_EMPTY(&share->items))
                 TAILQ_INSERT_TAIL(&group->shares, share, entry);
@@ -120,8 +120,8 @@ static struct fair_item *take_locked(struct fair_queue *queue) {
         return item;
 }
 
-/* Is the caller to leave? No wake-up for an item is lost with him: a dismissal wakes all that sleep, and nobody falls
- * asleep while one is waiting to be followed. */
+/* Should the calling thread leave? This loses no wake-up for an item: a dismissal wakes all sleeping threads, and no
+ * thread falls asleep while a dismissal is pending. */
 static bool leave_locked(struct fair_queue *queue) {
         if (queue->is_stopped)
                 return true;
@@ -144,7 +144,7 @@ void fair_queue_push(struct fair_queue *queue, struct fair_share *share, struct 
         somebody_sleeps = queue->n_waiting > 0;
         pthread_mutex_unlock(&queue->lock);
 
-        /* Outside the lock, or the woken thread's first act would be to wait for it. */
+        /* Outside the lock, or the woken thread would at once have to wait for it. */
         if (somebody_sleeps)
                 pthread_cond_signal(&queue->filled);
 }
@@ -168,7 +168,7 @@ void fair_item_done(struct fair_item *item, uint64_t taken_ns) {
         struct fair_share *share = item->share;
         int64_t usual_ns = atomic_load_explicit(&share->usual_ns, memory_order_relaxed);
 
-        /* Two threads may overwrite each other's average: either is one. */
+        /* Two threads may overwrite each other's average: either value is good. */
         usual_ns += ((int64_t)taken_ns - usual_ns) / SMOOTHING;
         atomic_store_explicit(&share->usual_ns, usual_ns, memory_order_relaxed);
         owe(share, (int64_t)taken_ns - item->charged_ns);

@@ -50,11 +50,11 @@ void log_line(enum log_level level, const char *subsystem, const char *format, .
         if (r > 0)
                 n = n + (size_t)r < sizeof(line) - 2 ? n + (size_t)r : sizeof(line) - 2;
 
-        /* A file name may hold a newline; a line of the log may not. */
+        /* A file name may contain a newline; a line of the log may not. */
         for (size_t i = 0; i < n; i++)
                 if (line[i] == '\n')
                         line[i] = ' ';
         line[n++] = '\n';
         if (write(STDERR_FILENO, line, n) < 0)
-                return; /* nobody is left to be told */
+                return; /* there is nowhere left to report it */
 }

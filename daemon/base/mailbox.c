@@ -7,8 +7,8 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-/* A place of the queue. `turn` counts its uses: 2n = free for its nth use, 2n + 1 = filled in its nth use. So the place
- * itself says whose it is, and neither side has to look at the other's position. */
+/* A cell of the queue. `turn` counts its uses: 2n = free for its nth use, 2n + 1 = filled in its nth use. So the cell
+ * itself says which side owns it, and neither side has to read the other's position. */
 struct mailbox_cell {
         _Atomic uint64_t turn;
         void *item; /* written by the producer before turn becomes odd, read by the consumer before it becomes even */
@@ -45,7 +45,7 @@ void mailbox_fini(struct mailbox *mailbox) {
         *mailbox = (struct mailbox){ .fd = -1 };
 }
 
-/* Only a push that finds the mailbox armed writes; whoever takes the arming away owes the write. */
+/* Only a push that finds the mailbox armed writes to the fd: the producer that clears the flag has to do the write. */
 static void wake_consumer(struct mailbox *mailbox) {
         const uint64_t one = 1;
         ssize_t n;
@@ -54,7 +54,7 @@ static void wake_consumer(struct mailbox *mailbox) {
                 return;
 
         n = write(mailbox->fd, &one, sizeof(one));
-        assert(n == sizeof(one)); /* the counter is read long before it could reach 2^64 */
+        assert(n == sizeof(one)); /* the counter is read long before it reaches 2^64 */
         (void)n;
 }
 
@@ -75,15 +75,15 @@ int mailbox_push(struct mailbox *mailbox, void *item) {
                                                                   memory_order_relaxed, memory_order_relaxed))
                                 break;
                 } else if (turn < turn_free) {
-                        return -EAGAIN; /* full: the place's item of the previous round has not been popped */
+                        return -EAGAIN; /* full: the cell's item of the previous round has not been popped */
                 } else {
                         position = atomic_load_explicit(&mailbox->n_claimed, memory_order_relaxed);
                 }
         }
 
         cell->item = item;
-        /* Sequentially consistent, as is the arming: either this push sees that the consumer is armed, or the consumer,
-         * who looks once more after arming, sees this item. */
+        /* Sequentially consistent, like the arming. Either this push sees that the consumer is armed, or the consumer,
+         * which checks once more after arming, sees this item. */
         atomic_store(&cell->turn, turn + 1);
         wake_consumer(mailbox);
         return 0;
@@ -103,8 +103,9 @@ static void *take(struct mailbox *mailbox) {
         return item;
 }
 
-/* Makes the fd quiet and the next push loud. Writes are counted because the producer that took the arming may not have
- * written yet: a write that comes later than this read is read at the next arming, and the fd never stays readable. */
+/* Clears the fd and makes the next push write to it. Writes are counted because the producer that cleared the flag may
+ * not have written yet: a write that comes after this read is read at the next arming, so the fd never stays
+ * readable. */
 static void arm(struct mailbox *mailbox) {
         uint64_t n;
 

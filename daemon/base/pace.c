@@ -49,7 +49,7 @@ uint64_t pace_charge(struct pace *pace, uint64_t now_ns, uint64_t spent_ns) {
         return pace->paid_at_ns;
 }
 
-/* Returns what the thread's clock went on since the last call; 0 at the first. */
+/* Returns how far the thread's clock advanced since the last call; 0 at the first call. */
 static uint64_t clock_advance(uint64_t *clock_ns) {
         struct timespec now;
         uint64_t before = *clock_ns;
@@ -65,7 +65,7 @@ void pace_rest(struct pace *pace, uint64_t *clock_ns) {
         uint32_t n_set;
 
         if (atomic_load_explicit(&pace->milli, memory_order_relaxed) == 0) {
-                *clock_ns = 0; /* what is taken without a ceiling is nobody's debt */
+                *clock_ns = 0; /* without a ceiling, used time does not count as debt */
                 return;
         }
         spent_ns = clock_advance(clock_ns);

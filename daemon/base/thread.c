@@ -21,8 +21,8 @@ int thread_start(pthread_t *ret_thread, const char *name, void *(*main)(void *),
 
         assert(strlen(name) <= THREAD_NAME_MAX);
 
-        /* A thread inherits its mask, so it is set around the creation: no moment is left in which the new thread could
-         * be chosen for a signal. */
+        /* A thread inherits its signal mask, so the mask is set around the creation: there is no moment in which the
+         * kernel could choose the new thread for a signal. */
         fill_blocked(&blocked);
         pthread_sigmask(SIG_BLOCK, &blocked, &before);
         r = pthread_create(&thread, NULL, main, argument);
@@ -30,7 +30,7 @@ int thread_start(pthread_t *ret_thread, const char *name, void *(*main)(void *),
         if (r != 0)
                 return -r;
 
-        pthread_setname_np(thread, name); /* fails only if the thread has ended already */
+        pthread_setname_np(thread, name); /* fails only if the thread has already ended */
         *ret_thread = thread;
         return 0;
 }

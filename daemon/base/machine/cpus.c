@@ -13,7 +13,7 @@
 
 #define CPUS_MAX       65536                      /* more than any kernel counts */
 #define MOUNTINFO_MAX  (4u << 20)                 /* only the part that is used is touched */
-#define QUOTA_MAX_USEC UINT64_C(1000000000000000) /* so that nothing below overflows */
+#define QUOTA_MAX_USEC UINT64_C(1000000000000000) /* bounds the value, so that nothing below overflows */
 
 /* ---- what the kernel writes ---------------------------------------------------------------------------------- */
 
@@ -91,7 +91,7 @@ bool cpus_parse_mounts(const char *text, char *ret_root, char *ret_point, size_t
 
 /* ---- looking ------------------------------------------------------------------------------------------------- */
 
-/* A file of the kernel's as text; false if it cannot be read or does not fit. */
+/* Reads a file of the kernel as text; false if it cannot be read or does not fit. */
 static bool read_text(const char *path, char *text, size_t capacity) {
         _cleanup_(closep) int fd = open(path, O_RDONLY | O_CLOEXEC);
         size_t n = 0;
@@ -106,8 +106,8 @@ static bool read_text(const char *path, char *text, size_t capacity) {
         return r == 0;
 }
 
-/* Our group's path below the mount point: a container may have mounted a part of the tree only. False if we are not in
- * that part: then nothing of ours can be seen. */
+/* Our group's path below the mount point: a container may have mounted only a part of the tree. False if our group is
+ * not in that part: then none of our limits can be seen. */
 static bool path_below(const char *root, const char *path, const char **ret_below) {
         size_t n = strcmp(root, "/") == 0 ? 0 : strlen(root);
 
@@ -122,7 +122,7 @@ static void keep_smallest(struct cpus *cpus, const char *folder, const char *nam
         uint64_t milli;
 
         snprintf(path, sizeof(path), "%s/cpu.max", folder);
-        if (!read_text(path, text, sizeof(text))) /* the topmost group has none, nor one without the controller */
+        if (!read_text(path, text, sizeof(text))) /* no such file: the topmost group, or no controller */
                 return;
         milli = cpus_parse_max(text);
         if (milli == 0 || (cpus->quota_milli && milli >= cpus->quota_milli))
@@ -147,8 +147,8 @@ void cpus_find_quota(const char *proc_dir, struct cpus *cpus) {
         n = snprintf(folder, sizeof(folder), "%s%s", point, strcmp(below, "/") == 0 ? "" : below);
         if (n < 0 || (size_t)n >= sizeof(folder))
                 return;
-        /* A group has no more than each of those above it. Within a container the topmost that we see has a limit, too.
-         */
+        /* A group cannot use more than each group above it. In a container, even the topmost visible group may have a
+         * limit. */
         for (size_t n_point = strlen(point);;) {
                 char *last = strrchr(folder + n_point, '/');
 

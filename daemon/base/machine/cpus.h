@@ -17,13 +17,13 @@
 struct cpus {
         uint32_t n_affinity;        /* CPUs of the mask, at least 1 */
         uint64_t quota_milli;       /* the smallest quota; 0 = none */
-        char group[CPUS_GROUP_MAX]; /* that sets it: its path, as far as we see it */
+        char group[CPUS_GROUP_MAX]; /* path of the group that sets it, as far as we see it */
 };
 
-/* Looks at the machine. Cheap: a few small files. It may be another answer later. */
+/* Reads the machine's current values. Cheap: a few small files. A later call may give another answer. */
 void cpus_find(struct cpus *ret_cpus);
 
-/* Threads that make sense: the smaller of the two, rounded up, at least 1. */
+/* The useful number of threads: the smaller of the two, rounded up, at least 1. */
 uint32_t cpus_n_threads(const struct cpus *cpus);
 
 /* Available CPU time per wall time, in thousandths. */
@@ -42,7 +42,7 @@ struct cpu_share {
 
 #define CPU_SHARE_PERCENT_MAX 1000000u
 
-/* Returns 0, or -EINVAL for what is none of those. */
+/* Returns 0, or -EINVAL for any other text. */
 int cpu_share_parse(const char *text, struct cpu_share *ret_share);
 
 /* In thousandths of a CPU, at least 1; 0 = no ceiling. */
@@ -54,11 +54,11 @@ uint64_t cpu_share_milli(const struct cpu_share *share, const struct cpus *cpus)
 void cpus_find_quota(const char *proc_dir, struct cpus *cpus);
 
 /* cpu.max: "max 100000" or "350000 100000" (microseconds). Returns the quota in thousandths of a CPU, at least 1; 0 for
- * "max" and for what is neither. */
+ * "max" and for invalid text. */
 uint64_t cpus_parse_max(const char *text);
 
-/* /proc/PID/cgroup: the path of our group in version 2's tree ("0::/a/b"). False if there is none. */
+/* /proc/PID/cgroup: the path of our group in the tree of version 2 ("0::/a/b"). False if there is none. */
 bool cpus_parse_cgroup(const char *text, char *ret_path, size_t capacity);
 
-/* /proc/PID/mountinfo: where version 2's tree is mounted, and which part of it. False if it is not. */
+/* /proc/PID/mountinfo: where the tree of version 2 is mounted, and which part of it. False if it is not mounted. */
 bool cpus_parse_mounts(const char *text, char *ret_root, char *ret_point, size_t capacity);

@@ -11,7 +11,7 @@
 
 #include "proto/base/cleanup.h"
 
-/* Not among the kernel's public ones. */
+/* Not in the kernel's public headers. */
 #ifndef ZFS_SUPER_MAGIC
 #define ZFS_SUPER_MAGIC 0x2fc12fc1
 #endif
@@ -88,7 +88,7 @@ int disk_begin_new(const char *path, char ret_temporary[PATH_MAX]) {
 
         if (snprintf(ret_temporary, PATH_MAX, "%s.new", path) >= PATH_MAX)
                 return -ENAMETOOLONG;
-        /* What a killed run left under that name is not written into: it might be anything. */
+        /* A killed run may have left this file. Do not write into it, because it might be anything. */
         if (unlink(ret_temporary) < 0 && errno != ENOENT)
                 return -errno;
         fd = open(ret_temporary, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
@@ -117,8 +117,7 @@ int disk_replace(const char *path, const void *bytes, size_t n_bytes, struct why
 bool disk_may_hang(int fd) {
         static const unsigned LOCAL[] = {
                 EXT4_SUPER_MAGIC, XFS_SUPER_MAGIC,      BTRFS_SUPER_MAGIC,     F2FS_SUPER_MAGIC, TMPFS_MAGIC,
-                SQUASHFS_MAGIC,   EROFS_SUPER_MAGIC_V1, OVERLAYFS_SUPER_MAGIC, /* a container's: what lies below it is
-                                                                                  local all but always */
+                SQUASHFS_MAGIC,   EROFS_SUPER_MAGIC_V1, OVERLAYFS_SUPER_MAGIC, /* containers: layers are mostly local */
                 ZFS_SUPER_MAGIC,
         };
         struct statfs status;

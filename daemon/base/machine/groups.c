@@ -11,9 +11,9 @@
 
 #define SEPARATORS  ", \t\n"
 #define NAME_SIZE   64u
-#define ENTRY_BYTES (1u << 20) /* a group's entry lists its members */
+#define ENTRY_BYTES (1u << 20) /* a group's entry lists all its members */
 
-/* A number needs no lookup, so it also works where no directory answers. */
+/* A number needs no lookup, so it also works without a directory service. */
 static int parse_number(const char *name, gid_t *ret_group) {
         unsigned long long number;
 

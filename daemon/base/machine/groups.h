@@ -7,7 +7,7 @@
 #include "proto/base/why.h"
 
 struct groups {
-        char *text; /* as written; NULL or "": no group is named */
+        char *text; /* as written; NULL or "": no groups */
         gid_t *groups;
         size_t n_groups;
 };

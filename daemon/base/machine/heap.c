@@ -4,9 +4,9 @@
 
 #define MAPPED_FROM_MIN (128u << 10) /* bytes: malloc's own default */
 
-/* libjpeg takes and gives back its tables for each picture: that is to cost no page faults. But what is free in the
- * heap is charged to nobody, so a large picture's blocks must not stay there. Several threads share a part of the heap.
- */
+/* libjpeg allocates and frees its tables for each picture, which must not cost page faults. But free memory in the heap
+ * is charged to no budget, so a large picture's blocks must not stay there. Several threads share an arena of the
+ * heap. */
 void heap_keep(uint64_t n_bytes_a_thread) {
         uint64_t from = n_bytes_a_thread / 4;
 

@@ -3,6 +3,6 @@
 
 #include <stdint.h>
 
-/* What threads allocate and free again and again stays in the heap, about this much a thread; larger blocks and what is
- * free beyond it go back to the kernel. Any thread. */
+/* Memory that threads allocate and free again and again stays in the heap, about this much for each thread; larger
+ * blocks, and free memory beyond it, go back to the kernel. Any thread. */
 void heap_keep(uint64_t n_bytes_a_thread);

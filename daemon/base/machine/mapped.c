@@ -9,9 +9,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#define PAGES_LOOKED_AT 64u /* by one call of mincore() */
+#define PAGES_LOOKED_AT 64u /* pages in one call of mincore() */
 
-/* Where this thread goes on after a SIGBUS; NULL: it was not copying. */
+/* Where this thread continues after a SIGBUS; NULL: it was not copying. */
 static _Thread_local sigjmp_buf *volatile way_out;
 static struct sigaction before;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -22,14 +22,14 @@ static void on_bus_error(int number, siginfo_t *info, void *context) {
         (void)info;
         (void)context;
         if (way_out) {
-                /* Blocked while it is handled. The jump does not restore the mask: keeping it would be a system call
-                 * for each copy. */
+                /* Unblock the signal, which is blocked during its handler. The jump does not restore the mask: saving
+                 * it would be a system call for each copy. */
                 sigemptyset(&mask);
                 sigaddset(&mask, SIGBUS);
                 pthread_sigmask(SIG_UNBLOCK, &mask, NULL);
                 siglongjmp(*way_out, 1);
         }
-        sigaction(number, &before, NULL); /* it is raised again where it came from, and does what it did before */
+        sigaction(number, &before, NULL); /* the access raises it again, and then the former handler gets it */
 }
 
 static void take_signal(void) {

@@ -12,7 +12,7 @@
 
 #define GROUPS_AT "/sys/fs/cgroup"
 
-/* Files of the kernel: short, and there at once. */
+/* Files of the kernel: short, and read without blocking. */
 static bool read_text(const char *path, char *text, size_t capacity) {
         _cleanup_(closep) int fd = open(path, O_RDONLY | O_CLOEXEC);
         ssize_t n = fd < 0 ? -1 : read(fd, text, capacity - 1);

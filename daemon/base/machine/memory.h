@@ -8,8 +8,8 @@
  * /proc and /sys: about 100 us. */
 uint64_t memory_available(void);
 
-/* The most that our control group and those above it may have (cgroup v2: memory.max, memory.high); UINT64_MAX: no
- * limit, or nobody says. */
+/* The most that our control group and those above it may use (cgroup v2: memory.max, memory.high); UINT64_MAX: no
+ * limit, or unknown. */
 uint64_t memory_of_our_group(void);
 
 /* ---- parts, for tests ---------------------------------------------------------------------------------------- */
@@ -17,5 +17,6 @@ uint64_t memory_of_our_group(void);
 /* /proc/meminfo: the line of MemAvailable, in bytes; 0 if there is none. */
 uint64_t memory_parse_available(const char *text);
 
-/* The smallest limit of the group `path` ("/a/b") and those above it below `mount_point`; UINT64_MAX without any. */
+/* The smallest limit of the group `path` ("/a/b") and those above it below `mount_point`; UINT64_MAX if there is
+ * none. */
 uint64_t memory_group_limit(const char *mount_point, const char *path);

@@ -16,12 +16,12 @@
 #define ZFS_MAGIC      0x2fc12fc1
 #define BCACHEFS_MAGIC 0xca451a4e
 #define JFS_MAGIC      0x3153464a
-#define COPY_BYTES     (64ull << 20) /* a call */
+#define COPY_BYTES     (64ull << 20) /* bytes in one call */
 
 #define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE)
 
-/* File systems of this machine. A list of those that are allowed: an unknown one is copied from, which always works.
- * FUSE reports whatever owner and mode its server likes; NFS takes a file away that another node has removed. */
+/* Local file systems. This is a list of allowed ones: files on any other are copied, which always works. FUSE reports
+ * any owner and mode that its server likes; NFS removes a file that another node has deleted. */
 static const unsigned long LOCAL[] = {
         EXT4_SUPER_MAGIC, XFS_SUPER_MAGIC,       BTRFS_SUPER_MAGIC, TMPFS_MAGIC,    RAMFS_MAGIC,
         F2FS_SUPER_MAGIC, OVERLAYFS_SUPER_MAGIC, ZFS_MAGIC,         BCACHEFS_MAGIC, JFS_MAGIC,
@@ -66,7 +66,7 @@ int own_file_seal(int fd) {
         return fcntl(fd, F_ADD_SEALS, SEALS | F_SEAL_SEAL) < 0 ? -errno : 0;
 }
 
-/* copy_file_range() shares blocks where it can, but not between all file systems; sendfile() takes any two files. */
+/* copy_file_range() shares blocks if it can, but not between all file systems; sendfile() takes any two files. */
 static ssize_t copy_some(int from, off_t *offset, int into, size_t n_bytes, bool *by_range) {
         ssize_t n;
 
@@ -75,7 +75,7 @@ static ssize_t copy_some(int from, off_t *offset, int into, size_t n_bytes, bool
         n = copy_file_range(from, offset, into, NULL, n_bytes, 0);
         if (n > 0 || (n < 0 && errno == EINTR))
                 return n;
-        *by_range = false; /* also after 0: some file systems of the kernel say so for what they cannot copy */
+        *by_range = false; /* also after 0: some file systems of the kernel return 0 if they cannot copy */
         return sendfile(into, from, offset, n_bytes);
 }
 

@@ -16,7 +16,7 @@
 #include "proto/base/cleanup.h"
 
 #ifndef SO_PEERPIDFD
-#define SO_PEERPIDFD 77 /* Linux 6.5; names the very process, whatever has become of its number */
+#define SO_PEERPIDFD 77 /* Linux 6.5; refers to the process itself, even if its pid is used again */
 #endif
 
 /* Flags of the kernel's task, in /proc/PID/stat. */
@@ -53,7 +53,7 @@ bool process_stat_is_ending(const char *stat) {
         return state == 'Z' || state == 'X' || (flags & (TASK_EXITING | TASK_DUMPED | TASK_DUMPING | TASK_SIGNALLED));
 }
 
-/* Killed, and not come to notice it: it may hang in a device or a dead file system. */
+/* The process was killed but has not reacted yet: it may hang in a device or a dead file system. */
 bool process_status_is_ending(const char *status) {
         static const char *const PENDING[] = { "\nSigPnd:", "\nShdPnd:" };
 
@@ -74,7 +74,7 @@ static bool file_says(pid_t pid, const char *name, bool (*says)(const char *text
         snprintf(path, sizeof(path), "/proc/%d/%s", (int)pid, name);
         fd = open(path, O_RDONLY | O_CLOEXEC);
         if (fd < 0)
-                return false; /* gone, which kill() tells, or hidden from us */
+                return false; /* either it has ended, which kill() shows, or it is hidden from us */
         n = read(fd, text, sizeof(text) - 1);
         if (n < 0)
                 return errno == ESRCH;
@@ -82,9 +82,9 @@ static bool file_says(pid_t pid, const char *name, bool (*says)(const char *text
         return says(text);
 }
 
-/* Does it have memory no longer? A process gives it back before its descriptors, so this lasts for most of a long end.
- * The kernel looks for the memory before it asks whether we may read it: "no such process" is told to everybody, also
- * where /proc is hidden. Nothing is read: there is no page at address 0. */
+/* Has it given back its memory? A process does that before it closes its descriptors, so the answer is true for most of
+ * a slow end. The kernel looks for the memory before it checks permissions, so "no such process" is told to every
+ * caller, even if /proc is hidden. Nothing is read: address 0 is not mapped. */
 static bool has_no_memory(pid_t pid) {
         uint8_t byte;
         struct iovec here = { .iov_base = &byte, .iov_len = 1 }, there = { .iov_base = NULL, .iov_len = 1 };

@@ -8,22 +8,22 @@
 #include <sys/types.h>
 
 struct process {
-        int fd;    /* pidfd: readable once the process has ended; -1 where the kernel has none for it */
+        int fd;    /* pidfd: readable once the process has ended; -1 if the kernel gives none */
         pid_t pid; /* as seen from here; 0: it lives in a pid namespace that we cannot see */
 };
 
 #define PROCESS_NONE ((struct process){ .fd = -1 })
 
-/* The process that connected the socket. Never fails: what cannot be had is left out. */
+/* The process that connected the socket. Never fails: what is not available is left out. */
 struct process process_of_peer(int socket, pid_t pid);
 void process_close(struct process *process);
 
-/* Has it ended, or is it beyond saving: killed, dumping core, giving back its memory? False if nothing is known. A few
- * system calls, for when somebody is to be refused because of it. Where /proc is hidden (the unit's
- * ProtectProc=invisible) it is the pidfd that tells of the end, and the kernel that tells of memory given back; a
- * process that was killed and hangs before that, or dumps core, looks alive then. */
+/* Has it ended, or is it certain to end: killed, dumping core, giving back its memory? False if nothing is known. A few
+ * system calls, for use when a client is about to be refused because of this process. If /proc is hidden (the unit's
+ * ProtectProc=invisible), only the pidfd shows the end, and only the kernel shows that memory was given back; a process
+ * that was killed and hangs before that, or that dumps core, then looks alive. */
 bool process_is_ending(const struct process *process);
 
-/* What /proc/PID/stat and /proc/PID/status say of that. */
+/* The same question, answered from the text of /proc/PID/stat or /proc/PID/status. */
 bool process_stat_is_ending(const char *stat);
 bool process_status_is_ending(const char *status);
