@@ -1,4 +1,4 @@
-/* augment/apply.c: executes what fold.c has folded. */
+/* augment/apply.c: executes the stages that fold.c has made. */
 #include "daemon/augment/recipe.h"
 
 #include "daemon/augment/canvas.h"
@@ -76,7 +76,7 @@ static bool is_empty(const struct stage *stage) {
         return stage->window.width == 0;
 }
 
-/* Is the canvas of this stage memory of the workspace? Else it is the output itself. */
+/* Is the canvas of this stage in the workspace's memory? Otherwise it is the output itself. */
 static bool is_between(const struct geometry *geometry, uint32_t idx) {
         return idx + 1 < geometry->n_stages || !geometry->is_direct;
 }
@@ -98,8 +98,8 @@ uint64_t recipe_bytes_needed(const struct geometry *geometry) {
         return between[0] + between[1] + resizer;
 }
 
-/* Where the stage's window lies on its canvas once everything is mirrored left to right: resampling does that on its
- * way. Top and bottom change places in the end. */
+/* The window's box on its canvas after mirroring left to right, which the resampling does. Top and bottom are exchanged
+ * at the end. */
 static struct box window_on_canvas(const struct stage *stage) {
         struct box place = { .width = stage->window.width, .height = stage->window.height };
 
@@ -110,8 +110,8 @@ static struct box window_on_canvas(const struct stage *stage) {
         return place;
 }
 
-/* Begins to draw the stage's own pixels into their place on the canvas, from a source that is still to come: the given
- * part of it, or all. */
+/* Begins to draw the stage's own pixels into their place on the canvas. The source is still to come: all of it, or its
+ * given part. */
 static int begin_window(struct workspace *workspace, const struct stage *stage, const struct box *given,
                         struct why *why) {
         struct box place = window_on_canvas(stage);
@@ -135,7 +135,7 @@ static void swap_rows(uint8_t *a, uint8_t *b, size_t n_bytes) {
         }
 }
 
-/* Everything after the window, in the canvas itself. */
+/* Everything after the window, done in the canvas itself. */
 static void finish_canvas(const struct geometry *geometry, const struct stage *stage, const struct canvas *canvas) {
         struct box place = window_on_canvas(stage);
 
@@ -152,7 +152,7 @@ static void finish_canvas(const struct geometry *geometry, const struct stage *s
         }
 }
 
-/* The source box of a stage, within what the stage before made. */
+/* The source box of a stage, within the result of the stage before. */
 static struct view view_of(const struct canvas *canvas, const struct box *box) {
         assert(box->x + box->width <= canvas->width && box->y + box->height <= canvas->height);
         return (struct view){
@@ -210,7 +210,7 @@ void recipe_feed(struct workspace *workspace, const struct view *rows) {
                 resizer_feed(workspace->resizer, rows);
 }
 
-/* The stages after the first have their whole source: the canvas of the one before. */
+/* Stages after the first have their whole source: the canvas of the stage before. */
 static int draw_next(struct workspace *workspace, uint32_t idx, struct why *why) {
         const struct stage *stage = &workspace->geometry->stages[idx];
         struct view source = view_of(&workspace->canvas, &stage->source);

@@ -7,13 +7,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define NUMBER_TEXT_MAX 64u /* characters of one number; the longest that is needed has 24 */
+#define NUMBER_TEXT_MAX 64u /* characters of one number; the longest useful one has 24 */
 
 static size_t length_of(const char *text) {
         return strcspn(text, ",) \t\r\n");
 }
 
-/* What was found, for messages: at least one character, not too many. */
+/* How many characters a message shows: at least one, but not too many. */
 static int shown_length(const char *text) {
         size_t n = length_of(text);
 
@@ -106,7 +106,7 @@ static int parse_number(const struct argument *argument, const char *text, struc
         return refuse(argument, text, expected, why);
 }
 
-/* torchvision's ColorJitter: one number is how far to go to either side, two are from where to where. */
+/* torchvision's ColorJitter: one number is the distance to both sides, two numbers are a range. */
 static int parse_around(const struct argument *argument, const char *text, struct value *value, struct why *why) {
         size_t n = length_of(text), n_first = strcspn(text, ":,) \t\r\n");
         struct range *range = &value->range;
@@ -129,8 +129,8 @@ static int parse_around(const struct argument *argument, const char *text, struc
         return refuse(argument, text, expected, why);
 }
 
-/* Reads the numbers of a list. Returns how many; -EINVAL for too many, or for one that is not a number within bounds.
- */
+/* Reads the numbers of a list. Returns how many; -EINVAL if there are too many, or one is not a number within the
+ * bounds. */
 static int read_list(const struct argument *argument, const char *text, size_t n, double *ret_list) {
         uint32_t n_list = 0;
 
@@ -221,7 +221,7 @@ int argument_parse(const struct argument *argument, const char *text, struct val
 
 static void print_number(double number, char *text, size_t size) {
         for (int precision = 1; precision <= 17; precision++) {
-                snprintf(text, size, "%.*g", precision, number + 0.0); /* + 0.0: -0 is printed as 0 */
+                snprintf(text, size, "%.*g", precision, number + 0.0); /* + 0.0, so that -0 is printed as 0 */
                 if (strtod(text, NULL) == number)
                         return;
         }

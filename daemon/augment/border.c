@@ -42,7 +42,8 @@ static void draw_colour(const struct border *border, const struct box *picture, 
 
 /* ---- the picture itself -------------------------------------------------------------------------------------- */
 
-/* Which of n pixels in a row stands `at` pixels from the first one, at < 0 or at >= n being outside. */
+/* Which of n pixels in a row is shown at distance `at` from the first one; at < 0 and at >= n are outside of the
+ * row. */
 static uint32_t pixel_for(enum border_mode mode, int64_t at, uint32_t n) {
         int64_t last = (int64_t)n - 1, period = mode == BORDER_REFLECT ? 2 * last : 2 * (int64_t)n;
 
@@ -66,7 +67,7 @@ static void draw_sides(const struct border *border, const struct box *picture, c
         }
 }
 
-/* Rows above and below, whose sides are those of the rows that they repeat. */
+/* Draws the rows above and below. They repeat rows of the picture together with their side borders. */
 static void draw_rows(const struct border *border, const struct box *picture, const struct canvas *canvas,
                       uint32_t begin, uint32_t end) {
         for (uint32_t y = begin; y < end; y++) {

@@ -1,7 +1,7 @@
-/* augment/border.h: what lies around a picture that is pasted onto a larger canvas. Private to this floor.
+/* augment/border.h: the border around a picture that is pasted onto a larger canvas. Private to this floor.
  *
- * torchvision's padding modes: a colour; the outermost pixel again and again; or the picture mirrored, with its
- * outermost pixel repeated (symmetric) or not (reflect), and mirrored again where the border is wider than it. */
+ * torchvision's padding modes: a colour; the outermost pixel repeated; or the picture mirrored, with its outermost
+ * pixel repeated (symmetric) or not (reflect), and mirrored again if the border is wider than the picture. */
 #pragma once
 
 #include "daemon/augment/canvas.h"
@@ -24,9 +24,9 @@ struct border {
         uint8_t fill[PIXEL_BYTES]; /* of BORDER_CONSTANT; else zeros */
 };
 
-/* Would the two draw the same colour, wherever? */
+/* Do both draw the same colour everywhere? */
 bool border_is_same_colour(const struct border *a, const struct border *b);
 
-/* Writes all of the canvas but the pixels of `picture`, which lies within it. Modes other than BORDER_CONSTANT read
- * those: they are to be there, and not empty. */
+/* Writes the whole canvas except the pixels of `picture`, which lies within it. Modes other than BORDER_CONSTANT read
+ * those pixels: they must be there already, at least one. */
 void border_draw(const struct border *border, const struct box *picture, const struct canvas *canvas);

@@ -1,11 +1,11 @@
-/* augment/canvas.h: pixels that are being worked on. Private to this floor.
+/* augment/canvas.h: pixels that are being changed. Private to this floor.
  *
- * The twin of base/box.h's view, which only looks. */
+ * The writable counterpart of the view in base/box.h. */
 #pragma once
 
 #include "daemon/base/box.h"
 
-/* Pixel (x, y) is at pixels + y * stride + x * PIXEL_BYTES; what lies between the rows is not touched. */
+/* Pixel (x, y) is at pixels + y * stride + x * PIXEL_BYTES; bytes between the rows are not touched. */
 struct canvas {
         uint8_t *pixels;
         size_t stride; /* bytes from one row to the next */

@@ -1,4 +1,4 @@
-/* augment/color.h: arithmetic of colours that several operations share, with the very bits of Pillow. Private to this
+/* augment/color.h: arithmetic of colours that several operations share, bit-identical to Pillow. Private to this
  * floor. */
 #pragma once
 
@@ -9,8 +9,8 @@ static inline uint32_t color_luma(const uint8_t *pixel) {
         return (pixel[0] * 19595u + pixel[1] * 38470u + pixel[2] * 7471u + 0x8000u) >> 16;
 }
 
-/* Pillow's Image.blend() of two samples: `from` where amount is 0, `to` where it is 1, and on beyond. In float32, cut
- * to whole numbers, not rounded. */
+/* Pillow's Image.blend() of two samples: `from` if amount is 0, `to` if it is 1, and extrapolated beyond. In float32,
+ * truncated to whole numbers, not rounded. */
 static inline uint8_t color_blend(int from, int to, float amount) {
         float mixed = (float)from + amount * (float)(to - from);
 

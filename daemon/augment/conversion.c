@@ -54,7 +54,8 @@ void conversion_finish(struct conversion *conversion) {
 
 /* ---- pixels -------------------------------------------------------------------------------------------------- */
 
-/* One row of one channel. `step` is how far apart its elements are in the output: 1, or the channels of a pixel. */
+/* Converts one row of one channel. `step` is the distance of its elements in the output: 1, or the number of channels
+ * of a pixel. */
 static void row_of_8(const uint8_t *row, uint32_t width, uint8_t *out, uint32_t step) {
         for (size_t x = 0; x < width; x++)
                 out[x * step] = row[x * PIXEL_BYTES];

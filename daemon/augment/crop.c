@@ -5,12 +5,12 @@
 #define N_ATTEMPTS 10u /* torchvision's */
 
 static uint32_t clamp_length(double length, uint32_t limit) {
-        if (!(length >= 1)) /* a strip and an extreme ratio: torchvision would take no pixels at all */
+        if (!(length >= 1)) /* a strip and an extreme ratio: torchvision would get no pixels at all */
                 return 1;
         return length < limit ? (uint32_t)length : limit;
 }
 
-/* The largest central box whose shape is within `ratio`. Draws nothing. */
+/* The largest central box whose aspect ratio is within `ratio`. Draws nothing. */
 static void crop_fallback(uint32_t width, uint32_t height, struct range ratio, struct box *ret_box) {
         double shape = (double)width / (double)height;
         struct box box = { .width = width, .height = height };
@@ -41,7 +41,7 @@ void crop_random_resized(struct dlp_philox *philox, uint32_t width, uint32_t hei
                 ret_box->width = (uint32_t)crop_width;
                 ret_box->height = (uint32_t)crop_height;
                 ret_box->y = dlp_philox_below(philox,
-                                              height - ret_box->height + 1); /* row first: torchvision's sequence */
+                                              height - ret_box->height + 1); /* row first, as torchvision draws */
                 ret_box->x = dlp_philox_below(philox, width - ret_box->width + 1);
                 return;
         }

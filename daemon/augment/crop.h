@@ -1,4 +1,4 @@
-/* augment/crop.h: where torchvision's transforms put their rectangles. Arithmetic only, no pixels. */
+/* augment/crop.h: the rectangles of torchvision's transforms. Arithmetic only, no pixels. */
 #pragma once
 
 #include "daemon/base/box.h"
@@ -11,18 +11,19 @@ struct range {
         double from, to;
 };
 
-/* RandomResizedCrop's box: `scale` is the share of the picture's area, `ratio` width through height. Ten attempts to
- * draw one that fits, then the central crop that comes nearest. torchvision's algorithm with the stream's numbers
- * instead of torch's, in float64. The box is never empty. */
+/* RandomResizedCrop's box: `scale` is the fraction of the picture's area, `ratio` is width divided by height. Makes ten
+ * attempts to draw a box that fits, then takes the central crop that comes nearest. torchvision's algorithm in float64,
+ * with the stream's numbers instead of torch's. The box is never empty. */
 void crop_random_resized(struct dlp_philox *philox, uint32_t width, uint32_t height, struct range scale,
                          struct range ratio, struct box *ret_box);
 
-/* Resize(size): the short side becomes `size`, the long one keeps the shape, cut to whole pixels. A strip of
- * 1 x 100,000 pixels gets a long side of millions, hence 64 bits. */
+/* Resize(size): the short side becomes `size`, the long one keeps the aspect ratio, truncated to whole pixels. A strip
+ * of 1 x 100,000 pixels gets a long side of millions, hence 64 bits. */
 void crop_resize_short(uint32_t width, uint32_t height, uint32_t size, uint64_t *ret_width, uint64_t *ret_height);
 
 /* CenterCrop along one axis: where the crop of `target` pixels begins in `length` (>= target) pixels; half to even. */
 uint32_t crop_center_offset(uint32_t length, uint32_t target);
 
-/* CenterCrop pads with zeros first where the picture is smaller (`length` < `target`): how many on either side. */
+/* If the picture is smaller than the crop (`length` < `target`), CenterCrop first pads with zeros: how many before and
+ * after. */
 void crop_center_padding(uint32_t length, uint32_t target, uint32_t *ret_before, uint32_t *ret_behind);

@@ -66,7 +66,7 @@ static bool operations_allow(const struct fold *fold, bool crop) {
         return true;
 }
 
-/* A window of pixels that are not resampled is a smaller source. */
+/* If the pixels are not resampled, a window of them is the same as a smaller source. */
 static void fold_window(struct stage *stage) {
         if (is_resampled(stage) || stage->window.width == 0)
                 return;
@@ -77,7 +77,7 @@ static void fold_window(struct stage *stage) {
         stage->window.x = stage->window.y = 0;
 }
 
-/* What lies in a worker's memory, not in the output. */
+/* Checks the size of a result that lies in a worker's memory, not in the output. */
 static int check_between(const struct fold *fold, struct why *why) {
         uint32_t width = fold_width(fold), height = fold_height(fold);
 
@@ -100,8 +100,8 @@ static int begin_next(struct fold *fold, struct why *why) {
         return 0;
 }
 
-/* One axis of a crop: what stays of a window of `length` pixels that begins at `window` and is pasted at `paste`, when
- * [crop, crop + n) of the canvas is kept. */
+/* One axis of a crop: the remaining part of a window of `length` pixels that begins at `window` and is pasted at
+ * `paste`, if [crop, crop + n) of the canvas is kept. */
 static void crop_axis(uint32_t *window, uint32_t *length, uint32_t *paste, uint32_t crop, uint32_t n) {
         uint32_t begin = *paste > crop ? *paste : crop;
         uint32_t end = *paste + *length < crop + n ? *paste + *length : crop + n;
@@ -126,7 +126,7 @@ int fold_crop(struct fold *fold, const struct box *box, struct why *why) {
 
         if (box->width == stage->canvas_width && box->height == stage->canvas_height)
                 return 0;
-        if (has_picture_border(stage) || !operations_allow(fold, true)) { /* made of pixels that are not kept */
+        if (has_picture_border(stage) || !operations_allow(fold, true)) { /* the crop would drop needed pixels */
                 r = begin_next(fold, why);
                 if (r < 0)
                         return r;
@@ -219,7 +219,7 @@ int fold_resize(struct fold *fold, uint64_t width, uint64_t height, enum resize_
         if (r < 0)
                 return r;
 
-        /* Mirroring first and resizing then is not the same to the last bit as the other way round. */
+        /* Mirroring before resizing does not give exactly the same bits as mirroring after it. */
         if (is_resampled(stage) || is_padded(stage) || stage->flip || stage->vflip || stage->n_operations > 0) {
                 r = begin_next(fold, why);
                 if (r < 0)
@@ -234,8 +234,8 @@ int fold_resize(struct fold *fold, uint64_t width, uint64_t height, enum resize_
         return 0;
 }
 
-/* Nothing but writing, since the output is memory that a client may write, too: what was read back there could be
- * anything by then. */
+/* True if the stage only writes the output. The output is memory that a client may write too: a value that is read back
+ * could have changed. */
 static bool is_direct(const struct geometry *geometry, const struct stage *last) {
         return !last->vflip && !has_picture_border(last) && last->n_operations == 0 &&
                conversion_is_none(geometry->conversion);
@@ -251,8 +251,8 @@ struct resize_job stage_resize_job(const struct stage *stage) {
         };
 }
 
-/* What the decoder has to give for a stage: the window's part of its source. Of a window that was all cropped away one
- * pixel, so that the picture is opened and read like any other. */
+/* What the decoder has to deliver for a stage: the window's part of its source. If the window was cropped away
+ * completely, one pixel, so that the picture is opened and read like any other. */
 static struct box needed_of(const struct stage *stage) {
         struct resize_job job = stage_resize_job(stage);
         struct box box = { .width = 1, .height = 1 };
@@ -267,7 +267,7 @@ static struct box needed_of(const struct stage *stage) {
 int fold_finish(struct fold *fold, struct why *why) {
         struct geometry *geometry = fold->geometry;
         const struct stage *first = &geometry->stages[0], *last = current(fold);
-        uint32_t width = first->source.width, height = first->source.height; /* of the picture, if nothing is cropped */
+        uint32_t width = first->source.width, height = first->source.height; /* the picture's, if nothing is cropped */
         int r;
 
         geometry->width = fold_width(fold);

@@ -17,11 +17,11 @@ uint16_t half_from_float32(uint32_t bits) {
 
         if (rest > FLOAT32_INFINITE)
                 return (uint16_t)(sign | 0x7e00u);
-        if (exponent > 142) /* 2^16 and more; what rounds to it carries by itself */
+        if (exponent > 142) /* 2^16 and more; values that round up to it carry by themselves */
                 return (uint16_t)(sign | 0x7c00u);
-        if (exponent < 102) /* below half of the smallest, 2^-24 */
+        if (exponent < 102) /* below half of the smallest value, 2^-24 */
                 return (uint16_t)sign;
-        if (exponent < 113) /* subnormal: the leading one is written out */
+        if (exponent < 113) /* subnormal: the leading one becomes explicit */
                 return (uint16_t)(sign | drop_rounded((rest & 0x7fffffu) | 0x800000u, 126 - exponent));
         return (uint16_t)(sign | drop_rounded(rest - (112u << 23), 13));
 }

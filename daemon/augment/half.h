@@ -4,6 +4,6 @@
 
 #include <stdint.h>
 
-/* Bits in, bits out. Too large becomes infinite, NaN stays NaN. */
+/* Takes and returns bits. A value that is too large becomes infinite, NaN stays NaN. */
 uint16_t half_from_float32(uint32_t bits);
 uint16_t bfloat16_from_float32(uint32_t bits);

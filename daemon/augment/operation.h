@@ -1,15 +1,15 @@
-/* augment/operation.h: what is done to pixels where they stand, on the canvas of a stage. Private to this floor.
+/* augment/operation.h: changes of pixels in place, on the canvas of a stage. Private to this floor.
  *
  * A step that does not move pixels passes operations to the fold; they run one after the other, after the geometry of
- * their stage. The fields of a type decide whether a flip or a crop that comes later in the text may be folded into
- * that geometry, and so be done before the operation, or begins a new stage. */
+ * their stage. The fields of a type say whether a later flip or crop may be folded into that geometry, and so be done
+ * before the operation, or begins a new stage. */
 #pragma once
 
 #include "daemon/augment/canvas.h"
 
 #include <stdbool.h>
 
-/* The most that one step adds. */
+/* The most operations that one step adds. */
 #define STEP_OPERATIONS_MAX 4u
 
 struct operation;
@@ -23,7 +23,7 @@ struct operation_type {
 
 struct operation {
         const struct operation_type *type;
-        float amount; /* 1 is the picture itself for what blends; of the hue, turns of the colour wheel */
+        float amount; /* for a blend, 1 is the unchanged picture; for the hue, turns of the colour wheel */
 };
 
 extern const struct operation_type operation_brightness;

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* One row a step. */
+/* One row for each step. */
 static const struct step_type *const STEPS[] = {
         &step_random_resized_crop,
         &step_resize,
@@ -39,7 +39,7 @@ struct recipe {
         enum recipe_kind kind;
         uint32_t n_steps;
         struct step steps[DLP_STEPS_MAX]; /* without `decode`, which does nothing */
-        uint64_t max_pixels;              /* of `decode`; 0: it was not said */
+        uint64_t max_pixels;              /* of `decode`; 0: not given */
         struct conversion conversion;
         char text[NORMAL_TEXT_MAX];
 };
@@ -113,7 +113,7 @@ static int read_value(struct step_text *reader, const struct step_type *type, un
         return 0;
 }
 
-/* Finds which argument comes next: the named one, or the next in sequence. Leaves the reader at its value. */
+/* Finds the next argument: the named one, or the next in sequence. Leaves the reader at its value. */
 static int read_key(struct step_text *reader, const struct step_type *type, unsigned *next, bool *named,
                     unsigned *ret_idx) {
         unsigned n_arguments = count_arguments(type);
@@ -139,7 +139,7 @@ static int read_key(struct step_text *reader, const struct step_type *type, unsi
         return 0;
 }
 
-/* Reads "(...)" if it is there. */
+/* Reads "(...)" if it is present. */
 static int read_arguments(struct step_text *reader, const struct step_type *type, struct step *step, unsigned *given) {
         unsigned next = 0, idx = 0;
         bool named = false;
@@ -240,7 +240,7 @@ static int read_step(struct step_text *reader, const struct step_type *type, con
         return 0;
 }
 
-/* `raw` and `decode` are not steps of the table: they do nothing to a pixel. */
+/* `raw` and `decode` are not in the table of steps: they do not change any pixel. */
 static const struct step_type DECODE = {
         .name = "decode",
         .example = "decode(max_pixels=1000000)",
@@ -260,7 +260,7 @@ static int read_decode(struct step_text *reader, struct recipe *recipe) {
         return 0;
 }
 
-/* `place` counts from 0. */
+/* `place` is the position of the word in the text, from 0. */
 static int read_mode(struct step_text *reader, const char *word, size_t n_word, unsigned place, struct recipe *recipe) {
         bool is_raw = word_is(word, n_word, "raw");
 
@@ -357,7 +357,8 @@ static void print_recipe(struct recipe *recipe) {
         }
 }
 
-/* A conversion has its pixels in a worker's memory first. What depends on the picture is checked when it is planned. */
+/* A conversion needs its pixels in a worker's memory first. Limits that depend on the picture are checked when it is
+ * planned. */
 static int check_output(const struct recipe *recipe, struct why *why) {
         uint32_t height, width;
 
@@ -456,7 +457,7 @@ int recipe_plan(const struct recipe *recipe, uint32_t width, uint32_t height, ui
                 if (!step->type->plan)
                         continue;
                 dlp_philox_init(&philox, seed, epoch, sample,
-                                (uint16_t)(i + 1)); /* `decode` is number 0, written or not */
+                                (uint16_t)(i + 1)); /* number 0 is `decode`, written or not */
                 r = step->type->plan(step->values, &philox, &fold, why);
                 if (r < 0)
                         return r;

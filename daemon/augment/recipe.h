@@ -3,8 +3,8 @@
  *      random_resized_crop(224, scale=0.08:1) hflip(0.5) to(float16) layout(nchw)
  *
  * Steps are written one after the other, separated by blanks; each is name(argument, key=value), with torchvision's
- * meaning and defaults. Lone `raw` hands out the encoded bytes, lone `decode` the pixels as they are; `decode` may also
- * be written in front of other steps, where it says nothing. The steps and their arguments are the table in recipe.c.
+ * meaning and defaults. `raw` alone gives the encoded bytes, `decode` alone the unchanged pixels; `decode` may also be
+ * written before other steps, where it has no effect. The steps and their arguments are the table in recipe.c.
  *
  * A sample goes through a recipe in two phases, because a crop is drawn from the size in the header, before anything is
  * decoded:
@@ -31,9 +31,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define RECIPE_SIZE_MAX           16384u       /* pixels a side that may be asked for: above any network's input */
+#define RECIPE_SIZE_MAX           16384u       /* pixels on a side that may be asked for: above any network's input */
 #define RECIPE_PADDING_MAX        16384u       /* pixels on one side of a picture: sums of 32 steps stay in 32 bits */
-#define RECIPE_RESAMPLED_SIDE_MAX (1u << 20)   /* pixels a side of what a resize reads or makes: bounds its tables */
+#define RECIPE_RESAMPLED_SIDE_MAX (1u << 20)   /* pixels on a side of a resize's input or output: bounds its tables */
 #define RECIPE_BETWEEN_PIXELS_MAX (1ull << 26) /* pixels between two stages: 192 MiB of a worker's memory */
 
 enum recipe_kind {
@@ -43,7 +43,7 @@ enum recipe_kind {
 
 struct recipe;
 
-/* -EINVAL, with column (from 1), the word that is wrong and what was expected; -ENOMEM. */
+/* -EINVAL, with the column (from 1), the wrong word and what was expected; -ENOMEM. */
 int recipe_parse(const char *text, struct recipe **ret_recipe, struct why *why);
 
 /* Takes NULL. */
@@ -52,31 +52,32 @@ void recipe_freep(struct recipe **recipe);
 
 enum recipe_kind recipe_kind(const struct recipe *recipe);
 
-/* The recipe in its one normal spelling, with all defaults written out. Equal texts do equal things. Owned by the
- * recipe. */
+/* The recipe in its one normal spelling, with all defaults written out. Recipes with equal texts do the same. Owned by
+ * the recipe. */
 const char *recipe_text(const struct recipe *recipe);
 
-/* The size that every sample has in the end. Returns 0; RECIPE_VARIES (positive) if it depends on the picture. */
+/* The size of every sample at the end of the recipe. Returns 0; RECIPE_VARIES (positive) if it depends on the
+ * picture. */
 #define RECIPE_VARIES 1
 int recipe_output(const struct recipe *recipe, uint32_t *ret_height, uint32_t *ret_width);
 
-/* Of a recipe whose result varies: the most pixels that a sample has in the end, as `decode(max_pixels=N)` says; 0: it
- * does not say. */
+/* For a recipe whose result varies: the most pixels of a sample at the end, as given by `decode(max_pixels=N)`; 0: not
+ * given. */
 #define RECIPE_MAX_PIXELS_MAX 4294967295u
 uint64_t recipe_max_pixels(const struct recipe *recipe);
 
-/* What its samples are made of. Owned by the recipe; for RECIPE_PIXELS. */
+/* Type and layout of its samples. Owned by the recipe; for RECIPE_PIXELS. */
 const struct pixel_format *recipe_format(const struct recipe *recipe);
 
 /* ---- phase one ----------------------------------------------------------------------------------------------- */
 
 /* Source box -> resampled to width x height -> window of that -> pasted onto a canvas with a border -> mirrored ->
- * operations on the canvas. Most stages leave out most of it. */
+ * operations on the canvas. Most stages use only some of these. */
 struct stage {
-        struct box source;      /* within what the stage before made (the first: within the picture) */
+        struct box source;      /* within the result of the stage before (the first stage: within the picture) */
         uint32_t width, height; /* equal to the source box's: no resampling */
         enum resize_filter filter;
-        struct box window; /* empty if all of it was cropped away: then the canvas is all border */
+        struct box window; /* empty if all of it was cropped away: then the whole canvas is border */
         uint32_t canvas_width, canvas_height;
         uint32_t paste_x, paste_y; /* the window's corner on the canvas, before mirroring */
         struct border border;
@@ -85,13 +86,13 @@ struct stage {
         uint32_t first_operation, n_operations; /* of the geometry's */
 };
 
-#define STAGES_MAX (4u * DLP_STEPS_MAX + 1u) /* the most that a step begins is four: three paddings and a crop */
+#define STAGES_MAX (4u * DLP_STEPS_MAX + 1u) /* one step begins at most four stages: three paddings and a crop */
 
 struct geometry {
-        struct box source;      /* what the decoder has to give: what is needed of the first stage's source */
+        struct box source;      /* what the decoder has to deliver: the needed part of the first stage's source */
         uint32_t width, height; /* of the result */
-        bool is_copy;           /* the whole picture unchanged: the decoder may write the result itself */
-        bool is_direct;         /* the last stage writes the output as it goes and never reads it again */
+        bool is_copy;           /* the whole picture, unchanged: the decoder may write the result itself */
+        bool is_direct;         /* the last stage writes the output directly and never reads it again */
         uint32_t n_stages;
         struct stage stages[STAGES_MAX];
         uint32_t n_operations;
@@ -99,16 +100,16 @@ struct geometry {
         const struct conversion *conversion; /* the recipe's */
 };
 
-/* Draws and plans for a picture of this size (at least 1 x 1). What is drawn depends on seed, epoch, sample and the
- * place of the step in the text, on nothing else. -EFBIG if a resize would make or read more than the limits above;
- * -ERANGE if the picture is smaller than what is to be cropped out of it. */
+/* Draws and plans for a picture of this size (at least 1 x 1). The draws depend only on seed, epoch, sample and the
+ * position of the step in the text. -EFBIG if a resize would make or read more than the limits above; -ERANGE if the
+ * picture is smaller than the crop. */
 int recipe_plan(const struct recipe *recipe, uint32_t width, uint32_t height, uint64_t seed, uint32_t epoch,
                 uint64_t sample, struct geometry *ret_geometry, struct why *why);
 
 /* ---- phase two ----------------------------------------------------------------------------------------------- */
 
-/* What a worker needs to apply recipes: a resizer and the pixels between stages, kept from sample to sample. Of one
- * thread at a time. */
+/* What a worker needs to apply recipes: a resizer and the pixels between stages, kept from sample to sample. One thread
+ * at a time. */
 struct workspace;
 
 int workspace_new(enum resize_code code, struct workspace **ret_workspace, struct why *why);
@@ -117,24 +118,25 @@ int workspace_new(enum resize_code code, struct workspace **ret_workspace, struc
 void workspace_free(struct workspace *workspace);
 void workspace_freep(struct workspace **workspace);
 
-/* What it holds at present, for accounting. */
+/* The memory that it holds now, for accounting. */
 size_t workspace_bytes(const struct workspace *workspace);
 
-/* Gives all of it back. Not between recipe_begin() and recipe_end(). */
+/* Frees that memory. Not between recipe_begin() and recipe_end(). */
 void workspace_trim(struct workspace *workspace);
 
-/* The most that a workspace which holds nothing may take for this plan, in bytes. */
+/* The most memory that an empty workspace may allocate for this plan, in bytes. */
 uint64_t recipe_bytes_needed(const struct geometry *geometry);
 
-/* Executes a plan while rows come; its recipe is still needed. Writes geometry->height rows of geometry->width pixels
- * (with channels first: that for each channel, one after the other), `stride` bytes apart, and not a byte between or
- * beside them. `out` and `stride` are aligned for the format's type. Begins; forgets a sample that was not ended.
- * `geometry` stays until recipe_end(). -ENOMEM; else 0. */
+/* Begins to execute a plan as rows come; the plan's recipe must stay valid. Writes geometry->height rows of
+ * geometry->width pixels (with channels first: the rows of each channel, one channel after the other), `stride` bytes
+ * apart, and no byte between or beside them. `out` and `stride` are aligned for the format's type. Discards a sample
+ * that was not ended. `geometry` must stay valid until recipe_end(). -ENOMEM; else 0. */
 int recipe_begin(struct workspace *workspace, const struct geometry *geometry, uint8_t *out, size_t stride,
                  struct why *why);
 
-/* The next rows of geometry->source, in any portions: base/rows.h. They need to live only as long as the call. */
+/* Takes the next rows of geometry->source, any number at a time: base/rows.h. They need to stay valid only during the
+ * call. */
 void recipe_feed(struct workspace *workspace, const struct view *rows);
 
-/* All rows have come: does what needs the whole picture. -ENOMEM; else 0. */
+/* All rows have come: executes the stages that need the whole picture. -ENOMEM; else 0. */
 int recipe_end(struct workspace *workspace, struct why *why);

@@ -1,12 +1,12 @@
 /* augment/step.h: what a step of a pipeline is. Private to this floor.
  *
  * A step is a file steps/NAME.c with one struct step_type, and a row of the table in recipe.c. It declares its
- * arguments; reading, checking and printing them is done for all steps alike in arguments.c. A step that moves pixels
- * about says so to the fold (fold.h) and never touches one; what is done to pixels where they are is an operation
+ * arguments; arguments.c reads, checks and prints them in the same way for all steps. A step that moves pixels only
+ * tells the fold (fold.h) how, and never touches a pixel. A step that changes pixels in place is an operation
  * (operation.h), in a file of its own.
  *
- * Each step's file says what it draws and in which sequence, so that a test can draw the same and ask torchvision. What
- * is drawn depends on the arguments and the picture's size at most, never on pixels. */
+ * Each step's file says which numbers it draws and in which sequence, so that a test can draw the same numbers and
+ * compare with torchvision. The draws depend at most on the arguments and the picture's size, never on pixels. */
 #pragma once
 
 #include "daemon/augment/crop.h"
@@ -19,19 +19,19 @@
 enum argument_kind {
         ARGUMENT_END,        /* after the last argument */
         ARGUMENT_SIZE,       /* 224 = 224:224, or height:width */
-        ARGUMENT_SIZE_SHORT, /* 224 = the short side, width is then 0; or height:width */
+        ARGUMENT_SIZE_SHORT, /* 224 = the short side, and the width is then 0; or height:width */
         ARGUMENT_RANGE,      /* from:to */
-        ARGUMENT_AROUND,     /* 0.4 = so far to both sides of `center`, cut at `minimum`; or from:to */
+        ARGUMENT_AROUND,     /* 0.4 = from center - 0.4 to center + 0.4, not below `minimum`; or from:to */
         ARGUMENT_NUMBER,
         ARGUMENT_LIST,   /* numbers with ":" between them, as many as `counts` allows */
-        ARGUMENT_CHOICE, /* a name out of `choices` */
+        ARGUMENT_CHOICE, /* one of the names in `choices` */
 };
 
 struct argument {
         enum argument_kind kind;
         const char *name;
         const char *by_default;     /* as text; NULL: must be given */
-        double minimum, maximum;    /* of all that is a number, both included */
+        double minimum, maximum;    /* of all numbers, both included */
         double center;              /* of ARGUMENT_AROUND */
         const char *const *choices; /* of ARGUMENT_CHOICE */
         uint32_t n_choices;
@@ -60,7 +60,7 @@ struct value {
         uint32_t height, width;
         struct range range;
         double number;
-        uint32_t choice; /* which of argument.choices */
+        uint32_t choice; /* index into argument.choices */
         double list[LIST_MAX];
         uint32_t n_list;
 };
@@ -70,14 +70,14 @@ struct step_type {
         const char *example;                          /* for messages: "random_resized_crop(224)" */
         struct argument arguments[ARGUMENTS_MAX + 1]; /* positional ones in this sequence */
 
-        /* Draws, and tells the fold. NULL: it does not touch pixels, and only such steps may follow. */
+        /* Draws, and tells the fold. NULL: the step does not touch pixels, and only steps of this kind may follow. */
         int (*plan)(const struct value *values, struct dlp_philox *philox, struct fold *fold, struct why *why);
 
         /* The size after the step, given the size before; 0 x 0 means "depends on the picture". NULL: unchanged. */
         void (*output)(const struct value *values, uint32_t *height, uint32_t *width);
 
-        /* Once, when the text is read: what it means for the form in which all samples leave. -EINVAL if that cannot
-         * be, with what is expected. NULL: nothing. */
+        /* Called once, when the text is read: sets the step's part of the conversion, the form in which all samples
+         * leave. -EINVAL if that is impossible, with what is expected. NULL: no effect on the conversion. */
         int (*convert)(const struct value *values, struct conversion *conversion, struct why *why);
 };
 
@@ -95,15 +95,15 @@ extern const struct step_type step_to;
 extern const struct step_type step_normalize;
 extern const struct step_type step_layout;
 
-/* Reads one value from `text`, which ends before any of ",) \t\n" or at the end. Returns the bytes read, at least one;
- * -EINVAL with what is allowed. */
+/* Reads one value from `text`; the value ends before any of ",) \t\n" or at the end. Returns the number of bytes read,
+ * at least one; -EINVAL with what is allowed. */
 int argument_parse(const struct argument *argument, const char *text, struct value *ret_value, struct why *why);
 
-/* Writes a value as argument_parse() reads it: the shortest text that gives the same value. */
+/* Writes a value in the form that argument_parse() reads: the shortest text that gives the same value. */
 void argument_print(const struct argument *argument, const struct value *value, char *text, size_t size);
 
 struct padding padding_of(const struct value *value);
 struct border border_of(const struct value *fill, const struct value *mode);
 
-/* A colour for a picture of one channel: -EINVAL. */
+/* Refuses a colour if the picture has one channel: -EINVAL. */
 int fill_check(const struct value *fill, const struct conversion *conversion, struct why *why);

@@ -1,9 +1,9 @@
-/* augment/operations/blend.c: brightness, contrast and saturation, which Pillow's ImageEnhance blends from black, from
+/* augment/operations/blend.c: brightness, contrast and saturation. Pillow's ImageEnhance blends them from black, from
  * the mean grey, and from the picture's own grey. */
 #include "daemon/augment/color.h"
 #include "daemon/augment/operation.h"
 
-/* Blends all samples from one level: 256 answers. */
+/* Blends all samples from one level: there are only 256 results. */
 static void blend_from_level(const struct canvas *canvas, int level, float amount) {
         uint8_t table[256];
 
@@ -24,14 +24,14 @@ static void run_brightness(const struct operation *operation, const struct canva
 /* ---- contrast ------------------------------------------------------------------------------------------------ */
 
 static uint32_t row_luma(const uint8_t *row, uint32_t width) {
-        uint32_t sum = 0; /* 2^24 pixels fit; rows are shorter */
+        uint32_t sum = 0; /* 2^24 pixels fit; no row is longer */
 
         for (uint32_t x = 0; x < width; x++)
                 sum += color_luma(row + (size_t)x * PIXEL_BYTES);
         return sum;
 }
 
-/* Of the whole picture as it is now: what was before in the pipeline counts. */
+/* The mean of the picture as it is now, after the earlier steps of the pipeline. */
 static int mean_luma(const struct canvas *canvas) {
         uint64_t sum = 0;
 
@@ -48,7 +48,7 @@ static void run_contrast(const struct operation *operation, const struct canvas 
 
 #define AT_ONCE 128u /* pixels: their greys stay in the first cache */
 
-/* Greys first, then one loop over bytes that all are treated alike: the form that vectorises. */
+/* Greys first, then one loop that treats all bytes in the same way: this form vectorises. */
 static void saturate(uint8_t *pixels, uint32_t n, float amount) {
         uint8_t grey[AT_ONCE * PIXEL_BYTES];
 
@@ -77,7 +77,7 @@ const struct operation_type operation_brightness = {
 const struct operation_type operation_contrast = {
         .name = "contrast",
         .moves_with_flip = true,
-        .moves_with_crop = false, /* the mean is the whole picture's */
+        .moves_with_crop = false, /* the mean is that of the whole picture */
         .run = run_contrast,
 };
 

@@ -1,4 +1,4 @@
-/* augment/operations/grayscale.c: each pixel becomes its grey, three times. */
+/* augment/operations/grayscale.c: sets all three channels of each pixel to its grey. */
 #include "daemon/augment/color.h"
 #include "daemon/augment/operation.h"
 

@@ -1,20 +1,20 @@
-/* augment/operations/hue.c: turns the colour wheel as torchvision does with Pillow: to HSV of 8 bits each, the hue
- * moved modulo 256, and back. Both ways lose a little, so a turn by nothing is not nothing.
+/* augment/operations/hue.c: turns the colour wheel as torchvision does with Pillow: converts to HSV of 8 bits each,
+ * adds to the hue modulo 256, and converts back. Both conversions lose a little, so even a turn by 0 changes pixels.
  *
- * The formulas are those of Python's colorsys in the mixture of float32 and float64 in which Pillow computes them,
- * where each rounding counts. What depends on one byte alone lies in tables. */
+ * The formulas are those of Python's colorsys, in Pillow's mixture of float32 and float64, where each rounding counts.
+ * Values that depend on one byte alone are in tables. */
 #include "daemon/augment/operation.h"
 
 #include <math.h>
 #include <pthread.h>
 
 struct wheel {
-        uint8_t sector[256]; /* of a hue, already turned: which sixth of the wheel */
-        float within[256];   /* how far into it, 0 to 1 */
+        uint8_t sector[256]; /* sixth of the wheel, for a hue that is already turned */
+        float within[256];   /* position within the sixth, 0 to 1 */
         float share[256];    /* a saturation / 255 */
 };
 
-/* torchvision adds uint8(255 * turns) in uint8: cut towards zero, then modulo 256. */
+/* torchvision adds uint8(255 * turns) in uint8: truncated towards zero, then modulo 256. */
 static void wheel_init(struct wheel *wheel, float turns) {
         uint8_t shift = (uint8_t)(int)((double)turns * 255.0);
 
@@ -28,7 +28,7 @@ static void wheel_init(struct wheel *wheel, float turns) {
         }
 }
 
-/* The hue of a colour that is not grey: `range` is the largest sample less the smallest, at least 1. */
+/* The hue of a colour that is not grey: `range` is the largest sample minus the smallest, at least 1. */
 static uint8_t hue_of(int red, int green, int blue, int largest, float range) {
         float from_red = (float)(largest - red) / range, from_green = (float)(largest - green) / range,
               from_blue = (float)(largest - blue) / range;
@@ -48,8 +48,8 @@ static uint8_t hue_of(int red, int green, int blue, int largest, float range) {
 
 /* ---- hues of all colours ------------------------------------------------------------------------------------- */
 
-/* A hue depends on which sample is the largest and which the smallest (six cases), on the range between them and on how
- * far the third is below the largest: few enough to be computed once. */
+/* A hue depends on three things: which sample is the largest and which the smallest (six cases), the range between
+ * them, and how far the third one is below the largest. There are few enough combinations to compute once. */
 #define N_CASES 6u
 
 static uint8_t hues[N_CASES][256][256]; /* case, range, below */
@@ -83,7 +83,7 @@ static void fill_tables(void) {
 
 /* ---- pixels -------------------------------------------------------------------------------------------------- */
 
-#define AT_ONCE 64u /* pixels: one pass looks up, one computes and vectorises, one puts together */
+#define AT_ONCE 64u /* pixels: one pass looks up, one computes and vectorises, one combines */
 
 /* Colours as HSV. */
 struct colours {
@@ -91,7 +91,7 @@ struct colours {
         uint8_t sector[AT_ONCE];
 };
 
-/* What a colour's red, green and blue are, by sector. */
+/* The values that a colour's red, green and blue take, by sector. */
 enum {
         LARGEST,
         LOW,
@@ -105,7 +105,7 @@ static const uint8_t PICKS[6][PIXEL_BYTES] = {
         { LOW, FALLING, LARGEST }, { RISING, LOW, LARGEST },  { LARGEST, LOW, FALLING },
 };
 
-/* Hardly with a branch, which in a photograph would go either way. A grey has the share 0, whatever its hue. */
+/* Almost without branches, which would be unpredictable in a photograph. A grey has the share 0, whatever its hue. */
 static void look_up(const struct wheel *wheel, const uint8_t *pixels, uint32_t n, struct colours *colours) {
         for (uint32_t i = 0; i < n; i++, pixels += PIXEL_BYTES) {
                 unsigned red = pixels[0], green = pixels[1], blue = pixels[2];
@@ -150,7 +150,7 @@ static void put_together(const struct colours *colours, uint8_t parts[N_PARTS][A
 }
 
 static void run(const struct operation *operation, const struct canvas *canvas) {
-        struct colours colours = {}; /* the last ones of a row may be few, and the rest is computed with */
+        struct colours colours = {}; /* zeroed: the last ones of a row may be few, but all are computed */
         uint8_t parts[N_PARTS][AT_ONCE];
         struct wheel wheel;
 

@@ -41,7 +41,7 @@ INLINE __m256i second_pair(__m256i bytes) {
                                                                                     11, -1, -1, -1, -1, -1)));
 }
 
-/* What a pixel adds up to, in four rows, in 1/128: dwords R G B 0. */
+/* Sums for one pixel, in four rows, in units of 1/128: dwords R G B 0. */
 struct sums {
         __m256i rows[2]; /* rows 0 and 1, rows 2 and 3 */
 };
@@ -73,8 +73,8 @@ INLINE __m256i round_words(__m256i a, __m256i b) {
         return _mm256_mulhrs_epi16(_mm256_packs_epi32(a, b), _mm256_set1_epi16(RESIZE_ROUND));
 }
 
-/* Four pixels of two rows, without the gap after each. Writes 16 bytes of which 12 are used: the next pixels overwrite
- * the rest, or it is in the slack. */
+/* Writes four pixels of two rows, without the gap after each pixel. Writes 16 bytes of which 12 are used: the next
+ * pixels overwrite the rest, or the rest is in the slack. */
 INLINE void store_rows(__m256i words_01, __m256i words_23, uint8_t *a, uint8_t *b) {
         const __m256i close_up = _mm256_broadcastsi128_si256(
                 _mm_setr_epi8(0, 1, 2, 4, 5, 6, 8, 9, 10, 12, 13, 14, -1, -1, -1, -1));
@@ -86,7 +86,7 @@ INLINE void store_rows(__m256i words_01, __m256i words_23, uint8_t *a, uint8_t *
 
 INLINE void rows_of(const struct resize_axis *axis, const uint8_t *const source[4], uint8_t *const out[4],
                     uint32_t n_taps) {
-        /* Copies, or each store of pixels would have them loaded anew. */
+        /* Copies, because otherwise the compiler would load them again after each store of pixels. */
         const uint8_t *const from[4] = { source[0], source[1], source[2], source[3] };
         uint8_t *const to[4] = { out[0], out[1], out[2], out[3] };
         const uint32_t *first = axis->first, *end = first + axis->n_outputs;
@@ -110,8 +110,8 @@ INLINE void rows_of(const struct resize_axis *axis, const uint8_t *const source[
         }
 }
 
-/* The usual numbers of taps are unrolled. With the bilinear filter: 2 where a picture grows, 4 up to a scale of 2, 6 up
- * to 3. */
+/* The usual numbers of taps are unrolled. With the bilinear filter: 2 for enlarging, 4 up to a scale of 2, 6 up to
+ * 3. */
 AVX2 static void avx2_rows(const struct resize_axis *axis, const uint8_t *const source[RESIZE_ROWS_AT_ONCE],
                            uint8_t *const out[RESIZE_ROWS_AT_ONCE]) {
         if (axis->n_taps == 2)
@@ -138,7 +138,7 @@ INLINE void column_block(const int16_t *split, uint32_t count, const uint8_t *co
         __m256i high[4] = {}, low[4] = {};
 
         for (uint32_t i = 0; i < count; i += 2, split += 4) {
-                const uint8_t *row_b = rows[i + 1 < count ? i + 1 : i]; /* the padding tap weighs nothing */
+                const uint8_t *row_b = rows[i + 1 < count ? i + 1 : i]; /* the padding tap has weight 0 */
                 __m256i a = _mm256_loadu_si256((const __m256i *)(rows[i] + x));
                 __m256i b = _mm256_loadu_si256((const __m256i *)(row_b + x));
                 __m256i first = _mm256_unpacklo_epi8(a, b), second = _mm256_unpackhi_epi8(a, b);
@@ -163,7 +163,7 @@ INLINE void column_block(const int16_t *split, uint32_t count, const uint8_t *co
 INLINE void column_of(const int16_t *split, uint32_t count, const uint8_t *const *rows, uint8_t *out, size_t n_bytes) {
         for (size_t x = 0; x + BLOCK <= n_bytes; x += BLOCK)
                 column_block(split, count, rows, x, out);
-        if (n_bytes % BLOCK) /* once more over the end: the same values, and nothing past the row */
+        if (n_bytes % BLOCK) /* again for the last block, overlapping: the same values, and no byte past the row */
                 column_block(split, count, rows, n_bytes - BLOCK, out);
 }
 

@@ -10,8 +10,8 @@
 
 /* ---- filters ------------------------------------------------------------------------------------------------- */
 
-/* Operations and their sequence are Pillow's, the odd float constants of the Hamming window included: another sequence
- * would give other last bits. This file must not be compiled with contraction to fused operations. */
+/* Operations and their sequence are Pillow's, including the odd float constants of the Hamming window: another sequence
+ * would change the last bits. This file must not be compiled with contraction to fused operations. */
 
 static const double PI = 3.14159265358979323846;
 
@@ -26,7 +26,7 @@ static const double SUPPORT[N_RESIZE_FILTERS] = {
         [RESIZE_BICUBIC] = 2.0, [RESIZE_LANCZOS] = 3.0,
 };
 
-/* Weights of these two may be below zero. */
+/* Weights of these two filters may be negative. */
 ALWAYS_INLINE bool is_signed(enum resize_filter filter) {
         return filter == RESIZE_BICUBIC || filter == RESIZE_LANCZOS;
 }
@@ -64,7 +64,7 @@ static double sinc(double x) {
         return sin(x) / x;
 }
 
-/* Inlined with a filter that is known, or choosing it would cost more than most filters do. */
+/* Inlined with a constant filter: choosing the filter for each weight would cost more than most filters do. */
 ALWAYS_INLINE double filter_weight(enum resize_filter filter, double x) {
         switch (filter) {
         case RESIZE_BOX:
@@ -96,7 +96,7 @@ size_t axis_bytes(const struct axis *axis) {
                axis->n_weights_max * (sizeof(int32_t) + 2 * sizeof(int16_t)) + axis->n_taps_max * sizeof(double);
 }
 
-/* Replaces an array by one of n elements. The content is lost, also if there is no memory for the new one. */
+/* Replaces an array by one of n elements. The old content is lost, even if there is no memory for the new array. */
 static int replace(void *array, size_t n, size_t size) {
         void **pointer = array;
 
@@ -105,7 +105,7 @@ static int replace(void *array, size_t n, size_t size) {
         return *pointer ? 0 : -ENOMEM;
 }
 
-/* With the outputs that rows() writes too much. */
+/* The number of outputs, including the extra ones that rows() writes. */
 static size_t padded_outputs(const struct axis_key *key) {
         return ((size_t)key->window_n + RESIZE_OUTPUTS_AT_ONCE - 1) / RESIZE_OUTPUTS_AT_ONCE * RESIZE_OUTPUTS_AT_ONCE;
 }
@@ -128,7 +128,7 @@ static int reserve_weights(struct axis *axis, size_t n_outputs, size_t n_taps) {
         size_t n = n_outputs * n_taps;
 
         if (n > axis->n_weights_max) {
-                n += n / 4; /* some more, or random crops would allocate often */
+                n += n / 4; /* extra room: random crops would otherwise allocate often */
                 axis->n_weights_max = 0;
                 if (replace(&weights->whole, n, sizeof(*weights->whole)) < 0 ||
                     replace(&weights->split, n, 2 * sizeof(*weights->split)) < 0)
@@ -178,7 +178,7 @@ ALWAYS_INLINE void find_window(const struct axis_key *key, const struct scaling 
         *ret_to = end < key->n_source ? (uint32_t)end : key->n_source;
 }
 
-/* Returns the largest number of pixels that an output is made of. */
+/* Returns the largest number of source pixels of any output. */
 static uint32_t find_windows(struct axis *axis, const struct scaling *scaling) {
         const struct axis_key *key = &axis->key;
         uint32_t max = 0;
@@ -197,7 +197,7 @@ static uint32_t find_windows(struct axis *axis, const struct scaling *scaling) {
 
 /* ---- weights ------------------------------------------------------------------------------------------------- */
 
-/* Two coefficients, as they lie side by side in split[]. */
+/* Stores two coefficients in the layout of split[]. */
 ALWAYS_INLINE void split_pair(const int32_t *whole, int16_t *split) {
         int32_t high_0 = (whole[0] + (1 << (RESIZE_SPLIT - 1))) >> RESIZE_SPLIT;
         int32_t high_1 = (whole[1] + (1 << (RESIZE_SPLIT - 1))) >> RESIZE_SPLIT;
@@ -215,7 +215,7 @@ ALWAYS_INLINE void store_weights(struct axis *axis, enum resize_filter filter, u
         int16_t *split = axis->weights.split + (size_t)idx_output * n_taps * 2;
 
         if (sum == 0.0)
-                sum = 1.0; /* Pillow leaves them as they are then; so does a division by 1 */
+                sum = 1.0; /* Pillow then leaves them unchanged; so does a division by 1 */
         for (uint32_t i = 0; i < n_taps; i++) {
                 double weight = unscaled[i] / sum;
 
@@ -225,7 +225,7 @@ ALWAYS_INLINE void store_weights(struct axis *axis, enum resize_filter filter, u
                 split_pair(whole + i, split + (size_t)i * 2);
 }
 
-/* The taps that are padding weigh nothing, and their zeros change neither the sum nor the others. */
+/* Taps that are padding have weight 0, and their zeros change neither the sum nor the other weights. */
 ALWAYS_INLINE void weigh_taps(struct axis *axis, const struct scaling *scaling, enum resize_filter filter,
                               double *unscaled, uint32_t n_taps) {
         const struct axis_key *key = &axis->key;
@@ -244,7 +244,8 @@ ALWAYS_INLINE void weigh_taps(struct axis *axis, const struct scaling *scaling, 
         }
 }
 
-/* Unrolled for the default filter and the usual numbers of taps: most pictures bring two axes nobody has seen yet. */
+/* Unrolled for the default filter and the usual numbers of taps: most pictures need two axes that are not in memory
+ * yet. */
 static void weigh_bilinear(struct axis *axis, const struct scaling *scaling) {
         double few[4];
 
@@ -279,7 +280,7 @@ static void weigh(struct axis *axis, const struct scaling *scaling) {
 
 /* ---- an axis ------------------------------------------------------------------------------------------------- */
 
-/* Outputs that nobody asked for, but rows() computes: made of the pixels of the last one. */
+/* Fills the extra outputs that rows() computes: they use the pixels of the last real output. */
 static void pad_outputs(struct axis *axis) {
         struct resize_axis *weights = &axis->weights;
         size_t n_last = weights->n_outputs - 1, n_padded = padded_outputs(&axis->key);
@@ -303,8 +304,8 @@ static bool is_same_length(const struct axis_key *key) {
         return key->n_source == key->n_outputs;
 }
 
-/* Choosing pixels: each output is one. Pillow adds up the places in the source; (x + 0.5) * step would choose another
- * pixel here and there. (The sum stays so far below the last pixel's end that it is never past it.) */
+/* Choosing pixels: each output is one source pixel. Pillow adds up the positions in the source; (x + 0.5) * step would
+ * give another pixel in some places. (Rounding cannot carry the sum past the end of the last pixel.) */
 static void choose_pixels(struct axis *axis) {
         const struct axis_key *key = &axis->key;
         double step = (double)(float)key->n_source / key->n_outputs, place = step * 0.5;
@@ -327,7 +328,7 @@ static void weigh_pixels(struct axis *axis) {
                 store_weights(axis, RESIZE_NEAREST, x, one, 1.0, 2);
 }
 
-/* Source pixels are counted from where the source begins that is given. */
+/* Makes positions relative to the first source pixel that is given. */
 static void count_from_given(struct axis *axis) {
         for (uint32_t x = 0; x < axis->weights.n_outputs; x++)
                 axis->weights.first[x] -= axis->key.given_first;
@@ -364,7 +365,7 @@ static bool same_key(const struct axis_key *a, const struct axis_key *b) {
                a->flip == b->flip;
 }
 
-/* As reserve_outputs() and reserve_weights() count; of taps a few more than there will be. */
+/* Counts like reserve_outputs() and reserve_weights(); the number of taps may be slightly too high. */
 uint64_t axis_bytes_needed(const struct axis_key *key, uint32_t *ret_n_taps) {
         struct scaling scaling = scaling_of(key);
         uint64_t n_outputs = padded_outputs(key), n_taps = 2, n_weights;
@@ -385,7 +386,7 @@ void axis_need(const struct axis_key *key, uint32_t *ret_first, uint32_t *ret_n)
         if (is_same_length(key)) {
                 first = key->window_first;
                 end = first + key->window_n;
-        } else if (key->filter != RESIZE_NEAREST) { /* whose places are sums: not worth making them twice */
+        } else if (key->filter != RESIZE_NEAREST) { /* its positions are sums: not worth computing twice */
                 find_window(key, &scaling, 0, &first, &ignored);
                 find_window(key, &scaling, key->window_n - 1, &ignored, &end);
         }

@@ -1,12 +1,13 @@
-/* augment/resize/neon.c: the loops for 64-bit ARM, where NEON is always there: four sums a register, coefficients
- * whole.
+/* augment/resize/neon.c: the loops for 64-bit ARM, where NEON is always available: four sums in a register, whole
+ * coefficients.
  *
- * The sums are those of the scalar form, so the bits are. Other machines compile the last lines only. */
+ * The sums equal those of the scalar form, so the result is bit-identical. Other machines compile only the last
+ * lines. */
 #include "daemon/augment/resize/kernels.h"
 
 #include "daemon/base/box.h"
 
-#if defined(RESIZE_EMULATED) /* by a test that has brought the instructions with it */
+#if defined(RESIZE_EMULATED) /* by a test that emulates the instructions */
 #define NEON
 #elif defined(__AARCH64EL__)
 #include <arm_neon.h>
@@ -27,7 +28,8 @@ INLINE uint8x16_t finish(const int32x4_t sums[4]) {
 
 /* ---- along x ------------------------------------------------------------------------------------------------- */
 
-/* For each of four neighbouring pixels: where the bytes of R 0 0 0 G 0 0 0 B 0 0 0 0 0 0 0 lie; above 15: a zero. */
+/* For each of four neighbouring pixels: the source positions of the bytes R 0 0 0 G 0 0 0 B 0 0 0 0 0 0 0; above 15
+ * means a zero. */
 #define Z 255
 static const uint8_t SPREAD[RESIZE_READ_TAPS][16] = {
         { 0, Z, Z, Z, 1, Z, Z, Z, 2, Z, Z, Z, Z, Z, Z, Z },
@@ -54,7 +56,7 @@ INLINE int32x4_t sum_pixel(const uint8_t *pixels, const int32_t *weights, uint32
         return sum;
 }
 
-/* Writes 16 bytes where 12 are meant: the next pixels overwrite the rest, or it lies in the slack. */
+/* Writes 16 bytes of which 12 are used: the next pixels overwrite the rest, or the rest is in the slack. */
 INLINE void row_of(const struct resize_axis *axis, const uint8_t *source, uint8_t *out, uint32_t n_taps) {
         for (uint32_t x = 0; x < axis->n_outputs; x += RESIZE_OUTPUTS_AT_ONCE) {
                 const int32_t *weights = axis->whole + (size_t)x * n_taps;
@@ -115,7 +117,7 @@ static void neon_column(const struct resize_axis *axis, uint32_t idx_output, con
         }
         for (size_t x = 0; x + BLOCK <= n_bytes; x += BLOCK)
                 column_block(weights, count, rows, x, out);
-        if (n_bytes % BLOCK) /* once more over the end: the same values, and nothing past the row */
+        if (n_bytes % BLOCK) /* again for the last block, overlapping: the same values, and no byte past the row */
                 column_block(weights, count, rows, n_bytes - BLOCK, out);
 }
 

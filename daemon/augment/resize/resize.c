@@ -8,16 +8,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* How the rows that the vertical pass adds up come about. */
+/* Where the rows come from that the vertical pass adds up. */
 enum row_source {
         ROWS_IN_PLACE,  /* they are the source's own */
         ROWS_PICKED,    /* each pixel is one of the source's row */
         ROWS_RESAMPLED, /* the horizontal pass makes them */
 };
 
-/* Row y of the source, as the vertical pass wants it, is in place y & ring_mask of the ring. The ring has as many rows
- * as an output row needs and some more, so that they stay in the first cache. Rows in place get into it only if an
- * output row needs them of two portions. */
+/* Row y of the source, in the form that the vertical pass needs, is at index y & ring_mask of the ring. The ring has
+ * the number of rows that an output row needs and a few more, so that they stay in the first-level cache. Rows that are
+ * used in place are copied into it only if an output row needs rows of two portions. */
 struct resizer {
         const struct resize_kernels *kernels;
         struct axis horizontal, vertical;
@@ -32,11 +32,11 @@ struct resizer {
 
         /* The picture that is being fed. */
         uint32_t source_width, source_height;
-        struct box given; /* of the source; rows and columns are counted from its corner */
+        struct box given; /* part of the source; rows and columns are counted from its corner */
         struct resize_job job;
         enum row_source how;
         uint32_t n_fed;  /* rows that have come */
-        uint32_t n_made; /* rows that have been in the ring, or are not needed */
+        uint32_t n_made; /* rows that have been put into the ring, or are not needed */
         uint32_t n_done; /* rows of the window that are written */
         uint8_t *out;
         size_t stride;
@@ -52,7 +52,7 @@ const char *const RESIZE_CODE_NAMES[N_RESIZE_CODES] = {
 /* Best first. */
 static const enum resize_code BEST[] = { RESIZE_CODE_AVX2, RESIZE_CODE_NEON, RESIZE_CODE_SCALAR };
 
-/* NULL: not on this machine. */
+/* NULL: this machine cannot run it. */
 static const struct resize_kernels *kernels_of(enum resize_code code) {
         switch (code) {
         case RESIZE_CODE_AVX2:
@@ -133,7 +133,7 @@ static size_t ring_stride_of(const struct resize_job *job) {
         return ((size_t)job->window.width * PIXEL_BYTES + RESIZE_OUT_SLACK + 63) / 64 * 64;
 }
 
-/* Room for the rows of an output, and for those that are made beside the last of them. */
+/* Makes room for the rows that an output row needs, and for those that are made together with the last of them. */
 static int reserve_ring(struct resizer *resizer) {
         uint32_t n_ring = ring_rows(resizer->vertical.weights.n_taps);
 
@@ -281,9 +281,9 @@ static const uint8_t *copy_row(struct resizer *resizer, const struct view *view,
         return copy;
 }
 
-/* Resamples the next rows of the view into the ring: RESIZE_ROWS_AT_ONCE, or those that are left. The last one then
- * stands in for those that are missing, and is made again where it is. Where the loops would read past the view's last
- * byte, which is in its last row or two, they get a copy. Returns how many. */
+/* Resamples the next rows of the view into the ring: RESIZE_ROWS_AT_ONCE, or as many as are left. The last row then
+ * takes the place of missing ones, and its result is written again to the same place. The loops may read past the end
+ * of a row; near the view's last byte they get a copy of the row instead. Returns how many rows were made. */
 static uint32_t resample_rows(struct resizer *resizer, const struct view *view) {
         uint32_t y = resizer->n_made - resizer->n_fed, n = view->height - y;
         size_t n_read = resizer->horizontal.weights.n_read_bytes;
@@ -314,7 +314,7 @@ static void pick_row(const struct resize_axis *axis, const uint8_t *source, uint
                 memcpy(out + (size_t)x * PIXEL_BYTES, source + (size_t)axis->first[x] * PIXEL_BYTES, PIXEL_BYTES);
 }
 
-/* Makes the view's rows below `end`, and perhaps some more. */
+/* Makes the view's rows below `end`, and possibly a few more. */
 static void make_rows(struct resizer *resizer, const struct view *view, uint32_t end) {
         while (resizer->n_made < end) {
                 uint8_t *to = ring_row(resizer, resizer->n_made);
@@ -362,7 +362,7 @@ static void write_row(struct resizer *resizer, const struct view *view) {
         resizer->n_done++;
 }
 
-/* Rows are made as late as an output needs them, but before the view ends. */
+/* Rows are made only when an output needs them, but before the view ends. */
 void resizer_feed(struct resizer *resizer, const struct view *rows) {
         const struct resize_axis *weights = &resizer->vertical.weights;
         uint32_t end = resizer->n_fed + rows->height;

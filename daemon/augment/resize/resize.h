@@ -1,13 +1,13 @@
-/* augment/resize/resize.h: resampling with the very bits of Pillow's Image.resize() for 8-bit RGB.
+/* augment/resize/resize.h: resampling, bit-identical to Pillow's Image.resize() for 8-bit RGB.
  *
- * The method (docs of Pillow, src/libImaging/Resample.c is the reference for its results): each output pixel is a
- * weighted sum of the source pixels below a filter, first along the rows, then along the columns; weights are computed
+ * The method (documented by Pillow; src/libImaging/Resample.c is the reference for the results): each output pixel is a
+ * weighted sum of the source pixels below a filter, first along the rows, then along the columns. Weights are computed
  * in float64 and kept as integers with 22 binary digits; each of the two passes rounds and clips to 8 bits. All integer
- * sums are exact, so any sequence of summation gives the same bits, which is what the SIMD forms live on.
+ * sums are exact, so any order of summation gives the same bits; the SIMD forms rely on this.
  *
- * What is resampled is a view, whose edges are the picture's edges: pixels outside are never looked at. (So crop, then
- * resize, as torchvision does; not Pillow's resize(box=...).) Only a window of the output is computed, mirrored if
- * asked: a centre crop and a flip after a resize cost nothing. */
+ * The source is a view, whose edges count as the picture's edges: pixels outside are never read. (So crop, then resize,
+ * as torchvision does; not Pillow's resize(box=...).) Only a window of the output is computed, mirrored if asked: a
+ * centre crop and a flip after a resize cost nothing. */
 #pragma once
 
 #include "daemon/base/box.h"
@@ -18,7 +18,7 @@
 #include <stdint.h>
 
 enum resize_filter {
-        RESIZE_NEAREST, /* no weights: each pixel is one of the source's */
+        RESIZE_NEAREST, /* no weights: each output pixel is a source pixel */
         RESIZE_BOX,
         RESIZE_BILINEAR,
         RESIZE_HAMMING,
@@ -30,9 +30,9 @@ enum resize_filter {
 /* Names as in Pillow, in small letters: index = enum resize_filter. */
 extern const char *const RESIZE_FILTER_NAMES[N_RESIZE_FILTERS];
 
-/* Which code computes. All give the same bits. */
+/* Which code computes. All forms give the same bits. */
 enum resize_code {
-        RESIZE_CODE_BEST, /* what is known to be fastest on this CPU */
+        RESIZE_CODE_BEST, /* the fastest form on this CPU */
         RESIZE_CODE_SCALAR,
         RESIZE_CODE_AVX2,
         RESIZE_CODE_NEON,
@@ -49,14 +49,14 @@ struct resize_job {
         bool flip; /* mirror the window, left to right */
 };
 
-/* The part of the source that the window is made of; what lies around it is never looked at. */
+/* The part of the source that the window depends on; pixels around it are never read. */
 void resize_need(uint32_t source_width, uint32_t source_height, const struct resize_job *job, struct box *ret_box);
 
-/* The most memory that a resizer which holds nothing may take for this, in bytes. `given` as in resizer_begin(). */
+/* The most memory that an empty resizer may allocate for this, in bytes. `given` as in resizer_begin(). */
 uint64_t resize_bytes_needed(uint32_t source_width, uint32_t source_height, const struct box *given,
                              const struct resize_job *job);
 
-/* Owns tables and rows, which grow on demand and are kept: nothing is allocated once the sizes have been seen. Of one
+/* Owns tables and rows, which grow on demand and are kept: once all sizes have occurred, nothing is allocated. One
  * thread at a time. */
 struct resizer;
 
@@ -66,20 +66,20 @@ int resizer_new(enum resize_code code, struct resizer **ret_resizer, struct why 
 /* Takes NULL. */
 void resizer_free(struct resizer *resizer);
 
-/* Writes the window to `out`: window.height rows of window.width pixels, `stride` bytes apart. Not a byte outside of
- * those rows is written, and none outside of what is fed is read. Begins a source of source_width x source_height
- * pixels, of which nothing is there yet; forgets one that was not fed to its end. `given` is the part of it that will
- * come, at least resize_need(): NULL is all of it. -ENOMEM; else 0. */
+/* Begins a source of source_width x source_height pixels, of which no row has come yet; discards one that was not fed
+ * to its end. The window is written to `out`: window.height rows of window.width pixels, `stride` bytes apart. No byte
+ * outside of those rows is written, and none outside of the rows that are fed is read. `given` is the part of the
+ * source that will come, at least resize_need(); NULL is all of it. -ENOMEM; else 0. */
 int resizer_begin(struct resizer *resizer, uint32_t source_width, uint32_t source_height, const struct box *given,
                   const struct resize_job *job, uint8_t *out, size_t stride, struct why *why);
 
-/* The next rows of the given part, in any portions; they need to live only as long as the call. Output rows are written
- * as soon as what they need has come: with the last row the window is complete. More rows than were to come are a bug
- * (asserted). */
+/* Takes the next rows of the given part, any number at a time; they need to stay valid only during the call. Output
+ * rows are written as soon as their source rows have come: after the last row the window is complete. More rows than
+ * announced are a bug (asserted). */
 void resizer_feed(struct resizer *resizer, const struct view *rows);
 
-/* What it holds at present, for accounting. */
+/* The memory that it holds now, for accounting. */
 size_t resizer_bytes(const struct resizer *resizer);
 
-/* Gives all of it back. Not while a picture is being fed. */
+/* Frees that memory. Not while a picture is being fed. */
 void resizer_trim(struct resizer *resizer);

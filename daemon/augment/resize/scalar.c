@@ -1,4 +1,4 @@
-/* augment/resize/scalar.c: the loops as they are defined. The other forms are tested against this one. */
+/* augment/resize/scalar.c: the reference form of the loops. The other forms are tested against this one. */
 #include "daemon/augment/resize/kernels.h"
 
 #include "daemon/base/box.h"

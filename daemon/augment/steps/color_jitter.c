@@ -1,10 +1,10 @@
 /* augment/steps/color_jitter.c: torchvision's ColorJitter.
  *
- * Draws seven words, whatever the arguments. The first three are the sequence in which the four adjustments are made,
- * shuffled from brightness, contrast, saturation, hue: for i = 0, 1, 2 the one in place i changes places with the one
- * in place i + below(4 - i). The next four are f32 u, one for each adjustment in the sequence of the arguments: its
- * factor is from + (to - from) * u, in float64, rounded to float32. An adjustment that may only leave things as they
- * are is left out, as torchvision does. */
+ * Draws seven words, whatever the arguments. The first three give the order of the four adjustments, shuffled from
+ * brightness, contrast, saturation, hue: for i = 0, 1, 2 the one at index i is swapped with the one at index i +
+ * below(4 - i). The next four are f32 u, one for each adjustment in the sequence of the arguments: its factor is from +
+ * (to - from) * u, in float64, rounded to float32. An adjustment whose range allows only "no change" is left out, as in
+ * torchvision. */
 #include "daemon/augment/step.h"
 
 enum {

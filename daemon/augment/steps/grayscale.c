@@ -1,7 +1,7 @@
 /* augment/steps/grayscale.c: torchvision's Grayscale. Draws nothing.
  *
- * Stages always hold three channels. A single channel is delivered as the first of three equal ones, and all later
- * steps keep them equal: what torchvision does to a picture of one channel gives that channel. */
+ * Stages always have three channels. A single channel is delivered as the first of three equal ones, and all later
+ * steps keep them equal: the result is the same as torchvision's for a picture of one channel. */
 #include "daemon/augment/step.h"
 
 #include <errno.h>

@@ -1,4 +1,4 @@
-/* augment/steps/normalize.c: torchvision's Normalize: (level / 255 - mean) / std, a channel. */
+/* augment/steps/normalize.c: torchvision's Normalize: (level / 255 - mean) / std, for each channel. */
 #include "daemon/augment/step.h"
 
 #include <errno.h>

@@ -1,4 +1,4 @@
-/* augment/steps/pad.c: torchvision's Pad. Draws nothing. What it knows of its arguments random_crop knows from here. */
+/* augment/steps/pad.c: torchvision's Pad. Draws nothing. random_crop shares the handling of its arguments. */
 #include "daemon/augment/step.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
-/* augment/steps/random_crop.c: torchvision's RandomCrop. Draws two words, below the number of places that there are for
- * the top edge, then for the left one; also where there is one place only. */
+/* augment/steps/random_crop.c: torchvision's RandomCrop. Draws two words, below the number of possible positions: first
+ * for the top edge, then for the left one; also if there is only one position. */
 #include "daemon/augment/step.h"
 
 #include <errno.h>
@@ -15,7 +15,8 @@ enum {
 
 static const char *const SWITCH_NAMES[] = { "false", "true" };
 
-/* First what was asked for, then on both sides of what is too small: first the width, then the height. */
+/* First adds the padding that was asked for. Then, if the picture is still too small, pads both sides: first the width,
+ * then the height. */
 static int pad(const struct value *values, struct fold *fold, struct why *why) {
         struct border border = border_of(&values[FILL], &values[PADDING_MODE]);
         struct padding padding = padding_of(&values[PADDING]);

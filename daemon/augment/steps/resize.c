@@ -15,7 +15,7 @@ static int plan(const struct value *values, struct dlp_philox *philox, struct fo
         return fold_resize(fold, width, height, (enum resize_filter)values[INTERPOLATION].choice, why);
 }
 
-/* Sums and products of what is said here stay within their bits, and what is cut is refused by the plan in any case. */
+/* Limits a length so that later sums and products do not overflow; the plan refuses such lengths in any case. */
 static uint32_t limited(uint64_t length) {
         return length < 1u << 28 ? (uint32_t)length : 1u << 28;
 }

@@ -1,4 +1,4 @@
-/* augment/steps/to.c: the type of the numbers that leave. Of a float they are torchvision's ToTensor: level / 255. */
+/* augment/steps/to.c: the type of the output's numbers. Float values are torchvision's ToTensor: level / 255. */
 #include "daemon/augment/step.h"
 
 #include <errno.h>

@@ -6,8 +6,7 @@ enum {
 };
 
 static int plan(const struct value *values, struct dlp_philox *philox, struct fold *fold, struct why *why) {
-        if (dlp_philox_f32(philox) <
-            (float)values[PROBABILITY].number) /* drawn for 0 and 1, too, as torchvision does */
+        if (dlp_philox_f32(philox) < (float)values[PROBABILITY].number) /* drawn for 0 and 1, too, as in torchvision */
                 return fold_vflip(fold, why);
         return 0;
 }
