@@ -1,11 +1,12 @@
 /* decode/bmp.c: Windows and OS/2 bitmaps.
  *
- * What a file means is decided as Pillow 9.4 decides it: alpha is dropped, 5 and 6 bits become 8 by multiplying with
- * 255 / 31 and 255 / 63, and values above the palette are grey. Rows lie in the file one by one, usually from the
- * bottom up, so only those of the box are looked at. A run-length coded picture is expanded first, a byte a pixel.
+ * Files are interpreted as in Pillow 9.4: alpha is dropped, 5 and 6 bits become 8 by multiplying with 255 / 31 and 255
+ * / 63, and values above the palette are grey. Rows lie in the file one by one, usually from the bottom up, so only
+ * those of the box are read. A run-length coded picture is expanded first, one byte for each pixel.
  *
- * Some rare files Pillow reads wrongly, or other readers disagree with it. They are refused by their name: skips
- * (delta) and half-filled bytes in run-length coding, and palettes of grey that Pillow takes for another depth. */
+ * Pillow reads some rare files wrongly, or other readers disagree with it. These files are refused, and the error names
+ * the reason: skips (delta) and half-filled bytes in run-length coding, and palettes of grey that Pillow takes for
+ * another depth. */
 #include "daemon/decode/picture_format.h"
 #include "daemon/decode/row_band.h"
 #include "daemon/decode/samples.h"
@@ -153,7 +154,7 @@ static int check_kind(const struct bmp_state *state, struct why *why) {
         return 0;
 }
 
-/* What lies between the header and the pixels: masks or a palette. Ends at *ret_end. */
+/* Reads what lies between the header and the pixels: masks or a palette. It ends at *ret_end. */
 static int read_tables(struct bmp_state *state, uint32_t n_header, uint32_t n_colors, uint64_t *ret_end,
                        struct why *why) {
         unsigned step = n_header == OS2_HEADER ? 3 : 4;
@@ -189,7 +190,7 @@ static uint64_t row_bytes(const struct bmp_state *state) {
         return ((uint64_t)state->width * state->bits + 7) / 8;
 }
 
-/* Uncompressed pixels have to be there to the last one, wherever the box will lie. The last row needs no padding. */
+/* Uncompressed pixels must be there up to the last one, wherever the box is. The last row needs no padding. */
 static int check_whole(const struct bmp_state *state, struct why *why) {
         uint64_t n_last = row_bytes(state), n_there = state->at < state->n_bytes ? state->n_bytes - state->at : 0;
 
@@ -249,7 +250,7 @@ static int bmp_open(void *opaque, const uint8_t *bytes, size_t n_bytes, struct i
 
 /* ---- run-length coding --------------------------------------------------------------------------------------- */
 
-/* Where indices go, one by one, in the sequence of the file's rows. */
+/* The destination of indices, one by one, in the order of the file's rows. */
 struct runs {
         const struct bmp_state *state;
         uint8_t *indices;
@@ -263,7 +264,7 @@ static void put_index(struct runs *runs, uint8_t index) {
                 runs->indices[runs->n_indices++] = index;
 }
 
-/* `n` pixels of one value, or of two in turn. Pillow cuts a run at the end of the row. */
+/* Writes `n` pixels of one value, or of two in turn. As in Pillow, a run is cut at the end of the row. */
 static void put_run(struct runs *runs, unsigned n, uint8_t value) {
         uint64_t left = runs->in_x < runs->state->width ? runs->state->width - runs->in_x : 0;
 
@@ -277,7 +278,7 @@ static void put_run(struct runs *runs, unsigned n, uint8_t value) {
                         put_index(runs, i % 2 ? value & 15 : value >> 4);
 }
 
-/* `n` pixels that stand there one by one; then padding to an even place in the file. */
+/* Writes `n` pixels that the file has one by one; then skips padding to an even position in the file. */
 static int put_literals(struct runs *runs, unsigned n, struct why *why) {
         const struct bmp_state *state = runs->state;
         unsigned n_bytes = state->compression == RLE8 ? n : n / 2;
@@ -315,7 +316,7 @@ static int expand(struct runs *runs, struct why *why) {
                 runs->at += 2;
                 if (n > 0) {
                         put_run(runs, n, value);
-                } else if (value == 0) { /* end of the row: what is missing of it is 0 */
+                } else if (value == 0) { /* end of the row: the missing pixels are 0 */
                         while (runs->n_indices % state->width != 0)
                                 put_index(runs, 0);
                         runs->in_x = 0;

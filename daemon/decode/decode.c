@@ -12,7 +12,7 @@
 #include <string.h>
 #include <strings.h>
 
-/* One row a format. */
+/* One row for each format. */
 static const struct picture_format *const FORMATS[] = { &format_jpeg, &format_png,  &format_webp, &format_bmp,
                                                         &format_pnm,  &format_tiff, &format_gif };
 
@@ -54,7 +54,7 @@ static const struct magic UNHANDLED[] = {
         { "ZIP", 0, 4, "PK\3\4" },
 };
 
-/* An error page that was saved under a picture's name begins with a tag, perhaps after blanks or a byte order mark. */
+/* An error page that was saved under a picture's name begins with a tag, possibly after blanks or a byte order mark. */
 static bool looks_like_markup(const uint8_t *bytes, size_t n_bytes) {
         static const char *const tags[] = { "<!doctype", "<html", "<head", "<body", "<?xml", "<svg", "<!--" };
         size_t i = n_bytes >= 3 && memcmp(bytes, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
@@ -83,7 +83,7 @@ static const char *name_unhandled(const uint8_t *bytes, size_t n_bytes) {
         return NULL;
 }
 
-/* "JPEG, PNG, ...": what is handled. Returns `buffer`. */
+/* "JPEG, PNG, ...": the supported formats. Returns `buffer`. */
 static const char *join_names(char *buffer, size_t size) {
         size_t used = 0;
 
@@ -122,7 +122,7 @@ int check_pixels(const struct decode_limits *limits, uint32_t width, uint32_t he
         return 0;
 }
 
-#define SCRATCH_STEP (256u << 10) /* bytes: grows in steps, or each slightly larger picture would allocate */
+#define SCRATCH_STEP (256u << 10) /* bytes: grows in steps, otherwise each slightly larger picture would allocate */
 
 static void scratch_release(struct scratch *scratch) {
         free(scratch->bytes);
@@ -137,7 +137,7 @@ int scratch_reserve(struct scratch *scratch, uint64_t n_bytes, const struct deco
                                "the picture needs %" PRIu64 " bytes of scratch memory; the limit is %" PRIu64 " bytes",
                                n_bytes, limits->max_scratch_bytes);
 
-        scratch_release(scratch); /* first, so that old and new are never held together */
+        scratch_release(scratch); /* first, so that old and new memory are never held together */
         n_bytes = (n_bytes + SCRATCH_STEP - 1) / SCRATCH_STEP * SCRATCH_STEP;
         scratch->bytes = malloc(n_bytes);
         if (!scratch->bytes)
@@ -231,7 +231,7 @@ int decoder_read_rows(struct decoder *decoder, const struct box *box, const stru
         return 0;
 }
 
-/* Rows that are kept: a sink that copies them to where they belong. */
+/* Rows that are kept: a sink that copies them to their final places. */
 struct collector {
         uint8_t *out;
         size_t stride;

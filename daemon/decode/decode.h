@@ -5,7 +5,7 @@
  * ignored, but not the orientation of a TIFF; only the first frame of an animation and the first page of a TIFF are
  * used.
  *
- * A picture is read in three steps, because the part that is needed is decided between the first and the last:
+ * A picture is read in three steps, because the needed part is decided between the first and the last:
  *
  *      decoder_open()          looks at the header: how large is it?
  *      ...                     the caller draws its crop
@@ -15,10 +15,10 @@
  * that a worker makes one decoder for a million files. All functions may compute for a time that depends on the
  * picture's size, but never block.
  *
- * What is not needed is not read: of a JPEG, the scan after the box's last row; of a PNG, the rows below. Damage
- * there is not seen, and the pixels are served; a box with the last pixel is judged as the whole picture is. One
- * kind of damage is seen wherever the box lies: a file that was cut. If the end is missing (EOI, IEND, the size in
- * RIFF's header), the whole picture is decoded, and that result counts.
+ * A decoder does not read what the box does not need: in a JPEG, the scan after the box's last row; in a PNG, the rows
+ * below. Damage there is not noticed, and the pixels are served; a box with the last pixel gets the same result as the
+ * whole picture. One kind of damage is noticed wherever the box lies: a file that was cut. If the end is missing (EOI,
+ * IEND, the size in RIFF's header), the whole picture is decoded, and that result counts.
  *
  * Errors: -EBADMSG the file is damaged or cut short, -ENOTSUP a format or variant that is not handled, -EFBIG above a
  * limit, -ENOMEM. After any of them the decoder is ready for the next picture. */
@@ -32,7 +32,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* What a picture may cost at most. A file of a few hundred bytes can ask for gigabytes or for hours. */
+/* The most that a picture may cost. A file of a few hundred bytes can demand gigabytes or hours. */
 struct decode_limits {
         uint64_t max_pixels;        /* width * height; checked before any memory is reserved */
         uint32_t max_scans;         /* of a progressive JPEG; ordinary ones have 10, hostile ones thousands. Large
@@ -41,18 +41,18 @@ struct decode_limits {
 };
 
 #define DECODE_SCAN_PIXELS (1ull << 28) /* scans times pixels of a progressive JPEG; a second or so of work ... */
-#define DECODE_SCANS_ANY   32u          /* ... but this many at any size, unless max_scans is less */
+#define DECODE_SCANS_ANY   32u          /* ... but at least this many at any size, unless max_scans is smaller */
 
 #define DECODE_LIMITS_DEFAULT                                                                                          \
         ((struct decode_limits){ .max_pixels = 256ull << 20, .max_scans = 500, .max_scratch_bytes = 1ull << 30 })
 
-/* Who decodes JPEG. Both give the same bits. */
+/* Which decoder decodes JPEG. Both give the same bits. */
 enum decode_jpeg {
         DECODE_JPEG_AUTO,    /* our own decoder for the files that it handles, libjpeg-turbo for the rest */
         DECODE_JPEG_LIBJPEG, /* libjpeg-turbo for everything */
 };
 
-/* Who decoded the last picture. */
+/* Which decoder decoded the last picture. */
 enum decoded_by {
         DECODED_BY_BASELINE, /* decode/jpeg/baseline.h */
         DECODED_BY_LIBJPEG,
@@ -60,7 +60,7 @@ enum decoded_by {
         N_DECODED_BY,
 };
 
-/* What the header says. */
+/* The values from the header. */
 struct image_info {
         uint32_t width, height; /* pixels, at least 1 */
         const char *format;     /* "JPEG", "PNG", ...; static */
@@ -79,10 +79,10 @@ void decoder_free(struct decoder *decoder);
 int decoder_open(struct decoder *decoder, const uint8_t *bytes, size_t n_bytes, struct image_info *ret_info,
                  struct why *why);
 
-/* Decodes the pixels of `box`, which lies within the picture (asserted), and hands them over in bands of whole rows,
- * from the top down, while they are still in the cache (base/rows.h). No memory of the size of the box is used if the
- * format can do without. An error of the sink is returned, too. Call it once for each picture: after an error or a
- * success the picture has to be opened again. */
+/* Decodes the pixels of `box`, which lies within the picture (asserted), and passes them to the sink in bands of whole
+ * rows, from the top down, while they are still in the cache (base/rows.h). Avoids memory of the box's size if the
+ * format allows it. Also returns an error of the sink. Call it once for each picture: after an error or a success, the
+ * picture has to be opened again. */
 int decoder_read_rows(struct decoder *decoder, const struct box *box, const struct row_sink *sink, struct why *why);
 
 /* Decodes the whole picture straight to `out`: info.height rows of info.width pixels, `stride` bytes apart. Nothing
@@ -99,11 +99,11 @@ void decoder_close(struct decoder *decoder);
 enum decoded_by decoder_decoded_by(const struct decoder *decoder);
 bool decoder_handed_over(const struct decoder *decoder);
 
-/* The most memory that decoder_read_rows() may hold for this box of the open picture, the library's included, in bytes.
+/* The most bytes that decoder_read_rows() may hold for this box of the open picture, including the library's memory.
  * For callers that reserve memory before they use it. */
 uint64_t decoder_need(const struct decoder *decoder, const struct box *box);
 
-/* The memory that the decoder holds now, for accounting, without the libraries' own few hundred KiB. */
+/* The memory that the decoder holds now, for accounting, without a few hundred KiB of the libraries. */
 size_t decoder_scratch_bytes(const struct decoder *decoder);
 
 /* Frees everything that it keeps for later pictures. An open picture may still be read afterwards. */

@@ -1,12 +1,12 @@
 /* decode/gif.c: GIF through giflib: the first frame, on its canvas.
  *
  * As in Pillow 9.4: the canvas grows to where the frame ends; around the frame it has the transparent colour if the
- * frame has one, else colour 0; transparency is dropped; values above the palette are grey. One kind Pillow reads
- * wrongly (it takes the file's palette where the frame has a grey one); that is refused.
+ * frame has one, else colour 0; transparency is dropped; values above the palette are grey. One kind of file is read
+ * wrongly by Pillow (it takes the file's palette although the frame has a grey one); it is refused.
  *
- * Rows come from the top: those above the box are decompressed for nothing, those below are left. An interlaced frame
- * is kept, a byte a pixel. Where the end of the frame's data is missing all rows are read, since a file that was cut is
- * refused wherever the box lies. */
+ * Rows come from the top: those above the box are decompressed and discarded, those below are not read. An interlaced
+ * frame is kept, one byte for each pixel. If the end of the frame's data is missing, all rows are read, because a file
+ * that was cut is refused wherever the box lies. */
 #include "daemon/decode/picture_format.h"
 #include "daemon/decode/row_band.h"
 #include "daemon/decode/samples.h"
@@ -17,12 +17,12 @@
 
 #include <gif_lib.h>
 
-#define LIBRARY_BYTES (64u << 10) /* giflib's own: tables of LZW, a palette */
+#define LIBRARY_BYTES (64u << 10) /* giflib's own memory: tables of LZW, a palette */
 
 struct gif_state {
         const struct decode_limits *limits; /* the decoder's */
         const uint8_t *bytes;
-        size_t n_bytes, at; /* at: where giflib reads on */
+        size_t n_bytes, at; /* at: the next byte that giflib reads */
         GifFileType *gif;   /* of the open picture */
         uint32_t width, height;
         struct box frame; /* within the canvas */
@@ -82,7 +82,7 @@ static int on_read(GifFileType *gif, GifByteType *out, int n_wanted) {
         return (int)n;
 }
 
-/* An extension before the frame. Of these only the transparent colour counts. */
+/* Reads an extension before the frame. Only the transparent colour matters. */
 static int read_extension(struct gif_state *state) {
         GifByteType *block;
         int code;
@@ -97,7 +97,7 @@ static int read_extension(struct gif_state *state) {
         return GIF_OK;
 }
 
-/* As far as the frame's pixels. Returns GIF_OK or GIF_ERROR; *ret_found is false if there is no frame. */
+/* Reads up to the frame's pixels. Returns GIF_OK or GIF_ERROR; *ret_found is false if there is no frame. */
 static int find_frame(struct gif_state *state, bool *ret_found) {
         GifRecordType type;
 
@@ -137,7 +137,7 @@ static int take_palette(struct gif_state *state, struct why *why) {
         return 0;
 }
 
-/* Goes from block to block of the frame's data to the empty one. */
+/* Walks over the blocks of the frame's data up to the empty one. */
 static bool has_end(const uint8_t *bytes, size_t n_bytes, size_t at) {
         while (at < n_bytes && bytes[at] != 0)
                 at += 1u + bytes[at];
@@ -200,7 +200,7 @@ static uint64_t frame_bytes(const struct gif_state *state) {
         return (uint64_t)state->frame.width * (state->is_interlaced ? state->frame.height : 1);
 }
 
-/* Reads all rows of an interlaced frame to where they belong. */
+/* Reads all rows of an interlaced frame into their final places. */
 static int read_interlaced(const struct gif_state *state, uint8_t *frame) {
         static const uint32_t first[] = { 0, 4, 2, 1 }, step[] = { 8, 8, 4, 2 };
 
@@ -212,7 +212,7 @@ static int read_interlaced(const struct gif_state *state, uint8_t *frame) {
         return GIF_OK;
 }
 
-/* The box's part of row y of the canvas; `row` is the frame's row, NULL above and below the frame. */
+/* Converts the box's part of row y of the canvas; `row` is the frame's row, NULL above and below the frame. */
 static void convert_row(const struct gif_state *state, const uint8_t *row, const struct box *box, uint8_t *rgb) {
         const struct box *frame = &state->frame;
         uint32_t left = box->x > frame->x ? box->x : frame->x;
@@ -229,7 +229,8 @@ static void convert_row(const struct gif_state *state, const uint8_t *row, const
                 memcpy(rgb + (size_t)(x - box->x) * PIXEL_BYTES, state->palette.colors[state->outside], PIXEL_BYTES);
 }
 
-/* Row after row from the canvas's top, as far as they are needed. Returns 0, the sink's error, or 1 for giflib's. */
+/* Reads row after row from the canvas's top, as far as they are needed. Returns 0, the sink's error, or 1 for an error
+ * of giflib. */
 static int read_canvas(const struct gif_state *state, const struct box *box, uint8_t *indices, struct row_band *band) {
         const struct box *frame = &state->frame;
         uint32_t end = state->is_whole ? box->y + box->height : state->height;

@@ -8,7 +8,7 @@
 
 #include <stdbool.h>
 
-/* Memory that is grown on demand and kept. The content is lost when it grows. */
+/* Memory that grows on demand and is kept. Its content is lost when it grows. */
 struct scratch {
         uint8_t *bytes;
         size_t n_bytes;
@@ -26,16 +26,18 @@ struct picture_format {
         /* Reads the header and checks its values against the limits. */
         int (*open)(void *state, const uint8_t *bytes, size_t n_bytes, struct image_info *ret_info, struct why *why);
 
-        /* Passes the rows of `box` to the sink. `work` is scratch for the format's own use. Once for each picture. */
+        /* Passes the rows of `box` to the sink. `work` is scratch memory for the format. Called once for each
+         * picture. */
         int (*read_rows)(void *state, const struct box *box, const struct row_sink *sink, struct scratch *work,
                          struct why *why);
 
-        /* The most that read_rows() may hold for this box, `work` and the library's memory together, in bytes. Between
-         * open and read. */
+        /* The most bytes that read_rows() may hold for this box, `work` and the library's memory together. Called
+         * between open and read. */
         uint64_t (*need)(const void *state, const struct box *box);
 
-        /* All three may be NULL. bytes: memory held besides `work`. trim: frees what can be freed, also between open
-         * and read. decoded_by: which decoder decoded the last picture, and whether it took over from another one. */
+        /* All three may be NULL. bytes: memory that is held in addition to `work`. trim: frees what can be freed, also
+         * between open and read. decoded_by: which decoder decoded the last picture, and whether it took over from
+         * another one. */
         size_t (*bytes)(const void *state);
         void (*trim)(void *state);
         enum decoded_by (*decoded_by)(const void *state, bool *ret_handed_over);

@@ -1,14 +1,14 @@
 /* decode/png.c: PNG through libspng.
  *
- * The library undoes the compression and the filters; what a sample means is decided here, row by row, as Pillow
- * decides it: 16-bit grey is cut at 255 (Pillow keeps it as a 32-bit picture), 16-bit colour loses its low bytes, alpha
- * and tRNS are dropped. 8-bit RGB is handed out as it is.
+ * The library undoes the compression and the filters; samples are interpreted here, row by row, as in Pillow: 16-bit
+ * grey is cut at 255 (Pillow keeps it as a 32-bit picture), 16-bit colour loses its low bytes, alpha and tRNS are
+ * dropped. 8-bit RGB is handed out as it is.
  *
- * Rows come from the top: those above the box are decompressed for nothing, those below are left. Where the file's end
- * is missing all are read, since a file that was cut is refused wherever the box lies.
+ * Rows come from the top: those above the box are decompressed and discarded, those below are not read. If the file's
+ * end is missing, all rows are read, because a file that was cut is refused wherever the box lies.
  *
- * Pillow ignores the checksum (CRC) of a chunk of pixels, but not the one (Adler) of the data inside it. libspng knows
- * only both or none. So a picture that fails for a CRC is read a second time, from a copy with the CRCs put right. */
+ * Pillow ignores the checksum (CRC) of a chunk of pixels, but not the one (Adler) of the data inside it. libspng checks
+ * both or none. So if a picture fails because of a CRC, it is read a second time, from a copy with correct CRCs. */
 #include "daemon/decode/picture_format.h"
 
 #include "proto/base/cleanup.h"
@@ -21,7 +21,7 @@
 
 #define CHUNK_MAX  (8u << 20)  /* bytes of one chunk that libspng keeps: colour profiles, texts */
 #define CHUNKS_MAX (16u << 20) /* of all of them */
-#define BAND_ROWS  8u          /* handed out at once */
+#define BAND_ROWS  8u          /* rows at once */
 
 struct png_state {
         const struct decode_limits *limits; /* the decoder's */
@@ -30,7 +30,7 @@ struct png_state {
         bool is_whole;     /* its end is there */
         size_t n_row;      /* bytes of a row as the file has it */
         spng_ctx *spng;    /* of the open picture */
-        uint8_t *repaired; /* copy of the file with right checksums; rarely there */
+        uint8_t *repaired; /* copy of the file with correct checksums; rarely needed */
         struct spng_ihdr header;
         uint8_t palette[256][PIXEL_BYTES];
 };
@@ -73,7 +73,7 @@ static int fail(struct png_state *state, int spng_error, struct why *why) {
 
 /* ---- header -------------------------------------------------------------------------------------------------- */
 
-/* Entries that the file does not have are grey, as in Pillow's fresh palette. */
+/* Entries that the file does not have are grey, as in a new palette of Pillow. */
 static int read_palette(struct png_state *state) {
         struct spng_plte palette;
         int r;
@@ -98,7 +98,7 @@ static uint32_t be32(const uint8_t *bytes) {
         return (uint32_t)bytes[0] << 24 | (uint32_t)bytes[1] << 16 | (uint32_t)bytes[2] << 8 | bytes[3];
 }
 
-/* Goes from chunk to chunk. */
+/* Walks over the chunks. */
 static bool has_end(const uint8_t *bytes, size_t n_bytes) {
         size_t at = 8;
 
@@ -169,7 +169,7 @@ static void put_be32(uint8_t *bytes, uint32_t value) {
                 bytes[i] = (uint8_t)(value >> (24 - 8 * i));
 }
 
-/* CRC-32 as in the PNG specification, bit by bit: it runs for damaged files alone. */
+/* CRC-32 as in the PNG specification, bit by bit: it runs only for damaged files. */
 static uint32_t crc_of(const uint8_t *bytes, size_t n_bytes) {
         uint32_t crc = 0xffffffffu;
 
@@ -181,7 +181,7 @@ static uint32_t crc_of(const uint8_t *bytes, size_t n_bytes) {
         return ~crc;
 }
 
-/* Starts over with a copy of the file, the checksums of whose IDAT chunks are right. 0 or libspng's error. */
+/* Starts again with a copy of the file whose IDAT chunks have correct checksums. 0 or libspng's error. */
 static int begin_repaired(struct png_state *state) {
         size_t at = 8;
         int r;
@@ -236,7 +236,7 @@ static void convert_palette(const struct png_state *state, const uint8_t *row, u
                        PIXEL_BYTES);
 }
 
-/* Grey with alpha; `step` bytes a sample, of which the first is the high one. */
+/* Grey with alpha; a sample has `step` bytes, the high one first. */
 static void convert_grey_alpha(const struct png_state *state, const uint8_t *row, uint8_t *rgb, uint32_t width) {
         size_t step = state->header.bit_depth / 8;
 
@@ -320,7 +320,7 @@ static bool take_row(const struct png_state *state, struct reading *reading, uin
         return (reading->n_band < BAND_ROWS && y + 1 < end) || flush_band(state, reading);
 }
 
-/* Both return 0 or libspng's error, which the sink's takes precedence over. */
+/* Both return 0 or an error of libspng; an error of the sink takes precedence. */
 
 /* The rows of an interlaced picture are complete only at the end. */
 static int read_interlaced(struct png_state *state, struct reading *reading) {
@@ -362,7 +362,7 @@ static int read_once(struct png_state *state, struct reading *reading) {
         return state->header.interlace_method ? read_interlaced(state, reading) : read_sequential(state, reading);
 }
 
-/* What the file's samples take until they are RGB: a row, or all of an interlaced picture. */
+/* Memory for the file's samples before they become RGB: one row, or all of an interlaced picture. */
 static uint64_t raw_bytes(const struct png_state *state) {
         return state->header.interlace_method ? (uint64_t)state->n_row * state->header.height : state->n_row;
 }
@@ -398,7 +398,7 @@ static int png_read_rows(void *opaque, const struct box *box, const struct row_s
         return reading.sink_error;
 }
 
-/* The library's own: two rows. A copy with right checksums is made of damaged files alone. */
+/* The library's own memory: two rows. A copy with correct checksums is made only of damaged files. */
 static uint64_t png_need(const void *opaque, const struct box *box) {
         const struct png_state *state = opaque;
 

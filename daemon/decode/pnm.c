@@ -1,12 +1,12 @@
 /* decode/pnm.c: PBM, PGM and PPM, as bytes (P4, P5, P6) and as text (P1, P2, P3).
  *
  * Sizes, comments and values are read as Pillow 9.4 reads them: values are scaled to 0 ... 255 with rounding to even,
- * but grey with a maximum above 255 is scaled to 16 bits and then clipped at 255. A comment joins what stands before
- * it with what follows.
+ * but grey with a maximum above 255 is scaled to 16 bits and then clipped at 255. The text before a comment and the
+ * text after it are joined.
  *
- * Bytes lie where they belong, so only those of the box are looked at. Text is read to its last value, wherever the box
- * lies: a file that was cut must be seen. One that ends within a value is refused here; Pillow repeats the last value.
- */
+ * In the binary forms, positions can be computed, so only the bytes of the box are read. Text is read to its last
+ * value, wherever the box lies: a file that was cut must be detected. A text that ends within a value is refused here;
+ * Pillow repeats the last value. */
 #include "daemon/decode/picture_format.h"
 #include "daemon/decode/row_band.h"
 #include "daemon/decode/samples.h"
@@ -28,7 +28,7 @@ struct pnm_state {
         uint32_t max;        /* of a sample; 1 for bits */
         unsigned n_channels; /* 1 or 3 */
         bool is_text;
-        struct palette palette; /* what a sample of up to 255 is worth */
+        struct palette palette; /* RGB of a sample of up to 255 */
 };
 
 static bool is_blank(uint8_t byte) {
@@ -57,14 +57,14 @@ static size_t after_comment(const struct pnm_state *state, size_t at) {
         return at < state->n_bytes ? at + 1 : at;
 }
 
-/* The next byte outside of a comment, or -1 at the end. */
+/* The next byte that is not in a comment, or -1 at the end. */
 static int next_byte(const struct pnm_state *state, size_t *at) {
         while (*at < state->n_bytes && state->bytes[*at] == '#')
                 *at = after_comment(state, *at);
         return *at < state->n_bytes ? state->bytes[(*at)++] : -1;
 }
 
-/* Reads a number and the one blank after it. */
+/* Reads a number and one blank after it. */
 static int read_number(const struct pnm_state *state, size_t *at, bool may_end_file, uint64_t *ret_value,
                        struct why *why) {
         unsigned n_digits = 0;
@@ -89,7 +89,7 @@ static int read_number(const struct pnm_state *state, size_t *at, bool may_end_f
 
 /* ---- header -------------------------------------------------------------------------------------------------- */
 
-/* value / max of `out_max`, rounded as Python rounds: what is just between two goes to the even one. */
+/* value / max of `out_max`, rounded as in Python: a half goes to the even neighbour. */
 static unsigned scale(uint32_t value, uint32_t max, unsigned out_max) {
         double scaled = rint((double)value / max * out_max);
 

@@ -1,20 +1,20 @@
 /* decode/row_band.h: RGB rows on their way to a sink, a few at a time. Private to this floor.
  *
- * A format that makes one row after the other writes it to row_band_next() and says row_band_push(). */
+ * A format that makes one row after the other writes it to row_band_next() and then calls row_band_push(). */
 #pragma once
 
 #include "daemon/base/rows.h"
 
 #include <stdint.h>
 
-#define ROW_BAND_ROWS 8u /* handed out at once: few enough to lie in the first cache */
+#define ROW_BAND_ROWS 8u /* rows passed on at once: few enough to fit the first-level cache */
 
 struct row_band {
         const struct row_sink *sink;
         struct why *why;
         uint8_t *pixels; /* ROW_BAND_ROWS rows of `width` pixels; the caller's */
         uint32_t width;  /* pixels */
-        uint32_t n_rows; /* that wait here */
+        uint32_t n_rows; /* rows that wait here */
 };
 
 /* Bytes that `pixels` needs. */
@@ -30,5 +30,5 @@ uint8_t *row_band_next(const struct row_band *band);
 /* The row at row_band_next() is written. Returns 0, or what the sink returns if it got a full band. */
 int row_band_push(struct row_band *band);
 
-/* Hands over the rows that still wait. */
+/* Passes on the rows that still wait. */
 int row_band_end(struct row_band *band);

@@ -1,4 +1,4 @@
-/* decode/samples.h: samples as files store them -> RGB, as Pillow converts them. Private to this floor. */
+/* decode/samples.h: converts samples as files store them to RGB, in the same way as Pillow. Private to this floor. */
 #pragma once
 
 #include "daemon/base/box.h"
@@ -11,7 +11,7 @@ struct palette {
         uint8_t colors[256][PIXEL_BYTES];
 };
 
-/* Every value is its own grey. Values that a file's palette does not have are these in Pillow. */
+/* Every value is its own grey. Pillow uses these for values that a file's palette does not have. */
 void palette_set_grey(struct palette *palette);
 
 /* The grey of a sample of 1, 2, 4 or 8 bits: 0 is black and the largest value is white, or the other way round. */
@@ -21,7 +21,7 @@ void palette_set_levels(struct palette *palette, unsigned bits, bool is_inverted
 void indices_to_rgb(const struct palette *palette, unsigned bits, const uint8_t *row, uint32_t x, uint32_t width,
                     uint8_t *rgb);
 
-/* A sample of 16 bits as Pillow makes it 8: what is above 255 becomes 255. */
+/* A 16-bit sample as 8 bits, as Pillow converts it: values above 255 become 255. */
 static inline uint8_t clip_grey_16(uint16_t value) {
         return value > 255 ? 255 : (uint8_t)value;
 }

@@ -1,9 +1,9 @@
 /* decode/webp.c: WebP through libwebp.
  *
  * Pillow reads every WebP as an animation and takes the first frame: a canvas of transparent black, into which the
- * frame is decoded at its place; then alpha is dropped. A still picture is a frame that fills the canvas. So the
- * container is walked here as far as the first frame, and libwebp gets the rest. It leaves out what lies outside of the
- * box, as far as it can. */
+ * frame is decoded at its place; then alpha is dropped. A still picture is a frame that fills the canvas. So this file
+ * parses the container up to the first frame, and libwebp decodes the frame. It leaves out what is outside of the box,
+ * as far as it can. */
 #include "daemon/decode/picture_format.h"
 
 #include "proto/base/cleanup.h"
@@ -50,7 +50,7 @@ static int webp_state_new(const struct decode_limits *limits, enum decode_jpeg j
         return 0;
 }
 
-/* Finds the first chunk ANMF. Bytes are those of the container, whose size was checked. */
+/* Finds the first chunk ANMF. `bytes` is the container, whose size has been checked. */
 static int find_frame(struct webp_state *state, const uint8_t *bytes, size_t n_bytes, struct why *why) {
         size_t at = RIFF_HEADER;
 
@@ -116,8 +116,8 @@ static int webp_open(void *opaque, const uint8_t *bytes, size_t n_bytes, struct 
 
 /* ---- pixels -------------------------------------------------------------------------------------------------- */
 
-/* The part of the frame that has to be decoded for the box, in the frame's own coordinates; the library wants even
- * corners, and its upsampling looks at a neighbour. False: the box lies beside the frame. */
+/* The part of the frame that has to be decoded for the box, in the frame's own coordinates; the library needs even
+ * corners, and its upsampling reads a neighbour. False: the box lies beside the frame. */
 static bool find_part(const struct box *frame, const struct box *box, struct box *ret_part) {
         uint32_t left = box->x > frame->x ? box->x - frame->x : 0;
         uint32_t top = box->y > frame->y ? box->y - frame->y : 0;
@@ -163,7 +163,7 @@ static int decode_part(const struct webp_state *state, const struct box *part, u
         return 0;
 }
 
-/* What of the box the frame does not cover is black: copies the frame's part into it. */
+/* The part of the box that the frame does not cover is black: copies the frame's part into the box. */
 static void paint(uint8_t *out, const struct box *box, const struct box *frame, const struct box *part,
                   const uint8_t *pixels) {
         memset(out, 0, (size_t)box->width * PIXEL_BYTES * box->height);
@@ -209,7 +209,8 @@ static int webp_read_rows(void *opaque, const struct box *box, const struct row_
         return r == 0 ? sink->take(sink->userdata, &view, why) : r;
 }
 
-/* The library keeps the whole frame of a lossless picture, four bytes a pixel, and of an alpha plane up to five. */
+/* The library keeps the whole frame of a lossless picture, four bytes for each pixel, and up to five for an alpha
+ * plane. */
 static uint64_t webp_need(const void *opaque, const struct box *box) {
         const struct webp_state *state = opaque;
         uint64_t n_box = (uint64_t)(box->width + 2 * MARGIN + 1) * (box->height + 2 * MARGIN + 1) * PIXEL_BYTES;

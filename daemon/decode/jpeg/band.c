@@ -33,7 +33,7 @@ static int grow(struct band *band, size_t n_bytes) {
         memory = aligned_alloc(ALIGNMENT, n_bytes);
         if (!memory)
                 return -ENOMEM;
-        memset(memory, 0, n_bytes); /* rubbish may be read, but let it be ours */
+        memset(memory, 0, n_bytes); /* undefined samples may be read, but never another owner's data */
         free(band->memory);
         band->memory = memory;
         band->n_bytes = n_bytes;
@@ -100,7 +100,7 @@ static void row_of(const struct band *band, const struct mcu_grid *grid, uint32_
 
 int band_give(struct band *band, const struct mcu_grid *grid, const struct baseline_kernels *kernels, uint32_t idx_row,
               uint32_t from, uint32_t to, const struct box *box, const struct row_sink *sink, struct why *why) {
-        uint32_t x0 = box->x & ~1u; /* the kernels begin with an even one */
+        uint32_t x0 = box->x & ~1u; /* the kernels begin with an even column */
         struct view view = {
                 .pixels = band->rgb + (size_t)(box->x - x0) * PIXEL_BYTES,
                 .stride = band->rgb_stride,

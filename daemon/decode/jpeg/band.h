@@ -1,8 +1,8 @@
-/* decode/jpeg/band.h: the samples of the row of MCUs at hand, and the rows of pixels that they complete. Private to
+/* decode/jpeg/band.h: the samples of the current row of MCUs, and the rows of pixels that they complete. Private to
  * this floor.
  *
- * Above a row of MCUs one row of samples of the row before is kept: where chroma is half as high, the last row of
- * pixels waits for the chroma below it. So memory goes with the picture's width, whatever its height. */
+ * One row of samples of the previous row of MCUs is kept above the current one: if chroma is half as high, the last row
+ * of pixels needs the chroma below it. So memory depends on the picture's width, not on its height. */
 #pragma once
 
 #include "daemon/base/rows.h"
@@ -19,12 +19,12 @@ struct band {
         size_t n_bytes;
 };
 
-/* Makes room for a picture of which rows of up to `box_width` pixels are wanted. 0 or -ENOMEM. */
+/* Makes room for a picture from which rows of up to `box_width` pixels are needed. 0 or -ENOMEM. */
 int band_reserve(struct band *band, const struct mcu_grid *grid, uint32_t box_width);
 
 void band_fini(struct band *band);
 
-/* Where a block's samples go; x0 is the first MCU of its group. */
+/* Where a block's samples are stored; x0 is the first MCU of its group. */
 static inline uint8_t *band_block(const struct band *band, const struct mcu_grid *grid,
                                   const struct mcu_grid_block *block, uint32_t x0) {
         const struct plane *plane = &band->planes[block->component];
@@ -34,10 +34,10 @@ static inline uint8_t *band_block(const struct band *band, const struct mcu_grid
                ((size_t)x0 * n_blocks_mcu + block->x) * JPEG_BLOCK;
 }
 
-/* Makes pixels of rows [from, to) of the picture, columns of the box, and gives them to the sink. They depend on no
- * samples but those of row of MCUs `idx_row` and the row kept. 0 or what the sink returned. */
+/* Makes the pixels of rows [from, to) of the picture, in the box's columns, and passes them to the sink. They depend
+ * only on samples of row of MCUs `idx_row` and on the kept row. 0 or what the sink returned. */
 int band_give(struct band *band, const struct mcu_grid *grid, const struct baseline_kernels *kernels, uint32_t idx_row,
               uint32_t from, uint32_t to, const struct box *box, const struct row_sink *sink, struct why *why);
 
-/* Keeps what the next row of MCUs needs of this one. */
+/* Keeps the samples that the next row of MCUs needs. */
 void band_keep(struct band *band, const struct mcu_grid *grid);

@@ -11,7 +11,7 @@
 
 #define ALIGNMENT 64u
 
-/* Coefficients of one group, zero between groups. */
+/* Coefficients of one group; all zero between groups. */
 struct group {
         _Alignas(ALIGNMENT) int16_t coefficients[ENTROPY_GROUP];
         int last[ENTROPY_PAIRS_MAX];
@@ -37,7 +37,7 @@ struct reading {
         const struct row_sink *sink;
         struct why *why;
         struct mcu_grid_range range;
-        bool is_luma_wanted[ENTROPY_PAIRS_MAX]; /* in the row of MCUs at hand */
+        bool is_luma_wanted[ENTROPY_PAIRS_MAX]; /* in the current row of MCUs */
 };
 
 /* ---- a decoder ------------------------------------------------------------------------------------------------- */
@@ -91,7 +91,7 @@ void baseline_trim(struct baseline *baseline) {
 
 /* ---- headers --------------------------------------------------------------------------------------------------- */
 
-/* No tables are built yet: what is opened need not be read. */
+/* Builds no tables yet: an opened picture may never be read. */
 int baseline_open(struct baseline *baseline, const uint8_t *bytes, size_t n_bytes, uint32_t *ret_width,
                   uint32_t *ret_height) {
         baseline->is_open = false;
@@ -111,7 +111,7 @@ static int16_t divisor(const struct jpeg_divisors *divisors, uint32_t k) {
         return divisors->is_wide ? (int16_t)(uint16_t)(bytes[2 * k] << 8 | bytes[2 * k + 1]) : bytes[k];
 }
 
-/* Steps of quantisation, laid out as the kernels want them. */
+/* Quantisation steps in the layout that the kernels need. */
 static void set_steps(struct baseline *baseline) {
         for (uint32_t p = 0; p < baseline->grid.n_pairs; p++)
                 for (uint32_t side = 0; side < 2; side++) {
@@ -123,7 +123,7 @@ static void set_steps(struct baseline *baseline) {
                 }
 }
 
-/* Skips only where there is something to skip: their tables are made when they are wanted first. */
+/* Uses the tables for skipping only if there is something to skip: they are made at their first use. */
 static void set_tables(struct baseline *baseline, bool skips) {
         struct entropy *entropy = &baseline->entropy;
 
@@ -154,7 +154,7 @@ static int prepare(struct baseline *baseline, struct reading *reading) {
         mcu_grid_blocks(grid, &baseline->entropy);
         set_tables(baseline, range->x0 > 0 || range->x1 < grid->n_mcus_x || range->y0 > 0);
         set_steps(baseline);
-        memset(baseline->groups, 0, sizeof(baseline->groups)); /* a picture may have ended within one */
+        memset(baseline->groups, 0, sizeof(baseline->groups)); /* the last picture may have ended within a group */
         entropy_start(&baseline->entropy, &baseline->header);
         return 0;
 }
@@ -194,8 +194,8 @@ static void transform(struct baseline *baseline, const struct reading *reading, 
         memset(group->last, 0, sizeof(group->last));
 }
 
-/* The transform stays one group behind: single coefficients that were just stored would hold up the loads of whole
- * rows. */
+/* The transform stays one group behind: loads of whole rows right after stores of single coefficients would have to
+ * wait. */
 static int read_row(struct baseline *baseline, const struct reading *reading) {
         const struct mcu_grid_range *range = &reading->range;
         uint32_t n = baseline->grid.group_mcus, now = 0;
@@ -231,7 +231,7 @@ static uint32_t rows_complete(const struct baseline *baseline, const struct read
 
         if (idx_row + 1 == reading->range.y1)
                 return box_end;
-        n -= grid->v - 1; /* whose chroma is smoothed with the next row's */
+        n -= grid->v - 1; /* their chroma is smoothed with that of the next row */
         return n < box_end ? n : box_end;
 }
 
@@ -262,7 +262,7 @@ static int read_rows(struct baseline *baseline, struct reading *reading) {
         return 0;
 }
 
-/* Whole rows of MCUs above the box. */
+/* Skips whole rows of MCUs above the box. */
 static int skip_rows(struct baseline *baseline, uint32_t n_rows) {
         for (uint32_t i = 0; i < n_rows; i++)
                 if (skip(baseline, baseline->grid.n_mcus_x) != 0)
@@ -270,7 +270,7 @@ static int skip_rows(struct baseline *baseline, uint32_t n_rows) {
         return 0;
 }
 
-/* After the last MCU libjpeg would check what comes after it. */
+/* After the last MCU, libjpeg would check what follows it. */
 static int check_end(struct baseline *baseline, const struct reading *reading) {
         const struct mcu_grid *grid = &baseline->grid;
 

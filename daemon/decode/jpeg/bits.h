@@ -1,7 +1,7 @@
 /* decode/jpeg/bits.h: the next bits of a scan. Private to this floor.
  *
- * The bytes are read eight at a time, without a look at their end: whoever reads sees to it that there are enough
- * (scan.h). So a refill is a load, a shift and two small sums, and no branch. */
+ * The bytes are read eight at a time, without a check for their end: the caller makes sure that there are enough
+ * (scan.h). So a refill is a load, a shift and two small sums, without a branch. */
 #pragma once
 
 #include <endian.h>
@@ -15,7 +15,7 @@ struct bits {
         const uint8_t *at; /* the first byte that is not, or not wholly, in `next` */
 };
 
-/* At least 56 bits afterwards. */
+/* Afterwards there are at least 56 bits. */
 static inline void bits_refill(struct bits *bits) {
         uint64_t eight;
 
@@ -25,13 +25,13 @@ static inline void bits_refill(struct bits *bits) {
         bits->n_bits |= 56;
 }
 
-/* Takes the low six bits of n for the number. */
+/* Uses only the low six bits of n. */
 static inline void bits_drop(struct bits *bits, uint64_t n) {
         bits->next <<= n & 63;
         bits->n_bits -= n;
 }
 
-/* How many bits lie before `end`; negative: more were read than there are. */
+/* How many bits are left before `end`; negative: more were read than there are. */
 static inline int64_t bits_left(const struct bits *bits, const uint8_t *end) {
         return (end - bits->at) * 8 + (int64_t)(bits->n_bits & 63);
 }

@@ -1,11 +1,11 @@
 /* decode/jpeg/block.h: the coefficients of one block. Private to entropy.c, which compiles it more than once.
  *
  * All lookups of a block form one chain: which bits come next is known when the ones before are. So the chain is kept
- * short (index, load of a step, shift), the values are loaded beside it, and two lookups go by between refills. A
- * lookup first writes its second coefficient, then its first: where there is no second one the first overwrites it.
+ * short (index, load of a step, shift), the values are loaded in parallel, and there are two lookups between refills. A
+ * lookup first writes its second coefficient, then its first: if there is no second one, the first overwrites it.
  *
- * The bits live in registers; functions that are called rather than inlined are lent a copy, or the compiler would keep
- * them in memory. */
+ * The bits live in registers; functions that are not inlined get a copy, otherwise the compiler would keep the bits in
+ * memory. */
 #pragma once
 
 #include "daemon/decode/jpeg/entropy.h"
@@ -22,7 +22,7 @@ INLINE int block_value(const struct bits *bits, unsigned size) {
         return value >> (size - 1) ? value : value - ((1 << size) - 1);
 }
 
-/* The symbol of a code of any length, which is dropped; -1: there is no such code. */
+/* The symbol of a code of any length, which is dropped from the bits; -1: there is no such code. */
 static __attribute__((noinline)) int block_symbol(struct bits *bits, const struct huffman_codes *codes) {
         for (unsigned length = 1; length <= HUFFMAN_LENGTHS; length++) {
                 int32_t code = (int32_t)(bits->next >> (64 - length));
@@ -60,8 +60,8 @@ INLINE int block_read_dc(struct bits *bits, const struct huffman_dc *table, int 
 
 /* ---- AC -------------------------------------------------------------------------------------------------------- */
 
-/* A symbol whose code is too long for the tables. Returns the new position, HUFFMAN_END more than the old one at the
- * end of the block, or -1. `block`: NULL where nothing is stored. */
+/* A symbol whose code is too long for the tables. Returns the new position; at the end of the block, the old one plus
+ * HUFFMAN_END; or -1. `block`: NULL if nothing is stored. */
 static __attribute__((noinline)) int block_slow_ac(struct bits *bits, const struct huffman_ac *table,
                                                    const uint8_t *place, int16_t *block, int position) {
         int symbol, run, size;
@@ -86,7 +86,7 @@ static __attribute__((noinline)) int block_slow_ac(struct bits *bits, const stru
         return position;
 }
 
-/* One lookup: where it began is kept, since the rare cases start from there again. */
+/* One lookup. The state before it is kept, because the rare cases start again from there. */
 struct lookup {
         const struct huffman_ac_entry *entry;
         uint64_t bits_before, position_before;
@@ -108,15 +108,15 @@ INLINE void block_step(struct bits *bits, const struct huffman_ac *table, const 
         block[place[at_first]] = (int16_t)first;
 }
 
-/* What to make of a lookup that led beyond the last position. Returns the position of the block's last coefficient,
- * -1, or with ret_goes_on set the position to go on from. */
+/* Handles a lookup that led beyond the last position. Returns the position of the block's last coefficient, -1, or,
+ * with ret_goes_on set, the position from which to continue. */
 INLINE int block_end_ac(struct bits *bits, const struct huffman_ac *table, const uint8_t *place, int16_t *block,
                         uint64_t position, const struct lookup *lookup, bool *ret_goes_on) {
         const struct huffman_ac_entry *entry = lookup->entry;
         int last;
 
         if (UNLIKELY(entry->step >> HUFFMAN_STEP_SHIFT == HUFFMAN_SLOW)) {
-                struct bits copy = *bits; /* it dropped none */
+                struct bits copy = *bits; /* the lookup dropped no bits */
 
                 last = block_slow_ac(&copy, table, place, block, (int)lookup->position_before);
                 *bits = copy;
@@ -162,7 +162,7 @@ INLINE int block_read_ac(struct bits *bits, const struct huffman_ac *table, cons
 
 /* ---- AC, without storing --------------------------------------------------------------------------------------- */
 
-/* Goes on two symbols at a time, from where a step over several led out of the block or met a slow code. */
+/* Continues two symbols at a time, from where a step over several symbols left the block or met a slow code. */
 INLINE int block_skip_rest(struct bits *bits, const struct huffman_ac *table, uint64_t position) {
         struct lookup lookup;
         bool goes_on;
@@ -187,7 +187,7 @@ INLINE int block_skip_rest(struct bits *bits, const struct huffman_ac *table, ui
         return last;
 }
 
-/* Where a skip went, and where its last step began. */
+/* The end of a skip, and the beginning of its last step. */
 struct skip {
         uint64_t step, bits_before, position, position_before;
 };
@@ -202,7 +202,7 @@ INLINE void block_skip_step(struct bits *bits, const uint16_t *skips, struct ski
         skip->position += step >> HUFFMAN_STEP_SHIFT;
 }
 
-/* As block_read_ac(). `skips`: huffman_ac_skips(), or the table's own steps. */
+/* Like block_read_ac(). `skips`: huffman_ac_skips(), or the table's own steps. */
 INLINE int block_skip_ac(struct bits *bits, const struct huffman_ac *table, const uint16_t *skips) {
         struct skip skip = { 0 };
 

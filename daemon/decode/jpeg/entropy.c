@@ -6,8 +6,8 @@
 #define MARKER_RESTART 0xd0 /* the first of eight, in turn */
 #define MARKER_END     0xd9
 
-/* Means are 16 bits in sound files. libjpeg gives up where 32 are not enough; a row of MCUs does not reach from here
- * to there. */
+/* In valid files a mean has 16 bits. libjpeg fails if 32 are not enough; a mean below this limit cannot get there
+ * within one row of MCUs. */
 #define DC_LIMIT (1 << 30)
 
 /* ---- between MCUs ---------------------------------------------------------------------------------------------- */
@@ -25,7 +25,7 @@ static __attribute__((noinline)) int restart(struct entropy *entropy) {
         return 0;
 }
 
-/* Before each MCU: is it time for a restart, are there enough bytes? */
+/* Before each MCU: handles a restart that is due, and checks that there are enough bytes. */
 INLINE int begin_mcu(struct entropy *entropy) {
         if (entropy->restart_interval != 0) {
                 if (entropy->n_until_restart == 0 && restart(entropy) != 0)

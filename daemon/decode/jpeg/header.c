@@ -5,8 +5,8 @@
 #include <string.h>
 
 #define N_TABLES      4u     /* of a kind */
-#define MAX_DIMENSION 65500u /* libjpeg's; the format ends at 65535 */
-#define MIN_H2_WIDTH  5u     /* narrower ones with half the chroma libjpeg upsamples in another way */
+#define MAX_DIMENSION 65500u /* libjpeg's; the format allows up to 65535 */
+#define MIN_H2_WIDTH  5u     /* libjpeg upsamples narrower pictures with half the chroma in another way */
 
 enum marker {
         SOF0 = 0xc0, /* baseline */
@@ -23,7 +23,7 @@ enum marker {
         COM = 0xfe,
 };
 
-/* What was seen so far. */
+/* The values that were read so far. */
 struct reading {
         struct jpeg_header *header;
         struct jpeg_divisors divisors[N_TABLES];
@@ -33,7 +33,7 @@ struct reading {
         uint8_t adobe_transform;
 };
 
-/* The inside of a marker segment. */
+/* The content of a marker segment. */
 struct segment {
         const uint8_t *bytes;
         size_t n;
@@ -84,7 +84,7 @@ static int read_frame(struct reading *reading, struct segment segment) {
         if (reading->has_frame || segment.n < 6 || at[0] != 8)
                 return BASELINE_HANDS_OVER;
         reading->has_frame = true;
-        header->height = read_16(at + 1); /* 0: it comes after the scan */
+        header->height = read_16(at + 1); /* 0: the height comes after the scan */
         header->width = read_16(at + 3);
         header->n_components = at[5];
         if (header->height == 0 || header->height > MAX_DIMENSION || header->width == 0 ||
@@ -101,7 +101,7 @@ static int read_frame(struct reading *reading, struct segment segment) {
         return 0;
 }
 
-/* What JFIF and Adobe say about the colours. libjpeg warns of another major version of JFIF than 1. */
+/* Reads what JFIF and Adobe say about the colours. libjpeg warns of a major version of JFIF other than 1. */
 static int read_application(struct reading *reading, unsigned marker, struct segment segment) {
         if (marker == APP0 && segment.n >= 14 && memcmp(segment.bytes, "JFIF", 5) == 0) {
                 reading->has_jfif = true;
@@ -121,7 +121,7 @@ static int read_restarts(struct reading *reading, struct segment segment) {
         return 0;
 }
 
-/* All components in one scan, in the frame's sequence, complete at once. */
+/* Accepts only one scan with all components, in the frame's order and with all coefficients. */
 static int read_scan(struct reading *reading, struct segment segment) {
         struct jpeg_header *header = reading->header;
         uint32_t n = header->n_components;
@@ -179,7 +179,7 @@ static int read_segments(struct reading *reading, const uint8_t *at, const uint8
                 if (end - at < 3)
                         return BASELINE_HANDS_OVER;
                 marker = *at++;
-                n = read_16(at); /* counts itself */
+                n = read_16(at); /* includes itself */
                 if (n < 2 || n > (size_t)(end - at))
                         return BASELINE_HANDS_OVER;
                 r = read_segment(reading, marker, (struct segment){ at + 2, n - 2 });
@@ -192,8 +192,8 @@ static int read_segments(struct reading *reading, const uint8_t *at, const uint8
         return 0;
 }
 
-/* libjpeg takes three components for YCbCr after JFIF's word, then Adobe's, then the usual ids; its further guesses
- * are its own. */
+/* libjpeg takes three components for YCbCr because of JFIF, then because of Adobe, then because of the usual ids; its
+ * further guesses are left to it. */
 static bool is_ycbcr(const struct reading *reading) {
         if (reading->has_jfif)
                 return true;
@@ -233,7 +233,7 @@ static int check_tables(struct reading *reading) {
         return 0;
 }
 
-/* A file that was cut has no end marker; libjpeg's words about it count, wherever the box lies. */
+/* A file that was cut has no end marker; libjpeg's result counts for it, wherever the box lies. */
 static bool has_end(const uint8_t *scan, const uint8_t *end) {
         while (end - scan >= 2) {
                 const uint8_t *at = memrchr(scan + 1, EOI, (size_t)(end - scan) - 1);

@@ -1,6 +1,7 @@
-/* decode/jpeg/header.h: what stands before the scan of a JPEG that our own decoder handles. Private to this floor.
+/* decode/jpeg/header.h: the headers of a JPEG that our own decoder handles. Private to this floor.
  *
- * Only the plain cases pass. Whatever is odd, damaged, or would make libjpeg-turbo say a word is not judged here. */
+ * Only the plain cases are accepted. Files that are unusual, damaged, or would make libjpeg-turbo print a warning are
+ * left to libjpeg-turbo. */
 #pragma once
 
 #include "daemon/decode/jpeg/huffman.h"
@@ -13,9 +14,9 @@
 #define JPEG_BLOCK        8u  /* samples along a side */
 #define JPEG_COEFFICIENTS 64u /* of a block */
 
-/* Divisors as they stand in the file, in zigzag order. */
+/* Divisors as in the file, in zigzag order. */
 struct jpeg_divisors {
-        const uint8_t *bytes; /* the file's; NULL: not there */
+        const uint8_t *bytes; /* points into the file; NULL: missing */
         bool is_wide;         /* 16 bits, big-endian, instead of 8 */
 };
 
@@ -26,7 +27,7 @@ struct jpeg_header {
         uint32_t restart_interval; /* MCUs; 0: no restarts */
         struct jpeg_divisors divisors[JPEG_COMPONENTS];
         struct huffman_definition dc[JPEG_COMPONENTS], ac[JPEG_COMPONENTS];
-        const uint8_t *scan, *end; /* the file after the headers; an end-of-image marker is in it */
+        const uint8_t *scan, *end; /* the rest of the file after the headers; it contains an end-of-image marker */
 };
 
 /* The header points into `bytes`. 0 or BASELINE_HANDS_OVER. */

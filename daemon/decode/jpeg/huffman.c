@@ -1,8 +1,8 @@
 /* decode/jpeg/huffman.c: building the tables.
  *
  * Photographs often carry codes of their own, so tables are built as often as pictures come: runs of equal entries are
- * filled, and second coefficients are added in runs. What may follow a first symbol of n bits is the same whatever
- * that symbol is, so it is looked up once for each n. */
+ * filled, and second coefficients are added in runs. The symbols that may follow a first symbol of n bits do not depend
+ * on that symbol, so they are looked up once for each n. */
 #include "daemon/decode/jpeg/huffman.h"
 
 #include <stdbool.h>
@@ -11,9 +11,10 @@
 
 #define N        HUFFMAN_AC_BITS
 #define MAX_DC   11u /* bits of a DC difference with samples of 8 bits */
-#define FURTHEST 62u /* that a skip may lead: from 62 to below HUFFMAN_END, and with an end to below 256 */
+#define FURTHEST 62u /* the furthest that a skip may lead: from 62 to below HUFFMAN_END, and with an end to below 256  \
+                      */
 
-/* A symbol with its code, as it stands in the sequence of codes. */
+/* A symbol with its code, in the order of the codes. */
 struct symbol {
         uint32_t code;
         unsigned length; /* of the code */
@@ -79,11 +80,11 @@ static void dc_symbol(void *opaque, const struct symbol *symbol) {
         uint32_t at = symbol->code << n_free, n = 1u << n_free;
         struct huffman_dc_entry entry = { .n_bits = (uint8_t)(symbol->length + symbol->size) };
 
-        if (symbol->size == 0) { /* no value: bits >> 63 is the code's first bit */
+        if (symbol->size == 0) { /* no value: bits >> 63 is the first bit of the code */
                 entry.shift = 63;
                 entry.correction = (int16_t) - (int)(symbol->code >> (symbol->length - 1));
                 dc_fill(entries + at, n, entry);
-        } else if (n_free > 0) { /* else the sign is not in the index */
+        } else if (n_free > 0) { /* otherwise the sign is not in the index */
                 entry.shift = (uint8_t)(64 - entry.n_bits);
                 entry.correction = correction_of(symbol, false);
                 dc_fill(entries + at, n / 2, entry);
@@ -116,7 +117,7 @@ static uint16_t step_of(unsigned n_bits, unsigned move) {
         return (uint16_t)(n_bits | move << HUFFMAN_STEP_SHIFT);
 }
 
-/* As integers: the compiler makes wide stores of it. */
+/* As integers: the compiler then uses wide stores. */
 static void ac_fill(struct huffman_ac_entry *entries, uint32_t n, struct huffman_ac_entry entry) {
         uint64_t one;
 
@@ -130,7 +131,7 @@ static unsigned move_of(const struct symbol *symbol) {
                 return symbol->run + 1;
         if (symbol->run == 0)
                 return HUFFMAN_END;
-        return symbol->run == 15 ? 16 : HUFFMAN_SLOW; /* other runs without a value mean nothing */
+        return symbol->run == 15 ? 16 : HUFFMAN_SLOW; /* other runs without a value have no meaning */
 }
 
 static void ac_symbol(void *table, const struct symbol *symbol) {
@@ -160,8 +161,8 @@ static void ac_symbol(void *table, const struct symbol *symbol) {
 
 /* ---- AC: second symbols ---------------------------------------------------------------------------------------- */
 
-/* What a second symbol adds to an entry whose first one has n bits, by the N - n bits after that, for each n: with m
- * bits after it they begin at 2^m. */
+/* What a second symbol adds to an entry, for each number of bits that are left for it: N - n if the first symbol has n
+ * bits. Those for m bits begin at 2^m. */
 struct seconds {
         struct huffman_ac_entry of[HUFFMAN_AC_ENTRIES];
         bool is_found[N + 1]; /* by n */
@@ -174,7 +175,7 @@ static int value_of(const struct huffman_ac_entry *entry, uint32_t idx) {
         return (int16_t)(uint16_t)((uint32_t)entry->correction + (uint32_t)(bits >> entry->shift));
 }
 
-/* Only looks at what the entries say of their first symbol, which adding seconds does not change. */
+/* Only reads the entries' fields for their first symbol, which adding seconds does not change. */
 static void find_seconds(struct seconds *seconds, unsigned n_first) {
         uint32_t n = 1u << (N - n_first);
 
@@ -244,7 +245,7 @@ int huffman_ac_build(struct huffman_ac *table, const struct huffman_definition *
 
 /* ---- AC: skipping ---------------------------------------------------------------------------------------------- */
 
-/* Joins a symbol and what follows it, if the position then stays where it can be understood. */
+/* Joins a symbol and the ones after it, if the resulting position is still unambiguous. */
 static uint16_t join_steps(uint16_t first, uint16_t rest) {
         unsigned move = (first >> HUFFMAN_STEP_SHIFT) + (rest >> HUFFMAN_STEP_SHIFT);
         unsigned furthest = move >= HUFFMAN_END ? HUFFMAN_END + FURTHEST : FURTHEST;
@@ -252,7 +253,7 @@ static uint16_t join_steps(uint16_t first, uint16_t rest) {
         return move <= furthest ? (uint16_t)(first + rest) : first;
 }
 
-/* As many symbols as lie whole in m bits, for m from 1 to N. Those for m bits begin at 2^m. */
+/* As many symbols as fit completely into m bits, for m from 1 to N. Those for m bits begin at 2^m. */
 static void find_skips(const struct huffman_ac *table, uint16_t *skips) {
         for (unsigned m = 1; m <= N; m++) {
                 for (uint32_t i = 0; i < 1u << m; i++) {
@@ -281,7 +282,7 @@ const uint16_t *huffman_ac_skips(struct huffman_ac *table) {
 
         find_skips(table, work);
         for (uint32_t i = 0; i < HUFFMAN_AC_ENTRIES;
-             i++) { /* where the first reaches further than the index, it alone */
+             i++) { /* if the first symbol is longer than the index, only that one */
                 uint16_t step = work[HUFFMAN_AC_ENTRIES + i];
 
                 made[i] = step != 0 ? step : step_of(table->entries[i].n_first, table->entries[i].first_at);

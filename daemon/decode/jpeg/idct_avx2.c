@@ -2,9 +2,9 @@
  * register, the right one in the upper.
  *
  * The transform multiplies its inputs in pairs, and an instruction multiplies and adds two neighbouring words. Along
- * the columns the pairs come from unpacking two rows. Along the rows they are there already, because columns that
- * belong together stand side by side (baseline_place): of the transposition between the two passes one stage is left,
- * and the second pass unpacks nothing. */
+ * the columns the pairs come from unpacking two rows. Along the rows they are already neighbours, because columns that
+ * belong together are stored side by side (baseline_place): only one stage of the transposition between the two passes
+ * is left, and the second pass unpacks nothing. */
 #include "daemon/decode/jpeg/kernels.h"
 
 #if defined(__x86_64__)
@@ -94,7 +94,7 @@ INLINE __m256i pick(__m256i a, __m256i b, const int which) {
                                          : _mm256_shuffle_ps(floats_a, floats_b, _MM_SHUFFLE(2, 0, 2, 0)));
 }
 
-/* Rows of four columns, that is of two pairs -> each pair by itself, row after row; to 16 bits with saturation. */
+/* Rows of four columns, i.e. of two pairs -> each pair by itself, row after row; to 16 bits with saturation. */
 INLINE struct columns transpose(const struct eight *rows) {
         struct columns columns;
 
@@ -131,7 +131,7 @@ INLINE void store_apart(__m256i rows, const struct place *place, size_t y) {
         store_rows(place->right + y * place->stride, place->stride, _mm256_extracti128_si256(rows, 1));
 }
 
-/* Neighbours in the picture, as all pairs of luma are: half the stores. */
+/* If the blocks are neighbours in the picture, as all pairs of luma are: half the stores. */
 INLINE void store_beside(__m256i rows, const struct place *place, size_t y) {
         __m256i whole = _mm256_permute4x64_epi64(rows, _MM_SHUFFLE(3, 1, 2, 0));
         uint8_t *out = place->left + y * place->stride;
@@ -174,7 +174,7 @@ INLINE void to_samples(const struct eight *columns, __m256i *ret_01, __m256i *re
 
 /* ---- any block ----------------------------------------------------------------------------------------------- */
 
-/* Words -> double words, times 2^13. `low` is what stands below them, shifted by as much. */
+/* Words -> double words, times 2^13. `low` is the word below each of them, shifted by the same amount. */
 INLINE __m256i scale_lower(__m256i words, __m256i low) {
         return _mm256_srai_epi32(_mm256_unpacklo_epi16(low, words), 3);
 }
@@ -251,7 +251,7 @@ INLINE struct samples idct_corner(const __m256i row[4]) {
 
 /* ---- nothing but the mean ------------------------------------------------------------------------------------ */
 
-/* As the general path does it: times 4 in 16 bits, then (x * 2^13 + 2^17) >> 18. */
+/* Same result as the general path: times 4 in 16 bits, then (x * 2^13 + 2^17) >> 18. */
 INLINE __m128i idct_mean(int mean, int step) {
         int16_t scaled = (int16_t)(uint16_t)(mean * step * 4);
         __m128i words = _mm_set1_epi16((short)((scaled + 16) >> 5));
@@ -280,7 +280,7 @@ INLINE void take_rows(int16_t *pair, const int16_t *steps, int n_rows, __m256i *
         }
 }
 
-/* Whether a number of the first row lies beyond 13 bits, where it matters whether a block has other rows. */
+/* Is a number of the first row beyond 13 bits? Only then does it matter whether a block has other rows. */
 INLINE bool first_row_is_wild(const int16_t *pair, const int16_t *steps) {
         __m256i row = _mm256_mullo_epi16(_mm256_load_si256((const __m256i *)pair),
                                          _mm256_load_si256((const __m256i *)steps));

@@ -1,7 +1,7 @@
 /* decode/jpeg/jpeg.c: the format JPEG: our own decoder for what it handles, libjpeg-turbo for everything else.
  *
  * libjpeg-turbo is started only when it is needed. It may have to take over half-way; then it begins from the top, and
- * what it says counts. */
+ * its result counts. */
 #include "daemon/decode/jpeg/baseline.h"
 #include "daemon/decode/jpeg/libjpeg.h"
 #include "daemon/decode/picture_format.h"
@@ -10,8 +10,8 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-/* At most: rows of our own decoder (95 bytes a column were seen) and those of libjpeg-turbo, if it takes over (124);
- * its piece of the scan and its tables. */
+/* The most memory: rows of our own decoder (95 bytes for each column were measured) and those of libjpeg-turbo if it
+ * takes over (124), its piece of the scan and its tables. */
 #define BASELINE_BYTES_A_COLUMN 256u
 #define BASELINE_BYTES          (128u << 10)
 
@@ -22,8 +22,8 @@ struct jpeg_state {
         const uint8_t *bytes; /* of the open picture */
         size_t n_bytes;
         uint32_t width, height;
-        bool is_baseline; /* the open picture: our own decoder has it */
-        bool handed_over; /* the last one: it gave up half-way */
+        bool is_baseline; /* our own decoder has the open picture */
+        bool handed_over; /* it gave up half-way on the last picture */
 };
 
 static bool jpeg_probe(const uint8_t *bytes, size_t n_bytes) {
@@ -46,7 +46,7 @@ static int jpeg_state_new(const struct decode_limits *limits, enum decode_jpeg j
                 return -ENOMEM;
         state->limits = limits;
         r = libjpeg_new(limits, &state->libjpeg);
-        /* Without AVX2 it would be slower than libjpeg-turbo, whose arithmetic has SIMD on every CPU. */
+        /* Without AVX2, our own decoder would be slower than libjpeg-turbo, which has SIMD on every CPU. */
         if (r == 0 && jpeg == DECODE_JPEG_AUTO)
                 r = baseline_new(BASELINE_CODE_AVX2, &state->baseline);
         if (r == -ENOTSUP)
@@ -99,7 +99,7 @@ static int take_over(struct jpeg_state *state, struct why *why) {
         uint32_t width, height;
         int r = libjpeg_open(state->libjpeg, state->bytes, state->n_bytes, &width, &height, why);
 
-        if (r == 0 && (width != state->width || height != state->height)) /* the caller's box is for the other size */
+        if (r == 0 && (width != state->width || height != state->height)) /* the caller's box fits the other size */
                 r = why_set(why, -EBADMSG, "JPEG: two headers, %" PRIu32 " x %" PRIu32 " and %" PRIu32 " x %" PRIu32,
                             state->width, state->height, width, height);
         return r;
@@ -132,7 +132,7 @@ static int jpeg_read_rows(void *opaque, const struct box *box, const struct row_
 static uint64_t jpeg_need(const void *opaque, const struct box *box) {
         const struct jpeg_state *state = opaque;
 
-        (void)box; /* rows come and go: it is the width that counts */
+        (void)box; /* rows are not kept: only the width counts */
         if (state->is_baseline)
                 return BASELINE_BYTES + (uint64_t)state->width * BASELINE_BYTES_A_COLUMN;
         return libjpeg_need(state->libjpeg);

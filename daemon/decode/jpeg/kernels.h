@@ -1,12 +1,12 @@
 /* decode/jpeg/kernels.h: the arithmetic of our own JPEG decoder, in several forms. Private to this floor.
  *
- * Two things happen to what the entropy decoder reads: blocks of coefficients become blocks of samples (two at a time:
- * a register of 256 bits holds a row of both), and rows of samples become rows of RGB, the coarser chroma smoothed on
- * its way. All forms give the same bits, which are those of libjpeg-turbo's SIMD code as it comes from the box
- * (accurate integer DCT, smooth upsampling), for coefficients that no encoder writes as well.
+ * The kernels do two things with the output of the entropy decoder: blocks of coefficients become blocks of samples
+ * (two at a time: a register of 256 bits holds a row of both), and rows of samples become rows of RGB, with the coarser
+ * chroma smoothed at the same time. All forms give the same bits, which are those of libjpeg-turbo's SIMD code with
+ * default settings (accurate integer DCT, smooth upsampling), even for coefficients that no encoder writes.
  *
- * The functions keep no state, never fail, and take any content: whatever the bytes say, they read and write no more
- * than is said here. */
+ * The functions keep no state, never fail, and take any content: for any input, they read and write no more than is
+ * said here. */
 #pragma once
 
 #include <stdbool.h>
@@ -17,7 +17,7 @@
 
 #define BASELINE_PAIR_COEFFICIENTS 128u /* two blocks of 64 */
 #define BASELINE_PAIR_ALIGNMENT    32u  /* bytes */
-#define BASELINE_RIGHT_BLOCK       8u   /* where in a pair the right block's coefficient lies, seen from the left's */
+#define BASELINE_RIGHT_BLOCK       8u   /* distance in a pair from the left block's coefficient to the right block's */
 
 /* Where in a pair the left block's k-th coefficient lies, k counted as the file does (zigzag). Coefficient 0, the mean,
  * lies at 0.
@@ -28,7 +28,7 @@ extern const uint8_t baseline_place[64];
 
 /* ---- rows ---------------------------------------------------------------------------------------------------- */
 
-/* How much coarser chroma is. */
+/* How coarse chroma is. */
 enum baseline_sampling {
         BASELINE_GREY, /* no chroma */
         BASELINE_444,
@@ -38,19 +38,19 @@ enum baseline_sampling {
         N_BASELINE_SAMPLINGS,
 };
 
-/* Chroma that is half as wide is smoothed only if it is at least that wide; narrower pictures are not for us. */
+/* Chroma of half the width is smoothed only if it is at least this wide; narrower pictures are left to
+ * libjpeg-turbo. */
 #define BASELINE_CHROMA_WIDTH_MIN 3u
 
 #define BASELINE_READ_SLACK 32u /* samples after a row's last one that may be read */
 #define BASELINE_RGB_SLACK  96u /* bytes after an output row that may be overwritten */
 
 /* The samples that one row of pixels is made of. Each pointer is column 0 of the picture, whatever part of it is
- * wanted; what lies outside of what the wanted pixels depend on may be rubbish, but must be readable from column 0
- * to BASELINE_READ_SLACK after the last column.
+ * wanted. Samples that the wanted pixels do not depend on may have any value, but must be readable from column 0 to
+ * BASELINE_READ_SLACK after the last column.
  *
- * Where chroma is half as high, row y of the picture has the chroma row y / 2 near it, and far from it the one above
- * (y even) or below (y odd), or, where there is none in the picture, the near one once more. Otherwise only the near
- * one is looked at. */
+ * If chroma is half as high, the near chroma row of row y is y / 2. The far one is the row above it (y even) or below
+ * it (y odd), or the near one again if the picture has no such row. Otherwise only the near one is read. */
 struct baseline_row {
         const uint8_t *luma;
         const uint8_t *near[2]; /* Cb, Cr; NULL for grey */
@@ -80,14 +80,14 @@ struct baseline_kernels {
         void (*row[N_BASELINE_SAMPLINGS])(const struct baseline_row *row, uint32_t x0, uint32_t x1, uint8_t *rgb);
 };
 
-/* The definition: the other forms are tested against this one. Several times slower than libjpeg-turbo with whatever
- * SIMD the machine has: nothing to decode with where there is a choice. */
+/* The reference form: the other forms are tested against it. Several times slower than libjpeg-turbo with the machine's
+ * SIMD, so not for decoding if there is a choice. */
 extern const struct baseline_kernels baseline_kernels_scalar;
 
 /* NULL if this machine has no AVX2. */
 const struct baseline_kernels *baseline_kernels_avx2(void);
 
-/* idct_pair() of either form. The scalar one is what others use for the rare pair that they do not handle. */
+/* idct_pair() of either form. Other forms use the scalar one for the rare pair that they do not handle. */
 void baseline_idct_pair_scalar(int16_t *pair, const int16_t *steps, int last, uint8_t *left, uint8_t *right,
                                size_t stride);
 void baseline_idct_pair_avx2(int16_t *pair, const int16_t *steps, int last, uint8_t *left, uint8_t *right,

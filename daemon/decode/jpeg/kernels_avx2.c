@@ -27,7 +27,7 @@ INLINE void store_pixels(__m256i first, __m256i second, __m256i third, uint8_t *
         _mm256_storeu_si256(out + 2, _mm256_permute2x128_si256(second, third, 0x31));
 }
 
-/* Of a and b and c, those bytes that are at 0, 3, 6, ..., at 1, 4, 7, ... and at 2, 5, 8, ... of 16. */
+/* The bytes at 0, 3, 6, ... of a, b and c, those at 1, 4, 7, ... and those at 2, 5, 8, ..., by position within 16. */
 INLINE __m256i every_third(__m256i a, __m256i b, __m256i c) {
         const __m256i of_b = _mm256_broadcastsi128_si256(
                 _mm_setr_epi8(0, -1, 0, 0, -1, 0, 0, -1, 0, 0, -1, 0, 0, -1, 0, 0));

@@ -1,5 +1,5 @@
-/* decode/jpeg/kernels_scalar.c: the arithmetic as it is defined. The other forms are tested against this one, and hand
- * it what no encoder writes. */
+/* decode/jpeg/kernels_scalar.c: the reference form of the arithmetic. The other forms are tested against this one, and
+ * call it for input that no encoder writes. */
 #include "daemon/decode/jpeg/kernels.h"
 
 #include <string.h>
@@ -8,7 +8,7 @@
 
 /* ---- where coefficients lie ---------------------------------------------------------------------------------- */
 
-/* Where column c stands in its row, and row r begins: a row of a pair is 16 numbers. */
+/* Position of column c in its row, and beginning of row r: a row of a pair is 16 numbers. */
 static const uint8_t PLACE_OF_COLUMN[8] = { 0, 5, 2, 6, 1, 7, 3, 4 };
 
 #define AT(row, place) ((row)*16 + (place))
@@ -35,8 +35,8 @@ static inline int16_t saturate(int32_t value) {
 }
 
 /* One dimension: libjpeg's accurate integer transform (after Loeffler, Ligtenberg and Moschytz, ICASSP 1989; 13 bits of
- * fraction), and that the way libjpeg-turbo's SIMD code does it: sums of two inputs keep 16 bits, results are saturated
- * to 16 bits. With all inputs at their extremes the sums still fit 32 bits. */
+ * fraction), in the way of libjpeg-turbo's SIMD code: sums of two inputs keep 16 bits, results are saturated to 16
+ * bits. With all inputs at their extremes the sums still fit 32 bits. */
 static inline void transform(const int16_t in[8], int shift, int16_t out[8]) {
         const int32_t half = 1 << (shift - 1);
         const int32_t sum = wrap(in[0] + in[4]) * 8192 + half, difference = wrap(in[0] - in[4]) * 8192 + half;
@@ -85,7 +85,7 @@ static bool only_first_row(const int16_t *block) {
         return true;
 }
 
-/* Where all else is zero the columns are constant. The general path would come to the same, save for values beyond
+/* If all other rows are zero, the columns are constant. The general path would give the same, except for values beyond
  * 13 bits: these wrap here and are saturated there. */
 static void repeat_first_row(const int16_t *block, const int16_t *steps, int16_t out[8][8]) {
         for (int column = 0; column < 8; column++)
@@ -110,7 +110,7 @@ static void idct_block(const int16_t *block, const int16_t *steps, uint8_t *out,
         }
 }
 
-/* A block that has nothing but its mean: 64 times the same. */
+/* A block with only its mean: 64 equal samples. */
 static void idct_mean(int16_t mean, int16_t step, uint8_t *out, size_t stride) {
         int16_t value = (int16_t)((wrap(wrap(mean * step) * 4) + 16) >> 5);
 
@@ -132,11 +132,11 @@ void baseline_idct_pair_scalar(int16_t *pair, const int16_t *steps, int last, ui
 
 /* ---- chroma as fine as luma ---------------------------------------------------------------------------------- */
 
-/* The sample of Cb (c 0) or Cr (c 1) at pixel x: as it is, or from the nearest samples, three parts of the near one
- * and one part of the far one on each axis. Halves are rounded down and up in turns, so that no plane drifts. */
+/* The sample of Cb (c 0) or Cr (c 1) at pixel x: unchanged, or from the nearest samples, three parts of the near one
+ * and one part of the far one on each axis. Halves are rounded alternately down and up, so that no plane drifts. */
 typedef int32_t chroma_fn(const struct baseline_row *row, int c, uint32_t x);
 
-/* The other column that pixel x lies between. */
+/* The far column: pixel x lies between it and the near one. */
 static inline uint32_t far_column(const struct baseline_row *row, uint32_t x) {
         uint32_t near = x / 2;
 

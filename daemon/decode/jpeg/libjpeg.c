@@ -1,14 +1,14 @@
 /* decode/jpeg/libjpeg.c: JPEG through libjpeg-turbo.
  *
- * Where it and Pillow could differ: Pillow refuses data that end before the last row, so the source manager below fails
- * where libjpeg's own would invent an end; after the last row an end is accepted, but not a wrong marker. Damage
- * inside the entropy-coded data is a warning for both. CMYK and YCCK have no way to RGB in libjpeg; Pillow's arithmetic
- * for it is in cmyk_to_rgb().
+ * Possible differences from Pillow: Pillow refuses data that end before the last row, so the source manager below fails
+ * where libjpeg's own would insert an end; after the last row an end is accepted, but not a wrong marker. Damage inside
+ * the entropy-coded data is a warning for both. libjpeg cannot convert CMYK and YCCK to RGB; cmyk_to_rgb() has Pillow's
+ * arithmetic for it.
  *
  * Rows above the box are skipped and columns beside it left out, as far as that changes no pixel: smooth upsampling
- * looks at a neighbour on each side, which MARGIN_BLOCKS gives it. Two kinds of files are decoded whole: those without
- * an end, since a file that was cut is refused wherever the box lies, and progressive ones that lack coefficients,
- * which the library smooths over from far around. */
+ * reads a neighbour on each side, which MARGIN_BLOCKS adds. Two kinds of files are decoded whole: those without an end,
+ * because a file that was cut is refused wherever the box lies, and progressive ones that lack coefficients, which the
+ * library replaces by smoothing over a wide area. */
 #include "daemon/decode/jpeg/libjpeg.h"
 
 #include "proto/base/cleanup.h"
@@ -23,7 +23,7 @@
 #include <jerror.h>
 #include <jpeglib.h>
 
-#define BAND_ROWS     16u /* handed out at once: few enough to lie in the first cache, as many as an MCU has */
+#define BAND_ROWS     16u /* rows at once: few enough to fit the first-level cache, as many as an MCU has */
 #define MARGIN_BLOCKS 1u  /* MCUs beside the box that are computed too */
 
 struct libjpeg {
@@ -32,10 +32,10 @@ struct libjpeg {
         struct jpeg_source_mgr source;
         struct jpeg_progress_mgr progress;
         const struct decode_limits *limits; /* the decoder's */
-        uint64_t need_bytes;                /* most that reading may take */
+        uint64_t need_bytes;                /* the most memory that reading may take */
         bool has_end;                       /* there is an end marker after the header */
-        bool may_end;                       /* all rows were read: the data may end here */
-        jmp_buf give_up;                    /* where error_exit() goes; set by each entry point */
+        bool may_end;                       /* all rows were read: from now on the data may end */
+        jmp_buf give_up;                    /* target of error_exit(); set by each entry point */
         int error;                          /* negative errno that goes with the message */
         char message[JMSG_LENGTH_MAX];
 };
@@ -75,7 +75,7 @@ static void on_error(j_common_ptr jpeg) {
         give_up(state, errno_of(jpeg->err->msg_code));
 }
 
-/* Warnings: the data are damaged but something was decoded. Accepted, as Pillow accepts it. */
+/* Warnings: the data are damaged but something was decoded. Accepted, as in Pillow. */
 static void on_message(j_common_ptr jpeg, int level) {
         if (level < 0)
                 jpeg->err->num_warnings++;
@@ -85,8 +85,8 @@ static void on_output(j_common_ptr jpeg) {
         (void)jpeg;
 }
 
-/* Each scan costs as much as the whole picture, and a file pays a few bytes for it: the larger the picture, the fewer.
- */
+/* Each scan costs as much work as the whole picture but only a few bytes in the file, so large pictures may have fewer
+ * scans. */
 static uint32_t scans_allowed(const struct libjpeg *state) {
         uint64_t n_pixels = (uint64_t)state->jpeg.image_width * state->jpeg.image_height;
         uint64_t n = n_pixels > 0 ? DECODE_SCAN_PIXELS / n_pixels : 0;
@@ -95,7 +95,7 @@ static uint32_t scans_allowed(const struct libjpeg *state) {
         return n < state->limits->max_scans ? (uint32_t)n : state->limits->max_scans;
 }
 
-/* Called between parts of a scan while a file of several scans is absorbed. */
+/* Called between parts of a scan while a file of several scans is read. */
 static void on_progress(j_common_ptr jpeg) {
         struct libjpeg *state = state_of(jpeg);
         uint32_t n_allowed = scans_allowed(state);
@@ -112,7 +112,7 @@ static void source_begin(j_decompress_ptr jpeg) {
         (void)jpeg;
 }
 
-/* All bytes were there from the start: whoever asks for more reads a file that was cut. */
+/* All bytes were there from the start: a request for more means that the file was cut. */
 static boolean source_fill(j_decompress_ptr jpeg) {
         struct libjpeg *state = jpeg->client_data;
 
@@ -175,7 +175,7 @@ static int fail(struct libjpeg *state, struct why *why) {
         return why_set(why, state->error, "JPEG: %s", state->message);
 }
 
-/* Files of several scans are absorbed whole before the first row: two bytes a coefficient. */
+/* Files of several scans are read completely before the first row: two bytes for each coefficient. */
 static uint64_t coefficient_bytes(const struct jpeg_decompress_struct *jpeg) {
         uint64_t n_bytes = 0;
 
@@ -242,7 +242,7 @@ int libjpeg_open(struct libjpeg *state, const uint8_t *bytes, size_t n_bytes, ui
                  struct why *why) {
         int r;
 
-        jpeg_destroy_decompress(&state->jpeg); /* the picture before may have been opened and not read */
+        jpeg_destroy_decompress(&state->jpeg); /* the picture before may have been opened but not read */
         if (setjmp(state->give_up))
                 return fail(state, why);
 
@@ -271,8 +271,8 @@ uint64_t libjpeg_need(const struct libjpeg *state) {
 
 /* ---- which part of the picture ------------------------------------------------------------------------------- */
 
-/* Smoothing makes up the coefficients that a progressive file left out of those of the blocks around. It is a matter of
- * the scans that were there, so it is known once the file was absorbed. */
+/* If a progressive file lacks coefficients, smoothing estimates them from the blocks around. That depends on the scans
+ * in the file, so it is known only after all of them were read. */
 static bool smooths_blocks(const struct jpeg_decompress_struct *jpeg) {
         if (!jpeg->coef_bits)
                 return false;
@@ -283,7 +283,8 @@ static bool smooths_blocks(const struct jpeg_decompress_struct *jpeg) {
         return false;
 }
 
-/* Leaves out what lies left, right and above of the box. Returns the column at which rows begin from now on. */
+/* Leaves out what is to the left, to the right and above the box. Returns the column at which rows begin from now
+ * on. */
 static uint32_t crop(struct jpeg_decompress_struct *jpeg, const struct box *box) {
         JDIMENSION margin = MARGIN_BLOCKS * DCTSIZE * (JDIMENSION)jpeg->max_h_samp_factor;
         JDIMENSION left = box->x > margin ? box->x - margin : 0;
@@ -306,7 +307,7 @@ static unsigned multiply_255(unsigned a, unsigned b) {
         return ((product >> 8) + product) >> 8;
 }
 
-/* Pillow takes every file of four components for one of Adobe's, which store ink upside down: with or without Adobe's
+/* Pillow assumes that every file of four components is Adobe's, which store ink inverted: with or without Adobe's
  * marker, CMYK or YCCK (9.4 to 13.0). So a component of 255 means no ink. */
 static void cmyk_to_rgb(const uint8_t *cmyk, uint8_t *rgb, uint32_t width) {
         for (uint32_t x = 0; x < width; x++, cmyk += 4, rgb += PIXEL_BYTES) {
@@ -317,7 +318,7 @@ static void cmyk_to_rgb(const uint8_t *cmyk, uint8_t *rgb, uint32_t width) {
         }
 }
 
-/* The library gives one or two rows a call. */
+/* The library returns one or two rows for each call. */
 static void read_band(struct jpeg_decompress_struct *jpeg, JSAMPARRAY cmyk, uint8_t *band, size_t stride,
                       uint32_t n_rows) {
         JSAMPROW rows[BAND_ROWS];
@@ -335,7 +336,7 @@ static void read_band(struct jpeg_decompress_struct *jpeg, JSAMPARRAY cmyk, uint
         }
 }
 
-/* Hands out those of a band's rows that lie in the box; the band begins at row y and column `left`. */
+/* Passes on those rows of a band that lie in the box; the band begins at row y and column `left`. */
 static int hand_out(const struct box *box, uint32_t left, const uint8_t *band, size_t stride, uint32_t y,
                     uint32_t n_rows, const struct row_sink *sink, struct why *why) {
         uint32_t first = y < box->y ? box->y : y;
@@ -377,11 +378,11 @@ static int read_rows(struct libjpeg *state, const struct box *box, const struct 
         struct jpeg_decompress_struct *jpeg = &state->jpeg;
         bool has_last_pixel = box->x + box->width == jpeg->image_width && box->y + box->height == jpeg->image_height;
         uint32_t left = 0, end = jpeg->image_height;
-        bool is_whole = true; /* is it all decoded, and judged? */
+        bool is_whole = true; /* has all of it been decoded and checked? */
         int r;
 
         jpeg->out_color_space = jpeg->num_components == 4 ? JCS_CMYK : JCS_RGB;
-        jpeg_start_decompress(jpeg); /* absorbs a file of several scans */
+        jpeg_start_decompress(jpeg); /* reads all of a file of several scans */
         if (state->has_end && !smooths_blocks(jpeg)) {
                 is_whole = has_last_pixel;
                 left = crop(jpeg, box);

@@ -14,7 +14,7 @@ static enum baseline_sampling sampling_of(const struct jpeg_header *header) {
         return header->v == 1 ? BASELINE_422 : BASELINE_420;
 }
 
-/* With one block of each component an MCU, neighbours make up pairs. */
+/* If an MCU has one block of each component, the blocks of two neighbouring MCUs form the pairs. */
 static void pairs_of_neighbours(struct mcu_grid *grid) {
         grid->group_mcus = 2;
         grid->n_pairs = grid->n_components;
@@ -22,7 +22,7 @@ static void pairs_of_neighbours(struct mcu_grid *grid) {
                 grid->pairs[c] = (struct mcu_grid_pair){ { { c, 0, 0 }, { c, 1, 0 } } };
 }
 
-/* Else luma by twos, and the two of chroma. */
+/* Otherwise pairs of luma blocks, and a pair of the two chroma blocks. */
 static void pairs_of_one(struct mcu_grid *grid) {
         uint32_t n_luma = grid->h * grid->v / 2;
 
@@ -58,7 +58,7 @@ void mcu_grid_init(struct mcu_grid *grid, const struct jpeg_header *header) {
 
 /* ---- blocks ---------------------------------------------------------------------------------------------------- */
 
-/* The `side`-th block of a pair as the entropy decoder sees it. */
+/* Adds block number `side` of a pair in the form that the entropy decoder needs. */
 static void add_block(struct entropy *entropy, uint32_t idx_mcu, uint32_t component, uint32_t pair, uint32_t side) {
         entropy->blocks[idx_mcu][entropy->n_blocks++] = (struct entropy_block){
                 .component = (uint8_t)component,
@@ -89,7 +89,8 @@ struct span {
         uint32_t from, to;
 };
 
-/* The MCUs that hold `n` pixels from `from` on, and what chroma needs at its ends if it is smoothed along this axis. */
+/* The MCUs that hold `n` pixels from `from` on, and the chroma that their ends need if it is smoothed along this
+ * axis. */
 static struct span mcus_of(uint32_t from, uint32_t n, uint32_t factor, uint32_t n_chroma) {
         uint32_t first = from / factor, last = (from + n - 1) / factor; /* samples of chroma */
 

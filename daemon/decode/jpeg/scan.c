@@ -9,7 +9,7 @@
 
 typedef uint8_t stride_bytes __attribute__((vector_size(STRIDE)));
 
-/* How many of the next STRIDE bytes stand before the first 0xff. */
+/* How many of the next STRIDE bytes come before the first 0xff. */
 static unsigned count_plain(const uint8_t *bytes) {
         stride_bytes stride;
         uint64_t marks[2];
@@ -22,9 +22,8 @@ static unsigned count_plain(const uint8_t *bytes) {
         return marks[1] != 0 ? 8 + (unsigned)__builtin_ctzll(le64toh(marks[1])) / 8 : STRIDE;
 }
 
-/* Copies up to the next 0xff, or until `room` is reached or passed by less than STRIDE. Returns the end of what was
- * copied.
- */
+/* Copies up to the next 0xff, or until `room` is reached; may pass `room` by less than STRIDE. Returns the end of the
+ * copy. */
 static uint8_t *copy_plain(struct scan *scan, uint8_t *to, const uint8_t *room) {
         const uint8_t *from = scan->next;
         unsigned n = STRIDE;
@@ -41,7 +40,7 @@ static uint8_t *copy_plain(struct scan *scan, uint8_t *to, const uint8_t *room) 
         return to;
 }
 
-/* At an 0xff. False: a marker, or the end of the file. */
+/* At an 0xff: is it stuffed? False: a marker, or the end of the file. */
 static bool is_stuffed(const struct scan *scan) {
         return scan->end - scan->next >= 2 && scan->next[1] == 0;
 }
@@ -49,7 +48,7 @@ static bool is_stuffed(const struct scan *scan) {
 static void end_segment(struct scan *scan) {
         scan->is_segment_end = true;
         scan->marker = scan->end - scan->next >= 2 ? scan->next[1] : 0;
-        /* Where a segment was read to its last bit, a refill has gone up to seven bytes further. */
+        /* When a segment has been read to its last bit, a refill has gone up to seven bytes further. */
         scan->limit = scan->filled + 7;
 }
 

@@ -21,7 +21,7 @@ struct shared_table {
         uint64_t last_wanted; /* pool.clock */
 };
 
-/* The lock is a leaf, and is held for no longer than a look through the pool. */
+/* The lock is a leaf, and is held only for a search in the pool. */
 static struct {
         pthread_mutex_t lock;
         struct shared_table *tables[N_KEPT];
@@ -104,7 +104,8 @@ static struct shared_table *look_up(bool is_ac, const struct huffman_definition 
         return NULL;
 }
 
-/* With the lock held: a place that is free or whose table nobody holds, the longest unwanted of these; NULL: none. */
+/* With the lock held: a place that is free, or whose table nobody holds; of these, the least recently used. NULL:
+ * none. */
 static struct shared_table **place_for_new(void) {
         struct shared_table **place = NULL;
 
@@ -119,7 +120,7 @@ static struct shared_table **place_for_new(void) {
         return place;
 }
 
-/* Hands the table to the pool and holds it; or holds the one that somebody was quicker to bring, and frees ours. */
+/* Adds the table to the pool and holds it. If another thread was quicker, holds that thread's table and frees ours. */
 static struct shared_table *pool_add(struct shared_table *table, bool is_ac,
                                      const struct huffman_definition *definition) {
         struct shared_table *unwanted = NULL, **place, *found;
@@ -158,7 +159,7 @@ static void let_go(struct shared_table *table) {
 
 /* ---- of a decoder ---------------------------------------------------------------------------------------------- */
 
-/* Lets go of what *held is, and holds what is asked for instead. */
+/* Releases *held and holds the requested table instead. */
 static int exchange(struct shared_table **held, bool is_ac, const struct huffman_definition *definition,
                     bool *ret_is_known) {
         uint32_t hash = hash_of(definition);
@@ -182,7 +183,7 @@ static int exchange(struct shared_table **held, bool is_ac, const struct huffman
         return 0;
 }
 
-/* The second chroma component has the first one's tables in all but strange files. */
+/* The second chroma component has the first one's tables, except in unusual files. */
 static int hold(struct shared_table *held[JPEG_COMPONENTS], bool is_known[JPEG_COMPONENTS], uint32_t c, bool is_ac,
                 const struct huffman_definition *definition) {
         int r;

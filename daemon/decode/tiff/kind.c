@@ -7,7 +7,7 @@
 
 /* ---- which combinations there are ---------------------------------------------------------------------------- */
 
-/* Those beside the colours are `first`, then nothing but unspecified ones. */
+/* The samples in addition to the colours are `first`, then only unspecified ones. */
 static bool extras_are(const struct tiff_tags *tags, unsigned n, uint16_t first) {
         if (tags->n_extras != n)
                 return false;
@@ -40,7 +40,7 @@ static bool wide_grey(const struct tiff_tags *tags, enum tiff_samples *ret_sampl
         if (tags->n_samples != 1 || tags->n_extras != 0 || tags->fill_order != FILLORDER_MSB2LSB)
                 return false;
         if (tags->bits == 16 && tags->sample_format == SAMPLEFORMAT_UINT) {
-                *ret_samples = TIFF_GREY_16; /* little endian: Pillow takes white for black as well */
+                *ret_samples = TIFF_GREY_16; /* little endian: Pillow also reads "0 is white" as "0 is black" */
                 return black_is_0 || !tags->is_big_endian;
         }
         if (tags->bits == 16 && tags->sample_format == SAMPLEFORMAT_INT) {
@@ -85,7 +85,7 @@ static bool is_inks(const struct tiff_tags *tags) {
         return tags->bits == 8 && (n_more == 0 || !is_separate(tags));
 }
 
-/* libtiff and libjpeg make RGB of it. */
+/* libtiff and libjpeg convert it to RGB. */
 static bool is_jpegs_ycbcr(const struct tiff_tags *tags) {
         return tags->compression == COMPRESSION_JPEG && tags->n_samples == 3 && tags->n_extras == 0 &&
                tags->bits == 8 && !is_separate(tags);
@@ -217,7 +217,7 @@ static void convert_indices(const struct tiff_kind *kind, const uint8_t *row, ui
                             uint8_t *rgb) {
         if (kind->n_samples == 1)
                 indices_to_rgb(&kind->palette, kind->bits, row, x, width, rgb);
-        else /* each with its alpha */
+        else /* each index is followed by its alpha, which is dropped */
                 for (uint32_t i = 0; i < width; i++)
                         memcpy(rgb + (size_t)i * PIXEL_BYTES, kind->palette.colors[row[((size_t)x + i) * 2]],
                                PIXEL_BYTES);

@@ -1,7 +1,7 @@
-/* decode/tiff/kind.h: what the samples of a TIFF mean, as Pillow 9.4 takes them. Private to decode/tiff/.
+/* decode/tiff/kind.h: what the samples of a TIFF mean, as in Pillow 9.4. Private to decode/tiff/.
  *
- * TIFF has more combinations of its tags than anybody reads. A combination that Pillow refuses, or that it is known to
- * read wrongly, is refused here by its numbers. */
+ * TIFF has more combinations of its tags than any reader handles. A combination that Pillow refuses, or that it is
+ * known to read wrongly, is refused here, with its numbers in the error. */
 #pragma once
 
 #include "daemon/decode/samples.h"
@@ -15,30 +15,31 @@ enum tiff_samples {
         TIFF_GREY_16,      /* clipped at 255 */
         TIFF_GREY_16S,     /* signed; clipped at 0 and 255 */
         TIFF_GREY_32S,     /* as above */
-        TIFF_GREY_FLOAT,   /* as above, and the digits after the point are dropped */
-        TIFF_COLORS,       /* red, green, blue, and more that does not count */
+        TIFF_GREY_FLOAT,   /* as above, and truncated to whole numbers */
+        TIFF_COLORS,       /* red, green, blue, and more samples that are ignored */
         TIFF_COLORS_ALPHA, /* the same, multiplied with the fourth sample */
         TIFF_INKS,         /* cyan, magenta, yellow, black */
 };
 
-/* The tags that say it, with libtiff's numbers. */
+/* The tags that determine it, with libtiff's numbers. */
 struct tiff_tags {
         uint16_t photometric, bits, sample_format, n_samples, planar, fill_order, compression;
-        uint16_t n_extras; /* samples beside the colours */
+        uint16_t n_extras; /* samples in addition to the colours */
         uint16_t extras[4];
         bool is_big_endian;
 };
 
 struct tiff_kind {
         enum tiff_samples samples;
-        unsigned bits;      /* a sample */
-        unsigned n_samples; /* a pixel */
+        unsigned bits;      /* of a sample */
+        unsigned n_samples; /* of a pixel */
         struct palette palette;
 };
 
-/* Returns 0; -ENOTSUP with the numbers if this combination is not handled. The palette of photometric "palette" is left
- * to the caller. */
+/* Returns 0; -ENOTSUP with the numbers if this combination is not handled. For photometric "palette", the caller sets
+ * the palette. */
 int tiff_kind_of(const struct tiff_tags *tags, struct tiff_kind *ret_kind, struct why *why);
 
-/* The pixels x ... x + width - 1 of a row whose samples stand pixel by pixel, 16 and 32 bits in this CPU's order. */
+/* Converts pixels x ... x + width - 1 of a row whose samples are stored pixel by pixel, 16 and 32 bits in this CPU's
+ * byte order. */
 void tiff_convert(const struct tiff_kind *kind, const uint8_t *row, uint32_t x, uint32_t width, uint8_t *rgb);

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LIBRARY_BYTES     (1u << 20)   /* libtiff's own and its codecs' tables */
-#define LIBRARY_PIXEL     192u         /* bytes a column: rows that predictors, fax and JPEG keep */
+#define LIBRARY_BYTES     (1u << 20)   /* memory of libtiff and of its codecs' tables */
+#define LIBRARY_PIXEL     192u         /* bytes for each column: rows that predictors, fax and JPEG keep */
 #define JPEG_COEFFICIENTS (100u << 20) /* bytes: libtiff refuses progressive JPEGs that need more */
 
 /* ---- libtiff reads memory ------------------------------------------------------------------------------------ */
@@ -50,7 +50,7 @@ static toff_t on_size(thandle_t handle) {
         return source->n_bytes;
 }
 
-/* 1: libtiff does not print it. */
+/* Returns 1: libtiff then does not print the error. */
 static int on_error(TIFF *tiff, void *userdata, const char *module, const char *format, va_list arguments)
         __attribute__((format(printf, 4, 0)));
 static int on_error(TIFF *tiff, void *userdata, const char *module, const char *format, va_list arguments) {
@@ -83,7 +83,7 @@ void tiff_source_close(struct tiff_source *source) {
         source->tiff = NULL;
 }
 
-/* "rm": reads, and maps no memory. */
+/* "rm": read, and do not map memory. */
 static int begin(struct tiff_source *source, struct why *why) {
         TIFFOpenOptions *options = TIFFOpenOptionsAlloc();
 
@@ -104,7 +104,7 @@ static int begin(struct tiff_source *source, struct why *why) {
 
 /* ---- tags ---------------------------------------------------------------------------------------------------- */
 
-/* Those whose memory is known; the others are LZMA, Zstandard, WebP, LERC, JBIG, old JPEG and scanners' own. */
+/* Those whose memory use is known; the others are LZMA, Zstandard, WebP, LERC, JBIG, old JPEG and scanners' own. */
 static bool is_handled(uint16_t compression) {
         static const uint16_t handled[] = {
                 COMPRESSION_NONE,      COMPRESSION_CCITTRLE, COMPRESSION_CCITTFAX3,
@@ -167,7 +167,7 @@ static bool is_all_there(const struct tiff_source *source) {
         return true;
 }
 
-/* What libtiff will hand out must have the size that the samples' meaning needs. */
+/* Rows from libtiff must have the size that the meaning of the samples requires. */
 static int read_layout(struct tiff_source *source, const struct tiff_tags *tags, struct why *why) {
         unsigned n_together = source->is_separate ? 1 : source->kind.n_samples;
         uint64_t n_plane_row, n_expected;
@@ -248,8 +248,8 @@ static unsigned planes(const struct tiff_source *source) {
         return source->is_separate ? source->kind.n_samples : 1;
 }
 
-/* Strips: a row; where each plane is read on its own, all rows of the box besides. Tiles: one of each plane, these
- * pixel by pixel, and the box's part of a row of tiles. */
+/* Strips: one row; if each plane is read on its own, also all rows of the box. Tiles: one tile of each plane, the same
+ * tiles pixel by pixel, and the box's part of a row of tiles. */
 uint64_t tiff_source_work(const struct tiff_source *source, const struct box *box) {
         if (source->is_tiled)
                 return source->n_unit * (source->is_separate ? 1 + planes(source) : 1) +
@@ -275,8 +275,8 @@ static bool is_within(uint32_t y, const struct box *box) {
         return y >= box->y && y - box->y < box->height;
 }
 
-/* The rows that have to be decoded for the box: from the beginning of its first strip, since no codec can skip; all, if
- * the file was cut, for that must be seen. */
+/* The rows that have to be decoded for the box: from the beginning of its first strip, because no codec can skip; if
+ * the file was cut, all rows, because that must be detected. */
 static void rows_of(const struct tiff_source *source, const struct box *box, uint32_t *ret_first, uint32_t *ret_end) {
         uint32_t unit = source->is_tiled ? source->tile_height : source->strip_rows;
 
@@ -301,7 +301,7 @@ static int read_strips(struct tiff_source *source, const struct box *box, uint8_
         return r;
 }
 
-/* Plane after plane, each from top to bottom: going from one to another within a strip begins the strip anew. */
+/* Reads plane after plane, each from top to bottom: changing the plane within a strip would restart the strip. */
 static int read_planes(struct tiff_source *source, const struct box *box, uint8_t *row, uint8_t *together,
                        const struct tiff_target *target, struct why *why) {
         unsigned n_planes = planes(source);
@@ -338,7 +338,7 @@ static const uint8_t *read_tile(struct tiff_source *source, uint32_t x, uint32_t
         return source->is_separate ? together : tile;
 }
 
-/* The part of a row of tiles that lies in the box goes to `rgb`, rows of the box's width. */
+/* Writes the part of a row of tiles that lies in the box to `rgb`, rows of the box's width. */
 static int read_tile_row(struct tiff_source *source, const struct box *box, uint32_t y, uint8_t *tile, uint8_t *rgb,
                          struct why *why) {
         uint32_t right = box->x + box->width, end = source->is_whole ? right : source->width;

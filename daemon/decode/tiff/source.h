@@ -12,14 +12,14 @@
 struct tiff_source {
         const struct decode_limits *limits; /* the decoder's */
         const uint8_t *bytes;
-        uint64_t n_bytes, at; /* at: where libtiff reads on */
+        uint64_t n_bytes, at; /* at: the next byte that libtiff reads */
         TIFF *tiff;           /* of the open picture */
-        char message[200];    /* the first error that libtiff said */
+        char message[200];    /* the first error that libtiff reported */
         uint32_t width, height;
         struct tiff_kind kind;
         uint16_t orientation; /* 1 ... 8 */
         uint16_t compression;
-        bool is_separate; /* a plane a sample */
+        bool is_separate; /* one plane for each sample */
         bool is_tiled;
         bool is_whole; /* all pixels lie within the file */
         uint32_t tile_width, tile_height;
@@ -28,7 +28,7 @@ struct tiff_source {
         uint64_t n_unit; /* bytes that libtiff decodes at once: a row or a tile, of one plane */
 };
 
-/* Takes rows of `width` pixels; see row_band.h, whose functions do as they are. */
+/* Takes rows of `width` pixels; see row_band.h, whose functions can be used directly. */
 struct tiff_target {
         uint8_t *(*next)(void *userdata);
         int (*push)(void *userdata);
@@ -38,13 +38,14 @@ struct tiff_target {
 /* Ends the picture before. Returns 0 or a negative errno with its reason; then there is no open picture. */
 int tiff_source_open(struct tiff_source *source, const uint8_t *bytes, size_t n_bytes, struct why *why);
 
-/* Ends the picture. Nothing, if there is none. */
+/* Ends the picture, if there is one. */
 void tiff_source_close(struct tiff_source *source);
 
-/* Bytes of `work` that reading this box takes, and what libtiff may take besides. */
+/* Bytes of `work` for reading this box, and the additional memory that libtiff may take. */
 uint64_t tiff_source_work(const struct tiff_source *source, const struct box *box);
 uint64_t tiff_source_library(const struct tiff_source *source);
 
-/* Gives the rows of `box` to the target. Once a picture. Returns 0, a negative errno, or what the target returned. */
+/* Gives the rows of `box` to the target. Once for each picture. Returns 0, a negative errno, or what the target
+ * returned. */
 int tiff_source_read(struct tiff_source *source, const struct box *box, uint8_t *work, const struct tiff_target *target,
                      struct why *why);

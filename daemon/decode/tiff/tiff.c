@@ -1,10 +1,10 @@
 /* decode/tiff/tiff.c: TIFF through libtiff: the first picture of the file.
  *
- * As in Pillow 9.4: the picture is turned as its tag Orientation says, which of all formats is done for TIFF alone;
- * alpha is dropped, and divided out where it was multiplied in.
+ * As in Pillow 9.4: the picture is turned as its tag Orientation says, which is done only for TIFF; alpha is dropped,
+ * and divided out if the colours were multiplied with it.
  *
- * A picture that lies as it is to be seen goes row by row to the sink. One that is turned is kept as far as the box
- * reaches, and handed out from there. */
+ * A picture that needs no turning goes row by row to the sink. Otherwise the box's part of it is kept and passed on
+ * from there. */
 #include "daemon/decode/picture_format.h"
 #include "daemon/decode/row_band.h"
 #include "daemon/decode/tiff/source.h"
@@ -55,7 +55,7 @@ static bool is_upside_down(const struct tiff_source *source) {
                source->orientation == ORIENTATION_RIGHTTOP || source->orientation == ORIENTATION_RIGHTBOT;
 }
 
-/* The box of the picture as it is seen -> the box of the file. */
+/* The box in the turned picture -> the box in the file. */
 static struct box box_in_file(const struct tiff_source *source, const struct box *box) {
         struct box in_file = *box;
 
@@ -68,7 +68,7 @@ static struct box box_in_file(const struct tiff_source *source, const struct box
         return in_file;
 }
 
-/* Row y of the box as it is seen, out of the kept pixels of the box in the file. */
+/* Row y of the box in the turned picture, from the kept pixels of the box in the file. */
 static void turn_row(const struct tiff_source *source, const struct box *in_file, const uint8_t *kept, uint32_t y,
                      uint8_t *rgb) {
         uint32_t width = is_on_side(source) ? in_file->height : in_file->width;
