@@ -65,7 +65,7 @@ def is_ready(daemon):
 def entries(ledger):
     """The samples that a ledger lists."""
     with open(ledger, encoding="utf-8", errors="replace") as file:
-        return [int(line.split("\t")[0]) for line in file if line[:1].isdigit() and line.count("\t") == 5]
+        return [int(line.split("\t")[0]) for line in file if line[:1].isdigit() and line.count("\t") == 6]
 
 
 def check_whole(lines, folder, n=N, **terms):
