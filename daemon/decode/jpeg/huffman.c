@@ -9,10 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define N        HUFFMAN_AC_BITS
-#define MAX_DC   11u /* bits of a DC difference with samples of 8 bits */
-#define FURTHEST 62u /* the furthest that a skip may lead: from 62 to below HUFFMAN_END, and with an end to below 256  \
-                      */
+#define N      HUFFMAN_AC_BITS
+#define MAX_DC 11u /* bits of a DC difference with samples of 8 bits */
+/* The furthest that a skip may lead: from 62 to below HUFFMAN_END, and with an end to below 256. */
+#define FURTHEST 62u
 
 /* A symbol with its code, in the order of the codes. */
 struct symbol {
