@@ -69,7 +69,8 @@ bool codec_is_stored(const struct codec *codec);
  * somebody else, who calls codec_settle_row() there. */
 bool codec_is_row(const struct codec *codec);
 
-/* Brings the elements that were copied to `row` into the order of bytes that a client gets. Quick; any thread. */
+/* Brings the elements that were copied to `row` into the order of bytes that a client gets. `row` may be in a slot: a
+ * client that writes there meanwhile changes its own elements and nothing else. Quick; any thread. */
 void codec_settle_row(const struct codec *codec, uint8_t *row);
 
 /* Its steps in their one normal spelling; "" for none. Owned by the codec. */
