@@ -107,7 +107,7 @@ void planner_retire(struct planner *planner, struct task *task) {
                 task_read(planner, task);
                 return;
         }
-        task_trim(planner, task);
+        task_trim(task);
         shares_give(&planner->shares, &stream->job->tasks, task->is_stuck);
         task->is_stuck = false;
         task->batch = NULL;

@@ -26,7 +26,7 @@ static int task_buffer(struct planner *planner, struct task *task, uint64_t n_by
                 return why_set(why, -EFBIG, "is %llu bytes, %llu can be read (a quarter of memory_limit)",
                                (unsigned long long)n_bytes, (unsigned long long)stream->large_max);
         if (!task->large || task->large->n_bytes < n_bytes) {
-                task_trim(planner, task);
+                task_trim(task);
                 if (!STAILQ_EMPTY(&stream->large_waiting))
                         return -EAGAIN;
                 r = large_buffers_take(&stream->large, n_bytes, &task->large, why);
@@ -218,8 +218,7 @@ uint64_t task_reading_ns(const struct task *task, uint64_t now_ns) {
         return since_ns != 0 && now_ns > since_ns ? now_ns - since_ns : 0;
 }
 
-void task_trim(struct planner *planner, struct task *task) {
-        (void)planner;
+void task_trim(struct task *task) {
         if (task->large)
                 large_buffers_put(&task->batch->stream->large, task->large);
         task->large = NULL;

@@ -100,4 +100,4 @@ void task_arrived(struct task *task, struct fair_queue *ready);
 uint64_t task_reading_ns(const struct task *task, uint64_t now_ns);
 
 /* Gives back the buffer for a large file. Planner only. */
-void task_trim(struct planner *planner, struct task *task);
+void task_trim(struct task *task);
