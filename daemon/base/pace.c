@@ -2,19 +2,15 @@
 
 #include <time.h>
 
+#include "daemon/base/thread.h"
 #include "proto/base/clock.h"
 
 #define NS 1000000000ull
 
 void pace_init(struct pace *pace) {
-        pthread_condattr_t attributes;
-
         *pace = (struct pace){ 0 };
         pthread_mutex_init(&pace->lock, NULL);
-        pthread_condattr_init(&attributes);
-        pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-        pthread_cond_init(&pace->changed, &attributes);
-        pthread_condattr_destroy(&attributes);
+        pthread_cond_init(&pace->changed, NULL);
 }
 
 void pace_fini(struct pace *pace) {
@@ -61,7 +57,6 @@ static uint64_t clock_advance(uint64_t *clock_ns) {
 
 void pace_rest(struct pace *pace, uint64_t *clock_ns) {
         uint64_t spent_ns, until_ns;
-        struct timespec until;
         uint32_t n_set;
 
         if (atomic_load_explicit(&pace->milli, memory_order_relaxed) == 0) {
@@ -72,8 +67,7 @@ void pace_rest(struct pace *pace, uint64_t *clock_ns) {
         pthread_mutex_lock(&pace->lock);
         n_set = pace->n_set;
         until_ns = pace_charge(pace, clock_now_ns(), spent_ns);
-        until = (struct timespec){ .tv_sec = (time_t)(until_ns / NS), .tv_nsec = (long)(until_ns % NS) };
         while (!pace->is_stopped && pace->n_set == n_set && clock_now_ns() < until_ns)
-                pthread_cond_timedwait(&pace->changed, &pace->lock, &until);
+                thread_wait_until(&pace->changed, &pace->lock, until_ns);
         pthread_mutex_unlock(&pace->lock);
 }

@@ -5,7 +5,6 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "daemon/base/thread.h"
 #include "daemon/io/reader_private.h"
@@ -128,7 +127,6 @@ static void reader_free(struct reader *reader) {
 }
 
 int reader_start(const struct reader_options *options, struct reader **ret_reader, struct why *why) {
-        pthread_condattr_t attributes;
         struct reader *reader;
         int r;
 
@@ -139,10 +137,7 @@ int reader_start(const struct reader_options *options, struct reader **ret_reade
         if (!reader)
                 return why_set(why, -ENOMEM, "reader: no memory");
         pthread_mutex_init(&reader->lock, NULL);
-        pthread_condattr_init(&attributes);
-        pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-        pthread_cond_init(&reader->emptied, &attributes);
-        pthread_condattr_destroy(&attributes);
+        pthread_cond_init(&reader->emptied, NULL);
 
         reader->options = *options;
         r = check_options(&reader->options, why);
@@ -219,14 +214,12 @@ void reader_counts(const struct reader *reader, struct reader_counts *ret_counts
 
 static bool wait_until_left(struct reader *reader) {
         uint64_t deadline_ns = clock_now_ns() + reader->options.stop_limit_ms * 1000000ull;
-        struct timespec deadline = { .tv_sec = (time_t)(deadline_ns / 1000000000u),
-                                     .tv_nsec = (long)(deadline_ns % 1000000000u) };
         bool has_left;
         int r = 0;
 
         pthread_mutex_lock(&reader->lock);
         while (reader->n_running > 0 && r == 0)
-                r = pthread_cond_timedwait(&reader->emptied, &reader->lock, &deadline);
+                r = thread_wait_until(&reader->emptied, &reader->lock, deadline_ns);
         has_left = reader->n_running == 0;
         pthread_mutex_unlock(&reader->lock);
         return has_left;

@@ -10,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 
 #include "daemon/base/log.h"
 #include "daemon/base/queue.h"
@@ -124,17 +123,14 @@ static void *run(void *userdata) {
 
         pthread_mutex_lock(&ledgers->mutex);
         for (;;) {
-                struct timespec until;
                 uint64_t due_ns;
 
                 if (work(ledgers, &due_ns))
                         continue;
                 if (ledgers->stop)
                         break;
-                until = (struct timespec){ .tv_sec = (time_t)(due_ns / 1000000000ull),
-                                           .tv_nsec = (long)(due_ns % 1000000000ull) };
                 if (due_ns)
-                        pthread_cond_timedwait(&ledgers->work, &ledgers->mutex, &until);
+                        thread_wait_until(&ledgers->work, &ledgers->mutex, due_ns);
                 else
                         pthread_cond_wait(&ledgers->work, &ledgers->mutex);
         }
@@ -144,18 +140,14 @@ static void *run(void *userdata) {
 
 int ledgers_new(const char *index_dir, struct ledgers **ret_ledgers) {
         struct ledgers *ledgers = calloc(1, sizeof(*ledgers));
-        pthread_condattr_t attributes;
         int r = -ENOMEM;
 
         if (!ledgers)
                 return -ENOMEM;
         LIST_INIT(&ledgers->list);
         pthread_mutex_init(&ledgers->mutex, NULL);
-        pthread_condattr_init(&attributes);
-        pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-        pthread_cond_init(&ledgers->work, &attributes);
+        pthread_cond_init(&ledgers->work, NULL);
         pthread_cond_init(&ledgers->loaded, NULL);
-        pthread_condattr_destroy(&attributes);
 
         ledgers->index_dir = strdup(index_dir);
         if (ledgers->index_dir)

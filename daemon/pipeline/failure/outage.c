@@ -5,7 +5,6 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "daemon/base/bitmap.h"
 #include "daemon/base/log.h"
@@ -56,17 +55,13 @@ struct outage {
 
 int outage_new(struct dataset *dataset, struct outage **ret_outage) {
         struct outage *outage = calloc(1, sizeof(*outage));
-        pthread_condattr_t attributes;
 
         if (!outage)
                 return -ENOMEM;
         atomic_store_explicit(&outage->refs, 1, memory_order_relaxed);
         outage->dataset = dataset_ref(dataset);
         pthread_mutex_init(&outage->lock, NULL);
-        pthread_condattr_init(&attributes);
-        pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-        pthread_cond_init(&outage->changed, &attributes);
-        pthread_condattr_destroy(&attributes);
+        pthread_cond_init(&outage->changed, NULL);
         *ret_outage = outage;
         return 0;
 }
@@ -254,11 +249,8 @@ static void look_say(const struct look *look) {
 }
 
 static void wait_until_due(struct outage *outage) {
-        struct timespec until = { .tv_sec = (time_t)(outage->next_ns / 1000000000u),
-                                  .tv_nsec = (long)(outage->next_ns % 1000000000u) };
-
         while (!outage->is_abandoned && clock_now_ns() < outage->next_ns)
-                pthread_cond_timedwait(&outage->changed, &outage->lock, &until);
+                thread_wait_until(&outage->changed, &outage->lock, outage->next_ns);
 }
 
 static void *outage_main(void *userdata) {
