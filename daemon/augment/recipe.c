@@ -73,6 +73,14 @@ static const struct step_type *find_step(const char *word, size_t n) {
         return NULL;
 }
 
+static bool is_mode(const char *word, size_t n) {
+        return word_is(word, n, "raw") || word_is(word, n, "decode");
+}
+
+bool recipe_is_step(const char *word, size_t n) {
+        return find_step(word, n) || is_mode(word, n);
+}
+
 /* ---- arguments of a step ------------------------------------------------------------------------------------- */
 
 static unsigned count_arguments(const struct step_type *type) {
@@ -299,7 +307,7 @@ static int read_one(struct step_text *reader, unsigned place, struct recipe *rec
         reader->at += n_word;
         if (type)
                 return read_step(reader, type, word, recipe);
-        if (word_is(word, n_word, "raw") || word_is(word, n_word, "decode"))
+        if (is_mode(word, n_word))
                 return read_mode(reader, word, n_word, place, recipe);
         return refuse_step(reader, word, n_word);
 }

@@ -46,6 +46,9 @@ struct recipe;
 /* -EINVAL, with the column (from 1), the wrong word and what was expected; -ENOMEM. */
 int recipe_parse(const char *text, struct recipe **ret_recipe, struct why *why);
 
+/* Is this word of n characters the name of a step? `decode` and `raw` count as steps. */
+bool recipe_is_step(const char *word, size_t n);
+
 /* Takes NULL. */
 void recipe_free(struct recipe *recipe);
 void recipe_freep(struct recipe **recipe);

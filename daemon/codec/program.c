@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "daemon/augment/recipe.h"
 #include "daemon/base/step_text.h"
 #include "proto/base/cleanup.h"
 
@@ -131,7 +132,12 @@ static bool has_only_values(const struct schema *schema) {
 
 static bool is_raw(const char *text) {
         text += strspn(text, BLANKS);
-        return word_is(text, name_length(text), "raw") && text[3 + strspn(text + 3, BLANKS)] == '\0';
+        if (!word_is(text, name_length(text), "raw"))
+                return false;
+        text += strlen("raw");
+        if (strncmp(text, "()", 2) == 0)
+                text += 2;
+        return text[strspn(text, BLANKS)] == '\0';
 }
 
 static int parse_unnamed(struct program *program, const struct source *source, const char *text, struct why *why) {
@@ -283,28 +289,46 @@ static int parse_named(struct program *program, const struct source *source, con
 
 /* ---- with or without names ------------------------------------------------------------------------------------- */
 
-/* Names are followed by ':' or separated by ';'. In a plain list of words, names are meant if the first word is one. */
-static bool has_names(const char *text, const struct schema *schema) {
-        size_t end = strlen(text), n_word;
-
-        if (find_outside(text, 0, end, ';') < end || find_outside(text, 0, end, ':') < end)
-                return true;
-        text += strspn(text, BLANKS);
-        n_word = name_length(text);
+static bool is_field(const struct schema *schema, const char *word, size_t n) {
         for (uint32_t i = 0; i < schema->n_fields; i++)
-                if (word_is(text, n_word, schema->fields[i].name))
+                if (word_is(word, n, schema->fields[i].name))
                         return true;
         return false;
 }
 
+/* Names are followed by ':' or separated by ';'. In a plain list of words, names are meant if the first word is one. A
+ * field may have the name of a step, such as the "raw" of a tar's 000.raw: then what follows the word decides, and
+ * neither reading is guessed. */
+static int find_names(const char *text, const struct schema *schema, bool *ret_named, struct why *why) {
+        size_t end = strlen(text), begin = strspn(text, BLANKS), n_word = name_length(text + begin);
+        const char *word = text + begin, *next = word + n_word + strspn(word + n_word, BLANKS);
+
+        *ret_named = true;
+        if (find_outside(text, 0, end, ';') < end || find_outside(text, 0, end, ':') < end)
+                return 0;
+        *ret_named = is_field(schema, word, n_word);
+        if (!*ret_named || !recipe_is_step(word, n_word) || *next == ',')
+                return 0;
+        *ret_named = false; /* a field's name is followed by neither an argument nor a step */
+        if (*next != '\0')
+                return 0;
+        return why_set(
+                why, -EINVAL,
+                "pipeline, column %zu: \"%.*s\" is a step and also a field of this dataset; write \"%.*s()\" for "
+                "the step; for the field write \"%.*s: STEP\", or name another field with it, separated by a comma",
+                begin + 1, (int)n_word, word, (int)n_word, word, (int)n_word, word);
+}
+
 int program_parse(const char *text, const struct source *source, struct program **ret_program, struct why *why) {
         _cleanup_(program_freep) struct program *program = calloc(1, sizeof(*program));
+        bool is_named;
         int r;
 
         if (!program)
                 return why_errno(why, -ENOMEM, "pipeline");
-        r = has_names(text, &source->schema) ? parse_named(program, source, text, why)
-                                             : parse_unnamed(program, source, text, why);
+        r = find_names(text, &source->schema, &is_named, why);
+        if (r == 0)
+                r = is_named ? parse_named(program, source, text, why) : parse_unnamed(program, source, text, why);
         if (r == 0 && strlen(program->text) >= DLP_PIPELINE_MAX)
                 r = why_set(why, -EINVAL, "pipeline: with all defaults written out it is longer than %u bytes",
                             DLP_PIPELINE_MAX - 1);

@@ -7,7 +7,8 @@
  *      left, right: hflip(0.5); label                            fields that are named together use the same draws
  *
  * Parts are separated by ";", each `[FIELD[, FIELD...]:] STEP...`; a part without steps delivers the field as it is
- * stored. A program does not change once it is parsed: any number of threads may use it. */
+ * stored. A single word that is both a step and a field of the dataset is refused. A program does not change once it is
+ * parsed: any number of threads may use it. */
 #pragma once
 
 #include "daemon/codec/codec.h"

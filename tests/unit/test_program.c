@@ -30,6 +30,19 @@ static const struct source BYTES = {
                       { .name = "blob", .kind = FIELD_BYTES, .is_stored = true } } },
 };
 
+static const struct source STEPS = {
+        /* fields that are called like steps */
+        .schema = { 3,
+                    { { .name = "jpg", .kind = FIELD_PICTURE, .is_stored = true },
+                      { .name = "raw", .kind = FIELD_BYTES, .is_stored = true },
+                      { .name = "hflip", .kind = FIELD_VALUE, .dtype = DLP_DTYPE_INT64 } } },
+};
+static const struct source ARRAYS = {
+        .schema = { 2,
+                    { { .name = "raw", .kind = FIELD_VALUE, .dtype = DLP_DTYPE_INT64, .is_stored = true },
+                      { .name = "label", .kind = FIELD_VALUE, .dtype = DLP_DTYPE_INT64, .is_stored = true } } },
+};
+
 /* Its fields as "name name", or why there is none. */
 static const char *fields_of(const struct source *source, const char *text, char *ret_text, size_t size) {
         static char names[512];
@@ -123,6 +136,34 @@ START_TEST(what_is_wrong_is_named_with_its_column_in_the_whole_text) {
 }
 END_TEST
 
+START_TEST(a_word_that_is_a_step_and_a_field_is_never_guessed) {
+        static const struct {
+                const struct source *source;
+                const char *text, *fields;
+        } rows[] = {
+                { &STEPS, "raw()", "jpg hflip" },
+                { &STEPS, "raw: raw", "raw" },
+                { &STEPS, "raw, jpg", "raw jpg" },
+                { &STEPS, "raw ; hflip", "raw hflip" },
+                { &STEPS, "hflip(0.5)", "jpg hflip" },
+                { &STEPS, "hflip center_crop(8)", "jpg hflip" },
+                { &STEPS, "jpg", "jpg" },
+                { &ARRAYS, "raw()", "raw label" },
+                { &ARRAYS, "raw, label", "raw label" },
+        };
+        char text[512];
+
+        for (size_t i = 0; i < ARRAY_LENGTH(rows); i++)
+                ck_assert_str_eq(fields_of(rows[i].source, rows[i].text, text, sizeof(text)), rows[i].fields);
+        ck_assert_str_eq(fields_of(&STEPS, " raw ", text, sizeof(text)),
+                         "pipeline, column 2: \"raw\" is a step and also a field of this dataset; write \"raw()\" for "
+                         "the step; for the field write \"raw: STEP\", or name another field with it, separated by a "
+                         "comma");
+        ck_assert_ptr_nonnull(strstr(fields_of(&STEPS, "hflip", text, sizeof(text)), "a step and also a field"));
+        ck_assert_ptr_nonnull(strstr(fields_of(&ARRAYS, "raw", text, sizeof(text)), "a step and also a field"));
+}
+END_TEST
+
 START_TEST(more_fields_than_a_batch_has_are_refused) {
         static struct source many;
         char text[512] = "", normal[512];
@@ -145,6 +186,7 @@ int main(void) {
                 { "programs", only_fields_that_are_named_are_delivered_in_the_sequence_of_the_text, 0 },
                 { "programs", the_normal_text_means_itself, 0 },
                 { "programs", what_is_wrong_is_named_with_its_column_in_the_whole_text, 0 },
+                { "programs", a_word_that_is_a_step_and_a_field_is_never_guessed, 0 },
                 { "programs", more_fields_than_a_batch_has_are_refused, 0 },
         };
 
