@@ -36,10 +36,10 @@ struct dlc_once {
         dlc_progress_fn on_progress;
         void *userdata;
 
-        pid_t owner;    /* the process that opened it: a fork's child is another process */
-        uint64_t ended; /* the last attempt that had ended when we opened: only later failures count for us */
-        int outcome;    /* enum dlc_once_outcome; 0: still waiting */
-        bool was_ended; /* we have reported the end of the work */
+        pid_t owner;                 /* the process that opened it: a fork's child is another process */
+        struct dli_once_record seen; /* the end of an attempt that was there when we opened, without its texts */
+        int outcome;                 /* enum dlc_once_outcome; 0: still waiting */
+        bool was_ended;              /* we have reported the end of the work */
         uint64_t since_ns, next_progress_ns; /* of waiting; 0: not yet */
         struct dli_once_record record;       /* the record of the outcome, or of the process that is waited for */
         struct why remark;
@@ -117,15 +117,17 @@ static int take_options(struct dlc_once *once, const struct dlc_once_options *op
         return 0;
 }
 
-/* Reads which attempts had ended before we opened. */
+/* Remembers how the last attempt ended before we opened: this record is not about what we wait for. */
 static int look_back(struct dlc_once *once, struct why *reason) {
         struct dli_once_record record = { 0 };
         int r = dli_once_record_read(once->file.fd, &record);
 
         if (r < 0)
                 return why_errno(reason, r, "%s cannot be read", once->file.path);
-        if (r == 0)
-                once->ended = record.state == DLI_ONCE_RUNNING ? record.attempt - 1 : record.attempt;
+        if (r == 0 && record.state != DLI_ONCE_RUNNING) {
+                once->seen = record;
+                once->seen.text = once->seen.result = NULL;
+        }
         dli_once_record_clear(&record);
         return 0;
 }
@@ -173,15 +175,23 @@ void dlc_once_close(struct dlc_once *once) {
 
 /* ---- waiting ------------------------------------------------------------------------------------------------- */
 
+/* Was the record written after we opened? Its number alone does not tell: where a file was damaged or removed, the
+ * numbers begin at 1 again. */
+static bool is_later(const struct dlc_once *once, const struct dli_once_record *record) {
+        const struct dli_once_record *seen = &once->seen;
+
+        return record->attempt != seen->attempt || record->when != seen->when || record->pid != seen->pid ||
+               strcmp(record->host, seen->host) != 0;
+}
+
 /* What a record means for this process: an outcome, or 0 if the work still has to be done. */
 static int judge(const struct dlc_once *once, const struct dli_once_record *record) {
-        bool is_later = record->attempt > once->ended;
 
         if (strcmp(record->key, once->key) != 0)
                 return 0;
-        if (record->state == DLI_ONCE_ENDED_DONE && (is_later || !once->again))
+        if (record->state == DLI_ONCE_ENDED_DONE && (is_later(once, record) || !once->again))
                 return DLC_ONCE_DONE;
-        return record->state == DLI_ONCE_ENDED_FAILED && is_later ? DLC_ONCE_FAILED : 0;
+        return record->state == DLI_ONCE_ENDED_FAILED && is_later(once, record) ? DLC_ONCE_FAILED : 0;
 }
 
 static int settle(struct dlc_once *once, int outcome) {
@@ -219,7 +229,7 @@ static int reread(struct dlc_once *once) {
 /* We have the lock, and the work has to be done. `found`: result of the last reread(). */
 static int begin(struct dlc_once *once, int found) {
         const struct dli_once_record *before = &once->record;
-        struct dli_once_record mine = { .attempt = 1, .state = DLI_ONCE_RUNNING, .pid = getpid(), .when = time(NULL) };
+        struct dli_once_record mine = { .state = DLI_ONCE_RUNNING, .pid = getpid(), .when = time(NULL) };
         int r;
 
         if (found == DLI_ONCE_DAMAGED)
@@ -227,8 +237,7 @@ static int begin(struct dlc_once *once, int found) {
         if (found == 0 && before->state == DLI_ONCE_RUNNING)
                 why_set(&once->remark, 0, "pid %" PRId64 " on %s died at the work: doing it again", before->pid,
                         before->host);
-        if (found == 0)
-                mine.attempt = before->attempt + 1;
+        mine.attempt = (found == 0 ? before->attempt : once->seen.attempt) + 1;
         strcpy(mine.key, once->key);
         if (gethostname(mine.host, sizeof(mine.host) - 1) < 0 || !*mine.host || strchr(mine.host, '\n'))
                 strcpy(mine.host, "localhost");

@@ -108,6 +108,47 @@ START_TEST(again_counts_only_what_is_done_from_now_on) {
 }
 END_TEST
 
+/* Spoils the record while the lock is free. */
+static void damage(void) {
+        tree_file(&tree, "work.once", "garbage");
+}
+
+START_TEST(after_a_damaged_record_those_who_waited_still_take_what_was_done_for_them) {
+        struct dlc_once *earlier, *first, *second, *runner;
+
+        tree_make(&tree);
+        for (int i = 0; i < 3; i++) {
+                earlier = begin(i % 2 ? "odd" : "even");
+                dlc_once_end(earlier, DLC_ONCE_DONE, 0, NULL, NULL);
+                dlc_once_close(earlier);
+        }
+
+        /* They know of attempt 3. One that comes after the damage knows of none. */
+        first = open_with("even", true);
+        second = open_with("even", true);
+        damage();
+        runner = begin("even");
+        ck_assert_ptr_nonnull(strstr(dlc_once_get_info(runner)->remark, "was damaged"));
+        dlc_once_end(runner, DLC_ONCE_DONE, 0, NULL, "new");
+        ck_assert_int_eq(dlc_once_wait(first, 0), DLC_ONCE_DONE);
+        ck_assert_str_eq(dlc_once_get_info(first)->result, "new");
+        dlc_once_close(runner);
+
+        /* One of those who know of it runs it: the number goes on. */
+        damage();
+        runner = open_with("even", true);
+        damage();
+        ck_assert_int_eq(dlc_once_wait(second, 0), DLC_ONCE_RUN);
+        ck_assert_uint_eq(dlc_once_get_info(second)->attempt, 4);
+        dlc_once_end(second, DLC_ONCE_FAILED, 1, "no luck", NULL);
+        ck_assert_int_eq(dlc_once_wait(runner, 0), DLC_ONCE_FAILED);
+        dlc_once_close(runner);
+        dlc_once_close(second);
+        dlc_once_close(first);
+        tree_remove(&tree);
+}
+END_TEST
+
 START_TEST(a_forks_child_that_closes_leaves_the_lock_to_its_parent) {
         struct dlc_once *runner, *waiter;
         int status;
@@ -207,6 +248,7 @@ int main(void) {
                 { "once", the_first_runs_and_what_it_leaves_reaches_the_others },
                 { "once", a_failure_is_for_those_who_waited },
                 { "once", again_counts_only_what_is_done_from_now_on },
+                { "once", after_a_damaged_record_those_who_waited_still_take_what_was_done_for_them },
                 { "once", a_forks_child_that_closes_leaves_the_lock_to_its_parent },
                 { "once", only_who_runs_it_ends_it_and_once },
                 { "once", options_are_checked },
