@@ -110,13 +110,13 @@ static int check_length(struct read_request *request, int fd, size_t n) {
                                request->length);
         if (request->is_part)
                 return why_set(&request->why, -EBADMSG,
-                               "%s: changed: index says bytes %" PRIu64 " to %" PRIu64 ", file ends at %" PRIu64,
+                               "%s: changed: bytes %" PRIu64 " to %" PRIu64 " were expected, the file ends at %" PRIu64,
                                request->path, request->offset, request->offset + request->length, request->offset + n);
 
         /* Of a file that has grown only one more byte was read; the message gives its full size. */
         if (n > request->length && fstat(fd, &status) == 0 && (uint64_t)status.st_size > n)
                 n_has = (uint64_t)status.st_size;
-        return why_set(&request->why, -EBADMSG, "%s: changed: index says %" PRIu64 " bytes, file has %" PRIu64,
+        return why_set(&request->why, -EBADMSG, "%s: changed: %" PRIu64 " bytes were expected, the file has %" PRIu64,
                        request->path, request->length, n_has);
 }
 

@@ -160,7 +160,7 @@ START_TEST(a_part_of_a_file_is_read_where_it_lies) {
         request.is_part = true;
         request.offset = 9991;
         expect(&reading, request, -EBADMSG,
-               "file000003.jpg: changed: index says bytes 9991 to 10001, file ends at 10000");
+               "file000003.jpg: changed: bytes 9991 to 10001 were expected, the file ends at 10000");
         request.offset = UINT64_MAX; /* "where the file stands", to the kernel */
         expect(&reading, request, -EINVAL, "file000003.jpg: no file has a byte 18446744073709551615 + 10");
         reading_fini(&reading);
@@ -174,13 +174,13 @@ START_TEST(a_file_of_another_length_is_named_with_both_lengths) {
                 uint32_t length, has;
                 const char *text;
         } CASES[] = {
-                { 1000, 999, "file000005.jpg: changed: index says 1000 bytes, file has 999" },
-                { 1000, 0, "file000005.jpg: changed: index says 1000 bytes, file has 0" },
-                { 1000, 1001, "file000005.jpg: changed: index says 1000 bytes, file has 1001" },
-                { 1000, 5000, "file000005.jpg: changed: index says 1000 bytes, file has 5000" },
-                { 4096, 4095, "file000005.jpg: changed: index says 4096 bytes, file has 4095" },
-                { 4096, 4097, "file000005.jpg: changed: index says 4096 bytes, file has 4097" },
-                { 0, 1, "file000005.jpg: changed: index says 0 bytes, file has 1" },
+                { 1000, 999, "file000005.jpg: changed: 1000 bytes were expected, the file has 999" },
+                { 1000, 0, "file000005.jpg: changed: 1000 bytes were expected, the file has 0" },
+                { 1000, 1001, "file000005.jpg: changed: 1000 bytes were expected, the file has 1001" },
+                { 1000, 5000, "file000005.jpg: changed: 1000 bytes were expected, the file has 5000" },
+                { 4096, 4095, "file000005.jpg: changed: 4096 bytes were expected, the file has 4095" },
+                { 4096, 4097, "file000005.jpg: changed: 4096 bytes were expected, the file has 4097" },
+                { 0, 1, "file000005.jpg: changed: 0 bytes were expected, the file has 1" },
         };
         struct reader_counts counts;
         struct reading reading;

@@ -163,10 +163,10 @@ START_TEST(a_shard_that_is_cut_or_gone_is_an_error_of_the_sample) {
                 ck_assert_int_eq(ftruncate(fd, 45000), 0);
         }
         expect_bad(&reading, &request, -EBADMSG,
-                   "file000003.jpg: changed: index says bytes 40960 to 50960, file ends at 45000");
+                   "file000003.jpg: changed: bytes 40960 to 50960 were expected, the file ends at 45000");
         request.offset = 81920;
         expect_bad(&reading, &request, -EBADMSG,
-                   "file000003.jpg: changed: index says bytes 81920 to 91920, file ends at 81920");
+                   "file000003.jpg: changed: bytes 81920 to 91920 were expected, the file ends at 81920");
 
         request = part(&reading, "absent", 1, 0, 100, 0);
         expect_bad(&reading, &request, -ENOENT, "absent: No such file or directory");
