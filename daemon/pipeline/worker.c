@@ -143,12 +143,14 @@ static void name_field(struct task *task, uint32_t idx_field, struct why *why) {
                 why_set(why, 0, "field %s: %.400s", task->bad_field, bare.text);
 }
 
-/* A failed read is named after its field if only one stored field was read. */
-static const char *only_read(const struct stream *stream) {
+/* A failed read is named after its field if it was to bring one field alone. */
+static const char *only_read(const struct task *task) {
+        const struct stream *stream = task->batch->stream;
         const char *name = NULL;
 
         for (uint32_t i = 0; i < stream->layout.n_fields; i++) {
-                if (!codec_is_stored(program_codec(stream->program, i)))
+                if (!codec_is_stored(program_codec(stream->program, i)) || task->fields[i].is_absent ||
+                    task->fields[i].idx_read != task->idx_read)
                         continue;
                 if (name)
                         return NULL;
@@ -196,7 +198,7 @@ static int serve(struct worker *worker, struct task *task, struct why *why) {
 
         task->bad_field = NULL;
         if (task->request.result < 0) {
-                task->bad_field = only_read(task->batch->stream);
+                task->bad_field = only_read(task);
                 *why = task->request.why;
                 batch_took(task->batch, task->arrived_ns - task->asked_ns, begin_ns - task->arrived_ns, 0);
                 return task->request.result;

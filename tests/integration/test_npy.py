@@ -191,7 +191,8 @@ def _(box):
         equal(line["fields"]["data"], told(data[line["index"]]), f"row {line['index']}")
     last = [line["index"] for line in lines if line["epoch"] == 2]
     equal(last, list(range(n_left)), "rows that are left, in the last epoch")
-    contains(daemon.log(), "data.npy")
+    contains(daemon.log(), "data.npy: changed: bytes ", " were expected, the file ends at ")
+    equal({error["field"] for error in daemon.objects("errors", "d")}, {"data"}, "the field whose file was cut")
     daemon.refused("d", "data.npy is cut", "header says 20000 rows")
     save(path, data[:50])
     save(box.path("d", "label.npy"), label[:50])
