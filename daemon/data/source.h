@@ -55,7 +55,6 @@ struct source {
         uint64_t max_length;     /* bytes of the longest stored field of any sample */
         uint64_t max_span;       /* the longest distance from the first to the last byte of a sample in its file */
         uint64_t max_name_bytes; /* length of the longest name of a sample, without NUL */
-        uint64_t memory_bytes;   /* bytes that it keeps mapped */
         uint32_t n_classes;      /* of the labels */
         bool has_file_a_field;   /* each stored field of a sample has a file of its own; else they are side by side */
 };

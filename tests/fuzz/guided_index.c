@@ -72,13 +72,13 @@ static void use_place(const struct source *index, uint64_t sample, uint32_t fiel
                 find("an impossible shard");
 }
 
-static void use(const struct source *index, int root_fd) {
+static void use(const struct source *index, size_t n_bytes, int root_fd) {
         struct why why;
 
         if (strlen(index->digest) != INDEX_DIGEST_SIZE - 1 || strlen(index->format) > 31)
                 find("no digest");
         for (uint32_t i = 0; i < index->n_classes; i++)
-                if (strlen(source_class_name(index, i)) > index->memory_bytes)
+                if (strlen(source_class_name(index, i)) > n_bytes)
                         find("an endless name");
         for (uint64_t i = 0; i < index->n_samples; i++) {
                 if (index->n_classes > 0 &&
@@ -110,7 +110,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes) {
         free(bytes);
         r = index_open_fd(fd, "fuzzed", NULL, &index, &why);
         if (r == 0)
-                use(index, fd);
+                use(index, n_bytes, fd);
         else if (!why.text[0])
                 abort();
         source_close(index);

@@ -43,7 +43,6 @@ static void stats(const struct dataset *dataset, const struct dataset_report *re
         dataset_is_current(dataset, NULL);
         printf("staleness_check %.1f ms\n", (double)(clock_now_ns() - begin_ns) / 1e6);
         printf("samples %" PRIu64 "\n", index->n_samples);
-        printf("index %" PRIu64 " bytes\n", index->memory_bytes);
         getrusage(RUSAGE_SELF, &usage);
         printf("peak_memory %ld KiB\n", usage.ru_maxrss);
         printf("digest %s\n", index->digest);

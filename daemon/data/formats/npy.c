@@ -267,8 +267,6 @@ static int describe(struct npy *npy, struct why *why) {
                 source->total_bytes += header->end - header->data;
                 if (header->row_bytes > source->max_length)
                         source->max_length = header->row_bytes;
-                if (npy->arrays[i].map)
-                        source->memory_bytes += header->end;
         }
         source->max_span = source->max_length;
         source->n_shards = source->schema.n_fields;

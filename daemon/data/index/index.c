@@ -177,7 +177,6 @@ static void describe(struct index *index) {
                 .total_bytes = header->total_bytes,
                 .max_length = header->max_length,
                 .max_span = header->n_shards > 0 ? header->max_span : header->max_length,
-                .memory_bytes = index->map_bytes,
                 .n_classes = (uint32_t)header->n_classes,
         };
         describe_fields(index, &index->source.schema);
