@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "daemon/base/thread.h"
 #include "daemon/data/dataset.h"
 #include "daemon/data/index/index_layout.h"
 #include "proto/base/cleanup.h"
@@ -320,6 +322,62 @@ START_TEST(an_index_that_others_may_write_is_copied_before_it_is_believed) {
 }
 END_TEST
 
+struct account {
+        struct budget budget;
+        uint32_t n_rises; /* from nothing to something */
+        _Atomic bool stop;
+};
+
+static void *watch_account(void *userdata) {
+        struct account *account = userdata;
+        uint64_t before = 0;
+
+        while (!atomic_load(&account->stop)) {
+                uint64_t used = budget_used(&account->budget);
+
+                account->n_rises += before == 0 && used > 0;
+                before = used;
+        }
+        return NULL;
+}
+
+/* Somebody else could take its memory in between, and then it would be refused though it has been copied. */
+START_TEST(the_copy_of_an_index_is_counted_without_a_gap) {
+        enum {
+                N = 300
+        };
+        char given[PATH_MAX], path[PATH_MAX], digest[INDEX_DIGEST_SIZE];
+        static struct account account;
+        struct dataset_spec spec;
+        struct dataset *dataset;
+        pthread_t watcher;
+        struct tree tree;
+
+        make_small(&tree);
+        ck_assert_int_eq(open_small(&tree, &dataset, NULL, NULL), 0);
+        strcpy(digest, dataset_source(dataset)->digest);
+        dataset_unref(dataset);
+        snprintf(path, sizeof(path), "%s/data", tree.root);
+        snprintf(given, sizeof(given), "%s/index/small.index", tree.root);
+        account = (struct account){ .budget.limit_bytes = 1 << 20 };
+        spec = (struct dataset_spec){ .name = "small",
+                                      .path = path,
+                                      .format = "imagefolder",
+                                      .budget = &account.budget,
+                                      .given_index = given,
+                                      .given_digest = digest };
+        ck_assert_int_eq(thread_start(&watcher, "watcher", watch_account, &account), 0);
+        for (uint32_t i = 0; i < N; i++) {
+                ck_assert_int_eq(dataset_open(&spec, "/proc/nowhere", NULL, &dataset, NULL, NULL), 0);
+                dataset_unref(dataset);
+        }
+        atomic_store(&account.stop, true);
+        thread_join(watcher);
+        ck_assert_uint_le(account.n_rises, N);
+        tree_remove(&tree);
+}
+END_TEST
+
 START_TEST(an_index_in_memory_that_memory_limit_has_no_room_for_is_refused) {
         struct budget budget = { .limit_bytes = 100 };
         struct dataset_spec spec;
@@ -607,6 +665,7 @@ int main(void) {
         tcase_add_test(tests, an_open_dataset_outlives_its_replacement);
         tcase_add_test(tests, where_nothing_can_be_saved_the_index_lives_in_memory);
         tcase_add_test(tests, an_index_that_others_may_write_is_copied_before_it_is_believed);
+        tcase_add_test(tests, the_copy_of_an_index_is_counted_without_a_gap);
         tcase_add_test(tests, an_index_in_memory_that_memory_limit_has_no_room_for_is_refused);
         tcase_add_test(tests, names_that_are_no_file_names_are_refused);
         tcase_add_test(tests, no_single_damaged_byte_is_accepted);

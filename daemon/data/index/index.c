@@ -100,10 +100,10 @@ static int copy_to_memory(int fd, uint64_t n_bytes, int *ret_copy, struct why *w
         return 0;
 }
 
-/* Maps the file itself if only we can write it, or else a copy. Memory is counted for as long as the index is open. */
-static int map_file(struct index *index, int fd, struct budget *budget, struct why *why) {
+/* Maps the file itself if only we can write it, or else a copy. Memory is counted before it is taken, and for as long
+ * as the index is open. */
+static int map_file(struct index *index, int fd, enum own_file kind, struct budget *budget, struct why *why) {
         _cleanup_(closep) int copy = -1;
-        enum own_file kind = own_file_kind(fd);
         struct index_header header;
         int r = index_read_header(fd, &header, why);
 
@@ -182,7 +182,8 @@ static void describe(struct index *index) {
         describe_fields(index, &index->source.schema);
 }
 
-int index_open_fd(int fd, const char *path, struct budget *budget, struct source **ret_source, struct why *why) {
+static int open_as(int fd, enum own_file kind, const char *path, struct budget *budget, struct source **ret_source,
+                   struct why *why) {
         _cleanup_(index_closep) struct index *index = NULL;
         struct index_places places;
         struct why detail = { 0 };
@@ -193,7 +194,7 @@ int index_open_fd(int fd, const char *path, struct budget *budget, struct source
         if (!index)
                 return why_set(why, -ENOMEM, "%s: no memory to open it", path);
 
-        r = map_file(index, fd, budget, &detail);
+        r = map_file(index, fd, kind, budget, &detail);
         if (r >= 0)
                 r = index_validate(index->map, index->map_bytes, &longest_path, &detail);
         if (r >= 0)
@@ -206,6 +207,14 @@ int index_open_fd(int fd, const char *path, struct budget *budget, struct source
         index->source.max_name_bytes = longest_path;
         *ret_source = &TAKE_PTR(index)->source;
         return 0;
+}
+
+int index_open_fd(int fd, const char *path, struct budget *budget, struct source **ret_source, struct why *why) {
+        return open_as(fd, own_file_kind(fd), path, budget, ret_source, why);
+}
+
+int index_open_copy(int fd, const char *path, struct budget *budget, struct source **ret_source, struct why *why) {
+        return open_as(fd, OWN_FILE_NOT, path, budget, ret_source, why);
 }
 
 int index_open(const char *path, struct budget *budget, struct source **ret_source, struct why *why) {

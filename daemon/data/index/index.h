@@ -33,6 +33,9 @@ int index_open(const char *path, struct budget *budget, struct source **ret_sour
 /* The same for an open descriptor, which the caller keeps; `path` is only for messages. */
 int index_open_fd(int fd, const char *path, struct budget *budget, struct source **ret_source, struct why *why);
 
+/* The same, but always of a copy in memory, whoever may write the file. */
+int index_open_copy(int fd, const char *path, struct budget *budget, struct source **ret_source, struct why *why);
+
 /* Was the index made of these files of its root, in this order? `n_names` 0: of the whole folder. The source must be an
  * index (asserted), here and below. */
 bool index_is_of(const struct source *source, const char *const *names, size_t n_names);

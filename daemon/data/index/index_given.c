@@ -29,16 +29,22 @@ static int check(const struct dataset_spec *spec, const struct source *index, st
         return 0;
 }
 
-static int open_checked(const struct given *given, int fd, const char *path, struct source **ret_index,
-                        struct why *ret_why) {
-        _cleanup_(source_closep) struct source *index = NULL;
-        int r = index_open_fd(fd, path, given->spec->budget, &index, ret_why);
+/* Returns the index if it is the expected one; else closes it. */
+static int hand_out(const struct given *given, struct source *opened, struct source **ret_index, struct why *ret_why) {
+        _cleanup_(source_closep) struct source *index = opened;
+        int r = check(given->spec, index, ret_why);
 
-        if (r == 0)
-                r = check(given->spec, index, ret_why);
         if (r == 0)
                 *ret_index = TAKE_PTR(index);
         return r;
+}
+
+static int open_checked(const struct given *given, int fd, const char *path, struct source **ret_index,
+                        struct why *ret_why) {
+        struct source *index;
+        int r = index_open_fd(fd, path, given->spec->budget, &index, ret_why);
+
+        return r < 0 ? r : hand_out(given, index, ret_index, ret_why);
 }
 
 /* The copy of an earlier time. The header holds the checksum of all that follows it. */
@@ -87,26 +93,13 @@ static int make_copy(const struct given *given, struct source **ret_index) {
         return r;
 }
 
-/* Used if the copy cannot be written to disk. own_file_kind() would allow mapping the file where it is, but it is not
- * our file and may be removed. */
+/* Used if the copy cannot be written to disk. index_open_fd() might map the file where it is, but it is not our file
+ * and may be removed. */
 static int make_copy_in_memory(const struct given *given, struct source **ret_index, struct why *ret_why) {
-        _cleanup_(closep) int fd = -1;
-        int r = 0;
+        struct source *index;
+        int r = index_open_copy(given->fd, given->spec->given_index, given->spec->budget, &index, ret_why);
 
-        if (given->spec->budget)
-                r = budget_reserve(given->spec->budget, given->header.file_bytes, "the copy of the staged index",
-                                   ret_why);
-        if (r < 0)
-                return r;
-        r = own_file_make("dataloaderd-index", &fd);
-        if (r == 0)
-                r = own_file_copy(given->fd, given->header.file_bytes, fd);
-        if (r == 0)
-                r = own_file_seal(fd);
-        if (given->spec->budget) /* from here on the index counts the memory itself */
-                budget_release(given->spec->budget, given->header.file_bytes);
-        return r < 0 ? why_errno(ret_why, r, "%s", given->spec->given_index)
-                     : open_checked(given, fd, given->spec->given_index, ret_index, ret_why);
+        return r < 0 ? r : hand_out(given, index, ret_index, ret_why);
 }
 
 int index_given_open(const struct dataset_spec *spec, const char *index_dir, const char *index_path,
