@@ -7,7 +7,9 @@
 #include "proto/base/clock.h"
 
 #define READ_AFTER_MISS 4096u /* samples that are read one by one after a row was not in memory */
-#define ROWS_LOOKED_AT  3u    /* of a task; each costs a system call */
+#define BYTES_AHEAD     1024u /* of the next row; measured: 256 and 4096 gain half as much */
+#define CACHE_LINE      64u
+#define ROWS_LOOKED_AT  3u /* of a task; each costs a system call */
 
 bool rows_are_mapped(const struct stream *stream) {
         const struct source *source = dataset_source(stream->dataset->dataset);
@@ -108,6 +110,26 @@ static bool copy_fields(struct batch *batch, uint32_t idx_sample, uint64_t sampl
         return true;
 }
 
+static void prefetch(const uint8_t *bytes, uint64_t n_bytes) {
+        for (uint64_t at = 0; at < n_bytes && at < BYTES_AHEAD; at += CACHE_LINE)
+                __builtin_prefetch(bytes + at);
+}
+
+/* Rows of a shuffled epoch lie anywhere, so the first bytes of each come from memory, and a copy would wait for them.
+ * The processor brings the rest of a row by itself. */
+static void prefetch_row(const struct task *task, uint32_t idx_row) {
+        const struct stream *stream = task->batch->stream;
+
+        for (uint32_t i = 0; i < stream->layout.n_fields; i++) {
+                const uint8_t *row = NULL;
+
+                if (codec_is_stored(program_codec(stream->program, i)))
+                        row = row_of(stream, i, task->rows[idx_row].index);
+                if (row)
+                        prefetch(row, stream->layout.fields[i].sample_bytes);
+        }
+}
+
 uint32_t rows_serve(struct worker *worker, struct task *task) {
         static const struct why NONE = { 0 };
         uint64_t begin_ns = clock_now_ns(), queued_ns = begin_ns - task->arrived_ns;
@@ -115,8 +137,13 @@ uint32_t rows_serve(struct worker *worker, struct task *task) {
         bool is_fine = all_stored(task, are_resident);
         uint32_t n = 0;
 
-        while (is_fine && n < task->n_rows && copy_fields(batch, task->idx_sample + n, task->rows[n].index))
+        while (is_fine && n < task->n_rows) {
+                if (n + 1 < task->n_rows)
+                        prefetch_row(task, n + 1);
+                if (!copy_fields(batch, task->idx_sample + n, task->rows[n].index))
+                        break;
                 n++;
+        }
         is_fine = is_fine && all_stored(task, were_there);
         if (!is_fine) {
                 atomic_store_explicit(&batch->stream->n_to_read, READ_AFTER_MISS, memory_order_relaxed);
