@@ -21,6 +21,7 @@ struct index_watch {
 struct format {
         const char *name;
         bool takes_files; /* the path may also name files; otherwise only a folder */
+        bool is_prepared; /* its files are shards that the preparation of a staging made */
 
         /* Either this or the next one is set; the other one is NULL.
          *

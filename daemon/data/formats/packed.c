@@ -302,5 +302,6 @@ static int packed_build(int root_fd, const struct files *files, const struct ind
 
 const struct format FORMAT_PACKED = {
         .name = "packed",
+        .is_prepared = true,
         .build = packed_build,
 };

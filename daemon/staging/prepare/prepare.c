@@ -11,6 +11,7 @@
 
 #include "daemon/base/machine/cpus.h"
 #include "daemon/base/thread.h"
+#include "daemon/data/format.h"
 #include "daemon/data/formats/shard.h"
 #include "daemon/staging/prepare/maker.h"
 #include "daemon/staging/prepare/sample_reader.h"
@@ -354,15 +355,19 @@ static int list_classes(struct run *run) {
 
 static int prepare(struct run *run, struct why *why) {
         const struct prepare_options *options = run->options;
+        const struct format *format;
         int r;
 
+        r = format_find(options->index->format, &format, why);
+        if (r < 0)
+                return r;
         if (options->index->n_classes == 0)
                 return why_set(why, -ENOTSUP, "samples of the format %s cannot be prepared; those of imagefolder can",
                                options->index->format);
         if (index_n_fields(options->index) != 1)
                 return why_set(why, -ENOTSUP, "samples of %u fields cannot be prepared; pictures have one",
                                index_n_fields(options->index));
-        if (strcmp(options->index->format, "packed") == 0)
+        if (format->is_prepared)
                 return why_set(why, -ENOTSUP, "the dataset is packed already; prepare what it was packed from");
         r = steps_parse(options->steps, &run->steps, why);
         if (r < 0)

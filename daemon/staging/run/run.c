@@ -13,6 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "daemon/data/format.h"
 #include "daemon/staging/fetch/local_file.h"
 #include "daemon/staging/run/files.h"
 #include "proto/base/cleanup.h"
@@ -232,7 +233,8 @@ static int finish(struct run *run, struct version *version, struct why *why) {
         bool is_prepared = run->dataset->pack || run->dataset->prepare[0];
         int r = 0;
 
-        snprintf(run->next.format, sizeof(run->next.format), "%s", is_prepared ? "packed" : run->dataset->format);
+        snprintf(run->next.format, sizeof(run->next.format), "%s",
+                 is_prepared ? FORMAT_PACKED.name : run->dataset->format);
         done = sum_up(run, version);
         run_hear_all(run);
         if (done.has_changed) /* else nothing changes for those who are being served */
