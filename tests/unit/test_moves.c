@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "daemon/staging/nodes/moves.h"
+#include "proto/base/cleanup.h"
 #include "tests/support/suite.h"
 
 #define N_CHUNKS    64u
@@ -83,6 +84,22 @@ START_TEST(a_new_dataset_is_fetched_by_all_nodes_in_turn_and_goes_to_all) {
         ck_assert_uint_eq(nodes.moves.n_chunks, N_CHUNKS);
         for (uint32_t i = 0; i < N_CHUNKS; i++)
                 ck_assert_uint_eq(nodes.moves.moves[0].routes[i].source, i % 4);
+        moves_fini(&nodes.moves);
+}
+END_TEST
+
+START_TEST(chunks_go_in_the_order_that_the_situation_says) {
+        static const uint32_t ORDER[] = { 3, 0, 2, 1 };
+        struct nodes nodes;
+
+        begin(&nodes, 1, true);
+        lacks_all(&nodes, 0);
+        nodes.situation.n_chunks = ARRAY_SIZE(ORDER);
+        nodes.situation.order = ORDER;
+        ck_assert_int_eq(moves_plan(&nodes.situation, &nodes.moves), 0);
+        ck_assert_uint_eq(nodes.moves.moves[0].n_routes, ARRAY_SIZE(ORDER));
+        for (size_t i = 0; i < ARRAY_SIZE(ORDER); i++)
+                ck_assert_uint_eq(nodes.moves.moves[0].routes[i].chunk, 1000 + ORDER[i]);
         moves_fini(&nodes.moves);
 }
 END_TEST
@@ -192,6 +209,7 @@ END_TEST
 int main(void) {
         const struct suite_row rows[] = {
                 { "plan", a_new_dataset_is_fetched_by_all_nodes_in_turn_and_goes_to_all, 0 },
+                { "plan", chunks_go_in_the_order_that_the_situation_says, 0 },
                 { "plan", what_a_node_has_does_not_leave_the_origin_again, 0 },
                 { "plan", a_latecomer_is_served_by_four_others_and_the_rest_is_left_alone, 0 },
                 { "plan", a_node_that_cannot_write_is_sent_nothing_and_holds_up_nobody, 0 },

@@ -3,7 +3,9 @@
 #include <check.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <sched.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -95,6 +97,74 @@ START_TEST(chunks_of_a_file_may_come_in_any_order) {
         staged_check_all(&staged);
         for (uint64_t i = 0; i < plan_n_files(staged.plan); i++)
                 ck_assert(tree_file_is_whole(staged.tree, i));
+}
+END_TEST
+
+/* Threads that take chunk after chunk, as the writers of a transfer do. */
+struct writing {
+        _Atomic uint64_t next;
+        uint64_t damaged; /* this chunk is written with a wrong byte */
+        _Atomic uint32_t n_bad, n_failed;
+};
+
+static void *write_chunks(void *argument) {
+        struct writing *writing = argument;
+        uint8_t *bytes = malloc(CHUNK_BYTES);
+        uint64_t idx;
+
+        while ((idx = atomic_fetch_add(&writing->next, 1)) < n_chunks()) {
+                struct why why;
+                int r;
+
+                if (!tree_is_missing(staged.tree, idx))
+                        continue;
+                staged_chunk(&staged, idx, bytes);
+                bytes[77] ^= idx == writing->damaged;
+                r = tree_write(staged.tree, idx, bytes, &why);
+                atomic_fetch_add(&writing->n_bad, r == TREE_BAD_FILE);
+                atomic_fetch_add(&writing->n_failed, r < 0);
+        }
+        free(bytes);
+        return NULL;
+}
+
+static void write_by_threads(struct writing *writing) {
+        pthread_t threads[4];
+
+        for (size_t i = 0; i < ARRAY_SIZE(threads); i++)
+                ck_assert_int_eq(pthread_create(&threads[i], NULL, write_chunks, writing), 0);
+        for (size_t i = 0; i < ARRAY_SIZE(threads); i++)
+                pthread_join(threads[i], NULL);
+        ck_assert_uint_eq(writing->n_failed, 0);
+}
+
+START_TEST(several_threads_write_the_chunks_of_the_same_files) {
+        struct writing writing = { .damaged = UINT64_MAX };
+
+        staged_must_open(&staged);
+        ck_assert_int_eq(write_chunk(chunk_of("a/large.bin", 3)), 0); /* is hashed between the others */
+        write_by_threads(&writing);
+        ck_assert_uint_eq(writing.n_bad, 0);
+        ck_assert_uint_eq(staged_n_missing(&staged), 0);
+        staged_check_all(&staged);
+        for (uint64_t i = 0; i < plan_n_files(staged.plan); i++)
+                ck_assert(tree_file_is_whole(staged.tree, i));
+        ck_assert_int_eq(tree_verify(staged.tree, &staged.why), 0);
+}
+END_TEST
+
+START_TEST(a_bad_file_is_found_whatever_threads_write_it) {
+        struct writing writing = { .damaged = chunk_of("a/large.bin", 2) };
+
+        staged_must_open(&staged);
+        write_by_threads(&writing);
+        ck_assert_uint_eq(writing.n_bad, 1);
+        ck_assert_uint_eq(staged_n_missing(&staged), 6);
+        ck_assert(!is_whole("a/large.bin"));
+        writing = (struct writing){ .damaged = UINT64_MAX };
+        write_by_threads(&writing);
+        ck_assert_uint_eq(staged_n_missing(&staged), 0);
+        staged_check_all(&staged);
 }
 END_TEST
 
@@ -488,6 +558,8 @@ int main(void) {
         tcase_add_checked_fixture(moving, setup, teardown);
         tcase_add_test(moving, what_is_written_chunk_by_chunk_is_the_files);
         tcase_add_test(moving, chunks_of_a_file_may_come_in_any_order);
+        tcase_add_test(moving, several_threads_write_the_chunks_of_the_same_files);
+        tcase_add_test(moving, a_bad_file_is_found_whatever_threads_write_it);
         tcase_add_test(moving, what_is_read_for_another_node_is_what_was_written);
         tcase_add_test(moving, an_archive_lies_in_the_spool_and_not_in_the_version);
         tcase_add_test(moving, a_file_with_another_sha256_is_told_with_both_and_missing_again);

@@ -127,7 +127,7 @@ int moves_plan(const struct moves_situation *situation, struct moves *ret_moves)
         int r = lacking && keys && nodes ? 0 : -ENOMEM;
 
         for (uint64_t idx = 0; r == 0 && idx < situation->n_chunks; idx++)
-                r = plan_chunk(&planning, idx);
+                r = plan_chunk(&planning, situation->order ? situation->order[idx] : idx);
         if (r < 0) {
                 moves_fini(&moves);
                 return r;

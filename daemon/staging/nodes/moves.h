@@ -21,7 +21,7 @@ struct route {
 struct move {
         uint8_t *members; /* a bit a node */
         struct route *routes;
-        uint64_t n_routes; /* in the order of chunks */
+        uint64_t n_routes; /* in the order of the situation */
 };
 
 struct moves {
@@ -35,6 +35,7 @@ struct moves_situation {
         uint32_t n_nodes;
         uint64_t first_chunk; /* of the window */
         uint64_t n_chunks;
+        const uint32_t *order; /* of the window's chunks; NULL: as they are */
         const uint8_t
                 *missing; /* a bit a chunk of the window, n_bytes a node, one node after the other; 1 = lacks it */
         uint64_t n_bytes;

@@ -23,6 +23,7 @@ struct rounds {
         struct transfer *transfer;
         struct standing *standings; /* of all nodes */
         uint8_t *is_able;
+        uint32_t *order;   /* in which the chunks of the window come */
         uint64_t first, n; /* chunks of the window */
         bool is_hopeful, is_stopping;
 };
@@ -62,12 +63,37 @@ static int gather(struct rounds *rounds, struct why *why) {
         return 0;
 }
 
+/* Large files come in turns, chunk by chunk, a few at a time: the SHA-256 of a file is one stream, so that is what
+ * several CPUs can hash side by side. An archive is unpacked while it comes: those come one after the other. */
+static void take_turns(struct rounds *rounds) {
+        const struct transfer_options *options = rounds->transfer->options;
+        uint32_t n_turns = plan_has_archives(options->plan) ? 1 : TRANSFER_WRITERS;
+        struct {
+                uint64_t next, end; /* chunks of a file */
+        } turns[TRANSFER_WRITERS] = { 0 };
+        uint64_t next = 0;
+
+        for (uint64_t n = 0, i = 0; n < rounds->n; i = (i + 1) % n_turns) {
+                if (turns[i].next == turns[i].end && next < rounds->n) {
+                        struct chunk chunk = chunks_get(options->chunks, rounds->first + next);
+                        uint64_t first, n_chunks = chunks_of_file(options->chunks, chunk.first_file, &first);
+                        uint64_t end = first + n_chunks - rounds->first;
+
+                        turns[i].next = next;
+                        turns[i].end = next = end < rounds->n ? end : rounds->n;
+                }
+                if (turns[i].next < turns[i].end)
+                        rounds->order[n++] = (uint32_t)turns[i].next++;
+        }
+}
+
 static int plan_round(const struct rounds *rounds, struct moves *ret_moves) {
         const struct transfer_options *options = rounds->transfer->options;
         struct moves_situation situation = {
                 .n_nodes = cluster_n_nodes(options->cluster),
                 .first_chunk = rounds->first,
                 .n_chunks = rounds->n,
+                .order = rounds->order,
                 .missing = rounds->standings[0].missing,
                 .n_bytes = sizeof(struct standing),
                 .is_able = rounds->is_able,
@@ -136,14 +162,17 @@ static int run_windows(struct transfer *transfer, struct why *why) {
         uint32_t n_nodes = cluster_n_nodes(transfer->options->cluster);
         _cleanup_(freep) struct standing *standings = calloc(n_nodes, sizeof(*standings));
         _cleanup_(freep) uint8_t *is_able = calloc(n_nodes, 1);
-        struct rounds rounds = { .transfer = transfer, .standings = standings, .is_able = is_able };
         uint64_t n_chunks = chunks_count(transfer->options->chunks);
+        _cleanup_(freep)
+                uint32_t *order = calloc(n_chunks < WINDOW_CHUNKS ? n_chunks + 1 : WINDOW_CHUNKS, sizeof(*order));
+        struct rounds rounds = { .transfer = transfer, .standings = standings, .is_able = is_able, .order = order };
         int r = 0;
 
-        if (!standings || !is_able)
+        if (!standings || !is_able || !order)
                 return why_errno(why, -ENOMEM, "what %u nodes lack", n_nodes);
         for (; rounds.first < n_chunks && r == 0 && !rounds.is_stopping; rounds.first += WINDOW_CHUNKS) {
                 rounds.n = n_chunks - rounds.first < WINDOW_CHUNKS ? n_chunks - rounds.first : WINDOW_CHUNKS;
+                take_turns(&rounds);
                 r = run_window(&rounds, why);
         }
         return r;

@@ -5,7 +5,7 @@
  * its members:
  *
  *   origin -> fetcher (12 chunks ahead) \
- *                                        > spread to the members, 4 under way -> writer -> disk
+ *                                        > spread to the members, 8 under way -> writers -> disk
  *   own disk -> one thread              /
  *
  * A chunk that its source cannot bring is told to all as an empty message with the reason, so nobody waits for it. What
@@ -30,6 +30,7 @@
 #define TRANSFER_PARCELS 24u /* chunks in memory, at most: 96 MiB */
 #define TRANSFER_SPREADS 8u  /* chunks on their way between nodes: measured, fewer leave gaps, more gain nothing */
 #define TRANSFER_ROUNDS  3u  /* tries of a window, while there is hope */
+#define TRANSFER_WRITERS 4u  /* threads that write and hash, at most; large files that come in turns, for them */
 
 /* Sums of this node; written by the transfer, read by anybody. */
 struct transfer_counts {
@@ -55,7 +56,7 @@ struct transfer_options {
 
         /* Called about every 50 ms on the calling thread. A negative errno ends the transfer at once: it is lost. */
         int (*look)(void *userdata, struct why *why);
-        /* A chunk is on this node's disk; on the writer's thread. May be NULL. */
+        /* A chunk is on this node's disk; on a writer's thread, several at the same time. May be NULL. */
         void (*written)(void *written_userdata, uint64_t idx_chunk);
         void *written_userdata;
         /* Something went wrong and was, or will be, tried again; any thread. May be NULL. */

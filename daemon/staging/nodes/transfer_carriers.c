@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "daemon/base/machine/cpus.h"
 #include "daemon/base/thread.h"
 #include "daemon/staging/nodes/transfer_private.h"
 #include "proto/base/clock.h"
@@ -223,7 +224,7 @@ static void write_parcel(struct transfer *transfer, struct parcel *parcel) {
         struct why why;
         int r;
 
-        if (!bit_is_set(tree_missing(options->tree), parcel->head->chunk))
+        if (!tree_is_missing(options->tree, parcel->head->chunk))
                 return; /* it went to all, and this node had it */
         r = tree_write(options->tree, parcel->head->chunk, parcel->bytes, &why);
         if (r == 0) {
@@ -316,10 +317,23 @@ static void end_threads(struct transfer *transfer) {
         transfer->is_over = true;
         pthread_cond_broadcast(&transfer->work);
         pthread_mutex_unlock(&transfer->lock);
-        if (transfer->writer)
-                thread_join(transfer->writer);
+        for (uint32_t i = 0; i < TRANSFER_WRITERS && transfer->writers[i]; i++)
+                thread_join(transfer->writers[i]);
         if (transfer->reader)
                 thread_join(transfer->reader);
+}
+
+/* As many writers as CPUs; two at least, since one may wait for the disk while the other hashes. */
+static int start_threads(struct transfer *transfer) {
+        uint32_t n_writers;
+        struct cpus cpus;
+        int r = thread_start(&transfer->reader, "peer-reader", reader_main, transfer);
+
+        cpus_find(&cpus);
+        n_writers = cpus_n_threads(&cpus) > 2 ? cpus_n_threads(&cpus) : 2;
+        for (uint32_t i = 0; i < n_writers && i < TRANSFER_WRITERS && r == 0; i++)
+                r = thread_start(&transfer->writers[i], "writer", writer_main, transfer);
+        return r;
 }
 
 int transfer_start(struct transfer *transfer, uint32_t n_source, struct why *why) {
@@ -340,9 +354,7 @@ int transfer_start(struct transfer *transfer, uint32_t n_source, struct why *why
                 r = fetcher_start(&fetching, &transfer->fetcher, why);
         }
         if (r == 0) {
-                r = thread_start(&transfer->writer, "writer", writer_main, transfer);
-                if (r == 0)
-                        r = thread_start(&transfer->reader, "peer-reader", reader_main, transfer);
+                r = start_threads(transfer);
                 if (r < 0)
                         why_errno(why, r, "a thread");
         }

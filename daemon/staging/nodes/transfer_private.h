@@ -2,7 +2,7 @@
  *
  *   transfer.c          windows and rounds: what is missing, until nothing is
  *   transfer_flow.c     one move on this node: bring, spread, hand to the writer; the calling thread
- *   transfer_carriers.c the threads beside it: the writer, the reader of our own disk, the fetcher's answers */
+ *   transfer_carriers.c the threads beside it: the writers, the reader of our own disk, the fetcher's answers */
 #pragma once
 
 #include <pthread.h>
@@ -58,10 +58,10 @@ struct transfer {
 
         pthread_mutex_t lock;   /* covers what follows; a leaf */
         pthread_cond_t changed; /* a parcel became ready, was written, or came free */
-        pthread_cond_t work;    /* for the writer and the reader */
+        pthread_cond_t work;    /* for the writers and the reader */
         struct parcels free_source, free_receive;
         struct parcels to_read, to_write;
-        uint32_t n_writing;    /* queued for the writer, or in its hands */
+        uint32_t n_writing;    /* queued for the writers, or in their hands */
         bool is_over;          /* threads go home */
         bool is_disk_dead;     /* writing failed: nothing more is written here */
         bool is_stopping;      /* this node cannot go on: cancelled, or the origin does not answer */
@@ -74,7 +74,7 @@ struct transfer {
         struct why first_why;
 
         struct parcel parcels[TRANSFER_PARCELS];
-        pthread_t writer, reader;
+        pthread_t writers[TRANSFER_WRITERS], reader;
 };
 
 #define TRANSFER_UNANSWERED_MAX 3u    /* chunks in a row without an answer from the origin: it is away */

@@ -48,11 +48,11 @@ static void keep_bounds(struct tree *tree) {
         struct growing *growing;
         uint32_t n_open = 0;
 
-        while (tree->n_growing > GROWING_MAX)
+        while (tree->n_growing > GROWING_MAX && TAILQ_LAST(&tree->growing, growing_list)->n_users == 0)
                 drop(tree, TAILQ_LAST(&tree->growing, growing_list));
         TAILQ_FOREACH(growing, &tree->growing, entry) {
                 n_open += growing->fd >= 0;
-                if (n_open > OPEN_MAX) {
+                if (n_open > OPEN_MAX && growing->n_users == 0) {
                         closep(&growing->fd);
                         growing->fd = -1;
                         break;
@@ -76,12 +76,12 @@ static struct growing *add(struct tree *tree, uint64_t idx_file) {
 void growing_begin(struct tree *tree, uint64_t idx_file, struct sha256 *sha, uint64_t n_hashed) {
         struct growing *growing;
 
-        pthread_mutex_lock(&tree->growing_lock); /* the threads that check hand over */
+        pthread_mutex_lock(&tree->lock); /* the threads that check hand over */
         growing = find(tree, idx_file);
         if (growing)
                 drop(tree, growing);
         growing = tree->n_growing < GROWING_MAX ? add(tree, idx_file) : NULL;
-        pthread_mutex_unlock(&tree->growing_lock);
+        pthread_mutex_unlock(&tree->lock);
         if (!growing) {
                 sha256_fini(sha);
                 return;

@@ -7,7 +7,7 @@
  *   publish.c  the last steps
  *
  * With headers of their own: state (missing, present, whole), journal, digest, paths (names, never through links),
- * helper (threads), lock (one run at a time), sweep (old versions).
+ * syncer (a thread), lock (one run at a time), sweep (old versions).
  *
  * What holds at every moment, also when the process is killed or the power fails between two instructions:
  *   - What is served is what the stamp and the link name, and that was on the disk before they were.
@@ -26,9 +26,9 @@
 #include "daemon/base/queue.h"
 #include "daemon/staging/plan/digest.h"
 #include "daemon/staging/plan/paths.h"
-#include "daemon/staging/tree/helper.h"
 #include "daemon/staging/tree/journal.h"
 #include "daemon/staging/tree/state.h"
+#include "daemon/staging/tree/syncer.h"
 #include "daemon/staging/tree/tree.h"
 
 /* Where files are: in the version's folder, archives in the spool. A thread has its own. */
@@ -43,6 +43,8 @@ struct growing {
         int fd;            /* -1: too many others are open */
         struct sha256 sha; /* of the first n_hashed bytes */
         uint64_t n_hashed;
+        uint64_t n_claimed;  /* bytes right after those that threads are about to hash, in turn */
+        uint32_t n_users;    /* threads that write a part of it; it is not dropped meanwhile */
         uint64_t idx_looked; /* no chunk of the file before this one was missing; looked at again in the end */
 };
 
@@ -63,15 +65,14 @@ struct tree {
         struct state state;
         struct journal journal;
 
-        /* The writing thread's. */
+        pthread_mutex_t lock;  /* what the writing threads share, up to scratch; before all other locks */
+        pthread_cond_t hashed; /* some growing file's n_hashed or n_claimed changed */
         struct roots write_roots;
         struct growing_list growing; /* the one that was used last is the first */
         uint32_t n_growing;
-        pthread_mutex_t growing_lock; /* covers both while threads that check hand files over */
-        uint8_t *scratch;             /* CHUNK_BYTES */
-        struct helper helper;
+        uint8_t *scratch; /* CHUNK_BYTES */
         struct syncer syncer;
-        struct sha256 sha; /* the helper's, while it runs */
+        struct sha256 sha; /* of files that are adopted */
 
         /* The reading thread's. */
         struct roots read_roots;
@@ -93,7 +94,7 @@ void roots_init(struct roots *roots, const struct tree *tree);
 void roots_fini(struct roots *roots);
 struct paths *roots_for(struct roots *roots, const struct plan_file *file);
 
-/* ---- growing.c: the writing thread ------------------------------------------------------------------------- */
+/* ---- growing.c: with the lock held -------------------------------------------------------------------------- */
 
 /* The file, open for writing, made and its space taken if it is not there yet. Valid until the next call. */
 int growing_get(struct tree *tree, uint64_t idx_file, struct growing **ret_growing, struct why *why);

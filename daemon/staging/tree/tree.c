@@ -71,6 +71,10 @@ const uint8_t *tree_missing(const struct tree *tree) {
         return tree->state.missing;
 }
 
+bool tree_is_missing(const struct tree *tree, uint64_t idx_chunk) {
+        return state_is_missing(&tree->state, idx_chunk);
+}
+
 uint64_t tree_n_missing_bytes(const struct tree *tree) {
         return __atomic_load_n(&tree->state.n_missing_bytes, __ATOMIC_RELAXED);
 }
@@ -260,11 +264,9 @@ static int open_journal(struct tree *tree, struct why *why) {
 /* ---- opening and closing ------------------------------------------------------------------------------------- */
 
 static int start_threads(struct tree *tree, struct why *why) {
-        int r = helper_start(&tree->helper);
+        int r = syncer_start(&tree->syncer, tree->folder_fd);
 
-        if (r == 0)
-                r = syncer_start(&tree->syncer, tree->folder_fd);
-        return r < 0 ? why_errno(why, r, "threads that hash and sync cannot be started") : 0;
+        return r < 0 ? why_errno(why, r, "the thread that syncs cannot be started") : 0;
 }
 
 static int open_tree(struct tree *tree, struct why *why) {
@@ -305,7 +307,8 @@ int tree_open(const struct place *place, const struct plan *plan, const struct c
         tree->last_word_ns = clock_now_ns();
         tree->journal = JOURNAL_NONE;
         TAILQ_INIT(&tree->growing);
-        pthread_mutex_init(&tree->growing_lock, NULL);
+        pthread_mutex_init(&tree->lock, NULL);
+        pthread_cond_init(&tree->hashed, NULL);
         roots_init(&tree->write_roots, tree);
         roots_init(&tree->read_roots, tree);
         place_version(plan_digest(plan), tree->version);
@@ -321,7 +324,6 @@ int tree_open(const struct place *place, const struct plan *plan, const struct c
 void tree_close(struct tree *tree) {
         if (!tree)
                 return;
-        helper_stop(&tree->helper);
         syncer_stop(&tree->syncer);
         growing_drop_all(tree);
         journal_close(&tree->journal);
@@ -334,7 +336,8 @@ void tree_close(struct tree *tree) {
         closep(&tree->root_fd);
         closep(&tree->folder_fd);
         closep(&tree->lock_fd);
-        pthread_mutex_destroy(&tree->growing_lock);
+        pthread_cond_destroy(&tree->hashed);
+        pthread_mutex_destroy(&tree->lock);
         free(tree);
 }
 

@@ -11,8 +11,8 @@
  * digests are told. Large files are whole or not chunk by chunk; of small ones that share a chunk some may be whole
  * (taken over from the version before) while the chunk is missing for the sake of the others: tree_file_is_whole().
  *
- * Threads: tree_write() and tree_sync() from one thread; tree_read() from another at the same time, for chunks that are
- * not missing; the rest while neither runs. */
+ * Threads: tree_write() from several, each with a chunk of its own; tree_read() from another one at the same time, for
+ * chunks that are not missing; the rest while neither runs. */
 #pragma once
 
 #include <stdbool.h>
@@ -63,6 +63,7 @@ void tree_closep(struct tree **tree);
 /* A bit a chunk, 1 = missing here; (chunks + 7) / 8 bytes, valid until the tree is closed, changed by write and verify.
  */
 const uint8_t *tree_missing(const struct tree *tree);
+bool tree_is_missing(const struct tree *tree, uint64_t idx_chunk); /* the same of one, also while others write */
 uint64_t tree_n_missing_bytes(const struct tree *tree);
 
 /* Space and inodes that the missing chunks take, with 1 % and 64 MiB to spare and `n_more_bytes` besides (archives

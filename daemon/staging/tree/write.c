@@ -1,5 +1,6 @@
-/* Chunks into files. While this thread writes, the helper hashes: SHA-256 takes as long as writing to the page cache.
- */
+/* Chunks into files. Several threads do it: SHA-256 takes twice as long as writing to the page cache. The tree's lock
+ * is open while one writes or hashes the bytes of a chunk. A large file's SHA-256 is one stream, so the threads that
+ * write its chunks hash them in turn. */
 
 #include <assert.h>
 #include <errno.h>
@@ -11,8 +12,6 @@
 #include "daemon/base/machine/disk.h"
 #include "daemon/staging/tree/private.h"
 #include "proto/base/cleanup.h"
-
-#define BESIDE_BYTES 65536u /* less is hashed sooner than another thread wakes up */
 
 static int bad_file(struct tree *tree, const struct plan_file *file, const uint8_t *expected, const uint8_t *found,
                     struct why *why) {
@@ -100,19 +99,22 @@ struct small {
         uint8_t found[CHUNK_FILES_MAX][SHA256_BYTES];
 };
 
-static void hash_small(void *userdata) {
-        struct small *small = userdata;
-        struct tree *tree = small->tree;
+static int hash_small(struct small *small) {
         const uint8_t *at = small->bytes;
+        struct sha256 sha;
+        int r = sha256_init(&sha);
 
-        for (uint32_t i = 0; i < small->chunk.n_files; i++) {
-                const struct plan_file *file = plan_file(tree->plan, small->chunk.first_file + i);
+        for (uint32_t i = 0; i < small->chunk.n_files && r == 0; i++) {
+                const struct plan_file *file = plan_file(small->tree->plan, small->chunk.first_file + i);
 
-                sha256_restart(&tree->sha);
-                sha256_add(&tree->sha, at, file->n_bytes);
-                sha256_end(&tree->sha, small->found[i]);
+                sha256_restart(&sha);
+                sha256_add(&sha, at, file->n_bytes);
+                sha256_end(&sha, small->found[i]);
                 at += file->n_bytes;
         }
+        if (r == 0)
+                sha256_fini(&sha);
+        return r;
 }
 
 /* Those that are whole already stay. */
@@ -168,18 +170,16 @@ static int judge_small(struct small *small, struct why *why) {
 static int write_small_files(struct tree *tree, uint64_t idx_chunk, const struct chunk *chunk, const uint8_t *bytes,
                              struct why *why) {
         struct small small = { .tree = tree, .chunk = *chunk, .bytes = bytes };
-        bool beside = chunk->n_bytes >= BESIDE_BYTES;
         struct digest128 digest;
         int r;
 
-        if (beside)
-                helper_begin(&tree->helper, hash_small, &small);
-        r = write_small(&small, why);
+        pthread_mutex_unlock(&tree->lock);
+        r = hash_small(&small);
         digest = digest128_of(bytes, chunk->n_bytes);
-        if (beside)
-                helper_wait(&tree->helper);
-        else
-                hash_small(&small);
+        pthread_mutex_lock(&tree->lock);
+        if (r < 0)
+                return why_errno(why, r, "a SHA-256");
+        r = write_small(&small, why);
         if (r == 0)
                 r = judge_small(&small, why);
         if (r != 0)
@@ -193,25 +193,42 @@ static int write_small_files(struct tree *tree, uint64_t idx_chunk, const struct
 
 /* ---- parts of large files ------------------------------------------------------------------------------------ */
 
-struct part {
-        struct growing *growing;
-        const uint8_t *bytes;
-        uint32_t n_bytes;
-};
+/* Does this chunk follow what is hashed, or what other threads are about to hash? Then it is hashed after that. If not,
+ * it is read again later. What lies before it on the disk and was not hashed yet is read. */
+static int claim_turn(struct tree *tree, struct growing *growing, const struct chunk *chunk, bool *ret_has_turn) {
+        int r = 0;
 
-static void hash_part(void *userdata) {
-        struct part *part = userdata;
-
-        sha256_add(&part->growing->sha, part->bytes, part->n_bytes);
-}
-
-/* Is the hash at this chunk, so that it can go on with it? What lies before it and was not hashed yet is read. */
-static int prepare_hash(struct tree *tree, struct growing *growing, uint64_t offset) {
-        if (growing->n_hashed > offset) { /* it is mended: what was hashed may have been what is bad */
+        while (growing->n_hashed > chunk->offset && growing->n_claimed > 0)
+                pthread_cond_wait(&tree->hashed, &tree->lock);
+        if (growing->n_hashed > chunk->offset) { /* it is mended: what was hashed may have been what is bad */
                 sha256_restart(&growing->sha);
                 growing->n_hashed = 0;
         }
-        return growing_catch_up(tree, growing, offset);
+        if (growing->n_claimed == 0)
+                r = growing_catch_up(tree, growing, chunk->offset);
+        *ret_has_turn = r == 0 && growing->n_hashed + growing->n_claimed == chunk->offset;
+        if (*ret_has_turn)
+                growing->n_claimed += chunk->n_bytes;
+        return r;
+}
+
+/* A chunk that could not be written takes the turns of those that wait for it, too. */
+static void hash_in_turn(struct tree *tree, struct growing *growing, const struct chunk *chunk, const uint8_t *bytes,
+                         bool is_written) {
+        while (growing->n_hashed < chunk->offset && growing->n_hashed + growing->n_claimed > chunk->offset)
+                pthread_cond_wait(&tree->hashed, &tree->lock);
+        if (growing->n_hashed + growing->n_claimed <= chunk->offset)
+                return;
+        if (is_written) {
+                pthread_mutex_unlock(&tree->lock);
+                sha256_add(&growing->sha, bytes, chunk->n_bytes);
+                pthread_mutex_lock(&tree->lock);
+                growing->n_hashed += chunk->n_bytes;
+                growing->n_claimed -= chunk->n_bytes;
+        } else {
+                growing->n_claimed = 0;
+        }
+        pthread_cond_broadcast(&tree->hashed);
 }
 
 /* No chunk of it is missing: what is its SHA-256? */
@@ -251,34 +268,31 @@ static bool is_complete(const struct tree *tree, struct growing *growing) {
 static int write_part(struct tree *tree, uint64_t idx_chunk, const struct chunk *chunk, const uint8_t *bytes,
                       struct why *why) {
         const struct plan_file *file = plan_file(tree->plan, chunk->first_file);
-        struct part part = { .bytes = bytes, .n_bytes = chunk->n_bytes };
+        struct growing *growing;
         struct digest128 digest;
-        bool is_next;
+        bool has_turn;
         int r;
 
-        r = growing_get(tree, chunk->first_file, &part.growing, why);
+        r = growing_get(tree, chunk->first_file, &growing, why);
         if (r < 0)
                 return r;
-        r = prepare_hash(tree, part.growing, chunk->offset);
-        if (r < 0)
-                return why_errno(why, r, "%s", file->path);
-        is_next = part.growing->n_hashed == chunk->offset;
-        if (is_next)
-                helper_begin(&tree->helper, hash_part, &part);
-        r = disk_write_at(part.growing->fd, bytes, chunk->n_bytes, chunk->offset);
-        digest = digest128_of(bytes, chunk->n_bytes);
-        if (is_next) {
-                helper_wait(&tree->helper);
-                part.growing->n_hashed += chunk->n_bytes;
+        growing->n_users++;
+        r = claim_turn(tree, growing, chunk, &has_turn);
+        if (r == 0) {
+                pthread_mutex_unlock(&tree->lock);
+                r = disk_write_at(growing->fd, bytes, chunk->n_bytes, chunk->offset);
+                digest = digest128_of(bytes, chunk->n_bytes);
+                pthread_mutex_lock(&tree->lock);
         }
+        if (has_turn)
+                hash_in_turn(tree, growing, chunk, bytes, r == 0);
+        growing->n_users--;
         if (r == 0)
                 r = journal_note(&tree->journal, idx_chunk, digest);
-        if (r < 0) {
-                growing_drop(tree, chunk->first_file); /* its hash is one chunk ahead */
+        if (r < 0)
                 return why_errno(why, r, "%s", file->path);
-        }
         state_set_present(&tree->state, idx_chunk, digest);
-        return is_complete(tree, part.growing) ? judge_large(tree, part.growing, why) : 0;
+        return growing->n_users == 0 && is_complete(tree, growing) ? judge_large(tree, growing, why) : 0;
 }
 
 /* -------------------------------------------------------------------------------------------------------------- */
@@ -288,10 +302,12 @@ int tree_write(struct tree *tree, uint64_t idx_chunk, const uint8_t *bytes, stru
         int r;
 
         assert(state_is_missing(&tree->state, idx_chunk));
+        pthread_mutex_lock(&tree->lock);
         if (file_is_large(plan_file(tree->plan, chunk.first_file)))
                 r = write_part(tree, idx_chunk, &chunk, bytes, why);
         else
                 r = write_small_files(tree, idx_chunk, &chunk, bytes, why);
+        pthread_mutex_unlock(&tree->lock);
         syncer_add(&tree->syncer, chunk.n_bytes);
         return r;
 }

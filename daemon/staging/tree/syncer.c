@@ -1,4 +1,4 @@
-#include "daemon/staging/tree/helper.h"
+#include "daemon/staging/tree/syncer.h"
 
 #include <errno.h>
 #include <unistd.h>
@@ -11,66 +11,6 @@
 #define PAUSE_NS  SECOND_NS       /* between the beginnings of two syncs, at least */
 #define LATEST_NS (5 * SECOND_NS) /* a few bytes wait so long for others */
 #define IDLE_NS   (SECOND_NS / 2)
-
-/* ---- helper ------------------------------------------------------------------------------------------------------ */
-
-static void *helper_main(void *argument) {
-        struct helper *helper = argument;
-
-        pthread_mutex_lock(&helper->lock);
-        for (;;) {
-                while (!helper->run && !helper->is_stopped)
-                        pthread_cond_wait(&helper->changed, &helper->lock);
-                if (helper->is_stopped)
-                        break;
-                pthread_mutex_unlock(&helper->lock);
-                helper->run(helper->userdata);
-                pthread_mutex_lock(&helper->lock);
-                helper->run = NULL;
-                pthread_cond_broadcast(&helper->changed);
-        }
-        pthread_mutex_unlock(&helper->lock);
-        return NULL;
-}
-
-int helper_start(struct helper *helper) {
-        int r;
-
-        *helper = (struct helper){ 0 };
-        pthread_mutex_init(&helper->lock, NULL);
-        pthread_cond_init(&helper->changed, NULL);
-        r = thread_start(&helper->thread, "stage-hash", helper_main, helper);
-        helper->is_started = r == 0;
-        return r;
-}
-
-void helper_stop(struct helper *helper) {
-        if (!helper->is_started)
-                return;
-        pthread_mutex_lock(&helper->lock);
-        helper->is_stopped = true;
-        pthread_cond_broadcast(&helper->changed);
-        pthread_mutex_unlock(&helper->lock);
-        thread_join(helper->thread);
-        helper->is_started = false;
-}
-
-void helper_begin(struct helper *helper, void (*run)(void *userdata), void *userdata) {
-        pthread_mutex_lock(&helper->lock);
-        helper->run = run;
-        helper->userdata = userdata;
-        pthread_cond_broadcast(&helper->changed);
-        pthread_mutex_unlock(&helper->lock);
-}
-
-void helper_wait(struct helper *helper) {
-        pthread_mutex_lock(&helper->lock);
-        while (helper->run)
-                pthread_cond_wait(&helper->changed, &helper->lock);
-        pthread_mutex_unlock(&helper->lock);
-}
-
-/* ---- syncer ------------------------------------------------------------------------------------------------------ */
 
 /* When the next sync is due: 0 at once, UINT64_MAX not before something is written. */
 static uint64_t due_ns(const struct syncer *syncer) {

@@ -1,33 +1,10 @@
-/* staging/tree/helper.h: the two threads beside the one that writes: one hashes what it writes, one keeps the disk
- * busy.
+/* staging/tree/syncer.h: a thread that keeps the disk busy while others write: it syncs the file system now and then.
  */
 #pragma once
 
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
-
-/* ---- a thread that runs one thing while the caller does another -------------------------------------------------- */
-
-struct helper {
-        pthread_t thread;
-        pthread_mutex_t lock; /* covers what follows; held for a few instructions */
-        pthread_cond_t changed;
-        void (*run)(void *userdata); /* NULL: nothing to do */
-        void *userdata;
-        bool is_started;
-        bool is_stopped;
-};
-
-int helper_start(struct helper *helper); /* 0 or an errno */
-void helper_stop(struct helper *helper); /* one that was never started ({ 0 }) is fine */
-
-/* run(userdata) begins on the helper's thread; helper_wait() must come before the next. */
-void helper_begin(struct helper *helper, void (*run)(void *userdata), void *userdata);
-void helper_wait(struct helper *helper);
-
-/* ---- a thread that syncs a file system now and then ---------------------------------------------------------------
- */
 
 /* syncfs() and not fsync() of each file: that is a commit of the file system's journal a file, a thousand a second at
  * best, and a dataset has a million. It flushes strangers' data, too, and tells us of strangers' errors. */
