@@ -10,12 +10,12 @@
 
 #define FEW_TRIES 3u
 
-void download_init(struct download *download, struct fetch_work *work, struct fetch_piece *piece, uint32_t idx_url,
+void download_init(struct download *download, struct fetch_job *job, struct fetch_piece *piece, uint32_t idx_url,
                    _Atomic uint64_t *n_bytes) {
         assert(piece->file->n_urls > 0 && piece->offset + piece->n_bytes <= piece->file->n_bytes);
         *download = (struct download){
                 .easy = download->easy,
-                .work = work,
+                .job = job,
                 .piece = piece,
                 .idx_url = idx_url % piece->file->n_urls,
                 .n_bytes = n_bytes,

@@ -15,8 +15,6 @@
 /* Above it a piece is worth a connection of its own. */
 #define DOWNLOAD_LARGE_BYTES (1u << 20)
 
-struct fetch_work; /* fetch.c: the job of a piece */
-
 enum download_state {
         DOWNLOAD_IDLE,
         DOWNLOAD_WAITING, /* for due_ns */
@@ -25,7 +23,7 @@ enum download_state {
 
 struct download {
         enum download_state state;
-        struct fetch_work *work;
+        struct fetch_job *job;
         struct fetch_piece *piece;
         uint64_t due_ns;
         uint32_t n_done;      /* bytes in place; the next try continues after them if it goes to the same mirror */
@@ -46,7 +44,7 @@ struct download {
 };
 
 /* Begins with a piece, whose file has at least one URL. What was in `download` before is forgotten, but for `easy`. */
-void download_init(struct download *download, struct fetch_work *work, struct fetch_piece *piece, uint32_t idx_url,
+void download_init(struct download *download, struct fetch_job *job, struct fetch_piece *piece, uint32_t idx_url,
                    _Atomic uint64_t *n_bytes);
 
 /* Sets the handle up for a try; the caller performs it. Errno with `why` as of http_request_init(). */

@@ -1,6 +1,5 @@
 #include "daemon/staging/fetch/fetch.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -19,13 +18,7 @@
 #define WAITING_MAX         64u /* pieces that wait for another try and hold up nobody; then no new ones are begun */
 #define POLL_MS             1000
 
-/* A job that was taken over from the callers. */
-struct fetch_work {
-        struct fetch_work *next; /* in the order of submission */
-        struct fetch_job *job;
-        uint32_t idx_next;   /* the first piece that was not begun */
-        uint32_t n_complete; /* pieces that are there */
-};
+TAILQ_HEAD(fetch_jobs, fetch_job); /* in the order of submission */
 
 struct fetcher {
         struct http *http;
@@ -34,15 +27,15 @@ struct fetcher {
         pthread_t thread;
         CURLM *multi; /* the thread's, but for curl_multi_wakeup() */
 
-        pthread_mutex_t lock; /* of the next five; held for a few instructions */
-        struct fetch_job *submitted_first, *submitted_last;
+        pthread_mutex_t lock; /* of the next three; held for a few instructions */
+        struct fetch_jobs submitted;
         bool is_stopping;
         struct why last_retry;
 
         _Atomic uint64_t n_bytes, n_requests, n_retries; /* relaxed: counters */
 
         /* The thread's own. */
-        struct fetch_work *works;
+        struct fetch_jobs jobs; /* taken over from `submitted` */
         struct download *downloads;
         uint32_t n_downloads;
         uint32_t n_running;
@@ -66,30 +59,20 @@ static void stop_download(struct fetcher *fetcher, struct download *download) {
         download->state = DOWNLOAD_IDLE;
 }
 
-/* Hands the job back. Nothing of it is under way any more; `work` is gone afterwards. */
-static void end_work(struct fetcher *fetcher, struct fetch_work *work, int result, const struct why *why) {
-        struct fetch_job *job = work->job;
-
+/* Hands the job back: nothing of it is under way any more. */
+static void end_job(struct fetcher *fetcher, struct fetch_job *job, int result, const struct why *why) {
         for (uint32_t i = 0; i < fetcher->n_downloads; i++)
-                if (fetcher->downloads[i].state != DOWNLOAD_IDLE && fetcher->downloads[i].work == work)
+                if (fetcher->downloads[i].state != DOWNLOAD_IDLE && fetcher->downloads[i].job == job)
                         stop_download(fetcher, &fetcher->downloads[i]);
-        for (struct fetch_work **at = &fetcher->works; *at; at = &(*at)->next) {
-                if (*at == work) {
-                        *at = work->next;
-                        break;
-                }
-        }
-        free(work);
-
+        TAILQ_REMOVE(&fetcher->jobs, job, entry);
         job->result = result;
         job->why = why ? *why : (struct why){ 0 };
-        job->next = NULL;
         fetcher->done(job);
 }
 
-static void piece_complete(struct fetcher *fetcher, struct fetch_work *work) {
-        if (++work->n_complete == work->job->n_pieces)
-                end_work(fetcher, work, 0, NULL);
+static void piece_complete(struct fetcher *fetcher, struct fetch_job *job) {
+        if (++job->n_complete == job->n_pieces)
+                end_job(fetcher, job, 0, NULL);
 }
 
 /* ---- tries ---------------------------------------------------------------------------------------------------- */
@@ -114,7 +97,7 @@ static void give_up(struct fetcher *fetcher, struct download *download, const ch
                 why_set(&why, 0, "%s: %s: %s; tried %u times", path, shown, failure->text, download->n_failed);
         else
                 why_set(&why, 0, "%s: %s: %s", path, shown, failure->text);
-        end_work(fetcher, download->work, failure->error, &why);
+        end_job(fetcher, download->job, failure->error, &why);
 }
 
 /* Is the piece to be tried again? Then where and when is settled. */
@@ -199,7 +182,7 @@ static void download_finished(struct fetcher *fetcher, struct download *download
         memcpy(shown, download->request.shown, sizeof(shown));
         stop_download(fetcher, download);
         if (r == 0)
-                piece_complete(fetcher, download->work);
+                piece_complete(fetcher, download->job);
         else
                 try_failed(fetcher, download, shown, &failure);
 }
@@ -247,26 +230,30 @@ static bool has_room_for(const struct fetcher *fetcher, const struct fetch_piece
 
 /* Begins the next piece in order. False: there is none, or no room. */
 static bool begin_piece(struct fetcher *fetcher) {
-        struct fetch_work *work = fetcher->works;
+        struct fetch_job *job = TAILQ_FIRST(&fetcher->jobs);
         struct fetch_piece *piece;
         struct download *download;
 
-        while (work && work->idx_next == work->job->n_pieces)
-                work = work->next;
-        if (!work)
+        while (job && job->n_pieces > 0 && job->idx_next == job->n_pieces)
+                job = TAILQ_NEXT(job, entry);
+        if (!job)
                 return false;
-        piece = &work->job->pieces[work->idx_next];
+        if (job->n_pieces == 0) {
+                end_job(fetcher, job, 0, NULL);
+                return true;
+        }
+        piece = &job->pieces[job->idx_next];
         if (piece->n_bytes == 0) {
-                work->idx_next++;
-                piece_complete(fetcher, work);
+                job->idx_next++;
+                piece_complete(fetcher, job);
                 return true;
         }
         download = idle_download(fetcher);
         if (!download || !has_room_for(fetcher, piece))
                 return false;
 
-        work->idx_next++;
-        download_init(download, work, piece, work->job->idx_mirror, &fetcher->n_bytes);
+        job->idx_next++;
+        download_init(download, job, piece, job->idx_mirror, &fetcher->n_bytes);
         download->state = DOWNLOAD_WAITING;
         if (due_ns(fetcher, download) <= clock_now_ns())
                 run_download(fetcher, download);
@@ -295,33 +282,12 @@ static int start_more(struct fetcher *fetcher) {
 
 /* Takes over what was submitted. Returns false if it is time to stop. */
 static bool take_jobs(struct fetcher *fetcher) {
-        struct fetch_work **last = &fetcher->works;
-        struct fetch_job *job, *next;
         bool is_stopping;
 
         pthread_mutex_lock(&fetcher->lock);
-        job = fetcher->submitted_first;
-        fetcher->submitted_first = fetcher->submitted_last = NULL;
+        TAILQ_CONCAT(&fetcher->jobs, &fetcher->submitted, entry);
         is_stopping = fetcher->is_stopping;
         pthread_mutex_unlock(&fetcher->lock);
-
-        for (; job; job = next) {
-                struct fetch_work *work = calloc(1, sizeof(*work));
-
-                next = job->next;
-                if (!work || job->n_pieces == 0) { /* nothing to do; or nothing to do it with */
-                        free(work);
-                        job->result = job->n_pieces == 0 ? 0 : -ENOMEM;
-                        job->why = (struct why){ 0 };
-                        job->next = NULL;
-                        fetcher->done(job);
-                        continue;
-                }
-                work->job = job;
-                while (*last)
-                        last = &(*last)->next;
-                *last = work;
-        }
         return !is_stopping;
 }
 
@@ -356,11 +322,10 @@ static void *fetcher_main(void *argument) {
                 collect(fetcher);
                 curl_multi_poll(fetcher->multi, NULL, 0, start_more(fetcher), NULL);
         }
-        do {
-                while (fetcher->works)
-                        end_work(fetcher, fetcher->works, -ECANCELED, &canceled);
+        while (!TAILQ_EMPTY(&fetcher->jobs)) {
+                end_job(fetcher, TAILQ_FIRST(&fetcher->jobs), -ECANCELED, &canceled);
                 take_jobs(fetcher);
-        } while (fetcher->works);
+        }
         return NULL;
 }
 
@@ -398,6 +363,8 @@ int fetcher_start(const struct fetcher_options *options, struct fetcher **ret_fe
         fetcher->done = options->done;
         fetcher->n_connections = n_connections;
         fetcher->random = retry_seed();
+        TAILQ_INIT(&fetcher->submitted);
+        TAILQ_INIT(&fetcher->jobs);
         fetcher->downloads = calloc(n_downloads, sizeof(*fetcher->downloads));
         fetcher->multi = curl_multi_init();
         if (!fetcher->downloads || !fetcher->multi)
@@ -414,13 +381,9 @@ int fetcher_start(const struct fetcher_options *options, struct fetcher **ret_fe
 }
 
 void fetcher_submit(struct fetcher *fetcher, struct fetch_job *job) {
-        job->next = NULL;
+        job->idx_next = job->n_complete = 0;
         pthread_mutex_lock(&fetcher->lock);
-        if (fetcher->submitted_last)
-                fetcher->submitted_last->next = job;
-        else
-                fetcher->submitted_first = job;
-        fetcher->submitted_last = job;
+        TAILQ_INSERT_TAIL(&fetcher->submitted, job, entry);
         pthread_mutex_unlock(&fetcher->lock);
         curl_multi_wakeup(fetcher->multi);
 }

@@ -19,6 +19,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "daemon/base/queue.h"
 #include "daemon/staging/fetch/http.h"
 #include "daemon/staging/plan/plan.h"
 #include "proto/base/why.h"
@@ -38,9 +39,13 @@ struct fetch_job {
         void *userdata;
 
         /* Set when done() is called. */
-        int result;             /* 0, or an errno as of http_get(); -EBADMSG: not what the plan says; -ECANCELED */
-        struct why why;         /* names file and URL */
-        struct fetch_job *next; /* the fetcher's */
+        int result;     /* 0, or an errno as of http_get(); -EBADMSG: not what the plan says; -ECANCELED */
+        struct why why; /* names file and URL */
+
+        /* The fetcher's, from submit until done(). */
+        TAILQ_ENTRY(fetch_job) entry;
+        uint32_t idx_next;   /* the first piece that was not begun */
+        uint32_t n_complete; /* pieces that are there */
 };
 
 struct fetcher_options {
