@@ -219,32 +219,21 @@ int credentials_read(const char *path, struct credentials **ret_credentials, str
 
 /* ---- the environment ------------------------------------------------------------------------------------------ */
 
+static const char *environment(const char *name) {
+        const char *value = getenv(name);
+
+        return value && *value ? value : NULL;
+}
+
 int credentials_of_environment(struct credentials **ret_credentials) {
-        _cleanup_(credentials_freep) struct credentials *credentials = calloc(1, sizeof(*credentials));
-        static const char *const NAMES[] = { "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN" };
-        const char *values[ARRAY_SIZE(NAMES)] = { NULL };
-        char *at;
+        struct credentials *credentials = calloc(1, sizeof(*credentials));
 
         if (!credentials)
                 return -ENOMEM;
-        for (size_t i = 0; i < ARRAY_SIZE(NAMES); i++) {
-                values[i] = getenv(NAMES[i]);
-                credentials->n_bytes += values[i] ? strlen(values[i]) + 1 : 0;
-        }
-        credentials->text = at = malloc(credentials->n_bytes + 1);
-        if (!at)
-                return -ENOMEM;
-        for (size_t i = 0; i < ARRAY_SIZE(NAMES); i++) {
-                if (!values[i])
-                        continue;
-                strcpy(at, values[i]);
-                values[i] = *at ? at : NULL;
-                at += strlen(at) + 1;
-        }
-        if (values[0] && values[1])
-                credentials->s3 = (struct credentials_s3){ values[0], values[1], values[2] };
-
-        *ret_credentials = TAKE_PTR(credentials);
+        credentials->s3 = (struct credentials_s3){ environment("AWS_ACCESS_KEY_ID"),
+                                                   environment("AWS_SECRET_ACCESS_KEY"),
+                                                   environment("AWS_SESSION_TOKEN") };
+        *ret_credentials = credentials;
         return 0;
 }
 
@@ -262,7 +251,9 @@ void credentials_freep(struct credentials **credentials) {
 }
 
 const struct credentials_s3 *credentials_s3(const struct credentials *credentials) {
-        return credentials && credentials->s3.access_key && *credentials->s3.access_key ? &credentials->s3 : NULL;
+        const struct credentials_s3 *s3 = credentials ? &credentials->s3 : NULL;
+
+        return s3 && s3->access_key && *s3->access_key && s3->secret_key ? s3 : NULL;
 }
 
 const struct credentials_web *credentials_web(const struct credentials *credentials, const char *url) {

@@ -37,7 +37,8 @@ struct credentials;
 /* Returns 0; -EACCES if others may read it, -EINVAL if it is not such a file, -ENOENT, ... with `why`; -ENOMEM. */
 int credentials_read(const char *path, struct credentials **ret_credentials, struct why *why);
 
-/* AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN; nothing if they are not set. 0 or -ENOMEM. */
+/* AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN, which must not change meanwhile; nothing if they are not
+ * set. 0 or -ENOMEM. */
 int credentials_of_environment(struct credentials **ret_credentials);
 
 /* Overwrites what was read. NULL is fine. */

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -33,53 +34,31 @@ static const char *environment(const char *name) {
         return value && *value ? value : NULL;
 }
 
-static char *copy_of(const char *text, bool *failed) {
-        char *copy = text ? strdup(text) : NULL;
-
-        if (text && !copy)
-                *failed = true;
-        return copy;
-}
-
 /* As the curl program does it: libcurl itself does not look at these. What is configured stands alone. */
 static int set_authorities(struct http *http, const struct http_options *options, struct why *why) {
-        const char *file = options->ca_file, *folder = NULL;
-        bool failed = false;
-
-        if (!file) {
-                file = environment("CURL_CA_BUNDLE");
-                if (!file)
-                        file = environment("SSL_CERT_FILE");
-                folder = environment("SSL_CERT_DIR");
+        http->ca_file = options->ca_file;
+        if (!http->ca_file) {
+                http->ca_file = environment("CURL_CA_BUNDLE");
+                if (!http->ca_file)
+                        http->ca_file = environment("SSL_CERT_FILE");
+                http->ca_folder = environment("SSL_CERT_DIR");
         }
-        http->ca_file = copy_of(file, &failed);
-        http->ca_folder = copy_of(folder, &failed);
-        if (failed)
-                return -ENOMEM;
-        if (file && access(file, R_OK) < 0)
-                return why_errno(why, -errno, "ca_file %s", file);
+        if (http->ca_file && access(http->ca_file, R_OK) < 0)
+                return why_errno(why, -errno, "ca_file %s", http->ca_file);
         return 0;
 }
 
 static int set_store(struct http *http, const struct http_options *options, struct why *why) {
-        bool failed = false;
         int r;
 
-        http->endpoint = copy_of(options->endpoint, &failed);
-        http->origin = copy_of(options->origin, &failed);
-        http->region = copy_of(options->region ? options->region : "us-east-1", &failed);
-        http->addressing = copy_of(options->addressing ? options->addressing : "auto", &failed);
-        if (failed)
-                return -ENOMEM;
-        http->store = (struct s3_store){ http->endpoint, http->region, http->addressing };
+        http->store = (struct s3_store){ .endpoint = options->endpoint,
+                                         .region = options->region ? options->region : "us-east-1",
+                                         .addressing = options->addressing ? options->addressing : "auto" };
         r = s3_store_check(&http->store, why);
-        if (r < 0)
-                return r;
-        if (asprintf(&http->signature, "aws:amz:%s:s3", http->region) < 0) {
-                http->signature = NULL;
-                return -ENOMEM;
-        }
-        return 0;
+        if (r == 0 && snprintf(http->signature, sizeof(http->signature), "aws:amz:%s:s3", http->store.region) >=
+                              (int)sizeof(http->signature))
+                r = why_set(why, -EINVAL, "region \"%.64s...\" is too long", http->store.region);
+        return r;
 }
 
 int http_new(const struct http_options *options, struct http **ret_http, struct why *why) {
@@ -95,9 +74,8 @@ int http_new(const struct http_options *options, struct http **ret_http, struct 
                 return -ENOMEM;
         pthread_mutex_init(&http->lock, NULL);
         http->random = retry_seed();
-        http->files_below = strdup(options->files_below ? options->files_below : "");
-        if (!http->files_below)
-                return -ENOMEM;
+        http->origin = options->origin;
+        snprintf(http->files_below, sizeof(http->files_below), "%s", options->files_below ? options->files_below : "");
         http->stall_s = options->stall_s ? options->stall_s : DEFAULT_STALL_S;
         http->n_tries = options->n_tries ? options->n_tries : DEFAULT_N_TRIES;
         r = set_store(http, options, why);
@@ -119,14 +97,6 @@ void http_free(struct http *http) {
         for (uint32_t i = 0; i < http->n_idle; i++)
                 curl_easy_cleanup(http->idle[i]);
         credentials_free(http->credentials);
-        free(http->endpoint);
-        free(http->origin);
-        free(http->files_below);
-        free(http->region);
-        free(http->addressing);
-        free(http->signature);
-        free(http->ca_file);
-        free(http->ca_folder);
         pthread_mutex_destroy(&http->lock);
         free(http);
 }

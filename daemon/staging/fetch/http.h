@@ -18,6 +18,7 @@
 
 #include "proto/base/why.h"
 
+/* The texts must outlive what is made of them, but for files_below. */
 struct http_options {
         const char *endpoint;    /* of the object store, "https://host:port"; NULL: AWS of the region */
         const char *region;      /* NULL: "us-east-1" */

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <curl/curl.h>
+#include <limits.h>
 #include <pthread.h>
 #include <stdint.h>
 
@@ -12,14 +13,11 @@
 #define HTTP_IDLE_MAX 64u
 
 struct http {
-        char *endpoint;
-        char *region;
-        char *addressing;
-        char *signature;   /* "aws:amz:REGION:s3" */
-        char *origin;      /* the only server that gets credentials; NULL: each that they are for */
-        char *files_below; /* "": files may lie anywhere */
-        char *ca_file;     /* NULL: as libcurl was built */
-        char *ca_folder;   /* NULL: the same, if there is no ca_file either */
+        const char *origin;         /* the only server that gets credentials; NULL: each that they are for */
+        const char *ca_file;        /* NULL: as libcurl was built */
+        const char *ca_folder;      /* NULL: the same, if there is no ca_file either */
+        char files_below[PATH_MAX]; /* "": files may lie anywhere */
+        char signature[128];        /* "aws:amz:REGION:s3" */
         struct s3_store store;
         struct credentials *credentials; /* read only from http_new() on */
         uint32_t stall_s;
