@@ -6,10 +6,9 @@
 #include "daemon/staging/origin/private.h"
 #include "proto/base/cleanup.h"
 
-int origin_file(struct origin_run *run, struct plan **ret_plan, struct why *why) {
-        _cleanup_(plan_builder_freep) struct plan_builder *builder = NULL;
+int origin_file(struct origin_run *run, struct why *why) {
         _cleanup_(freep) char *path = malloc(run->address.n_path + 1);
-        struct plan_file file = { .urls = &run->options->url, .n_urls = 1, .unpack = run->unpack };
+        struct plan_file file = { .unpack = run->unpack };
         struct http_facts facts;
         const char *slash;
         int r;
@@ -28,10 +27,5 @@ int origin_file(struct origin_run *run, struct plan **ret_plan, struct why *why)
                 return r;
         file.n_bytes = facts.n_bytes;
         file.etag = facts.etag[0] ? facts.etag : NULL;
-        r = plan_builder_new(&builder);
-        if (r == 0)
-                r = plan_builder_add(builder, &file, why);
-        if (r == 0)
-                r = origin_finish(run, builder, ret_plan, why);
-        return r;
+        return origin_add(run, &file, run->options->url, why);
 }

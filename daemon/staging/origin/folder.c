@@ -15,7 +15,6 @@
 
 struct walk {
         struct origin_run *run;
-        struct plan_builder *builder;
         char *root;          /* without links, as realpath() says it */
         char path[PATH_MAX]; /* of what is looked at, below the root */
         char url[URL_BYTES_MAX];
@@ -32,28 +31,20 @@ static int fail(struct walk *walk, struct why *why, int error, const char *what)
 }
 
 static int add_file(struct walk *walk, const struct stat *found, struct why *why) {
-        const char *urls[] = { walk->url };
-        struct why inner = { 0 };
         char etag[64];
-        struct plan_file file = { .path = walk->path,
-                                  .n_bytes = (uint64_t)found->st_size,
-                                  .etag = etag,
-                                  .urls = urls,
-                                  .n_urls = 1,
-                                  .unpack = walk->run->unpack && origin_is_archive(walk->path) };
+        struct plan_file file = { .path = walk->path, .n_bytes = (uint64_t)found->st_size, .etag = etag };
+        struct why inner = { 0 };
         int r = plan_path_check(walk->path, strlen(walk->path), &inner);
 
         /* Checked first: the name is not in the URL then. */
-        if (r == 0 && walk->run->address.n_path + 3 * strlen(walk->path) + 32 > sizeof(walk->url))
-                return fail(walk, why, -ENAMETOOLONG, "has too long a path");
-        if (r == 0) {
-                origin_local_etag(found, etag, sizeof(etag));
-                url_below(&walk->run->address, walk->path, walk->url);
-                r = plan_builder_add(walk->builder, &file, &inner);
-        }
         if (r < 0)
                 return why_set(why, r, "%s: %s", walk->run->shown, inner.text);
-        return origin_progress(walk->run, ++walk->n_files, why);
+        if (walk->run->address.n_path + 3 * strlen(walk->path) + 32 > sizeof(walk->url))
+                return fail(walk, why, -ENAMETOOLONG, "has too long a path");
+        origin_local_etag(found, etag, sizeof(etag));
+        url_below(&walk->run->address, walk->path, walk->url);
+        r = origin_add(walk->run, &file, walk->url, why);
+        return r < 0 ? r : origin_progress(walk->run, ++walk->n_files, why);
 }
 
 /* A link may lead to a file that is inside anyway. Folders could be met twice, or for ever. */
@@ -131,8 +122,7 @@ static int walk_folder(struct walk *walk, int parent_fd, const char *name, size_
         return 0;
 }
 
-int origin_folder(struct origin_run *run, struct plan **ret_plan, struct why *why) {
-        _cleanup_(plan_builder_freep) struct plan_builder *builder = NULL;
+int origin_folder(struct origin_run *run, struct why *why) {
         _cleanup_(freep) char *root = NULL;
         _cleanup_(freep) struct walk *walk = calloc(1, sizeof(*walk)); /* too large for a stack */
         char path[PATH_MAX];
@@ -146,12 +136,7 @@ int origin_folder(struct origin_run *run, struct plan **ret_plan, struct why *wh
         root = realpath(path, NULL);
         if (!root)
                 return why_errno(why, -errno, "%s", run->shown);
-        r = plan_builder_new(&builder);
-        if (r < 0)
-                return r;
-        *walk = (struct walk){ .run = run, .builder = builder, .root = root };
-        r = walk_folder(walk, AT_FDCWD, root, 0, 0, why);
-        if (r == 0)
-                r = origin_finish(run, builder, ret_plan, why);
-        return r;
+        walk->run = run;
+        walk->root = root;
+        return walk_folder(walk, AT_FDCWD, root, 0, 0, why);
 }

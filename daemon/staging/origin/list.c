@@ -115,29 +115,21 @@ static int look_at_all(struct lookers *lookers, struct why *why) {
 
 /* ---- the plan ------------------------------------------------------------------------------------------------ */
 
-static int make_plan(const struct lookers *lookers, struct plan **ret_plan, struct why *why) {
-        _cleanup_(plan_builder_freep) struct plan_builder *builder = NULL;
-        struct origin_run *run = lookers->run;
-        struct why inner = { 0 };
-        int r = plan_builder_new(&builder);
+static int add_all(const struct lookers *lookers, struct why *why) {
+        int r = 0;
 
         for (uint64_t i = 0; i < lookers->list->n_items && r == 0; i++) {
                 const struct url_list_item *item = &lookers->list->items[i];
                 struct plan_file file = { .path = item->path,
                                           .n_bytes = lookers->facts[i].n_bytes,
-                                          .etag = lookers->facts[i].etag,
-                                          .urls = &item->url,
-                                          .n_urls = 1,
-                                          .unpack = run->unpack && origin_is_archive(item->path) };
+                                          .etag = lookers->facts[i].etag };
 
-                r = plan_builder_add(builder, &file, &inner);
+                r = origin_add(lookers->run, &file, item->url, why);
         }
-        if (r < 0)
-                return why_set(why, r, "%s: %s", run->shown, r == -ENOMEM ? "no memory" : inner.text);
-        return origin_finish(run, builder, ret_plan, why);
+        return r;
 }
 
-static int survey(struct origin_run *run, const struct url_list *list, struct plan **ret_plan, struct why *why) {
+static int survey(struct origin_run *run, const struct url_list *list, struct why *why) {
         struct lookers lookers = { .run = run, .list = list, .facts = calloc(list->n_items, sizeof(struct fact)) };
         int r;
 
@@ -147,7 +139,7 @@ static int survey(struct origin_run *run, const struct url_list *list, struct pl
 
         r = look_at_all(&lookers, why);
         if (r == 0)
-                r = make_plan(&lookers, ret_plan, why);
+                r = add_all(&lookers, why);
 
         pthread_mutex_destroy(&lookers.lock);
         for (uint64_t i = 0; i < list->n_items; i++)
@@ -167,7 +159,7 @@ static int check_reach(struct origin_run *run, const struct url_list *list, stru
         return r < 0 ? why_set(why, r, "%s: %s", run->shown, inner.text) : 0;
 }
 
-int origin_list(struct origin_run *run, struct plan **ret_plan, struct why *why) {
+int origin_list(struct origin_run *run, struct why *why) {
         struct http_answer answer = { 0 };
         struct url_list list;
         int r;
@@ -182,7 +174,7 @@ int origin_list(struct origin_run *run, struct plan **ret_plan, struct why *why)
                 return r;
         r = check_reach(run, &list, why);
         if (r == 0)
-                r = survey(run, &list, ret_plan, why);
+                r = survey(run, &list, why);
         url_list_fini(&list);
         return r;
 }

@@ -18,7 +18,7 @@ static const char *base_of(const struct origin_run *run, const struct http_answe
         return run->options->url;
 }
 
-int origin_manifest(struct origin_run *run, struct plan **ret_plan, struct why *why) {
+int origin_manifest(struct origin_run *run, struct why *why) {
         _cleanup_(freep) char *body = NULL, *led_to = NULL;
         _cleanup_(plan_freep) struct plan *plan = NULL;
         struct http_answer answer = { 0 };
@@ -40,6 +40,6 @@ int origin_manifest(struct origin_run *run, struct plan **ret_plan, struct why *
                 return why_set(why, r, "%s: %s", run->shown, inner.text);
         if (run->options->progress)
                 run->options->progress(run->options->userdata, plan_n_files(plan));
-        *ret_plan = TAKE_PTR(plan);
+        run->plan = TAKE_PTR(plan);
         return 0;
 }

@@ -6,13 +6,14 @@
 #include <sys/stat.h>
 
 #include "daemon/staging/origin/private.h"
+#include "proto/base/cleanup.h"
 #include "proto/base/clock.h"
 
 #define TELL_FILES 1000u
 #define TELL_NS    1000000000ull
 
 static const struct {
-        origin_survey_fn survey;
+        int (*survey)(struct origin_run *run, struct why *why);
         bool unpacks; /* with unpack = "auto", too */
 } KINDS[N_ORIGIN_KINDS] = {
         [ORIGIN_MANIFEST] = { origin_manifest, false },
@@ -22,6 +23,29 @@ static const struct {
         [ORIGIN_ARCHIVE] = { origin_file, true },
         [ORIGIN_FILE] = { origin_file, false },
 };
+
+/* What is wrong with all or one of the files is said of the origin. */
+static int fail(const struct origin_run *run, int error, const struct why *inner, struct why *why) {
+        return why_set(why, error, "%s: %s", run->shown, error == -ENOMEM ? "no memory" : inner->text);
+}
+
+static int survey(struct origin_run *run, enum origin_kind_of kind, struct plan **ret_plan, struct why *why) {
+        _cleanup_(plan_builder_freep) struct plan_builder *builder = NULL;
+        struct why inner = { 0 };
+        int r = plan_builder_new(&builder);
+
+        run->builder = builder;
+        if (r == 0)
+                r = KINDS[kind].survey(run, why);
+        if (r < 0)
+                return r;
+        if (!run->plan)
+                r = plan_builder_finish(builder, &run->plan, &inner);
+        if (r < 0)
+                return fail(run, r, &inner, why);
+        *ret_plan = run->plan;
+        return 0;
+}
 
 int origin_survey(struct http *http, const struct origin_options *options, struct plan **ret_plan, struct why *why) {
         struct origin_run run = { .options = options, .http = http, .told_ns = clock_now_ns() };
@@ -41,7 +65,7 @@ int origin_survey(struct http *http, const struct origin_options *options, struc
         url_show(run.address.text, run.shown);
         if (*run.address.rest) /* lines of it are named: "list.txt:17", not "list.txt?...:17" */
                 run.shown[strlen(run.shown) - strlen("?...")] = '\0';
-        return KINDS[kind].survey(&run, ret_plan, why);
+        return survey(&run, kind, ret_plan, why);
 }
 
 /* ---- shared -------------------------------------------------------------------------------------------------- */
@@ -62,11 +86,15 @@ int origin_progress(struct origin_run *run, uint64_t n_files, struct why *why) {
         return 0;
 }
 
-int origin_finish(struct origin_run *run, struct plan_builder *builder, struct plan **ret_plan, struct why *why) {
+int origin_add(struct origin_run *run, struct plan_file *file, const char *url, struct why *why) {
         struct why inner = { 0 };
-        int r = plan_builder_finish(builder, ret_plan, &inner);
+        int r;
 
-        return r < 0 ? why_set(why, r, "%s: %s", run->shown, r == -ENOMEM ? "no memory" : inner.text) : 0;
+        file->urls = &url;
+        file->n_urls = 1;
+        file->unpack |= run->unpack && origin_is_archive(file->path);
+        r = plan_builder_add(run->builder, file, &inner);
+        return r < 0 ? fail(run, r, &inner, why) : 0;
 }
 
 /* ---- one document -------------------------------------------------------------------------------------------- */

@@ -15,23 +15,23 @@ struct origin_run {
         char shown[URL_SHOWN_SIZE];
         bool unpack; /* what is an archive by its name, of many files; the one of an "archive" */
 
-        uint64_t n_told; /* files, when progress was last told */
+        struct plan_builder *builder; /* what is found */
+        struct plan *plan;            /* of a manifest: that is the plan, and nothing is added */
+        uint64_t n_told;              /* files, when progress was last told */
         uint64_t told_ns;
 };
 
-typedef int (*origin_survey_fn)(struct origin_run *run, struct plan **ret_plan, struct why *why);
+int origin_manifest(struct origin_run *run, struct why *why);
+int origin_list(struct origin_run *run, struct why *why);
+int origin_s3(struct origin_run *run, struct why *why);
+int origin_folder(struct origin_run *run, struct why *why);
+int origin_file(struct origin_run *run, struct why *why); /* "archive", too */
 
-int origin_manifest(struct origin_run *run, struct plan **ret_plan, struct why *why);
-int origin_list(struct origin_run *run, struct plan **ret_plan, struct why *why);
-int origin_s3(struct origin_run *run, struct plan **ret_plan, struct why *why);
-int origin_folder(struct origin_run *run, struct plan **ret_plan, struct why *why);
-int origin_file(struct origin_run *run, struct plan **ret_plan, struct why *why); /* "archive", too */
+/* Adds a file with one URL; what is an archive by its name is unpacked if the run says so. `why` names the origin. */
+int origin_add(struct origin_run *run, struct plan_file *file, const char *url, struct why *why);
 
 /* Tells how many files there are so far, if it is time. -ECANCELED if the run is to end. The caller's thread. */
 int origin_progress(struct origin_run *run, uint64_t n_files, struct why *why);
-
-/* Finishes the plan; what is wrong with it is said of this origin. */
-int origin_finish(struct origin_run *run, struct plan_builder *builder, struct plan **ret_plan, struct why *why);
 
 /* The size of one document and how to know it again: of a file on this machine, or as http_look() says. Refuses what
  * does not say its size, and pages of HTML in place of a file of another name. `url` and its parts. Any thread. */

@@ -15,7 +15,6 @@
 
 struct listing {
         struct origin_run *run;
-        struct plan_builder *builder;
         char prefix[S3_KEY_MAX + 2]; /* ends in '/', or "" */
         size_t n_prefix;
         char bucket_url[300];           /* "s3://bucket" */
@@ -28,22 +27,13 @@ struct listing {
 
 static int add_object(struct listing *listing, const struct s3_object *object) {
         char url[sizeof(listing->bucket_url) + S3_KEY_MAX + 2];
-        const char *urls[] = { url };
-        struct why inner = { 0 };
         struct plan_file file = { .path = object->key + listing->n_prefix,
                                   .n_bytes = object->n_bytes,
-                                  .etag = object->etag[0] ? object->etag : NULL,
-                                  .urls = urls,
-                                  .n_urls = 1,
-                                  .unpack = listing->run->unpack && origin_is_archive(object->key) };
-        int r;
+                                  .etag = object->etag[0] ? object->etag : NULL };
 
         snprintf(url, sizeof(url), "%s/%s", listing->bucket_url, object->key);
-        r = plan_builder_add(listing->builder, &file, &inner);
-        if (r < 0)
-                return why_set(listing->why, r, "%s: %s", listing->run->shown, inner.text);
         listing->n_files++;
-        return 0;
+        return origin_add(listing->run, &file, url, listing->why);
 }
 
 static int on_object(void *userdata, const struct s3_object *object) {
@@ -156,24 +146,16 @@ static int set_place(struct listing *listing, struct why *why) {
         return 0;
 }
 
-int origin_s3(struct origin_run *run, struct plan **ret_plan, struct why *why) {
-        _cleanup_(plan_builder_freep) struct plan_builder *builder = NULL;
+int origin_s3(struct origin_run *run, struct why *why) {
         struct listing listing = { .run = run, .why = why };
-        int r;
+        int r = set_place(&listing, why);
 
-        r = set_place(&listing, why);
         if (r == 0)
-                r = plan_builder_new(&builder);
-        if (r < 0)
-                return r;
-        listing.builder = builder;
-        r = get_pages(&listing);
-        if (r < 0)
-                return r;
-        if (listing.n_files == 0)
-                return why_set(why, -EINVAL,
-                               "%s: there is nothing below it; a prefix is taken as a folder's name (of one object the "
-                               "kind is \"file\")",
-                               run->shown);
-        return origin_finish(run, builder, ret_plan, why);
+                r = get_pages(&listing);
+        if (r == 0 && listing.n_files == 0)
+                r = why_set(why, -EINVAL,
+                            "%s: there is nothing below it; a prefix is taken as a folder's name (of one object the "
+                            "kind is \"file\")",
+                            run->shown);
+        return r;
 }
