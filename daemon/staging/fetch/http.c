@@ -154,11 +154,21 @@ static uint64_t pause_after(struct http *http, uint32_t n_failed, const struct h
         return failure->pause_ns + retry_pause_ns(failure->pause_ns ? 1 : n_failed, random);
 }
 
-/* What a kind of request does with an answer. */
+/* What comes of a request. */
 struct document {
-        void (*begin)(struct document *document);                            /* before each try; may be NULL */
-        int (*end)(struct document *document, struct http_request *request); /* after one that worked */
+        struct http_answer answer; /* so far, of this try */
+        size_t n_room, limit;      /* of its body */
+        struct http_head head;     /* once it has worked */
 };
+
+static int take_answer(struct document *document, const struct http_request *request) {
+        const char *url = NULL;
+
+        curl_easy_getinfo(request->easy, CURLINFO_EFFECTIVE_URL, &url);
+        document->head = request->head;
+        document->answer.url = url ? strdup(url) : NULL;
+        return document->answer.url ? 0 : -ENOMEM;
+}
 
 /* One try. A sink that has seen enough returns -EALREADY, which is not a failure. */
 static int perform(struct http *http, CURL *easy, const struct http_ask *ask, struct document *document,
@@ -172,8 +182,7 @@ static int perform(struct http *http, CURL *easy, const struct http_ask *ask, st
                 http_request_fini(&request);
                 return r;
         }
-        if (document->begin)
-                document->begin(document);
+        document->answer.n_bytes = 0;
         result = curl_easy_perform(easy);
         if (request.sink_error == -EFBIG)
                 r = why_set(why, -EFBIG, "%s: larger than it may be", request.shown);
@@ -182,7 +191,7 @@ static int perform(struct http *http, CURL *easy, const struct http_ask *ask, st
         else if (!request.sink_error && http_request_judge(&request, result, ret_failure) < 0)
                 r = why_set(why, ret_failure->error, "%s: %s", request.shown, ret_failure->text);
         else
-                r = document->end(document, &request);
+                r = take_answer(document, &request);
         http_request_fini(&request);
         return r;
 }
@@ -228,67 +237,31 @@ static int look_at_file(const struct http *http, const char *url, struct http_fa
 
 /* ---- a whole document ----------------------------------------------------------------------------------------- */
 
-struct reading {
-        struct document document; /* first */
-        struct http_answer answer;
-        size_t n_room;
-        size_t limit;
-};
+static int take_all(void *userdata, const uint8_t *bytes, size_t n_bytes) {
+        struct document *document = userdata;
+        struct http_answer *answer = &document->answer;
+        size_t n_needed = answer->n_bytes + n_bytes + 1;
 
-static void reading_begin(struct document *document) {
-        struct reading *reading = (struct reading *)document;
-
-        reading->answer.n_bytes = 0;
-}
-
-static int reading_take(void *userdata, const uint8_t *bytes, size_t n_bytes) {
-        struct reading *reading = userdata;
-        size_t n_needed = reading->answer.n_bytes + n_bytes + 1;
-
-        if (n_bytes > reading->limit - reading->answer.n_bytes)
+        if (n_bytes > document->limit - answer->n_bytes)
                 return -EFBIG;
-        if (n_needed > reading->n_room) {
-                size_t n_room = n_needed > 2 * reading->n_room ? n_needed : 2 * reading->n_room;
-                char *body = realloc(reading->answer.body, n_room);
+        if (n_needed > document->n_room) {
+                size_t n_room = n_needed > 2 * document->n_room ? n_needed : 2 * document->n_room;
+                char *body = realloc(answer->body, n_room);
 
                 if (!body)
                         return -ENOMEM;
-                reading->answer.body = body;
-                reading->n_room = n_room;
+                answer->body = body;
+                document->n_room = n_room;
         }
-        memcpy(reading->answer.body + reading->answer.n_bytes, bytes, n_bytes);
-        reading->answer.n_bytes += n_bytes;
-        return 0;
-}
-
-static int reading_end(struct document *document, struct http_request *request) {
-        struct reading *reading = (struct reading *)document;
-        const char *url = NULL;
-
-        if (!reading->answer.body)
-                reading->answer.body = malloc(1);
-        curl_easy_getinfo(request->easy, CURLINFO_EFFECTIVE_URL, &url);
-        free(reading->answer.url);
-        reading->answer.url = url ? strdup(url) : NULL;
-        if (!reading->answer.body || !reading->answer.url)
-                return -ENOMEM;
-        reading->answer.body[reading->answer.n_bytes] = '\0';
+        memcpy(answer->body + answer->n_bytes, bytes, n_bytes);
+        answer->n_bytes += n_bytes;
         return 0;
 }
 
 int http_get(struct http *http, const char *url, const char *query, size_t limit, const _Atomic bool *cancel,
              struct http_answer *ret_answer, struct why *why) {
-        struct reading reading = {
-                .document = { reading_begin, reading_end },
-                .limit = limit,
-        };
-        struct http_ask ask = {
-                .url = url,
-                .query = query,
-                .sink = reading_take,
-                .userdata = &reading,
-                .cancel = cancel,
-        };
+        struct document document = { .limit = limit };
+        struct http_ask ask = { .url = url, .query = query, .sink = take_all, .userdata = &document, .cancel = cancel };
         struct http_failure failure;
         struct http_facts facts;
         struct url parsed;
@@ -297,13 +270,16 @@ int http_get(struct http *http, const char *url, const char *query, size_t limit
         if (r >= 0 && parsed.scheme == URL_FILE)
                 r = look_at_file(http, url, &facts, why);
         if (r >= 0)
-                r = perform_again(http, &ask, &reading.document, &failure, why);
+                r = perform_again(http, &ask, &document, &failure, why);
+        if (r >= 0 && !document.answer.body && !(document.answer.body = malloc(1)))
+                r = -ENOMEM;
         if (r < 0) {
-                free(reading.answer.body);
-                free(reading.answer.url);
+                free(document.answer.body);
+                free(document.answer.url);
                 return r;
         }
-        *ret_answer = reading.answer;
+        document.answer.body[document.answer.n_bytes] = '\0';
+        *ret_answer = document.answer;
         return 0;
 }
 
@@ -311,37 +287,25 @@ int http_get(struct http *http, const char *url, const char *query, size_t limit
 
 #define LOOK_BYTES 65536u /* so much of a body is read to its end, so that the connection stays */
 
-struct looking {
-        struct document document; /* first */
-        struct http_facts facts;
-        size_t n_bytes;
-};
-
-static void looking_begin(struct document *document) {
-        ((struct looking *)document)->n_bytes = 0;
-}
-
 /* A byte is all that is wanted, but a server without ranges sends everything. */
-static int looking_take(void *userdata, const uint8_t *bytes, size_t n_bytes) {
-        struct looking *looking = userdata;
+static int take_little(void *userdata, const uint8_t *bytes, size_t n_bytes) {
+        struct document *document = userdata;
 
-        looking->n_bytes += n_bytes;
-        return looking->n_bytes > LOOK_BYTES ? -EALREADY : 0;
+        document->answer.n_bytes += n_bytes;
+        return document->answer.n_bytes > LOOK_BYTES ? -EALREADY : 0;
 }
 
-static int looking_end(struct document *document, struct http_request *request) {
-        struct looking *looking = (struct looking *)document;
-        const struct http_head *head = &request->head;
-
-        looking->facts = (struct http_facts){
+static struct http_facts facts_of(const struct http_head *head) {
+        struct http_facts facts = {
                 .n_bytes = head->has_range ? head->range_total : head->n_bytes,
                 .has_ranges = head->has_ranges || head->has_range,
                 .is_html = head->is_html,
         };
+
         if (head->is_encoded && !head->has_range) /* it may be the length of something else */
-                looking->facts.n_bytes = UINT64_MAX;
-        strcpy(looking->facts.etag, head->etag);
-        return 0;
+                facts.n_bytes = UINT64_MAX;
+        strcpy(facts.etag, head->etag);
+        return facts;
 }
 
 enum look {
@@ -350,24 +314,29 @@ enum look {
         LOOK_GET, /* of an empty file there is no first byte */
 };
 
-static int look(struct http *http, const char *url, enum look how, const _Atomic bool *cancel, struct looking *looking,
-                struct http_failure *ret_failure, struct why *why) {
+static int look(struct http *http, const char *url, enum look how, const _Atomic bool *cancel,
+                struct http_facts *ret_facts, struct http_failure *ret_failure, struct why *why) {
+        struct document document = { 0 };
         struct http_ask ask = {
                 .url = url,
                 .only_head = how == LOOK_HEAD,
                 .is_range = how == LOOK_BYTE,
-                .sink = looking_take,
-                .userdata = looking,
+                .sink = take_little,
+                .userdata = &document,
                 .cancel = cancel,
         };
+        int r = perform_again(http, &ask, &document, ret_failure, why);
 
-        return perform_again(http, &ask, &looking->document, ret_failure, why);
+        if (r == 0)
+                *ret_facts = facts_of(&document.head);
+        free(document.answer.url);
+        return r;
 }
 
 int http_look(struct http *http, const char *url, const _Atomic bool *cancel, struct http_facts *ret_facts,
               struct why *why) {
-        struct looking looking = { .document = { looking_begin, looking_end } };
         struct http_failure failure;
+        struct http_facts facts;
         struct url parsed;
         bool is_refused;
         int r = url_parse(url, &parsed, why);
@@ -377,22 +346,18 @@ int http_look(struct http *http, const char *url, const _Atomic bool *cancel, st
         if (parsed.scheme == URL_FILE)
                 return look_at_file(http, url, ret_facts, why);
 
-        r = look(http, url, LOOK_HEAD, cancel, &looking, &failure, why);
+        r = look(http, url, LOOK_HEAD, cancel, &facts, &failure, why);
         is_refused = r < 0 && !failure.again && (r == -EPROTO || r == -EACCES); /* 405; URLs signed for GET: 403 */
-        if (is_refused || (r == 0 && looking.facts.n_bytes == UINT64_MAX)) {
-                struct looking head = looking;
+        if (is_refused || (r == 0 && facts.n_bytes == UINT64_MAX)) {
                 int r_head = r;
 
-                r = look(http, url, LOOK_BYTE, cancel, &looking, &failure, why);
+                r = look(http, url, LOOK_BYTE, cancel, &facts, &failure, why);
                 if (r == -EBADMSG)
-                        r = look(http, url, LOOK_GET, cancel, &looking, &failure, why);
-                if (r < 0 && r_head == 0 && r != -ECANCELED) { /* what HEAD said is something */
-                        looking = head;
+                        r = look(http, url, LOOK_GET, cancel, &facts, &failure, why);
+                if (r_head == 0 && r != -ECANCELED) /* what HEAD said is something */
                         r = 0;
-                }
         }
-        if (r < 0)
-                return r;
-        *ret_facts = looking.facts;
-        return 0;
+        if (r == 0)
+                *ret_facts = facts;
+        return r;
 }
