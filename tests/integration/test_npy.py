@@ -8,7 +8,7 @@ import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 from harness import case, contains, equal, expected_order, indices, main, within, write
-from pyclient import need, trainer
+from pyclient import Trainer, need, trainer
 
 SCALARS = ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32",
            "float64")
@@ -170,6 +170,37 @@ def _(box):
     order = expected_order(90, seed=4)
     equal(first, order[:20], "the first batch")
     equal([rest[rank] for rank in range(2)], [order[20 + rank::2] for rank in range(2)], "the rest, by two ranks")
+
+
+@case("a trainer over a daemon that is killed twice, whose files leave the memory: each row in its turn, over threads")
+def _(box):
+    need("numpy")
+    n, batch = 3000, 100
+    data, label = numbers((n, 300), "uint16"), numbers((n,), "int64", seed=1)
+    paths = [save(box.path("d", "data.npy"), data), save(box.path("d", "label.npy"), label)]
+    daemon = box.daemon({"d": arrays(box.path("d"))}, reader="threads")
+    run = Trainer(box, daemon, f"""
+        with dlclient.Loader("d", batch_size={batch}, slots=2, seed=6) as loader:
+            for epoch in range(2):
+                loader.set_epoch(epoch)
+                for step, batch in enumerate(loader):
+                    out([epoch, batch.indices.tolist(), int(batch["data"].sum()), int((batch["label"] >> 32).sum())])
+                    while step == 8 and not os.path.exists({box.path("go")!r} + str(epoch)): time.sleep(0.01)
+    """)
+    for epoch in range(2):
+        run.wait_lines(epoch * n // batch + 9)
+        daemon.kill()
+        forget(*paths)
+        daemon.start()
+        write(box.path(f"go{epoch}"), b"")
+    lines = run.finish()
+    if n_bytes_read(daemon) == 0:
+        raise AssertionError("nothing was read, though the files were not in memory")
+    for epoch in range(2):
+        order = expected_order(n, seed=6, epoch=epoch)
+        rows = [order[first:first + batch] for first in range(0, n, batch)]
+        equal([line[1:] for line in lines if line[0] == epoch],
+              [[some, int(data[some].sum()), int((label[some] >> 32).sum())] for some in rows], f"epoch {epoch}")
 
 
 @case("a file that is cut or written anew while it is served: damage is named, and what is new is opened by the next")
