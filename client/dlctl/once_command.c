@@ -223,7 +223,7 @@ static void become_keeper(char *const *arguments, int report_fd, pid_t parent, c
         keep(&keeper);
 }
 
-/* ---- we ------------------------------------------------------------------------------------------------------ */
+/* ---- the parent ---------------------------------------------------------------------------------------------- */
 
 /* Waits for the keeper's report and passes signals on meanwhile. Returns 0, or -ECHILD if the keeper died without
  * one. */

@@ -322,7 +322,7 @@ static void print_block(const cJSON *record, const char *const *columns, int ind
         }
 }
 
-/* ---- both ---------------------------------------------------------------------------------------------------- */
+/* ---- text and JSON ------------------------------------------------------------------------------------------- */
 
 static int finish(void) {
         return fflush(stdout) == 0 && !ferror(stdout) ? 0 : -errno;

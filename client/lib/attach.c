@@ -21,7 +21,7 @@ void dli_descriptors_close(struct dli_descriptors *descriptors) {
                 closep(&descriptors->fd[i]);
 }
 
-/* ---- asking -------------------------------------------------------------------------------------------------- */
+/* ---- the request --------------------------------------------------------------------------------------------- */
 
 /* The resolved terms, and the position at which to begin. */
 struct message {
@@ -120,7 +120,7 @@ int dli_attach_ask(struct dlc_loader *loader) {
         return dli_connection_send(&loader->connection, &message.request, &loader->restart.reason);
 }
 
-/* ---- taking over --------------------------------------------------------------------------------------------- */
+/* ---- taking over the reply ----------------------------------------------------------------------------------- */
 
 /* Texts of a message that are not set arrive as "". What has been known since dlc_open() must not have changed. */
 static int keep_texts(struct dlc_loader *loader, const Dlp__Attached *attached) {
@@ -221,7 +221,7 @@ int dli_attach_take_over(struct dlc_loader *loader, const Dlp__Reply *reply, str
         return why_set(&loader->reason, -EPROTO, "the daemon at %s answered another question", loader->connection.path);
 }
 
-/* ---- all of it ----------------------------------------------------------------------------------------------- */
+/* ---- attaching ----------------------------------------------------------------------------------------------- */
 
 static int keep_options(struct dlc_loader *loader, const struct dlc_options *resolved) {
         struct dlc_options *options = &loader->options;

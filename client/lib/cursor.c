@@ -33,7 +33,7 @@ void dli_cursor_set(struct dlc_loader *loader, uint64_t epoch, uint64_t position
         loader->plan = dlp_epoch_plan_make(&terms, loader->info.rank, position);
 }
 
-/* ---- asking -------------------------------------------------------------------------------------------------- */
+/* ---- requesting a seek --------------------------------------------------------------------------------------- */
 
 static int ask(struct dlc_loader *loader, uint64_t epoch, uint64_t position) {
         Dlp__Seek body = DLP__SEEK__INIT;
@@ -77,7 +77,7 @@ static int seek(struct dlc_loader *loader, uint64_t epoch, uint64_t position) {
         return 0;
 }
 
-/* ---- moving -------------------------------------------------------------------------------------------------- */
+/* ---- moving the cursor --------------------------------------------------------------------------------------- */
 
 int dli_cursor_advance(struct dlc_loader *loader) {
         if (loader->epoch >= DLP_EPOCH_MAX)
@@ -126,7 +126,7 @@ int dlc_seek(struct dlc_loader *loader, uint64_t epoch, uint64_t position) {
         return r < 0 ? dli_report(&loader->reason, r) : 0;
 }
 
-/* ---- telling ------------------------------------------------------------------------------------------------- */
+/* ---- the cursor for the caller ------------------------------------------------------------------------------- */
 
 /* The first of the batches that are held since the last seek. Only this thread hands out batches, so the fields of a
  * lease do not change meanwhile. Another thread may release the batch during the search; the answer is then as of a
@@ -163,7 +163,7 @@ int dlc_get_cursor(struct dlc_loader *loader, uint64_t *ret_epoch, uint64_t *ret
         return 0;
 }
 
-/* ---- computing ----------------------------------------------------------------------------------------------- */
+/* ---- computing a cursor without a daemon --------------------------------------------------------------------- */
 
 static int cursor_after(const struct dlc_options *options, uint64_t n_samples, struct why *reason, uint64_t n_batches,
                         uint64_t *epoch, uint64_t *position) {

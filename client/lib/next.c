@@ -108,7 +108,7 @@ static int wait_for_batch(struct dlc_loader *loader, struct wait *wait) {
                                              : dli_restart_wait(loader, wait->timeout_ms, wait->deadline_ns);
 }
 
-/* ---- taking -------------------------------------------------------------------------------------------------- */
+/* ---- taking a batch ------------------------------------------------------------------------------------------ */
 
 /* The job has failed. The text is the daemon's, bounded by its field. */
 static int job_failed(struct dlc_loader *loader, const struct dlp_slot_record *record) {

@@ -146,7 +146,7 @@ void dlc_detach(struct dlc_loader *loader) {
         dli_loader_fail(loader, -ESHUTDOWN);
 }
 
-/* ---- asking about it ----------------------------------------------------------------------------------------- */
+/* ---- information about a loader ------------------------------------------------------------------------------ */
 
 const struct dlc_info *dlc_get_info(const struct dlc_loader *loader) {
         return loader ? &loader->info : NULL;

@@ -32,7 +32,7 @@ static void hang_up(struct dlc_loader *loader) {
         loader->restart.asked_ns = 0;
 }
 
-/* ---- going --------------------------------------------------------------------------------------------------- */
+/* ---- losing the daemon --------------------------------------------------------------------------------------- */
 
 bool dli_restart_is_waited_for(const struct dlc_loader *loader) {
         return strcmp(loader->options.on_restart, "raise") != 0 && dli_connection_is_restart(&loader->connection);
@@ -65,7 +65,7 @@ void dli_restart_leave(struct dlc_loader *loader) {
         dli_ring_leave(dli_ring_of(loader));
 }
 
-/* ---- coming back --------------------------------------------------------------------------------------------- */
+/* ---- attaching again ----------------------------------------------------------------------------------------- */
 
 static int give_up(struct dlc_loader *loader) {
         struct dli_restart *restart = &loader->restart;

@@ -72,7 +72,7 @@ static int map_ring(struct dli_ring *ring, const struct dli_offer *offer, struct
         return 0;
 }
 
-/* ---- life ---------------------------------------------------------------------------------------------------- */
+/* ---- reference counting -------------------------------------------------------------------------------------- */
 
 static void let_go(struct dli_ring *ring) {
         dli_unmap(&ring->payload_mapping);

@@ -14,7 +14,7 @@ bool border_is_same_colour(const struct border *a, const struct border *b) {
         return a->mode == BORDER_CONSTANT && b->mode == BORDER_CONSTANT && memcmp(a->fill, b->fill, PIXEL_BYTES) == 0;
 }
 
-/* ---- a colour ------------------------------------------------------------------------------------------------ */
+/* ---- a border of one colour ---------------------------------------------------------------------------------- */
 
 static void fill(const struct border *border, uint8_t *pixels, uint32_t n) {
         const uint8_t *colour = border->fill;
@@ -40,7 +40,7 @@ static void draw_colour(const struct border *border, const struct box *picture, 
         }
 }
 
-/* ---- the picture itself -------------------------------------------------------------------------------------- */
+/* ---- a border of the picture's own pixels -------------------------------------------------------------------- */
 
 /* Which of n pixels in a row is shown at distance `at` from the first one; at < 0 and at >= n are outside of the
  * row. */

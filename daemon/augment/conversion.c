@@ -52,7 +52,7 @@ void conversion_finish(struct conversion *conversion) {
                 }
 }
 
-/* ---- pixels -------------------------------------------------------------------------------------------------- */
+/* ---- converting pixels --------------------------------------------------------------------------------------- */
 
 /* Converts one row of one channel. `step` is the distance of its elements in the output: 1, or the number of channels
  * of a pixel. */

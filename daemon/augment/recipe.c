@@ -44,7 +44,7 @@ struct recipe {
         char text[NORMAL_TEXT_MAX];
 };
 
-/* ---- reading ------------------------------------------------------------------------------------------------- */
+/* ---- parsing ------------------------------------------------------------------------------------------------- */
 
 /* For messages: "random_resized_crop, ..., decode, raw". */
 static void list_steps(char *text, size_t size) {
@@ -385,7 +385,7 @@ static int check_output(const struct recipe *recipe, struct why *why) {
                        width, height, RECIPE_BETWEEN_PIXELS_MAX);
 }
 
-/* ---- outside ------------------------------------------------------------------------------------------------- */
+/* ---- public functions ---------------------------------------------------------------------------------------- */
 
 int recipe_parse(const char *text, struct recipe **ret_recipe, struct why *why) {
         _cleanup_(recipe_freep) struct recipe *recipe = NULL;

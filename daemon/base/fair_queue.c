@@ -40,7 +40,7 @@ static void owe(struct fair_share *share, int64_t ns) {
         atomic_fetch_add_explicit(&share->group->account.due_ns, due_ns, memory_order_relaxed);
 }
 
-/* ---- under the lock ------------------------------------------------------------------------------------------ */
+/* ---- called with the lock held ------------------------------------------------------------------------------- */
 
 /* Charges the difference between the actual and the expected time of finished items. */
 static void settle_locked(struct fair_account *account) {
@@ -131,7 +131,7 @@ static bool leave_locked(struct fair_queue *queue) {
         return true;
 }
 
-/* ---- from outside -------------------------------------------------------------------------------------------- */
+/* ---- public functions ---------------------------------------------------------------------------------------- */
 
 void fair_queue_push(struct fair_queue *queue, struct fair_share *share, struct fair_item *item) {
         bool somebody_sleeps;

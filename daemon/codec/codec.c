@@ -8,7 +8,7 @@
 #include "daemon/codec/codec_type.h"
 #include "proto/base/cleanup.h"
 
-/* ---- begin and end --------------------------------------------------------------------------------------------- */
+/* ---- making and freeing ---------------------------------------------------------------------------------------- */
 
 static void codec_freep(struct codec **codec) {
         codec_free(*codec);

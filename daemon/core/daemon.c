@@ -56,7 +56,7 @@ struct daemon {
         char fact_values[FACTS_MAX][32];
 };
 
-/* ---- what the floors below ask of this one ------------------------------------------------------------------- */
+/* ---- callbacks of the floors below --------------------------------------------------------------------------- */
 
 static void on_settings(void *userdata, const struct fact **ret_facts, size_t *ret_n) {
         struct daemon *daemon = userdata;
@@ -165,7 +165,7 @@ static void keep_fixed_settings(struct daemon *daemon, struct settings *next) {
         }
 }
 
-/* ---- what follows a reload --------------------------------------------------------------------------------- */
+/* ---- applying settings ------------------------------------------------------------------------------------- */
 
 static struct pool_wish workers_wish(const struct settings *settings) {
         struct pool_wish wish = { .n_workers = (uint32_t)settings->workers, .nice = (int)settings->nice };
@@ -267,7 +267,7 @@ static void on_reload(evutil_socket_t number, short what, void *userdata) {
         begin_reload(daemon);
 }
 
-/* ---- begin --------------------------------------------------------------------------------------------------- */
+/* ---- start --------------------------------------------------------------------------------------------------- */
 
 static int start_events(struct daemon *daemon, struct why *why) {
         const struct {
@@ -398,7 +398,7 @@ static int daemon_start(struct daemon *daemon, struct why *why) {
         return configure_catalog(daemon, why);
 }
 
-/* ---- end ----------------------------------------------------------------------------------------------------- */
+/* ---- stop ---------------------------------------------------------------------------------------------------- */
 
 static void free_events(struct daemon *daemon) {
         for (size_t i = 0; i < daemon->n_signal_events; i++)

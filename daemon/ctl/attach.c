@@ -26,7 +26,7 @@ struct attach {
         int result;
 };
 
-/* ---- what may be asked for ----------------------------------------------------------------------------------- */
+/* ---- checking the terms -------------------------------------------------------------------------------------- */
 
 static int check_name(const char *field, const char *value, struct why *why) {
         size_t n = strlen(value);
@@ -108,7 +108,7 @@ static int read_terms(const Dlp__Attach *wish, struct job_terms *terms, struct w
         return 0;
 }
 
-/* ---- making and handing over --------------------------------------------------------------------------------- */
+/* ---- making the ring and sending it -------------------------------------------------------------------------- */
 
 static void attach_work(void *userdata) {
         struct attach *attach = userdata;

@@ -154,7 +154,7 @@ int dataset_look_at(const struct dataset *dataset, uint64_t sample, struct why *
         return r;
 }
 
-/* ---- the dataset --------------------------------------------------------------------------------------------- */
+/* ---- the whole dataset --------------------------------------------------------------------------------------- */
 
 /* Does the folder itself answer, and does it still have a path? */
 static int look_at_root(struct dataset *dataset, bool *ret_reopened, struct why *why) {

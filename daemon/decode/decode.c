@@ -30,7 +30,7 @@ struct decoder {
         struct scratch work; /* for the format's own use */
 };
 
-/* ---- formats that are recognised in order to be refused by their name ---------------------------------------- */
+/* ---- formats that are refused by name ------------------------------------------------------------------------ */
 
 struct magic {
         const char *name;
@@ -271,7 +271,7 @@ int decoder_read_into(struct decoder *decoder, uint8_t *out, size_t stride, stru
         return collect(decoder, &whole, out, stride, why);
 }
 
-/* ---- what became of it, what it takes ------------------------------------------------------------------------ */
+/* ---- results and memory -------------------------------------------------------------------------------------- */
 
 enum decoded_by decoder_decoded_by(const struct decoder *decoder) {
         return decoder->decoded_by;

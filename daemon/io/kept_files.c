@@ -22,7 +22,7 @@ static struct kept_file **own_bucket(const struct kept_files *files, const struc
         return bucket_of(files, file->owner, file->idx_file, file->past_cache);
 }
 
-/* ---- begin and end ------------------------------------------------------------------------------------------- */
+/* ---- making and freeing -------------------------------------------------------------------------------------- */
 
 static uint32_t n_files_allowed(void) {
         struct rlimit limit;
@@ -69,7 +69,7 @@ void kept_files_fini(struct kept_files *files) {
         files->buckets = NULL;
 }
 
-/* ---- under the lock ------------------------------------------------------------------------------------------ */
+/* ---- called with the lock held ------------------------------------------------------------------------------- */
 
 static struct kept_file *find_locked(struct kept_files *files, const struct read_request *request) {
         struct kept_file *file = *bucket_of(files, request->owner, request->idx_file, request->past_cache);
@@ -128,7 +128,7 @@ static struct kept_file *add_locked(struct kept_files *files, const struct read_
         return file;
 }
 
-/* ---- from outside -------------------------------------------------------------------------------------------- */
+/* ---- public functions ---------------------------------------------------------------------------------------- */
 
 struct kept_file *kept_files_find(struct kept_files *files, const struct read_request *request) {
         struct kept_file *file;

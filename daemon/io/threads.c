@@ -75,7 +75,7 @@ static void push_locked(struct read_pool *pool, struct read_request *request) {
         STAILQ_INSERT_TAIL(&share->waiting, request, entry);
 }
 
-/* ---- a thread ------------------------------------------------------------------------------------------------ */
+/* ---- the threads --------------------------------------------------------------------------------------------- */
 
 static struct read_request *pool_next(struct read_pool *pool, struct pool_thread *thread) {
         struct read_request *request = NULL;
@@ -137,7 +137,7 @@ static void *pool_main(void *argument) {
         return NULL;
 }
 
-/* ---- begin, more, end ---------------------------------------------------------------------------------------- */
+/* ---- start, more threads, stop ------------------------------------------------------------------------------- */
 
 static int pool_start_one(struct reader *reader) {
         struct read_pool *pool = &reader->pool;

@@ -240,7 +240,7 @@ fail:
         return r;
 }
 
-/* ---- a chain's life ------------------------------------------------------------------------------------------ */
+/* ---- one chain: submit, complete ----------------------------------------------------------------------------- */
 
 /* Is this the common case? */
 static bool fits_chain(const struct read_request *request) {
@@ -526,7 +526,7 @@ static void *uring_main(void *argument) {
         return NULL;
 }
 
-/* ---- from outside -------------------------------------------------------------------------------------------- */
+/* ---- the backend's functions --------------------------------------------------------------------------------- */
 
 static void uring_free(struct uring *uring) {
         mailbox_fini(&uring->mailbox);

@@ -79,7 +79,7 @@ void planner_retry(struct planner *planner, struct task *task) {
         planner_wake(planner);
 }
 
-/* ---- what came back ------------------------------------------------------------------------------------------ */
+/* ---- tasks that came back ------------------------------------------------------------------------------------ */
 
 static void stream_destroy(struct planner *planner, struct stream *stream) {
         TAILQ_REMOVE(&planner->streams, stream, entry);
@@ -349,7 +349,7 @@ static void *planner_main(void *userdata) {
         return NULL;
 }
 
-/* ---- begin and end ------------------------------------------------------------------------------------------- */
+/* ---- start and stop ------------------------------------------------------------------------------------------ */
 
 int planner_start(struct planner *planner, const struct planner_options *options) {
         struct epoll_event event = { .events = EPOLLIN | EPOLLET };

@@ -14,7 +14,7 @@
 #include "proto/base/clock.h"
 #include "proto/order/philox.h"
 
-/* ---- scratch is paid for before it is taken ------------------------------------------------------------------ */
+/* ---- reserving scratch memory -------------------------------------------------------------------------------- */
 
 #define SAMPLE_WAITS 1 /* the task is no longer this worker's */
 
@@ -286,7 +286,7 @@ static void worker_do(struct worker *worker, struct task *task) {
                 planner_return(worker->planner, task);
 }
 
-/* ---- begin and end ------------------------------------------------------------------------------------------- */
+/* ---- start and stop ------------------------------------------------------------------------------------------ */
 
 static int worker_equip(struct worker *worker) {
         worker->tid = gettid();

@@ -98,7 +98,7 @@ static bool is_held(int fd) {
         return answer == SOMEBODY;
 }
 
-/* ---- the list ------------------------------------------------------------------------------------------------ */
+/* ---- the list of rings --------------------------------------------------------------------------------------- */
 
 void held_list_init(struct held_list *list) {
         *list = (struct held_list){ 0 };

@@ -46,7 +46,7 @@ static uint8_t hue_of(int red, int green, int blue, int largest, float range) {
         return (uint8_t)((double)hue * 255.0);
 }
 
-/* ---- hues of all colours ------------------------------------------------------------------------------------- */
+/* ---- a table of all colours ---------------------------------------------------------------------------------- */
 
 /* A hue depends on three things: which sample is the largest and which the smallest (six cases), the range between
  * them, and how far the third one is below the largest. There are few enough combinations to compute once. */

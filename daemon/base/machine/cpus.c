@@ -15,7 +15,7 @@
 #define MOUNTINFO_MAX  (4u << 20)                 /* only the part that is used is touched */
 #define QUOTA_MAX_USEC UINT64_C(1000000000000000) /* bounds the value, so that nothing below overflows */
 
-/* ---- what the kernel writes ---------------------------------------------------------------------------------- */
+/* ---- parsing the kernel's files ------------------------------------------------------------------------------ */
 
 uint64_t cpus_parse_max(const char *text) {
         unsigned long long quota, period;
@@ -89,7 +89,7 @@ bool cpus_parse_mounts(const char *text, char *ret_root, char *ret_point, size_t
         return false;
 }
 
-/* ---- looking ------------------------------------------------------------------------------------------------- */
+/* ---- reading the kernel's files ------------------------------------------------------------------------------ */
 
 /* Reads a file of the kernel as text; false if it cannot be read or does not fit. */
 static bool read_text(const char *path, char *text, size_t capacity) {
@@ -183,7 +183,7 @@ void cpus_find(struct cpus *ret_cpus) {
         cpus_find_quota("/proc/self", ret_cpus);
 }
 
-/* ---- what follows -------------------------------------------------------------------------------------------- */
+/* ---- how many CPUs these are --------------------------------------------------------------------------------- */
 
 uint64_t cpus_milli(const struct cpus *cpus) {
         uint64_t milli = (uint64_t)cpus->n_affinity * CPU_MILLI;
@@ -204,7 +204,7 @@ const char *cpus_text(const struct cpus *cpus, char text[CPUS_TEXT_MAX]) {
         return text;
 }
 
-/* ---- a share of them ----------------------------------------------------------------------------------------- */
+/* ---- a share of the CPUs ------------------------------------------------------------------------------------- */
 
 int cpu_share_parse(const char *text, struct cpu_share *ret_share) {
         unsigned long long percent;

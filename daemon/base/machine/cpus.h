@@ -32,7 +32,7 @@ uint64_t cpus_milli(const struct cpus *cpus);
 /* "affinity 8 CPUs, cgroup quota 3.5 (/trainers.slice)" */
 const char *cpus_text(const struct cpus *cpus, char text[CPUS_TEXT_MAX]);
 
-/* ---- a share of them ----------------------------------------------------------------------------------------- */
+/* ---- a share of the CPUs ------------------------------------------------------------------------------------- */
 
 /* A ceiling as people write it: "0" none, "350" percent of one CPU, "60%" of all available CPUs. */
 struct cpu_share {
@@ -48,7 +48,7 @@ int cpu_share_parse(const char *text, struct cpu_share *ret_share);
 /* In thousandths of a CPU, at least 1; 0 = no ceiling. */
 uint64_t cpu_share_milli(const struct cpu_share *share, const struct cpus *cpus);
 
-/* ---- parts, for tests ---------------------------------------------------------------------------------------- */
+/* ---- internal functions, for tests --------------------------------------------------------------------------- */
 
 /* The quota alone, as seen by the process whose /proc folder this is: `proc_dir` is "/proc/self" except in tests. */
 void cpus_find_quota(const char *proc_dir, struct cpus *cpus);

@@ -12,7 +12,7 @@ uint64_t memory_available(void);
  * limit, or unknown. */
 uint64_t memory_of_our_group(void);
 
-/* ---- parts, for tests ---------------------------------------------------------------------------------------- */
+/* ---- internal functions, for tests --------------------------------------------------------------------------- */
 
 /* /proc/meminfo: the line of MemAvailable, in bytes; 0 if there is none. */
 uint64_t memory_parse_available(const char *text);

@@ -401,7 +401,7 @@ static int64_t walk_class(struct walk *walk, const char *name, int32_t label) {
         return (int64_t)(walk->n_files - n_before);
 }
 
-/* ---- all of it ----------------------------------------------------------------------------------------------- */
+/* ---- the whole folder ---------------------------------------------------------------------------------------- */
 
 /* Collects the names of classes without a file: "a, b", cut where the text becomes too long. */
 static void note_empty(char *empty, size_t size, const char *name) {

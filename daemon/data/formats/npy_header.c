@@ -85,7 +85,7 @@ static bool take_number(struct literal *literal, uint64_t *ret_number) {
         return true;
 }
 
-/* ---- its three entries ----------------------------------------------------------------------------------------- */
+/* ---- the three entries of a header ----------------------------------------------------------------------------- */
 
 static const struct {
         const char *text; /* without the character for the byte order */
@@ -216,7 +216,7 @@ static int read_dictionary(struct literal *literal, struct npy_header *header, b
         return 0;
 }
 
-/* ---- all of it ------------------------------------------------------------------------------------------------- */
+/* ---- the whole header ------------------------------------------------------------------------------------------ */
 
 /* Where the text begins, and how long it is. */
 static int find_text(const uint8_t *bytes, size_t n_bytes, size_t *ret_begin, size_t *ret_length, struct why *why) {

@@ -116,7 +116,7 @@ static int load_shard(struct gathering *gathering, const char *name, struct load
         return r < 0 ? why_set(gathering->why, r, "%s/%s: %.300s", gathering->root, name, detail.text) : 0;
 }
 
-/* ---- what it says of the dataset ----------------------------------------------------------------------------- */
+/* ---- what a shard says about the dataset --------------------------------------------------------------------- */
 
 /* The first shard defines the classes, */
 static int take_classes(struct gathering *gathering, const struct loaded *loaded) {

@@ -252,7 +252,7 @@ void ledger_unref(struct ledger *ledger) {
         pthread_mutex_unlock(&ledgers->mutex);
 }
 
-/* ---- using --------------------------------------------------------------------------------------------------- */
+/* ---- adding and listing -------------------------------------------------------------------------------------- */
 
 static void ask_to_write(struct ledger *ledger) {
         struct ledgers *ledgers = ledger->ledgers;

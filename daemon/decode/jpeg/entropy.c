@@ -93,7 +93,7 @@ INLINE int skip_mcus(struct entropy *entropy, uint32_t n_mcus) {
         return 0;
 }
 
-/* ---- compiled for this and that CPU ---------------------------------------------------------------------------- */
+/* ---- the same code compiled for different CPUs ----------------------------------------------------------------- */
 
 static int read_mcu_plain(struct entropy *entropy, uint32_t idx_mcu, int16_t *group, int *last) {
         return read_mcu(entropy, idx_mcu, group, last);

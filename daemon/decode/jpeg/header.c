@@ -162,7 +162,7 @@ static int read_segment(struct reading *reading, unsigned marker, struct segment
         }
 }
 
-/* ---- the whole ----------------------------------------------------------------------------------------------- */
+/* ---- the whole header ---------------------------------------------------------------------------------------- */
 
 /* Marker by marker up to the scan, whose first byte is returned in `ret_scan`. */
 static int read_segments(struct reading *reading, const uint8_t *at, const uint8_t *end, const uint8_t **ret_scan) {

@@ -159,7 +159,7 @@ static void ac_symbol(void *table, const struct symbol *symbol) {
         }
 }
 
-/* ---- AC: second symbols ---------------------------------------------------------------------------------------- */
+/* ---- AC: two symbols in one look-up ---------------------------------------------------------------------------- */
 
 /* What a second symbol adds to an entry, for each number of bits that are left for it: N - n if the first symbol has n
  * bits. Those for m bits begin at 2^m. */

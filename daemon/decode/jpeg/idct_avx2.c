@@ -108,7 +108,7 @@ INLINE struct columns transpose(const struct eight *rows) {
         return columns;
 }
 
-/* ---- out ----------------------------------------------------------------------------------------------------- */
+/* ---- storing the samples ------------------------------------------------------------------------------------- */
 
 /* Two rows of samples of either block. */
 struct samples {
@@ -172,7 +172,7 @@ INLINE void to_samples(const struct eight *columns, __m256i *ret_01, __m256i *re
         *ret_23 = _mm256_unpackhi_epi32(half[0], half[1]);
 }
 
-/* ---- any block ----------------------------------------------------------------------------------------------- */
+/* ---- the transform of any block ------------------------------------------------------------------------------ */
 
 /* Words -> double words, times 2^13. `low` is the word below each of them, shifted by the same amount. */
 INLINE __m256i scale_lower(__m256i words, __m256i low) {
@@ -223,7 +223,7 @@ INLINE struct samples idct_dense(const __m256i row[8]) {
         return samples;
 }
 
-/* ---- nothing but the corner of four by four ------------------------------------------------------------------ */
+/* ---- only the first four by four coefficients ---------------------------------------------------------------- */
 
 #define LAST_OF_CORNER 9 /* in zigzag order nothing up to here lies outside */
 
@@ -249,7 +249,7 @@ INLINE struct samples idct_corner(const __m256i row[4]) {
         return samples;
 }
 
-/* ---- nothing but the mean ------------------------------------------------------------------------------------ */
+/* ---- only the mean ------------------------------------------------------------------------------------------- */
 
 /* Same result as the general path: times 4 in 16 bits, then (x * 2^13 + 2^17) >> 18. */
 INLINE __m128i idct_mean(int mean, int step) {
@@ -267,7 +267,7 @@ INLINE struct samples idct_means(const int16_t *pair, const int16_t *steps) {
         return (struct samples){ both, both, both, both };
 }
 
-/* ---- all together -------------------------------------------------------------------------------------------- */
+/* ---- choosing a transform ------------------------------------------------------------------------------------ */
 
 /* Coefficients times steps; the coefficients are zero afterwards. */
 INLINE void take_rows(int16_t *pair, const int16_t *steps, int n_rows, __m256i *ret_row) {

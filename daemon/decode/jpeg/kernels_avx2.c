@@ -93,7 +93,7 @@ INLINE void put_pixels(const uint8_t *luma, struct words cb, struct words cr, ui
                    _mm256_packus_epi16(blue(even, cb.even), blue(odd, cb.odd)), rgb);
 }
 
-/* ---- chroma as wide as luma ---------------------------------------------------------------------------------- */
+/* ---- chroma in the width of luma ----------------------------------------------------------------------------- */
 
 AVX2 static void row_grey(const struct baseline_row *row, uint32_t x0, uint32_t x1, uint8_t *rgb) {
         const __m256i first = _mm256_broadcastsi128_si256(
@@ -149,7 +149,7 @@ AVX2 static void row_440(const struct baseline_row *row, uint32_t x0, uint32_t x
                 put_pixels(row->luma + x, chroma_440(row, 0, x, half), chroma_440(row, 1, x, half), rgb);
 }
 
-/* ---- chroma half as wide ------------------------------------------------------------------------------------- */
+/* ---- chroma of half the width -------------------------------------------------------------------------------- */
 
 /* First all columns of a stretch, each the sum of its near and far sample (4:2:0) or the sample itself (4:2:2), one
  * more at either end; then, out of the first cache, each with the column before and after it. */

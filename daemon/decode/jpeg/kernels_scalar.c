@@ -130,7 +130,7 @@ void baseline_idct_pair_scalar(int16_t *pair, const int16_t *steps, int last, ui
         memset(pair, 0, BASELINE_PAIR_COEFFICIENTS * sizeof(*pair));
 }
 
-/* ---- chroma as fine as luma ---------------------------------------------------------------------------------- */
+/* ---- chroma in the resolution of luma ------------------------------------------------------------------------ */
 
 /* The sample of Cb (c 0) or Cr (c 1) at pixel x: unchanged, or from the nearest samples, three parts of the near one
  * and one part of the far one on each axis. Halves are rounded alternately down and up, so that no plane drifts. */

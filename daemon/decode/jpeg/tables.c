@@ -157,7 +157,7 @@ static void let_go(struct shared_table *table) {
                 table_free(table);
 }
 
-/* ---- of a decoder ---------------------------------------------------------------------------------------------- */
+/* ---- the tables of a decoder ----------------------------------------------------------------------------------- */
 
 /* Releases *held and holds the requested table instead. */
 static int exchange(struct shared_table **held, bool is_ac, const struct huffman_definition *definition,

@@ -5,7 +5,7 @@
 
 #include <tiff.h>
 
-/* ---- which combinations there are ---------------------------------------------------------------------------- */
+/* ---- which combinations are supported ------------------------------------------------------------------------ */
 
 /* The samples in addition to the colours are `first`, then only unspecified ones. */
 static bool extras_are(const struct tiff_tags *tags, unsigned n, uint16_t first) {

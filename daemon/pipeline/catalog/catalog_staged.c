@@ -102,7 +102,7 @@ void staged_look_again(struct catalog_entry *entry) {
         catalog_look(entry->catalog);
 }
 
-/* ---- a look -------------------------------------------------------------------------------------------------- */
+/* ---- looking at the folder ----------------------------------------------------------------------------------- */
 
 /* A copy, because the entry may be removed while the look is running. */
 struct look {

@@ -51,7 +51,7 @@ void versions_fini(struct catalog_staged *staged) {
                 drop(staged, dataset);
 }
 
-/* ---- searching for one --------------------------------------------------------------------------------------- */
+/* ---- searching for a version --------------------------------------------------------------------------------- */
 
 /* Is it "v-", twelve digits and ".index", with this content? This only selects a file: opening it checks all of it. */
 static bool is_index_of(int folder_fd, const char *name, const char *digest, struct index_header *header) {

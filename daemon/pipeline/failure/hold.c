@@ -22,7 +22,7 @@ struct parked {
         struct why reason, failing;
 };
 
-/* ---- parking and back ---------------------------------------------------------------------------------------- */
+/* ---- parking samples ----------------------------------------------------------------------------------------- */
 
 bool hold_park(struct planner *planner, struct task *task) {
         struct stream *stream = task->batch->stream;
@@ -76,7 +76,7 @@ static void read_again(struct planner *planner, struct stream *stream, struct pa
         task_read(planner, task);
 }
 
-/* ---- ends ---------------------------------------------------------------------------------------------------- */
+/* ---- giving up ----------------------------------------------------------------------------------------------- */
 
 /* The sample is not wanted any more, or its job has failed: it ends without having been served. */
 static void give_up(struct planner *planner, struct stream *stream, struct parked *parked, const struct why *why) {
@@ -186,7 +186,7 @@ static bool is_slow(const struct stream *stream, uint64_t now_ns) {
         return task && task->batch && task->batch->stream == stream && task_reading_ns(task, now_ns) >= HOLD_SLOW_NS;
 }
 
-/* ---- go on --------------------------------------------------------------------------------------------------- */
+/* ---- continuing ---------------------------------------------------------------------------------------------- */
 
 static void go_on(struct planner *planner, struct stream *stream, uint64_t now_ns) {
         struct outage *outage = stream->dataset->outage;

@@ -51,7 +51,7 @@ struct outage {
         uint64_t pause_ns;
 };
 
-/* ---- life ---------------------------------------------------------------------------------------------------- */
+/* ---- making and freeing -------------------------------------------------------------------------------------- */
 
 int outage_new(struct dataset *dataset, struct outage **ret_outage) {
         struct outage *outage = calloc(1, sizeof(*outage));
@@ -298,7 +298,7 @@ static void start_locked(struct outage *outage) {
         pthread_detach(thread); /* not joined: it may hang in the kernel for ever */
 }
 
-/* ---- from outside -------------------------------------------------------------------------------------------- */
+/* ---- public functions ---------------------------------------------------------------------------------------- */
 
 enum outage_verdict outage_judge(struct outage *outage, uint64_t sample, int error, uint64_t *ret_round) {
         struct suspect *suspect;

@@ -21,7 +21,7 @@ static struct job *job_of(const struct task *task) {
         return task->batch->stream->job;
 }
 
-/* ---- under the lock ------------------------------------------------------------------------------------------ */
+/* ---- called with the lock held ------------------------------------------------------------------------------- */
 
 /* An account that was idle starts at the present: idle time does not count as savings. */
 static void begin_locked(struct scratch_account *account, uint64_t now) {
@@ -61,7 +61,7 @@ static void grant_locked(struct scratch_pool *pool, struct task *task, uint64_t 
                 job->user->scratch.now = job->scratch.had;
 }
 
-/* ---- from outside -------------------------------------------------------------------------------------------- */
+/* ---- public functions ---------------------------------------------------------------------------------------- */
 
 int scratch_take(struct scratch_pool *pool, struct task *task, uint64_t n_bytes, uint64_t now_ns) {
         struct job *job = job_of(task);
