@@ -20,16 +20,18 @@ tests must also pass while all CPUs are busy. A limit tells a hang from a slow m
 More tests run at a time than there are CPUs, since half of a test's time is waiting. The longest begin first, as
 tests/times.txt says (`--note-times` writes it), so that no long one is left over at the end.
 
-A process that a test leaves behind is a failure of that test, and is ended. The last line of all is `N passed, N failed,
+A process or a file in TMPDIR that a test leaves behind is a failure of that test, and is removed. The last line of all is `N passed, N failed,
 N skipped`; the exit status is 0 only if nothing failed.
 """
 import argparse
 import collections
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 
@@ -38,7 +40,7 @@ LOGS = os.path.join(ROOT, "build", "check")
 SKIPPED = 77
 TAIL_LINES = 40
 VALGRIND = ["valgrind", "--quiet", "--error-exitcode=9", "--leak-check=full", "--errors-for-leak-kinds=definite",
-            "--fair-sched=yes"]
+            "--fair-sched=yes", "--vgdb=no"]
 SLOWER = {"asan": 3, "tsan": 5, "valgrind": 8}  # how many times the limit such a build may take
 CHECK_PATIENCE = 10  # times Check's own limits, which are meant for a machine that has nothing else to do
 TIMES = os.path.join(ROOT, "tests", "times.txt")
@@ -87,8 +89,10 @@ class Test:
             return VALGRIND + [path]
         return [path]
 
-    def environment(self):
+    def environment(self, folder):
+        """Temporary files go into `folder`, which has to be empty again after the test."""
         env = dict(os.environ)
+        env["TMPDIR"] = folder
         build = "release" if self.variant == "valgrind" else self.variant
         env["DLP_BUILD"] = os.path.join("build", build)
         env["PYTHONUNBUFFERED"] = "1"
@@ -169,18 +173,22 @@ def run(test):
         test.output = f"{test.path} is not there: it was not built"
         return
     log_path = os.path.join(LOGS, f"{test.variant}-{test.name}.log")
+    folder = tempfile.mkdtemp(prefix="dlp-check-")
+    os.chmod(folder, 0o755)  # daemons that tests start for other users get to their own folders in it
     begin = time.monotonic()
     with open(log_path, "wb") as log:
-        process = subprocess.Popen(test.command(), cwd=ROOT, env=test.environment(), stdin=subprocess.DEVNULL,
+        process = subprocess.Popen(test.command(), cwd=ROOT, env=test.environment(folder), stdin=subprocess.DEVNULL,
                                    stdout=log, stderr=subprocess.STDOUT, start_new_session=True,
                                    preexec_fn=default_signals)
         with LOCK:
             RUNNING[process.pid] = test
         status, test.cpu_seconds = wait(process, test.limit)
-        left = end_group(process.pid)
+        left = ["processes (ended now)"] if end_group(process.pid) else []
         process.wait()
         with LOCK:
             RUNNING.pop(process.pid, None)
+    left += [f"a temporary file, {name}" for name in sorted(os.listdir(folder))]
+    shutil.rmtree(folder, ignore_errors=True)
     test.seconds = time.monotonic() - begin
     with open(log_path, encoding="utf-8", errors="replace") as log:
         test.output = log.read()
@@ -197,7 +205,7 @@ def judge(test, status, left):
     if status is None:
         test.output += f"\nended after its limit of {test.limit:.0f} s"
     elif left:
-        test.output += "\nleft processes behind (ended now)"
+        test.output += "\nleft behind: " + "; ".join(left)
     elif status == SKIPPED:
         test.skipped = int(count.group(3)) if count else 1
         test.notes = test.notes or [last or "no reason given"]

@@ -62,9 +62,17 @@ def _(box):
 
 @case("a process that a test leaves behind is its failure, and is ended")
 def _(box):
-    expect(box, f"sleep 300 & echo $! >{box.path('pid')}", 1, "0 passed, 1 failed, 0 skipped", "left processes")
+    expect(box, f"sleep 300 & echo $! >{box.path('pid')}", 1, "0 passed, 1 failed, 0 skipped", "left behind: processes")
     with open(box.path("pid"), encoding="ascii") as file:
         equal(os.path.exists(f"/proc/{file.read().strip()}"), False, "the child is gone")
+
+
+@case("a temporary file that a test leaves behind is its failure, and is removed")
+def _(box):
+    expect(box, f'echo "$TMPDIR" >{box.path("folder")}; mkdir "$TMPDIR/pymp-x"; echo "1 passed, 0 failed, 0 skipped"', 1,
+           "1 passed, 1 failed, 0 skipped", "left behind: a temporary file, pymp-x")
+    with open(box.path("folder"), encoding="ascii") as file:
+        equal(os.path.exists(file.read().strip()), False, "the folder is gone")
 
 
 @case("the variant reaches the test, and slow variants get more time")

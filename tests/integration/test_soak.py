@@ -11,6 +11,7 @@ from harness import ROOT, case, equal, main, patience
 
 def soak(box, seconds, *arguments):
     """Runs it; returns its exit status and its output."""
+    os.chmod(box.folder, 0o711)  # its own box is in here, and its other users must get there
     process = box.start([sys.executable, os.path.join(ROOT, "tests", "soak", "soak.py"), "--seconds", str(seconds),
                          *arguments], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, universal_newlines=True)
     output, _ = process.communicate(timeout=patience(240))

@@ -477,6 +477,8 @@ class Box:
 
     def __init__(self):
         self.folder = tempfile.mkdtemp(prefix="dlp-")
+        self.tmpdir = os.environ.get("TMPDIR")
+        os.environ["TMPDIR"] = self.folder  # what a killed trainer leaves (Python's pymp-...) goes with the folder
         self.daemons = []
         self.readers = []
         self.processes = []
@@ -529,6 +531,10 @@ class Box:
             end(process)
         for cleanup in reversed(self.cleanups):
             cleanup()
+        if self.tmpdir is None:
+            del os.environ["TMPDIR"]
+        else:
+            os.environ["TMPDIR"] = self.tmpdir
         shutil.rmtree(self.folder, ignore_errors=True)
         return remarks
 
