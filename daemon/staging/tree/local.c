@@ -16,8 +16,8 @@
 
 /* ---- copying, where there can be no link --------------------------------------------------------------------- */
 
-static int copy_by_hand(struct tree *tree, int from_fd, int to_fd, uint64_t offset, uint64_t n_bytes) {
-        while (offset < n_bytes) {
+static int copy_bytes(struct tree *tree, int from_fd, int to_fd, uint64_t n_bytes) {
+        for (uint64_t offset = 0; offset < n_bytes; offset += CHUNK_BYTES) {
                 size_t n = n_bytes - offset < CHUNK_BYTES ? (size_t)(n_bytes - offset) : CHUNK_BYTES;
                 int r = disk_read_at(from_fd, tree->scratch, n, offset);
 
@@ -25,29 +25,6 @@ static int copy_by_hand(struct tree *tree, int from_fd, int to_fd, uint64_t offs
                         r = disk_write_at(to_fd, tree->scratch, n, offset);
                 if (r < 0)
                         return r;
-                offset += n;
-                tree_tell_waiting(tree);
-                if (tree_is_cancelled(tree))
-                        return -ECANCELED;
-        }
-        return 0;
-}
-
-/* The file system may share the blocks of both; where it cannot, or not between these two, the bytes go through us. */
-static int copy_bytes(struct tree *tree, int from_fd, int to_fd, uint64_t n_bytes) {
-        off_t from = 0, to = 0;
-
-        while ((uint64_t)to < n_bytes) {
-                uint64_t n_left = n_bytes - (uint64_t)to;
-                ssize_t n = copy_file_range(from_fd, &from, to_fd, &to, n_left < (64u << 20) ? n_left : 64u << 20, 0);
-
-                if (n < 0 && errno == EINTR)
-                        continue;
-                if (n < 0 && (errno == ENOSPC || errno == EIO || errno == EDQUOT))
-                        return -errno;
-                if (n <= 0)
-                        return copy_by_hand(tree, from_fd, to_fd, (uint64_t)to, n_bytes);
-                tree_tell_waiting(tree);
                 if (tree_is_cancelled(tree))
                         return -ECANCELED;
         }
@@ -84,7 +61,6 @@ static int hash_file(struct tree *tree, int fd, const struct plan_file *file, st
                 sha256_add(&tree->sha, tree->scratch, n);
                 digests[i] = digest128_of(tree->scratch, n);
                 offset += n;
-                tree_tell_waiting(tree);
                 if (tree_is_cancelled(tree))
                         return -ECANCELED;
         }
@@ -257,7 +233,6 @@ static int look_at_entry(void *userdata, uint64_t idx_file, const struct plan_fi
         const struct plan_file *file = plan_file(tree->plan, idx_file);
         uint64_t first, n;
 
-        tree_tell_waiting(tree);
         if (tree_is_cancelled(tree))
                 return -ECANCELED;
         if (state_is_whole(&tree->state, idx_file) || !is_same_content(file, then) || reuse_file(reuse, file) < 0)
