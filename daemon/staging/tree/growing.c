@@ -1,6 +1,6 @@
-/* Large files that are not whole yet. As many may be under way as there are nodes that fetch, each in its own file; of
- * the ones that were used last the files are open, of some more the SHA-256 of their beginning is kept. What is dropped
- * is read again when it is needed. */
+/* Large files that are not whole yet. Chunks arrive nearly in the order of the files, so few are under way at once. Of
+ * those that were used last, the SHA-256 of their beginning is kept, and the file is open. What is dropped is read
+ * again when it is needed. */
 
 #include <errno.h>
 #include <fcntl.h>
@@ -11,8 +11,7 @@
 #include "daemon/staging/tree/private.h"
 #include "proto/base/cleanup.h"
 
-#define GROWING_MAX 1024u /* half a KiB each */
-#define OPEN_MAX    64u   /* of them: descriptors */
+#define GROWING_MAX 64u /* half a KiB and a descriptor each */
 
 static struct growing *find(struct tree *tree, uint64_t idx_file) {
         struct growing *growing;
@@ -44,27 +43,13 @@ void growing_drop_all(struct tree *tree) {
 }
 
 /* What was used least recently makes room. */
-static void keep_bounds(struct tree *tree) {
-        struct growing *growing;
-        uint32_t n_open = 0;
-
-        while (tree->n_growing > GROWING_MAX && TAILQ_LAST(&tree->growing, growing_list)->n_users == 0)
-                drop(tree, TAILQ_LAST(&tree->growing, growing_list));
-        TAILQ_FOREACH(growing, &tree->growing, entry) {
-                n_open += growing->fd >= 0;
-                if (n_open > OPEN_MAX && growing->n_users == 0) {
-                        closep(&growing->fd);
-                        growing->fd = -1;
-                        break;
-                }
-        }
-}
-
 static struct growing *add(struct tree *tree, uint64_t idx_file) {
         struct growing *growing = calloc(1, sizeof(*growing));
 
         if (!growing)
                 return NULL;
+        if (tree->n_growing >= GROWING_MAX && TAILQ_LAST(&tree->growing, growing_list)->n_users == 0)
+                drop(tree, TAILQ_LAST(&tree->growing, growing_list));
         growing->idx_file = idx_file;
         growing->fd = -1;
         chunks_of_file(tree->chunks, idx_file, &growing->idx_looked);
@@ -80,14 +65,14 @@ void growing_begin(struct tree *tree, uint64_t idx_file, struct sha256 *sha, uin
         growing = find(tree, idx_file);
         if (growing)
                 drop(tree, growing);
-        growing = tree->n_growing < GROWING_MAX ? add(tree, idx_file) : NULL;
-        pthread_mutex_unlock(&tree->lock);
-        if (!growing) {
+        growing = add(tree, idx_file);
+        if (growing) {
+                growing->sha = *sha;
+                growing->n_hashed = n_hashed;
+        } else {
                 sha256_fini(sha);
-                return;
         }
-        growing->sha = *sha;
-        growing->n_hashed = n_hashed;
+        pthread_mutex_unlock(&tree->lock);
 }
 
 /* ---- the file ------------------------------------------------------------------------------------------------ */
@@ -160,7 +145,6 @@ int growing_get(struct tree *tree, uint64_t idx_file, struct growing **ret_growi
         TAILQ_INSERT_HEAD(&tree->growing, growing, entry);
         r = growing->sha.context ? 0 : sha256_init(&growing->sha);
         if (r == 0 && growing->fd < 0) {
-                keep_bounds(tree);
                 growing->fd = open_file(tree, idx_file);
                 r = growing->fd < 0 ? growing->fd : 0;
         }
@@ -190,7 +174,6 @@ int growing_catch_up(struct tree *tree, struct growing *growing, uint64_t end) {
                 }
                 sha256_add(&growing->sha, tree->scratch, chunk.n_bytes);
                 growing->n_hashed += chunk.n_bytes;
-                tree_tell_waiting(tree);
         }
         return 0;
 }
