@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <ftw.h>
 #include <openssl/evp.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -114,14 +115,18 @@ void staged_plan_many(struct staged *staged, size_t n_files, uint64_t n_bytes_ea
         free(files);
 }
 
+/* Of several threads while files are checked. */
 static void note_event(void *userdata, enum tree_event event, uint64_t n_bytes, const char *text) {
+        static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
         struct staged *staged = userdata;
 
+        pthread_mutex_lock(&lock);
         staged->n_linked += event == TREE_LINKED;
         staged->n_bad += event == TREE_BAD;
         staged->n_kept_bytes += event == TREE_KEPT ? n_bytes : 0;
         if (event == TREE_BAD)
                 snprintf(staged->last_bad, sizeof(staged->last_bad), "%s", text);
+        pthread_mutex_unlock(&lock);
 }
 
 int staged_open_with(struct staged *staged, const struct tree_options *options) {

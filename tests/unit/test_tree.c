@@ -321,7 +321,7 @@ START_TEST(a_dry_run_makes_nothing_and_believes_the_journal) {
 
         ck_assert_int_eq(staged_open_with(&staged, &dry), 0);
         ck_assert_uint_eq(staged_n_missing(&staged), n_chunks());
-        ck_assert_int_eq(tree_check_space(staged.tree, 0, &staged.why), 0);
+        ck_assert_int_eq(tree_check_space(staged.tree, &staged.why), 0);
         ck_assert_int_lt(stat(staged.place.folder, &status), 0);
         staged_must_open(&staged);
         staged_fill(&staged, 4);
@@ -486,7 +486,7 @@ static void fill_a_full_disk(void) {
         int fd, r = 0;
 
         MUST(staged_open(&staged) == 0);
-        MUST(tree_check_space(staged.tree, 0, &staged.why) == -ENOSPC);
+        MUST(tree_check_space(staged.tree, &staged.why) == -ENOSPC);
         for (uint64_t i = 0; i < n_chunks() && r == 0; i++) {
                 r = write_chunk(i);
                 n_written += r == 0;
@@ -503,8 +503,7 @@ static void fill_a_full_disk(void) {
         close(fd);
         MUST(staged_open(&staged) == 0);
         MUST(staged.n_bad == 0);
-        MUST(tree_check_space(staged.tree, 0, &staged.why) == 0);
-        MUST(tree_check_space(staged.tree, 1 << 30, &staged.why) == -ENOSPC);
+        MUST(tree_check_space(staged.tree, &staged.why) == 0);
         staged_fill(&staged, n_chunks());
         MUST(staged_n_missing(&staged) == 0);
         staged_check_all(&staged);
@@ -520,13 +519,13 @@ static void run_out_of_inodes(void) {
 
         staged_plan_many(&staged, 1000, 100, 1);
         MUST(staged_open(&staged) == 0);
-        MUST(tree_check_space(staged.tree, 0, &staged.why) == -ENOSPC);
+        MUST(tree_check_space(staged.tree, &staged.why) == -ENOSPC);
         MUST(strstr(staged.why.text, "inodes"));
         for (uint64_t i = 0; i < n_chunks() && r == 0; i++)
                 r = write_chunk(i);
         MUST(r == -ENOSPC);
         MUST(mount(NULL, staged.root, NULL, MS_REMOUNT, "size=256M,nr_inodes=4000") == 0);
-        MUST(tree_check_space(staged.tree, 0, &staged.why) == 0);
+        MUST(tree_check_space(staged.tree, &staged.why) == 0);
         staged_fill(&staged, n_chunks());
         staged_check_all(&staged);
 }

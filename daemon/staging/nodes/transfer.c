@@ -184,14 +184,8 @@ static int verdict(struct transfer *transfer, struct why *why) {
 
         if (options->cancel && *options->cancel)
                 return why_set(why, -ECANCELED, "cancelled; what has been written is kept for the next run");
-        if (!options->tree || tree_n_missing_bytes(options->tree) == 0) {
-                bool is_whole = true;
-
-                for (uint64_t i = 0; options->tree && i < chunks_count(options->chunks); i++)
-                        is_whole &= !bit_is_set(tree_missing(options->tree), i); /* of an empty file, too */
-                if (is_whole)
-                        return 0;
-        }
+        if (!options->tree || tree_is_complete(options->tree))
+                return 0;
         if (transfer->has_failed)
                 return why_set(why, transfer->first_error, "%s", transfer->first_why.text);
         return why_set(why, -EIO, "another node could not go on; what has been written is kept for the next run");

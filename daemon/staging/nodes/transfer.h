@@ -48,9 +48,7 @@ struct transfer_options {
         struct tree *tree; /* NULL: this node takes nothing, as another one writes for it (a shared file system) */
         struct http *http; /* NULL: nothing can be had from an origin, only from nodes that have it */
         uint32_t n_connections;
-        uint32_t silence_s;    /* an origin that has sent nothing for so long, while it was asked, is away */
-        bool is_alone_writing; /* the folder is shared by all nodes and this one writes for all: the others are not
-                                  asked */
+        uint32_t silence_s; /* an origin that has sent nothing for so long, while it was asked, is away */
         const _Atomic bool *cancel;
         struct transfer_counts *counts;
 

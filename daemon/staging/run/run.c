@@ -165,7 +165,7 @@ static int show_plan(struct run *run, struct version *version, struct why *why) 
         char text[DLP_TEXT_MAX];
         int r;
 
-        r = version->tree ? tree_check_space(version->tree, 0, why) : 0;
+        r = version->tree ? tree_check_space(version->tree, why) : 0;
         r = agree(run, r, why);
         if (r == 0)
                 all = run_gather(run, &missing, sizeof(missing));

@@ -19,12 +19,15 @@ void version_fini(struct version *version) {
 
 static void on_event(void *userdata, enum tree_event event, uint64_t n_bytes, const char *text) {
         struct run *run = userdata;
+        struct why why;
 
         if (event == TREE_BAD) {
                 atomic_fetch_add(&run->counts.n_errors, 1);
                 run_say(run, "warning", text);
-        } else {
+        } else if (event != TREE_WAITING) {
                 atomic_fetch_add(&run->n_bytes_before, n_bytes);
+        } else if (pthread_equal(pthread_self(), run->main_thread)) {
+                run_look(run, &why); /* a slow disk must not look like a dead node; what is wrong, the next look says */
         }
 }
 
@@ -97,10 +100,8 @@ static void say_warning(void *userdata, const char *text) {
 /* Is anything missing on any node? */
 static bool is_incomplete(struct run *run, const struct version *version) {
         _cleanup_(freep) uint8_t *all = NULL;
-        uint8_t lacks = 0;
+        uint8_t lacks = version->tree && !tree_is_complete(version->tree);
 
-        for (uint64_t i = 0; version->tree && i < chunks_count(version->chunks) && !lacks; i += 8)
-                lacks = tree_missing(version->tree)[i / 8] != 0;
         all = run_gather(run, &lacks, 1);
         for (uint32_t node = 0; node < run->n_nodes; node++)
                 if (all[node])
@@ -130,7 +131,7 @@ int version_complete(struct run *run, struct version *version, bool has_origin, 
 
         if (!is_incomplete(run, version))
                 return 0;
-        r = version->tree ? tree_check_space(version->tree, 0, why) : 0;
+        r = version->tree ? tree_check_space(version->tree, why) : 0;
         r = agree(run, r, why);
         if (r < 0)
                 return r;

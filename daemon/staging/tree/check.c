@@ -1,6 +1,5 @@
 /* What lies on the disk is read again: what a killed run left, and everything for `--verify`. Several
- * threads, each with a `checking` of its own and a large file or a chunk of small ones at a time. They change the
- * states themselves; events go through a list to the thread that waits for them all. */
+ * threads, each with a `checking` of its own and a large file or a chunk of small ones at a time. */
 
 #include <errno.h>
 #include <fcntl.h>
@@ -15,7 +14,7 @@
 #include "proto/base/cleanup.h"
 
 #define THREADS_MAX 4u /* four hash as fast as most disks read, and hold a chunk each */
-#define LOOK_NS     100000000ull
+#define LOOK_NS     1000000000ull
 
 int checking_init(struct checking *checking, struct tree *tree) {
         *checking = (struct checking){ .tree = tree };
@@ -30,12 +29,14 @@ void checking_fini(struct checking *checking) {
         free(checking->buffer);
 }
 
-static void say_good(struct checking *checking, uint64_t n_bytes) {
-        checking->say(checking->userdata, TREE_KEPT, n_bytes, NULL);
+static void say_good(const struct checking *checking, uint64_t n_bytes) {
+        if (!checking->is_silent)
+                tree_tell(checking->tree, TREE_KEPT, n_bytes, NULL);
 }
 
-static void say_bad(struct checking *checking, uint64_t n_bytes, const struct why *text) {
-        checking->say(checking->userdata, TREE_BAD, n_bytes, text);
+static void say_bad(const struct checking *checking, uint64_t n_bytes, const struct why *text) {
+        if (!checking->is_silent)
+                tree_tell(checking->tree, TREE_BAD, n_bytes, text->text);
 }
 
 void why_digests(struct why *why, const struct plan_file *file, const uint8_t *expected, const uint8_t *found) {
@@ -229,36 +230,13 @@ static int check_small(struct checking *checking, uint64_t idx_chunk) {
 
 /* ---- all of it --------------------------------------------------------------------------------------------- */
 
-struct word {
-        STAILQ_ENTRY(word) entry;
-        enum tree_event event;
-        uint64_t n_bytes;
-        struct why text;
-};
-
 struct check {
         struct tree *tree;
         pthread_mutex_t lock; /* covers what follows */
         uint64_t next;        /* chunk to begin with */
-        uint64_t n_good_bytes;
         int64_t n_bad;
         int result;
-        STAILQ_HEAD(, word) words;
 };
-
-static void take_word(void *userdata, enum tree_event event, uint64_t n_bytes, const struct why *text) {
-        struct check *check = userdata;
-        struct word *word = text ? malloc(sizeof(*word)) : NULL;
-
-        pthread_mutex_lock(&check->lock);
-        if (event == TREE_KEPT)
-                check->n_good_bytes += n_bytes;
-        else if (word) { /* without memory it goes untold */
-                *word = (struct word){ .event = event, .n_bytes = n_bytes, .text = *text };
-                STAILQ_INSERT_TAIL(&check->words, word, entry);
-        }
-        pthread_mutex_unlock(&check->lock);
-}
 
 /* The next large file or chunk of small ones; false at the end. */
 static bool take_next(struct check *check, uint64_t *ret_idx_chunk, struct chunk *ret_chunk) {
@@ -297,8 +275,6 @@ static void check_some(void *userdata) {
         uint64_t idx_chunk;
         int r = checking_init(&checking, check->tree);
 
-        checking.say = take_word;
-        checking.userdata = check;
         checking.may_grow = true;
         while (r >= 0 && take_next(check, &idx_chunk, &chunk)) {
                 r = check_unit(&checking, idx_chunk, &chunk);
@@ -316,33 +292,7 @@ static void check_some(void *userdata) {
         }
 }
 
-static void tell_words(struct check *check) {
-        struct word *word;
-
-        while ((word = STAILQ_FIRST(&check->words)) || check->n_good_bytes > 0) {
-                uint64_t n_good_bytes = check->n_good_bytes;
-
-                check->n_good_bytes = 0;
-                if (word)
-                        STAILQ_REMOVE_HEAD(&check->words, entry);
-                pthread_mutex_unlock(&check->lock);
-                if (n_good_bytes > 0)
-                        tree_tell(check->tree, TREE_KEPT, n_good_bytes, NULL);
-                if (word)
-                        tree_tell(check->tree, word->event, word->n_bytes, word->text.text);
-                free(word);
-                pthread_mutex_lock(&check->lock);
-        }
-}
-
-/* Tells what the threads have found. */
 static void on_tick(void *userdata) {
-        struct check *check = userdata;
-
-        pthread_mutex_lock(&check->lock);
-        tell_words(check);
-        pthread_mutex_unlock(&check->lock);
-        tree_tell_waiting(check->tree);
 }
 
 /* The usual beginning: there is nothing to look at. */
@@ -354,7 +304,7 @@ static bool is_fresh(const struct tree *tree) {
 }
 
 int64_t tree_verify(struct tree *tree, struct why *why) {
-        struct check check = { .tree = tree, .words = STAILQ_HEAD_INITIALIZER(check.words) };
+        struct check check = { .tree = tree };
         struct cpus cpus;
         uint32_t n_threads;
         int r;

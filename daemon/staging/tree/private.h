@@ -40,7 +40,7 @@ struct roots {
 struct growing {
         TAILQ_ENTRY(growing) entry;
         uint64_t idx_file;
-        int fd;            /* -1: too many others are open */
+        int fd;            /* -1: not opened yet */
         struct sha256 sha; /* of the first n_hashed bytes */
         uint64_t n_hashed;
         uint64_t n_claimed;  /* bytes right after those that threads are about to hash, in turn */
@@ -60,7 +60,6 @@ struct tree {
         char part_name[64];               /* in the folder: what becomes a file by rename; one at a time */
         int lock_fd;                      /* -1: none, or not ours */
         int folder_fd, root_fd, spool_fd; /* -1: not there (dry run; no archives) */
-        uint64_t last_word_ns;            /* when the last event was told */
 
         struct state state;
         struct journal journal;
@@ -82,9 +81,8 @@ static inline bool file_is_large(const struct plan_file *file) {
         return file->n_bytes > CHUNK_BYTES;
 }
 
-/* Never told from another thread than the caller's of the public function. */
 void tree_tell(struct tree *tree, enum tree_event event, uint64_t n_bytes, const char *text);
-void tree_tell_waiting(void *tree); /* twice a second at most, and only after silence */
+void tree_tell_waiting(void *tree);
 bool tree_is_cancelled(const struct tree *tree);
 
 /* All chunks of a large file are missing, and the journal knows. Nothing is known of it but the plan's word. */
@@ -122,15 +120,14 @@ int read_file_bytes(struct roots *roots, const struct plan_file *file, enum read
 
 /* ---- check.c ----------------------------------------------------------------------------------------------- */
 
-/* What checking needs beside the tree; `say` may be called from any thread. */
+/* What checking needs beside the tree, for one thread. */
 struct checking {
         struct tree *tree;
         struct roots roots;
         uint8_t *buffer; /* CHUNK_BYTES */
         struct sha256 sha;
-        bool may_grow; /* nobody writes: files that are not whole may be handed over to the growing ones */
-        void (*say)(void *userdata, enum tree_event event, uint64_t n_bytes, const struct why *text);
-        void *userdata;
+        bool may_grow;  /* nobody writes: files that are not whole may be handed over to the growing ones */
+        bool is_silent; /* tells no events */
 };
 
 int checking_init(struct checking *checking, struct tree *tree);

@@ -93,7 +93,7 @@ int tree_publish(struct tree *tree, struct stamp *stamp, struct why *why) {
         if (is_new) { /* else it is not known which one was before */
                 const char *const keep[] = { stamp->version, before.version, stamp->source_version };
 
-                sweep_versions(tree->folder_fd, keep, ARRAY_SIZE(keep), tree_tell_waiting, tree);
+                sweep_versions(tree->folder_fd, keep, ARRAY_SIZE(keep));
         }
         return 0;
 }

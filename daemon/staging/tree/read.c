@@ -52,18 +52,14 @@ static int failed(struct tree *tree, uint64_t idx_chunk, const struct plan_file 
         return damaged(tree, idx_chunk, file, why);
 }
 
-static void say_nothing(void *userdata, enum tree_event event, uint64_t n_bytes, const struct why *text) {
-}
-
 /* A file that was linked has no digests of its chunks yet. */
 static int learn_digests(struct tree *tree, uint64_t idx_file) {
         struct checking checking;
         int r = checking_init(&checking, tree);
 
-        if (r == 0) {
-                checking.say = say_nothing;
+        checking.is_silent = true;
+        if (r == 0)
                 r = check_large(&checking, idx_file);
-        }
         checking_fini(&checking);
         return r;
 }

@@ -96,8 +96,7 @@ static int look(const struct tree *tree, struct statvfs *ret_status) {
         return statvfs(parent, ret_status) < 0 ? -errno : 0;
 }
 
-int tree_check_space(const struct tree *const_tree, uint64_t n_more_bytes, struct why *why) {
-        struct tree *tree = (struct tree *)const_tree; /* only the folder that is kept open changes */
+int tree_check_space(struct tree *tree, struct why *why) {
         char needs[BYTES_TEXT_MAX], has[BYTES_TEXT_MAX], lacks[BYTES_TEXT_MAX];
         struct statvfs status;
         struct need need;
@@ -108,8 +107,8 @@ int tree_check_space(const struct tree *const_tree, uint64_t n_more_bytes, struc
         if (r < 0)
                 return why_errno(why, r, "%s", tree->place.folder);
         need = needed(tree, status.f_frsize ? status.f_frsize : 4096);
-        if (need.n_bytes + n_more_bytes > 0)
-                need.n_bytes += n_more_bytes + (need.n_bytes + n_more_bytes) / SPARE_SHARE + SPARE_BYTES;
+        if (need.n_bytes > 0)
+                need.n_bytes += need.n_bytes / SPARE_SHARE + SPARE_BYTES;
         n_free = (uint64_t)status.f_bavail * status.f_frsize;
         if (need.n_bytes > n_free)
                 return why_set(why, -ENOSPC,

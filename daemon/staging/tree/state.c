@@ -58,27 +58,17 @@ struct digest128 state_digest(struct state *state, uint64_t idx_chunk) {
         return digest;
 }
 
-static void add_missing_bytes(struct state *state, int64_t n_bytes) {
-        __atomic_store_n(&state->n_missing_bytes, state->n_missing_bytes + (uint64_t)n_bytes, __ATOMIC_RELAXED);
-}
-
 void state_set_present(struct state *state, uint64_t idx_chunk, struct digest128 digest) {
         pthread_mutex_lock(&state->lock);
         state->digests[idx_chunk] = digest;
-        if (bit(state->missing, idx_chunk)) {
-                set_bit(state->missing, idx_chunk, false);
-                add_missing_bytes(state, -(int64_t)chunks_get(state->chunks, idx_chunk).n_bytes);
-        }
+        set_bit(state->missing, idx_chunk, false);
         pthread_mutex_unlock(&state->lock);
 }
 
 void state_set_missing(struct state *state, uint64_t idx_chunk) {
         pthread_mutex_lock(&state->lock);
         state->digests[idx_chunk] = (struct digest128){ 0 };
-        if (!bit(state->missing, idx_chunk)) {
-                set_bit(state->missing, idx_chunk, true);
-                add_missing_bytes(state, chunks_get(state->chunks, idx_chunk).n_bytes);
-        }
+        set_bit(state->missing, idx_chunk, true);
         pthread_mutex_unlock(&state->lock);
 }
 

@@ -14,10 +14,9 @@
 struct state {
         const struct plan *plan;
         const struct chunks *chunks;
-        pthread_mutex_t lock; /* covers what follows; held for some instructions, for one file's bits at most */
-        uint8_t *missing;     /* a bit a chunk */
-        uint8_t *whole;       /* a bit a file: its SHA-256 was taken and is right */
-        uint64_t n_missing_bytes;
+        pthread_mutex_t lock;      /* covers what follows; held for some instructions, for one file's bits at most */
+        uint8_t *missing;          /* a bit a chunk */
+        uint8_t *whole;            /* a bit a file: its SHA-256 was taken and is right */
         struct digest128 *digests; /* a chunk */
         uint8_t *sha256s;          /* SHA256_BYTES a file; NULL if the plan says them all */
 };

@@ -25,16 +25,14 @@ struct swept {
 
 struct sweep {
         int folder_fd;
-        void (*idle)(void *userdata);
-        void *userdata;
         struct swept versions[VERSIONS_MAX];
         uint32_t n;
 };
 
-static int remove_entry(const struct sweep *sweep, int dir_fd, const char *name, uint32_t depth);
+static int remove_entry(int dir_fd, const char *name, uint32_t depth);
 
 /* Never through a link: what is opened is the folder that was there, or nothing. */
-static int empty_folder(const struct sweep *sweep, int dir_fd, const char *name, uint32_t depth) {
+static int empty_folder(int dir_fd, const char *name, uint32_t depth) {
         int fd = openat(dir_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
         const struct dirent *entry;
         DIR *folder;
@@ -50,22 +48,21 @@ static int empty_folder(const struct sweep *sweep, int dir_fd, const char *name,
         }
         while (r == 0 && (entry = readdir(folder)))
                 if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
-                        r = remove_entry(sweep, fd, entry->d_name, depth + 1);
+                        r = remove_entry(fd, entry->d_name, depth + 1);
         closedir(folder);
         return r;
 }
 
-static int remove_entry(const struct sweep *sweep, int dir_fd, const char *name, uint32_t depth) {
+static int remove_entry(int dir_fd, const char *name, uint32_t depth) {
         int r;
 
-        sweep->idle(sweep->userdata);
         if (unlinkat(dir_fd, name, 0) == 0 || errno == ENOENT)
                 return 0;
         if (errno != EISDIR && errno != EPERM)
                 return -errno;
         if (depth >= DEPTH_MAX)
                 return -ELOOP;
-        r = empty_folder(sweep, dir_fd, name, depth);
+        r = empty_folder(dir_fd, name, depth);
         if (r == 0 && unlinkat(dir_fd, name, AT_REMOVEDIR) < 0 && errno != ENOENT)
                 r = -errno;
         return r;
@@ -122,17 +119,16 @@ static void sweep_entry(struct sweep *sweep, const char *name) {
 
         if (!swept || !swept->is_ours || strcmp(name + 14, ".readers") == 0)
                 return;
-        r = remove_entry(sweep, sweep->folder_fd, name, 0);
+        r = remove_entry(sweep->folder_fd, name, 0);
         if (r < 0)
                 log_warning("stage", "an old version cannot be removed (%s); the next staging tries again name=%s",
                             strerror(-r), name);
 }
 
-void sweep_versions(int folder_fd, const char *const *keep, size_t n_keep, void (*idle)(void *userdata),
-                    void *userdata) {
+void sweep_versions(int folder_fd, const char *const *keep, size_t n_keep) {
         int fd = openat(folder_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         DIR *folder = fd < 0 ? NULL : fdopendir(fd);
-        struct sweep sweep = { .folder_fd = folder_fd, .idle = idle, .userdata = userdata };
+        struct sweep sweep = { .folder_fd = folder_fd };
         const struct dirent *entry;
 
         if (!folder) {

@@ -4,6 +4,5 @@
 #include <stddef.h>
 
 /* Removes the versions in the folder that are none of these (n names, "" for none) and that nobody reads, and what lies
- * beside them. What cannot be removed is said in the log and stays. Blocks; calls idle(userdata) often. */
-void sweep_versions(int folder_fd, const char *const *keep, size_t n_keep, void (*idle)(void *userdata),
-                    void *userdata);
+ * beside them. What cannot be removed is said in the log and stays. Blocks. */
+void sweep_versions(int folder_fd, const char *const *keep, size_t n_keep);

@@ -13,21 +13,14 @@
 #include "daemon/staging/tree/lock.h"
 #include "daemon/staging/tree/private.h"
 #include "proto/base/cleanup.h"
-#include "proto/base/clock.h"
-
-#define SILENCE_NS 500000000ull
 
 void tree_tell(struct tree *tree, enum tree_event event, uint64_t n_bytes, const char *text) {
-        tree->last_word_ns = clock_now_ns();
         if (tree->options.event)
                 tree->options.event(tree->options.userdata, event, n_bytes, text);
 }
 
 void tree_tell_waiting(void *userdata) {
-        struct tree *tree = userdata;
-
-        if (clock_now_ns() - tree->last_word_ns >= SILENCE_NS)
-                tree_tell(tree, TREE_WAITING, 0, NULL);
+        tree_tell(userdata, TREE_WAITING, 0, NULL);
 }
 
 bool tree_is_cancelled(const struct tree *tree) {
@@ -76,7 +69,17 @@ bool tree_is_missing(const struct tree *tree, uint64_t idx_chunk) {
 }
 
 uint64_t tree_n_missing_bytes(const struct tree *tree) {
-        return __atomic_load_n(&tree->state.n_missing_bytes, __ATOMIC_RELAXED);
+        uint64_t n_bytes = 0;
+
+        for (uint64_t i = 0; i < chunks_count(tree->chunks); i++)
+                n_bytes += state_is_missing(&tree->state, i) ? chunks_get(tree->chunks, i).n_bytes : 0;
+        return n_bytes;
+}
+
+bool tree_is_complete(const struct tree *tree) {
+        uint64_t n_chunks = chunks_count(tree->chunks);
+
+        return state_first_missing(&tree->state, 0, n_chunks) == n_chunks;
 }
 
 bool tree_file_is_whole(const struct tree *tree, uint64_t idx_file) {
@@ -165,7 +168,6 @@ static int take_sha256(void *userdata, uint64_t idx_file, const struct plan_file
 
         if (there->sha256 && !plan_file(tree->plan, idx_file)->sha256)
                 state_set_whole(&tree->state, idx_file, there->sha256);
-        tree_tell_waiting(tree);
         return tree_is_cancelled(tree) ? -ECANCELED : 0;
 }
 
@@ -207,7 +209,6 @@ static int believe_stamp(struct tree *tree, struct why *why) {
                 return r;
         for (uint64_t i = 0; i < plan_n_files(tree->plan); i++) {
                 look_at_file(tree, i);
-                tree_tell_waiting(tree);
                 if (tree_is_cancelled(tree))
                         return -ECANCELED;
         }
@@ -304,7 +305,6 @@ int tree_open(const struct place *place, const struct plan *plan, const struct c
         tree->chunks = chunks;
         tree->options = *options;
         tree->lock_fd = tree->folder_fd = tree->root_fd = tree->spool_fd = -1;
-        tree->last_word_ns = clock_now_ns();
         tree->journal = JOURNAL_NONE;
         TAILQ_INIT(&tree->growing);
         pthread_mutex_init(&tree->lock, NULL);

@@ -34,12 +34,12 @@ enum tree_event {
         TREE_LINKED, /* a file was taken over from the version before; `text` is its path */
         TREE_KEPT,   /* so many bytes of an earlier run were checked and are good; no text */
         TREE_BAD,    /* a file or chunk is not what it should be; `text` says which and why: it will be fetched again */
-        TREE_WAITING, /* nothing happened for half a second, while something takes long: a chance to say so */
+        TREE_WAITING, /* the disk is waited for; told about twice a second, on the caller's thread */
 };
 
 struct tree_options {
         const char *dataset;
-        /* Called by the functions below on the thread that called them; may be NULL. `text` may be NULL. */
+        /* Any thread, several at once while files are checked; may be NULL. `text` may be NULL. */
         void (*event)(void *userdata, enum tree_event event, uint64_t n_bytes, const char *text);
         void *userdata;
         const _Atomic bool *cancel; /* may be NULL */
@@ -64,11 +64,14 @@ void tree_closep(struct tree **tree);
  */
 const uint8_t *tree_missing(const struct tree *tree);
 bool tree_is_missing(const struct tree *tree, uint64_t idx_chunk); /* the same of one, also while others write */
+bool tree_is_complete(const struct tree *tree); /* no chunk is missing, not even that of an empty file */
+
+/* Counts them: looks at every chunk. */
 uint64_t tree_n_missing_bytes(const struct tree *tree);
 
-/* Space and inodes that the missing chunks take, with 1 % and 64 MiB to spare and `n_more_bytes` besides (archives
- * unpacked). Returns 0 or -ENOSPC with `why`: numbers, and how much must be freed. */
-int tree_check_space(const struct tree *tree, uint64_t n_more_bytes, struct why *why);
+/* Space and inodes that the missing chunks take, with 1 % and 64 MiB to spare. Returns 0 or -ENOSPC with `why`:
+ * numbers, and how much must be freed. */
+int tree_check_space(struct tree *tree, struct why *why);
 
 /* Writes a chunk that is missing (asserted). Chunks of a file should come in their order: what comes too early is read
  * again from the disk to be hashed. Blocks as the page cache does. Returns 0; TREE_BAD_FILE (positive): a file whose
