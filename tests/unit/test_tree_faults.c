@@ -103,7 +103,7 @@ START_TEST(what_the_disk_lost_is_never_stamped) {
 }
 END_TEST
 
-static unsigned n_waiting;
+static _Atomic unsigned n_waiting;
 
 static void count_waiting(void *userdata, enum tree_event event, uint64_t n_bytes, const char *text) {
         n_waiting += event == TREE_WAITING;
