@@ -1,6 +1,7 @@
 #include "daemon/staging/nodes/cluster.h"
 
 #include <assert.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -53,24 +54,50 @@ void cluster_own_name(char ret_name[PROGRESS_NAME_SIZE]) {
         ret_name[PROGRESS_NAME_SIZE - 1] = '\0';
 }
 
+/* ---- one node: everything is where it should be already, and nobody waits ------------------------------------- */
+
+struct alone {
+        struct cluster base;
+        struct cluster_group group;
+        char name[1][PROGRESS_NAME_SIZE];
+        struct node_progress news;
+};
+
+static int alone_join(const struct cluster_options *options, struct cluster **ret_cluster, struct why *why) {
+        struct alone *alone = calloc(1, sizeof(*alone));
+
+        if (!alone)
+                return why_set(why, -ENOMEM, "no memory");
+        alone->base = (struct cluster){ .options = *options, .n_nodes = 1, .names = alone->name };
+        alone->group.cluster = &alone->base;
+        cluster_own_name(alone->name[0]);
+        memcpy(alone->news.node, alone->name[0], PROGRESS_NAME_SIZE);
+        *ret_cluster = &alone->base;
+        return 0;
+}
+
+/* ---------------------------------------------------------------------------------------------------------------- */
+
 int cluster_join(const struct cluster_options *options, struct cluster **ret_cluster, struct why *why) {
         struct cluster_options filled = *options;
 
         if (filled.stall_s == 0)
                 filled.stall_s = STALL_DEFAULT_S;
-        if (cluster_is_launched())
-                return cluster_mpi_join(&filled, ret_cluster, why);
-        return cluster_alone_join(&filled, ret_cluster, why);
+        return cluster_is_launched() ? cluster_mpi_join(&filled, ret_cluster, why)
+                                     : alone_join(&filled, ret_cluster, why);
 }
 
 void cluster_leave(struct cluster *cluster) {
-        if (cluster)
+        if (cluster && cluster->type)
                 cluster->type->leave(cluster);
+        else
+                free(cluster);
 }
 
 void cluster_abort(struct cluster *cluster, int status) {
         guard_say_last_word(status);
-        cluster->type->abort(cluster, status);
+        if (cluster->type)
+                cluster->type->abort(cluster, status);
         _exit(status);
 }
 
@@ -88,42 +115,56 @@ const char *cluster_name(const struct cluster *cluster, uint32_t node) {
 }
 
 int cluster_gather(struct cluster *cluster, const void *mine, uint64_t n_bytes, void *all, struct why *why) {
-        return cluster->type->gather(cluster, mine, n_bytes, all, why);
+        if (cluster->type)
+                return cluster->type->gather(cluster, mine, n_bytes, all, why);
+        if (n_bytes > 0 && all != mine)
+                memcpy(all, mine, n_bytes);
+        return 0;
 }
 
 int cluster_share(struct cluster *cluster, uint32_t from, void *bytes, uint64_t n_bytes, struct why *why) {
         assert(from < cluster->n_nodes);
-        return cluster->type->share(cluster, from, bytes, n_bytes, why);
+        return cluster->type ? cluster->type->share(cluster, from, bytes, n_bytes, why) : 0;
 }
 
 int cluster_barrier(struct cluster *cluster, struct why *why) {
-        return cluster->type->barrier(cluster, why);
+        return cluster->type ? cluster->type->barrier(cluster, why) : 0;
 }
 
 int cluster_group_new(struct cluster *cluster, const uint8_t *members, struct cluster_group **ret_group,
                       struct why *why) {
-        return cluster->type->group_new(cluster, members, ret_group, why);
+        if (cluster->type)
+                return cluster->type->group_new(cluster, members, ret_group, why);
+        *ret_group = cluster_is_member(members, 0) ? &((struct alone *)cluster)->group : NULL;
+        return 0;
 }
 
 void cluster_group_free(struct cluster_group *group) {
-        if (group)
+        if (group && group->cluster->type)
                 group->cluster->type->group_free(group);
 }
 
 int spread_start(struct cluster_group *group, uint32_t from_node, void *bytes, uint32_t n_bytes,
                  struct cluster_spread **ret_spread, struct why *why) {
-        return group->cluster->type->spread_start(group, from_node, bytes, n_bytes, ret_spread, why);
+        if (group->cluster->type)
+                return group->cluster->type->spread_start(group, from_node, bytes, n_bytes, ret_spread, why);
+        assert(from_node == 0);
+        *ret_spread = NULL; /* through already */
+        return 0;
 }
 
 int spread_test(struct cluster_spread *spread, struct why *why) {
-        return spread->group->cluster->type->spread_test(spread, why);
+        return spread ? spread->group->cluster->type->spread_test(spread, why) : 0;
 }
 
 int cluster_tell(struct cluster *cluster, const struct node_progress *news, struct why *why) {
-        return cluster->type->tell(cluster, news, why);
+        if (cluster->type)
+                return cluster->type->tell(cluster, news, why);
+        ((struct alone *)cluster)->news = *news;
+        return 0;
 }
 
 const struct node_progress *cluster_news(const struct cluster *cluster, uint32_t node) {
         assert(node < cluster->n_nodes);
-        return cluster->type->news(cluster, node);
+        return cluster->type ? cluster->type->news(cluster, node) : &((const struct alone *)cluster)->news;
 }

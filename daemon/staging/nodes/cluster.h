@@ -1,7 +1,7 @@
 /* staging/nodes/cluster.h: the nodes of a run and what they say to each other.
  *
  * Under mpirun or srun there is a process a node and this is MPI (cluster_mpi.c); alone, or built without MPI, it is
- * one node and everything here returns at once (cluster_alone.c). Nothing here waits for ever: a call that waits looks
+ * one node and everything here returns at once (cluster.c). Nothing here waits for ever: a call that waits looks
  * on while the others make progress, and gives up with their names if nobody does.
  *
  * All calls on the thread that joined, and often: a node whose thread is away for stall_s (blocked in a disk) is given

@@ -11,6 +11,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,8 +22,7 @@
 #include "proto/base/cleanup.h"
 #include "proto/base/clock.h"
 
-#define GATHER_BYTES (16u << 20) /* what gathering takes in memory besides */
-#define ABORT_S      5u          /* for MPI_Abort(), which asks mpirun */
+#define ABORT_S 5u /* for MPI_Abort(), which asks mpirun */
 
 /* Open MPI's settings that a run by hand needs as well, unless somebody chose otherwise. What only mpirun itself reads
  * is in staging/nodes/launch.c. */
@@ -64,40 +64,19 @@ static int mpi_barrier(struct cluster *cluster, struct why *why) {
         return mpi_wait_for(mpi, &request, "a barrier", why);
 }
 
-static int gather_piece(struct mpi *mpi, const void *mine, uint32_t n_bytes, void *all, struct why *why) {
+/* MPI counts in int; what nodes say about themselves is far below that. */
+static int mpi_gather(struct cluster *cluster, const void *mine, uint64_t n_bytes, void *all, struct why *why) {
+        struct mpi *mpi = mpi_of(cluster);
         MPI_Request request;
         int r;
 
+        if (n_bytes > INT_MAX)
+                return why_set(why, -E2BIG, "gathering %llu bytes of each node; the limit is 2 GiB",
+                               (unsigned long long)n_bytes);
         r = MPI_Iallgather(mine, (int)n_bytes, MPI_BYTE, all, (int)n_bytes, MPI_BYTE, mpi->world, &request);
         if (r != MPI_SUCCESS)
                 return mpi_failed(r, "gathering", why);
         return mpi_wait_for(mpi, &request, "gathering", why);
-}
-
-/* In pieces, since MPI counts in int and gathers the nodes' pieces beside each other, not the nodes' bytes. */
-static int mpi_gather(struct cluster *cluster, const void *mine, uint64_t n_bytes, void *all, struct why *why) {
-        struct mpi *mpi = mpi_of(cluster);
-        uint32_t n_nodes = cluster->n_nodes, piece_bytes = GATHER_BYTES / n_nodes + 1;
-        _cleanup_(freep) uint8_t *pieces = NULL;
-        int r;
-
-        if (n_bytes <= piece_bytes)
-                return gather_piece(mpi, mine, (uint32_t)n_bytes, all, why);
-        pieces = malloc((size_t)piece_bytes * n_nodes);
-        if (!pieces)
-                return why_set(why, -ENOMEM, "no memory to gather what %u nodes say", n_nodes);
-        for (uint64_t offset = 0; offset < n_bytes; offset += piece_bytes) {
-                uint32_t n = n_bytes - offset < piece_bytes ? (uint32_t)(n_bytes - offset) : piece_bytes;
-
-                r = gather_piece(mpi, (const uint8_t *)mine + offset, n, pieces, why);
-                if (r < 0) {
-                        TAKE_PTR(pieces); /* it may be written to still */
-                        return r;
-                }
-                for (uint32_t i = 0; i < n_nodes; i++)
-                        memcpy((uint8_t *)all + i * n_bytes + offset, pieces + (size_t)i * n, n);
-        }
-        return 0;
 }
 
 /* ---- begin and end ----------------------------------------------------------------------------------------------- */

@@ -1,4 +1,4 @@
-/* staging/nodes/cluster_private.h: what a kind of cluster is to cluster.c: one node alone, or MPI. */
+/* staging/nodes/cluster_private.h: what several nodes are to cluster.c, which is one node by itself. */
 #pragma once
 
 #include "daemon/staging/nodes/cluster.h"
@@ -21,8 +21,8 @@ struct cluster_type {
 
 /* The first member of what each kind makes of it. */
 struct cluster {
-        const struct cluster_type *type;
-        struct cluster_options options; /* stall_s is set */
+        const struct cluster_type *type; /* NULL: one node */
+        struct cluster_options options;  /* stall_s is set */
         uint32_t node, n_nodes;
         char (*names)[PROGRESS_NAME_SIZE]; /* a node each */
 };
@@ -45,8 +45,6 @@ uint32_t cluster_n_launched(void);
 
 /* This host's name, cut where it does not fit. */
 void cluster_own_name(char ret_name[PROGRESS_NAME_SIZE]);
-
-int cluster_alone_join(const struct cluster_options *options, struct cluster **ret_cluster, struct why *why);
 
 /* -ENOSYS where it is built without MPI. */
 int cluster_mpi_join(const struct cluster_options *options, struct cluster **ret_cluster, struct why *why);
