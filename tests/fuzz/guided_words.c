@@ -22,19 +22,15 @@ static void on_pass(void *userdata, const char *bytes, size_t n_bytes) {
 
 static void hear(const char *text, size_t n_bytes, size_t piece) {
         unsigned sum = 0;
-        struct said *said;
+        struct said said = { .launcher = &LAUNCHER_OPENMPI, .hosts = "one,two", .pass_on = on_pass, .userdata = &sum };
 
-        if (said_new(&LAUNCHER_OPENMPI, "one,two", on_pass, &sum, &said) < 0)
-                return;
         for (size_t at = 0; at < n_bytes; at += piece)
-                said_feed(said, text + at, n_bytes - at < piece ? n_bytes - at : piece);
-        said_end(said);
-        if (strlen(said_sentence(said)) >= SAID_SENTENCE_SIZE)
+                said_feed(&said, text + at, n_bytes - at < piece ? n_bytes - at : piece);
+        said_end(&said);
+        if (strlen(said.sentence) >= SAID_SENTENCE_SIZE)
                 abort();
-        said_is_ending(said);
-        said_program_ended_it(said);
-        said_last_word(said);
-        said_free(said);
+        said_is_ending(&said);
+        said_program_ended_it(&said);
 }
 
 static void read_kernel(const char *text) {

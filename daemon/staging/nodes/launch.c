@@ -36,7 +36,7 @@
 
 struct run {
         const struct launcher *launcher;
-        struct said *said;
+        struct said said;
         pid_t pid;
         int signals_fd; /* SIGINT, SIGTERM, SIGHUP; SIGCHLD: the launcher has ended */
         int stderr_fd;  /* -1 after its end */
@@ -53,8 +53,7 @@ struct run {
         int wait_status;
 };
 
-/* ---- the launcher
- * ------------------------------------------------------------------------------------------------------ */
+/* ---- the launcher ------------------------------------------------------------------------------------------------ */
 
 static _Noreturn void become_launcher(const struct launch_command *command, int stderr_fd, int errno_fd,
                                       const sigset_t *mask) {
@@ -139,10 +138,10 @@ static void take_words(struct run *run) {
         ssize_t n = read(run->stderr_fd, bytes, sizeof(bytes));
 
         if (n > 0)
-                said_feed(run->said, bytes, (size_t)n);
+                said_feed(&run->said, bytes, (size_t)n);
         else if (n == 0 || errno != EINTR)
                 close(take_fd(&run->stderr_fd));
-        if (said_is_ending(run->said))
+        if (said_is_ending(&run->said))
                 be_patient(run, ENDING_S);
 }
 
@@ -154,7 +153,7 @@ static void end_late(struct run *run) {
 /* Ends it if there are nodes that were called and do not come up. */
 static void check_late(struct run *run) {
         uint64_t now_ns = clock_now_ns();
-        bool is_ending = run->forwarded != 0 || said_is_ending(run->said);
+        bool is_ending = run->forwarded != 0 || said_is_ending(&run->said);
 
         if (now_ns >= run->up_ns) {
                 run->up_ns = UINT64_MAX;
@@ -163,7 +162,7 @@ static void check_late(struct run *run) {
         }
         if (now_ns >= run->begun_ns) {
                 run->begun_ns = UINT64_MAX;
-                run->is_apart = !is_ending && run->late[0] == '\0' && !said_has_begun(run->said);
+                run->is_apart = !is_ending && run->late[0] == '\0' && !run->said.has_begun;
                 if (run->is_apart)
                         end_late(run);
         }
@@ -207,7 +206,7 @@ static void watch_it(struct run *run) {
                         break;
                 take_words(run);
         }
-        said_end(run->said);
+        said_end(&run->said);
 }
 
 /* Processes of this node are in groups of their own; with the launcher gone they are our children (we are their
@@ -254,16 +253,16 @@ static int conclude(const struct run *run, struct why *why) {
                         run->launcher->name, (unsigned long long)(run->startup_s * MEETING), run->launcher->agent);
                 return OUR_PROBLEM;
         }
-        if (said_sentence(run->said)[0]) {
-                why_set(why, 0, "%s", said_sentence(run->said));
+        if (run->said.sentence[0]) {
+                why_set(why, 0, "%s", run->said.sentence);
                 return OUR_PROBLEM;
         }
-        if (said_last_word(run->said) > 0)
-                return said_last_word(run->said); /* it has said why */
-        if (status < run->launcher->statuses_from && said_program_ended_it(run->said))
+        if (run->said.last_word > 0)
+                return run->said.last_word; /* it has said why */
+        if (status < run->launcher->statuses_from && said_program_ended_it(&run->said))
                 return status;
-        why_set(why, 0, "%s ended with status %d%s%s", run->launcher->name, status,
-                said_error(run->said)[0] ? ": " : "", said_error(run->said));
+        why_set(why, 0, "%s ended with status %d%s%s", run->launcher->name, status, run->said.error[0] ? ": " : "",
+                run->said.error);
         return OUR_PROBLEM;
 }
 
@@ -280,7 +279,13 @@ static void pass_on(void *userdata, const char *bytes, size_t n_bytes) {
 
 static int see_to_it(const struct launch_command *command, const struct launch_options *options, const sigset_t *mask,
                      const sigset_t *watched, struct why *why) {
-        struct run run = { .launcher = LAUNCHER, .signals_fd = -1, .stderr_fd = -1, .kill_ns = UINT64_MAX };
+        struct run run = {
+                .launcher = LAUNCHER,
+                .said = { .launcher = LAUNCHER, .hosts = command->hosts, .pass_on = pass_on },
+                .signals_fd = -1,
+                .stderr_fd = -1,
+                .kill_ns = UINT64_MAX,
+        };
         int r;
 
         run.hosts = command->hosts;
@@ -288,8 +293,6 @@ static int see_to_it(const struct launch_command *command, const struct launch_o
         run.up_ns = clock_now_ns() + run.startup_s * NS_PER_S;
         run.begun_ns = clock_now_ns() + run.startup_s * MEETING * NS_PER_S;
 
-        if (said_new(LAUNCHER, command->hosts, pass_on, NULL, &run.said) < 0)
-                return why_set(why, -ENOMEM, "no memory");
         run.signals_fd = signalfd(-1, watched, SFD_CLOEXEC | SFD_NONBLOCK);
         r = run.signals_fd < 0 ? why_errno(why, -errno, "waiting for signals") : start(&run, command, mask, why);
         if (r == 0) {
@@ -301,7 +304,6 @@ static int see_to_it(const struct launch_command *command, const struct launch_o
         }
         closep(&run.stderr_fd);
         closep(&run.signals_fd);
-        said_free(run.said);
         return r;
 }
 

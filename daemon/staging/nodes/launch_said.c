@@ -1,6 +1,5 @@
 #include "daemon/staging/nodes/launch_said.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,49 +9,9 @@
 #include "proto/base/cleanup.h"
 #include "proto/base/text.h"
 
-#define TEXT_SIZE      8192u /* a paragraph; what is longer is none */
-#define RULE_LOOKED_AT 60u   /* bytes of what comes on a line that has begun: is it a rule? */
-#define BEFORE_SIZE    240u  /* of what the agents said before anything ran */
+#define RULE_LOOKED_AT 60u /* bytes of what comes on a line that has begun: is it a rule? */
 
-struct said {
-        const struct launcher *launcher;
-        const char *hosts;
-        void (*pass_on)(void *userdata, const char *bytes, size_t n_bytes);
-        void *userdata;
-        char line[1024]; /* what is held of the current line: it may be one of the launcher's */
-        size_t n_line;
-        bool is_passing; /* the current line is not: its rest goes on as it comes */
-        bool in_paragraph;
-        char text[TEXT_SIZE]; /* of the paragraph, with the rule before it */
-        size_t n_text;
-        unsigned meaning; /* of all so far */
-        bool has_begun;
-        int last_word;
-        char before[BEFORE_SIZE];
-        char sentence[SAID_SENTENCE_SIZE];
-        char error[SAID_SENTENCE_SIZE];
-};
-
-int said_new(const struct launcher *launcher, const char *hosts,
-             void (*pass_on)(void *userdata, const char *bytes, size_t n_bytes), void *userdata,
-             struct said **ret_said) {
-        struct said *said = calloc(1, sizeof(*said));
-
-        if (!said)
-                return -ENOMEM;
-        said->launcher = launcher;
-        said->hosts = hosts;
-        said->pass_on = pass_on;
-        said->userdata = userdata;
-        *ret_said = said;
-        return 0;
-}
-
-void said_free(struct said *said) {
-        free(said);
-}
-
-/* Copies the word that stands behind `key` in the text; of "a*b" that behind b behind a. */
+/* Copies the word that follows `key` in the text; of "a*b" that after b after a. */
 static size_t take_word(const char *text, const char *key, size_t n_key, char *into, size_t size) {
         char first[64];
         const char *star = memchr(key, '*', n_key), *found;
@@ -258,28 +217,4 @@ void said_end(struct said *said) {
                 take_line(said);
         if (said->in_paragraph)
                 end_paragraph(said, false);
-}
-
-bool said_has_begun(const struct said *said) {
-        return said->has_begun;
-}
-
-bool said_is_ending(const struct said *said) {
-        return said->meaning & SAID_ENDING;
-}
-
-bool said_program_ended_it(const struct said *said) {
-        return (said->meaning & SAID_PROGRAM) == SAID_PROGRAM;
-}
-
-int said_last_word(const struct said *said) {
-        return said->last_word;
-}
-
-const char *said_sentence(const struct said *said) {
-        return said->sentence;
-}
-
-const char *said_error(const struct said *said) {
-        return said->error;
 }
