@@ -31,8 +31,6 @@ static void print_report(const struct prepare_options *options, const struct pre
         printf("shards %" PRIu64 "\n", prepare_n_shards(options->index, options->shard_bytes));
         printf("samples %" PRIu64 "\n", report->n_samples);
         printf("kept %" PRIu64 "\n", report->n_kept_as_is);
-        printf("bytes_in %" PRIu64 "\n", report->n_bytes_in);
-        printf("bytes_out %" PRIu64 "\n", report->n_bytes_out);
         if (report->n_kept_as_is)
                 printf("first %s\n", report->first_kept.text);
 }

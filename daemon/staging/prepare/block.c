@@ -82,7 +82,7 @@ void block_free(struct block *block) {
 }
 
 int block_map(struct block *block, int fd, size_t n) {
-        void *bytes = mmap(NULL, whole_pages(n), PROT_READ, MAP_SHARED, fd, 0);
+        void *bytes = mmap(NULL, whole_pages(n), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 
         if (bytes == MAP_FAILED)
                 return -errno;

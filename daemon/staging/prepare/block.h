@@ -25,5 +25,5 @@ void block_shrink(struct block *block, size_t n);
 
 void block_free(struct block *block);
 
-/* n bytes of a file as they are now, read-only; the descriptor is no longer needed. Errno. */
+/* n bytes of a file, to be read and written; the descriptor is no longer needed. Errno. */
 int block_map(struct block *block, int fd, size_t n);

@@ -114,7 +114,7 @@ static void work(struct worker *worker) {
         source_locate(run->options->index, sample, 0, &place);
         if (!window_pay(&run->window, worker->position, place.length))
                 return;
-        result.n_bytes = result.n_bytes_in = place.length;
+        result.n_bytes = place.length;
         r = sample_reader_read(&run->reader, sample, &result.block, &result.why);
         if (r == 0 && worker->maker)
                 r = make(worker, sample, &result);
@@ -233,7 +233,6 @@ static int pack_sample(struct run *run, struct shard_writer *writer, uint64_t sa
         if (result->is_kept)
                 note_kept(run, path, &result->why);
         run->report.n_samples++;
-        run->report.n_bytes_in += result->n_bytes_in;
         window_packed(&run->window);
         tell_progress(run, false);
         return 0;
@@ -241,7 +240,6 @@ static int pack_sample(struct run *run, struct shard_writer *writer, uint64_t sa
 
 static int fill_shard(struct run *run, const struct shard_run *shard, int fd, struct why *why) {
         struct shard_writer *writer = NULL;
-        struct stat status;
         int r;
 
         r = shard_writer_new(fd, run->class_names, run->options->index->n_classes, &writer, why);
@@ -250,12 +248,7 @@ static int fill_shard(struct run *run, const struct shard_run *shard, int fd, st
         if (r == 0)
                 r = shard_writer_finish(writer, why);
         shard_writer_free(writer);
-        if (r < 0)
-                return r;
-        if (fstat(fd, &status) < 0)
-                return why_errno(why, -errno, "cannot look at a shard that was just written");
-        run->report.n_bytes_out += (uint64_t)status.st_size;
-        return 0;
+        return r;
 }
 
 /* Under another name, whole and on the disk before it gets its own. What an earlier run left half-made goes. */
@@ -282,39 +275,25 @@ static int make_shard(struct run *run, const struct shard_run *shard, struct why
 /* ---- all of them --------------------------------------------------------------------------------------------- */
 
 /* Is this shard there, as an earlier run has left it? Only what is whole has this name. */
-static bool is_whole(const struct run *run, const struct shard_run *shard, uint64_t *ret_n_bytes) {
+static bool is_whole(const struct run *run, const struct shard_run *shard) {
         struct stat status;
         char name[32];
 
         shard_name(shard->idx_shard, name);
-        if (fstatat(run->options->out_fd, name, &status, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISREG(status.st_mode))
-                return false;
-        *ret_n_bytes = (uint64_t)status.st_size;
-        return true;
-}
-
-static void count_whole(struct run *run, const struct shard_run *shard, uint64_t n_bytes_out) {
-        struct extent place;
-
-        run->report.n_samples += shard->n_samples;
-        run->report.n_bytes_out += n_bytes_out;
-        for (uint64_t i = 0; i < shard->n_samples; i++) {
-                source_locate(run->options->index, shard->first_sample + i, 0, &place);
-                run->report.n_bytes_in += place.length;
-        }
+        return fstatat(run->options->out_fd, name, &status, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(status.st_mode);
 }
 
 /* Leaves the shards that are to be made in the list. Returns how many samples they have. */
 static uint64_t skip_whole(struct run *run) {
         struct shards *shards = &run->shards;
-        uint64_t n_left = 0, n_positions = 0, n_bytes;
+        uint64_t n_left = 0, n_positions = 0;
 
         for (uint64_t i = 0; i < shards->n_runs; i++) {
                 struct shard_run shard = shards->runs[i];
 
                 run->n_total += shard.n_samples;
-                if (is_whole(run, &shard, &n_bytes)) {
-                        count_whole(run, &shard, n_bytes);
+                if (is_whole(run, &shard)) {
+                        run->report.n_samples += shard.n_samples;
                         continue;
                 }
                 shard.first_position = n_positions;

@@ -37,10 +37,9 @@ struct prepare_options {
 };
 
 struct prepare_report {
-        uint64_t n_samples;               /* of this node; also those in shards that an earlier run left */
-        uint64_t n_kept_as_is;            /* could not be decoded; in this run's shards alone */
-        uint64_t n_bytes_in, n_bytes_out; /* of samples before; of whole shard files */
-        struct why first_kept;            /* which and why; "" if none */
+        uint64_t n_samples;    /* of this node; also those in shards that an earlier run left */
+        uint64_t n_kept_as_is; /* could not be decoded; in this run's shards alone */
+        struct why first_kept; /* which and why; "" if none */
 };
 
 /* How many shards all nodes make together. */

@@ -45,33 +45,6 @@ static int open_sample(struct reading *reading, struct why *why) {
         return 0;
 }
 
-/* Exactly n bytes from `at` within the sample. */
-static int read_piece(const struct reading *reading, uint64_t at, uint8_t *into, size_t n, struct why *why) {
-        int r = disk_read_at(reading->fd, into, n, reading->place.offset + at);
-
-        if (r == -ENODATA)
-                return why_set(why, -ESTALE, "%s became shorter while it was read", reading->path);
-        return r < 0 ? why_errno(why, r, "cannot read %s", reading->path) : 0;
-}
-
-static int read_to_memory(const struct reading *reading, struct block *block, struct why *why) {
-        uint64_t length = reading->place.length;
-        int r;
-
-        if (block_grow(block, length) < 0)
-                return why_set(why, -ENOMEM, "no memory for %s (%" PRIu64 " bytes)", reading->path, length);
-        for (uint64_t at = 0; at < length; at += PIECE) {
-                size_t n = length - at < PIECE ? (size_t)(length - at) : PIECE;
-
-                if (is_cancelled(reading->reader))
-                        return -ECANCELED;
-                r = read_piece(reading, at, block->bytes + at, n, why);
-                if (r < 0)
-                        return r;
-        }
-        return 0;
-}
-
 /* ---- what is too large for memory ---------------------------------------------------------------------------- */
 
 /* With its space reserved: a full disk must be an error here and not a SIGBUS later. */
@@ -94,45 +67,36 @@ static int open_spare(const struct sample_reader *reader, uint64_t n_bytes, int 
         return 0;
 }
 
-static int copy(const struct reading *reading, int fd, uint8_t *piece, struct why *why) {
-        uint64_t length = reading->place.length;
-        int r;
-
-        for (uint64_t at = 0; at < length; at += PIECE) {
-                size_t n = length - at < PIECE ? (size_t)(length - at) : PIECE;
-
-                if (is_cancelled(reading->reader))
-                        return -ECANCELED;
-                r = read_piece(reading, at, piece, n, why);
-                if (r < 0)
-                        return r;
-                r = disk_write_at(fd, piece, n, at);
-                if (r < 0)
-                        return why_errno(why, r, "cannot write a copy of %s, which is too large for memory",
-                                         reading->path);
-        }
-        return 0;
-}
-
-static int read_to_file(const struct reading *reading, struct block *block, struct why *why) {
+static int make_room_on_disk(const struct reading *reading, struct block *block, struct why *why) {
         _cleanup_(closep) int fd = -1;
-        _cleanup_(freep) uint8_t *piece = malloc(PIECE);
-        int r;
+        int r = open_spare(reading->reader, reading->place.length, &fd);
 
-        if (!piece)
-                return why_set(why, -ENOMEM, "no memory for %s", reading->path);
-        r = open_spare(reading->reader, reading->place.length, &fd);
-        if (r < 0)
-                return why_errno(why, r, "no room for a copy of %s (%" PRIu64 " bytes), which is too large for memory",
-                                 reading->path, reading->place.length);
-        r = copy(reading, fd, piece, why);
-        if (r < 0)
-                return r;
-        r = block_map(block, fd, reading->place.length);
-        return r < 0 ? why_errno(why, r, "cannot map a copy of %s", reading->path) : 0;
+        if (r == 0)
+                r = block_map(block, fd, reading->place.length);
+        return r < 0 ? why_errno(why, r, "no room for a copy of %s (%" PRIu64 " bytes), which is too large for memory",
+                                 reading->path, reading->place.length)
+                     : 0;
 }
 
 /* ---- one sample ---------------------------------------------------------------------------------------------- */
+
+static int read_all(const struct reading *reading, struct block *block, struct why *why) {
+        uint64_t length = reading->place.length;
+
+        for (uint64_t at = 0; at < length; at += PIECE) {
+                size_t n = length - at < PIECE ? (size_t)(length - at) : PIECE;
+                int r;
+
+                if (is_cancelled(reading->reader))
+                        return -ECANCELED;
+                r = disk_read_at(reading->fd, block->bytes + at, n, reading->place.offset + at);
+                if (r == -ENODATA)
+                        return why_set(why, -ESTALE, "%s became shorter while it was read", reading->path);
+                if (r < 0)
+                        return why_errno(why, r, "cannot read %s", reading->path);
+        }
+        return 0;
+}
 
 static bool is_in_memory(uint64_t length) {
         return length <= SAMPLE_IN_MEMORY;
@@ -142,7 +106,7 @@ uint64_t sample_reader_need(const struct sample_reader *reader, uint64_t sample)
         struct extent place;
 
         source_locate(reader->index, sample, 0, &place);
-        return is_in_memory(place.length) ? place.length : PIECE;
+        return is_in_memory(place.length) ? place.length : 0;
 }
 
 int sample_reader_read(const struct sample_reader *reader, uint64_t sample, struct block *ret_block, struct why *why) {
@@ -154,9 +118,12 @@ int sample_reader_read(const struct sample_reader *reader, uint64_t sample, stru
         source_name(reader->index, sample, path);
         source_locate(reader->index, sample, 0, &reading.place);
         r = open_sample(&reading, why);
+        if (r == 0 && !is_in_memory(reading.place.length))
+                r = make_room_on_disk(&reading, &block, why);
+        else if (r == 0 && block_grow(&block, reading.place.length) < 0)
+                r = why_set(why, -ENOMEM, "no memory for %s (%" PRIu64 " bytes)", path, reading.place.length);
         if (r == 0)
-                r = is_in_memory(reading.place.length) ? read_to_memory(&reading, &block, why)
-                                                       : read_to_file(&reading, &block, why);
+                r = read_all(&reading, &block, why);
         closep(&reading.fd);
         if (r < 0)
                 block_free(&block);

@@ -38,38 +38,21 @@ uint64_t prepare_n_shards(const struct source *index, uint64_t shard_bytes) {
         return n_shards;
 }
 
-static int add_run(struct shards *shards, uint64_t *capacity, const struct shard_run *run) {
-        if (shards->n_runs == *capacity) {
-                uint64_t n = *capacity ? *capacity * 2 : 64;
-                struct shard_run *runs = reallocarray(shards->runs, n, sizeof(*runs));
-
-                if (!runs)
-                        return -ENOMEM;
-                shards->runs = runs;
-                *capacity = n;
-        }
-        shards->runs[shards->n_runs++] = *run;
-        return 0;
-}
-
 int shards_plan(const struct source *index, uint64_t shard_bytes, uint32_t node, uint32_t n_nodes,
                 struct shards *ret_shards) {
-        uint64_t n_samples = index->n_samples, capacity = 0, end;
-        struct shards shards = {};
-        int r = 0;
+        uint64_t n_shards = prepare_n_shards(index, shard_bytes), first = 0;
+        struct shards shards = { .runs = calloc(n_shards / n_nodes + 1, sizeof(*shards.runs)) };
 
         assert(n_nodes > 0 && node < n_nodes);
-        for (uint64_t first = 0; first < n_samples && r == 0; first = end) {
-                struct shard_run run = { .idx_shard = shards.n_shards++, .first_sample = first };
+        if (!shards.runs)
+                return -ENOMEM;
+        for (uint64_t i = 0; i < n_shards; i++) {
+                uint64_t end = end_of_shard(index, shard_bytes, first);
 
-                end = end_of_shard(index, shard_bytes, first);
-                run.n_samples = end - first;
-                if (run.idx_shard % n_nodes == node)
-                        r = add_run(&shards, &capacity, &run);
-        }
-        if (r < 0) {
-                shards_fini(&shards);
-                return r;
+                if (i % n_nodes == node)
+                        shards.runs[shards.n_runs++] =
+                                (struct shard_run){ .idx_shard = i, .first_sample = first, .n_samples = end - first };
+                first = end;
         }
         *ret_shards = shards;
         return 0;

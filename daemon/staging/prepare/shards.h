@@ -18,7 +18,6 @@ struct shard_run {
 struct shards {
         struct shard_run *runs; /* of one node, in order */
         uint64_t n_runs;
-        uint64_t n_shards; /* of all nodes */
 };
 
 /* The shards k with k % n_nodes == node. -ENOMEM. */

@@ -20,11 +20,10 @@
 #define WINDOW_SLOTS 1024u         /* positions between two; small samples */
 
 struct window_result {
-        int error;           /* negative errno, `why` says what: the packer ends with it */
-        bool is_kept;        /* packed as it is because it could not be prepared; `why` says why */
-        struct block block;  /* the bytes to be packed */
-        uint64_t n_bytes;    /* of them */
-        uint64_t n_bytes_in; /* of the source */
+        int error;          /* negative errno, `why` says what: the packer ends with it */
+        bool is_kept;       /* packed as it is because it could not be prepared; `why` says why */
+        struct block block; /* the bytes to be packed */
+        uint64_t n_bytes;   /* of them */
         struct why why;
 };
 
