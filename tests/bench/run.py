@@ -48,8 +48,10 @@ their speed drifts. Times here are reported, never asserted.
     profile_*              where the CPU time of an image goes, by stage, in us, in the daemon and in the bare loop (only if asked
                            for by name; writes a part of docs/performance.md)
     staging_vs_curl        MB/s of a staging of 1 GiB on one node, hashing included, over curl's with as many connections,
-                           in turns; both from and to memory; staging_alone, staging_curl: the two; staging_cpu: CPU
-                           seconds of both; staging_hash: what SHA-256 alone allows
+                           in turns; both from and to memory; staging_alone, staging_curl: the two; staging_vs_curl_checked:
+                           over curl followed by `openssl dgst -sha256` of all files, a process a CPU, which promises as
+                           much; _sha256sum: by sha256sum instead; staging_cpu: CPU seconds of both; staging_hash: what
+                           SHA-256 alone allows
     staging_nodes          wall time of a staging on four nodes of 1 Gbit/s each, over size / line rate; staging_origin: what
                            left the origin's line, over size; staging_*_memory: the most that a process took
     compare_*              two training programs of two ranks in turns, torch's DataLoader with two workers a rank and dlclient:

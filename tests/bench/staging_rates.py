@@ -28,6 +28,7 @@ from staging import Staging, write_manifest  # noqa: E402
 N_FILES, FILE_BYTES = 16, 64 << 20  # 1 GiB
 CONNECTIONS = 16
 ALONE = ("staging_alone", "staging_curl", "staging_vs_curl", "staging_cpu", "staging_hash")
+CHECKS = {"openssl": ["openssl", "dgst", "-sha256"], "sha256sum": ["sha256sum"]}
 LINE = 125e6  # bytes a second: 1 Gbit/s
 SERVER = os.path.join(ROOT, "tests", "support", "faulty_server.py")
 STATIC = os.path.join(HERE, "static_server.py")
@@ -118,8 +119,9 @@ def hash_rate():
     return len(block) / (time.thread_time() - begin)
 
 
-def curl(url, folder):
-    """All files with as many connections as we use. Seconds."""
+def curl(url, folder, check=None):
+    """All files with as many connections as we use, then hashed by as many processes as there are CPUs if `check` names a
+    program. Seconds."""
     os.makedirs(folder)
     command = ["curl", "-sS", "--no-progress-meter", "--fail",  # with --parallel -s alone leaves the bars
                "--parallel", "--parallel-immediate", "--parallel-max", str(CONNECTIONS)]
@@ -127,6 +129,12 @@ def curl(url, folder):
         command += ["-o", os.path.join(folder, f"{number:02d}"), f"{url}/c/{number:02d}.jpg"]
     begin = time.monotonic()
     subprocess.run(command, check=True, timeout=120)
+    if check:
+        paths = [os.path.join(folder, name) for name in sorted(os.listdir(folder))]
+        cpus = len(os.sched_getaffinity(0))
+        checks = [subprocess.Popen(CHECKS[check] + paths[cpu::cpus], stdout=subprocess.DEVNULL) for cpu in range(cpus)]
+        if any([process.wait(120) for process in checks]):
+            raise AssertionError(f"{check} failed")
     seconds = time.monotonic() - begin
     shutil.rmtree(folder)
     return seconds
@@ -136,6 +144,7 @@ def alone(repeats, emit, box):
     folder = box.path("origin")
     size = make_origin(folder)
     ours, theirs, peaks, cpu = [], [], [], {"ours": [], "curl": []}
+    checked = {check: [] for check in CHECKS if shutil.which(check)}
     with web_server(folder, box) as (url, server):
         for number in range(repeats):
             staging = Staging(box, f"{url}/manifest.jsonl", name=f"d{number}", connections=CONNECTIONS)
@@ -149,9 +158,18 @@ def alone(repeats, emit, box):
             used = children_seconds()
             theirs.append(curl(url, box.path(f"curl{number}")))
             cpu["curl"].append(children_seconds() - used)
+            for check, seconds in checked.items():
+                used = children_seconds()
+                seconds.append(curl(url, box.path(f"{check}{number}"), check))
+                cpu.setdefault(check, []).append(children_seconds() - used)
     emit("staging_alone", size / statistics.median(ours) / 1e6, "MB/s", repeats=repeats, server=server, bytes=size)
     emit("staging_curl", size / statistics.median(theirs) / 1e6, "MB/s", connections=CONNECTIONS)
     emit("staging_vs_curl", statistics.median(b / a for a, b in zip(ours, theirs)), "ratio")
+    for check, seconds in checked.items():
+        name = "checked" if check == "openssl" else check
+        emit(f"staging_curl_{name}", size / statistics.median(seconds) / 1e6, f"MB/s, then hashed with {check}")
+        emit(f"staging_vs_curl_{name}", statistics.median(b / a for a, b in zip(ours, seconds)), "ratio",
+             cpu=round(statistics.median(cpu[check]) / (size / 1e9), 3))
     emit("staging_cpu", statistics.median(cpu["ours"]) / (size / 1e9), "CPU s a GB",
          curl=round(statistics.median(cpu["curl"]) / (size / 1e9), 3), cpus=len(os.sched_getaffinity(0)))
     emit("staging_hash", hash_rate() / 1e6, "MB/s of SHA-256 on one thread")
@@ -199,7 +217,7 @@ def run(repeats, emit, wanted):
     box.folder = folder
     try:
         alone(repeats, emit, box)
-        if wanted in ("", "staging") or not any(name.startswith(wanted) for name in ALONE):
+        if wanted in ("", "staging") or not any(name.startswith(wanted) or wanted.startswith(name) for name in ALONE):
             four_nodes(min(repeats, 3), emit, box)
     except Skip as reason:
         print(f"# skipped: {reason}", flush=True)
