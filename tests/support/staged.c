@@ -73,10 +73,9 @@ void staged_end(struct staged *staged) {
 
 void staged_plan(struct staged *staged, const struct staged_file *files, size_t n_files) {
         static const char *const URLS[] = { "http://127.0.0.1/never" };
-        struct plan_builder *builder;
+        struct plan *begun = NULL;
 
         forget_plan(staged);
-        ck_assert_int_eq(plan_builder_new(&builder), 0);
         for (size_t i = 0; i < n_files; i++) {
                 struct plan_file file = { .path = files[i].path,
                                           .n_bytes = files[i].n_bytes,
@@ -90,10 +89,9 @@ void staged_plan(struct staged *staged, const struct staged_file *files, size_t 
                         content_sha256(files[i].n_bytes, files[i].seed, sha256);
                         file.sha256 = sha256;
                 }
-                ck_assert_int_eq(plan_builder_add(builder, &file, &staged->why), 0);
+                ck_assert_int_eq(plan_add(&begun, &file, &staged->why), 0);
         }
-        ck_assert_int_eq(plan_builder_finish(builder, &staged->plan, &staged->why), 0);
-        plan_builder_free(builder);
+        ck_assert_int_eq(plan_finish(&begun, &staged->plan, &staged->why), 0);
         ck_assert_int_eq(chunks_new(staged->plan, &staged->chunks), 0);
         staged->seeds = calloc(n_files, sizeof(*staged->seeds));
         for (size_t i = 0; i < n_files; i++)

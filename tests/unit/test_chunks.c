@@ -14,19 +14,18 @@
 
 /* Files named by their place in the plan, so that sorting leaves them in this order. */
 static struct plan *plan_of(const uint64_t *sizes, size_t n_files) {
-        _cleanup_(plan_builder_freep) struct plan_builder *builder = NULL;
+        _cleanup_(plan_freep) struct plan *begun = NULL;
         const char *urls[] = { "http://h/x" };
         struct plan *plan = NULL;
 
-        ck_assert_int_eq(plan_builder_new(&builder), 0);
         for (size_t i = 0; i < n_files; i++) {
                 char path[32];
                 struct plan_file file = { .path = path, .n_bytes = sizes[i], .urls = urls, .n_urls = 1 };
 
                 snprintf(path, sizeof(path), "%08zu", i);
-                ck_assert_int_eq(plan_builder_add(builder, &file, NULL), 0);
+                ck_assert_int_eq(plan_add(&begun, &file, NULL), 0);
         }
-        ck_assert_int_eq(plan_builder_finish(builder, &plan, NULL), 0);
+        ck_assert_int_eq(plan_finish(&begun, &plan, NULL), 0);
         return plan;
 }
 

@@ -323,27 +323,26 @@ END_TEST
 START_TEST(a_builder_refuses_sizes_and_urls_that_cannot_be_and_is_empty_after_it_finished) {
         const char *urls[PLAN_URLS_MAX + 1] = { "http://h/a" };
         struct plan_file file = { .path = "a", .n_bytes = PLAN_SIZE_UNKNOWN, .urls = urls, .n_urls = 1 };
-        _cleanup_(plan_builder_freep) struct plan_builder *builder = NULL;
+        _cleanup_(plan_freep) struct plan *begun = NULL;
         struct plan *plan = NULL;
         struct why why = { 0 };
 
-        ck_assert_int_eq(plan_builder_new(&builder), 0);
-        ck_assert_int_eq(plan_builder_finish(builder, &plan, &why), -EINVAL);
-        ck_assert_int_eq(plan_builder_add(builder, &file, &why), 0);
-        ck_assert_int_eq(plan_builder_finish(builder, &plan, &why), -EINVAL);
+        ck_assert_int_eq(plan_finish(&begun, &plan, &why), -EINVAL);
+        ck_assert_int_eq(plan_add(&begun, &file, &why), 0);
+        ck_assert_int_eq(plan_finish(&begun, &plan, &why), -EINVAL);
         ck_assert_str_eq(why.text, "path \"a\" has no size");
-        ck_assert_int_eq(plan_builder_finish(builder, &plan, &why), -EINVAL);
+        ck_assert_int_eq(plan_finish(&begun, &plan, &why), -EINVAL);
         ck_assert_str_eq(why.text, "it has no files");
         file.n_bytes = PLAN_BYTES_MAX;
-        ck_assert_int_eq(plan_builder_add(builder, &file, &why), -EINVAL);
+        ck_assert_int_eq(plan_add(&begun, &file, &why), -EINVAL);
         file.n_bytes = 1;
         file.n_urls = 0;
-        ck_assert_int_eq(plan_builder_add(builder, &file, &why), -EINVAL);
+        ck_assert_int_eq(plan_add(&begun, &file, &why), -EINVAL);
         file.n_urls = PLAN_URLS_MAX + 1;
-        ck_assert_int_eq(plan_builder_add(builder, &file, &why), -EINVAL);
+        ck_assert_int_eq(plan_add(&begun, &file, &why), -EINVAL);
         file.n_urls = 1;
-        ck_assert_int_eq(plan_builder_add(builder, &file, &why), 0);
-        ck_assert_int_eq(plan_builder_finish(builder, &plan, &why), 0);
+        ck_assert_int_eq(plan_add(&begun, &file, &why), 0);
+        ck_assert_int_eq(plan_finish(&begun, &plan, &why), 0);
         plan_free(plan);
 }
 END_TEST

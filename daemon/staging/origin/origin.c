@@ -6,7 +6,6 @@
 #include <sys/stat.h>
 
 #include "daemon/staging/origin/private.h"
-#include "proto/base/cleanup.h"
 #include "proto/base/clock.h"
 
 #define TELL_FILES 1000u
@@ -30,21 +29,18 @@ static int fail(const struct origin_run *run, int error, const struct why *inner
 }
 
 static int survey(struct origin_run *run, enum origin_kind_of kind, struct plan **ret_plan, struct why *why) {
-        _cleanup_(plan_builder_freep) struct plan_builder *builder = NULL;
         struct why inner = { 0 };
-        int r = plan_builder_new(&builder);
+        int r = KINDS[kind].survey(run, why);
 
-        run->builder = builder;
+        if (r == 0 && !run->plan) {
+                r = plan_finish(&run->found, &run->plan, &inner);
+                if (r < 0)
+                        fail(run, r, &inner, why);
+        }
+        plan_free(run->found);
         if (r == 0)
-                r = KINDS[kind].survey(run, why);
-        if (r < 0)
-                return r;
-        if (!run->plan)
-                r = plan_builder_finish(builder, &run->plan, &inner);
-        if (r < 0)
-                return fail(run, r, &inner, why);
-        *ret_plan = run->plan;
-        return 0;
+                *ret_plan = run->plan;
+        return r;
 }
 
 int origin_survey(struct http *http, const struct origin_options *options, struct plan **ret_plan, struct why *why) {
@@ -93,7 +89,7 @@ int origin_add(struct origin_run *run, struct plan_file *file, const char *url, 
         file->urls = &url;
         file->n_urls = 1;
         file->unpack |= run->unpack && origin_is_archive(file->path);
-        r = plan_builder_add(run->builder, file, &inner);
+        r = plan_add(&run->found, file, &inner);
         return r < 0 ? fail(run, r, &inner, why) : 0;
 }
 

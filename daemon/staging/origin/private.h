@@ -15,9 +15,9 @@ struct origin_run {
         char shown[URL_SHOWN_SIZE];
         bool unpack; /* what is an archive by its name, of many files; the one of an "archive" */
 
-        struct plan_builder *builder; /* what is found */
-        struct plan *plan;            /* of a manifest: that is the plan, and nothing is added */
-        uint64_t n_told;              /* files, when progress was last told */
+        struct plan *found; /* so far */
+        struct plan *plan;  /* of a manifest: that is the plan, and nothing is added */
+        uint64_t n_told;    /* files, when progress was last told */
         uint64_t told_ns;
 };
 

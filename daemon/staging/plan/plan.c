@@ -12,32 +12,7 @@
 
 #define ETAG_MAX 255u /* bytes: as much as http_look() tells */
 
-/* The plan to be, and room in its table. */
-struct plan_builder {
-        struct plan *plan; /* NULL: nothing was added yet */
-        uint64_t n_room;
-};
-
 /* ---- building ------------------------------------------------------------------------------------------------ */
-
-int plan_builder_new(struct plan_builder **ret_builder) {
-        struct plan_builder *builder = calloc(1, sizeof(*builder));
-
-        if (!builder)
-                return -ENOMEM;
-        *ret_builder = builder;
-        return 0;
-}
-
-void plan_builder_free(struct plan_builder *builder) {
-        if (builder)
-                plan_free(builder->plan);
-        free(builder);
-}
-
-void plan_builder_freep(struct plan_builder **builder) {
-        plan_builder_free(*builder);
-}
 
 static int check_file(const struct plan_file *file, struct why *why) {
         const int n_quoted = PLAN_QUOTE_MAX;
@@ -64,21 +39,22 @@ static int check_file(const struct plan_file *file, struct why *why) {
         return 0;
 }
 
-static int make_room(struct plan_builder *builder) {
-        uint64_t n_room = builder->n_room ? builder->n_room + builder->n_room / 2 : 64;
+static int make_room(struct plan **begun) {
+        struct plan *plan = *begun ? *begun : calloc(1, sizeof(*plan));
         struct plan_file *files;
+        uint64_t n_room;
 
-        if (!builder->plan)
-                builder->plan = calloc(1, sizeof(*builder->plan));
-        if (!builder->plan)
+        if (!plan)
                 return -ENOMEM;
-        if (builder->plan->n_files < builder->n_room)
+        *begun = plan;
+        if (plan->n_files < plan->n_room)
                 return 0;
-        files = reallocarray(builder->plan->files, n_room, sizeof(*files));
+        n_room = plan->n_room ? plan->n_room + plan->n_room / 2 : 64;
+        files = reallocarray(plan->files, n_room, sizeof(*files));
         if (!files)
                 return -ENOMEM;
-        builder->plan->files = files;
-        builder->n_room = n_room;
+        plan->files = files;
+        plan->n_room = n_room;
         return 0;
 }
 
@@ -103,18 +79,18 @@ static int copy_file(struct plan_arena *arena, const struct plan_file *from, str
         return 0;
 }
 
-int plan_builder_add(struct plan_builder *builder, const struct plan_file *file, struct why *why) {
+int plan_add(struct plan **begun, const struct plan_file *file, struct why *why) {
         struct plan *plan;
         int r;
 
-        if (builder->plan && builder->plan->n_files >= PLAN_FILES_MAX)
+        if (*begun && (*begun)->n_files >= PLAN_FILES_MAX)
                 return why_set(why, -E2BIG, "more than %llu files; pack them into archives", PLAN_FILES_MAX);
         r = check_file(file, why);
         if (r == 0)
-                r = make_room(builder);
+                r = make_room(begun);
         if (r < 0)
                 return r;
-        plan = builder->plan;
+        plan = *begun;
         r = copy_file(&plan->arena, file, &plan->files[plan->n_files]);
         if (r == 0)
                 plan->n_files++;
@@ -192,11 +168,10 @@ static int hash(struct plan *plan) {
         return 0;
 }
 
-int plan_builder_finish(struct plan_builder *builder, struct plan **ret_plan, struct why *why) {
-        _cleanup_(plan_freep) struct plan *plan = TAKE_PTR(builder->plan);
+int plan_finish(struct plan **begun, struct plan **ret_plan, struct why *why) {
+        _cleanup_(plan_freep) struct plan *plan = TAKE_PTR(*begun);
         int r;
 
-        builder->n_room = 0;
         if (!plan || plan->n_files == 0)
                 return why_set(why, -EINVAL, "it has no files");
         trim(plan);

@@ -38,20 +38,15 @@ struct plan_file {
 };
 
 struct plan;
-struct plan_builder;
-
-int plan_builder_new(struct plan_builder **ret_builder);
-void plan_builder_free(struct plan_builder *builder); /* NULL is fine */
-void plan_builder_freep(struct plan_builder **builder);
-
-/* Adds a copy of a file. Returns 0; -EINVAL with `why` naming the path (not allowed, no URL, a URL with a password in
- * it, ...); -E2BIG; -ENOMEM. */
-int plan_builder_add(struct plan_builder *builder, const struct plan_file *file, struct why *why);
+/* Adds a copy of a file to a plan that is begun; *begun NULL: it begins with this file (plan_free() if it is not
+ * finished). Returns 0; -EINVAL with `why` naming the path (not allowed, no URL, a URL with a password in it, ...);
+ * -E2BIG; -ENOMEM. */
+int plan_add(struct plan **begun, const struct plan_file *file, struct why *why);
 
 /* Sorts by path (bytes), looks for what cannot be: two files of one path, of paths that differ in case alone (they
  * would be one on some file systems), a file where another has a folder, an unknown size, no file at all. Returns 0;
- * -EINVAL with `why` naming both; -E2BIG; -ENOMEM. The builder is empty afterwards, whatever is returned. */
-int plan_builder_finish(struct plan_builder *builder, struct plan **ret_plan, struct why *why);
+ * -EINVAL with `why` naming both; -E2BIG; -ENOMEM. *begun is NULL afterwards, whatever is returned. */
+int plan_finish(struct plan **begun, struct plan **ret_plan, struct why *why);
 
 #define PLAN_DEPTH_MAX 64u /* folders in each other: each is an inode, whatever lies in it */
 

@@ -8,8 +8,8 @@
 
 struct plan {
         struct plan_arena arena;
-        struct plan_file *files; /* sorted by path, bytewise */
-        uint64_t n_files;
+        struct plan_file *files;  /* sorted by path, bytewise */
+        uint64_t n_files, n_room; /* in the table */
         uint64_t n_bytes;
         char digest[PLACE_DIGEST_SIZE];
 };

@@ -28,7 +28,7 @@ enum key {
 static const char *const KEYS[N_KEYS] = { "path", "size", "sha256", "urls", "etag", "unpack" };
 
 struct parser {
-        struct plan_builder *builder;
+        struct plan *begun;
         struct url base; /* where entries without `urls` lie; scheme NULL: nowhere */
         char *url;       /* room for such an entry's */
         bool unpack_archives;
@@ -147,7 +147,7 @@ static int take_entry(struct parser *parser, const cJSON *object, struct why *wh
                 return why_set(why, -EINVAL, "\"unpack\" must be true or false");
         entry.file.unpack = items[KEY_UNPACK] ? cJSON_IsTrue(items[KEY_UNPACK])
                                               : parser->unpack_archives && origin_is_archive(entry.file.path);
-        return plan_builder_add(parser->builder, &entry.file, why);
+        return plan_add(&parser->begun, &entry.file, why);
 }
 
 /* cJSON would end a text at a NUL and say nothing. */
@@ -200,9 +200,7 @@ static int parser_init(struct parser *parser, const char *base_url, struct why *
         if (r < 0)
                 return r;
         parser->url = malloc((base_url ? strlen(base_url) : 0) + 3 * PATH_MAX + 5);
-        if (!parser->url)
-                return -ENOMEM;
-        return plan_builder_new(&parser->builder);
+        return parser->url ? 0 : -ENOMEM;
 }
 
 static int parse_lines(struct parser *parser, const char *text, size_t n_bytes, const char *source, struct why *why) {
@@ -254,11 +252,11 @@ int plan_parse(const char *text, size_t n_bytes, const char *source, const char 
         if (r == 0)
                 r = parse_lines(&parser, text, n_bytes, source, why);
         if (r == 0) {
-                r = plan_builder_finish(parser.builder, &plan, &inner);
+                r = plan_finish(&parser.begun, &plan, &inner);
                 if (r < 0)
                         why_set(why, r, "%.*s: %s", SOURCE_SHOWN, source, inner.text);
         }
-        plan_builder_free(parser.builder);
+        plan_free(parser.begun);
         free(parser.url);
         if (r == 0)
                 *ret_plan = plan;

@@ -123,7 +123,7 @@ static int make_shards(struct run *run, void *argument, struct why *why) {
 
 /* All nodes have the same source, so they agree on the number; each says what its shards are. */
 static int share_made(struct run *run, struct preparing *preparing, struct plan **ret_plan, struct why *why) {
-        _cleanup_(plan_builder_freep) struct plan_builder *builder = NULL;
+        _cleanup_(plan_freep) struct plan *begun = NULL;
         _cleanup_(freep) struct made *all = NULL; /* of every node, one after the other */
         uint64_t n = preparing->n_shards;
         uint32_t n_makers = run->is_shared ? 1 : run->n_nodes;
@@ -139,7 +139,7 @@ static int share_made(struct run *run, struct preparing *preparing, struct plan 
                 return r;
         if (!preparing->mine)
                 preparing->mine = calloc(n + 1, sizeof(*preparing->mine));
-        if (!preparing->mine || plan_builder_new(&builder) < 0) {
+        if (!preparing->mine) {
                 why_errno(why, -ENOMEM, "%llu shards", (unsigned long long)n);
                 run_lost(run, why);
         }
@@ -152,10 +152,10 @@ static int share_made(struct run *run, struct preparing *preparing, struct plan 
                 };
 
                 shard_name(i, name);
-                r = plan_builder_add(builder, &file, why);
+                r = plan_add(&begun, &file, why);
         }
         if (r == 0)
-                r = plan_builder_finish(builder, ret_plan, why);
+                r = plan_finish(&begun, ret_plan, why);
         return agree(run, r, why);
 }
 

@@ -39,7 +39,7 @@ struct unpacking {
         pthread_cond_t changed;
         uint8_t *present; /* a bit a chunk of the source */
         bool is_over;     /* nothing more comes */
-        struct plan_builder *found;
+        struct plan *found;
         const struct plan_file *archive; /* that is being unpacked */
         int spool_fd;
         uint64_t idx_file, n_read; /* of it */
@@ -112,7 +112,7 @@ static int add_found(struct unpacking *unpacking, const char *path, uint64_t n_b
         };
 
         atomic_fetch_add(&unpacking->run->n_steps_done, 1);
-        return plan_builder_add(unpacking->found, &file, &unpacking->why);
+        return plan_add(&unpacking->found, &file, &unpacking->why);
 }
 
 static int keep_link(struct unpacking *unpacking, const struct unpack_entry *entry) {
@@ -261,7 +261,7 @@ static int begin(struct run *run, struct version *source, struct unpacking *unpa
         if (!realpath(unpacking->folder, unpacking->real_folder))
                 return why_errno(why, -errno, "%s", unpacking->folder);
         unpacking->present = malloc((n_chunks + 7) / 8 + 1);
-        if (!unpacking->present || plan_builder_new(&unpacking->found) < 0)
+        if (!unpacking->present)
                 return why_errno(why, -ENOMEM, "unpacking");
         for (uint64_t i = 0; i < (n_chunks + 7) / 8; i++)
                 unpacking->present[i] = (uint8_t)~tree_missing(source->tree)[i];
@@ -274,7 +274,7 @@ static void end(struct unpacking *unpacking) {
         if (unpacking->folder_fd >= 0)
                 close(unpacking->folder_fd);
         free(unpacking->present);
-        plan_builder_free(unpacking->found);
+        plan_free(unpacking->found);
 }
 
 /* Files of the origin that are not archives belong to the result as they are. */
@@ -288,7 +288,7 @@ static int add_plain_files(struct unpacking *unpacking, struct why *why) {
                 if (file.unpack)
                         continue;
                 file.sha256 = tree_sha256(unpacking->source->tree, i);
-                r = plan_builder_add(unpacking->found, &file, why);
+                r = plan_add(&unpacking->found, &file, why);
         }
         return r;
 }
@@ -331,7 +331,7 @@ static int share_found(struct run *run, struct unpacking *unpacking, struct plan
         if (run->is_writer) {
                 r = add_plain_files(unpacking, why);
                 if (r == 0)
-                        r = plan_builder_finish(unpacking->found, &plan, why);
+                        r = plan_finish(&unpacking->found, &plan, why);
         }
         if (r == 0 && run->node == 0)
                 snprintf(digest, sizeof(digest), "%s", plan_digest(plan));

@@ -28,7 +28,7 @@ static char *without_query(const char *url) {
         return strndup(url, (size_t)(address.rest - url));
 }
 
-static int add_public(struct plan_builder *builder, const struct plan_file *file, struct why *why) {
+static int add_public(struct plan **begun, const struct plan_file *file, struct why *why) {
         char *urls[PLAN_URLS_MAX] = { NULL };
         struct plan_file public = *file;
         int r = 0;
@@ -39,23 +39,23 @@ static int add_public(struct plan_builder *builder, const struct plan_file *file
         }
         public.urls = (const char *const *)urls;
         if (r == 0)
-                r = plan_builder_add(builder, &public, why);
+                r = plan_add(begun, &public, why);
         for (uint32_t i = 0; i < file->n_urls; i++)
                 free(urls[i]);
         return r;
 }
 
 static int gather(const struct tree *tree, uint64_t first, uint64_t end, struct plan **ret_plan, struct why *why) {
-        _cleanup_(plan_builder_freep) struct plan_builder *builder = NULL;
-        int r = plan_builder_new(&builder);
+        _cleanup_(plan_freep) struct plan *begun = NULL;
+        int r = 0;
 
         for (uint64_t i = first; i < end && r == 0; i++) {
                 struct plan_file file = *plan_file(tree->plan, i);
 
                 file.sha256 = tree_sha256(tree, i);
-                r = add_public(builder, &file, why);
+                r = add_public(&begun, &file, why);
         }
-        return r < 0 ? r : plan_builder_finish(builder, ret_plan, why);
+        return r < 0 ? r : plan_finish(&begun, ret_plan, why);
 }
 
 static int write_lines(struct tree *tree, int fd, struct why *why) {
