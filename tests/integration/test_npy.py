@@ -1,14 +1,19 @@
 #!/usr/bin/env python3
 """Arrays that numpy.save() wrote: their rows in every type, from memory and from the disk, in any order; what happens
 when a file is cut meanwhile; and what is refused."""
+import ctypes
 import hashlib
 import os
+import signal
 import struct
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-from harness import case, contains, equal, expected_order, indices, main, within, write
+from failing_fs import MNT_DETACH, own_mounts
+from harness import LIBC, Skip, case, contains, equal, expected_order, indices, main, within, write
 from pyclient import Trainer, need, trainer
+
+MS_BIND = 4096
 
 SCALARS = ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32",
            "float64")
@@ -170,6 +175,37 @@ def _(box):
     order = expected_order(90, seed=4)
     equal(first, order[:20], "the first batch")
     equal([rest[rank] for rank in range(2)], [order[20 + rank::2] for rank in range(2)], "the rest, by two ranks")
+
+
+@case("their file system can be unmounted as soon as the dataset is out of the configuration and nobody is served")
+def _(box):
+    need("numpy")
+    if os.geteuid() != 0:
+        raise Skip("mounting takes root")
+    own_mounts()
+    real, seen = os.fsencode(box.path("real")), os.fsencode(box.path("seen"))
+    data = numbers((3000, 10), "uint16")
+    save(box.path("real", "data.npy"), data)
+    os.mkdir(seen)
+    if LIBC.mount(real, seen, None, MS_BIND, None) != 0:
+        raise Skip(f"nothing can be mounted here: {os.strerror(ctypes.get_errno())}")
+    box.cleanups.append(lambda: LIBC.umount2(seen, MNT_DETACH))
+
+    def unmount():
+        return LIBC.umount2(seen, 0) == 0
+
+    daemon = box.daemon({"d": arrays(box.path("seen"))})
+    check(daemon.read("d", batch=100), {"data": data}, 3000)
+    reader = daemon.reader("d", batch=1, slots=2, delay_ms=10)
+    reader.wait_lines(2)
+    daemon.datasets = {}
+    daemon.write_config()
+    daemon.signal(signal.SIGHUP)
+    within(20, lambda: not daemon.objects("datasets"), "the configuration is read again")
+    equal(unmount(), False, "unmounted while a rank is served")
+    reader.process.terminate()
+    reader.finish()
+    within(20, unmount, "it can be unmounted after the last rank has left")
 
 
 @case("a trainer over a daemon that is killed twice, whose files leave the memory: each row in its turn, over threads")
