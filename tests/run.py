@@ -14,7 +14,7 @@ A script may ask for its own terms in a comment among its first lines:
 
     # run: alone limit=900
 
-"alone": with nothing beside it, for a test that needs something that exists once on a machine. A deadline is no reason:
+"alone": with nothing beside it, for a test that needs something that exists once on a machine. A deadline does not count as one:
 tests must also pass while all CPUs are busy. A limit tells a hang from a slow machine and nothing else.
 
 More tests run at a time than there are CPUs, since half of a test's time is waiting. The longest begin first, as

@@ -3,7 +3,7 @@
  *   throughput  images/s and CPU seconds per 1,000 images (daemon and client together), after a warm-up
  *   first       milliseconds from dlc_open() to the first batch
  *   ready       nanoseconds of dlc_next() for batches that are ready, without those of reading the clock
- *   wake        microseconds from publishing to the return of a dlc_next() that slept, the worker idle behind it
+ *   wake        microseconds from publishing to the return of a dlc_next() that slept, the worker idle after it
  *   wake_busy   the same, the worker going on with the next batch
  *   floor, floor_busy   the same of a bare futex between two threads: what this machine can do
  *   hold        attaches, fills its ring, prints a line, and stays until its standard input ends (memory is looked at)
@@ -38,7 +38,8 @@ static uint64_t now_ns(void) {
         return (uint64_t)now.tv_sec * 1000000000ull + (uint64_t)now.tv_nsec;
 }
 
-/* CPU seconds of a process, from its stat line: fields 14 and 15 count behind the name's bracket. */
+/* CPU seconds of a process, from its stat line: fields 14 and 15; they are counted from the bracket that ends the name.
+ */
 static double cpu_of(int pid) {
         unsigned long long user = 0, kernel = 0;
         char path[64], line[1024];
@@ -195,7 +196,8 @@ static void measure_ready(void) {
         dlc_close(loader);
 }
 
-/* Holding all slots but one, the worker has nothing to do behind the batch that wakes us; else it goes on decoding. */
+/* If we hold all slots except one, the worker has nothing to do after the batch that wakes us; else it goes on
+ * decoding. */
 static void measure_wake(int n_batches, int is_busy) {
         struct dlc_loader *loader = attach("random_resized_crop(224) hflip(0.5)", 16, 2);
         const struct dlc_batch *held = is_busy ? NULL : next(loader);

@@ -91,7 +91,7 @@ def measure(box, daemon, emit, build, folder, repeats, n_batches):
         def read(dataset, *options):
             return [dlctl, "--socket", it.socket, "read", dataset, "--epochs", "1000", *options]
 
-        # The neighbours' clients only look at their batches: what a client computes is no matter of the daemon's.
+        # The neighbours' clients only look at their batches: what a client computes does not concern the daemon.
         consume = [os.path.join(build, "bench", "consume"), "throughput", str(it.process.pid), "1000000"]
         commands = {"equal": consume, "heavy": consume}
         if disk:

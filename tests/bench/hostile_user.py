@@ -1,7 +1,7 @@
 """Another user beside a job that is measured: hostile_user.py flood|spin UID SOCKET DATASET, until it is ended.
 
 `flood` does to the daemon what costs it most, as fast as it can: connects and hangs up, asks without reading, sends what is
-no message, attaches and leaves, keeps nothing. `spin` uses the same CPU and leaves the daemon alone."""
+not a message, attaches and leaves, keeps nothing. `spin` uses the same CPU and leaves the daemon alone."""
 import os
 import socket
 import sys

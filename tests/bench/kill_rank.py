@@ -1,4 +1,4 @@
-"""As kill_rank.c, in Python: a trainer that may be killed at any moment and begins anew behind what it wrote down.
+"""As kill_rank.c, in Python: a trainer that may be killed at any moment and begins anew after what it wrote down.
 
     kill_rank.py DATASET BATCH SEED LOG PAUSE_US
 """
@@ -32,7 +32,7 @@ def main():
     ended = []
     signal.signal(signal.SIGTERM, lambda *_: ended.append(True))
     with open(log_path, "ab") as log:
-        # The line and the state behind it are two writes: the state says how long the log is that belongs to it.
+        # The line and the state after it are two writes: the state says how long the log is that belongs to it.
         saved = state_of(log_path + ".state")
         log.truncate(saved["log_bytes"] if saved else 0)
         log.seek(0, os.SEEK_END)

@@ -1,6 +1,6 @@
 """python_next.py MODE: what the Python client costs. Prints JSON; exit 77 without NumPy.
 
-    ready   microseconds of next(iterator) for a batch that is ready, its Batch made; `cold` of the first one behind a
+    ready   microseconds of next(iterator) for a batch that is ready, its Batch made; `cold` of the first one after a
             pause; `array` of making batch["image"]
     first   milliseconds from Loader() to its first batch, the package imported before
 

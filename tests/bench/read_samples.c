@@ -1,7 +1,7 @@
 /* read_samples FOLDER FORMAT bypass|use DEPTH SECONDS [SAMPLES]: what the daemon's reader alone makes of a dataset.
  *
  * Samples come in a random order, DEPTH of them under way, into registered buffers as the daemon's are; nothing is
- * decoded. With SAMPLES so many are read, as often as the dataset has to be gone through, and SECONDS is not looked at.
+ * decoded. With SAMPLES this number is read, in as many passes over the dataset as that takes, and SECONDS is ignored.
  * Prints one JSON line: bytes a second, CPU microseconds a sample (of the whole process, submitting included), what
  * went past the page cache. A sample that cannot be read ends it. */
 #include <inttypes.h>
@@ -104,7 +104,7 @@ static struct slot *wait_for_some(uint32_t n_under_way) {
         return slots;
 }
 
-/* Submits the sample behind each of them. Returns how many are under way no more. */
+/* Submits the next sample in place of each of them. Returns how many are no longer under way. */
 static uint32_t take_back(struct slot *slots) {
         uint32_t n_over = 0;
 

@@ -1,9 +1,9 @@
 /* resize_only IMAGES [CODE [FILTER [ROWS]]]: what resizing alone costs.
  *
  * The boxes of random_resized_crop(224) over one made-up picture of 500 x 375 pixels, the usual size of a photograph in
- * ImageNet, no decoding in between. CODE is best or one of the forms; with ROWS a picture is fed by so many at a time,
- * as a decoder does. Prints CPU microseconds a picture and a hash of all pixels: equal hashes are equal pixels. Under
- * `valgrind --tool=callgrind` it says where the instructions go. */
+ * ImageNet, no decoding in between. CODE is best or one of the forms; with ROWS a picture is fed in groups of that many
+ * rows, as a decoder does. Prints CPU microseconds a picture and a hash of all pixels: equal hashes are equal pixels.
+ * Under `valgrind --tool=callgrind` it says where the instructions go. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>

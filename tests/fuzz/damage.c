@@ -84,7 +84,7 @@ static void change_bytes(struct bytes *file, size_t from, size_t to, struct rand
         }
 }
 
-/* A marker in the midst of the scan: restart markers in and out of their turn, an end, a second header. */
+/* A marker in the middle of the scan: restart markers in and out of their turn, an end, a second header. */
 static void put_marker(struct bytes *file, size_t scan, struct random *random) {
         static const uint8_t kinds[] = { 0x00, 0x01, 0xc0, 0xc4, 0xd8, 0xd9, 0xda, 0xdc, 0xe1, 0xfe, 0xff };
         uint8_t marker[2] = { 0xff };

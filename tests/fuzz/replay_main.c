@@ -1,8 +1,8 @@
 /* replay_NAME [-n MUTATIONS] [-s SEED] [FILE|FOLDER...]: runs a guided fuzzer's target without libFuzzer, built by any
  * compiler: each file once, then inputs that are made of them by chance, the same ones for the same seed.
  *
- * Without files: tests/fuzz/corpus/NAME, where what was found once is kept too. It names each input that it runs in
- * build/.../NAME.last, so that a crash leaves its input behind. */
+ * Without files: tests/fuzz/corpus/NAME, where what was found once is kept too. It writes each input that it runs to
+ * build/.../NAME.last, where a crash leaves it. */
 #include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>

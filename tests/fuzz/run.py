@@ -157,7 +157,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seconds", type=int, default=60, help="for each of them")
     parser.add_argument("--runs", type=int, default=0, help="inputs of each at most; 0: as many as the time allows")
-    parser.add_argument("--beside", type=int, default=1, help="so many at a time")
+    parser.add_argument("--beside", type=int, default=1, help="how many at a time")
     parser.add_argument("--keep", action="store_true")
     parser.add_argument("names", nargs="*")
     options = parser.parse_args()

@@ -94,7 +94,7 @@ class Rank:
         self.moved_at = time.monotonic()
 
     def leave(self, seconds):
-        """SIGTERM, and a good end; it comes back after so many seconds."""
+        """SIGTERM, and a good end; it comes back after this many seconds."""
         self.wake()
         self.process.terminate()
         try:

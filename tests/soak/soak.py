@@ -251,8 +251,8 @@ class Soak:
                 "heap_kib": self.resident_kib() - self.resident_kib(int(obtained["read_buffers"])), "names": names}
 
     def resident_kib(self, n_bytes=None):
-        """What is resident of the daemon, or of its one mapping of about so many bytes: buffers become resident as more of
-        them are used at a time, which is no growth."""
+        """What is resident of the daemon, or of its one mapping of about n_bytes: buffers become resident as more of them
+        are used at a time, which does not count as growth."""
         total, size = 0, None
         with open(f"/proc/{self.daemon.pid}/smaps", encoding="utf-8", errors="replace") as file:
             for line in file:

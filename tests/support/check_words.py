@@ -15,7 +15,8 @@ import sys
 CLEAN = (
     "README.md", "ARCHITECTURE.md", "HACKING.md", "docs/", "config/", "systemd/", "client/", "proto/", "daemon/base/",
     "daemon/io/", "daemon/decode/", "daemon/augment/", "daemon/ring/", "daemon/codec/", "daemon/collate/",
-    "daemon/pipeline/", "daemon/ctl/", "daemon/core/", "daemon/main.c", "daemon/data/index/", "daemon/data/ledger/",
+    "daemon/pipeline/", "daemon/ctl/", "daemon/core/", "daemon/main.c", "daemon/data/",
+    "tests/run.py", "tests/bench/growth/", "tests/bench/peers/", "tests/bench/profile_image/", "tests/demo/", "tests/faults/", "tests/frameworks/", "tests/fuzz/", "tests/soak/", "tests/tools/",
 )
 
 PHRASES = (

@@ -2,12 +2,11 @@
  *
  * Cuts N_PHOTOS pieces of about 500 x 375 pixels (60 to 110 KB, like ImageNet's) from the SOURCE pictures and writes
  * them as OUT_DIR/class_00/class_00_00000.jpg and so on. Each class has a source, or a strip of one, for its own, so
- * that there is something to learn. Sources without detail are no photographs and left out, unless all are so; smooth
- * places of the others (skies, blurred backgrounds) get grain, as a camera would have given them at that size, or their
- * files would be far too small. Most photos are 4:2:0, some 4:4:4, grey, progressive or upright, as in real sets;
- * with --baseline none is progressive.
- * Everything is drawn from a counter: the same call gives the same files, whatever the number of threads. The folder
- * appears under its name when it is whole. */
+ * that there is something to learn. Sources without detail are not photographs and are left out, unless all are like
+ * that; smooth places of the others (skies, blurred backgrounds) get grain, as a camera would have given them at that
+ * size, or their files would be far too small. Most photos are 4:2:0, some 4:4:4, grey, progressive or upright, as in
+ * real sets; with --baseline none is progressive. Everything is drawn from a counter: the same call gives the same
+ * files, whatever the number of threads. The folder appears under its name when it is whole. */
 #include "daemon/augment/resize/resize.h"
 #include "daemon/decode/decode.h"
 #include "proto/base/cleanup.h"

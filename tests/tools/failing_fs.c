@@ -7,8 +7,8 @@
  *
  *   hang PATTERN [OPTIONS]          requests get no answer until the rule is cleared
  *   fail PATTERN ERRNO [OPTIONS]    an error: "EIO", "ESTALE", "5"
- *   delay PATTERN MS [OPTIONS]      the answer comes so many milliseconds later
- *   short PATTERN BYTES [OPTIONS]   a read brings so many bytes at most
+ *   delay PATTERN MS [OPTIONS]      the answer comes MS milliseconds later
+ *   short PATTERN BYTES [OPTIONS]   a read brings BYTES bytes at most
  *   clear [PATTERN]                 drops all rules, or those with this pattern; what hung because of them goes on
  *   hanging                         how many requests wait for a clear
  *   count OPERATION                 how many requests of this kind have come

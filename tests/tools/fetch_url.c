@@ -4,7 +4,7 @@
  * --mirror
  * --stop-after MS (ends the fetcher, or cancels, so long after the first line was read).
  *
- *   get     a URL a line, with a tab and a query behind it if there is one
+ *   get     a URL a line, then a tab and a query if there is one
  *   look    a URL a line
  *   fetch   a piece a line: job, path, size, offset, n_bytes, etag (or "-"), URL, more URLs; tabs between them. Lines
  * of one job follow each other

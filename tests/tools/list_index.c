@@ -3,7 +3,7 @@
  *
  * Records end with NUL, since names may hold anything else: "C<TAB>class" for each class, then
  * "S<TAB>label<TAB>flags<TAB>length<TAB>path" for each sample. With --stats only times and sizes, as `name value unit`
- * lines. Without INDEX_DIR nothing is saved. Exit 1 with the reason on stderr if there is no index to be had. */
+ * lines. Without INDEX_DIR nothing is saved. Exit 1 with the reason on stderr if no index can be made or read. */
 
 #include <inttypes.h>
 #include <stdio.h>

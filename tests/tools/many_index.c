@@ -3,7 +3,7 @@
  * For measuring what a large dataset costs without its files: sample i is file i modulo the number of files, with that
  * file's label. Orders, tables and the index are as large as they would be; what many directories and files that are
  * not cached would add is not there. A daemon whose index_dir this is and whose dataset NAME is the folder takes it as
- * its own. One that is there with so many samples stays, if the folder has not changed since. */
+ * its own. One that is there with this number of samples stays, if the folder has not changed since. */
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,7 +1,7 @@
 /* pack_folder IN OUT [SHARD_BYTES]: an image folder as a folder of shards, for tests and measurements.
  *
  * Samples are packed as they are. OUT is made; a shard is full when it holds SHARD_BYTES (256 MiB) of samples. What is
- * no regular file is packed as nothing. Prints `samples shards digest` of what was packed. */
+ * not a regular file is packed as nothing. Prints `samples shards digest` of what was packed. */
 
 #include <errno.h>
 #include <fcntl.h>

@@ -52,7 +52,7 @@ static int run(char *const *arguments, int n, struct why *why) {
             (out_fd = open(arguments[1], O_PATH | O_DIRECTORY | O_CLOEXEC)) < 0)
                 return why_errno(why, -errno, "cannot make %s", arguments[1]);
         if (n > 3 && parse_bytes(arguments[3], &options.shard_bytes) < 0)
-                return why_set(why, -EINVAL, "%s is no number of bytes", arguments[3]);
+                return why_set(why, -EINVAL, "%s is not a number of bytes", arguments[3]);
         options.n_workers = n > 4 ? (uint32_t)atoi(arguments[4]) : 0;
         options.node = n > 6 ? (uint32_t)atoi(arguments[5]) : 0;
         options.n_nodes = n > 6 ? (uint32_t)atoi(arguments[6]) : 1;

@@ -1,6 +1,6 @@
 /* unpack_archive FOLDER [LIMIT_BYTES [LIMIT_FILES [PIECE_BYTES [KEEP]]]]: an archive from stdin into a folder.
  *
- * Prints a line for each entry: size, SHA-256 or "-", path, and behind a tab what a link points to. Reads PIECE_BYTES
+ * Prints a line for each entry: size, SHA-256 or "-", path, and after a tab what a link points to. Reads PIECE_BYTES
  * at a time, as a slow origin gives them. With KEEP, files of the right size that are there are left alone. At an error
  * prints its name and text to stderr and ends with 1. */
 #include <errno.h>

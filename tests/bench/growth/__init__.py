@@ -18,7 +18,7 @@ from growth import axes, measure, report
 from growth.folders import Folders
 
 REPEATS = int(os.environ.get("REPEATS", "3"))
-LIMIT_S = float(os.environ.get("GROWTH_SECONDS", "720"))  # no further repeat begins that would end behind it
+LIMIT_S = float(os.environ.get("GROWTH_SECONDS", "720"))  # no repeat begins that would end later
 WORKERS = 2
 BUSY = 0.5
 

@@ -1,4 +1,4 @@
-"""What is raised, from what to what, and what each point of it is served: the table behind `make bench BENCH=growth`.
+"""The table of `make bench BENCH=growth`: what is raised, from what to what, and what is served at each point.
 
 Everything else stays as it is while one thing is raised. `photo` is what trainings do, and mostly decoding; `raw` hands
 out the bytes of 1 KiB files as they are: with the decoding gone, what the daemon and the client themselves cost is seen.

@@ -21,7 +21,7 @@ class Folders:
         subprocess.run([os.path.join(self.tools, name), *map(str, arguments)], check=True, timeout=600)
 
     def small(self):
-        """Files that are no pictures: only to be read."""
+        """Files that are not pictures: they are only read."""
         folder = os.path.join(self.out, "small")
         if not os.path.exists(folder):
             random.seed(1)

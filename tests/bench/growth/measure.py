@@ -99,9 +99,9 @@ def order_ns(daemon):
 
 
 def warm_up(daemon, point):
-    """Until each slot of each ring was filled and, but for the last ones, looked at: the first touch of a page costs more
-    than all later ones, and is no steady state. And until the order of a large epoch is shuffled, which happens once in
-    it; of small ones there are several in a window, and they count."""
+    """Waits until each slot of each ring was filled and, except for the last ones, looked at: the first touch of a page
+    costs more than all later ones. Also waits until the order of a large epoch is shuffled, which happens once in the epoch;
+    of small epochs there are several in a window, and their shuffling counts."""
     n_rings = point.ranks * point.jobs
     deadline = time.monotonic() + WARM_MAX_S
     while daemon.n_samples() < n_rings * (point.slots + 1) * point.batch and time.monotonic() < deadline:

@@ -95,7 +95,7 @@ def install(name):
         subprocess.run([interpreter(), "-m", "venv", VENV], check=True, stdout=sys.stderr)
     more = [] if name == "torch" else ["-c", requirements("torch")]
     if name == "ffcv":
-        # numba wants llvmlite, which is no part of FFCV's own list
+        # numba wants llvmlite, which is missing in FFCV's own list
         pip("install", "--disable-pip-version-check", "--no-cache-dir", "--progress-bar=off", *more, numba_line())
         more += ["--no-deps", "--no-build-isolation"]
     pip("install", "--disable-pip-version-check", "--no-cache-dir", "--progress-bar=off", *more, "-r", requirements(name),

@@ -41,6 +41,6 @@ def best_workers(sweep):
 
 
 def rotated(items, turn):
-    """Another begins each time, so that none is always measured behind the same one."""
+    """Another one begins each time, so that none is always measured after the same one."""
     turn %= max(1, len(items))
     return items[turn:] + items[:turn]

@@ -5,7 +5,7 @@
 
 The same photographs, the same random crops and flips, batches of 64 in uint8; page cache warm, queues full, no end of an
 epoch within a trial. First the number of workers that gives the most images/s is looked for, peer by peer; then all are
-measured in turns, another one first each time, and ratios are taken within a turn. Printed is the median, behind it the
+measured in turns, another one first each time, and ratios are taken within a turn. The median is printed, then the
 lowest and the highest. A peer that cannot be installed or fails is one line, and the rest goes on.
 
     ratio_PEER, ratio_cpu_PEER       images/s and images per CPU second (all processes), ours over theirs
@@ -43,7 +43,7 @@ SECONDS = float(os.environ.get("SECONDS", "3"))
 SWEEP_SECONDS = min(2.0, SECONDS)
 LIMIT_S = float(os.environ.get("LIMIT_S", "1200"))
 SWEEP_SHARE = 0.35   # of LIMIT_S at most
-PIXELS_S = 60        # what comparing pixels takes about, behind the repeats
+PIXELS_S = 60        # about what comparing pixels takes, after the repeats
 
 
 class Comparison:
@@ -118,7 +118,7 @@ class Comparison:
             self.repeat(number)
             took = time.monotonic() - begin
             if number + 1 < REPEATS and time.monotonic() + took + PIXELS_S > self.deadline:
-                print(f"# {number + 1} repeats instead of {REPEATS}: the next would end behind LIMIT_S={LIMIT_S:.0f}",
+                print(f"# {number + 1} repeats instead of {REPEATS}: the next would end after LIMIT_S={LIMIT_S:.0f}",
                       flush=True)
                 break
 
@@ -156,7 +156,7 @@ def photographs():
 
 
 def installed(comparison, items):
-    """Gives up the items whose packages are not to be had; lets the others prepare themselves."""
+    """Gives up the items whose packages are not available; lets the others prepare themselves."""
     failed = environment.make(sorted({item.group for item in items}, key=list(environment.SIZES).index))
     for item in items:
         if item.group in failed:

@@ -138,7 +138,7 @@ class Trainer:
         self.lines.put("")
 
     def line(self):
-        """Its next line of JSON; what libraries print besides is no JSON and passes."""
+        """Its next line of JSON; what libraries print besides is not JSON and is passed over."""
         deadline = time.monotonic() + LINE_LIMIT_S
         while True:
             try:

@@ -140,8 +140,8 @@ def by_time(build, out, photos, emit):
 def by_instructions(build, out, photos, emit):
     ours, bare = count_instructions(build, out, photos)
     tell(emit, ours, bare, "kinstr")
-    return block(ours, bare, "1,000 instructions", "instructions an image, counted by callgrind, since perf was not to be had; "
-                                                   "they are no time, and the kernel's and the client's are not among them")
+    return block(ours, bare, "1,000 instructions", "instructions an image, counted by callgrind, since perf was not available; "
+                                                   "they are not a time, and the kernel's and the client's are not among them")
 
 
 def run(build, out, photos, emit):

@@ -1,5 +1,5 @@
-"""Where there is no perf: instructions by valgrind's callgrind. They are no time: a division counts like an addition, and
-the kernel's are not there. Threads are not told apart, so what is no stage's own is "rest of the workers"."""
+"""Where there is no perf: instructions, counted by valgrind's callgrind. They are not a time: a division counts like an
+addition, and the kernel's are missing. Threads are not told apart, so what belongs to no stage is "rest of the workers"."""
 import collections
 import os
 import re
@@ -9,7 +9,7 @@ import time
 from profile_image import stages
 
 LINE = re.compile(r"^\s*([\d,]+)(?: \([^)]*\))?\s+(\S+):([^\s\[]+)(?:\s+\[(.*)\])?$")
-# A program's and its threads' first functions do nothing; but when counting begins anew in the midst of them, callgrind books
+# A program's and its threads' first functions do nothing; but when counting begins anew in the middle of them, callgrind books
 # all that they have called as their own.
 FRAMES = re.compile(r"(clone|start_thread|_start|\(below main\)|main|__libc_start_\w+(@@.*)?|daemon_run|event_base_\w+|"
                     r"\w+_main)$")
@@ -64,7 +64,7 @@ def of_command(path, command, root):
 
 
 def of_bare_loop(path, build, photos, n_images, root):
-    """stage -> instructions an image: of twice as many less those of as many, so that finding the files is no part."""
+    """stage -> instructions an image: of twice as many images minus those of as many, which leaves out what finding the files takes."""
     once, twice = ([os.path.join(build, "bench", "bare_loop"), photos, "1", str(n)] for n in (n_images, 2 * n_images))
     before, counts = of_command(path, once, root), of_command(path, twice, root)
     return {stage: max(0, n - before[stage]) / n_images for stage, n in counts.items()}
