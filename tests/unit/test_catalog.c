@@ -2,6 +2,7 @@
 
 #include <check.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,6 +17,7 @@
 struct fixture {
         struct tree tree;
         struct background *background;
+        struct budget budget;
         struct catalog catalog;
         char path[2][96]; /* of two folders */
 };
@@ -42,7 +44,8 @@ static void setup(void) {
         snprintf(f.path[0], sizeof(f.path[0]), "%s/one", f.tree.root);
         snprintf(f.path[1], sizeof(f.path[1]), "%s/two", f.tree.root);
         ck_assert_int_eq(background_new(&f.background), 0);
-        ck_assert_int_eq(catalog_init(&f.catalog, f.background, index_dir, NULL), 0);
+        f.budget = (struct budget){ .limit_bytes = 1 << 20 };
+        ck_assert_int_eq(catalog_init(&f.catalog, f.background, index_dir, &f.budget), 0);
         background_reap(f.background);
 }
 
@@ -51,6 +54,7 @@ static void teardown(void) {
         background_stop(f.background);
         catalog_fini(&f.catalog);
         background_free(f.background);
+        ck_assert_uint_eq(budget_used(&f.budget), 0);
         tree_remove(&f.tree);
 }
 
@@ -113,6 +117,30 @@ static enum catalog_state state_of(const char *name) {
 static uint64_t n_samples(const struct catalog_dataset *dataset) {
         return dataset_source(dataset->dataset)->n_samples;
 }
+
+START_TEST(an_index_that_has_to_be_kept_in_memory_counts_against_memory_limit) {
+        struct catalog_dataset *dataset = NULL;
+        struct why why;
+
+        setup();
+        ck_assert_int_eq(unlinkat(f.tree.fd, "index", AT_REMOVEDIR), 0);
+        tree_file(&f.tree, "index", "no folder, so nothing can be saved");
+        configure(&(struct catalog_wish){ "one", f.path[0], "imagefolder" }, 1);
+        ck_assert_int_eq(get("one", &dataset, &why), 0);
+        ck_assert_uint_gt(budget_used(&f.budget), 0);
+        catalog_dataset_unref(dataset);
+
+        configure(NULL, 0);
+        for (int i = 0; i < PATIENCE && budget_used(&f.budget) > 0; i++) /* the ledger's thread closes it */
+                wait_a_little();
+        ck_assert_uint_eq(budget_used(&f.budget), 0);
+        f.budget.limit_bytes = 100;
+        configure(&(struct catalog_wish){ "one", f.path[0], "imagefolder" }, 1);
+        ck_assert_int_lt(get("one", &dataset, &why), 0);
+        ck_assert_msg(strstr(why.text, "memory_limit: an index in memory needs") != NULL, "%s", why.text);
+        teardown();
+}
+END_TEST
 
 START_TEST(a_dataset_is_indexed_in_the_background_and_then_ready) {
         struct catalog_dataset *dataset = NULL;
@@ -293,6 +321,7 @@ int main(void) {
         SRunner *runner = srunner_create(suite);
         int n_failed;
 
+        tcase_add_test(catalog, an_index_that_has_to_be_kept_in_memory_counts_against_memory_limit);
         tcase_add_test(catalog, a_dataset_is_indexed_in_the_background_and_then_ready);
         tcase_add_test(catalog, an_unknown_name_is_refused_with_the_known_ones);
         tcase_add_test(catalog, a_folder_that_cannot_be_opened_fails_with_its_name_and_is_tried_again);

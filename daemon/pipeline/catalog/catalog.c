@@ -92,6 +92,7 @@ void opening_work(void *userdata) {
         struct dataset_spec spec = { .name = entry->name,
                                      .path = opening->path,
                                      .format = opening->format,
+                                     .budget = entry->catalog->budget,
                                      .given_index = opening->index[0] ? opening->index : NULL,
                                      .given_digest = opening->digest };
         struct index_watch watch = { .progress = on_progress, .userdata = entry, .cancel = &entry->cancelled };
