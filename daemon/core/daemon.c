@@ -300,6 +300,7 @@ static int start_events(struct daemon *daemon, struct why *why) {
                 return why_set(why, -ENOMEM, "events");
         background_reap(daemon->background); /* arms it */
 
+        /* Three times in systemd's interval, so that a late tick or two do no harm. */
         if (sd_watchdog_enabled(0, &watchdog_us) > 0 &&
             event_add(daemon->watchdog_event,
                       &(struct timeval){ .tv_sec = (time_t)(watchdog_us / 3000000),

@@ -112,6 +112,7 @@ int listener_open(struct listener *listener, const char *path, unsigned mode, st
         if (bind(fd, (struct sockaddr *)&address, sizeof(address)) < 0 || listen(fd, BACKLOG) < 0)
                 return why_errno(why, -errno, "socket: %s", path);
         listener->path = strdup(path); /* a copy: a reload frees the settings that it came from */
+        /* Once more, because bind() has taken the bits of the umask away. */
         if (!listener->path || chmod(path, mode) < 0) {
                 r = why_errno(why, listener->path ? -errno : -ENOMEM, "socket: %s", path);
                 unlink(path);
@@ -131,7 +132,7 @@ void listener_close(struct listener *listener) {
                 return;
         unlink(listener->path);
         snprintf(lock, sizeof(lock), "%s.lock", listener->path);
-        unlink(lock);
+        unlink(lock); /* while it is locked: afterwards it could be a successor's */
         close(listener->lock_fd);
         free(listener->path);
         listener->path = NULL;

@@ -47,7 +47,8 @@ static void tell_and_close(int fd) {
         session_end_socket(fd);
 }
 
-/* Returns false if the client could not be told. */
+/* There is no descriptor left for the client, so the spare one is given up for it for a moment. Returns false if the
+ * client could not be told. */
 static bool turn_away(struct server *server) {
         int fd;
 

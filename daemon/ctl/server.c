@@ -15,6 +15,8 @@ static void on_broken(evutil_socket_t fd, short what, void *userdata) {
         struct session *session, *next;
         struct stream *stream;
 
+        /* The stream may have been freed in the meantime, so its address is only compared. A session that has this
+         * address may have a new stream there: it is closed only if that one is broken as well. */
         while ((stream = mailbox_pop(&server->broken)))
                 TAILQ_FOREACH_SAFE(session, &server->sessions, entry, next)
                         if (session->stream == stream && atomic_load_explicit(&stream->broken, memory_order_relaxed))
@@ -39,7 +41,7 @@ static void on_sweep(evutil_socket_t fd, short what, void *userdata) {
 void server_sweep_later(struct server *server, struct session *session) {
         TAILQ_INSERT_TAIL(&server->closed, session, entry);
         event_active(server->sweep_event, EV_TIMEOUT, 0);
-        accept_again(server);
+        accept_again(server); /* descriptors have become free */
 }
 
 int server_start(struct server *server, const struct server_options *options, struct why *why) {

@@ -24,6 +24,7 @@ static struct kept_file **own_bucket(const struct kept_files *files, const struc
 
 /* ---- making and freeing -------------------------------------------------------------------------------------- */
 
+/* A quarter of the descriptors: the others are for clients and their rings. */
 static uint32_t n_files_allowed(void) {
         struct rlimit limit;
 

@@ -176,7 +176,7 @@ int job_join(struct jobs *jobs, struct job *job, struct user *user, const char *
                         return r;
         }
 
-        member = calloc(1, sizeof(*member));
+        member = calloc(1, sizeof(*member)); /* before the job: a job without members would never be removed */
         if (member && !job) {
                 job = job_new(user, name, terms);
                 if (job)
@@ -233,7 +233,7 @@ int job_place(const struct job *job, struct job_member *member, const struct cur
         LIST_FOREACH(other, &job->members, entry) {
                 uint64_t theirs = other->cursor.position, mine = begin.position;
 
-                if (other == member || other->cursor.epoch != begin.epoch)
+                if (other == member || other->cursor.epoch != begin.epoch) /* ranks may be in different epochs */
                         continue;
                 if (dlp_epoch_is_dealt_alike(&epoch, theirs, mine))
                         continue;
@@ -335,7 +335,7 @@ bool job_fail(struct job *job, const char *text) {
 
         pthread_mutex_lock(&job->lock);
         first = !atomic_load_explicit(&job->failed, memory_order_relaxed);
-        if (first) {
+        if (first) { /* what fails later is often a consequence of it */
                 snprintf(job->failure.text, sizeof(job->failure.text), "%s", text);
                 atomic_store_explicit(&job->failed, true, memory_order_release);
         }

@@ -65,7 +65,7 @@ static int pool_grow(struct pool *pool, uint32_t n_more, struct why *why) {
 
         for (uint32_t n = n_retained; n < n_more; n++) {
                 r = pool_start_one(pool, why);
-                if (r < 0) {
+                if (r < 0) { /* as many as before: those that were started or kept leave again */
                         fair_queue_dismiss(pool->options.ready, n);
                         break;
                 }
@@ -80,6 +80,7 @@ static int pool_resize(struct pool *pool, uint32_t n_workers, struct why *why) {
         assert(n_workers >= 1 && n_workers <= WORKERS_MAX);
 
         pool_reap(pool);
+        /* Only workers that start from now on get this share. Those that run keep what they reserved. */
         pool->options.scratch_bytes = pool->scratch_bytes / n_workers;
         if (pool->options.scratch_bytes > WORKER_SCRATCH_BYTES)
                 pool->options.scratch_bytes = WORKER_SCRATCH_BYTES;

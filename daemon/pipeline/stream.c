@@ -123,13 +123,13 @@ static int stream_reserve_large(struct stream *stream, const struct source *inde
                                        "memory_limit): raise memory_limit, or ask for on_error \"skip\" or "
                                        "\"substitute\"",
                                        (unsigned long long)index->max_span, (unsigned long long)stream->large_max);
-                n_bytes = stream->large_max;
+                n_bytes = stream->large_max; /* longer files will be damaged samples (task_buffer()) */
         }
         cost = large_buffer_cost(n_bytes);
         while (n > 1 && n * cost > limit / LARGE_SHARE)
                 n /= 2;
         r = budget_reserve(stream->budget, n * cost, "reading the largest files", why);
-        if (r < 0 && n > 1) {
+        if (r < 0 && n > 1) { /* one is enough to get on; several only keep the disk busier */
                 n = 1;
                 r = budget_reserve(stream->budget, cost, "reading the largest file", why);
         }

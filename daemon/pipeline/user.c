@@ -15,7 +15,7 @@ struct user *user_get(struct users *users, uid_t uid) {
         memset(user, 0, sizeof(*user));
         user->uid = uid;
         fair_group_init(&user->time);
-        LIST_INSERT_HEAD(users, user, entry);
+        LIST_INSERT_HEAD(users, user, entry); /* for good: the account must survive the user's last job */
         return user;
 }
 

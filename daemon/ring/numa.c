@@ -35,11 +35,12 @@ int numa_node_of_process(pid_t pid) {
         hwloc_bitmap_t cpus;
         int node = -1;
 
-        if (numa_n_nodes() < 2 || pid <= 0)
+        if (numa_n_nodes() < 2 || pid <= 0) /* nothing to choose */
                 return -1;
         cpus = hwloc_bitmap_alloc();
         if (!cpus)
                 return -1;
+        /* A process that may run on several nodes has none: no memory would be nearer to it than other memory. */
         if (hwloc_get_proc_cpubind(topology, pid, cpus, 0) == 0) {
                 for (hwloc_obj_t object = NULL;
                      (object = hwloc_get_next_obj_by_type(topology, HWLOC_OBJ_NUMANODE, object));)

@@ -181,7 +181,7 @@ int segment_init(struct segment *segment, const struct segment_options *options,
                         transparent = madvise(segment->base, segment->n_bytes, MADV_HUGEPAGE) == 0;
         }
 
-        if (options->numa_node >= 0) {
+        if (options->numa_node >= 0) { /* before pages are touched: those that exist would stay where they are */
                 r = numa_bind(segment->base, segment->n_bytes, options->numa_node);
                 snprintf(node, sizeof(node), r < 0 ? ", not bound to node %d" : ", node %d", options->numa_node);
         }

@@ -48,6 +48,7 @@ static void drop_one(struct large_buffers *buffers) {
         buffer_free(buffers, buffer);
 }
 
+/* Spare buffers are in the same account: they go if there is no room for a new one. */
 static int reserve(struct large_buffers *buffers, uint64_t n_bytes, struct why *why) {
         if (budget_reserve(buffers->budget, n_bytes, "a large file's buffer", NULL) == 0)
                 return 0;

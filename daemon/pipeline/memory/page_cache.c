@@ -12,7 +12,7 @@ enum page_cache page_cache_parse(const char *text) {
 
 bool page_cache_is_bypassed(enum page_cache wish, uint64_t n_bytes, uint64_t available, struct why *ret_why) {
         char size[BYTES_TEXT_MAX], room[BYTES_TEXT_MAX];
-        bool fits = n_bytes <= available / 2;
+        bool fits = n_bytes <= available / 2; /* the other half is for trainers that have not started yet */
 
         if (wish == PAGE_CACHE_AUTO)
                 why_set(ret_why, 0, "%s, %s of memory available, half of it for a dataset", format_bytes(size, n_bytes),

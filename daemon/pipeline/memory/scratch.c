@@ -73,6 +73,7 @@ int scratch_take(struct scratch_pool *pool, struct task *task, uint64_t n_bytes,
         task->n_scratch_bytes = n_bytes;
         begin_locked(&job->user->scratch, pool->now);
         begin_locked(&job->scratch, job->user->scratch.now);
+        /* Not past those that wait: otherwise small pictures would keep a large one waiting for ever. */
         if (STAILQ_EMPTY(&pool->waiting) && n_bytes <= pool->n_free) {
                 grant_locked(pool, task, now_ns);
         } else {
@@ -106,6 +107,7 @@ void scratch_give(struct scratch_pool *pool, struct task *task, uint64_t now_ns)
         }
         pthread_mutex_unlock(&pool->lock);
 
+        /* Without the lock: the queue has one of its own, and no lock is taken inside another. */
         while ((next = STAILQ_FIRST(&granted))) {
                 STAILQ_REMOVE_HEAD(&granted, entry);
                 fair_queue_push(pool->ready, &job_of(next)->share, &next->ready);
