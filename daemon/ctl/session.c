@@ -169,8 +169,6 @@ void session_end_socket(int fd) {
         uint8_t byte;
 
         shutdown(fd, SHUT_RDWR);
-        /* If anything were left unread, close() would make the client see ECONNRESET instead of the reason that was
-         * sent to it. */
         while (recv(fd, &byte, 1, MSG_DONTWAIT) > 0)
                 ;
         close(fd);

@@ -13,13 +13,13 @@
 #include <unistd.h>
 
 #include "proto/base/cleanup.h"
+#include "tests/support/temporary.h"
 
 #define WAIT_SECONDS 60
 
 void reading_init(struct reading *reading) {
         memset(reading, 0, sizeof(*reading));
-        strcpy(reading->root, "/tmp/dl-reading-XXXXXX");
-        ck_assert_ptr_nonnull(mkdtemp(reading->root));
+        temporary_folder(reading->root, sizeof(reading->root));
         ck_assert_int_eq(chmod(reading->root, 0755), 0); /* tests without privileges look in, too */
         reading->dir_fd = open(reading->root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         ck_assert_int_ge(reading->dir_fd, 0);

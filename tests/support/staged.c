@@ -11,6 +11,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "tests/support/temporary.h"
+
 static uint64_t mix(uint64_t x) {
         x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
         x = (x ^ x >> 27) * 0x94d049bb133111ebu;
@@ -46,8 +48,7 @@ void staged_begin(struct staged *staged) {
         char path[PATH_MAX];
 
         memset(staged, 0, sizeof(*staged));
-        strcpy(staged->root, "/tmp/test_staged-XXXXXX");
-        ck_assert_ptr_nonnull(mkdtemp(staged->root));
+        temporary_folder(staged->root, sizeof(staged->root));
         snprintf(path, sizeof(path), "%s/photos", staged->root);
         ck_assert_int_eq(place_init(&staged->place, path, &staged->why), 0);
 }

@@ -20,6 +20,7 @@
 #include "proto/frame.h"
 #include "proto/order/dealing.h"
 #include "proto/ring.h"
+#include "tests/support/temporary.h"
 
 #define SESSIONS_MAX 64
 
@@ -538,8 +539,7 @@ struct stand_in *stand_in_start(struct stand_in_manners *manners) {
 
         ck_assert_ptr_nonnull(stand_in);
         stand_in->manners = manners;
-        snprintf(stand_in->folder, sizeof(stand_in->folder), "/tmp/dataloaderd-test-XXXXXX");
-        ck_assert_ptr_nonnull(mkdtemp(stand_in->folder));
+        temporary_folder(stand_in->folder, sizeof(stand_in->folder));
         snprintf(stand_in->path, sizeof(stand_in->path), "%s/socket", stand_in->folder);
         listen_at(stand_in);
         return stand_in;

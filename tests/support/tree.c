@@ -11,14 +11,15 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "tests/support/temporary.h"
+
 static void must(int result, const char *what) {
         if (result < 0)
                 ck_abort_msg("%s: %s", what, strerror(errno));
 }
 
 void tree_make(struct tree *tree) {
-        strcpy(tree->root, "/tmp/dataloaderd-test-XXXXXX");
-        ck_assert_ptr_nonnull(mkdtemp(tree->root));
+        temporary_folder(tree->root, sizeof(tree->root));
         must(chmod(tree->root, 0755), tree->root);
         tree->fd = open(tree->root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         must(tree->fd, tree->root);

@@ -14,6 +14,7 @@
 #include "client/lib/environment.h"
 #include "proto/frame.h"
 #include "tests/support/stand_in.h"
+#include "tests/support/temporary.h"
 
 static const char *const VARIABLES[] = {
         "RANK",
@@ -360,13 +361,13 @@ END_TEST
 /* ---- where the daemon is not --------------------------------------------------------------------------------- */
 
 START_TEST(no_daemon_is_told_from_no_permission_and_another_program) {
-        char folder[] = "/tmp/dataloaderd-test-XXXXXX", path[64];
+        char folder[64], path[80];
         struct dlc_options options = good_options();
         struct sockaddr_un address;
         int listener;
 
         clear_environment();
-        ck_assert_ptr_nonnull(mkdtemp(folder));
+        temporary_folder(folder, sizeof(folder));
         snprintf(path, sizeof(path), "%s/socket", folder);
         options.socket = path;
         check_refused(&options, -ECONNREFUSED, "there is no such socket");

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "daemon/staging/tree/journal.h"
+#include "tests/support/temporary.h"
 
 #define PLAN     "8f3a09b2c4d1000000000000000000000000000000000000000000000000cafe"
 #define OTHER    "8f3a09b2c4d1000000000000000000000000000000000000000000000000caff"
@@ -27,8 +28,7 @@ static struct digest128 digest_of(uint64_t idx) {
 }
 
 static void setup(void) {
-        strcpy(folder, "/tmp/test_journal-XXXXXX");
-        ck_assert_ptr_nonnull(mkdtemp(folder));
+        temporary_folder(folder, sizeof(folder));
         snprintf(path, sizeof(path), "%s/journal", folder);
         memset(digests, 0, sizeof(digests));
         journal = JOURNAL_NONE;

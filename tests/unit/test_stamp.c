@@ -12,6 +12,7 @@
 
 #include "daemon/staging/record/stamp.h"
 #include "proto/base/cleanup.h"
+#include "tests/support/temporary.h"
 
 #define DIGEST "8f3a09b2c4d1000000000000000000000000000000000000000000000000cafe"
 
@@ -22,8 +23,7 @@ static void setup(void) {
         char path[PATH_MAX];
         struct why why;
 
-        strcpy(root, "/tmp/test_stamp-XXXXXX");
-        ck_assert_ptr_nonnull(mkdtemp(root));
+        temporary_folder(root, sizeof(root));
         snprintf(path, sizeof(path), "%s/photos", root);
         ck_assert_int_eq(place_init(&place, path, &why), 0);
         ck_assert_int_eq(mkdir(place.folder, 0755), 0);
