@@ -7,6 +7,7 @@
  * Pillow reads some rare files wrongly, or other readers disagree with it. These files are refused, and the error names
  * the reason: skips (delta) and half-filled bytes in run-length coding, and palettes of grey that Pillow takes for
  * another depth. */
+#include "daemon/base/little_endian.h"
 #include "daemon/decode/picture_format.h"
 #include "daemon/decode/row_band.h"
 #include "daemon/decode/samples.h"
@@ -78,8 +79,8 @@ static const struct {
 };
 
 static int read_masks(struct bmp_state *state, const uint8_t *masks, bool has_alpha, struct why *why) {
-        uint32_t red = sample_le32(masks), green = sample_le32(masks + 4), blue = sample_le32(masks + 8);
-        uint32_t alpha = has_alpha ? sample_le32(masks + 12) : 0;
+        uint32_t red = le32(masks), green = le32(masks + 4), blue = le32(masks + 8);
+        uint32_t alpha = has_alpha ? le32(masks + 12) : 0;
 
         for (size_t i = 0; i < sizeof(LAYOUTS) / sizeof(LAYOUTS[0]); i++)
                 if (LAYOUTS[i].bits == state->bits && LAYOUTS[i].red == red && LAYOUTS[i].green == green &&
@@ -118,21 +119,21 @@ static int read_palette(struct bmp_state *state, const uint8_t *bytes, uint32_t 
 
 static void read_sizes(struct bmp_state *state, const uint8_t *header, uint32_t n_header, uint32_t *ret_n_colors) {
         if (n_header == OS2_HEADER) {
-                state->width = sample_le16(header + 4);
-                state->height = sample_le16(header + 6);
-                state->bits = sample_le16(header + 10);
+                state->width = le16(header + 4);
+                state->height = le16(header + 6);
+                state->bits = le16(header + 10);
                 state->compression = PLAIN;
                 state->is_top_down = false;
                 *ret_n_colors = 0;
         } else {
-                state->width = sample_le32(header + 4);
-                state->height = sample_le32(header + 8);
+                state->width = le32(header + 4);
+                state->height = le32(header + 8);
                 state->is_top_down = header[11] == 0xff; /* a negative height */
                 if (state->is_top_down)
                         state->height = -state->height;
-                state->bits = sample_le16(header + 14);
-                state->compression = sample_le32(header + 16);
-                *ret_n_colors = sample_le32(header + 32);
+                state->bits = le16(header + 14);
+                state->compression = le32(header + 16);
+                *ret_n_colors = le32(header + 32);
         }
         if (*ret_n_colors == 0 && state->bits <= 8)
                 *ret_n_colors = 1u << state->bits;
@@ -212,7 +213,7 @@ static int check_whole(const struct bmp_state *state, struct why *why) {
 
 static int bmp_open(void *opaque, const uint8_t *bytes, size_t n_bytes, struct image_info *ret_info, struct why *why) {
         struct bmp_state *state = opaque;
-        uint32_t n_header = sample_le32(bytes + FILE_HEADER), n_colors;
+        uint32_t n_header = le32(bytes + FILE_HEADER), n_colors;
         uint64_t end = 0;
         int r;
 
@@ -237,7 +238,7 @@ static int bmp_open(void *opaque, const uint8_t *bytes, size_t n_bytes, struct i
         if (r < 0)
                 return r;
 
-        state->at = sample_le32(bytes + 10);
+        state->at = le32(bytes + 10);
         if (state->at == FILE_HEADER + n_header && state->bits <= 8)
                 state->at += 4 * (uint64_t)n_colors; /* some writers forget the palette */
         if (state->at == 0)
@@ -337,7 +338,7 @@ static void convert_16(const struct bmp_state *state, const uint8_t *row, uint32
         unsigned green_max = (1u << state->green_bits) - 1;
 
         for (uint32_t i = 0; i < width; i++, row += 2, rgb += PIXEL_BYTES) {
-                unsigned pixel = sample_le16(row);
+                unsigned pixel = le16(row);
 
                 rgb[0] = (uint8_t)((pixel >> (5 + state->green_bits) & 31) * 255 / 31);
                 rgb[1] = (uint8_t)((pixel >> 5 & green_max) * 255 / green_max);

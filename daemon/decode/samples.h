@@ -28,11 +28,3 @@ static inline uint8_t clip_grey_16(uint16_t value) {
 
 /* CMYK where 255 means full ink: `n_pixels` of them, `step` bytes apart. */
 void cmyk_ink_to_rgb(const uint8_t *cmyk, unsigned step, uint32_t n_pixels, uint8_t *rgb);
-
-static inline uint16_t sample_le16(const uint8_t *bytes) {
-        return (uint16_t)(bytes[0] | bytes[1] << 8);
-}
-
-static inline uint32_t sample_le32(const uint8_t *bytes) {
-        return sample_le16(bytes) | (uint32_t)sample_le16(bytes + 2) << 16;
-}

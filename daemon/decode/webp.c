@@ -4,6 +4,7 @@
  * frame is decoded at its place; then alpha is dropped. A still picture is a frame that fills the canvas. So this file
  * parses the container up to the first frame, and libwebp decodes the frame. It leaves out what is outside of the box,
  * as far as it can. */
+#include "daemon/base/little_endian.h"
 #include "daemon/decode/picture_format.h"
 
 #include "proto/base/cleanup.h"
@@ -26,14 +27,6 @@ struct webp_state {
         uint32_t width, height; /* of the canvas */
         struct box frame;       /* within the canvas */
 };
-
-static uint32_t le24(const uint8_t *bytes) {
-        return bytes[0] | (uint32_t)bytes[1] << 8 | (uint32_t)bytes[2] << 16;
-}
-
-static uint32_t le32(const uint8_t *bytes) {
-        return le24(bytes) | (uint32_t)bytes[3] << 24;
-}
 
 static bool webp_probe(const uint8_t *bytes, size_t n_bytes) {
         return n_bytes >= 16 && memcmp(bytes, "RIFF", 4) == 0 && memcmp(bytes + 8, "WEBPVP8", 7) == 0;

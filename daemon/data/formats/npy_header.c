@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/base/little_endian.h"
 #include "proto/base/cleanup.h"
 
 #define MAGIC      "\x93NUMPY"
@@ -221,7 +222,7 @@ static int read_dictionary(struct literal *literal, struct npy_header *header, b
 /* Where the text begins, and how long it is. */
 static int find_text(const uint8_t *bytes, size_t n_bytes, size_t *ret_begin, size_t *ret_length, struct why *why) {
         size_t n_length;
-        uint64_t length = 0;
+        uint32_t length;
 
         if (n_bytes < N_MAGIC + N_VERSION || memcmp(bytes, MAGIC, N_MAGIC) != 0)
                 return why_set(why, -EBADMSG, "is not a .npy file: it does not begin with \"\\x93NUMPY\"");
@@ -231,14 +232,13 @@ static int find_text(const uint8_t *bytes, size_t n_bytes, size_t *ret_begin, si
         *ret_begin = N_MAGIC + N_VERSION + n_length;
         if (n_bytes < *ret_begin)
                 return why_set(why, -EBADMSG, "is cut within its header");
-        for (size_t i = 0; i < n_length; i++)
-                length |= (uint64_t)bytes[N_MAGIC + N_VERSION + i] << (8 * i);
+        length = n_length == 2 ? le16(bytes + N_MAGIC + N_VERSION) : le32(bytes + N_MAGIC + N_VERSION);
         if (length > TEXT_MAX)
-                return why_set(why, -EBADMSG, "has a header of %llu bytes; numpy itself reads %u at most",
-                               (unsigned long long)length, TEXT_MAX);
+                return why_set(why, -EBADMSG, "has a header of %u bytes; numpy itself reads %u at most", length,
+                               TEXT_MAX);
         if (length > n_bytes - *ret_begin)
                 return why_set(why, -EBADMSG, "is cut within its header");
-        *ret_length = (size_t)length;
+        *ret_length = length;
         return 0;
 }
 
