@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Arrays that numpy.save() wrote: their rows in every type, from memory and from the disk, in any order; what happens
+"""Arrays that numpy.save() and numpy.savez() wrote: their rows in every type, from memory and from the disk, in any order; what happens
 when a file is cut meanwhile; and what is refused."""
 import ctypes
 import hashlib
@@ -7,6 +7,7 @@ import os
 import signal
 import struct
 import sys
+import zipfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 from failing_fs import MNT_DETACH, own_mounts
@@ -286,6 +287,127 @@ def _(box):
           "the last rows")
     if daemon.rss_kib() - before > 64 << 10:
         raise AssertionError(f"{(daemon.rss_kib() - before) >> 10} MiB more for a dataset whose rows are computed")
+
+
+def packed(path, arrays_of, save=None):
+    import numpy
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    (save or numpy.savez)(path, **arrays_of)
+    return path
+
+
+@case("an archive of numpy.savez() is the same dataset as a folder of its arrays")
+def _(box):
+    need("numpy")
+    n = 3000
+    fields = {"y": numbers((n,), ">i2"), "image": numbers((n, 8, 9, 3), "uint8", seed=1), "w": numbers((n,), "float64", seed=2)}
+    path = packed(box.path("d.npz"), fields)
+    for name, array in fields.items():
+        save(box.path("d", f"{name}.npy"), array)
+    with zipfile.ZipFile(path, "a") as archive:
+        archive.comment = b"made by hand" * 1000
+    daemon = box.daemon({"d": arrays(path), "folder": arrays(box.path("d"))})
+    check(daemon.read("d", batch=100), fields, n)
+    equal(n_bytes_read(daemon), 0, "bytes that were read though all rows are in memory")
+    forget(path)
+    check(daemon.read("d", batch=64, pipeline="w; image", seed=3, world=2, rank=1),
+          {name: fields[name] for name in ("w", "image")}, n, seed=3, world=2, rank=1)
+    equal(len(daemon.read("folder", batch=100, limit=1)), 100, "samples of the folder")
+    digests = {row["name"]: row["digest"] for row in daemon.objects("datasets")}
+    equal(digests["d"], digests["folder"], "digest")
+
+
+def entry(name, n_bytes, local, method=0, flags=0, more=b""):
+    """Of a zip's directory, with its numbers in a zip64 field."""
+    extra = struct.pack("<HHQQQ", 1, 24, n_bytes, n_bytes, local) if not more else more
+    return struct.pack("<4s6H3I5H2I", b"PK\1\2", 45, 45, flags, method, 0, 0, 0, 0xFFFFFFFF, 0xFFFFFFFF, len(name), len(extra),
+                       0, 0, 0, 0, 0xFFFFFFFF) + name + extra
+
+
+def ending(directory, at, n=1):
+    """A zip's directory that begins at this byte, and what follows it."""
+    end = at + len(directory)
+    return (directory + struct.pack("<4sQHHIIQQQQ", b"PK\6\6", 44, 45, 45, 0, 0, n, n, len(directory), at) +
+            struct.pack("<4sIQI", b"PK\6\7", 0, end, 1) + struct.pack("<4s4H2IH", b"PK\5\6", 0, 0, n, n, 0xFFFFFFFF, 0xFFFFFFFF, 0))
+
+
+def local(name, extra=b""):
+    return struct.pack("<4s5H3I2H", b"PK\3\4", 45, 0, 0, 0, 0, 0, 0, 0, len(name), len(extra)) + name + extra
+
+
+@case("an archive of more than 4 GiB: arrays before and after that byte")
+def _(box):
+    need("numpy")
+    import numpy
+    n, path = 1 << 16, box.path("large.npz")
+    rows = numpy.arange(3 * n, dtype="<i4").reshape(n, 3)
+    large = header(f"{{'descr': '<i8', 'fortran_order': False, 'shape': ({n}, 10240), }}\n")
+    small = header(f"{{'descr': '<i4', 'fortran_order': False, 'shape': ({n}, 3), }}\n") + rows.tobytes()
+    n_large = len(large) + n * 81920
+    with open(path, "wb") as file:
+        file.write(local(b"a.npy") + large)
+        second = file.seek(len(local(b"a.npy")) + n_large)
+        file.write(local(b"b.npy", struct.pack("<HHQQ", 1, 16, len(small), len(small))) + small)
+        at = file.tell()
+        file.write(ending(entry(b"a.npy", n_large, 0) + entry(b"b.npy", len(small), second), at, 2))
+    equal(sorted(numpy.load(path).files), ["a", "b"], "arrays that numpy finds")
+    daemon = box.daemon({"d": arrays(path)})
+    for line in daemon.read("d", batch=256, pipeline="b", limit=4) + daemon.read("d", batch=1, first_position=n - 1):
+        equal(line["fields"]["b"], told(rows[line["index"]]), f"row {line['index']}")
+
+
+@case("archives that cannot be served are refused with the file, the member, and what to do")
+def _(box):
+    need("numpy")
+    import numpy
+    good, ten = open(packed(box.path("good.npz"), {"a": numpy.arange(10), "b": numpy.ones((10, 2))}), "rb").read(), numpy.arange(10)
+    array = lying("(3,)") + bytes(12)
+
+    def crafted(directory, n=1, before=local(b"a.npy") + array):
+        return before + ending(directory, len(before), n)
+
+    packed(box.path("compressed.npz"), {"a": ten}, numpy.savez_compressed)
+    packed(box.path("lengths.npz"), {"a": ten, "b": ten[:9]})
+    packed(box.path("scalar.npz"), {"a": ten, "b": numpy.float32(1)})
+    packed(box.path("objects.npz"), {"a": numpy.array([{}, None])})
+    packed(box.path("names.npz"), {"a b": ten})
+    with zipfile.ZipFile(box.path("other.npz"), "w") as archive:
+        archive.writestr("readme.txt", "not an array")
+    with zipfile.ZipFile(box.path("empty.npz"), "w") as archive:
+        pass
+    contents = {
+        "cut": good[:-1], "half": good[:len(good) // 2], "nothing": b"", "before": b"x" + good, "garbage": b"PK\5\6" + bytes(40),
+        "middle": good[:300] + good[301:],
+        "twice": crafted(entry(b"a.npy", len(array), 0) * 2, 2),
+        "locked": crafted(entry(b"a.npy", len(array), 0, flags=1)),
+        "away": crafted(entry(b"a.npy", len(array), 1 << 62)),
+        "beyond": crafted(entry(b"a.npy", (1 << 64) - 1, 0)),
+        "elsewhere": crafted(entry(b"a.npy", len(array), 7)),
+        "shorter": crafted(entry(b"a.npy", len(array) - 1, 0)),
+        "longer": crafted(entry(b"a.npy", len(array) + 1, 0), before=local(b"a.npy") + array + b"x"),
+        "fewer": crafted(entry(b"a.npy", len(array), 0) * 2, 1), "more": crafted(entry(b"a.npy", len(array), 0), 2),
+        "extra": crafted(entry(b"a.npy", len(array), 0, more=struct.pack("<HH", 1, 24))),
+        "field": crafted(entry(b"a.npy", len(array), 0, more=struct.pack("<HHQ", 1, 8, 5))),
+        "name": crafted(entry(b"a" * 300 + b".npy", len(array), 0)),
+    }
+    for name, content in contents.items():
+        write(box.path(f"{name}.npz"), content)
+    words = {
+        "compressed": ("a.npy", "savez()"), "lengths": ("b.npy has 9 rows", "a.npy has 10"), "scalar": ("b.npy", "single number"),
+        "objects": ("a.npy", "Python objects"), "names": ("a b.npy", "name of a field"), "other": ("readme.txt", "not an array"),
+        "empty": ("no array in it",), "cut": ("no end of a zip archive",), "half": ("no end of a zip archive",),
+        "nothing": ("no end of a zip archive",), "before": ("bytes are missing or were added",), "garbage": ("no end of a zip",),
+        "middle": ("bytes are missing or were added",), "twice": ("a.npy is in it twice",), "locked": ("a.npy", "compressed or encrypted"),
+        "away": ("cut here",), "beyond": ("a.npy has 18446744073709551615 bytes", "directory"), "elsewhere": ("no file begins here",),
+        "shorter": ("a.npy is cut",), "longer": ("goes on after",), "fewer": ("goes on after its last entry",),
+        "more": ("no entry of the directory",), "extra": ("extra field", "is cut"), "field": ("zip64 field", "is cut"),
+        "name": ("more than 255 bytes",),
+    }
+    equal(sorted(words), sorted(set(contents) | {"compressed", "lengths", "scalar", "objects", "names", "other", "empty"}), "names")
+    daemon = box.daemon({name: arrays(box.path(f"{name}.npz")) for name in [*words, "good"]})
+    for name, some in words.items():
+        daemon.refused(name, f"{name}.npz", *some)
+    equal(len(daemon.read("good", batch=3)), 10, "samples of another one")
 
 
 def header(text, version=(1, 0), n_bytes=None):

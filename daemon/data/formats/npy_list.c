@@ -1,0 +1,153 @@
+#include "daemon/data/formats/npy_list.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "daemon/data/formats/name_order.h"
+#include "daemon/data/formats/zip.h"
+#include "daemon/data/index/index_stamp.h"
+#include "proto/base/cleanup.h"
+
+#define ARCHIVE ".npz"
+
+void npy_list_fini(struct npy_list *list) {
+        for (uint32_t i = 0; i < list->n_arrays; i++)
+                npy_array_fini(&list->arrays[i]);
+}
+
+static bool ends_with(const char *name, const char *ending) {
+        size_t n = strlen(name);
+
+        return name[0] != '.' && n >= strlen(ending) && strcmp(name + n - strlen(ending), ending) == 0;
+}
+
+static int compare_arrays(const void *a, const void *b) {
+        return name_compare(npy_array_name(a), npy_array_name(b));
+}
+
+static int add_array(struct npy_list *list, const char *file, const char *member, struct why *why) {
+        uint32_t n = list->n_arrays;
+        struct npy_array *array = &list->arrays[n];
+
+        if (n == SCHEMA_FIELDS_MAX)
+                return why_set(why, -E2BIG, "more than %u arrays, which is the limit of a dataset", SCHEMA_FIELDS_MAX);
+        array->file = strdup(file);
+        array->member = member ? strdup(member) : NULL;
+        list->n_arrays++; /* npy_list_fini() frees them */
+        return array->file && (array->member || !member) ? 0 : why_set(why, -ENOMEM, "no memory");
+}
+
+static int read_folder(struct npy_list *list, DIR *dir, struct why *why) {
+        for (;;) {
+                struct dirent *entry;
+                int r;
+
+                errno = 0;
+                entry = readdir(dir);
+                if (!entry)
+                        return errno ? why_errno(why, -errno, "the folder cannot be read to its end") : 0;
+                if (!ends_with(entry->d_name, NPY_ENDING))
+                        continue;
+                r = add_array(list, entry->d_name, NULL, why);
+                if (r < 0)
+                        return r;
+        }
+}
+
+static int list_folder(struct npy_list *list, int root_fd, struct why *why) {
+        int fd = openat(root_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        int64_t settled_ns = 0;
+        int r = fd < 0 ? -errno : index_settle(fd, &settled_ns, &list->folder);
+        DIR *dir = r < 0 ? NULL : fdopendir(fd);
+
+        if (!dir) {
+                r = r < 0 ? r : -ENOMEM;
+                closep(&fd);
+                return why_errno(why, r, "the folder cannot be read");
+        }
+        r = read_folder(list, dir, why);
+        closedir(dir);
+        if (r < 0)
+                return r;
+        if (list->n_arrays == 0)
+                return why_set(why, -ENOENT, "there is no file NAME" NPY_ENDING " in it");
+        list->is_folder = true;
+        return 0;
+}
+
+struct archive {
+        struct npy_list *list;
+        const char *file;
+        struct stat status;
+};
+
+static int found_member(void *userdata, const struct zip_file *file, struct why *why) {
+        const struct archive *archive = userdata;
+        struct npy_array *array = &archive->list->arrays[archive->list->n_arrays];
+        int r;
+
+        if (!ends_with(file->name, NPY_ENDING))
+                return why_set(why, -EINVAL,
+                               "%.100s in it is not an array, NAME" NPY_ENDING ", as numpy.savez() writes it",
+                               file->name);
+        if (!file->is_stored)
+                return why_set(
+                        why, -ENOTSUP,
+                        "%.100s in it is compressed or encrypted, so its rows cannot be read one by one: write it "
+                        "with numpy.savez(), not with savez_compressed()",
+                        file->name);
+        r = add_array(archive->list, archive->file, file->name, why);
+        if (r < 0)
+                return r;
+        array->begin = file->offset;
+        array->n_bytes = file->n_bytes;
+        array->status = archive->status;
+        return 0;
+}
+
+static int list_archive(struct npy_list *list, int root_fd, const char *file, struct why *why) {
+        _cleanup_(closep) int fd = openat(root_fd, file, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+        struct archive archive = { .list = list, .file = file };
+        int64_t settled_ns = 0;
+        int r = fd < 0 ? -errno : index_settle(fd, &settled_ns, &archive.status);
+
+        if (r < 0)
+                return why_errno(why, r, "cannot be opened");
+        r = zip_walk(fd, (uint64_t)archive.status.st_size, found_member, &archive, why);
+        if (r < 0)
+                return r;
+        return list->n_arrays > 0 ? 0 : why_set(why, -ENOENT, "there is no array in it");
+}
+
+static int list_files(struct npy_list *list, int root_fd, const struct files *files, struct why *why) {
+        if (files->n_names == 0)
+                return list_folder(list, root_fd, why);
+        if (files->n_names > 1)
+                return why_set(why, -EINVAL,
+                               "several files: a dataset of arrays is one file, or a folder of arrays with "
+                               "the same number of rows");
+        if (ends_with(files->names[0], ARCHIVE))
+                return list_archive(list, root_fd, files->names[0], why);
+        if (!ends_with(files->names[0], NPY_ENDING))
+                return why_set(why, -EINVAL, "not a file NAME" NPY_ENDING " or NAME" ARCHIVE);
+        list->is_single = true;
+        return add_array(list, files->names[0], NULL, why);
+}
+
+int npy_list_find(struct npy_list *list, int root_fd, const struct files *files, struct why *why) {
+        uint32_t n;
+        int r = list_files(list, root_fd, files, why);
+
+        if (r < 0)
+                return r;
+        n = list->n_arrays;
+        qsort(list->arrays, n, sizeof(list->arrays[0]), compare_arrays);
+        for (uint32_t i = 1; i < n; i++)
+                if (strcmp(npy_array_name(&list->arrays[i - 1]), npy_array_name(&list->arrays[i])) == 0)
+                        return why_set(why, -EBADMSG, "%.100s is in it twice", list->arrays[i].member);
+        return 0;
+}

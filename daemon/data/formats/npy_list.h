@@ -1,0 +1,26 @@
+/* data/formats/npy_list.h: which arrays a dataset of the format npy has. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/stat.h>
+
+#include "daemon/data/files.h"
+#include "daemon/data/formats/npy_array.h"
+
+#define NPY_ENDING ".npy"
+
+struct npy_list {
+        struct npy_array arrays[SCHEMA_FIELDS_MAX]; /* by name; each name once */
+        uint32_t n_arrays;                          /* at least one */
+        bool is_single;                             /* one .npy file, whose field has no name of its own */
+        bool is_folder;                             /* all .npy files of the root are meant, */
+        struct stat folder;                         /* which looked like this when they were listed */
+};
+
+/* Fills a list of zeroes with the places of all arrays, which are then to be opened. Returns 0 or an errno with `why`.
+ * What was found is to be given back in either case. Blocks for the folder, or for a few reads of an archive. */
+int npy_list_find(struct npy_list *list, int root_fd, const struct files *files, struct why *why);
+
+/* Takes a struct of zeroes. */
+void npy_list_fini(struct npy_list *list);
