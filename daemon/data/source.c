@@ -60,6 +60,12 @@ const char *source_class_name(const struct source *source, uint32_t label) {
         return source->type->class_name(source, label);
 }
 
+bool extent_is_same_file(const struct extent *one, const struct extent *other) {
+        if (!one->shard || !other->shard)
+                return !one->shard && !other->shard && one->file == other->file;
+        return one->idx_shard == other->idx_shard;
+}
+
 /* ---- the longest samples --------------------------------------------------------------------------------------- */
 
 /* `lengths` is a heap of the n longest so far, with the smallest on top. Replaces the one on top by `length`. */
@@ -79,6 +85,35 @@ static void heap_replace_first(uint64_t *lengths, uint64_t n, uint64_t length) {
         lengths[at] = length;
 }
 
+/* From the first to the last byte of what the file of extents[idx] has of them. */
+static uint64_t span_with(const struct extent *extents, uint32_t n, uint32_t idx) {
+        uint64_t begin = extents[idx].offset, end = begin + extents[idx].length;
+
+        for (uint32_t i = 0; i < n; i++) {
+                if (extents[i].flags & EXTENT_ABSENT || !extent_is_same_file(&extents[i], &extents[idx]))
+                        continue;
+                begin = extents[i].offset < begin ? extents[i].offset : begin;
+                end = extents[i].offset + extents[i].length > end ? extents[i].offset + extents[i].length : end;
+        }
+        return end - begin;
+}
+
+uint64_t source_longest_read(const struct source *source, const uint32_t *fields, uint32_t n_fields) {
+        uint64_t n_samples = source->has_fixed_lengths && source->n_samples ? 1 : source->n_samples, longest = 0;
+        struct extent extents[SCHEMA_FIELDS_MAX];
+
+        for (uint64_t sample = 0; sample < n_samples; sample++) {
+                for (uint32_t i = 0; i < n_fields; i++)
+                        source_locate(source, sample, fields[i], &extents[i]);
+                for (uint32_t i = 0; i < n_fields; i++) {
+                        uint64_t n = extents[i].flags & EXTENT_ABSENT ? 0 : span_with(extents, n_fields, i);
+
+                        longest = n > longest ? n : longest;
+                }
+        }
+        return longest;
+}
+
 int source_longest_together(const struct source *source, uint32_t field, uint32_t n, uint64_t alignment,
                             uint64_t *ret_bytes) {
         _cleanup_(freep) uint64_t *lengths = calloc(n, sizeof(*lengths)); /* all zero, which is a heap */
@@ -86,7 +121,10 @@ int source_longest_together(const struct source *source, uint32_t field, uint32_
 
         if (!lengths)
                 return -ENOMEM;
-        for (uint64_t sample = 0; sample < source->n_samples; sample++) {
+        for (uint32_t i = 0; i < n && source->has_fixed_lengths; i++)
+                lengths[i] = source_length(source, 0, field);
+        for (uint64_t sample = source->has_fixed_lengths ? source->n_samples : 0; sample < source->n_samples;
+             sample++) {
                 uint64_t length = source_length(source, sample, field);
 
                 if (length > lengths[0])

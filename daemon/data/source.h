@@ -57,6 +57,7 @@ struct source {
         uint64_t max_name_bytes; /* length of the longest name of a sample, without NUL */
         uint32_t n_classes;      /* of the labels */
         bool has_file_a_field;   /* each stored field of a sample has a file of its own; else they are side by side */
+        bool has_fixed_lengths;  /* a stored field has the same length in all samples */
 };
 
 /* Both take NULL. */
@@ -97,7 +98,14 @@ size_t source_name(const struct source *source, uint64_t sample, char *ret_name)
 /* Name of class `label` < n_classes. */
 const char *source_class_name(const struct source *source, uint32_t label);
 
-/* The total bytes of the field in the `n` longest samples, each rounded up to a multiple of `alignment`. Reads the
- * length of each sample: milliseconds for a million. -ENOMEM. */
+/* Do two fields lie in one file? */
+bool extent_is_same_file(const struct extent *one, const struct extent *other);
+
+/* The most bytes that one read for a sample brings if only these stored fields are wanted: what one file has of them,
+ * and what lies in between. Looks at each sample unless the lengths are fixed: milliseconds for a million. */
+uint64_t source_longest_read(const struct source *source, const uint32_t *fields, uint32_t n_fields);
+
+/* The total bytes of the field in the `n` longest samples, each rounded up to a multiple of `alignment`. Looks at
+ * samples as source_longest_read() does. -ENOMEM. */
 int source_longest_together(const struct source *source, uint32_t field, uint32_t n, uint64_t alignment,
                             uint64_t *ret_bytes);

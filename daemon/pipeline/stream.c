@@ -103,12 +103,26 @@ static void batches_init(struct stream *stream) {
 #define LARGE_SHARE   16u /* if all of them take at most 1/16 of memory_limit; else fewer */
 #define LARGE_MAX     4u  /* one file may take at most 1/4 of it */
 
+/* Of the fields that the program reads. The index knows the longest read of all fields; only if that is too long for a
+ * task's own buffer are the samples looked at. */
+static uint64_t longest_read(const struct program *program, const struct source *source) {
+        uint32_t fields[DLP_TENSORS_MAX], n_fields = 0;
+
+        if (source->max_span + READER_ALIGN <= TASK_BUFFER_BYTES)
+                return source->max_span;
+        for (uint32_t i = 0; i < program_n_fields(program); i++)
+                if (codec_is_stored(program_codec(program, i)))
+                        fields[n_fields++] = codec_field(program_codec(program, i));
+        return source_longest_read(source, fields, n_fields);
+}
+
 /* Reserves memory for the largest file of the dataset, or for several. A task that finds none free waits until another
  * one gives its own back. */
-static int stream_reserve_large(struct stream *stream, const struct source *index, struct why *why) {
+static int stream_reserve_large(struct stream *stream, const struct stream_options *options, struct why *why) {
         const struct job_terms *terms = &stream->job->terms;
         uint64_t limit = stream->budget->limit_bytes, cost;
-        uint64_t n_bytes = (index->max_span + READER_ALIGN) / READER_ALIGN * READER_ALIGN;
+        uint64_t longest = longest_read(options->program, dataset_source(options->dataset->dataset));
+        uint64_t n_bytes = (longest + READER_ALIGN) / READER_ALIGN * READER_ALIGN;
         uint32_t n = terms->batch_size < LARGE_AT_ONCE ? terms->batch_size : LARGE_AT_ONCE;
         int r;
 
@@ -119,11 +133,11 @@ static int stream_reserve_large(struct stream *stream, const struct source *inde
         if (n_bytes > stream->large_max) {
                 if (terms->on_error == ON_ERROR_FAIL)
                         return why_set(why, -EFBIG,
-                                       "dataset: its largest file has %llu bytes, %llu can be read (a quarter of "
-                                       "memory_limit): raise memory_limit, or ask for on_error \"skip\" or "
-                                       "\"substitute\"",
-                                       (unsigned long long)index->max_span, (unsigned long long)stream->large_max);
-                n_bytes = stream->large_max; /* longer files will be damaged samples (task_buffer()) */
+                                       "dataset: its largest sample has %llu bytes in the fields asked for, %llu can "
+                                       "be read (a quarter of memory_limit): raise memory_limit, or ask for on_error "
+                                       "\"skip\" or \"substitute\"",
+                                       (unsigned long long)longest, (unsigned long long)stream->large_max);
+                n_bytes = stream->large_max; /* longer reads will be damaged samples (task_buffer()) */
         }
         cost = large_buffer_cost(n_bytes);
         while (n > 1 && n * cost > limit / LARGE_SHARE)
@@ -190,7 +204,7 @@ int stream_new(const struct stream_options *options, const struct stream_memory 
         }
         stream->order_epoch = stream->epoch;
         if (r == 0)
-                r = stream_reserve_large(stream, index, why);
+                r = stream_reserve_large(stream, options, why);
         if (r == 0)
                 r = stream_make_ring(stream, options, memory, why);
         if (r < 0) {

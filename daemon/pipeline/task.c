@@ -49,18 +49,12 @@ struct span {
         uint64_t begin, end;
 };
 
-static bool is_same_file(const struct extent *one, const struct extent *other) {
-        if (!one->shard || !other->shard)
-                return !one->shard && !other->shard && one->file == other->file;
-        return one->idx_shard == other->idx_shard;
-}
-
 /* One read for each file: the fields of a sample lie side by side in a shard, but arrays have a file each. */
 static void add_to_span(struct span *spans, struct task *task, uint32_t idx_field, const struct extent *extent) {
         uint64_t end = extent->offset + extent->length;
         uint32_t i = 0;
 
-        while (i < task->n_reads && !is_same_file(extent, &spans[i].first))
+        while (i < task->n_reads && !extent_is_same_file(extent, &spans[i].first))
                 i++;
         if (i == task->n_reads)
                 spans[task->n_reads++] = (struct span){ .first = *extent, .begin = extent->offset, .end = end };

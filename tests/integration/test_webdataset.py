@@ -182,6 +182,23 @@ def _(box):
     equal((classes, rest), (list(range(6)), list(range(6, 20))), "numbers, before and after")
 
 
+@case("a field that does not fit into memory does not keep the others from being served, also with substitutes")
+def _(box):
+    members = []
+    for number in range(40):
+        members += [(f"{number:03d}.cls", b"%d" % number), (f"{number:03d}.mp4", bytes(10 << 20 if number == 7 else 2000)),
+                    (f"{number:03d}.txt", identity_bytes(number, 3000 + number))]
+    archive(box.path("d", "all.tar"), members)
+    samples = samples_of(box.path("d"))
+    daemon = box.daemon({"d": web(box.path("d"))}, memory_limit="32MiB")
+    check_raw(daemon, "d", samples, ["txt"])
+    check_raw(daemon, "d", samples, ["cls"])
+    lines = daemon.read("d", pipeline="txt: raw", batch=40, on_error="substitute")
+    equal(sorted(indices(lines)), list(range(40)), "samples of one batch, whose room is that of 40 texts")
+    daemon.refused("d", "10485760 bytes in the fields asked for", "memory_limit", pipeline="mp4: raw", batch=1)
+    daemon.refused("d", "bytes in the fields asked for", "memory_limit", pipeline="cls; txt: raw", batch=1)  # what lies between
+
+
 @case("numbers that are none are damage with the field's name")
 def _(box):
     texts = [b"7", b"", b"-9223372036854775808", b"9223372036854775808", b"1.5", b"\n12\t", b"0x10", b"+3", b"1 2", b"\xff"]
