@@ -23,8 +23,6 @@ struct fact {
 
 struct lookers {
         struct origin_run *run;
-        int run_result; /* of the run: it is to end */
-        struct why run_why;
         const struct url_list *list;
         struct fact *facts; /* one an item; written by the thread that took it, read once all have ended */
         _Atomic uint64_t n_taken;
@@ -41,9 +39,9 @@ struct lookers {
 
 static void note_failure(struct lookers *lookers, uint64_t idx, int result, const struct why *why) {
         pthread_mutex_lock(&lookers->lock);
-        /* Who was cancelled by another's failure has nothing to say. */
+        /* The run was cancelled if the first says so; later ones were only stopped by another's failure. */
         if (lookers->result == 0 ||
-            (result != -ECANCELED && (lookers->result == -ECANCELED || idx < lookers->idx_failed))) {
+            (result != -ECANCELED && lookers->result != -ECANCELED && idx < lookers->idx_failed)) {
                 lookers->result = result;
                 lookers->idx_failed = idx;
                 lookers->why = *why;
@@ -90,10 +88,11 @@ static void look_on(void *userdata) {
 static void on_tick(void *userdata) {
         struct lookers *lookers = userdata;
 
-        if (lookers->run_result == 0)
-                lookers->run_result = origin_progress(lookers->run, lookers->n_done, &lookers->run_why);
-        if (lookers->run_result < 0)
-                lookers->stop = true;
+        struct why why;
+        int r = lookers->stop ? 0 : origin_progress(lookers->run, lookers->n_done, &why);
+
+        if (r < 0)
+                note_failure(lookers, 0, r, &why);
 }
 
 static int look_at_all(struct lookers *lookers, struct why *why) {
@@ -108,8 +107,6 @@ static int look_at_all(struct lookers *lookers, struct why *why) {
         r = crew_run("survey", (uint32_t)n_threads, look_on, TICK_NS, on_tick, lookers);
         if (r < 0)
                 return why_errno(why, r, "%s: no thread to ask with", run->shown);
-        if (lookers->run_result < 0)
-                return why_set(why, lookers->run_result, "%s", lookers->run_why.text);
         return lookers->result < 0 ? why_set(why, lookers->result, "%s", lookers->why.text) : 0;
 }
 
