@@ -253,14 +253,12 @@ END_TEST
 /* ---- pauses --------------------------------------------------------------------------------------------------- */
 
 START_TEST(pauses_grow_are_jittered_and_stay_below_their_limit) {
-        uint64_t state = 1;
-
         for (uint32_t n_failed = 1; n_failed < 100; n_failed++) {
                 uint64_t limit_ns = n_failed <= 7 ? SECOND_NS / 4 << (n_failed - 1) : RETRY_PAUSE_MAX_S * SECOND_NS;
                 uint64_t least = UINT64_MAX, most = 0;
 
                 for (int i = 0; i < 200; i++) {
-                        uint64_t pause_ns = retry_pause_ns(n_failed, retry_random(&state));
+                        uint64_t pause_ns = retry_pause_ns(n_failed, retry_random());
 
                         least = pause_ns < least ? pause_ns : least;
                         most = pause_ns > most ? pause_ns : most;

@@ -2,6 +2,8 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -41,7 +43,6 @@ struct fetcher {
         uint32_t n_running;
         bool is_multiplexed; /* the last small piece came over HTTP/2 */
         struct pauses pauses;
-        uint64_t random;
 };
 
 static void count(_Atomic uint64_t *counter) {
@@ -77,29 +78,6 @@ static void piece_complete(struct fetcher *fetcher, struct fetch_job *job) {
 
 /* ---- tries ---------------------------------------------------------------------------------------------------- */
 
-static void note_retry(struct fetcher *fetcher, const struct download *download, const char *shown,
-                       const struct http_failure *failure) {
-        struct why why;
-
-        why_set(&why, 0, "%s: %s: %s", download->piece->file->path, shown, failure->text);
-        count(&fetcher->n_retries);
-        pthread_mutex_lock(&fetcher->lock);
-        fetcher->last_retry = why;
-        pthread_mutex_unlock(&fetcher->lock);
-}
-
-static void give_up(struct fetcher *fetcher, struct download *download, const char *shown,
-                    const struct http_failure *failure) {
-        const char *path = download->piece->file->path;
-        struct why why;
-
-        if (download->n_failed > 1)
-                why_set(&why, 0, "%s: %s: %s; tried %u times", path, shown, failure->text, download->n_failed);
-        else
-                why_set(&why, 0, "%s: %s: %s", path, shown, failure->text);
-        end_job(fetcher, download->job, failure->error, &why);
-}
-
 /* Is the piece to be tried again? Then where and when is settled. */
 static bool plan_another_try(struct fetcher *fetcher, struct download *download, const struct http_failure *failure) {
         const uint64_t now_ns = clock_now_ns();
@@ -118,7 +96,7 @@ static bool plan_another_try(struct fetcher *fetcher, struct download *download,
                 return true;
         }
         if (has_progress) { /* a server that cuts long answers; bounded, since each such try brings the piece on */
-                download->due_ns = now_ns + retry_pause_ns(1, retry_random(&fetcher->random));
+                download->due_ns = now_ns + retry_pause_ns(1, retry_random());
                 return true;
         }
 
@@ -126,7 +104,7 @@ static bool plan_another_try(struct fetcher *fetcher, struct download *download,
         if (download->n_failed >= http_n_tries(fetcher->http) ||
             (failure->n_tries_max && download->n_failed >= failure->n_tries_max))
                 return false;
-        pause_ns = retry_pause_ns(failure->pause_ns ? 1 : download->n_failed, retry_random(&fetcher->random));
+        pause_ns = retry_pause_ns(failure->pause_ns ? 1 : download->n_failed, retry_random());
         if (failure->pause_ns)
                 pauses_set(&fetcher->pauses, download_url(download), now_ns + failure->pause_ns + pause_ns);
         download_turn(download);
@@ -136,12 +114,22 @@ static bool plan_another_try(struct fetcher *fetcher, struct download *download,
 
 static void try_failed(struct fetcher *fetcher, struct download *download, const char *shown,
                        const struct http_failure *failure) {
+        bool again = plan_another_try(fetcher, download, failure);
+        char tried[40] = "";
+        struct why why;
+
         download->state = DOWNLOAD_WAITING;
-        if (!plan_another_try(fetcher, download, failure)) {
-                give_up(fetcher, download, shown, failure);
+        if (!again && download->n_failed > 1)
+                snprintf(tried, sizeof(tried), "; tried %u times", download->n_failed);
+        why_set(&why, 0, "%s: %s: %s%s", download->piece->file->path, shown, failure->text, tried);
+        if (!again) {
+                end_job(fetcher, download->job, failure->error, &why);
                 return;
         }
-        note_retry(fetcher, download, shown, failure);
+        count(&fetcher->n_retries);
+        pthread_mutex_lock(&fetcher->lock);
+        fetcher->last_retry = why;
+        pthread_mutex_unlock(&fetcher->lock);
 }
 
 static void run_download(struct fetcher *fetcher, struct download *download) {
@@ -297,16 +285,10 @@ static void collect(struct fetcher *fetcher) {
 
         while ((message = curl_multi_info_read(fetcher->multi, &n_left))) {
                 CURLcode result = message->data.result;
-                CURL *easy = message->easy_handle;
+                char *request = NULL;
 
-                for (uint32_t i = 0; i < fetcher->n_downloads; i++) {
-                        struct download *download = &fetcher->downloads[i];
-
-                        if (download->state == DOWNLOAD_RUNNING && download->easy == easy) {
-                                download_finished(fetcher, download, result);
-                                break;
-                        }
-                }
+                curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, &request);
+                download_finished(fetcher, (struct download *)(request - offsetof(struct download, request)), result);
         }
 }
 
@@ -362,7 +344,6 @@ int fetcher_start(const struct fetcher_options *options, struct fetcher **ret_fe
         fetcher->http = options->http;
         fetcher->done = options->done;
         fetcher->n_connections = n_connections;
-        fetcher->random = retry_seed();
         TAILQ_INIT(&fetcher->submitted);
         TAILQ_INIT(&fetcher->jobs);
         fetcher->downloads = calloc(n_downloads, sizeof(*fetcher->downloads));

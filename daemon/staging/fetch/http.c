@@ -73,7 +73,6 @@ int http_new(const struct http_options *options, struct http **ret_http, struct 
         if (!http)
                 return -ENOMEM;
         pthread_mutex_init(&http->lock, NULL);
-        http->random = retry_seed();
         http->origin = options->origin;
         snprintf(http->files_below, sizeof(http->files_below), "%s", options->files_below ? options->files_below : "");
         http->stall_s = options->stall_s ? options->stall_s : DEFAULT_STALL_S;
@@ -145,15 +144,6 @@ static void pause_for(uint64_t pause_ns, const _Atomic bool *cancel) {
         }
 }
 
-static uint64_t pause_after(struct http *http, uint32_t n_failed, const struct http_failure *failure) {
-        uint64_t random;
-
-        pthread_mutex_lock(&http->lock);
-        random = retry_random(&http->random);
-        pthread_mutex_unlock(&http->lock);
-        return failure->pause_ns + retry_pause_ns(failure->pause_ns ? 1 : n_failed, random);
-}
-
 /* What comes of a request. */
 struct document {
         struct http_answer answer; /* so far, of this try */
@@ -210,7 +200,8 @@ static int perform_again(struct http *http, const struct http_ask *ask, struct d
                 if (r == 0 || !ret_failure->again || n_failed >= http->n_tries ||
                     (ret_failure->n_tries_max && n_failed >= ret_failure->n_tries_max))
                         break;
-                pause_for(pause_after(http, n_failed, ret_failure), ask->cancel);
+                pause_for(ret_failure->pause_ns + retry_pause_ns(ret_failure->pause_ns ? 1 : n_failed, retry_random()),
+                          ask->cancel);
                 if (is_canceled(ask->cancel)) {
                         r = -ECANCELED;
                         break;

@@ -26,5 +26,4 @@ struct http {
         pthread_mutex_t lock;      /* of what follows; never held while anything else is waited for */
         CURL *idle[HTTP_IDLE_MAX]; /* with their connections, for the next http_get() */
         uint32_t n_idle;
-        uint64_t random;
 };

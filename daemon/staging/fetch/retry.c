@@ -42,18 +42,10 @@ bool retry_after_ns(const char *retry_after, const char *date, uint64_t *ret_pau
         return true;
 }
 
-uint64_t retry_random(uint64_t *state) {
-        uint64_t z = *state += 0x9e3779b97f4a7c15ull;
+uint64_t retry_random(void) {
+        uint64_t random;
 
-        z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
-        z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
-        return z ^ (z >> 31);
-}
-
-uint64_t retry_seed(void) {
-        uint64_t seed;
-
-        if (getrandom(&seed, sizeof(seed), GRND_NONBLOCK) != sizeof(seed))
-                seed = clock_now_ns();
-        return seed;
+        if (getrandom(&random, sizeof(random), GRND_NONBLOCK) != sizeof(random))
+                random = clock_now_ns();
+        return random;
 }

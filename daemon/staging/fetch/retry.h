@@ -19,6 +19,4 @@ uint64_t retry_pause_ns(uint32_t n_failed, uint64_t random);
  * NULL: from this machine's clock). False: it says nothing that can be read. */
 bool retry_after_ns(const char *retry_after, const char *date, uint64_t *ret_pause_ns);
 
-/* splitmix64: good enough for jitter. `state` is the caller's, any value to begin with (retry_seed()). */
-uint64_t retry_random(uint64_t *state);
-uint64_t retry_seed(void);
+uint64_t retry_random(void); /* from the kernel: nothing is tried so often that this would cost */
