@@ -45,7 +45,7 @@ static int check_file(int fd, const char *path, struct stat *ret_stat, struct wh
         return 0;
 }
 
-/* The descriptor that was checked is the one that is read: what the name means in between does not matter. */
+/* The descriptor that was checked is the one that is read, so it does not matter if the name changes in between. */
 static int read_file(const char *path, struct credentials *credentials, struct why *why) {
         _cleanup_(closep) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
         struct stat stat;

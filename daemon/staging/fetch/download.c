@@ -37,7 +37,8 @@ static const char *expected_etag(const struct download *download) {
         return download->idx_url == 0 ? download->piece->file->etag : NULL;
 }
 
-/* ---- is it what was asked for? --------------------------------------------------------------------------------- */
+/* ---- does the answer fit the request?
+ * --------------------------------------------------------------------------------- */
 
 static int refuse(struct download *download, bool again, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
@@ -59,7 +60,7 @@ static bool is_page(const char *path) {
         return dot && (strcasecmp(dot, ".html") == 0 || strcasecmp(dot, ".htm") == 0 || strcasecmp(dot, ".xhtml") == 0);
 }
 
-/* The size that the answer says the file has. What else is wrong with it explains a wrong size best. */
+/* The size of the file according to the answer. Where it is wrong, a page or an encoding explains it best. */
 static int check_size(struct download *download, uint64_t n_bytes) {
         const struct plan_file *file = download->piece->file;
         const struct http_head *head = &download->request.head;
@@ -149,7 +150,8 @@ static int on_bytes(void *userdata, const uint8_t *bytes, size_t n_bytes) {
         download->n_done += (uint32_t)n;
         if (n == n_bytes)
                 return 0;
-        /* A part was asked for and the whole file comes: that is enough. But nothing may come after the file's end. */
+        /* A part was requested and the whole file comes: the part is enough. But nothing may come after the file's end.
+         */
         if (piece->offset + piece->n_bytes < piece->file->n_bytes && download->request.head.status != 206)
                 return -EALREADY;
         return refuse(download, false, "more than the %" PRIu64 " bytes came that were listed", piece->file->n_bytes);
@@ -201,7 +203,8 @@ int download_end(struct download *download, CURLcode result, struct http_failure
                                  download->n_done, download->piece->n_bytes);
                 return -1;
         }
-        /* A clean end that comes early: a file is shorter, but what has no length may have been cut on the way. */
+        /* A clean end, but too early: a local file is shorter; an answer without a length may have been cut on the way.
+         */
         fail(ret_failure, request->scheme != URL_FILE, download, "it ended");
         return -1;
 }

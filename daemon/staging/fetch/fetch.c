@@ -78,7 +78,7 @@ static void piece_complete(struct fetcher *fetcher, struct fetch_job *job) {
 
 /* ---- tries ---------------------------------------------------------------------------------------------------- */
 
-/* Is the piece to be tried again? Then where and when is settled. */
+/* Shall the piece be tried again? Then its mirror and time are set. */
 static bool plan_another_try(struct fetcher *fetcher, struct download *download, const struct http_failure *failure) {
         const uint64_t now_ns = clock_now_ns();
         uint64_t pause_ns;
@@ -184,7 +184,7 @@ static struct download *idle_download(struct fetcher *fetcher) {
         return NULL;
 }
 
-/* When a download that waits may go on: its own time, and its server's. */
+/* When a download that waits may continue: the later one of its own time and its server's. */
 static uint64_t due_ns(const struct fetcher *fetcher, const struct download *download) {
         uint64_t until_ns = pauses_until(&fetcher->pauses, download_url(download));
 
@@ -216,7 +216,7 @@ static bool has_room_for(const struct fetcher *fetcher, const struct fetch_piece
         return fetcher->n_running < fetcher->n_connections * (is_small && fetcher->is_multiplexed ? STREAMS : 1);
 }
 
-/* Begins the next piece in order. False: there is none, or no room. */
+/* Begins the next piece in order. False: there is no piece, or no room. */
 static bool begin_piece(struct fetcher *fetcher) {
         struct fetch_job *job = TAILQ_FIRST(&fetcher->jobs);
         struct fetch_piece *piece;
@@ -248,7 +248,7 @@ static bool begin_piece(struct fetcher *fetcher) {
         return true;
 }
 
-/* Starts what may start. Returns how long nothing else will, in ms. */
+/* Starts everything that may start now. Returns in how many ms something else may start. */
 static int start_more(struct fetcher *fetcher) {
         for (;;) {
                 uint64_t due = 0, now_ns = clock_now_ns();
@@ -311,7 +311,7 @@ static void *fetcher_main(void *argument) {
         return NULL;
 }
 
-/* ---- from outside ---------------------------------------------------------------------------------------------- */
+/* ---- for callers ---------------------------------------------------------------------------------------------- */
 
 static void fetcher_free(struct fetcher *fetcher) {
         for (uint32_t i = 0; i < fetcher->n_downloads; i++)

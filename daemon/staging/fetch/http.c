@@ -34,7 +34,7 @@ static const char *environment(const char *name) {
         return value && *value ? value : NULL;
 }
 
-/* As the curl program does it: libcurl itself does not look at these. What is configured stands alone. */
+/* As the curl program does it: libcurl itself does not read these variables. A configured file replaces them all. */
 static int set_authorities(struct http *http, const struct http_options *options, struct why *why) {
         http->ca_file = options->ca_file;
         if (!http->ca_file) {
@@ -106,7 +106,7 @@ void http_freep(struct http **http) {
 
 /* ---- handles -------------------------------------------------------------------------------------------------- */
 
-/* An idle handle holds the connection it last used: a caller that asks for a thousand sizes connects once. */
+/* An idle handle holds the connection it last used: so a caller that asks for a thousand sizes connects once. */
 static CURL *take_handle(struct http *http) {
         CURL *easy = NULL;
 
@@ -274,11 +274,12 @@ int http_get(struct http *http, const char *url, const char *query, size_t limit
         return 0;
 }
 
-/* ---- what is known of it -------------------------------------------------------------------------------------- */
+/* ---- size and kind of a document
+ * -------------------------------------------------------------------------------------- */
 
 #define LOOK_BYTES 65536u /* so much of a body is read to its end, so that the connection stays */
 
-/* A byte is all that is wanted, but a server without ranges sends everything. */
+/* One byte is requested, but a server without ranges sends everything. */
 static int take_little(void *userdata, const uint8_t *bytes, size_t n_bytes) {
         struct document *document = userdata;
 

@@ -1,4 +1,4 @@
-/* What became of a request: status and libcurl's code into an errno, a sentence, and whether another try may help. */
+/* Why a request failed: status and libcurl's code become an errno, a sentence, and whether another try may help. */
 
 #include <errno.h>
 #include <stdarg.h>
@@ -95,7 +95,7 @@ static void judge_status(struct http_request *request, struct http_failure *fail
 
 /* ---- libcurl's codes ------------------------------------------------------------------------------------------ */
 
-/* What is not listed are resets, closed connections, streams that end early: worth another try. */
+/* Codes that are not listed are resets, closed connections, streams that end early: another try may help. */
 static const struct {
         CURLcode code;
         int error;
@@ -125,7 +125,7 @@ static const struct {
         { CURLE_COULDNT_RESOLVE_PROXY, -EIO, true, FEW_TRIES, NULL },
 };
 
-/* What helps with a certificate that does not pass. */
+/* Advice for a certificate that was refused. */
 static const char *advise_on_certificate(const char *text) {
         if (strcasestr(text, "self-signed") || strcasestr(text, "self signed") || strcasestr(text, "local issuer") ||
             strcasestr(text, "unable to get"))
@@ -163,7 +163,7 @@ static void judge_code(struct http_request *request, CURLcode code, struct http_
 int http_request_judge(struct http_request *request, CURLcode result, struct http_failure *ret_failure) {
         *ret_failure = (struct http_failure){ 0 };
 
-        /* A status is the better word, even if the page that came with it was cut or too long. */
+        /* A status says more, even if the page that came with it was cut or too long. */
         if (request->head.status >= 300 && result != CURLE_TOO_MANY_REDIRECTS && result != CURLE_UNSUPPORTED_PROTOCOL &&
             result != CURLE_ABORTED_BY_CALLBACK && !(result != CURLE_OK && request->head.status < 400)) {
                 judge_status(request, ret_failure);

@@ -11,7 +11,7 @@ void http_head_clear(struct http_head *head) {
         *head = (struct http_head){ .n_bytes = UINT64_MAX, .range_total = UINT64_MAX };
 }
 
-/* Digits alone; what does not fit 64 bits is not one. Moves `at` past them. */
+/* Only digits; a number that does not fit 64 bits is refused. Moves `at` past them. */
 static bool take_number(const char **at, uint64_t *ret_number) {
         uint64_t number = 0;
         const char *digit = *at;

@@ -20,11 +20,11 @@
 #define LARGE_BUFFER_BYTES (256L << 10) /* fewer system calls a MiB */
 #define ERROR_PAGE_BYTES   (256u << 10) /* a longer one is not read to its end: the connection is given up instead */
 
-/* SHA-256 of nothing: what a request without a body sends. Stores want it said; libcurl signs it but does not add it.
+/* SHA-256 of nothing: what a request without a body sends. Stores require it; libcurl signs it but does not add it.
  */
 #define EMPTY_SHA256 "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
 
-/* ---- what libcurl calls --------------------------------------------------------------------------------------- */
+/* ---- callbacks --------------------------------------------------------------------------------------- */
 
 static size_t on_header(char *line, size_t size, size_t n, void *userdata) {
         struct http_request *request = userdata;
@@ -74,7 +74,7 @@ static int on_progress(void *userdata, curl_off_t n_down_total, curl_off_t n_dow
 
 /* ---- setting up ----------------------------------------------------------------------------------------------- */
 
-/* An option that libcurl refuses is memory that is not there, or a libcurl older than what we were built against. */
+/* libcurl refuses an option if memory is short, or if it is older than the one that we were built with. */
 #define SET(easy, option, value)                                                                                       \
         ({                                                                                                             \
                 if (curl_easy_setopt(easy, option, value) != CURLE_OK)                                                 \
@@ -149,7 +149,7 @@ static int set_version(struct http_request *request) {
         if (request->ask.is_large) {
                 SET(easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
                 SET(easy, CURLOPT_SSLVERSION, (long)(CURL_SSLVERSION_TLSv1_2 | CURL_SSLVERSION_MAX_TLSv1_3));
-                /* Refused while a handle still holds the buffer of an HTTP/2 transfer: it does without. */
+                /* Refused while a handle still holds the buffer of an HTTP/2 transfer; then the small buffer serves. */
                 curl_easy_setopt(easy, CURLOPT_BUFFERSIZE, LARGE_BUFFER_BYTES);
         } else {
                 SET(easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_2TLS);
@@ -215,8 +215,8 @@ static int set_what(struct http_request *request) {
         return r;
 }
 
-/* libcurl is shown what we have opened: it would follow whatever link lies there by then. What cannot be opened fails
- * as a transfer, and http_failure.c knows why. */
+/* libcurl gets the file that we have opened: by itself it would follow a link that lies there by then. What cannot be
+ * opened fails as a transfer, and http_failure.c knows why. */
 static int set_file(struct http_request *request, const struct http *http) {
         char line[64];
 

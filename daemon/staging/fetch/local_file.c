@@ -24,7 +24,8 @@ static int path_of(const char *text, char path[PATH_MAX]) {
         return r < 0 ? r : url_local_path(&url, path, NULL);
 }
 
-/* What was opened, not what the path leads to by now. openat2() could refuse links, but containers refuse openat2(). */
+/* Looks at what was opened, not at what the path leads to by now. openat2() could refuse links, but containers refuse
+ * openat2(). */
 static int check_place(int fd, const char *below) {
         char link[64], real[PATH_MAX];
         ssize_t n;
@@ -58,8 +59,8 @@ int local_file_open(const char *url, const char *below, int *ret_fd) {
         return 0;
 }
 
-/* Whoever may write the folder may put another file there: he is not asked for more than the file itself says, since
- * the configuration names the path. */
+/* Who may write to the folder could put another file there; only the file's own permissions count, since the
+ * configuration names the path. */
 static bool is_ours(const struct stat *status) {
         return (status->st_uid == geteuid() || status->st_uid == 0) && !(status->st_mode & (S_IWGRP | S_IWOTH));
 }

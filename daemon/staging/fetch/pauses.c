@@ -9,7 +9,7 @@ static size_t server_bytes(const char *url) {
         return n_bytes + strcspn(url + n_bytes, "/?#");
 }
 
-/* The row of a server, or -1. Names that do not fit are not kept: their pieces wait alone. */
+/* The row of a server, or -1. Names that do not fit are not kept: then only the piece itself waits. */
 static int find(const struct pauses *pauses, const char *url) {
         size_t n_bytes = server_bytes(url);
 

@@ -52,7 +52,7 @@ static void server_fini(struct server *server) {
         curl_free(server->port);
 }
 
-/* By the parser that sends: keys must not go to a server that a second parser takes for another one. */
+/* By libcurl's parser, which also sends: keys must not go to a server that a second parser takes for another one. */
 static bool server_of(const char *text, struct server *server) {
         CURLU *url = curl_url();
         bool found = url && curl_url_set(url, CURLUPART_URL, text, CURLU_ALLOW_SPACE) == CURLUE_OK &&

@@ -1,5 +1,5 @@
 /* A folder on this machine, or on a disk that it has mounted: file:///folder. Walked by descriptors, so that a folder
- * that is swapped for a link meanwhile leads nowhere else. */
+ * that is replaced by a link meanwhile leads nowhere else. */
 
 #include <dirent.h>
 #include <errno.h>
@@ -47,7 +47,7 @@ static int add_file(struct walk *walk, const struct stat *found, struct why *why
         return r < 0 ? r : origin_progress(walk->run, ++walk->n_files, why);
 }
 
-/* A link may lead to a file that is inside anyway. Folders could be met twice, or for ever. */
+/* A link may lead to a file inside the folder. A link to a folder could lead round in circles. */
 static int add_link(struct walk *walk, struct why *why) {
         char path[2 * PATH_MAX];
         _cleanup_(freep) char *target = NULL;

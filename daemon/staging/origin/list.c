@@ -1,5 +1,5 @@
-/* A list of URLs. Nobody says how long the files are, so each is asked for, many at a time: a request a file, which is
- * what a manifest saves. */
+/* A list of URLs. It has no sizes, so the server is asked for each, many at a time: a request a file, which a
+ * manifest saves. */
 
 #include <errno.h>
 #include <inttypes.h>
@@ -84,7 +84,7 @@ static void look_on(void *userdata) {
         }
 }
 
-/* Tells how far they are, and stops them when the run is to end. */
+/* Reports the progress, and stops the threads when the run is cancelled. */
 static void on_tick(void *userdata) {
         struct lookers *lookers = userdata;
 

@@ -1,4 +1,4 @@
-/* A manifest: the plan's own text form, written by somebody else. */
+/* A manifest: the text form of a plan, written by somebody else. */
 
 #include <errno.h>
 #include <string.h>
@@ -7,8 +7,8 @@
 #include "daemon/staging/origin/reach.h"
 #include "proto/base/cleanup.h"
 
-/* Files lie beside the manifest: beside where redirects led to, as with every document on the web; but the keys of an
- * object store are asked for through the store's own address. */
+/* Files lie beside the manifest: beside where redirects led to, as with every document on the web; but objects of a
+ * store are requested at the store's own address. */
 static const char *base_of(const struct origin_run *run, const struct http_answer *answer) {
         struct url address;
 

@@ -23,7 +23,7 @@ static const struct {
         [ORIGIN_FILE] = { origin_file, false },
 };
 
-/* What is wrong with all or one of the files is said of the origin. */
+/* Puts the origin's name before what is wrong with its files. */
 static int fail(const struct origin_run *run, int error, const struct why *inner, struct why *why) {
         return why_set(why, error, "%s: %s", run->shown, error == -ENOMEM ? "no memory" : inner->text);
 }

@@ -1,5 +1,5 @@
-/* Everything below s3://bucket/prefix, a thousand keys a request. Requests follow each other, since each names where
- * the one before ended: a million objects take a thousand round trips, which is a minute. */
+/* Everything below s3://bucket/prefix, a thousand keys a request. One request after the other, since each names where
+ * the one before ended: a million objects take a thousand round trips, about a minute. */
 
 #include <errno.h>
 #include <inttypes.h>
@@ -55,7 +55,7 @@ static int on_object(void *userdata, const struct s3_object *object) {
 
 /* ---- pages --------------------------------------------------------------------------------------------------- */
 
-/* In the order of names, since it is signed so. The caller's (free). */
+/* Sorted by name, as the signature requires. The caller's (free). */
 static char *make_query(const struct listing *listing, const char *token) {
         static const char FIXED[] = "encoding-type=url&list-type=2&max-keys=1000";
         size_t n_room = sizeof(FIXED) + 3 * (strlen(token) + listing->n_prefix) + 64;

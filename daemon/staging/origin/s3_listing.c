@@ -15,7 +15,7 @@
 
 _Static_assert(TEXT_MAX > 3 * S3_KEY_MAX && TEXT_MAX >= S3_TOKEN_MAX, "keys and tokens fit");
 
-/* Where texts go: the elements that count, by name and by the one around them. */
+/* The elements whose text is needed, by their name and their parent's. */
 enum field {
         KEY,
         SIZE,

@@ -1,12 +1,12 @@
 #include "daemon/staging/origin/unpack.h"
 
-/* libarchive's own filters and formats, named one by one: it would also start programs for some of them. Zip is read by
- * the reader that streams, so that an archive needs neither to be complete nor to lie on a disk; what stands in a zip's
- * directory alone, such as which entries are links, is not known then, and a link comes out as a small file. The CRC of
- * gzip is not looked at by libarchive; the other checksums are.
+/* libarchive's own filters and formats are named one by one, since it starts programs for some others. Zip is read by
+ * the streaming reader, so that an archive need not be complete or on a disk. What only a zip's directory says, such as
+ * which entries are links, is not known then, and a link comes out as a small file. libarchive does not check the CRC
+ * of gzip; it checks the other checksums.
  *
- * Folders are made for the files in them; a folder without a file is not. Nothing is synced: who made the tree does
- * that once for all of it. */
+ * Folders are made for the files in them; empty folders are left out. Nothing is synced here: the tree does that once
+ * for everything. */
 
 #include <archive.h>
 #include <archive_entry.h>
@@ -27,7 +27,7 @@
 #define BLOCK_BYTES  512u   /* of tar */
 #define MORE_FOLDERS 65536u /* entries of folders beside limit_files: they cost nothing but time */
 
-/* What may be decompressed and yet not come out: a tar's headers and padding, pax headers, zeros at its end. */
+/* What may be decompressed without becoming a file: a tar's headers and padding, pax headers, zeros at its end. */
 #define IDLE_BYTES       (64ull << 20)
 #define IDLE_ENTRY_BYTES 8192u
 
@@ -105,8 +105,8 @@ static int peek(struct unpacking *unpacking) {
         return 0;
 }
 
-/* Each MiB of what is compressed may be a GiB that is decompressed. Asked for before each piece is read, since
- * libarchive reads on by itself where nothing comes out: after a tar's end, past what it skips. */
+/* Each MiB of what is compressed may be a GiB that is decompressed. Checked before each piece is read, since
+ * libarchive continues to read where nothing comes out: after the end of a tar, and over what it skips. */
 static bool is_idle(const struct unpacking *unpacking) {
         const struct unpack_options *options = unpacking->options;
         uint64_t n_entries = unpacking->n_files + unpacking->n_folders;
@@ -134,7 +134,7 @@ static la_ssize_t on_read(struct archive *archive, void *userdata, const void **
 
 /* ---- errors -------------------------------------------------------------------------------------------------- */
 
-/* What libarchive has to say, or what the bytes' source said before. `path`: of the entry; NULL: between entries. */
+/* libarchive's error, or the one that read() gave before. `path`: of the entry; NULL: between entries. */
 static int fail_archive(struct unpacking *unpacking, const char *path) {
         const char *text = archive_error_string(unpacking->archive);
 
@@ -176,8 +176,8 @@ static int check_limits(struct unpacking *unpacking, const char *path, uint64_t 
         return 0;
 }
 
-/* An archive's empty files cost it nothing, and each takes an inode that others need. File systems without a fixed
- * number of them say that none are free. */
+/* Empty files cost the archive nothing, and each takes an inode that others need. File systems without a fixed number
+ * of inodes report that none are free. */
 static int check_inodes(struct unpacking *unpacking, const char *path) {
         uint64_t n_names = plan_names_n(unpacking->names), n_spare;
         struct statvfs status;
@@ -240,9 +240,9 @@ static uint32_t n_parents(const char *path) {
         return n;
 }
 
-/* A link stays in the folder if it only goes up first, no further than it lies deep, and then down: the folders above
- * it are real ones, and the links on the way down stay inside for the same reason. With ".." after a name, what that
- * name is would matter. */
+/* A link stays inside the folder if it goes up first, at most by its own depth, and then down: the folders above it are
+ * real ones, and links on the way down stay inside for the same reason. A ".." after a name is refused, since that name
+ * may be a link itself. */
 static bool stays_inside(const char *path, const char *target) {
         uint32_t depth = n_parents(path), n_up = 0;
 
@@ -391,7 +391,7 @@ static int take_entry(struct unpacking *unpacking, struct archive_entry *entry) 
                 return r;
         if (type == S_IFLNK)
                 return take_link(unpacking, entry, path);
-        /* Some writers put the content there as well: then it is a file of its own. */
+        /* Some writers add the content to a hard link: then it is a file of its own. */
         return hard_link && archive_entry_size(entry) == 0 ? take_hard_link(unpacking, hard_link, path)
                                                            : take_file(unpacking, entry, path);
 }
@@ -423,7 +423,7 @@ static int filter_of(const uint8_t *bytes, size_t n_bytes) {
         return ARCHIVE_FILTER_NONE;
 }
 
-/* The filter is chosen here: left to itself, libarchive would open up to 25 in each other. */
+/* The filter is chosen here: libarchive alone would open up to 25 inside each other. */
 static int open_archive(struct unpacking *unpacking) {
         struct archive *archive = unpacking->archive;
         int filter;
@@ -442,7 +442,7 @@ static int open_archive(struct unpacking *unpacking) {
                        : fail_archive(unpacking, NULL);
 }
 
-/* A tar that was cut between two files looks whole but for its end. Compressed ones have ends of their own. */
+/* A tar that was cut between two files lacks only its end. Compressed archives have ends of their own. */
 static int check_end(struct unpacking *unpacking) {
         int format = archive_format(unpacking->archive) & ARCHIVE_FORMAT_BASE_MASK;
 
@@ -453,7 +453,7 @@ static int check_end(struct unpacking *unpacking) {
         return 0;
 }
 
-/* Reads what comes after the entries (a zip's directory): the source of the bytes may check them as a whole. */
+/* Reads what follows the entries (a zip's directory), since the source may check the bytes as a whole. */
 static int read_rest(struct unpacking *unpacking) {
         ssize_t n;
 
@@ -492,7 +492,7 @@ static int unpack(struct unpacking *unpacking) {
 
 int unpack_run(const struct unpack_options *options, struct why *why) {
         struct unpacking unpacking = { .options = options, .why = why };
-        /* Names are converted to the locale's characters: in another one than UTF-8 they would be lost. */
+        /* Names are converted to the locale's characters; in a locale other than UTF-8 they would be lost. */
         locale_t utf8 = newlocale(LC_CTYPE_MASK, "C.UTF-8", (locale_t)0), before = uselocale(utf8);
         int r = -ENOMEM;
 

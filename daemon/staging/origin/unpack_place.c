@@ -13,7 +13,7 @@
 
 int unpack_place_init(struct unpack_place *place, int root_fd, struct why *why) {
         *place = (struct unpack_place){ .paths = PATHS_OF(root_fd), .fd = -1 };
-        /* A name of this thread alone: several archives may be unpacked into one folder at a time. */
+        /* A name for this thread: several archives may be unpacked into one folder at a time. */
         snprintf(place->unfinished, sizeof(place->unfinished), PLAN_UNFINISHED "unpack-%d-%d", (int)getpid(),
                  (int)gettid());
         return sha256_init(&place->sha) < 0 ? why_errno(why, -ENOMEM, "SHA-256") : 0;
@@ -39,7 +39,7 @@ static int parent_of(struct unpack_place *place, const char *path, const char **
         return fd < 0 ? why_errno(why, fd, "the folder of \"%.200s\"", path) : fd;
 }
 
-/* What is finished gets its name, in place of what an earlier run left there. */
+/* Gives a finished file its name; it replaces what an earlier run left there. */
 static int give_name(struct unpack_place *place, const char *path, struct why *why) {
         const char *name;
         int fd = parent_of(place, path, &name, why);
@@ -96,7 +96,7 @@ int unpack_place_end(struct unpack_place *place, const char *path, uint64_t n_by
         r = give_name(place, path, why);
         if (r < 0)
                 return r;
-        /* Some file systems say only now that it did not fit. */
+        /* Some file systems report only now that there was no space. */
         r = close(take_fd(&place->fd)) < 0 ? -errno : 0;
         return r < 0 ? why_errno(why, r, "\"%.200s\" cannot be written", path) : 0;
 }

@@ -95,7 +95,7 @@ static int parse_lines(struct url_list *list, const char *text, size_t n_bytes, 
         return 0;
 }
 
-/* Takes the folder that all paths begin with off them. */
+/* Removes the folder that all paths begin with. */
 static void shorten(struct url_list *list) {
         const char *first = list->items[0].path;
         const char *slash = strrchr(first, '/');

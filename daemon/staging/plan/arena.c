@@ -32,7 +32,7 @@ static int grow(struct plan_arena *arena, size_t n_wanted) {
         return 0;
 }
 
-/* From the block's end downward: texts follow each other without a gap, and an address is rounded down for pointers. */
+/* From the block's end downward: texts have no gaps between them, and for pointers the address is rounded down. */
 static void *take(struct plan_arena *arena, size_t n_bytes, size_t alignment) {
         size_t at;
 

@@ -51,7 +51,7 @@ static struct packed cut(uint64_t idx_file, uint64_t n_bytes, uint64_t idx_in_fi
                                 .idx_in_file = (uint32_t)idx_in_file };
 }
 
-/* Goes through the plan; counts if `list` is NULL, so that counting and filling cannot differ. */
+/* Goes through the plan. With `list` NULL it only counts, so that counting and filling cannot differ. */
 static uint64_t divide(const struct plan *plan, struct packed *list) {
         uint64_t n_chunks = 0;
 

@@ -1,4 +1,5 @@
-/* Files that cannot lie beside each other. The names tell that there are two; which two, only a message asks for. */
+/* Files that cannot exist beside each other. The set of names finds that there are two; which two, is looked up for the
+ * message only. */
 
 #include <errno.h>
 #include <string.h>
@@ -7,7 +8,7 @@
 #include "daemon/staging/plan/private.h"
 #include "proto/base/cleanup.h"
 
-/* Are two folded paths one, or is one of them a folder of the other? */
+/* Are two folded paths equal, or is one of them a folder of the other? */
 static bool meet(const char *one, size_t n_one, const char *other, size_t n_other) {
         size_t n = n_one < n_other ? n_one : n_other;
 

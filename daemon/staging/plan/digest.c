@@ -11,7 +11,7 @@
 
 #define READ_BYTES 65536u
 
-/* OpenSSL's digests fail only if they get no memory, and after init they need no more of it. */
+/* OpenSSL's digests fail only without memory, and they allocate none after init. */
 static void must(int r) {
         assert(r == 1);
         (void)r;

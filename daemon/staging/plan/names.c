@@ -57,7 +57,7 @@ void plan_names_freep(struct plan_names **names) {
         plan_names_free(*names);
 }
 
-/* Where the name is, or would be: at most a half of the slots is used, so there is a free one. */
+/* Where the name is, or would be: at most half of the slots are used, so there is a free one. */
 static uint64_t *slot_of(uint64_t *slots, uint64_t n_slots, uint64_t hash) {
         uint64_t i = (hash >> 1) & (n_slots - 1);
 

@@ -13,7 +13,7 @@ void paths_fini(struct paths *paths) {
         paths->dir_fd = -1;
 }
 
-/* One part downwards. */
+/* Opens one part of a path. */
 static int step(int fd, const char *name, bool make) {
         int next = openat(fd, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 

@@ -103,7 +103,7 @@ static int by_path(const void *left, const void *right) {
         return strcmp(((const struct plan_file *)left)->path, ((const struct plan_file *)right)->path);
 }
 
-/* Gives back the room that was taken for more files. */
+/* Frees the room for more files. */
 static void trim(struct plan *plan) {
         struct plan_file *files = reallocarray(plan->files, plan->n_files, sizeof(*files));
 
@@ -111,7 +111,7 @@ static void trim(struct plan *plan) {
                 plan->files = files;
 }
 
-/* Listings mostly are sorted already. */
+/* Most listings are sorted already. */
 static void sort(struct plan *plan) {
         for (uint64_t i = 1; i < plan->n_files; i++)
                 if (by_path(&plan->files[i - 1], &plan->files[i]) > 0) {

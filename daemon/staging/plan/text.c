@@ -1,4 +1,4 @@
-/* A plan as text: JSON Lines. Users write it by hand and with scripts, so whatever is wrong is said with its line. */
+/* A plan as text: JSON Lines. Users write it by hand and with scripts, so each error names its line. */
 
 #include <cjson/cJSON.h>
 #include <errno.h>
@@ -34,7 +34,7 @@ struct parser {
         bool unpack_archives;
 };
 
-/* What a line's fields become, while the file is made of it. */
+/* The fields of a line. */
 struct entry {
         struct plan_file file;
         const char *urls[PLAN_URLS_MAX];
@@ -101,7 +101,7 @@ static int take_path(const cJSON *item, struct entry *entry, struct why *why) {
         return plan_path_check(path, strlen(path), why);
 }
 
-/* null is the same as a key that is not there: that is how many writers say so. */
+/* null means the same as no key: many writers say it so. */
 static int find_keys(const cJSON *object, const cJSON *items[N_KEYS], struct why *why) {
         const cJSON *item;
 
@@ -150,7 +150,7 @@ static int take_entry(struct parser *parser, const cJSON *object, struct why *wh
         return plan_add(&parser->begun, &entry.file, why);
 }
 
-/* cJSON would end a text at a NUL and say nothing. */
+/* cJSON would silently end a text at a NUL. */
 static bool has_nul(const char *line, size_t n_bytes) {
         if (memchr(line, '\0', n_bytes))
                 return true;
@@ -297,7 +297,7 @@ static void write_file(FILE *out, const struct plan_file *file) {
                 fputs_unlocked(",\"etag\":", out);
                 write_quoted(out, file->etag);
         }
-        /* An archive that stays one says so: the reader may unpack what looks like one. */
+        /* An archive that is not unpacked says so, since the reader may unpack what looks like one. */
         if (file->unpack || origin_is_archive(file->path))
                 fputs_unlocked(file->unpack ? ",\"unpack\":true" : ",\"unpack\":false", out);
         fputs_unlocked("}\n", out);
