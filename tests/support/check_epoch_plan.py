@@ -22,7 +22,7 @@ MEMORY = ("proto/layout.c", "client/lib/ring.c", "client/lib/batch.c", "daemon/c
 FACTORS = r"(?:world|world_size|batch_size|epoch_samples|dataset_samples)\b(?!\s*\()"
 PATH = r"(?<![\w.>])(?:[A-Za-z_][\w\[\]]*(?:\.|->))*"  # what a field hangs on: stream->job->terms.
 CAST = r"(?:\(\w+\)\s*)?"
-# The formatter puts blanks around an operator; a pointer's star has none behind it.
+# The formatter puts blanks around an operator; a pointer's star has none after it.
 USED = re.compile(rf"(?:{PATH}(?P<first>{FACTORS})[\s)]*(?:\*|//?|%)=?\s)|(?:(?:\*|//?|%)=?\s+\(*{CAST}{PATH}(?P<second>{FACTORS}))|"
                   rf"(?:divmod\([^()]*?\b(?P<third>{FACTORS}))")
 DEALING = re.compile(r"\b(?P<first>dlp_dealing_\w+)\s*\(")

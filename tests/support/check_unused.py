@@ -55,7 +55,7 @@ def main():
         print(f"{where}: nothing but tests calls {name}(): it goes to the tests, or it goes")
     stale = [name for name in EXCEPTIONS if name in declared and used[name] > 0 or name not in declared]
     for name in stale:
-        print(f"{name} is no exception any more: the product calls it, or it is gone")
+        print(f"{name} can be taken off the list of exceptions: the product calls it, or it is gone")
     print(f"unused: {len(declared)} functions, {len(offences)} offences")
     sys.exit(1 if offences or stale or not declared else 0)
 

@@ -84,7 +84,7 @@ class FailingFs:
         self.say("delay", pattern, milliseconds, ops=ops, after=after, times=times)
 
     def short(self, pattern, n_bytes, after=0, times=0):
-        """Reads bring at most so many bytes, of files that are opened from now on."""
+        """Reads of files that are opened from now on bring at most n_bytes."""
         self.say("short", pattern, n_bytes, after=after, times=times)
 
     def clear(self, pattern=None):

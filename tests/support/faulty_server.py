@@ -2,7 +2,7 @@
 """A real HTTP server for tests: it serves a folder, counts what leaves it, and misbehaves where it is told to.
 
 HTTP/1.1 with keep-alive, GET and HEAD, single ranges, strong ETags (of size and time), If-Match, If-Range, chunked bodies;
-a thread a connection and sendfile, so that it is no bottleneck (several hundred MB/s). TLS with a certificate of
+a thread a connection and sendfile, so that it is not a bottleneck (several hundred MB/s). TLS with a certificate of
 tests/support/certificates.py.
 
 In a test (the server runs in the test's process):
@@ -31,7 +31,7 @@ method="GET" for those only; ranged=True only for requests with a Range (False: 
     status       code=500, retry_after="2", date="...", body="...", type="text/plain", headers={...}
                  answers so. Headers of one's own: {"X-Amz-Bucket-Region": "eu-west-1"}
     answer       code=200, body, type, headers: any answer
-    html         a page with status 200 in place of the file (size=N: of so many bytes)
+    html         a page with status 200 in place of the file (size=N: of N bytes)
     redirect     to="http://...", code=302;   loop: redirects to itself
     cut          at=N: says the right length, closes the connection after N bytes of the body
     reset        at=N: the same with a TCP reset
@@ -40,7 +40,7 @@ method="GET" for those only; ranged=True only for requests with a Range (False: 
     stall        at=N, seconds=S: N bytes, then nothing for so long, then closes
     drip         rate=BYTES a second, in small pieces
     short        by=N: the file ends N bytes earlier, and the headers agree
-    longer       by=N: N zero bytes more behind it; headers agree unless lie=True (then the lengths are the right ones and
+    longer       by=N: N zero bytes more after it; headers agree unless lie=True (then the lengths are the right ones and
                  the bytes come nevertheless, with the connection closed at the end)
     wrong-bytes  at=N, n=1: flips n bytes from this offset of the file on
     etag         value='"other"' (None: none at all); blind=True: If-Match is not understood
@@ -351,7 +351,7 @@ class Talk:
 
 
 class Answer:
-    """The answer to one request, right but for its fault."""
+    """The answer to one request, right except for its fault."""
 
     def __init__(self, talk, request, fault):
         self.talk, self.request, self.fault = talk, request, fault
@@ -505,7 +505,7 @@ class Answer:
         self.counts.body(self.request.path, len(content))
 
     def body(self, file, status, headers, begin, end):
-        """Sends the bytes [begin, end) of the file; of what is behind its end, zeros."""
+        """Sends the bytes [begin, end) of the file; zeros in place of what is past its end."""
         n_bytes = end - begin
         chunked = self.kind == "no-length" and not self.how.get("close")
         if chunked:

@@ -385,7 +385,7 @@ class Daemon:
         return int(fields[11]) + int(fields[12])
 
     def quiet_for(self, seconds, n_wake_ups=2):
-        """Waits until it sleeps for so long: a tick of CPU time and so many wake-ups are nothing. What it had to do before may
+        """Waits until it sleeps for this time: a tick of CPU time and n_wake_ups are ignored. What it had to do before may
         take a while on a busy machine; one that never sleeps never gets there."""
         def is_quiet():
             ticks, n_before = self.cpu_ticks(), self.wake_ups()
@@ -703,7 +703,7 @@ def whole_order(n, seed=0, epoch=0, shuffle=True, order="torch"):
 
 def expected_order(n, world=1, rank=0, seed=0, epoch=0, shuffle=True, partition="pad", order="torch", position=0):
     """The indices that DistributedSampler gives a rank; "exact" is our own: each once. With a position, what is left of
-    the epoch behind it is dealt out."""
+    the epoch after it is dealt out."""
     whole, n_left = whole_order(n, seed, epoch, shuffle, order), n - position
     n_rank = {"pad": (n_left + world - 1) // world, "drop": n_left // world,
               "exact": (n_left + world - 1 - rank) // world}[partition]

@@ -1,7 +1,7 @@
 """Kills a daemon and its trainers at random moments, again and again, and then looks for a sample that is lost, there
 twice, or wrong.
 
-Each trainer writes a line a batch (tests/bench/kill_rank.c, kill_rank.py) and begins anew behind its last line. Whatever
+Each trainer writes a line a batch (tests/bench/kill_rank.c, kill_rank.py) and begins anew after its last line. Whatever
 was killed when, the lines of a rank must be the order of its epochs, without a gap and without a repetition, and each
 sample must have its own bytes.
 """

@@ -130,15 +130,15 @@ class Node:
                               preexec_fn=die_with_parent, timeout=patience(seconds))
 
     def pids(self, name=None):
-        """Processes that are there, whoever started them, but for the holder; `name` as top shows it."""
+        """Processes that are there, whoever started them, except the holder; `name` as top shows it."""
         mine, found = os.readlink(f"/proc/{self.pid}/ns/net"), []
         for entry in os.listdir("/proc"):
             if not entry.isdigit() or int(entry) == self.pid:
                 continue
             try:
                 with open(f"/proc/{entry}/stat", encoding="utf-8", errors="replace") as file:
-                    before, _, behind = file.read().rpartition(")")
-                if os.readlink(f"/proc/{entry}/ns/net") == mine and behind.split()[0] not in "ZX" and \
+                    before, _, rest = file.read().rpartition(")")
+                if os.readlink(f"/proc/{entry}/ns/net") == mine and rest.split()[0] not in "ZX" and \
                         name in (None, before.partition("(")[2]):
                     found.append(int(entry))
             except OSError:

@@ -187,7 +187,7 @@ unsigned count_descriptors(void) {
         return n;
 }
 
-/* The kernel lists a ring's files behind "UserFiles: N", a line each ("    3: path"), up to "UserBufs:". */
+/* The kernel lists a ring's files after "UserFiles: N", a line each ("    3: path"), up to "UserBufs:". */
 static unsigned count_files_of(const char *name) {
         char path[300], line[512];
         bool is_list = false;

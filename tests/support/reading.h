@@ -42,7 +42,7 @@ void reading_start(struct reading *reading, const struct reader_options *options
 /* Has this build and this machine an io_uring? If not, says once on stdout that its tests are skipped. */
 bool reading_has_uring(void);
 
-/* "io_uring" for 0, "threads" for 1; NULL (skip it) for an io_uring that is not to be had. */
+/* "io_uring" for 0, "threads" for 1; NULL (skip it) for an io_uring that is not available. */
 const char *reading_backend(int i);
 
 /* The byte at `offset` of file `number`. */

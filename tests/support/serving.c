@@ -408,7 +408,7 @@ void check_picture(const struct taken *taken, uint32_t place, uint32_t identity)
         }
 }
 
-/* A sample's three times lie one behind the other between the batch's beginning and its end. */
+/* A sample's three times lie one after the other between the batch's beginning and its end. */
 void check_times(const struct dlp_slot_record *record) {
         uint64_t sum_ns = record->read_ns + record->queued_ns + record->decode_ns;
 

@@ -1,6 +1,6 @@
 /* tests/support/serving.h: the daemon's pipeline in the process of a test, and ranks that eat from it as a client does.
  *
- * A generated imagefolder of small PNGs stands behind it. Picture i (in the order of the index) says so in each of its
+ * Its dataset is a generated imagefolder of small PNGs. Picture i (in the order of the index) says so in each of its
  * pixels, so that a reorder, a loss or a duplicate is seen: red = i % 256, green = i / 256, blue = the pixel's place.
  * Its label is i * n_classes / n_samples. A rank maps both memories anew from their descriptors, the control page
  * read-only, and goes through proto/ring.h alone; it sleeps on its socket, so a lost wake-up ends the test. */
@@ -52,7 +52,7 @@ void write_bytes(const struct tree *tree, const char *path, const void *bytes, s
 /* The same file without its last `n_bytes`. */
 void cut_file(const struct tree *tree, const char *path, uint32_t n_bytes);
 
-/* Waits until everything that was removed is gone, but for the memory that ranks have not forgotten yet. */
+/* Waits until everything that was removed is gone, except for the memory that ranks have not forgotten yet. */
 void serving_settle(struct serving *serving);
 
 /* ---- ranks --------------------------------------------------------------------------------------------------- */
@@ -115,7 +115,7 @@ void rank_release(struct rank *rank, const struct taken *taken);
 /* Goes on elsewhere. */
 void rank_seek(struct rank *rank, const struct cursor *cursor);
 
-/* How many samples the rank gets of an epoch, behind the cursor's position if it is the one that it began with, and how
+/* How many samples the rank gets of an epoch, after the cursor's position if it is the one that it began with, and how
  * many batches they make. */
 uint64_t rank_samples(const struct rank *rank, uint64_t epoch);
 uint64_t rank_batches(const struct rank *rank, uint64_t epoch);

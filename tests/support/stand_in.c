@@ -190,7 +190,7 @@ static void count_batches(struct session *session) {
                 session->rank_batches = n / session->batch_size + (!session->drop_last && n % session->batch_size > 0);
 }
 
-/* Goes on behind an epoch's end; what begins at a position may have no batch left. */
+/* Goes on after an epoch's end; what begins at a position may have no batch left. */
 static void pass_end(struct session *session) {
         for (int i = 0; i < 2 && session->step >= session->rank_batches; i++) {
                 session->epoch++;

@@ -17,7 +17,7 @@
 #define STAND_IN_PIXELS 12 /* bytes a sample, shape [3, 4] */
 #define STAND_IN_ROW    40 /* bytes from one sample's pixels to the next: there is padding */
 
-/* How it behaves; zero is well. Set before stand_in_start() or stand_in_revive(), but for what is atomic. */
+/* How it behaves; zero is well. Set before stand_in_start() or stand_in_revive(), except for what is atomic. */
 struct stand_in_manners {
         uint64_t n_samples;         /* in the dataset */
         uint32_t n_slots;           /* unless the client says */
@@ -25,12 +25,12 @@ struct stand_in_manners {
         uint32_t layout_version;    /* 0: the right one */
         uint32_t n_retries;         /* attach attempts that are answered with "ask again" */
         uint32_t refuse_code;       /* attach is refused with this errno, */
-        uint32_t n_refusals;        /* so many times; 0: always */
+        uint32_t n_refusals;        /* how often; 0: always */
         uint32_t answer_after_ms;   /* attach is answered so late */
         const char *digest;         /* of the dataset; NULL: "c0ffee" */
         const char *const *classes; /* names, */
-        uint32_t n_classes;         /* so many, */
-        uint32_t page_classes;      /* so many a page; 0: all */
+        uint32_t n_classes;         /* how many, */
+        uint32_t page_classes;      /* how many a page; 0: all */
         uint64_t fail_at;           /* sequence whose batch says that the job has failed; 0: never */
         uint64_t close_at;          /* sequence before which the connection is closed; 0: never */
         const char *farewell;       /* said before that, */
@@ -56,7 +56,7 @@ struct stand_in_manners {
         _Atomic bool hold;                                          /* publish nothing as long as this is set */
         char job[DLP_NAME_MAX];                                     /* of the last attach, */
         uint64_t first_epoch, first_position, first_step, n_epochs; /* and where that was to begin, */
-        double max_errors;                                          /* and what it bears */
+        double max_errors;                                          /* and how many damaged samples it tolerates */
         _Atomic uint64_t n_attached;                                /* counted, when the answer is sent */
 };
 
@@ -77,5 +77,5 @@ void stand_in_stop(struct stand_in *stand_in);
 int64_t stand_in_label(int64_t index, uint64_t epoch);
 uint8_t stand_in_pixel(int64_t index, uint64_t epoch, uint32_t idx_pixel);
 
-/* Which sample rank `rank` of `world` gets as number `step` behind position `base` of an epoch, without shuffling. */
+/* Which sample rank `rank` of `world` gets as number `step` after position `base` of an epoch, without shuffling. */
 int64_t stand_in_index(uint64_t n_samples, uint32_t world, uint32_t rank, uint64_t base, uint64_t step);

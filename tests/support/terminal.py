@@ -3,7 +3,7 @@
 
     terminal.py [--size 100x30] [--at SECONDS] [--svg FILE] COMMAND...
 
-prints the screen as text, or writes a picture: as it is after so many seconds, or at the program's end. As a module it
+prints the screen as text, or writes a picture: as it is after a number of seconds, or at the program's end. As a module it
 is what tests of progress bars look through. It knows what such programs use: colours, moving up and down, clearing.
 """
 import argparse

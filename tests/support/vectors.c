@@ -71,7 +71,7 @@ static const char *find_value(const char *text, const char *key) {
 
 static void check_end(const char *end, const char *begin, const char *key) {
         if (end == begin || errno != 0 || (*end != ',' && *end != '}' && *end != ']' && !isspace((unsigned char)*end)))
-                ck_abort_msg("\"%s\" is no 64-bit integer: %.40s", key, begin);
+                ck_abort_msg("\"%s\" is not a 64-bit integer: %.40s", key, begin);
 }
 
 uint64_t vector_u64(const char *text, const char *key) {
@@ -116,7 +116,7 @@ double vector_number(const cJSON *line, const char *key) {
 
 static int64_t exact(double value, const char *key) {
         if (value != (double)(int64_t)value || value > 0x1p53 || value < -0x1p53)
-                ck_abort_msg("\"%s\": %.17g is no integer that a double keeps; use vector_u64()", key, value);
+                ck_abort_msg("\"%s\": %.17g is not an integer that a double keeps; use vector_u64()", key, value);
         return (int64_t)value;
 }
 

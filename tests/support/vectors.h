@@ -33,8 +33,8 @@ void vectors_close(struct vectors *vectors);
 /* Is the current line's `kind` this one? */
 bool vectors_kind(const struct vectors *vectors, const char *kind);
 
-/* Reads the integer behind the first "key": of a line's text, exactly. A negative one comes out modulo 2^64, as torch
- * takes a negative seed. Absent, null or no integer: the test ends. */
+/* Reads the integer after the first "key": of a line's text, exactly. A negative one comes out modulo 2^64, as torch
+ * takes a negative seed. Absent, null or not an integer: the test ends. */
 uint64_t vector_u64(const char *text, const char *key);
 int64_t vector_i64(const char *text, const char *key);
 
@@ -63,5 +63,5 @@ uint8_t *vector_base64(const char *text, size_t *ret_n_bytes);
 uint64_t fnv1a_more(uint64_t hash, const void *bytes, size_t n_bytes);
 uint64_t fnv1a(const void *bytes, size_t n_bytes);
 
-/* Reads a whole file into fresh memory, with a NUL behind it; the caller frees it. The test ends if it cannot. */
+/* Reads a whole file into fresh memory, with a NUL after it; the caller frees it. The test ends if it cannot. */
 uint8_t *read_whole_file(const char *path, size_t *ret_n_bytes);

@@ -65,7 +65,7 @@ def is_alive(pid):
 
 
 def mpirun(n=4):
-    """The beginning of a command line that starts so many ranks on this machine."""
+    """The beginning of a command line that starts n ranks on this machine."""
     if shutil.which("mpirun") is None:
         raise Skip("mpirun is not installed")
     return ["mpirun", "-np", str(n), "--oversubscribe"] + (["--allow-run-as-root"] if os.geteuid() == 0 else [])
