@@ -66,6 +66,28 @@ def _(box):
         equal(staging.stamp()["version"], stamp["version"], "version")
 
 
+@case("large files come in turns, so that several are hashed side by side; beside an archive, one after the other")
+def _(box):
+    folder = source_of(box, {f"class0/{name}.jpg": 8 * MIB + 5 for name in "abcde"})  # three chunks each
+    write_manifest(folder)
+    with faulty_server.start(folder) as server:
+        def order(**settings):
+            server.reset()
+            staging = Staging(box, server.url("manifest.jsonl"), connections=1, **settings)
+            staging.run()
+            return staging, "".join(path[len("/class0/")] for _, _, path, _, _ in server.requests() if path.endswith("jpg"))
+
+        staging, came = order(name="turns")
+        equal(came, "abcdabcdabcdeee", "the order of requests")
+        equal(files_of(staging.path), without(files_of(folder), "manifest.jsonl"), "files")
+        with tarfile.open(os.path.join(folder, "class1.tar"), "w") as tar:
+            tar.add(os.path.join(folder, "class0", "a.jpg"), "class1/f.jpg")
+        write_manifest(folder)
+        staging, came = order(name="archive", unpack="yes")
+        equal(came, "aaabbbcccdddeee", "the order of requests beside an archive")
+        equal(len(files_of(staging.path)), 6, "files")
+
+
 @case("a folder, a list of URLs, a tar, a tar.gz, a tar.xz and a zip give the same files")
 def _(box):
     folder = source_of(box)
