@@ -45,7 +45,7 @@ def _(box):
     contains(lines[0], "photos", "transferring", "of 48.0 GiB")
     for number in range(1, 5):
         contains(lines[number], f"node{number}", "█", "░", "%", "writing n0144")
-    equal((terminal.screen.cursor_shown, terminal.screen.is_coloured()), (False, True), "cursor, colours")
+    equal((terminal.screen.cursor_shown, terminal.screen.is_coloured()), (True, True), "cursor, colours")
     equal(terminal.run(patience(30)), True, "it ends")
     screen = terminal.screen
     equal([line[:40] for line in screen.lines()], ["warning  stage: photos: node1: n01440764", "info     stage: photos: "
@@ -71,13 +71,13 @@ def _(box):
         terminal.signal(signal.SIGKILL)
 
 
-@case("Ctrl-C, SIGTERM and a sudden exit() leave the cursor shown")
+@case("Ctrl-C, SIGTERM, SIGKILL and a sudden exit() leave the cursor shown")
 def _(box):
-    for number, last in ((signal.SIGINT, "none"), (signal.SIGTERM, "none"), (None, "crash")):
+    for number, last in ((signal.SIGINT, "none"), (signal.SIGTERM, "none"), (signal.SIGKILL, "none"), (None, "crash")):
         terminal = show(box, "auto", 2, 0.5, last)
         terminal.run(1.0)
         if number is not None:
-            equal(terminal.screen.cursor_shown, False, "hidden meanwhile")
+            equal(terminal.screen.cursor_shown, True, "never hidden")
             terminal.signal(number)
         equal(terminal.run(patience(10)), True, "it ends")
         equal((terminal.screen.cursor_shown, terminal.status), (True, -number if number else 70), f"after {number}")

@@ -2,7 +2,7 @@
  *
  *   show_progress STYLE N_NODES SECONDS [END [PATH]]
  *
- * STYLE is auto, lines, json or quiet; END is staged, failed, none (the process just waits, to be killed) or crash
+ * STYLE is auto, json or quiet; END is staged, failed, none (the process just waits, to be killed) or crash
  * (exit() without an end). PATH is a dataset's path: with it the progress file is written. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,7 +19,7 @@
 static struct node_progress news[N_NODES_MAX];
 
 static enum report_style style_of(const char *name) {
-        static const char *const NAMES[] = { "auto", "lines", "json", "quiet" };
+        static const char *const NAMES[] = { "auto", "json", "quiet" };
 
         for (size_t i = 0; i < sizeof(NAMES) / sizeof(NAMES[0]); i++)
                 if (strcmp(name, NAMES[i]) == 0)

@@ -36,7 +36,6 @@ static int run_or_launch(const struct stage_options *options, const struct setti
                 return run_stage(options, settings, dataset);
         report_lend_terminal();
         r = launch(&launching, &why);
-        report_take_terminal_back();
         if (why.text[0])
                 log_error("stage", "%s", why.text);
         return r < 0 ? EX_UNAVAILABLE : r;

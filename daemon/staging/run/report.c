@@ -22,6 +22,7 @@
 #define LINE_NS   10000000000ull /* lines, where there is no terminal */
 #define EXTEND_US 90000000ull    /* systemd waits so much longer each time it hears of us */
 #define SECOND_NS 1000000000ull
+#define WARNINGS  16u /* between two updates; more are counted */
 
 struct report {
         enum report_style style;
@@ -34,6 +35,7 @@ struct report {
         struct rate *node_rates; /* of n_node_rates */
         uint64_t *node_speeds;
         uint32_t n_node_rates;
+        uint32_t n_warnings; /* since the last update */
 
         struct bars_look look;
         struct screen screen;
@@ -66,13 +68,6 @@ void report_lend_terminal(void) {
         screen_measure(&screen, &look);
         bars_look_write(&look, text);
         setenv(REPORT_TERMINAL_VARIABLE, text, 1);
-}
-
-void report_take_terminal_back(void) {
-        if (!is_terminal())
-                return;
-        unsetenv(REPORT_TERMINAL_VARIABLE);
-        screen_show_cursor(STDERR_FILENO);
 }
 
 /* ---- begin --------------------------------------------------------------------------------------------------- */
@@ -218,25 +213,6 @@ static bool is_due(uint64_t *last_ns, uint64_t now, uint64_t pause_ns) {
         return true;
 }
 
-void report_update(struct report *report, const struct node_progress *news, uint32_t n_nodes) {
-        uint64_t now = clock_now_ns();
-        bool has_lines = report->is_first && !report->has_bars &&
-                         (report->style == REPORT_AUTO || report->style == REPORT_LINES);
-        char sentence[DLP_TEXT_MAX];
-
-        if (!is_due(&report->drawn_ns, now, DRAW_NS))
-                return;
-        measure(report, now, news, n_nodes);
-        if (report->has_bars)
-                draw(report);
-        if (is_due(&report->told_ns, now, TELL_NS))
-                tell(report);
-        if (has_lines && is_due(&report->lined_ns, now, LINE_NS))
-                log_info("stage", "%s: %s", report->progress.dataset, progress_sentence(&report->progress, sentence));
-        report->progress.nodes = NULL; /* the caller's */
-        report->progress.n_listed = 0;
-}
-
 /* ---- what stays ---------------------------------------------------------------------------------------------- */
 
 static enum log_level level_of(const char *level) {
@@ -248,7 +224,7 @@ static enum log_level level_of(const char *level) {
 }
 
 void report_say(struct report *report, const char *level, const char *text) {
-        if (!report->is_first)
+        if (!report->is_first || (strcmp(level, "warning") == 0 && report->n_warnings++ >= WARNINGS))
                 return;
         if (report->style == REPORT_JSON) {
                 print_json(progress_message(report->progress.dataset, level, text));
@@ -263,6 +239,40 @@ void report_say(struct report *report, const char *level, const char *text) {
         log_line(level_of(level), "stage", "%s: %s", report->progress.dataset, text);
         report->drawn_ns = 0; /* the bars come back with the next update */
 }
+
+static void say_more(struct report *report) {
+        uint32_t n = report->n_warnings;
+        char text[64];
+
+        report->n_warnings = 0;
+        if (n <= WARNINGS)
+                return;
+        snprintf(text, sizeof(text), "... and %u more like that", n - WARNINGS);
+        report_say(report, "warning", text);
+}
+
+/* ---- how far it is ------------------------------------------------------------------------------------------- */
+
+void report_update(struct report *report, const struct node_progress *news, uint32_t n_nodes) {
+        uint64_t now = clock_now_ns();
+        bool has_lines = report->is_first && !report->has_bars && report->style == REPORT_AUTO;
+        char sentence[DLP_TEXT_MAX];
+
+        if (!is_due(&report->drawn_ns, now, DRAW_NS))
+                return;
+        say_more(report);
+        measure(report, now, news, n_nodes);
+        if (report->has_bars)
+                draw(report);
+        if (is_due(&report->told_ns, now, TELL_NS))
+                tell(report);
+        if (has_lines && is_due(&report->lined_ns, now, LINE_NS))
+                log_info("stage", "%s: %s", report->progress.dataset, progress_sentence(&report->progress, sentence));
+        report->progress.nodes = NULL; /* the caller's */
+        report->progress.n_listed = 0;
+}
+
+/* ---- the end ------------------------------------------------------------------------------------------------- */
 
 static void end_file(struct report *report, bool is_good) {
         char path[PATH_MAX];

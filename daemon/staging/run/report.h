@@ -12,7 +12,6 @@
 
 enum report_style {
         REPORT_AUTO, /* bars if stderr is a terminal, else a line every 10 s */
-        REPORT_LINES,
         REPORT_JSON, /* on stdout, a line a second: {"dataset":...,"phase":...,"nodes":[...]} */
         REPORT_QUIET,
 };
@@ -33,7 +32,8 @@ void report_phase(struct report *report, const char *phase);
  * alone). Thread: the one that made it. */
 void report_update(struct report *report, const struct node_progress *news, uint32_t n_nodes);
 
-/* A line that stays: above the bars on a terminal, an object in JSON ({"message":...,"level":...}). */
+/* A line that stays: above the bars on a terminal, an object in JSON ({"message":...,"level":...}). Warnings beyond
+ * the first 16 between two updates are only counted. */
 void report_say(struct report *report, const char *level, const char *text);
 
 /* Clears the bars and prints how it ended: a sentence, or an object {"result":"staged"|"up-to-date"|"failed",...}. The
@@ -45,6 +45,3 @@ void report_end(struct report *report, const char *result, const char *text);
  * node draws its bars into the pipe. Nothing if stderr is not a terminal. */
 #define REPORT_TERMINAL_VARIABLE "DATALOADERD_STAGE_TERMINAL"
 void report_lend_terminal(void);
-
-/* When they have ended, however: the cursor is shown again. */
-void report_take_terminal_back(void);

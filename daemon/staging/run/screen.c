@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,57 +11,18 @@
 
 #include "proto/base/cleanup.h"
 
-#define HIDE_CURSOR "\033[?25l"
-#define SHOW_CURSOR "\033[?25h"
 #define CLEAR_LINE  "\033[K"
 #define CLEAR_BELOW "\033[J"
 
 #define STUCK_MS 50 /* the most that a frame waits for */
 
-static volatile sig_atomic_t hidden_fd = -1; /* whose cursor is hidden */
-
-/* ---- the cursor ---------------------------------------------------------------------------------------------- */
-
-/* Also from a signal handler. */
-static void give_back(void) {
-        int fd = hidden_fd;
-        ssize_t n;
-
-        hidden_fd = -1;
-        if (fd < 0)
-                return;
-        n = write(fd, SHOW_CURSOR, strlen(SHOW_CURSOR));
-        (void)n; /* there is nobody to tell */
-}
-
-static void on_deadly(int number) {
-        give_back();
-        raise(number); /* SA_RESETHAND: this time it is deadly */
-}
-
-/* Who has a handler already will come to an orderly end, and end the report with it. */
-static void catch_deadly(void) {
-        static const int DEADLY[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGABRT };
-        struct sigaction action = { .sa_handler = on_deadly, .sa_flags = (int)SA_RESETHAND }, now;
-
-        for (size_t i = 0; i < ARRAY_SIZE(DEADLY); i++)
-                if (sigaction(DEADLY[i], NULL, &now) == 0 && now.sa_handler == SIG_DFL)
-                        sigaction(DEADLY[i], &action, NULL);
-}
-
 int screen_init(struct screen *screen, int fd) {
-        static bool is_registered;
         char path[32];
 
         /* O_NONBLOCK belongs to whoever shares an open file: the shell's must stay as it is. */
         snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
         *screen = (struct screen){ .fd = open(path, O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC) };
-        if (screen->fd < 0)
-                return -errno;
-        catch_deadly();
-        if (!is_registered)
-                is_registered = atexit(give_back) == 0;
-        return 0;
+        return screen->fd < 0 ? -errno : 0;
 }
 
 void screen_measure(const struct screen *screen, struct bars_look *look) {
@@ -122,12 +82,6 @@ void screen_show(struct screen *screen, const struct bars_look *look, const stru
 
         if (poll(&ready, 1, 0) <= 0)
                 return; /* there will be another one */
-        if (!screen->is_hidden) {
-                memcpy(text + n, HIDE_CURSOR, strlen(HIDE_CURSOR));
-                n += strlen(HIDE_CURSOR);
-                hidden_fd = screen->fd;
-                screen->is_hidden = true;
-        }
         for (uint32_t i = 0; i < frame->n_lines; i++) {
                 const char *end = memchr(line, '\n', frame->n_bytes - (size_t)(line - frame->text));
 
@@ -155,15 +109,8 @@ void screen_clear(struct screen *screen, const struct bars_look *look) {
         screen->n_lines = 0;
 }
 
-void screen_show_cursor(int fd) {
-        write_all(fd, SHOW_CURSOR, strlen(SHOW_CURSOR));
-}
-
 void screen_fini(struct screen *screen, const struct bars_look *look) {
         screen_clear(screen, look);
-        if (screen->is_hidden)
-                give_back();
-        screen->is_hidden = false;
         close(screen->fd);
         screen->fd = -1;
 }

@@ -1,8 +1,8 @@
 /* staging/run/screen.h: frames on stderr, one above the other's place, and a terminal that is left as it was.
  *
  * Each frame is one write(), so that nothing flickers; each line clears what was to its right, so that nothing is
- * cleared before it is drawn anew. The cursor is hidden meanwhile: it comes back at the end, at exit(), and when a
- * signal that nobody else handles ends the process. A terminal that takes nothing (Ctrl-S) holds nobody up: frames are
+ * cleared before it is drawn anew. The cursor rests below the frame and is never hidden, so that no end of the process,
+ * not even a kill, leaves a terminal without it. A terminal that takes nothing (Ctrl-S) holds nobody up: frames are
  * left out. */
 #pragma once
 
@@ -10,7 +10,6 @@
 
 struct screen {
         int fd;
-        bool is_hidden;   /* the cursor */
         uint32_t n_lines; /* of the frame that is shown */
         uint16_t widths[BARS_LINES_MAX];
 };
@@ -30,8 +29,5 @@ void screen_clear(struct screen *screen, const struct bars_look *look);
 /* Would somebody who writes to the terminal now have to wait? */
 bool screen_is_stuck(const struct screen *screen);
 
-/* Whoever hid it. */
-void screen_show_cursor(int fd);
-
-/* Clears, and gives the cursor back. */
+/* Clears, and closes what screen_init() opened. */
 void screen_fini(struct screen *screen, const struct bars_look *look);
