@@ -72,36 +72,27 @@ static void take_news(struct run *run, struct node_progress *news) {
         news->n_files_done = atomic_load(&counts->n_files_done) + atomic_load(&run->n_steps_done);
         news->n_retries = atomic_load(&counts->n_retries);
         news->n_errors = atomic_load(&counts->n_errors);
-        pthread_mutex_lock(&run->said_lock);
+        pthread_mutex_lock(&run->report_lock);
         memcpy(news->last_error, run->last_said, sizeof(news->last_error));
-        pthread_mutex_unlock(&run->said_lock);
+        pthread_mutex_unlock(&run->report_lock);
 }
 
-static void say_waiting(struct run *run) {
-        if (!run->report)
-                return;
-        pthread_mutex_lock(&run->said_lock);
-        for (uint32_t i = 0; i < run->n_said; i++)
-                report_say(run->report, run->said[i].level, run->said[i].text.text);
-        if (run->n_unsaid > 0) {
-                char text[64];
-
-                snprintf(text, sizeof(text), "... and %u more like that", run->n_unsaid);
-                report_say(run->report, "warning", text);
-        }
-        run->n_said = run->n_unsaid = 0;
-        pthread_mutex_unlock(&run->said_lock);
+static void say(struct run *run, const char *level, const char *text) {
+        pthread_mutex_lock(&run->report_lock);
+        if (run->report)
+                report_say(run->report, level, text);
+        pthread_mutex_unlock(&run->report_lock);
 }
 
 /* What another node said, once. */
 static void hear(struct run *run, uint32_t node, const char *text) {
         char line[DLP_TEXT_MAX];
 
-        if (!run->report || !text[0] || strcmp(run->heard[node], text) == 0)
+        if (!text[0] || strcmp(run->heard[node], text) == 0)
                 return;
         snprintf(run->heard[node], sizeof(run->heard[node]), "%s", text);
         snprintf(line, sizeof(line), "%s: %s", cluster_name(run->cluster, node), run->heard[node]);
-        report_say(run->report, "warning", line);
+        say(run, "warning", line);
 }
 
 void run_hear_all(struct run *run) {
@@ -116,30 +107,17 @@ void run_hear_all(struct run *run) {
 
 void run_say(struct run *run, const char *level, const char *text) {
         if (run->node != 0 && strcmp(level, "info") != 0) {
-                pthread_mutex_lock(&run->said_lock);
+                pthread_mutex_lock(&run->report_lock);
                 snprintf(run->last_said, sizeof(run->last_said), "%.250s", text);
-                pthread_mutex_unlock(&run->said_lock);
+                pthread_mutex_unlock(&run->report_lock);
         }
-        if (pthread_equal(pthread_self(), run->main_thread)) {
-                say_waiting(run);
-                report_say(run->report, level, text);
-                return;
-        }
-        pthread_mutex_lock(&run->said_lock);
-        if (run->n_said < RUN_SAID_MAX) {
-                run->said[run->n_said].level = level;
-                why_set(&run->said[run->n_said++].text, 0, "%s", text);
-        } else {
-                run->n_unsaid++;
-        }
-        pthread_mutex_unlock(&run->said_lock);
+        say(run, level, text);
 }
 
 int run_look(void *userdata, struct why *why) {
         struct run *run = userdata;
         int r;
 
-        say_waiting(run);
         take_news(run, &run->latest);
         r = cluster_tell(run->cluster, &run->latest, why);
         if (run->node == 0)
@@ -150,32 +128,25 @@ int run_look(void *userdata, struct why *why) {
                 }
         else
                 run->news[0] = run->latest;
+        pthread_mutex_lock(&run->report_lock);
         if (run->report)
                 report_update(run->report, run->news, run->node == 0 ? run->n_nodes : 1);
+        pthread_mutex_unlock(&run->report_lock);
         return r;
 }
 
 void run_phase(struct run *run, const char *phase) {
         snprintf(run->doing, sizeof(run->doing), "%s", phase);
+        pthread_mutex_lock(&run->report_lock);
         report_phase(run->report, phase);
+        pthread_mutex_unlock(&run->report_lock);
 }
 
 void run_end_report(struct run *run, const char *result, const char *text) {
-        struct report *report = run->report;
-
-        say_waiting(run);
-        run->report = NULL;
-        report_end(report, result, text);
+        pthread_mutex_lock(&run->report_lock);
+        report_end(TAKE_PTR(run->report), result, text);
+        pthread_mutex_unlock(&run->report_lock);
 }
-
-struct aside {
-        struct run *run;
-        int (*step)(struct run *run, void *argument, struct why *why);
-        void *argument;
-        int result;
-        struct why why;
-        _Atomic bool is_done;
-};
 
 static void *aside_main(void *argument) {
         struct aside *aside = argument;
@@ -185,23 +156,31 @@ static void *aside_main(void *argument) {
         return NULL;
 }
 
-int run_aside(struct run *run, int (*step)(struct run *, void *, struct why *), void *argument, struct why *why) {
-        static const struct timespec PAUSE = { .tv_nsec = 10000000 };
-        struct aside aside = { .run = run, .step = step, .argument = argument };
-        pthread_t thread;
-        int r = thread_start(&thread, "step", aside_main, &aside);
+int aside_start(struct aside *aside, struct run *run, run_step *step, void *argument, struct why *why) {
+        int r;
 
-        if (r < 0)
-                return why_errno(why, r, "a thread");
-        while (!atomic_load(&aside.is_done)) {
-                if (run_look(run, why) < 0)
-                        run_lost(run, why);
+        *aside = (struct aside){ .run = run, .step = step, .argument = argument };
+        r = thread_start(&aside->thread, "step", aside_main, aside);
+        return r < 0 ? why_errno(why, r, "a thread") : 0;
+}
+
+int aside_wait(struct aside *aside, struct why *why) {
+        static const struct timespec PAUSE = { .tv_nsec = 10000000 };
+
+        while (!atomic_load(&aside->is_done)) {
+                if (run_look(aside->run, why) < 0)
+                        run_lost(aside->run, why);
                 nanosleep(&PAUSE, NULL);
         }
-        thread_join(thread);
-        if (aside.result < 0)
-                return why_set(why, aside.result, "%s", aside.why.text);
-        return aside.result;
+        thread_join(aside->thread);
+        return aside->result < 0 ? why_set(why, aside->result, "%s", aside->why.text) : aside->result;
+}
+
+int run_aside(struct run *run, run_step *step, void *argument, struct why *why) {
+        struct aside aside;
+        int r = aside_start(&aside, run, step, argument, why);
+
+        return r < 0 ? r : aside_wait(&aside, why);
 }
 
 void share_text(struct run *run, uint32_t from, char **text, size_t *n_bytes) {

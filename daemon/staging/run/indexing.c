@@ -32,6 +32,25 @@ static int say_unservable(struct run *run, const char *text) {
         return 0;
 }
 
+int index_files(struct run *run, const struct version *version, const struct format *format, const char *path,
+                struct why *why) {
+        struct index_watch watch = { .cancel = run->cancel };
+        const struct files files = { .root = tree_root(version->tree) };
+        struct index_builder *builder = NULL;
+        int fd, r = format->build(tree_root_fd(version->tree), &files, &watch, &builder, why);
+
+        if (r < 0)
+                return r;
+        fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0644);
+        r = fd < 0 ? why_errno(why, -errno, "%s", path) : index_builder_write(builder, fd, path, why);
+        index_builder_free(builder);
+        if (r == 0 || fd < 0)
+                return r < 0 ? r : fd;
+        close(fd);
+        unlink(path);
+        return r;
+}
+
 /* A format without an index: can it be opened? */
 static int look_at(struct run *run, const struct indexing *indexing, const struct format *format,
                    const struct files *files, struct why *why) {
@@ -45,36 +64,17 @@ static int look_at(struct run *run, const struct indexing *indexing, const struc
 /* The first node looks at the files and writes the index. No bytes: they cannot have one, or need none. */
 static int build(struct run *run, void *argument, struct why *why) {
         struct indexing *indexing = argument;
-        struct index_watch watch = { .cancel = run->cancel };
         const struct files files = { .root = tree_root(indexing->version->tree) };
-        struct index_builder *builder = NULL;
         const struct format *format;
-        struct stat status;
         _cleanup_(closep) int fd = -1;
         int r = format_find(indexing->format, &format, why);
 
         if (r == 0 && !format->build)
                 return look_at(run, indexing, format, &files, why);
-        if (r == 0)
-                r = format->build(tree_root_fd(indexing->version->tree), &files, &watch, &builder, why);
-        if (r == -EINVAL || r == -ENOENT)
+        fd = r < 0 ? r : index_files(run, indexing->version, format, indexing->new_path, why);
+        if (fd == -EINVAL || fd == -ENOENT)
                 return say_unservable(run, why->text);
-        if (r < 0)
-                return r;
-        fd = open(indexing->new_path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0644);
-        r = fd < 0 ? why_errno(why, -errno, "%s", indexing->new_path)
-                   : index_builder_write(builder, fd, indexing->new_path, why);
-        index_builder_free(builder);
-        if (r < 0)
-                return r;
-        if (fstat(fd, &status) < 0)
-                return why_errno(why, -errno, "%s", indexing->new_path);
-        indexing->n_bytes = (size_t)status.st_size;
-        indexing->bytes = malloc(indexing->n_bytes + 1);
-        if (!indexing->bytes)
-                return why_errno(why, -ENOMEM, "an index of %zu bytes", indexing->n_bytes);
-        r = read_file_at(AT_FDCWD, indexing->new_path, indexing->bytes, indexing->n_bytes);
-        return r < 0 ? why_errno(why, r, "%s", indexing->new_path) : 0;
+        return fd < 0 ? fd : load_file(indexing->new_path, &indexing->bytes, &indexing->n_bytes, why);
 }
 
 /* The others write what they were sent. */

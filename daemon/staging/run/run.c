@@ -75,21 +75,9 @@ static bool stamp_fits(const struct run *run) {
 /* The plan of the stamped version, as it was kept beside it. */
 static int read_kept_plan(const struct run *run, char **ret_text, size_t *ret_n_bytes, struct why *why) {
         char path[PATH_MAX];
-        struct stat status;
-        _cleanup_(freep) char *text = NULL;
         int r = place_file(&run->place, run->stamp.version, ".manifest", path);
 
-        if (r == 0 && lstat(path, &status) < 0)
-                r = -errno;
-        text = r < 0 ? NULL : malloc((size_t)status.st_size + 1);
-        if (r == 0)
-                r = text ? read_file_at(AT_FDCWD, path, text, (uint64_t)status.st_size) : -ENOMEM;
-        if (r < 0)
-                return why_errno(why, r, "%s", path);
-        text[status.st_size] = '\0';
-        *ret_n_bytes = (size_t)status.st_size;
-        *ret_text = TAKE_PTR(text);
-        return 0;
+        return r < 0 ? why_errno(why, r, "%s", run->place.folder) : load_file(path, ret_text, ret_n_bytes, why);
 }
 
 /* What was unpacked or prepared once is not made again where any node has it: the others get it from there. Returns 0
@@ -325,7 +313,7 @@ static void end(struct run *run) {
         free(run->heard);
         if (run->lock_fd >= 0)
                 close(run->lock_fd);
-        pthread_mutex_destroy(&run->said_lock);
+        pthread_mutex_destroy(&run->report_lock);
 }
 
 int run_stage(const struct stage_options *options, const struct settings *settings,
@@ -335,7 +323,7 @@ int run_stage(const struct stage_options *options, const struct settings *settin
         int r;
 
         run.main_thread = pthread_self();
-        pthread_mutex_init(&run.said_lock, NULL);
+        pthread_mutex_init(&run.report_lock, NULL);
         r = begin(&run, &why);
         catch_signals(); /* after MPI has set its own handlers */
         if (r < 0) {

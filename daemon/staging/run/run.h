@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 #include "daemon/core/settings.h"
+#include "daemon/data/format.h"
 #include "daemon/staging/fetch/http.h"
 #include "daemon/staging/nodes/cluster.h"
 #include "daemon/staging/nodes/transfer.h"
@@ -33,8 +34,6 @@ struct version {
         struct tree *tree; /* NULL on nodes that do not write */
 };
 
-#define RUN_SAID_MAX 16u /* lines between two drawings; more are counted */
-
 struct run {
         const struct stage_options *options;
         const struct dataset_setting *dataset;
@@ -47,21 +46,15 @@ struct run {
         bool is_writer;
         int lock_fd;
         struct http *http;
-        struct report *report; /* NULL: it has ended */
-        bool is_over;          /* nothing more is reported */
+        bool is_over; /* nothing more is reported */
 
         char source_digest[PLACE_DIGEST_SIZE]; /* of the origin's plan */
         struct stamp stamp;                    /* what is served now, on this node; manifest "": nothing */
         struct stamp next;                     /* what will be */
 
-        /* What threads beside the main one have to say, until that draws again. */
         pthread_t main_thread;
-        pthread_mutex_t said_lock; /* covers the next three; a leaf */
-        struct {
-                const char *level;
-                struct why text;
-        } said[RUN_SAID_MAX];
-        uint32_t n_said, n_unsaid;
+        pthread_mutex_t report_lock; /* covers the next two; a leaf, held while a line is written to the terminal */
+        struct report *report;       /* NULL: it has ended */
         char last_said[sizeof(((struct node_progress *)0)->last_error)]; /* for the first node, which speaks for all */
 
         /* Progress: this node's. */
@@ -88,8 +81,21 @@ int agree(struct run *run, int r, struct why *why);
 /* A step that takes long and must not keep this node from telling that it is alive: on a thread of its own, while the
  * calling thread looks after the cluster. Returns what it returned. If the cluster is beyond help it does not return.
  */
-int run_aside(struct run *run, int (*step)(struct run *run, void *argument, struct why *why), void *argument,
-              struct why *why);
+typedef int run_step(struct run *run, void *argument, struct why *why);
+int run_aside(struct run *run, run_step *step, void *argument, struct why *why);
+
+/* The same in two halves, for who has something to do meanwhile. `aside` stays where it is until aside_wait(). */
+struct aside {
+        struct run *run;
+        run_step *step;
+        void *argument;
+        pthread_t thread;
+        int result;
+        struct why why;
+        _Atomic bool is_done;
+};
+int aside_start(struct aside *aside, struct run *run, run_step *step, void *argument, struct why *why);
+int aside_wait(struct aside *aside, struct why *why);
 
 /* Tells the others, and draws: for transfer_options.look. */
 int run_look(void *userdata, struct why *why);
@@ -97,8 +103,8 @@ int run_look(void *userdata, struct why *why);
 /* What a phase is called, for all who look on. */
 void run_phase(struct run *run, const char *phase);
 
-/* Texts from all corners, for the report of the first node; of those of the others it hears the last of each half
- * second. Any thread. */
+/* A line for the report of the first node; of the other nodes' lines it hears the last of each half second. Any thread.
+ */
 void run_say(struct run *run, const char *level, const char *text);
 
 /* The last word. */
@@ -144,6 +150,11 @@ int version_unpack(struct run *run, struct version *version, struct why *why);
 
 /* The shards that are made of a version, on all nodes. The version of the shards takes its place. */
 int version_prepare(struct run *run, struct version *version, struct why *why);
+
+/* The index of a version's files, of a format that has one, at `path`. Returns its descriptor, the caller's; an errno.
+ */
+int index_files(struct run *run, const struct version *version, const struct format *format, const char *path,
+                struct why *why);
 
 /* Made by the first node, written by all beside the version; fills in run->next. */
 int version_index(struct run *run, struct version *version, struct why *why);

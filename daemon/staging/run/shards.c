@@ -33,9 +33,6 @@ struct preparing {
 /* The source's samples in order: an index that is used here and thrown away. */
 static int index_source(struct run *run, struct preparing *preparing, struct why *why) {
         const struct format *format;
-        struct index_watch watch = { .cancel = run->cancel };
-        const struct files files = { .root = tree_root(preparing->source->tree) };
-        struct index_builder *builder = NULL;
         char path[PATH_MAX];
         _cleanup_(closep) int fd = -1;
         int r = format_find(run->dataset->format, &format, why);
@@ -44,21 +41,16 @@ static int index_source(struct run *run, struct preparing *preparing, struct why
                 r = why_set(why, -ENOTSUP,
                             "format %s is served as it is, there is nothing to prepare: leave `prepare` out",
                             format->name);
-        if (r == 0)
-                r = format->build(tree_root_fd(preparing->source->tree), &files, &watch, &builder, why);
         if (r < 0)
                 return r;
         r = place_file(&run->place, "source", ".index", path);
-        fd = r < 0 ? -1 : open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+        if (r < 0)
+                return why_errno(why, r, "%s", run->place.folder);
+        fd = index_files(run, preparing->source, format, path, why);
         if (fd < 0)
-                r = why_errno(why, r < 0 ? r : -errno, "%s", path);
-        else
-                r = index_builder_write(builder, fd, path, why);
-        index_builder_free(builder);
-        if (r == 0)
-                r = index_open_fd(fd, path, NULL, &preparing->index, why);
-        if (fd >= 0)
-                unlink(path); /* it lives as long as it is open */
+                return fd;
+        r = index_open_fd(fd, path, NULL, &preparing->index, why);
+        unlink(path); /* it lives as long as it is open */
         return r;
 }
 

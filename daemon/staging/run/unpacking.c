@@ -8,7 +8,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "daemon/base/thread.h"
 #include "daemon/staging/nodes/moves.h"
 #include "daemon/staging/origin/unpack.h"
 #include "daemon/staging/run/files.h"
@@ -43,9 +42,7 @@ struct unpacking {
         const struct plan_file *archive; /* that is being unpacked */
         int spool_fd;
         uint64_t idx_file, n_read; /* of it */
-        int result;
         struct why why;
-        _Atomic bool is_done;
 };
 
 /* ---- the archive's bytes, as they arrive ---- */
@@ -224,7 +221,7 @@ static int unpack_one(struct unpacking *unpacking, uint64_t idx_file) {
         return r;
 }
 
-static void *unpack_main(void *argument) {
+static int unpack_all(struct run *run, void *argument, struct why *why) {
         struct unpacking *unpacking = argument;
         const struct plan *plan = unpacking->source->plan;
         int r = 0;
@@ -232,23 +229,10 @@ static void *unpack_main(void *argument) {
         for (uint64_t i = 0; i < plan_n_files(plan) && r == 0; i++)
                 if (plan_file(plan, i)->unpack)
                         r = unpack_one(unpacking, i);
-        unpacking->result = r;
-        atomic_store(&unpacking->is_done, true);
-        return NULL;
+        return r < 0 ? why_set(why, r, "%s", unpacking->why.text) : 0;
 }
 
 /* ---- all of it ---- */
-
-static int wait_for_unpacking(struct run *run, void *argument, struct why *why) {
-        static const struct timespec PAUSE = { .tv_nsec = 5000000 };
-        struct unpacking *unpacking = argument;
-
-        while (!atomic_load(&unpacking->is_done))
-                nanosleep(&PAUSE, NULL);
-        if (unpacking->result < 0)
-                return why_set(why, unpacking->result, "%s", unpacking->why.text);
-        return 0;
-}
 
 static int begin(struct run *run, struct version *source, struct unpacking *unpacking, struct why *why) {
         uint64_t n_chunks = chunks_count(source->chunks);
@@ -351,23 +335,22 @@ static int share_found(struct run *run, struct unpacking *unpacking, struct plan
 
 static int unpack_while_arriving(struct run *run, struct version *source, struct unpacking *unpacking,
                                  struct why *why) {
-        pthread_t thread;
         struct why unpack_why;
-        int r, unpack_r = 0;
+        struct aside aside;
+        int r, unpack_r;
 
         if (!run->is_writer)
                 return version_complete(run, source, true, NULL, NULL, why);
-        r = thread_start(&thread, "unpack", unpack_main, unpacking);
+        r = aside_start(&aside, run, unpack_all, unpacking, why);
         if (r < 0)
-                return why_errno(why, r, "a thread");
+                return r;
         r = version_complete(run, source, true, on_written, unpacking, why);
         pthread_mutex_lock(&unpacking->lock);
         unpacking->is_over = true;
         pthread_cond_signal(&unpacking->changed);
         pthread_mutex_unlock(&unpacking->lock);
         run_phase(run, "unpacking");
-        unpack_r = run_aside(run, wait_for_unpacking, unpacking, &unpack_why);
-        thread_join(thread);
+        unpack_r = aside_wait(&aside, &unpack_why);
         if (r == 0 && unpack_r < 0) {
                 *why = unpack_why;
                 r = unpack_r;
