@@ -92,98 +92,62 @@ static int write_file(struct tree *tree, const struct plan_file *file, const uin
         return r == -EEXIST ? replace_file(tree, file, bytes) : r;
 }
 
-struct small {
-        struct tree *tree;
-        struct chunk chunk;
-        const uint8_t *bytes;
-        uint8_t found[CHUNK_FILES_MAX][SHA256_BYTES];
-};
-
-static int hash_small(struct small *small) {
-        const uint8_t *at = small->bytes;
+static int hash_small(const struct tree *tree, const struct chunk *chunk, const uint8_t *bytes,
+                      uint8_t found[CHUNK_FILES_MAX][SHA256_BYTES]) {
         struct sha256 sha;
         int r = sha256_init(&sha);
 
-        for (uint32_t i = 0; i < small->chunk.n_files && r == 0; i++) {
-                const struct plan_file *file = plan_file(small->tree->plan, small->chunk.first_file + i);
+        for (uint32_t i = 0; i < chunk->n_files && r == 0; i++) {
+                const struct plan_file *file = plan_file(tree->plan, chunk->first_file + i);
 
                 sha256_restart(&sha);
-                sha256_add(&sha, at, file->n_bytes);
-                sha256_end(&sha, small->found[i]);
-                at += file->n_bytes;
+                sha256_add(&sha, bytes, file->n_bytes);
+                sha256_end(&sha, found[i]);
+                bytes += file->n_bytes;
         }
         if (r == 0)
                 sha256_fini(&sha);
         return r;
 }
 
-/* Those that are whole already stay. */
-static int write_small(struct small *small, struct why *why) {
-        struct tree *tree = small->tree;
-        const uint8_t *at = small->bytes;
-
-        for (uint32_t i = 0; i < small->chunk.n_files; i++) {
-                const struct plan_file *file = plan_file(tree->plan, small->chunk.first_file + i);
-                int r = 0;
-
-                if (!state_is_whole(&tree->state, small->chunk.first_file + i))
-                        r = write_file(tree, file, at);
-                if (r < 0)
-                        return why_errno(why, r, "%s", file->path);
-                at += file->n_bytes;
-        }
-        return 0;
-}
-
-/* Files that are whole and of which the plan knows nothing, but that arrive with other bytes now, are written, too:
- * what the origin says now counts. */
-static int judge_file(struct small *small, uint32_t i, const uint8_t *bytes, struct why *why) {
-        struct tree *tree = small->tree;
-        uint64_t idx_file = small->chunk.first_file + i;
+/* A file that is whole stays, unless the plan knows nothing of it and it arrives with other bytes now: what the origin
+ * says now counts. */
+static int write_small(struct tree *tree, uint64_t idx_file, const uint8_t *bytes, const uint8_t *found,
+                       struct why *why) {
         const struct plan_file *file = plan_file(tree->plan, idx_file);
         int r = 0;
 
-        if (file->sha256 && memcmp(file->sha256, small->found[i], SHA256_BYTES) != 0)
-                return bad_file(tree, file, file->sha256, small->found[i], why);
-        if (state_is_whole(&tree->state, idx_file) &&
-            memcmp(state_expected(&tree->state, idx_file), small->found[i], SHA256_BYTES) != 0)
+        if (file->sha256 && memcmp(file->sha256, found, SHA256_BYTES) != 0)
+                return bad_file(tree, file, file->sha256, found, why);
+        if (!state_is_whole(&tree->state, idx_file) ||
+            memcmp(state_expected(&tree->state, idx_file), found, SHA256_BYTES) != 0)
                 r = write_file(tree, file, bytes);
         if (r < 0)
                 return why_errno(why, r, "%s", file->path);
-        state_set_whole(&tree->state, idx_file, small->found[i]);
+        state_set_whole(&tree->state, idx_file, found);
         return 0;
-}
-
-static int judge_small(struct small *small, struct why *why) {
-        const uint8_t *at = small->bytes;
-        int result = 0;
-
-        for (uint32_t i = 0; i < small->chunk.n_files && result >= 0; i++) {
-                int r = judge_file(small, i, at, why);
-
-                result = r != 0 ? r : result;
-                at += plan_file(small->tree->plan, small->chunk.first_file + i)->n_bytes;
-        }
-        return result;
 }
 
 static int write_small_files(struct tree *tree, uint64_t idx_chunk, const struct chunk *chunk, const uint8_t *bytes,
                              struct why *why) {
-        struct small small = { .tree = tree, .chunk = *chunk, .bytes = bytes };
+        uint8_t found[CHUNK_FILES_MAX][SHA256_BYTES];
+        const uint8_t *at = bytes;
         struct digest128 digest;
-        int r;
+        int r, result = 0;
 
         pthread_mutex_unlock(&tree->lock);
-        r = hash_small(&small);
+        r = hash_small(tree, chunk, bytes, found);
         digest = digest128_of(bytes, chunk->n_bytes);
         pthread_mutex_lock(&tree->lock);
         if (r < 0)
                 return why_errno(why, r, "a SHA-256");
-        r = write_small(&small, why);
-        if (r == 0)
-                r = judge_small(&small, why);
-        if (r != 0)
-                return r;
+        for (uint32_t i = 0; i < chunk->n_files && result >= 0; i++) {
+                r = write_small(tree, chunk->first_file + i, at, found[i], why);
+                result = r != 0 ? r : result;
+                at += plan_file(tree->plan, chunk->first_file + i)->n_bytes;
+        }
+        if (result != 0)
+                return result;
         r = journal_note(&tree->journal, idx_chunk, digest);
         if (r < 0)
                 return why_errno(why, r, "%s: its journal", tree->root_path);
