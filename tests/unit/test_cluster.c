@@ -81,7 +81,6 @@ START_TEST(alone_everything_is_where_it_should_be_at_once) {
         ck_assert_str_eq(all, "of one node");
         ck_assert_int_eq(cluster_gather(cluster, NULL, 0, NULL, &why), 0);
         ck_assert_int_eq(cluster_share(cluster, 0, bytes, sizeof(bytes), &why), 0);
-        ck_assert_int_eq(cluster_barrier(cluster, &why), 0);
         ck_assert_int_eq(cluster_group_new(cluster, nobody, &none, &why), 0);
         ck_assert_ptr_null(none);
         ck_assert_int_eq(cluster_group_new(cluster, me, &group, &why), 0);

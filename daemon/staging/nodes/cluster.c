@@ -127,10 +127,6 @@ int cluster_share(struct cluster *cluster, uint32_t from, void *bytes, uint64_t 
         return cluster->type ? cluster->type->share(cluster, from, bytes, n_bytes, why) : 0;
 }
 
-int cluster_barrier(struct cluster *cluster, struct why *why) {
-        return cluster->type ? cluster->type->barrier(cluster, why) : 0;
-}
-
 int cluster_group_new(struct cluster *cluster, const uint8_t *members, struct cluster_group **ret_group,
                       struct why *why) {
         if (cluster->type)

@@ -52,14 +52,12 @@ int cluster_gather(struct cluster *cluster, const void *mine, uint64_t n_bytes, 
 /* n_bytes of node `from` to all others, any size. */
 int cluster_share(struct cluster *cluster, uint32_t from, void *bytes, uint64_t n_bytes, struct why *why);
 
-int cluster_barrier(struct cluster *cluster, struct why *why);
-
-/* Some of the nodes, among which chunks are spread. `members`: a bit a node; all nodes call it, those that are no
- * member get NULL. Freed with the cluster or before. */
+/* Some of the nodes, among which chunks are spread. `members`: a bit a node; all nodes make the same groups in the same
+ * order, those that are no member get NULL. What is spread in one group has come through before the next is used. */
 struct cluster_group;
 int cluster_group_new(struct cluster *cluster, const uint8_t *members, struct cluster_group **ret_group,
                       struct why *why);
-void cluster_group_free(struct cluster_group *group); /* NULL is fine; all members */
+void cluster_group_free(struct cluster_group *group); /* NULL is fine */
 
 /* One message on its way from a member to all members of the group; the memory must stay until it is through. Several
  * may be under way: all members start them in the same order. They go from member to member, and move on here only

@@ -53,8 +53,7 @@ int mpi_failed(int code, const char *what, struct why *why) {
 
 /* ---- together ---------------------------------------------------------------------------------------------------- */
 
-static int mpi_barrier(struct cluster *cluster, struct why *why) {
-        struct mpi *mpi = mpi_of(cluster);
+static int barrier(struct mpi *mpi, struct why *why) {
         MPI_Request request;
         int r;
 
@@ -99,7 +98,7 @@ static void finalize(struct mpi *mpi) {
         if (mpi->sending != MPI_REQUEST_NULL)
                 MPI_Wait(&mpi->sending, MPI_STATUS_IGNORE);
         if (mpi->everyone)
-                mpi_group_free(&mpi->everyone->base);
+                mpi_group_free(mpi->everyone);
         if (mpi->beats != MPI_COMM_NULL)
                 MPI_Comm_free(&mpi->beats);
         if (mpi->world != MPI_COMM_NULL)
@@ -120,7 +119,7 @@ static void mpi_leave(struct cluster *cluster) {
         struct why why;
 
         /* With a deadline and names, which MPI_Finalize() has not. */
-        if (mpi_barrier(cluster, &why) < 0) {
+        if (barrier(mpi, &why) < 0) {
                 log_error("cluster", "%s; ending the run", why.text);
                 cluster_abort(cluster, EX_OSERR);
         }
@@ -133,7 +132,6 @@ static const struct cluster_type MPI = {
         .abort = mpi_abort,
         .gather = mpi_gather,
         .share = mpi_share,
-        .barrier = mpi_barrier,
         .group_new = mpi_group_new,
         .group_free = mpi_group_free,
         .spread_start = mpi_spread_start,
@@ -174,7 +172,7 @@ static int begin(struct mpi *mpi, struct why *why) {
                                n_launched, n_nodes);
         mpi->base.node = (uint32_t)node;
         mpi->base.n_nodes = (uint32_t)n_nodes;
-        return mpi_make_everyone(mpi) < 0 ? why_set(why, -ENOMEM, "no memory for %d nodes", n_nodes) : 0;
+        return mpi_group_new(&mpi->base, NULL, &mpi->everyone, why);
 }
 
 /* Until a node's name is known, a number has to do. */

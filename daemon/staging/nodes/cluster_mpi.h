@@ -20,27 +20,27 @@ struct mpi {
         MPI_Comm world;   /* of our own, so that nothing that strays in is taken for ours */
         MPI_Comm beats;
         struct watch *watch;
-        struct beat told;           /* last given to cluster_tell() */
-        struct beat sent;           /* on its way; others than the first */
-        struct beat heard;          /* the first: being received into */
-        char answer;                /* its bytes say nothing */
-        MPI_Request sending;        /* of `sent` */
-        MPI_Request receiving;      /* of `heard`, or of the answer */
-        bool is_answered;           /* the first has answered what was sent last */
-        uint64_t beaten_ns;         /* when it was sent */
-        uint64_t idled_ns;          /* when options.idle() was called last */
-        uint64_t n_steps;           /* messages that came through: progress, too */
-        struct mpi_group *everyone; /* on `world` */
-        struct mpi_spread *active;  /* what is under way, in the order in which it was started */
+        struct beat told;      /* last given to cluster_tell() */
+        struct beat sent;      /* on its way; others than the first */
+        struct beat heard;     /* the first: being received into */
+        char answer;           /* its bytes say nothing */
+        MPI_Request sending;   /* of `sent` */
+        MPI_Request receiving; /* of `heard`, or of the answer */
+        bool is_answered;      /* the first has answered what was sent last */
+        uint64_t beaten_ns;    /* when it was sent */
+        uint64_t idled_ns;     /* when options.idle() was called last */
+        uint64_t n_steps;      /* messages that came through: progress, too */
+        struct cluster_group *everyone;
+        struct mpi_spread *active; /* what is under way, in the order in which it was started */
         uint64_t advanced_ns;
         uint32_t n_waiting; /* > 0: in a call that needs the others */
 };
 
 struct mpi_group {
         struct cluster_group base;
-        MPI_Comm comm;
-        int *ranks; /* in comm, of each node; MPI_UNDEFINED for those that are not members */
-        int rank, n_members;
+        int *nodes; /* the members, in their order */
+        uint32_t n_nodes;
+        uint32_t mine;      /* this node's place among them */
         uint32_t n_spreads; /* started: their tags */
 };
 
@@ -79,8 +79,7 @@ int mpi_wait_for(struct mpi *mpi, MPI_Request *request, const char *what, struct
 
 /* ---- groups and spreading ---- */
 
-/* Makes mpi.everyone. 0 or -ENOMEM. */
-int mpi_make_everyone(struct mpi *mpi);
+/* `members` NULL: all. */
 int mpi_group_new(struct cluster *cluster, const uint8_t *members, struct cluster_group **ret_group, struct why *why);
 void mpi_group_free(struct cluster_group *group);
 int mpi_spread_start(struct cluster_group *group, uint32_t from_node, void *bytes, uint32_t n_bytes,

@@ -8,9 +8,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
-#include <sysexits.h>
 
-#include "daemon/staging/nodes/cluster_guard.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/clock.h"
 
@@ -24,97 +22,35 @@
 void mpi_group_free(struct cluster_group *base) {
         struct mpi_group *group = (struct mpi_group *)base;
 
-        if (group->comm != MPI_COMM_NULL && group->comm != ((struct mpi *)base->cluster)->world)
-                MPI_Comm_free(&group->comm);
-        free(group->ranks);
+        free(group->nodes);
         free(group);
 }
 
-/* Which rank of the group each node is. */
-static int rank_members(struct mpi_group *group, uint32_t n_nodes, MPI_Group all, MPI_Group some) {
-        _cleanup_(freep) int *nodes = calloc(n_nodes, sizeof(*nodes));
-
-        group->ranks = calloc(n_nodes, sizeof(*group->ranks));
-        if (!nodes || !group->ranks)
-                return MPI_ERR_NO_MEM;
-        for (uint32_t i = 0; i < n_nodes; i++)
-                nodes[i] = (int)i;
-        return MPI_Group_translate_ranks(all, (int)n_nodes, nodes, some, group->ranks);
-}
-
-static int make_group(struct mpi *mpi, const uint8_t *members, struct mpi_group *group) {
-        uint32_t n_nodes = mpi->base.n_nodes;
-        _cleanup_(freep) int *ranks = calloc(n_nodes, sizeof(*ranks));
-        MPI_Group all = MPI_GROUP_NULL, some = MPI_GROUP_NULL;
-        struct guard guard;
-        int n_members = 0, r;
-
-        if (!ranks)
-                return MPI_ERR_NO_MEM;
-        for (uint32_t i = 0; i < n_nodes; i++)
-                if (cluster_is_member(members, i))
-                        ranks[n_members++] = (int)i;
-        r = MPI_Comm_group(mpi->world, &all);
-        if (r == MPI_SUCCESS)
-                r = MPI_Group_incl(all, n_members, ranks, &some);
-        if (r == MPI_SUCCESS)
-                r = rank_members(group, n_nodes, all, some);
-        if (r == MPI_SUCCESS) {
-                guard_begin(&guard, mpi->base.options.stall_s, EX_OSERR, "making a group of nodes");
-                r = MPI_Comm_create_group(mpi->world, some, 0, &group->comm);
-                guard_end(&guard);
-                group->n_members = n_members;
-                group->rank = group->ranks[mpi->base.node];
-        }
-        if (some != MPI_GROUP_NULL)
-                MPI_Group_free(&some);
-        if (all != MPI_GROUP_NULL)
-                MPI_Group_free(&all);
-        return r;
-}
-
-/* Making a communicator has no nonblocking form. All nodes come here together, so that those which do it are known to
- * be there, and then the guard is for what happens between two barriers. */
+/* A group is no communicator: making one has no nonblocking form, and nothing here needs it. All nodes go through their
+ * groups in the same order and end each before the next, so messages of one tag between two nodes never overtake. */
 int mpi_group_new(struct cluster *cluster, const uint8_t *members, struct cluster_group **ret_group, struct why *why) {
-        struct mpi *mpi = mpi_of(cluster);
-        struct mpi_group *group = NULL;
-        int r;
+        struct mpi_group *group;
 
-        r = cluster_barrier(cluster, why);
-        if (r < 0)
-                return r;
-        if (cluster_is_member(members, cluster->node)) {
-                group = calloc(1, sizeof(*group));
-                if (!group)
-                        return why_set(why, -ENOMEM, "no memory for a group of nodes");
-                group->base.cluster = cluster;
-                group->comm = MPI_COMM_NULL;
-                r = make_group(mpi, members, group);
-                if (r != MPI_SUCCESS) {
-                        mpi_group_free(&group->base);
-                        return mpi_failed(r, "making a group", why);
-                }
+        if (members && !cluster_is_member(members, cluster->node)) {
+                *ret_group = NULL;
+                return 0;
         }
-        *ret_group = group ? &group->base : NULL;
-        return cluster_barrier(cluster, why);
-}
-
-/* All nodes, without another communicator. */
-int mpi_make_everyone(struct mpi *mpi) {
-        struct mpi_group *group = calloc(1, sizeof(*group));
-        uint32_t n_nodes = mpi->base.n_nodes;
-
-        if (!group)
-                return -ENOMEM;
-        group->base.cluster = &mpi->base;
-        group->comm = mpi->world;
-        group->ranks = calloc(n_nodes, sizeof(*group->ranks));
-        group->rank = (int)mpi->base.node;
-        group->n_members = (int)n_nodes;
-        mpi->everyone = group;
-        for (uint32_t i = 0; group->ranks && i < n_nodes; i++)
-                group->ranks[i] = (int)i;
-        return group->ranks ? 0 : -ENOMEM;
+        group = calloc(1, sizeof(*group));
+        if (group)
+                group->nodes = calloc(cluster->n_nodes, sizeof(*group->nodes));
+        if (!group || !group->nodes) {
+                free(group);
+                return why_set(why, -ENOMEM, "no memory for a group of nodes");
+        }
+        group->base.cluster = cluster;
+        for (uint32_t i = 0; i < cluster->n_nodes; i++) {
+                if (i == cluster->node)
+                        group->mine = group->n_nodes;
+                if (!members || cluster_is_member(members, i))
+                        group->nodes[group->n_nodes++] = (int)i;
+        }
+        *ret_group = &group->base;
+        return 0;
 }
 
 /* ---- spreading --------------------------------------------------------------------------------------------------- */
@@ -126,7 +62,7 @@ static uint32_t segment_bytes(const struct mpi_spread *spread, uint32_t idx) {
 }
 
 static MPI_Comm comm_of(const struct mpi_spread *spread) {
-        return ((const struct mpi_group *)spread->base.group)->comm;
+        return ((const struct mpi *)spread->base.group->cluster)->world;
 }
 
 static int send_segment(struct mpi_spread *spread, uint32_t idx) {
@@ -200,12 +136,13 @@ int mpi_advance(struct mpi *mpi, struct why *why) {
 
 /* The source has all, the others ask for all. */
 static int begin_spread(struct mpi_spread *spread, const struct mpi_group *group, int source) {
-        int from = (group->rank + group->n_members - 1) % group->n_members, r = MPI_SUCCESS;
+        uint32_t n = group->n_nodes;
+        int from = group->nodes[(group->mine + n - 1) % n], r = MPI_SUCCESS;
 
-        spread->to = (group->rank + 1) % group->n_members;
+        spread->to = group->nodes[(group->mine + 1) % n];
         if (spread->to == source)
                 spread->to = MPI_PROC_NULL;
-        if (group->rank == source) {
+        if (group->nodes[group->mine] == source) {
                 spread->n_there = spread->n_segments;
                 return send_some(spread);
         }
@@ -222,7 +159,7 @@ int mpi_spread_start(struct cluster_group *base, uint32_t from_node, void *bytes
         struct mpi_spread *spread, **place = &mpi->active;
         int r;
 
-        assert(from_node < base->cluster->n_nodes && group->ranks[from_node] != MPI_UNDEFINED);
+        assert(from_node < base->cluster->n_nodes);
         spread = calloc(1, sizeof(*spread) + 2 * (size_t)n_segments * sizeof(spread->requests[0]));
         if (!spread)
                 return why_set(why, -ENOMEM, "no memory for a message to the other nodes");
@@ -231,7 +168,7 @@ int mpi_spread_start(struct cluster_group *base, uint32_t from_node, void *bytes
         spread->n_bytes = n_bytes;
         spread->n_segments = n_segments;
         spread->tag = (int)(group->n_spreads++ % TAGS);
-        r = begin_spread(spread, group, group->ranks[from_node]);
+        r = begin_spread(spread, group, (int)from_node);
         if (r != MPI_SUCCESS)
                 return mpi_failed(r, "spreading", why); /* what was begun of it stays, as after any failure */
         while (*place)
@@ -287,7 +224,7 @@ int mpi_share(struct cluster *cluster, uint32_t from, void *bytes, uint64_t n_by
                 if (i >= PIECES_UNDER_WAY && i - PIECES_UNDER_WAY < n_pieces)
                         r = wait_for_spread(mpi, *spread, why);
                 if (r == 0 && i < n_pieces)
-                        r = mpi_spread_start(&mpi->everyone->base, from, (uint8_t *)bytes + offset,
+                        r = mpi_spread_start(mpi->everyone, from, (uint8_t *)bytes + offset,
                                              n_bytes - offset < PIECE_BYTES ? (uint32_t)(n_bytes - offset)
                                                                             : PIECE_BYTES,
                                              spread, why);

@@ -8,7 +8,6 @@ struct cluster_type {
         void (*abort)(struct cluster *cluster, int status);
         int (*gather)(struct cluster *cluster, const void *mine, uint64_t n_bytes, void *all, struct why *why);
         int (*share)(struct cluster *cluster, uint32_t from, void *bytes, uint64_t n_bytes, struct why *why);
-        int (*barrier)(struct cluster *cluster, struct why *why);
         int (*group_new)(struct cluster *cluster, const uint8_t *members, struct cluster_group **ret_group,
                          struct why *why);
         void (*group_free)(struct cluster_group *group);
