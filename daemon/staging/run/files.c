@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "daemon/base/machine/disk.h"
@@ -34,21 +33,4 @@ int write_file_at(int folder_fd, const char *path, const void *bytes, uint64_t n
         _cleanup_(closep) int fd = openat(folder_fd, path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0644);
 
         return fd < 0 ? -errno : disk_write_at(fd, bytes, n_bytes, 0);
-}
-
-int load_file(const char *path, char **ret_text, size_t *ret_n_bytes, struct why *why) {
-        _cleanup_(freep) char *text = NULL;
-        struct stat status;
-        int r = lstat(path, &status) < 0 ? -errno : 0;
-
-        if (r == 0) {
-                text = malloc((size_t)status.st_size + 1);
-                r = text ? read_file_at(AT_FDCWD, path, text, (uint64_t)status.st_size) : -ENOMEM;
-        }
-        if (r < 0)
-                return why_errno(why, r, "%s", path);
-        text[status.st_size] = '\0';
-        *ret_n_bytes = (size_t)status.st_size;
-        *ret_text = TAKE_PTR(text);
-        return 0;
 }

@@ -1,10 +1,7 @@
 /* staging/run/files.h: whole files that were made here: hashed, read, written. */
 #pragma once
 
-#include <stddef.h>
 #include <stdint.h>
-
-#include "proto/base/why.h"
 
 /* SHA-256 of all of a regular file below `folder_fd`. Blocks at the disk's and the hash's pace. Returns 0 or an errno.
  */
@@ -15,6 +12,3 @@ int read_file_at(int folder_fd, const char *path, void *into, uint64_t n_bytes);
 
 /* Makes the file, in the place of one that may be there. Errno. */
 int write_file_at(int folder_fd, const char *path, const void *bytes, uint64_t n_bytes);
-
-/* All of a file, with a NUL after it; the caller's (free). An errno with `why`. */
-int load_file(const char *path, char **ret_text, size_t *ret_n_bytes, struct why *why);

@@ -2,14 +2,11 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "daemon/data/format.h"
 #include "daemon/data/index/index.h"
-#include "daemon/staging/run/files.h"
 #include "daemon/staging/run/run.h"
 #include "proto/base/cleanup.h"
 
@@ -17,8 +14,6 @@ struct indexing {
         struct version *version;
         const char *format;
         char path[PATH_MAX], new_path[PATH_MAX];
-        char *bytes;
-        size_t n_bytes;
 };
 
 /* The files are what the origin has, whole and checked; that they are not a dataset of the configured format is for the
@@ -26,6 +21,8 @@ struct indexing {
 static int say_unservable(struct run *run, const char *text) {
         char line[DLP_TEXT_MAX];
 
+        if (run->node != 0)
+                return 0; /* it is the same everywhere */
         snprintf(line, sizeof(line),
                  "staged without an index, so the daemon cannot serve it as it is configured: %.390s", text);
         run_say(run, "warning", line);
@@ -52,41 +49,17 @@ int index_files(struct run *run, const struct version *version, const struct for
 }
 
 /* A format without an index: can it be opened? */
-static int look_at(struct run *run, const struct indexing *indexing, const struct format *format,
-                   const struct files *files, struct why *why) {
+static int look_at(struct run *run, const struct version *version, const struct format *format, struct why *why) {
+        const struct files files = { .root = tree_root(version->tree) };
         struct source *source = NULL;
-        int r = format->open(tree_root_fd(indexing->version->tree), files, &source, why);
+        int r = format->open(tree_root_fd(version->tree), &files, &source, why);
 
         source_close(source);
         return r == 0 || r == -ENOMEM ? r : say_unservable(run, why->text);
 }
 
-/* The first node looks at the files and writes the index. No bytes: they cannot have one, or need none. */
-static int build(struct run *run, void *argument, struct why *why) {
-        struct indexing *indexing = argument;
-        const struct files files = { .root = tree_root(indexing->version->tree) };
-        const struct format *format;
-        _cleanup_(closep) int fd = -1;
-        int r = format_find(indexing->format, &format, why);
-
-        if (r == 0 && !format->build)
-                return look_at(run, indexing, format, &files, why);
-        fd = r < 0 ? r : index_files(run, indexing->version, format, indexing->new_path, why);
-        if (fd == -EINVAL || fd == -ENOENT)
-                return say_unservable(run, why->text);
-        return fd < 0 ? fd : load_file(indexing->new_path, &indexing->bytes, &indexing->n_bytes, why);
-}
-
-/* The others write what they were sent. */
-static int write_copy(struct run *run, void *argument, struct why *why) {
-        const struct indexing *indexing = argument;
-        int r = write_file_at(AT_FDCWD, indexing->new_path, indexing->bytes, indexing->n_bytes);
-
-        return r < 0 ? why_errno(why, r, "%s", indexing->new_path) : 0;
-}
-
-/* Opens it as the daemon will: whole, and the same everywhere. */
-static int check(struct run *run, struct indexing *indexing, struct why *why) {
+/* Opens it as the daemon will. */
+static int check(struct run *run, const struct indexing *indexing, struct why *why) {
         struct source *index = NULL;
         int r = index_open(indexing->new_path, NULL, &index, why);
 
@@ -99,6 +72,24 @@ static int check(struct run *run, struct indexing *indexing, struct why *why) {
         return 0;
 }
 
+/* Every node looks at its own files: no slower than one for all. Without an index if they cannot have one, or need
+ * none.
+ */
+static int build(struct run *run, void *argument, struct why *why) {
+        struct indexing *indexing = argument;
+        const struct format *format;
+        _cleanup_(closep) int fd = -1;
+        int r = format_find(indexing->format, &format, why);
+
+        if (r == 0 && !format->build)
+                return look_at(run, indexing->version, format, why);
+        fd = r < 0 ? r : index_files(run, indexing->version, format, indexing->new_path, why);
+        if (fd == -EINVAL || fd == -ENOENT)
+                return say_unservable(run, why->text);
+        return fd < 0 ? fd : check(run, indexing, why);
+}
+
+/* The files are the same everywhere, and so the digest is. */
 static int compare(struct run *run, struct why *why) {
         char first[PLACE_DIGEST_SIZE];
         int r = 0;
@@ -123,16 +114,8 @@ int version_index(struct run *run, struct version *version, struct why *why) {
                 r = place_file(&run->place, name, ".index.new", indexing.new_path);
         if (r < 0)
                 why_errno(why, r, "%s", run->place.folder);
-        if (r == 0 && run->node == 0)
+        if (r == 0 && run->is_writer)
                 r = run_aside(run, build, &indexing, why);
-        r = agree(run, r, why);
-        if (r == 0)
-                share_text(run, 0, &indexing.bytes, &indexing.n_bytes);
-        if (r == 0 && indexing.n_bytes > 0 && run->is_writer && run->node != 0)
-                r = run_aside(run, write_copy, &indexing, why);
-        if (r == 0 && indexing.n_bytes > 0 && run->is_writer)
-                r = check(run, &indexing, why);
-        free(indexing.bytes);
         r = agree(run, r, why);
         return r < 0 ? r : compare(run, why);
 }

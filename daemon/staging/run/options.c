@@ -8,6 +8,7 @@
 #include <sysexits.h>
 
 #include "daemon/core/config.h"
+#include "proto/base/cleanup.h"
 
 static void print_help(void) {
         printf("Usage: dataloaderd-stage [OPTION]... DATASET\n"
@@ -43,14 +44,13 @@ static int usage(const char *text, const char *value) {
 }
 
 static int parse_style(const char *text, enum report_style *ret_style) {
-        static const struct {
-                const char *name;
-                enum report_style style;
-        } STYLES[] = { { "text", REPORT_AUTO }, { "json", REPORT_JSON }, { "quiet", REPORT_QUIET } };
+        static const char *const STYLES[] = {
+                [REPORT_AUTO] = "text", [REPORT_JSON] = "json", [REPORT_QUIET] = "quiet"
+        };
 
-        for (size_t i = 0; i < sizeof(STYLES) / sizeof(STYLES[0]); i++)
-                if (strcmp(text, STYLES[i].name) == 0) {
-                        *ret_style = STYLES[i].style;
+        for (size_t i = 0; i < ARRAY_SIZE(STYLES); i++)
+                if (strcmp(text, STYLES[i]) == 0) {
+                        *ret_style = (enum report_style)i;
                         return 0;
                 }
         return -EINVAL;

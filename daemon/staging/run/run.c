@@ -73,11 +73,24 @@ static bool stamp_fits(const struct run *run) {
 }
 
 /* The plan of the stamped version, as it was kept beside it. */
-static int read_kept_plan(const struct run *run, char **ret_text, size_t *ret_n_bytes, struct why *why) {
+static int read_kept_plan(const struct run *run, char **ret_text, size_t *ret_n_bytes) {
+        _cleanup_(freep) char *text = NULL;
         char path[PATH_MAX];
+        struct stat status;
         int r = place_file(&run->place, run->stamp.version, ".manifest", path);
 
-        return r < 0 ? why_errno(why, r, "%s", run->place.folder) : load_file(path, ret_text, ret_n_bytes, why);
+        if (r == 0 && lstat(path, &status) < 0)
+                r = -errno;
+        if (r == 0) {
+                text = malloc((size_t)status.st_size + 1);
+                r = text ? read_file_at(AT_FDCWD, path, text, (uint64_t)status.st_size) : -ENOMEM;
+        }
+        if (r < 0)
+                return r;
+        text[status.st_size] = '\0';
+        *ret_n_bytes = (size_t)status.st_size;
+        *ret_text = TAKE_PTR(text);
+        return 0;
 }
 
 /* What was unpacked or prepared once is not made again where any node has it: the others get it from there. Returns 0
@@ -88,10 +101,9 @@ static int find_derived(struct run *run, struct plan **ret_plan, struct why *why
         uint8_t fits = stamp_fits(run);
         size_t n_bytes = 0;
         uint32_t holder = 0;
-        struct why ignored;
         int r;
 
-        if (fits && read_kept_plan(run, &text, &n_bytes, &ignored) < 0)
+        if (fits && read_kept_plan(run, &text, &n_bytes) < 0)
                 fits = 0;
         all = run_gather(run, &fits, 1);
         while (holder < run->n_nodes && !all[holder])

@@ -7,7 +7,7 @@
  *   source.c     the origin's files onto the disk
  *   unpacking.c  archives, while they arrive
  *   shards.c     samples prepared and packed, by all nodes
- *   indexing.c   the index, made once */
+ *   indexing.c   the index, made by each and compared */
 #pragma once
 
 #include <pthread.h>
@@ -156,5 +156,5 @@ int version_prepare(struct run *run, struct version *version, struct why *why);
 int index_files(struct run *run, const struct version *version, const struct format *format, const char *path,
                 struct why *why);
 
-/* Made by the first node, written by all beside the version; fills in run->next. */
+/* Made beside the version by each node that writes, and compared; fills in run->next. */
 int version_index(struct run *run, struct version *version, struct why *why);
