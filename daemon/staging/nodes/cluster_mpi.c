@@ -177,7 +177,6 @@ static int begin(struct mpi *mpi, struct why *why) {
 
 /* Until a node's name is known, a number has to do. */
 static int name_nodes(struct mpi *mpi, struct why *why) {
-        char name[PROGRESS_NAME_SIZE] = "";
         uint32_t n_nodes = mpi->base.n_nodes;
 
         mpi->base.names = calloc(n_nodes, sizeof(*mpi->base.names));
@@ -185,13 +184,12 @@ static int name_nodes(struct mpi *mpi, struct why *why) {
                 return why_set(why, -ENOMEM, "no memory for the names of %u nodes", n_nodes);
         for (uint32_t i = 0; i < n_nodes; i++)
                 snprintf(mpi->base.names[i], PROGRESS_NAME_SIZE, "node number %u", i);
-        cluster_own_name(name);
-        memcpy(mpi->told.news.node, name, sizeof(name));
+        cluster_own_name(mpi->told.news.node);
         return 0;
 }
 
 static int exchange_names(struct mpi *mpi, struct why *why) {
-        char name[PROGRESS_NAME_SIZE];
+        char name[PROGRESS_NAME_SIZE]; /* news are sent meanwhile */
         uint32_t n_nodes = mpi->base.n_nodes;
         int r;
 

@@ -13,12 +13,6 @@
 
 #define LOOK_TIMES 20 /* a network file system may show a new file late: a second of patience */
 
-static int make_folder(const struct run *run, struct why *why) {
-        if (mkdir(run->place.folder, 0755) < 0 && errno != EEXIST)
-                return why_errno(why, -errno, "%s", run->place.folder);
-        return 0;
-}
-
 static bool sees(const char *path) {
         static const struct timespec PAUSE = { .tv_nsec = 50000000 };
 
@@ -37,8 +31,8 @@ static int look_for_file(struct run *run, uint32_t *ret_n_seeing, struct why *wh
         uint8_t sees_it = 1;
         int fd = -1, r = 0;
 
-        if (run->node == 0)
-                r = make_folder(run, why);
+        if (run->node == 0 && mkdir(run->place.folder, 0755) < 0 && errno != EEXIST)
+                r = why_errno(why, -errno, "%s", run->place.folder);
         r = agree(run, r, why);
         if (r < 0)
                 return r;

@@ -273,23 +273,19 @@ static void check_some(void *userdata) {
         struct checking checking;
         struct chunk chunk;
         uint64_t idx_chunk;
+        int64_t n_bad = 0;
         int r = checking_init(&checking, check->tree);
 
         checking.may_grow = true;
         while (r >= 0 && take_next(check, &idx_chunk, &chunk)) {
                 r = check_unit(&checking, idx_chunk, &chunk);
-                if (r > 0) {
-                        pthread_mutex_lock(&check->lock);
-                        check->n_bad += r;
-                        pthread_mutex_unlock(&check->lock);
-                }
+                n_bad += r > 0 ? r : 0;
         }
         checking_fini(&checking);
-        if (r < 0) {
-                pthread_mutex_lock(&check->lock);
-                check->result = r;
-                pthread_mutex_unlock(&check->lock);
-        }
+        pthread_mutex_lock(&check->lock);
+        check->n_bad += n_bad;
+        check->result = r < 0 ? r : check->result;
+        pthread_mutex_unlock(&check->lock);
 }
 
 static void on_tick(void *userdata) {

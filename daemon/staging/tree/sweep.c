@@ -16,39 +16,28 @@
 #define VERSIONS_MAX 64u  /* removed at a time; what is left over the next staging removes */
 #define DEPTH_MAX    200u /* a descriptor each; what lies deeper was not made by people */
 
-/* What has been decided of a version: removed, or left to who reads it. */
-struct swept {
-        char version[PLACE_VERSION_SIZE];
-        struct version_claim claim;
-        bool is_ours;
-};
-
-struct sweep {
-        int folder_fd;
-        struct swept versions[VERSIONS_MAX];
-        uint32_t n;
-};
-
 static int remove_entry(int dir_fd, const char *name, uint32_t depth);
 
 /* Never through a link: what is opened is the folder that was there, or nothing. */
-static int empty_folder(int dir_fd, const char *name, uint32_t depth) {
+static DIR *open_folder(int dir_fd, const char *name) {
         int fd = openat(dir_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        DIR *folder = fd < 0 ? NULL : fdopendir(fd);
+
+        if (!folder)
+                closep(&fd);
+        return folder;
+}
+
+static int empty_folder(int dir_fd, const char *name, uint32_t depth) {
+        DIR *folder = open_folder(dir_fd, name);
         const struct dirent *entry;
-        DIR *folder;
         int r = 0;
 
-        if (fd < 0)
+        if (!folder)
                 return -errno;
-        folder = fdopendir(fd);
-        if (!folder) {
-                r = -errno;
-                close(fd);
-                return r;
-        }
         while (r == 0 && (entry = readdir(folder)))
                 if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
-                        r = remove_entry(fd, entry->d_name, depth + 1);
+                        r = remove_entry(dirfd(folder), entry->d_name, depth + 1);
         closedir(folder);
         return r;
 }
@@ -74,70 +63,62 @@ static bool is_of_version(const char *name) {
                (name[14] == '\0' || name[14] == '.');
 }
 
-static bool is_kept(const char *name, const char *const *keep, size_t n_keep) {
-        for (size_t i = 0; i < n_keep; i++)
-                if (keep[i][0] && strncmp(name, keep[i], 14) == 0)
+static bool is_among(const char *name, const char *const *versions, size_t n) {
+        for (size_t i = 0; i < n; i++)
+                if (versions[i][0] && strncmp(name, versions[i], 14) == 0)
                         return true;
         return false;
 }
 
-/* The version that a name belongs to, claimed when it is met first. NULL: too many at a time. */
-static struct swept *sweep_version(struct sweep *sweep, const char *name) {
-        struct swept *swept;
-
-        for (uint32_t i = 0; i < sweep->n; i++)
-                if (strncmp(sweep->versions[i].version, name, 14) == 0)
-                        return &sweep->versions[i];
-        if (sweep->n == VERSIONS_MAX)
-                return NULL;
-        swept = &sweep->versions[sweep->n++];
-        snprintf(swept->version, sizeof(swept->version), "%.14s", name);
-        swept->is_ours = version_claim(sweep->folder_fd, swept->version, &swept->claim) == 0;
-        if (!swept->is_ours)
-                log_info("stage", "an old version is left, for somebody reads it; a later staging removes it name=%s",
-                         swept->version);
-        return swept;
-}
-
 /* Last of all what readers lock: who comes too late finds it gone, with the version. */
-static void sweep_end(struct sweep *sweep) {
-        for (uint32_t i = 0; i < sweep->n; i++) {
-                struct swept *swept = &sweep->versions[i];
-                char name[PLACE_VERSION_SIZE + 16];
-
-                if (!swept->is_ours)
-                        continue;
-                snprintf(name, sizeof(name), "%s.readers", swept->version);
-                unlinkat(sweep->folder_fd, name, 0);
-                version_claim_free(&swept->claim);
-        }
-}
-
-static void sweep_entry(struct sweep *sweep, const char *name) {
-        const struct swept *swept = sweep_version(sweep, name);
+static void sweep_version(int folder_fd, const char *version) {
+        DIR *folder = open_folder(folder_fd, ".");
+        struct version_claim claim;
+        const struct dirent *entry;
+        char readers[PLACE_VERSION_SIZE + 16];
         int r;
 
-        if (!swept || !swept->is_ours || strcmp(name + 14, ".readers") == 0)
+        if (!folder)
                 return;
-        r = remove_entry(sweep->folder_fd, name, 0);
-        if (r < 0)
-                log_warning("stage", "an old version cannot be removed (%s); the next staging tries again name=%s",
-                            strerror(-r), name);
+        if (version_claim(folder_fd, version, &claim) < 0) {
+                log_info("stage", "an old version is left, for somebody reads it; a later staging removes it name=%s",
+                         version);
+                closedir(folder);
+                return;
+        }
+        snprintf(readers, sizeof(readers), "%s.readers", version);
+        while ((entry = readdir(folder))) {
+                if (!is_of_version(entry->d_name) || !is_among(entry->d_name, &version, 1) ||
+                    strcmp(entry->d_name, readers) == 0)
+                        continue;
+                r = remove_entry(folder_fd, entry->d_name, 0);
+                if (r < 0)
+                        log_warning("stage",
+                                    "an old version cannot be removed (%s); the next staging tries again name=%s",
+                                    strerror(-r), entry->d_name);
+        }
+        closedir(folder);
+        unlinkat(folder_fd, readers, 0);
+        version_claim_free(&claim);
 }
 
 void sweep_versions(int folder_fd, const char *const *keep, size_t n_keep) {
-        int fd = openat(folder_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        DIR *folder = fd < 0 ? NULL : fdopendir(fd);
-        struct sweep sweep = { .folder_fd = folder_fd };
+        DIR *folder = open_folder(folder_fd, ".");
+        char names[VERSIONS_MAX][PLACE_VERSION_SIZE];
+        const char *versions[VERSIONS_MAX];
         const struct dirent *entry;
+        size_t n = 0;
 
-        if (!folder) {
-                closep(&fd);
-                return;
+        while (folder && n < VERSIONS_MAX && (entry = readdir(folder))) {
+                if (!is_of_version(entry->d_name) || is_among(entry->d_name, keep, n_keep) ||
+                    is_among(entry->d_name, versions, n))
+                        continue;
+                snprintf(names[n], sizeof(names[n]), "%.14s", entry->d_name);
+                versions[n] = names[n];
+                n++;
         }
-        while ((entry = readdir(folder)))
-                if (is_of_version(entry->d_name) && !is_kept(entry->d_name, keep, n_keep))
-                        sweep_entry(&sweep, entry->d_name);
-        closedir(folder);
-        sweep_end(&sweep);
+        if (folder)
+                closedir(folder);
+        for (size_t i = 0; i < n; i++)
+                sweep_version(folder_fd, versions[i]);
 }
