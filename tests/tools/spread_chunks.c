@@ -299,7 +299,7 @@ int main(int argc, char **argv) {
                 { NULL, 0, NULL, 0 },
         };
         struct run run = { .n_chunks = 16, .chunk_bytes = 4u << 20, .window = 4 };
-        struct cluster_options options = { .idle = note_idle, .userdata = &run };
+        struct cluster_options options = { .stall_s = 60, .idle = note_idle, .userdata = &run };
         struct launch_options launched = { .network = "", .agent = "" };
         struct why why = { 0 };
         int option;

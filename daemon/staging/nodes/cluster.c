@@ -10,8 +10,6 @@
 #include "daemon/staging/nodes/cluster_private.h"
 #include "proto/base/cleanup.h"
 
-#define STALL_DEFAULT_S 60u
-
 /* How each launcher tells its processes. Slurm's variables of the job (SLURM_NTASKS, SLURM_PROCID) are in batch scripts
  * as well, which are one process: those of the step tell srun's. */
 static const struct {
@@ -79,12 +77,8 @@ static int alone_join(const struct cluster_options *options, struct cluster **re
 /* ---------------------------------------------------------------------------------------------------------------- */
 
 int cluster_join(const struct cluster_options *options, struct cluster **ret_cluster, struct why *why) {
-        struct cluster_options filled = *options;
-
-        if (filled.stall_s == 0)
-                filled.stall_s = STALL_DEFAULT_S;
-        return cluster_is_launched() ? cluster_mpi_join(&filled, ret_cluster, why)
-                                     : alone_join(&filled, ret_cluster, why);
+        return cluster_is_launched() ? cluster_mpi_join(options, ret_cluster, why)
+                                     : alone_join(options, ret_cluster, why);
 }
 
 void cluster_leave(struct cluster *cluster) {

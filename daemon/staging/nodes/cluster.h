@@ -18,7 +18,7 @@
 #define CLUSTER_UNDER_WAY 1 /* positive outcome of spread_test() */
 
 struct cluster_options {
-        uint32_t stall_s;             /* no word or no progress of a node for so long ends the run; 0: 60 */
+        uint32_t stall_s;             /* no word or no progress of a node for so long ends the run */
         void (*idle)(void *userdata); /* called about every 50 ms while something is waited for; may be NULL */
         void *userdata;
 };

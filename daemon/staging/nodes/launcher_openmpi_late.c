@@ -56,12 +56,6 @@ const char *late_host_of(const char *arguments, size_t n_bytes, const char *host
         return is_agent ? host : NULL;
 }
 
-static void add_name(char *names, size_t size, const char *name, size_t length) {
-        size_t n = strlen(names);
-
-        snprintf(names + n, size - n, "%s%.*s", n > 0 ? ", " : "", (int)length, name);
-}
-
 static uint32_t look_at(const char *children, const char *hosts, char *names, size_t size) {
         uint32_t n_late = 0;
 
@@ -77,7 +71,9 @@ static uint32_t look_at(const char *children, const char *hosts, char *names, si
                 snprintf(path, sizeof(path), "/proc/%ld/cmdline", pid);
                 host = late_host_of(arguments, read_proc(path, arguments, sizeof(arguments)), hosts, &length);
                 if (host) {
-                        add_name(names, size, host, length);
+                        size_t n = strlen(names);
+
+                        snprintf(names + n, size - n, "%s%.*s", n > 0 ? ", " : "", (int)length, host);
                         n_late++;
                 }
         }

@@ -13,21 +13,21 @@
 
 #define PAGE 4096u
 
-static void say(const struct transfer *transfer, const char *text) {
-        if (transfer->options->say)
-                transfer->options->say(transfer->options->userdata, text);
-}
-
-void transfer_failed(struct transfer *transfer, int error, bool is_hopeful, const char *text) {
-        atomic_fetch_add_explicit(&transfer->options->counts->n_errors, 1, memory_order_relaxed);
-        transfer->n_failed++;
+void transfer_heard(struct transfer *transfer, int error, bool is_hopeful, const char *text) {
         transfer->n_hopeful += is_hopeful;
         if (!transfer->has_failed) {
                 transfer->has_failed = true;
                 transfer->first_error = error;
                 why_set(&transfer->first_why, error, "%s", text);
         }
-        say(transfer, text);
+}
+
+void transfer_failed(struct transfer *transfer, int error, bool is_hopeful, const char *text) {
+        atomic_fetch_add_explicit(&transfer->options->counts->n_errors, 1, memory_order_relaxed);
+        transfer->n_failed++;
+        transfer_heard(transfer, error, is_hopeful, text);
+        if (transfer->options->say)
+                transfer->options->say(transfer->options->userdata, text);
 }
 
 /* Single requests are tried again for long; that nothing at all comes is another matter. */

@@ -115,13 +115,8 @@ static void hear(struct flow *flow, const struct parcel *parcel) {
         if (flow->move->routes[parcel->idx_route].source == transfer->me)
                 return; /* told already */
         parcel->head->text[sizeof(parcel->head->text) - 1] = '\0';
-        if (parcel->head->is_hopeful)
-                transfer->n_hopeful++;
-        if (!transfer->has_failed && parcel->head->text[0]) {
-                transfer->has_failed = true;
-                transfer->first_error = -EIO;
-                why_set(&transfer->first_why, -EIO, "%s", parcel->head->text);
-        }
+        if (parcel->head->text[0])
+                transfer_heard(transfer, -EIO, parcel->head->is_hopeful, parcel->head->text);
 }
 
 /* Takes in what is through, in order. Returns how many, or an errno. */

@@ -92,7 +92,10 @@ void transfer_stop(struct transfer *transfer);
  * come of them for too long, this node stops. With the lock held. */
 void transfer_count(struct transfer *transfer, bool is_asked);
 
-/* Notes that something went wrong: the first is what the transfer ends with. With the lock held. */
+/* Notes that something went wrong, on another node: the first is what the transfer ends with. With the lock held. */
+void transfer_heard(struct transfer *transfer, int error, bool is_hopeful, const char *text);
+
+/* The same on this node: it is counted and said. */
 void transfer_failed(struct transfer *transfer, int error, bool is_hopeful, const char *text);
 
 /* Begins to bring a chunk: from the origin or from our own disk. It becomes ready later. With the lock held. */

@@ -7,12 +7,12 @@
 #include <stdint.h>
 
 #define RATE_WINDOW_NS 10000000000ull
-#define RATE_SLOTS     21u /* two looks a second, and the one before the window */
+#define RATE_SLOTS     21u /* a look every half second, and one at each end of the window */
 
 struct rate {
         uint64_t at_ns[RATE_SLOTS], count[RATE_SLOTS];
-        uint32_t n, newest; /* a ring */
-        uint64_t end_ns;    /* when the rest is through, as estimated and smoothed; 0: unknown */
+        uint32_t n;      /* the oldest is the first */
+        uint64_t end_ns; /* when the rest is through, as estimated and smoothed; 0: unknown */
 };
 
 /* All before is forgotten: something else is counted from now on. */
