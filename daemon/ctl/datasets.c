@@ -79,7 +79,7 @@ static void fill_staged(struct row *row, struct catalog_entry *entry) {
                 row->message.version = staged->stamp.version;
                 if (staged->stamp.format[0]) /* "packed", whatever the origin's format was */
                         row->message.format = staged->stamp.format;
-                row->message.staged_unix = staged->stamp.when;
+                row->message.staged_unix = (int64_t)staged->stamp.when;
         }
         if (entry->state == CATALOG_STAGING) {
                 catalog_staging_text(entry, row->text.text);

@@ -22,9 +22,7 @@ enum field_kind {
         FIELD_TEXT,
         FIELD_DIGEST, /* 64 hexadecimal digits; or nothing, where that is allowed */
         FIELD_VERSION,
-        FIELD_NUMBER, /* uint64_t */
-        FIELD_COUNT,  /* uint32_t */
-        FIELD_TIME,   /* int64_t */
+        FIELD_NUMBER, /* uint64_t or uint32_t */
 };
 
 struct field {
@@ -44,7 +42,7 @@ static const struct field FIELDS[] = {
         FIELD(source_version, FIELD_VERSION, true), FIELD(prepare, FIELD_TEXT, true),
         FIELD(index, FIELD_DIGEST, true),           FIELD(format, FIELD_TEXT, true),
         FIELD(n_files, FIELD_NUMBER, false),        FIELD(n_bytes, FIELD_NUMBER, false),
-        FIELD(n_nodes, FIELD_COUNT, false),         FIELD(when, FIELD_TIME, false),
+        FIELD(n_nodes, FIELD_NUMBER, false),        FIELD(when, FIELD_NUMBER, false),
 };
 
 static bool is_text(const struct field *field) {
@@ -71,25 +69,20 @@ static bool text_is_allowed(const struct field *field, const char *text) {
 
 /* JSON's numbers are doubles, which are exact in these bounds. */
 static bool number_is_allowed(const struct field *field, double number) {
-        double least = field->kind == FIELD_TIME ? -STAMP_NUMBER_MAX : 0;
-        double most = field->kind == FIELD_COUNT ? UINT32_MAX : STAMP_NUMBER_MAX;
+        double most = field->size == sizeof(uint32_t) ? UINT32_MAX : STAMP_NUMBER_MAX;
 
-        return number >= least && number <= most && number == trunc(number); /* false for a NaN */
+        return number >= 0 && number <= most && number == trunc(number); /* false for a NaN */
 }
 
 static double number_of(const struct field *field, const void *at) {
-        return field->kind == FIELD_NUMBER  ? (double)*(const uint64_t *)at
-               : field->kind == FIELD_COUNT ? (double)*(const uint32_t *)at
-                                            : (double)*(const int64_t *)at;
+        return field->size == sizeof(uint32_t) ? *(const uint32_t *)at : (double)*(const uint64_t *)at;
 }
 
 static void set_number(const struct field *field, double number, void *into) {
-        if (field->kind == FIELD_NUMBER)
-                *(uint64_t *)into = (uint64_t)number;
-        else if (field->kind == FIELD_COUNT)
+        if (field->size == sizeof(uint32_t))
                 *(uint32_t *)into = (uint32_t)number;
         else
-                *(int64_t *)into = (int64_t)number;
+                *(uint64_t *)into = (uint64_t)number;
 }
 
 /* ---- writing ------------------------------------------------------------------------------------------------- */

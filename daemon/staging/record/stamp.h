@@ -24,7 +24,7 @@ struct stamp {
         uint64_t n_files;
         uint64_t n_bytes;
         uint32_t n_nodes; /* that took part */
-        int64_t when;     /* seconds since 1970; for people: nothing is decided by it */
+        uint64_t when;    /* seconds since 1970; for people: nothing is decided by it */
 };
 
 /* Returns 0; STAMP_ABSENT; -EBADMSG or another errno with `why` naming the file. Checks that the version's folder and

@@ -69,7 +69,7 @@ static void fill_in(const struct tree *tree, struct stamp *stamp) {
         }
         stamp->n_files = plan_n_files(tree->plan);
         stamp->n_bytes = plan_n_bytes(tree->plan);
-        stamp->when = (int64_t)time(NULL);
+        stamp->when = (uint64_t)time(NULL);
 }
 
 int tree_publish(struct tree *tree, struct stamp *stamp, struct why *why) {
