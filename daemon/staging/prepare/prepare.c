@@ -38,9 +38,9 @@ struct run {
         uint64_t told_ns;         /* when progress was told */
         struct prepare_report report;
 
-        pthread_t threads[WORKERS_MAX];
-        uint32_t n_threads;
+        uint32_t n_workers;
         struct worker {
+                pthread_t thread;
                 struct run *run;
                 struct maker *maker; /* NULL: packing only */
                 uint64_t position;   /* that it works on */
@@ -146,7 +146,7 @@ static uint32_t choose_n_workers(const struct run *run) {
 }
 
 static int start_worker(struct run *run, struct why *why) {
-        struct worker *worker = &run->workers[run->n_threads];
+        struct worker *worker = &run->workers[run->n_workers];
         char name[THREAD_NAME_MAX + 1];
         int r;
 
@@ -156,13 +156,13 @@ static int start_worker(struct run *run, struct why *why) {
                 if (r < 0)
                         return r;
         }
-        snprintf(name, sizeof(name), "prepare-%u", run->n_threads);
-        r = thread_start(&run->threads[run->n_threads], name, worker_main, worker);
+        snprintf(name, sizeof(name), "prepare-%u", run->n_workers);
+        r = thread_start(&worker->thread, name, worker_main, worker);
         if (r < 0) {
                 maker_free(TAKE_PTR(worker->maker));
                 return why_errno(why, r, "cannot start a thread that prepares samples");
         }
-        run->n_threads++;
+        run->n_workers++;
         return 0;
 }
 
@@ -171,15 +171,15 @@ static int start_workers(struct run *run, struct why *why) {
         uint32_t n = choose_n_workers(run);
         int r = 0;
 
-        while (run->n_threads < n && r == 0)
+        while (run->n_workers < n && r == 0)
                 r = start_worker(run, why);
-        return run->n_threads > 0 ? 0 : r;
+        return run->n_workers > 0 ? 0 : r;
 }
 
 static void stop_workers(struct run *run) {
         window_stop(&run->window);
-        for (uint32_t i = 0; i < run->n_threads; i++) {
-                thread_join(run->threads[i]);
+        for (uint32_t i = 0; i < run->n_workers; i++) {
+                thread_join(run->workers[i].thread);
                 maker_free(run->workers[i].maker);
         }
 }

@@ -28,6 +28,7 @@ struct preparing {
         int folder_fd;
         uint64_t n_shards;
         struct made *mine; /* n_shards */
+        struct version *result;
 };
 
 /* The source's samples in order: an index that is used here and thrown away. */
@@ -177,14 +178,9 @@ static int share_small(struct run *run, struct preparing *preparing, const struc
         return r;
 }
 
-struct adoption {
-        struct preparing *preparing;
-        struct version *result;
-};
-
 static int adopt_mine(struct run *run, void *argument, struct why *why) {
-        struct adoption *adoption = argument;
-        const struct plan *plan = adoption->result->plan;
+        const struct preparing *preparing = argument;
+        const struct plan *plan = preparing->result->plan;
         uint32_t n_makers = run->is_shared ? 1 : run->n_nodes;
 
         for (uint64_t i = 0; i < plan_n_files(plan); i++) {
@@ -193,10 +189,10 @@ static int adopt_mine(struct run *run, void *argument, struct why *why) {
                 int r;
 
                 if ((i % n_makers != run->node && file->n_bytes > CHUNK_BYTES) ||
-                    tree_file_is_whole(adoption->result->tree, i))
+                    tree_file_is_whole(preparing->result->tree, i))
                         continue;
-                snprintf(from, sizeof(from), "%s/%s", adoption->preparing->folder, file->path);
-                r = tree_adopt(adoption->result->tree, i, from, why);
+                snprintf(from, sizeof(from), "%s/%s", preparing->folder, file->path);
+                r = tree_adopt(preparing->result->tree, i, from, why);
                 if (r < 0)
                         return r;
                 atomic_fetch_add(&run->counts.n_files_done, 1);
@@ -220,9 +216,8 @@ static void preparing_fini(struct preparing *preparing) {
 }
 
 int version_prepare(struct run *run, struct version *version, struct why *why) {
-        struct preparing preparing = { .source = version, .folder_fd = -1 };
-        struct adoption adoption = { .preparing = &preparing };
         struct version result = { 0 };
+        struct preparing preparing = { .source = version, .result = &result, .folder_fd = -1 };
         struct plan *plan = NULL;
         int r = 0;
 
@@ -241,9 +236,8 @@ int version_prepare(struct run *run, struct version *version, struct why *why) {
                 r = version_open(run, plan, &result, why);
         else
                 plan_free(plan);
-        adoption.result = &result;
         if (r == 0 && run->is_writer)
-                r = run_aside(run, adopt_mine, &adoption, why);
+                r = run_aside(run, adopt_mine, &preparing, why);
         preparing_fini(&preparing);
         r = agree(run, r, why);
         if (r == 0)

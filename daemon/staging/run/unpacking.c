@@ -27,7 +27,7 @@ struct link {
 /* The archives of a plan: each is read by a thread of its own as its chunks reach the disk, one after the other. */
 struct unpacking {
         struct run *run;
-        struct version *source;
+        struct version *source, *result;
         char folder[PATH_MAX];      /* where the files lie until they are a version */
         char real_folder[PATH_MAX]; /* without links on the way there */
         int folder_fd;
@@ -277,30 +277,25 @@ static int add_plain_files(struct unpacking *unpacking, struct why *why) {
         return r;
 }
 
-struct adoption {
-        struct version *result, *source;
-        const char *folder;
-};
-
 /* Moves each file to where it belongs. */
 static int adopt_files(struct run *run, void *argument, struct why *why) {
-        const struct adoption *adoption = argument;
-        const struct plan *plan = adoption->result->plan;
+        const struct unpacking *unpacking = argument;
+        const struct plan *plan = unpacking->result->plan, *source = unpacking->source->plan;
         int r = 0;
 
         for (uint64_t i = 0; i < plan_n_files(plan) && r == 0; i++) {
                 const char *path = plan_file(plan, i)->path;
-                int64_t idx_source = plan_find(adoption->source->plan, path);
-                bool is_plain = idx_source >= 0 && !plan_file(adoption->source->plan, (uint64_t)idx_source)->unpack;
+                int64_t idx_source = plan_find(source, path);
+                bool is_plain = idx_source >= 0 && !plan_file(source, (uint64_t)idx_source)->unpack;
                 char from[PATH_MAX];
 
-                if (tree_file_is_whole(adoption->result->tree, i))
+                if (tree_file_is_whole(unpacking->result->tree, i))
                         continue; /* linked from the version before */
                 if (snprintf(from, sizeof(from), "%s/%s",
-                             is_plain ? tree_root(adoption->source->tree) : adoption->folder,
+                             is_plain ? tree_root(unpacking->source->tree) : unpacking->folder,
                              path) >= (int)sizeof(from))
                         return why_set(why, -ENAMETOOLONG, "%s", path);
-                r = tree_adopt(adoption->result->tree, i, from, why);
+                r = tree_adopt(unpacking->result->tree, i, from, why);
                 atomic_fetch_add(&run->n_steps_done, 1);
         }
         return r;
@@ -374,11 +369,9 @@ int version_unpack(struct run *run, struct version *version, struct why *why) {
                 r = share_found(run, &unpacking, &plan, why);
         if (r == 0)
                 r = version_open(run, plan, &result, why);
-        if (r == 0 && run->is_writer) {
-                struct adoption adoption = { .result = &result, .source = version, .folder = unpacking.folder };
-
-                r = run_aside(run, adopt_files, &adoption, why);
-        }
+        unpacking.result = &result;
+        if (r == 0 && run->is_writer)
+                r = run_aside(run, adopt_files, &unpacking, why);
         end(&unpacking);
         r = agree(run, r, why);
         if (r < 0) {
