@@ -463,7 +463,7 @@ static void set_size(uint8_t *bytes, size_t n_bytes, uint32_t width, uint32_t he
         ck_abort_msg("no frame");
 }
 
-/* Bits behind each other, a zero stuffed behind 0xff. */
+/* Bits one after the other, with a zero stuffed after 0xff. */
 struct writer {
         uint8_t *bytes;
         size_t n;

@@ -108,7 +108,7 @@ static struct pair random_pair(enum kind kind, int last) {
         return pair;
 }
 
-/* Two blocks in rows of `stride` bytes, guarded: 32 bytes before the first row and behind the last one. */
+/* Two blocks in rows of `stride` bytes, guarded: 32 bytes before the first row and after the last one. */
 struct canvas {
         uint8_t bytes[32 + 8 * 64 + 32];
         uint8_t *left, *right;

@@ -22,7 +22,7 @@
 
 /* ---- definitions ----------------------------------------------------------------------------------------------- */
 
-/* Up to n_symbols different ones below `n_values`, with lengths drawn so that all ones is no code. */
+/* Up to n_symbols different ones below `n_values`, with lengths drawn so that no code consists of ones only. */
 static struct huffman_definition draw(uint64_t *random, uint8_t bytes[HUFFMAN_DEFINITION_MAX], uint32_t n_values) {
         uint32_t n_left = 1 + jpegs_random(random, n_values), n_free = 1, n = 0;
         uint8_t *symbols = bytes + HUFFMAN_LENGTHS;

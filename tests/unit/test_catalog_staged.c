@@ -53,7 +53,7 @@ static void configure(const char *origin) {
                 ck_abort_msg("%s", why.text);
 }
 
-/* A version with so many samples, named by a digit, and its stamp. */
+/* A version with n_samples, named by a digit, and its stamp. */
 static void stage(char digit, int n_samples) {
         struct stamp stamp = { .dataset = "d", .n_files = 1, .n_bytes = 1, .n_nodes = 1, .when = 1 };
         char path[64];

@@ -132,7 +132,7 @@ START_TEST(a_seek_goes_to_any_position_and_what_is_no_position_is_refused) {
         ck_assert_int_eq(dlc_seek(loader, 5, 0), 0); /* what comes next anyway */
         ck_assert_uint_eq(manners.n_seeks, 2);
         check_steps(loader, 5, 0, 1);
-        ck_assert_int_eq(dlc_seek(loader, 5, 100), 0); /* behind the last one */
+        ck_assert_int_eq(dlc_seek(loader, 5, 100), 0); /* after the last one */
         expect_cursor(loader, 5, 100);
         check_end(loader);
         check_epoch(loader, 6);

@@ -1,4 +1,4 @@
-/* What a loader tells besides batches, and the life of batches behind dlc_detach(). */
+/* What a loader tells besides batches, and the life of batches after dlc_detach(). */
 
 #include <check.h>
 #include <errno.h>

@@ -95,7 +95,7 @@ START_TEST(padding_repeats_fewer_than_the_ranks_and_dropping_loses_fewer) {
 }
 END_TEST
 
-/* Batch k behind a stop is batch stop + k of the run that did not stop, its padding included. */
+/* Batch k after a stop is batch stop + k of the run that did not stop, its padding included. */
 START_TEST(at_the_same_world_and_batch_the_run_goes_on_as_if_it_had_never_stopped) {
         start();
         for (uint32_t stop = 0; stop < 7; stop++) {

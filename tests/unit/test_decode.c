@@ -28,7 +28,7 @@ static struct file read_file(const char *name) {
 
         snprintf(path, sizeof(path), "tests/vectors/pictures/%s", name);
         bytes = read_whole_file(path, &file.n_bytes);
-        file.bytes = malloc(file.n_bytes); /* without the NUL that read_whole_file() puts behind */
+        file.bytes = malloc(file.n_bytes); /* without the NUL that read_whole_file() adds */
         memcpy(file.bytes, bytes, file.n_bytes);
         free(bytes);
         return file;
@@ -118,7 +118,7 @@ static void check_pixels_of(struct decoder *decoder, const cJSON *line, bool box
 
 START_TEST(pixels_are_pillows_to_the_bit) {
         struct decoder *decoder = new_decoder(
-                DECODE_LIMITS_DEFAULT); /* one for all: nothing stays behind of a picture */
+                DECODE_LIMITS_DEFAULT); /* one for all: nothing of a picture stays in it */
         struct vectors vectors;
         unsigned n = 0;
 
@@ -147,7 +147,7 @@ START_TEST(what_cannot_be_read_is_refused_with_its_reason) {
                 int r;
 
                 if (!vector_has(vectors.line, "error")) {
-                        if (vector_has(vectors.line, "fnv")) /* a good picture is good behind a bad one */
+                        if (vector_has(vectors.line, "fnv")) /* a good picture is good after a bad one */
                                 check_pixels_of(decoder, vectors.line, false);
                         continue;
                 }

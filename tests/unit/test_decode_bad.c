@@ -268,7 +268,7 @@ END_TEST
 
 #define SIDE 160u
 
-/* Breaks the scan at `part` / 8 of it with bits that are no code: ones, stuffed as the format wants it. */
+/* Breaks the scan at `part` / 8 of it with bits that are not a code: ones, stuffed as the format wants it. */
 static void break_scan(uint8_t *bytes, size_t n_bytes, unsigned part) {
         size_t scan = 0, at;
 
@@ -302,7 +302,7 @@ START_TEST(damage_below_the_box_is_not_seen) {
 }
 END_TEST
 
-/* As in Pillow, damage inside the scan is no error. Who decodes makes no difference to what comes of it. */
+/* As in Pillow, damage inside the scan is not an error. Both decoders give the same result. */
 START_TEST(damage_above_the_box_is_the_same_for_both) {
         struct decoder *own = new_decoder(DECODE_JPEG_AUTO, DECODE_LIMITS_DEFAULT);
         struct decoder *libjpeg = new_decoder(DECODE_JPEG_LIBJPEG, DECODE_LIMITS_DEFAULT);
@@ -401,7 +401,7 @@ START_TEST(a_cut_file_of_another_format_is_an_error_wherever_the_box_lies) {
 }
 END_TEST
 
-/* ---- crops that are no part of the picture ------------------------------------------------------------------- */
+/* ---- crops that are not in the picture ------------------------------------------------------------------- */
 
 /* The decoder asserts that its box lies within the picture; whoever writes the pipeline cannot make one that does not.
  */

@@ -43,7 +43,7 @@ static char *read_text(const char *path) {
         return text;
 }
 
-/* All C files of a folder behind each other; "" if there is none. */
+/* All C files of a folder, one after the other; "" if there is none. */
 static char *read_sources(const char *folder) {
         char *text = calloc(1, TEXT_MAX), path[512];
         DIR *dir = opendir(folder);
@@ -207,7 +207,7 @@ static void assignment(const struct setting *setting, char *text, size_t size) {
                 snprintf(text, size, "%s = ", setting->name);
 }
 
-/* The rows of both tables, those of the datasets behind the others. */
+/* The rows of both tables, those of the datasets after the others. */
 static const struct setting *row_of(int i) {
         return (size_t)i < N_SETTINGS ? &SETTINGS[i] : &DATASET_SETTINGS[(size_t)i - N_SETTINGS];
 }
@@ -327,7 +327,7 @@ START_TEST(this_test_knows_each_step_of_the_table) {
 }
 END_TEST
 
-/* These are no rows of the table. */
+/* These have no row in the table. */
 START_TEST(decode_and_raw_have_entries_too) {
         static const char *const names[] = { "decode", "raw" };
         char *page = read_page(DAEMON_PAGE);

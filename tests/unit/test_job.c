@@ -445,7 +445,8 @@ START_TEST(ranks_that_resume_an_epoch_out_of_step_are_refused) {
         ck_assert_int_eq(job_place(job, second, &(struct cursor){ .epoch = 3, .position = 96 }, &why), 0);
         ck_assert_int_eq(job_place(job, second, &(struct cursor){ .epoch = 4, .position = 7 }, &why), 0);
         ck_assert_int_eq(job_place(job, second, &(struct cursor){ .epoch = 4, .position = 8 }, &why), 0);
-        /* Behind the last sample begins the next epoch, whose start is no multiple of the world away from it. */
+        /* After the last sample the next epoch begins; the distance to its start is not a multiple of the world size.
+         */
         ck_assert_int_eq(job_place(job, second, &(struct cursor){ .epoch = 3, .position = 1001 }, &why), 0);
         ck_assert_uint_eq(second->cursor.epoch, 4);
         ck_assert_uint_eq(second->cursor.position, 0);
@@ -464,7 +465,7 @@ START_TEST(places_that_are_none_are_refused_with_what_is_allowed) {
         ck_assert_str_eq(why.text, "position: 101 is out of range; the dataset has 100 samples, 0 to 100 are allowed");
         ck_assert_int_eq(cursor_check(&(struct cursor){ .position = UINT64_MAX }, &terms, 0, 100, &why), -EINVAL);
 
-        /* Of the 37 samples behind 63, rank 0 gets 13 and rank 1 gets 12. */
+        /* Of the 37 samples from 63 on, rank 0 gets 13 and rank 1 gets 12. */
         ck_assert_int_eq(cursor_check(&(struct cursor){ .position = 63, .step = 4 }, &terms, 0, 100, &why), 0);
         ck_assert_int_eq(cursor_check(&(struct cursor){ .position = 63, .step = 4 }, &terms, 1, 100, &why), -EINVAL);
         ck_assert_str_eq(why.text, "step: 4 is out of range; this rank has 3 batches from position 63 of an epoch on");

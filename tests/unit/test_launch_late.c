@@ -10,14 +10,14 @@
 static const struct {
         const char *arguments;
         size_t n_bytes;
-        const char *host; /* NULL: it is no agent */
+        const char *host; /* NULL: it is not an agent */
 } AGENTS[] = {
         { ROW("/usr/bin/ssh\0-o\0ConnectTimeout=5\0node10\0 orted -mca ess \"env\"\0"), "node10" },
         { ROW("/usr/bin/ssh\0node1\0PATH=/x:$PATH ; orted -mca orte_node_regex node[1:1]\0"), "node1" },
         { ROW("/bin/sh\0/tmp/agent\0"
               "10.0.0.3\0orted\0"),
           "10.0.0.3" },
-        { ROW("ssh\0-l\0orted\0n.example.org\0true\0"), NULL }, /* behind the host, not before it */
+        { ROW("ssh\0-l\0orted\0n.example.org\0true\0"), NULL }, /* after the host, not before it */
         { ROW("ssh\0node2\0orted\0"), NULL },                   /* not one of ours */
         { ROW("ssh\0node\0orted\0"), NULL },                    /* the beginning of one */
         { ROW("dataloaderd-stage\0photos\0"), NULL },           /* a process of this node */

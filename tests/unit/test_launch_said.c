@@ -53,7 +53,7 @@ static const struct {
         { "error: x\nwarning: y\n", "error: x\nwarning: y\n", "", false, false },
         { "no line's end", "no line's end", "", false, false },
         { LOST, "", "lost node2:", true, false },
-        { "before\n" LOST "behind\n" AGGREGATED, "before\nbehind\n", "lost node2:", true, false },
+        { "before\n" LOST "after\n" AGGREGATED, "before\nafter\n", "lost node2:", true, false },
         { "error: no word from node2\n" ABORTED, "error: no word from node2\n", "", true, true },
         { KILLED, "", "the process on node2 was ended by signal 9", true, true },
         { LOST KILLED, "", "lost node2:", true, true }, /* the first word is the cause */
@@ -143,7 +143,7 @@ START_TEST(a_bar_without_an_end_passes_at_once_and_mpirun_may_cut_in) {
 END_TEST
 
 START_TEST(a_last_word_is_heard_wherever_it_cuts_in_and_seen_by_nobody) {
-        static const char TEXT[] = "\r photos 41 %" LAST_WORD "65\nerror: behind\n" KILLED LAST_WORD "71\n" LAST_WORD
+        static const char TEXT[] = "\r photos 41 %" LAST_WORD "65\nerror: after\n" KILLED LAST_WORD "71\n" LAST_WORD
                                    "x\n";
 
         for (size_t n = 1; n < sizeof(TEXT); n++) {
@@ -151,7 +151,7 @@ START_TEST(a_last_word_is_heard_wherever_it_cuts_in_and_seen_by_nobody) {
 
                 for (size_t i = 0; i < sizeof(TEXT) - 1; i += n)
                         said_feed(said, TEXT + i, sizeof(TEXT) - 1 - i < n ? sizeof(TEXT) - 1 - i : n);
-                ck_assert_str_eq(end(said), "\r photos 41 %error: behind\n");
+                ck_assert_str_eq(end(said), "\r photos 41 %error: after\n");
                 ck_assert_int_eq(said->last_word, 65);
                 ck_assert_str_eq(said->sentence, "");
                 ck_assert(said_is_ending(said));

@@ -378,7 +378,7 @@ START_TEST(an_object_stores_listing_is_read_to_its_end) {
         web_is(RESULT ENCODED
                "<IsTruncated>true</IsTruncated><NextContinuationToken>1/+ a=</NextContinuationToken>" OBJECT(
                        "train/a%2Fb+c%2B.jpg", "12") OBJECT("train/cat/", "0") END_RESULT,
-               /* and here the encoding is said behind the keys */
+               /* and here the encoding is said after the keys */
                RESULT WHOLE OBJECT("train/zebra%25.tar", "9007199254740991") ENCODED END_RESULT);
         plan = survey(&(struct origin_options){ .url = "s3://b/train", .kind = "auto", .unpack = "yes" });
         ck_assert_uint_eq(plan_n_files(plan), 2);

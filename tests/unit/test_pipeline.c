@@ -57,7 +57,7 @@ START_TEST(no_more_epochs_come_than_were_asked_for) {
         ck_assert(!rank_next(&rank, 50, &taken));
         rank_leave(&rank);
 
-        /* A number of epochs that overflows is no end. */
+        /* A number of epochs that overflows does not end the run. */
         rank_attach(&rank, &serving,
                     &(struct rank_options){
                             .world = 1, .batch_size = 4, .first_epoch = DLP_EPOCH_MAX, .n_epochs = UINT64_MAX });
@@ -974,7 +974,7 @@ static void make_huge(struct serving_options *options, const struct tree *tree) 
                 write_long(options, tree, i, (300 + i * 50) << 10);
 }
 
-/* Buffers for a file or two at a time, and nothing more to be had: the others wait for them. */
+/* Buffers for a file or two at a time, and no more memory: the others wait for them. */
 START_TEST(large_files_wait_for_each_other_and_none_fails) {
         struct taken taken;
         struct rank rank;
@@ -1023,7 +1023,7 @@ START_TEST(a_file_that_no_buffer_can_hold_is_refused_or_left_out) {
 }
 END_TEST
 
-/* The room of a slot is that of the longest files together, not of so many as the longest one. */
+/* The room of a slot is that of the longest files together, not of the longest one times their number. */
 START_TEST(a_raw_ring_pays_for_the_longest_files_of_a_batch) {
         struct rank_options options = { .world = 1, .batch_size = 10, .pipeline = "raw", .n_slots = 2 };
         struct rank rank;

@@ -88,7 +88,7 @@ START_TEST(a_plan_is_written_and_read_again_as_the_same_bytes) {
         size_t n_bytes, n_again;
 
         ck_assert_int_eq(plan_write(plan, &text, &n_bytes), 0);
-        again = parse_as(text, n_bytes, true); /* what is no archive to unpack says so itself */
+        again = parse_as(text, n_bytes, true); /* what is not to be unpacked says so itself */
         ck_assert_int_eq(plan_write(again, &text_again, &n_again), 0);
         ck_assert_uint_eq(n_bytes, n_again);
         ck_assert_str_eq(text, text_again);

@@ -221,7 +221,7 @@ static void name_picture(uint32_t i, char name[32]) {
         snprintf(name, 32, "class%u/%03u.jpg", i % 3, i);
 }
 
-/* Of many sizes and kinds; picture 7 is cut, 20 is no picture, 33 is empty. */
+/* Of many sizes and kinds; picture 7 is cut, 20 is not a picture, 33 is empty. */
 static void make_picture(const struct tree *tree, uint32_t i) {
         struct jpegs_spec spec = {
                 .width = 40 + 7 * (i % 23),
@@ -292,7 +292,7 @@ static void empty_out(struct fixture *f) {
         f->options.out_fd = f->out.fd;
 }
 
-/* All shards, one behind the other. */
+/* All shards, one after the other. */
 static uint8_t *all_bytes(const struct fixture *f, size_t *ret_n_bytes) {
         uint64_t n_shards = prepare_n_shards(f->options.index, SHARD_BYTES);
         uint8_t *all = NULL;

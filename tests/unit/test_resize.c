@@ -188,7 +188,7 @@ END_TEST
 
 /* ---- properties over random jobs ----------------------------------------------------------------------------- */
 
-#define GUARD 64u /* bytes before, between and behind the rows of an output, which nobody may touch */
+#define GUARD 64u /* bytes before, between and after the rows of an output, which nobody may touch */
 
 struct case_of {
         uint32_t source_width, source_height;
@@ -240,7 +240,7 @@ static uint8_t *run_guarded(struct resizer *resizer, const struct case_of *c, co
         memset(out, 0xa5, n_bytes);
         ck_assert_int_eq(resizer_run(resizer, &view, job, out + GUARD, stride, NULL), 0);
         for (uint32_t y = 0; y <= job->window.height; y++)
-                check_guard(out + y * stride); /* before the first row, and behind each */
+                check_guard(out + y * stride); /* before the first row, and after each */
         *ret_stride = stride;
         return out;
 }
@@ -304,7 +304,7 @@ START_TEST(fed_in_portions_it_is_the_same_picture) {
                 n_bytes = GUARD + stride * c.job.window.height;
                 out = malloc(n_bytes);
                 memset(out, 0xa5, n_bytes);
-                if (n_done % 4 == 0) { /* one that was given up leaves nothing behind */
+                if (n_done % 4 == 0) { /* one that was given up leaves no trace */
                         struct view top = { c.source, c.source_stride, c.source_width, (c.source_height + 1) / 2 };
 
                         ck_assert_int_eq(resizer_begin(resizer, c.source_width, c.source_height, NULL, &c.job,

@@ -1,5 +1,5 @@
-/* Shards: what was packed comes out under the same names, in the same order, with the same digest; what is no shard, or
- * not of this dataset, is refused with its name, and hostile bytes do no harm. */
+/* Shards: what was packed comes out under the same names, in the same order, with the same digest; what is not a shard,
+ * or not of this dataset, is refused with its name, and hostile bytes do no harm. */
 
 #include "daemon/data/formats/shard.h"
 

@@ -1,4 +1,4 @@
-/* Damaged samples that are left out, and how many a job bears. */
+/* Damaged samples that are left out, and how many a job tolerates. */
 
 #include <check.h>
 #include <errno.h>
@@ -183,7 +183,7 @@ START_TEST(a_batch_of_which_nothing_is_left_is_published_empty) {
 }
 END_TEST
 
-/* Seeks leave batches behind that nobody filled: they must not be taken for such with gaps. */
+/* After a seek there are batches that nobody filled: they must not be taken for batches with gaps. */
 START_TEST(seeking_among_damaged_samples_loses_nothing) {
         struct taken taken;
         struct rank rank;
@@ -207,7 +207,7 @@ START_TEST(seeking_among_damaged_samples_loses_nothing) {
 }
 END_TEST
 
-/* ---- how many are borne -------------------------------------------------------------------------------------- */
+/* ---- how many are tolerated -------------------------------------------------------------------------------------- */
 
 /* Reads epochs until the job fails; false if it does not. */
 static bool fails(struct rank *rank, uint64_t n_epochs, struct taken *ret_taken) {
@@ -315,7 +315,7 @@ END_TEST
 
 int main(void) {
         Suite *suite = suite_create("skip");
-        TCase *left = tcase_create("left"), *borne = tcase_create("borne");
+        TCase *left = tcase_create("left"), *tolerated = tcase_create("tolerated");
         SRunner *runner;
         int n_failed;
 
@@ -325,12 +325,12 @@ int main(void) {
         tcase_set_timeout(left, 180);
         suite_add_tcase(suite, left);
 
-        tcase_add_loop_test(borne, so_many_are_borne_however_often_they_are_met, 0, 2 * (int)ARRAY_LENGTH(LIMITS));
-        tcase_add_loop_test(borne, a_share_is_rounded_up, 0, (int)ARRAY_LENGTH(ALLOWED));
-        tcase_add_test(borne, what_is_no_number_of_samples_is_refused);
-        tcase_add_test(borne, a_bitmap_knows_what_was_added);
-        tcase_set_timeout(borne, 180);
-        suite_add_tcase(suite, borne);
+        tcase_add_loop_test(tolerated, so_many_are_borne_however_often_they_are_met, 0, 2 * (int)ARRAY_LENGTH(LIMITS));
+        tcase_add_loop_test(tolerated, a_share_is_rounded_up, 0, (int)ARRAY_LENGTH(ALLOWED));
+        tcase_add_test(tolerated, what_is_no_number_of_samples_is_refused);
+        tcase_add_test(tolerated, a_bitmap_knows_what_was_added);
+        tcase_set_timeout(tolerated, 180);
+        suite_add_tcase(suite, tolerated);
 
         runner = srunner_create(suite);
         srunner_run_all(runner, CK_ENV);

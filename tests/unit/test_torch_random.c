@@ -1,4 +1,4 @@
-/* The generator gives what torch 1.13's gave (tests/vectors/rng.jsonl), and what 2.7 changed is behind its switch. */
+/* The generator gives what torch 1.13's gave (tests/vectors/rng.jsonl), and what 2.7 changed has a switch. */
 
 #include "proto/order/torch_random.h"
 
@@ -11,7 +11,7 @@
 #include "tests/support/torch_samplers.h"
 #include "tests/support/vectors.h"
 
-/* Element `idx` of the array behind "key": exactly, also above 2^53. */
+/* Element `idx` of the array after "key": exactly, also above 2^53. */
 static int64_t exact_item(const char *text, const char *key, size_t idx) {
         char quoted[64];
         const char *at;

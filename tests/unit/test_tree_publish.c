@@ -395,7 +395,7 @@ START_TEST(a_file_from_another_file_system_is_copied) {
         struct stat here, there;
 
         if (stat("/dev/shm", &there) < 0 || stat(staged.root, &here) < 0 || here.st_dev == there.st_dev) {
-                printf("skipped: /dev/shm is no other file system\n");
+                printf("skipped: /dev/shm is not another file system\n");
                 return;
         }
         staged_must_open(&staged);

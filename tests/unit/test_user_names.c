@@ -71,7 +71,7 @@ START_TEST(a_name_is_looked_up_once_and_so_is_that_there_is_none) {
                 wait_for(names, UNKNOWN, "5000");
                 wait_for(names, FIRST, "user 6000");
         }
-        wait_for(names, FIRST + 7, "user 6007"); /* behind all that was wanted before it */
+        wait_for(names, FIRST + 7, "user 6007"); /* after all that was wanted before it */
         ck_assert_uint_eq(atomic_load(&n_lookups), n_before + 3);
         user_names_free(names);
 }
