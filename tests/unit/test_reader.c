@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "daemon/base/thread.h"
+#include "daemon/io/reader_private.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/clock.h"
 #include "tests/support/reading.h"
@@ -520,6 +521,8 @@ START_TEST(stopping_cancels_what_has_not_begun_and_waits_for_the_rest) {
                 reader_submit(reading.reader, &requests[i]);
         }
         ck_assert_int_eq(thread_start(&thread, "stopper", stop_main, &reading), 0);
+        while (!atomic_load(&reading.reader->is_stopping)) /* else the second one would be read, and held up too */
+                usleep(1000);
         usleep(50000);
         ck_assert_uint_eq(reading_n_done(&reading), 0);
         sem_post(&may_go_on);
