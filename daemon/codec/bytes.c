@@ -14,9 +14,9 @@ static int bytes_form(const struct codec *codec, const struct codec_terms *terms
         ret_form->n_dims = 1;
         ret_form->shape[0] = -1;
         ret_form->unit_bytes = 1;
-        if (source_longest_together(terms->source, codec->idx_field, 1, 1, &ret_form->max_bytes) < 0 ||
-            (!terms->may_repeat && source_longest_together(terms->source, codec->idx_field, terms->batch_size,
-                                                           DLP_TENSOR_ALIGN, &ret_form->together_bytes) < 0))
+        ret_form->max_bytes = source_longest_read(terms->source, &codec->idx_field, 1);
+        if (!terms->may_repeat && source_longest_together(terms->source, codec->idx_field, terms->batch_size,
+                                                          DLP_TENSOR_ALIGN, &ret_form->together_bytes) < 0)
                 return why_errno(why, -ENOMEM, "stream");
         return 0;
 }

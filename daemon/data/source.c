@@ -98,10 +98,24 @@ static uint64_t span_with(const struct extent *extents, uint32_t n, uint32_t idx
         return end - begin;
 }
 
+static bool are_all_wanted(const struct source *source, const uint32_t *fields, uint32_t n_fields) {
+        for (uint32_t i = 0; i < source->schema.n_fields; i++) {
+                bool is_wanted = !source->schema.fields[i].is_stored;
+
+                for (uint32_t k = 0; k < n_fields && !is_wanted; k++)
+                        is_wanted = fields[k] == i;
+                if (!is_wanted)
+                        return false;
+        }
+        return true;
+}
+
 uint64_t source_longest_read(const struct source *source, const uint32_t *fields, uint32_t n_fields) {
         uint64_t n_samples = source->has_fixed_lengths && source->n_samples ? 1 : source->n_samples, longest = 0;
         struct extent extents[SCHEMA_FIELDS_MAX];
 
+        if (are_all_wanted(source, fields, n_fields))
+                return source->max_span; /* known since it was opened */
         for (uint64_t sample = 0; sample < n_samples; sample++) {
                 for (uint32_t i = 0; i < n_fields; i++)
                         source_locate(source, sample, fields[i], &extents[i]);

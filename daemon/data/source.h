@@ -102,10 +102,11 @@ const char *source_class_name(const struct source *source, uint32_t label);
 bool extent_is_same_file(const struct extent *one, const struct extent *other);
 
 /* The most bytes that one read for a sample brings if only these stored fields are wanted: what one file has of them,
- * and what lies in between. Looks at each sample unless the lengths are fixed: milliseconds for a million. */
+ * and what lies in between. Known if all stored fields are wanted or the lengths are fixed; else this looks at each
+ * sample: milliseconds for a million. */
 uint64_t source_longest_read(const struct source *source, const uint32_t *fields, uint32_t n_fields);
 
 /* The total bytes of the field in the `n` longest samples, each rounded up to a multiple of `alignment`. Looks at
- * samples as source_longest_read() does. -ENOMEM. */
+ * each sample unless the lengths are fixed. -ENOMEM. */
 int source_longest_together(const struct source *source, uint32_t field, uint32_t n, uint64_t alignment,
                             uint64_t *ret_bytes);

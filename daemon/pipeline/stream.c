@@ -103,8 +103,8 @@ static void batches_init(struct stream *stream) {
 #define LARGE_SHARE   16u /* if all of them take at most 1/16 of memory_limit; else fewer */
 #define LARGE_MAX     4u  /* one file may take at most 1/4 of it */
 
-/* Of the fields that the program reads. The index knows the longest read of all fields; only if that is too long for a
- * task's own buffer are the samples looked at. */
+/* Of the fields that the program reads. The longest read of all fields is known; only if it is too long for a task's
+ * own buffer does it matter that the program's may be shorter. */
 static uint64_t longest_read(const struct program *program, const struct source *source) {
         uint32_t fields[DLP_TENSORS_MAX], n_fields = 0;
 
