@@ -186,7 +186,6 @@ static bool is_later(const struct dlc_once *once, const struct dli_once_record *
 
 /* What a record means for this process: an outcome, or 0 if the work still has to be done. */
 static int judge(const struct dlc_once *once, const struct dli_once_record *record) {
-
         if (strcmp(record->key, once->key) != 0)
                 return 0;
         if (record->state == DLI_ONCE_ENDED_DONE && (is_later(once, record) || !once->again))

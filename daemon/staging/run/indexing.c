@@ -72,9 +72,8 @@ static int check(struct run *run, const struct indexing *indexing, struct why *w
         return 0;
 }
 
-/* Every node looks at its own files: no slower than one for all. Without an index if they cannot have one, or need
- * none.
- */
+/* Every node looks at its own files: no slower than one for all. Files that cannot have an index, or need none, go
+ * without. */
 static int build(struct run *run, void *argument, struct why *why) {
         struct indexing *indexing = argument;
         const struct format *format;
