@@ -38,6 +38,7 @@ enum dlp_dtype {
         DLP_DTYPE_UINT16,
         DLP_DTYPE_UINT32,
         DLP_DTYPE_UINT64,
+        DLP_DTYPE_TEXT, /* UTF-8 text of any length: only ragged */
         DLP_N_DTYPES,
 };
 

@@ -4,7 +4,7 @@
 #pragma once
 
 #define DLP_PROTOCOL_VERSION 2u /* raised when an old peer would misread a message */
-#define DLP_LAYOUT_VERSION   4u /* raised when an old peer would misread the shared memory */
+#define DLP_LAYOUT_VERSION   5u /* raised when an old peer would misread the shared memory */
 
 /* Bytes, one control message: below the default socket buffer (212,992); protobuf-c amplifies packed integers
  * eightfold, so a hostile packet costs half a megabyte at most. */
@@ -25,7 +25,7 @@
 #define DLP_SLOTS_MIN     2u     /* one leased, one being filled */
 #define DLP_SLOTS_MAX     64u    /* slots a ring: their release words fill half of the client's page */
 #define DLP_SLOTS_DEFAULT 4u
-#define DLP_TENSORS_MAX   8u            /* tensors a batch */
+#define DLP_TENSORS_MAX   32u           /* tensors a batch */
 #define DLP_DIMS_MAX      8u            /* dimensions a tensor, as NumPy users write them */
 #define DLP_TENSOR_ALIGN  256u          /* bytes: best for GPU copies and AVX-512 */
 #define DLP_SLOT_ALIGN    4096u         /* bytes: a page, so that each slot can be registered alone */

@@ -169,6 +169,7 @@ enum dlc_dtype {
         DLC_UINT16,
         DLC_UINT32,
         DLC_UINT64,
+        DLC_TEXT, /* UTF-8 text of any length, without NUL at its end; only in ragged tensors */
 };
 
 #define DLC_ABSENT UINT64_MAX /* offset of a sample that does not have the field; n_bytes is 0 */

@@ -49,11 +49,31 @@ enum read_error read_error_kind(int error) {
         }
 }
 
+/* Where the next stored field of the sample is, from field *idx on, which becomes the one after it. A sample of values
+ * alone has none. */
+static bool next_stored(const struct dataset *dataset, uint64_t sample, uint32_t *idx, struct extent *ret_place) {
+        const struct source *source = dataset_source(dataset);
+
+        while (*idx < source->schema.n_fields) {
+                uint32_t field = (*idx)++;
+
+                if (!source->schema.fields[field].is_stored)
+                        continue;
+                source_locate(source, sample, field, ret_place);
+                if (!(ret_place->flags & EXTENT_ABSENT))
+                        return true;
+        }
+        return false;
+}
+
 static bool was_unreachable(const struct dataset *dataset, uint64_t sample) {
         struct extent place;
+        uint32_t idx = 0;
 
-        source_locate(dataset_source(dataset), sample, 0, &place);
-        return place.flags & INDEX_FILE_UNREACHABLE;
+        while (next_stored(dataset, sample, &idx, &place))
+                if (place.flags & EXTENT_UNREACHABLE)
+                        return true;
+        return false;
 }
 
 enum read_error dataset_read_error_kind(const struct dataset *dataset, uint64_t sample, int error) {
@@ -77,15 +97,13 @@ struct piece {
         bool is_part;
 };
 
-static void locate(const struct dataset *dataset, uint64_t sample, char path[PATH_MAX], struct piece *ret_piece) {
-        struct extent place;
-
-        source_locate(dataset_source(dataset), sample, 0, &place);
-        source_name(dataset_source(dataset), sample, path);
-        *ret_piece = (struct piece){ .path = place.shard ? place.shard : path,
-                                     .offset = place.offset,
-                                     .n_bytes = place.length,
-                                     .is_part = place.shard };
+static void describe_piece(const struct extent *place, char path[PATH_MAX], struct piece *ret_piece) {
+        if (!place->shard)
+                extent_path(place, path);
+        *ret_piece = (struct piece){ .path = place->shard ? place->shard : path,
+                                     .offset = place->offset,
+                                     .n_bytes = place->length,
+                                     .is_part = place->shard };
 }
 
 static int open_piece(const struct dataset *dataset, const struct piece *piece, int *ret_fd) {
@@ -128,19 +146,16 @@ static bool folder_is_there(const struct dataset *dataset, const char *path) {
         return fstatat(dataset_root_fd(dataset), path[0] ? path : ".", &status, 0) == 0 && S_ISDIR(status.st_mode);
 }
 
-int dataset_look_at(const struct dataset *dataset, uint64_t sample, struct why *why) {
+static int look_at_field(const struct dataset *dataset, const struct extent *place, struct why *why) {
         _cleanup_(closep) int fd = -1;
         char path[PATH_MAX];
         struct piece piece;
         int r;
 
-        locate(dataset, sample, path, &piece);
+        describe_piece(place, path, &piece);
         r = open_piece(dataset, &piece, &fd);
         if (r < 0) {
-                struct extent place;
-
-                source_locate(dataset_source(dataset), sample, 0, &place);
-                if (piece.is_part || read_error_kind(r) == READ_ERROR_OUTAGE || !folder_is_there(dataset, place.dir)) {
+                if (piece.is_part || read_error_kind(r) == READ_ERROR_OUTAGE || !folder_is_there(dataset, place->dir)) {
                         say(why, dataset, piece.path, r);
                         return LOOK_OUTAGE;
                 }
@@ -151,6 +166,17 @@ int dataset_look_at(const struct dataset *dataset, uint64_t sample, struct why *
                 say(why, dataset, piece.path, r);
                 return LOOK_OUTAGE;
         }
+        return r;
+}
+
+/* Fields that lie side by side in a shard are read one by one: this is rare, and the first error counts. */
+int dataset_look_at(const struct dataset *dataset, uint64_t sample, struct why *why) {
+        struct extent place;
+        uint32_t idx = 0;
+        int r = 0;
+
+        while (r == 0 && next_stored(dataset, sample, &idx, &place))
+                r = look_at_field(dataset, &place, why);
         return r;
 }
 
@@ -174,10 +200,14 @@ static int look_at_root(struct dataset *dataset, bool *ret_reopened, struct why 
 static int look_at_other(const struct dataset *dataset, uint64_t sample, struct why *why) {
         _cleanup_(closep) int fd = -1;
         char path[PATH_MAX];
+        struct extent place;
         struct piece piece;
+        uint32_t idx = 0;
         int r;
 
-        locate(dataset, sample, path, &piece);
+        if (!next_stored(dataset, sample, &idx, &place))
+                return 0;
+        describe_piece(&place, path, &piece);
         r = open_piece(dataset, &piece, &fd);
         if (r == 0)
                 r = read_piece(fd, piece.offset, piece.n_bytes < PIECE_BYTES ? piece.n_bytes : PIECE_BYTES);

@@ -9,28 +9,39 @@
 
 #include "proto/layout.h"
 
-#define SCHEMA_FIELDS_MAX 33u /* of a dataset; a batch has at most DLP_TENSORS_MAX */
+#define SCHEMA_FIELDS_MAX 130u /* of a dataset; a batch has at most DLP_TENSORS_MAX */
 #define SCHEMA_NAME_MAX   DLP_TENSOR_NAME_MAX
 #define SCHEMA_DIMS_MAX   (DLP_DIMS_MAX - 1u) /* of one sample */
 
 enum field_kind {
         FIELD_PICTURE, /* stored: an encoded picture */
         FIELD_BYTES,   /* stored: bytes of unknown meaning */
-        FIELD_VALUE,   /* an array of fixed size: known without reading, or stored element by element in C order */
+        FIELD_VALUE,   /* an array of numbers; its first dimension may vary from sample to sample */
         FIELD_NUMBER,  /* stored: a whole number as decimal text */
         FIELD_NAME,    /* the name of the sample: source_name(). Never stored */
+        FIELD_TEXT,    /* UTF-8 */
         N_FIELD_KINDS,
+};
+
+/* How the bytes of a stored text or array hold it: */
+enum field_coding {
+        CODING_PLAIN,   /* the text itself; the elements one after the other in C order */
+        CODING_JSON,    /* JSON: a string with its quotes; a number, true or false; an array of these */
+        CODING_CSV,     /* a cell of a CSV file, in quotes if it has them there */
+        CODING_VARINTS, /* protobuf's packed varints -> int64 */
+        N_FIELD_CODINGS,
 };
 
 struct schema_field {
         char name[SCHEMA_NAME_MAX];
         enum field_kind kind;
-        bool is_stored;     /* read from a file; otherwise source_value() or source_name() gives it */
-        bool may_be_absent; /* some samples do not have it */
-        bool is_big_endian; /* of a stored FIELD_VALUE: its elements are big-endian */
-        uint32_t dtype;     /* FIELD_VALUE */
-        uint32_t n_dims;    /* FIELD_VALUE; 0: a scalar */
-        int64_t shape[SCHEMA_DIMS_MAX];
+        bool is_stored;                 /* read from a file; otherwise source_value() or source_name() gives it */
+        bool may_be_absent;             /* some samples do not have it */
+        bool is_big_endian;             /* of a stored FIELD_VALUE: its elements are big-endian */
+        enum field_coding coding;       /* of a stored FIELD_VALUE or FIELD_TEXT */
+        uint32_t dtype;                 /* FIELD_VALUE */
+        uint32_t n_dims;                /* FIELD_VALUE; 0: a scalar */
+        int64_t shape[SCHEMA_DIMS_MAX]; /* the first one is -1 if it varies */
 };
 
 struct schema {

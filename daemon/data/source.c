@@ -2,6 +2,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <string.h>
 
 #include "daemon/data/source_type.h"
 #include "proto/base/cleanup.h"
@@ -28,9 +29,37 @@ void source_locate(const struct source *source, uint64_t sample, uint32_t field,
         source->type->locate(source, sample, field, ret_extent);
 }
 
+/* The size of a known value; false: the sample does not have it. */
+static bool value_bytes(const struct source *source, uint64_t sample, uint32_t field, uint64_t *ret_n_bytes) {
+        const struct schema_field *described = &source->schema.fields[field];
+
+        if (source->type->value_bytes)
+                return source->type->value_bytes(source, sample, field, ret_n_bytes);
+        *ret_n_bytes = dlp_dtype_bytes(described->dtype);
+        for (uint32_t i = 0; i < described->n_dims; i++)
+                *ret_n_bytes *= (uint64_t)described->shape[i];
+        return true;
+}
+
+bool source_has(const struct source *source, uint64_t sample, uint32_t field) {
+        const struct schema_field *described = &source->schema.fields[field];
+        struct extent extent;
+        uint64_t n_bytes;
+
+        if (described->kind == FIELD_NAME)
+                return true;
+        if (!described->is_stored)
+                return value_bytes(source, sample, field, &n_bytes);
+        source_locate(source, sample, field, &extent);
+        return !(extent.flags & EXTENT_ABSENT);
+}
+
 uint64_t source_length(const struct source *source, uint64_t sample, uint32_t field) {
         struct extent extent;
+        uint64_t n_bytes;
 
+        if (!source->schema.fields[field].is_stored)
+                return value_bytes(source, sample, field, &n_bytes) ? n_bytes : 0;
         source_locate(source, sample, field, &extent);
         return extent.flags & EXTENT_UNREACHABLE ? source->max_length : extent.length;
 }
@@ -58,6 +87,14 @@ size_t source_name(const struct source *source, uint64_t sample, char *ret_name)
 const char *source_class_name(const struct source *source, uint32_t label) {
         assert(label < source->n_classes);
         return source->type->class_name(source, label);
+}
+
+size_t extent_path(const struct extent *extent, char *ret_path) {
+        char *end = stpcpy(ret_path, extent->dir);
+
+        if (end != ret_path)
+                *end++ = '/';
+        return (size_t)(stpcpy(end, extent->name) - ret_path);
 }
 
 bool extent_is_same_file(const struct extent *one, const struct extent *other) {

@@ -56,7 +56,7 @@ struct source {
         uint64_t max_span;       /* the longest distance from the first to the last byte of a sample in its file */
         uint64_t max_name_bytes; /* length of the longest name of a sample, without NUL */
         uint32_t n_classes;      /* of the labels */
-        bool has_file_a_field;   /* each stored field of a sample has a file of its own; else they are side by side */
+        bool has_several_files;  /* the stored fields of a sample lie in several files, not side by side in one */
         bool has_fixed_lengths;  /* a stored field has the same length in all samples */
 };
 
@@ -77,7 +77,11 @@ int source_is_same(const struct source *source, int root_fd, bool by_time, struc
 /* Where the stored field `field` of the sample (< n_samples) lies. */
 void source_locate(const struct source *source, uint64_t sample, uint32_t field, struct extent *ret_extent);
 
-/* The length of the field in bytes. If its file could not be looked at: the length of the longest field. */
+/* Does the sample have the field? */
+bool source_has(const struct source *source, uint64_t sample, uint32_t field);
+
+/* The length of the field in bytes, as it is stored or as source_value() writes it; 0 if the sample does not have it.
+ * If its file could not be looked at: the length of the longest field. */
 uint64_t source_length(const struct source *source, uint64_t sample, uint32_t field);
 
 /* The bytes of a stored field if they are mapped, source_length() of them; NULL if they have to be read. The file may
@@ -88,7 +92,8 @@ const uint8_t *source_row(const struct source *source, uint64_t sample, uint32_t
  * end of its last page, and they look like any other bytes. May wait for the disk. */
 bool source_rows_were_there(const struct source *source, uint32_t field);
 
-/* Writes the value of a field that is neither stored nor a name: its elements, in C order, little-endian. */
+/* Writes the value of a field that is neither stored nor a name: its elements, in C order, little-endian, or its text;
+ * source_length() bytes. Nothing if the sample does not have it. */
 void source_value(const struct source *source, uint64_t sample, uint32_t field, void *ret_value);
 
 /* Writes the name of a sample, for messages and the ledger, into SOURCE_NAME_SIZE bytes: the path of its file relative
@@ -98,6 +103,10 @@ size_t source_name(const struct source *source, uint64_t sample, char *ret_name)
 /* Name of class `label` < n_classes. */
 const char *source_class_name(const struct source *source, uint32_t label);
 
+/* Writes the path of the file, relative to the folder, into SOURCE_NAME_SIZE bytes: of a field that has a file of its
+ * own. Returns its length. */
+size_t extent_path(const struct extent *extent, char *ret_path);
+
 /* Do two fields lie in one file? */
 bool extent_is_same_file(const struct extent *one, const struct extent *other);
 
@@ -106,7 +115,7 @@ bool extent_is_same_file(const struct extent *one, const struct extent *other);
  * sample: milliseconds for a million. */
 uint64_t source_longest_read(const struct source *source, const uint32_t *fields, uint32_t n_fields);
 
-/* The total bytes of the field in the `n` longest samples, each rounded up to a multiple of `alignment`. Looks at
- * each sample unless the lengths are fixed. -ENOMEM. */
+/* The total bytes of the field, stored or known, in the `n` longest samples, each rounded up to a multiple of
+ * `alignment`. Looks at each sample unless the lengths are fixed. -ENOMEM. */
 int source_longest_together(const struct source *source, uint32_t field, uint32_t n, uint64_t alignment,
                             uint64_t *ret_bytes);

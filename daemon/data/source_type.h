@@ -28,7 +28,11 @@ struct source_type {
         /* NULL if `row` is. */
         bool (*rows_were_there)(const struct source *source, uint32_t field);
 
-        /* The value of a field that is not stored. NULL: all fields are stored. */
+        /* The size of the value of a field that is neither stored nor a name; false: the sample does not have it. NULL:
+         * the field's dtype and shape say it. */
+        bool (*value_bytes)(const struct source *source, uint64_t sample, uint32_t field, uint64_t *ret_n_bytes);
+
+        /* The value. NULL: all fields are stored. */
         void (*value)(const struct source *source, uint64_t sample, uint32_t field, void *ret_value);
 
         size_t (*name)(const struct source *source, uint64_t sample, char *ret_name);

@@ -23,7 +23,7 @@ static int check_reads(const struct stream *stream, const struct stream_options 
 
         for (uint32_t i = 0; i < program_n_fields(options->program); i++)
                 n_stored += codec_is_stored(program_codec(options->program, i));
-        if (!source->has_file_a_field || n_stored < 2 || stream->layout.n_ragged == 0)
+        if (!source->has_several_files || n_stored < 2 || stream->layout.n_ragged == 0)
                 return 0;
         return why_set(
                 why, -EINVAL,

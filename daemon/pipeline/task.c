@@ -119,6 +119,7 @@ static int task_locate_part(struct planner *planner, struct task *task, const st
 static int task_locate_file(struct planner *planner, struct task *task, const struct extent *extent) {
         struct read_request *request = &task->request;
 
+        extent_path(extent, task->path);
         request->path = task->path;
         request->offset = extent->offset;
         request->is_part = false;
@@ -145,7 +146,6 @@ static int task_locate(struct planner *planner, struct task *task) {
         struct read_request *request = &task->request;
         struct span span;
 
-        source_name(dataset_source(dataset), task->candidate, task->path);
         request->dir_fd = dataset_root_fd(dataset);
         request->share = &task->batch->stream->job->reading;
         request->may_hang = task->batch->stream->may_hang;

@@ -15,7 +15,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes);
 static void mend_sums(uint8_t *bytes, size_t n_bytes) {
         struct index_header *header = (void *)bytes;
         uint64_t n_fields = header->n_fields <= INDEX_FIELDS_MAX ? header->n_fields : 0;
-        uint64_t places = sizeof(*header) + n_fields * sizeof(struct index_field);
+        uint64_t n_columns = header->n_columns <= INDEX_FIELDS_MAX ? header->n_columns : 0;
+        uint64_t places = sizeof(*header) + (n_fields + n_columns) * sizeof(struct index_field);
+        const struct index_field *fields = (const void *)(bytes + sizeof(*header));
         const struct index_row *rows = (const void *)(bytes + places);
         uint64_t n_rows = places < n_bytes ? (n_bytes - places) / sizeof(*rows) : 0;
 
@@ -30,6 +32,8 @@ static void mend_sums(uint8_t *bytes, size_t n_bytes) {
                         header->total_bytes += rows[k].length;
                         if (rows[k].length > header->max_length)
                                 header->max_length = rows[k].length;
+                        if (fields[k - i].flags & INDEX_FIELD_OWN_FILE)
+                                continue;
                         begin = rows[k].offset < begin ? rows[k].offset : begin;
                         end = rows[k].offset + rows[k].length > end ? rows[k].offset + rows[k].length : end;
                 }
@@ -65,11 +69,22 @@ static void use_place(const struct source *index, uint64_t sample, uint32_t fiel
         source_locate(index, sample, field, &place);
         if (n != strlen(path) || n >= sizeof(path) || path[0] == '\0' || path[0] == '/' || !index_is_inner_path(path))
                 find("a path that leaves the folder");
-        if (place.file >= index_n_files(index) || place.length > index->max_length ||
+        if ((place.file >= index_n_files(index) && place.file != INDEX_NO_FILE) || place.length > index->max_length ||
             place.offset > INT64_MAX - place.length)
                 find("an impossible place");
         if (place.shard && (strchr(place.shard, '/') || place.idx_shard >= index->n_shards))
                 find("an impossible shard");
+}
+
+static void use_value(const struct source *index, uint64_t sample, uint32_t field, size_t n_bytes) {
+        uint64_t n = source_length(index, sample, field);
+        uint8_t *value;
+
+        if (n > n_bytes + sizeof(int64_t))
+                find("a value that is longer than the file");
+        value = malloc(n + 1); /* so that the sanitizer sees a longer one */
+        source_value(index, sample, field, value);
+        free(value);
 }
 
 static void use(const struct source *index, size_t n_bytes, int root_fd) {
@@ -84,8 +99,11 @@ static void use(const struct source *index, size_t n_bytes, int root_fd) {
                 if (index->n_classes > 0 &&
                     (index_label(index, i) < 0 || (uint32_t)index_label(index, i) >= index->n_classes))
                         find("a label without a class");
-                for (uint32_t k = 0; k < index_n_fields(index); k++)
-                        use_place(index, i, k);
+                for (uint32_t k = 0; k < index->schema.n_fields; k++)
+                        if (index->schema.fields[k].is_stored)
+                                use_place(index, i, k);
+                        else if (index->schema.fields[k].kind != FIELD_NAME)
+                                use_value(index, i, k, n_bytes);
         }
         source_is_current(index, root_fd, &why);
 }

@@ -174,9 +174,10 @@ START_TEST(more_fields_than_a_batch_has_are_refused) {
                 snprintf(many.schema.fields[i].name, sizeof(many.schema.fields[i].name), "f%u", i);
                 snprintf(text + strlen(text), sizeof(text) - strlen(text), "%sf%u", i ? "; " : "", i);
         }
-        ck_assert_ptr_nonnull(strstr(fields_of(&many, text, normal, sizeof(normal)), "more than 8 fields"));
+        ck_assert_ptr_nonnull(strstr(fields_of(&many, text, normal, sizeof(normal)), "more than 32 fields"));
         *strrchr(text, ';') = '\0';
-        ck_assert_str_eq(fields_of(&many, text, normal, sizeof(normal)), "f0 f1 f2 f3 f4 f5 f6 f7");
+        ck_assert_int_eq(strncmp(fields_of(&many, text, normal, sizeof(normal)), "f0 f1 f2 ", 9), 0);
+        ck_assert_ptr_nonnull(strstr(normal, " f31"));
 }
 END_TEST
 

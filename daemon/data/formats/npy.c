@@ -96,7 +96,7 @@ static int describe(struct npy *npy, struct why *why) {
         }
         source->max_span = source->max_length;
         source->n_shards = source->schema.n_fields;
-        source->has_file_a_field = true;
+        source->has_several_files = true;
         source->has_fixed_lengths = true;
         return 0;
 }

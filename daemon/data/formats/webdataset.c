@@ -135,7 +135,8 @@ static int find_field(struct walk *walk, const char *shard, const struct tar_mem
                         return 0;
                 }
         if (walk->n_fields == INDEX_FIELDS_MAX)
-                return refuse(walk, shard, member, "too many fields: a dataset has 31 at most");
+                return refuse(walk, shard, member, "too many fields, a dataset has 128 at most");
+        _Static_assert(INDEX_FIELDS_MAX == 128, "as the message says");
         strcpy(walk->fields[walk->n_fields].name, name);
         *ret_idx = walk->n_fields++;
         return 0;

@@ -5,13 +5,15 @@
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 
 #include "daemon/base/machine/disk.h"
 #include "daemon/base/machine/own_file.h"
-#include "daemon/data/index/index_layout.h"
+#include "daemon/data/index/index_columns.h"
 #include "daemon/data/index/index_stamp.h"
 #include "daemon/data/source_type.h"
 #include "proto/base/cleanup.h"
@@ -29,6 +31,7 @@ struct index {
         const uint64_t *classes;
         const struct index_shard *shards;
         const int32_t *labels;
+        const uint8_t *values;
         const char *names;
 };
 
@@ -132,6 +135,7 @@ static void find_sections(struct index *index, const struct index_places *places
         index->classes = (const void *)(bytes + places->classes);
         index->shards = (const void *)(bytes + places->shards);
         index->labels = (const void *)(bytes + places->labels);
+        index->values = bytes + places->values;
         index->names = (const char *)bytes + places->names;
 }
 
@@ -142,27 +146,38 @@ static bool has_field(const struct schema *schema, const char *name) {
         return false;
 }
 
-/* The stored fields; the class number, if there are classes; and the sample's name, which is known for every sample and
- * delivered if a pipeline asks for it. */
-static void describe_fields(const struct index *index, struct schema *schema) {
-        for (uint64_t i = 0; i < index->header->n_fields; i++) {
-                const struct index_field *field = &index->fields[i];
-                struct schema_field *described = &schema->fields[schema->n_fields++];
+static void describe_field(const struct index_field *field, bool is_stored, struct schema_field *ret_described) {
+        *ret_described = (struct schema_field){
+                .kind = (enum field_kind)field->kind,
+                .is_stored = is_stored,
+                .may_be_absent = field->flags & INDEX_FIELD_MAY_BE_ABSENT,
+                .is_big_endian = field->flags & INDEX_FIELD_BIG_ENDIAN,
+                .coding = (enum field_coding)field->coding,
+                .dtype = field->kind == FIELD_NUMBER ? DLP_DTYPE_INT64 : field->dtype,
+                .n_dims = field->n_dims,
+        };
+        memcpy(ret_described->name, field->name, sizeof(ret_described->name));
+        memcpy(ret_described->shape, field->shape, sizeof(ret_described->shape));
+}
 
-                *described = (struct schema_field){
-                        .kind = (enum field_kind)field->kind,
-                        .is_stored = true,
-                        .may_be_absent = field->flags & INDEX_FIELD_MAY_BE_ABSENT,
-                        .dtype = DLP_DTYPE_INT64, /* a number */
-                };
-                memcpy(described->name, field->name, sizeof(described->name));
-        }
-        if (index->header->n_classes > 0)
+/* The stored fields; the columns; the class number, if there are classes; and the sample's name, which is known for
+ * every sample and delivered if a pipeline asks for it. */
+static void describe_fields(const struct index *index, struct schema *schema) {
+        for (uint64_t i = 0; i < index->header->n_fields + index->header->n_columns; i++)
+                describe_field(&index->fields[i], i < index->header->n_fields, &schema->fields[schema->n_fields++]);
+        if (index->header->n_classes > 0 && !has_field(schema, "label"))
                 schema->fields[schema->n_fields++] =
                         (struct schema_field){ .name = "label", .kind = FIELD_VALUE, .dtype = DLP_DTYPE_INT64 };
         if (!has_field(schema, INDEX_KEY_NAME))
                 schema->fields[schema->n_fields++] = (struct schema_field){ .name = INDEX_KEY_NAME,
                                                                             .kind = FIELD_NAME };
+}
+
+static bool has_own_files(const struct index *index) {
+        for (uint64_t i = 0; i < index->header->n_fields; i++)
+                if (index->fields[i].flags & INDEX_FIELD_OWN_FILE)
+                        return true;
+        return false;
 }
 
 static void describe(struct index *index) {
@@ -179,6 +194,11 @@ static void describe(struct index *index) {
                 .max_span = header->n_shards > 0 ? header->max_span : header->max_length,
                 .n_classes = (uint32_t)header->n_classes,
         };
+        if (header->n_shards > 0 && has_own_files(index)) {
+                index->source.has_several_files = true;
+                if (header->max_length > header->max_span)
+                        index->source.max_span = header->max_length;
+        }
         describe_fields(index, &index->source.schema);
 }
 
@@ -310,11 +330,52 @@ static const char *index_class_name(const struct source *source, uint32_t label)
         return index->names + index->classes[label];
 }
 
-static void index_value(const struct source *source, uint64_t sample, uint32_t field, void *ret_value) {
-        int64_t label = index_of(source)->labels[sample];
+/* Where the value of a column is, and its size. Returns false if the sample does not have it. */
+static bool find_value(const struct index *index, uint64_t sample, uint32_t field, const uint8_t **ret_elements,
+                       uint64_t *ret_n_bytes) {
+        const struct index_field *column = &index->fields[field];
+        const uint8_t *values = index->values + column->values;
+        const uint64_t *ends = (const void *)values;
+        uint64_t begin, end;
 
-        (void)field;
-        memcpy(ret_value, &label, sizeof(label));
+        if (!(column->flags & INDEX_FIELD_VARIES)) {
+                *ret_n_bytes = index_field_unit(column);
+                *ret_elements = values + sample * *ret_n_bytes;
+                return true;
+        }
+        begin = sample > 0 ? ends[sample - 1] & ~INDEX_VALUE_ABSENT : 0;
+        end = ends[sample] & ~INDEX_VALUE_ABSENT;
+        *ret_n_bytes = end - begin;
+        *ret_elements = values + index->header->n_samples * sizeof(*ends) + begin;
+        return !(ends[sample] & INDEX_VALUE_ABSENT);
+}
+
+static bool is_column(const struct index *index, uint32_t field) {
+        return field < index->header->n_fields + index->header->n_columns; /* otherwise it is the label */
+}
+
+static bool index_value_bytes(const struct source *source, uint64_t sample, uint32_t field, uint64_t *ret_n_bytes) {
+        const uint8_t *elements;
+
+        *ret_n_bytes = sizeof(int64_t);
+        return !is_column(index_of(source), field) ||
+               find_value(index_of(source), sample, field, &elements, ret_n_bytes);
+}
+
+static void index_value(const struct source *source, uint64_t sample, uint32_t field, void *ret_value) {
+        const struct index *index = index_of(source);
+
+        if (is_column(index, field)) {
+                const uint8_t *elements;
+                uint64_t n_bytes;
+
+                if (find_value(index, sample, field, &elements, &n_bytes))
+                        memcpy(ret_value, elements, n_bytes);
+        } else {
+                int64_t label = index->labels[sample];
+
+                memcpy(ret_value, &label, sizeof(label));
+        }
 }
 
 /* The last shard that begins at or before this sample: a dozen steps in a table that stays in the cache. */
@@ -332,41 +393,53 @@ static uint64_t shard_of(const struct index *index, uint64_t sample) {
         return first;
 }
 
+static void locate_in_shard(const struct index *index, uint64_t sample, struct extent *extent) {
+        extent->idx_shard = (uint32_t)shard_of(index, sample);
+        extent->shard = index->names + index->shards[extent->idx_shard].name;
+}
+
 static void index_locate(const struct source *source, uint64_t sample, uint32_t field, struct extent *ret_extent) {
         const struct index *index = index_of(source);
         const struct index_row *row = &index->rows[sample * index->header->n_fields + field];
-        const struct index_file *file = &index->files[row->file];
         bool is_absent = row->offset == INDEX_ROW_ABSENT;
 
         *ret_extent = (struct extent){
-                .dir = index->names + index->dirs[file->dir].path,
-                .name = index->names + file->name,
+                .dir = "",
+                .name = "",
                 .file = row->file,
                 .offset = is_absent ? 0 : row->offset,
                 .length = row->length,
-                .flags = file->flags | (is_absent ? EXTENT_ABSENT : 0),
+                .flags = is_absent ? EXTENT_ABSENT : 0,
         };
-        if (index->header->n_shards > 0) {
-                ret_extent->idx_shard = (uint32_t)shard_of(index, sample);
-                ret_extent->shard = index->names + index->shards[ret_extent->idx_shard].name;
+        if (row->file != INDEX_NO_FILE) {
+                const struct index_file *file = &index->files[row->file];
+
+                ret_extent->dir = index->names + index->dirs[file->dir].path;
+                ret_extent->name = index->names + file->name;
+                ret_extent->flags |= file->flags;
         }
+        if (index->header->n_shards > 0 && !(index->fields[field].flags & INDEX_FIELD_OWN_FILE))
+                locate_in_shard(index, sample, ret_extent);
 }
 
 static size_t index_name(const struct source *source, uint64_t sample, char *ret_name) {
+        const struct index *index = index_of(source);
         struct extent extent;
-        char *end;
 
+        if (index->header->flags & INDEX_NAMES_ROWS) {
+                locate_in_shard(index, sample, &extent);
+                return (size_t)snprintf(ret_name, SOURCE_NAME_SIZE, "%s:%" PRIu64, extent.shard,
+                                        sample - index->shards[extent.idx_shard].first_sample);
+        }
         index_locate(source, sample, 0, &extent);
-        end = stpcpy(ret_name, extent.dir); /* it fits: index_validate() has checked the path of each file */
-        if (end != ret_name)
-                *end++ = '/';
-        return (size_t)(stpcpy(end, extent.name) - ret_name);
+        return extent_path(&extent, ret_name); /* it fits: index_validate() has checked the path of each file */
 }
 
 static const struct source_type INDEX_TYPE = {
         .close = index_close,
         .compare = index_compare,
         .locate = index_locate,
+        .value_bytes = index_value_bytes,
         .value = index_value,
         .name = index_name,
         .class_name = index_class_name,

@@ -11,6 +11,7 @@
 
 #include "daemon/base/machine/disk.h"
 #include "daemon/data/growing.h"
+#include "daemon/data/index/index_columns.h"
 #include "daemon/data/index/index_stamp.h"
 #include "proto/base/cleanup.h"
 #include "proto/limits.h"
@@ -18,14 +19,16 @@
 struct index_builder {
         struct index_header header; /* counts and sums so far */
         struct index_field fields[INDEX_FIELDS_MAX];
-        bool has_fields; /* index_builder_set_field() was called */
+        bool has_fields;                   /* a field was described */
+        bool has_absent[INDEX_FIELDS_MAX]; /* a sample without this stored field was added */
+        struct index_columns columns;
         struct growing rows, files, dirs, classes, shards, labels, names;
 };
 
 int index_builder_new(const char *format, uint32_t n_fields, struct index_builder **ret_builder) {
         struct index_builder *builder = calloc(1, sizeof(*builder));
 
-        assert(strlen(format) < INDEX_FORMAT_NAME_MAX && n_fields >= 1 && n_fields <= INDEX_FIELDS_MAX);
+        assert(strlen(format) < INDEX_FORMAT_NAME_MAX && n_fields <= INDEX_FIELDS_MAX);
         if (!builder)
                 return -ENOMEM;
         memcpy(builder->header.magic, INDEX_MAGIC, sizeof(builder->header.magic));
@@ -44,19 +47,54 @@ int index_builder_new(const char *format, uint32_t n_fields, struct index_builde
 
 void index_builder_set_field(struct index_builder *builder, uint32_t idx, const char *name, enum field_kind kind,
                              bool may_be_absent) {
-        struct index_field *field = &builder->fields[idx];
+        struct schema_field field = { .kind = kind, .may_be_absent = may_be_absent };
 
-        assert(idx < builder->header.n_fields && builder->header.n_samples == 0 && strlen(name) < sizeof(field->name));
-        memset(field, 0, sizeof(*field));
-        strcpy(field->name, name);
-        field->kind = kind;
-        field->flags = may_be_absent ? INDEX_FIELD_MAY_BE_ABSENT : 0;
+        assert(strlen(name) < sizeof(field.name));
+        strcpy(field.name, name);
+        index_builder_describe(builder, idx, &field);
+}
+
+void index_builder_describe(struct index_builder *builder, uint32_t idx, const struct schema_field *field) {
+        assert(idx < builder->header.n_fields && builder->header.n_samples == 0);
+        index_field_describe(&builder->fields[idx], field);
         builder->has_fields = true;
+}
+
+void index_builder_set_own_file(struct index_builder *builder, uint32_t idx) {
+        assert(idx < builder->header.n_fields && builder->header.n_samples == 0);
+        builder->fields[idx].flags |= INDEX_FIELD_OWN_FILE;
+}
+
+void index_builder_name_rows(struct index_builder *builder) {
+        assert(builder->header.n_samples == 0);
+        builder->header.flags |= INDEX_NAMES_ROWS;
+}
+
+void index_builder_set_options(struct index_builder *builder, const char *digest) {
+        assert(strlen(digest) < sizeof(builder->header.options));
+        strcpy(builder->header.options, digest);
+}
+
+int index_builder_add_column(struct index_builder *builder, const struct schema_field *field, uint32_t *ret_idx) {
+        int r;
+
+        assert(builder->header.n_samples == 0);
+        if (builder->header.n_fields + builder->header.n_columns == INDEX_FIELDS_MAX)
+                return -E2BIG;
+        r = index_columns_add(&builder->columns, field, ret_idx);
+        if (r >= 0)
+                builder->header.n_columns++;
+        return r;
+}
+
+int index_builder_set_value(struct index_builder *builder, uint32_t idx, const void *elements, uint64_t n_bytes) {
+        return index_columns_set(&builder->columns, idx, elements, n_bytes);
 }
 
 void index_builder_free(struct index_builder *builder) {
         if (!builder)
                 return;
+        index_columns_fini(&builder->columns);
         growing_fini(&builder->rows);
         growing_fini(&builder->files);
         growing_fini(&builder->dirs);
@@ -177,21 +215,27 @@ int index_builder_add_sample(struct index_builder *builder, const struct index_r
         if (header->n_samples == DLP_SAMPLES_MAX)
                 return -E2BIG;
         for (uint64_t i = 0; i < header->n_fields; i++) {
-                assert(rows[i].file < header->n_files);
+                assert(rows[i].file < header->n_files ||
+                       (rows[i].file == INDEX_NO_FILE && header->flags & INDEX_NAMES_ROWS && header->n_shards > 0));
                 if (rows[i].offset == INDEX_ROW_ABSENT) {
                         assert(builder->fields[i].flags & INDEX_FIELD_MAY_BE_ABSENT && rows[i].length == 0);
+                        builder->has_absent[i] = true;
                         continue;
                 }
                 if (rows[i].offset > INT64_MAX || rows[i].length > INT64_MAX - rows[i].offset ||
                     __builtin_add_overflow(total, rows[i].length, &total))
                         return -E2BIG;
                 longest = rows[i].length > longest ? rows[i].length : longest;
+                if (builder->fields[i].flags & INDEX_FIELD_OWN_FILE)
+                        continue;
                 begin = rows[i].offset < begin ? rows[i].offset : begin;
                 end = rows[i].offset + rows[i].length > end ? rows[i].offset + rows[i].length : end;
         }
         r = growing_append(&builder->rows, rows, header->n_fields * sizeof(*rows));
         if (r >= 0 && header->n_classes > 0)
                 r = growing_append(&builder->labels, &label, sizeof(label));
+        if (r >= 0)
+                r = index_columns_next(&builder->columns, header->n_samples);
         if (r < 0)
                 return r;
         header->total_bytes = total;
@@ -235,13 +279,77 @@ static void hash_name(struct hashing *hashing, const char *name) {
         hash_bytes(hashing, name, strlen(name) + 1);
 }
 
+/* What only arrays and texts have. Other kinds add nothing: their digests are as old as version 1. */
+static void hash_array(struct hashing *hashing, const struct index_field *field) {
+        if (field->kind != FIELD_VALUE && field->kind != FIELD_TEXT)
+                return;
+        hash_u64(hashing, field->coding);
+        hash_u64(hashing, field->flags & INDEX_FIELD_BIG_ENDIAN);
+        hash_u64(hashing, field->dtype);
+        hash_u64(hashing, field->n_dims);
+        for (uint32_t i = 0; i < field->n_dims; i++)
+                hash_u64(hashing, (uint64_t)field->shape[i]);
+}
+
+static void hash_section(struct hashing *hashing, const struct growing *section) {
+        for (size_t at = 0; at < section->n_bytes;) {
+                size_t n = section->n_bytes - at;
+
+                n = n < sizeof(hashing->gathered) ? n : sizeof(hashing->gathered);
+                hash_bytes(hashing, section->bytes + at, n);
+                at += n;
+        }
+}
+
+static void hash_columns(struct hashing *hashing, const struct index_columns *columns) {
+        if (columns->n == 0)
+                return;
+        hash_u64(hashing, columns->n);
+        for (uint32_t i = 0; i < columns->n; i++) {
+                hash_name(hashing, columns->columns[i].field.name);
+                hash_u64(hashing, columns->columns[i].field.kind);
+                hash_array(hashing, &columns->columns[i].field);
+                hash_u64(hashing, columns->columns[i].ends.n_bytes);
+                hash_section(hashing, &columns->columns[i].ends);
+                hash_u64(hashing, columns->columns[i].elements.n_bytes);
+                hash_section(hashing, &columns->columns[i].elements);
+        }
+}
+
+/* Samples without names of their own are named after their shards. */
+static void hash_shards(const struct index_builder *builder, struct hashing *hashing) {
+        const struct index_shard *shards = (const void *)builder->shards.bytes;
+
+        for (uint64_t i = 0; i < builder->header.n_shards && builder->header.flags & INDEX_NAMES_ROWS; i++) {
+                hash_name(hashing, (const char *)builder->names.bytes + shards[i].name);
+                hash_u64(hashing, shards[i].first_sample);
+        }
+}
+
+static void hash_row(const struct index_builder *builder, struct hashing *hashing, const struct index_row *row,
+                     bool is_in_shard) {
+        const struct index_file *files = (const void *)builder->files.bytes;
+        const struct index_dir *dirs = (const void *)builder->dirs.bytes;
+        const char *names = (const void *)builder->names.bytes;
+
+        if (row->file != INDEX_NO_FILE) {
+                const char *dir = names + dirs[files[row->file].dir].path;
+
+                hash_bytes(hashing, dir, strlen(dir));
+                if (dir[0])
+                        hash_bytes(hashing, "/", 1);
+                hash_name(hashing, names + files[row->file].name);
+        }
+        /* The offset in a shard does not count, but an absent field differs from an empty one. */
+        hash_u64(hashing, is_in_shard && row->offset != INDEX_ROW_ABSENT ? 0 : row->offset);
+        hash_u64(hashing, row->length);
+}
+
 /* The canonical content: format, number of fields, classes, then each sample's fields and label. It leaves out
  * directories without a sample, times, and the place of the folder or of a packed sample. */
 static void hash_content(const struct index_builder *builder, struct hashing *hashing) {
         const struct index_header *header = &builder->header;
         const struct index_row *rows = (const void *)builder->rows.bytes;
-        const struct index_file *files = (const void *)builder->files.bytes;
-        const struct index_dir *dirs = (const void *)builder->dirs.bytes;
         const uint64_t *classes = (const void *)builder->classes.bytes;
         const int32_t *labels = (const void *)builder->labels.bytes;
         const char *names = (const void *)builder->names.bytes;
@@ -252,27 +360,21 @@ static void hash_content(const struct index_builder *builder, struct hashing *ha
         for (uint64_t i = 0; i < header->n_fields && builder->has_fields; i++) {
                 hash_name(hashing, builder->fields[i].name);
                 hash_u64(hashing, builder->fields[i].kind);
+                hash_array(hashing, &builder->fields[i]);
         }
         hash_u64(hashing, header->n_classes);
         for (uint64_t i = 0; i < header->n_classes; i++)
                 hash_name(hashing, names + classes[i]);
         hash_u64(hashing, header->n_samples);
         for (uint64_t i = 0; i < header->n_samples; i++) {
-                for (uint64_t k = 0; k < header->n_fields; k++) {
-                        const struct index_row *row = &rows[i * header->n_fields + k];
-                        const char *dir = names + dirs[files[row->file].dir].path;
-
-                        hash_bytes(hashing, dir, strlen(dir));
-                        if (dir[0])
-                                hash_bytes(hashing, "/", 1);
-                        hash_name(hashing, names + files[row->file].name);
-                        /* The offset in a shard does not count, but an absent field differs from an empty one. */
-                        hash_u64(hashing, header->n_shards > 0 && row->offset != INDEX_ROW_ABSENT ? 0 : row->offset);
-                        hash_u64(hashing, row->length);
-                }
+                for (uint64_t k = 0; k < header->n_fields; k++)
+                        hash_row(builder, hashing, &rows[i * header->n_fields + k],
+                                 header->n_shards > 0 && !(builder->fields[k].flags & INDEX_FIELD_OWN_FILE));
                 if (header->n_classes > 0)
                         hash_u64(hashing, (uint64_t)labels[i]);
         }
+        hash_shards(builder, hashing);
+        hash_columns(hashing, &builder->columns);
 }
 
 static int make_digest(struct index_builder *builder) {
@@ -306,16 +408,49 @@ static int make_digest(struct index_builder *builder) {
 
 /* ---- writing ------------------------------------------------------------------------------------------------- */
 
-/* As it is in the file: with zeroes up to the next multiple of 8. */
-static void sum_section(struct index_sum *sum, const struct growing *section) {
-        size_t n_whole = section->n_bytes / 8 * 8;
-        uint64_t last = 0;
+/* Sections follow each other, each with zeroes up to the next multiple of 8. */
+struct writing {
+        int fd;
+        uint64_t at;
+        struct index_sum sum;
+};
 
-        index_sum_add(sum, section->bytes, n_whole);
-        if (n_whole == section->n_bytes)
-                return;
-        memcpy(&last, section->bytes + n_whole, section->n_bytes - n_whole);
-        index_sum_add(sum, &last, sizeof(last));
+static int write_section(struct writing *writing, const void *bytes, size_t n_bytes) {
+        size_t n_whole = n_bytes / 8 * 8;
+        uint64_t last = 0;
+        int r = disk_write_at(writing->fd, bytes, n_bytes, writing->at);
+
+        if (r < 0)
+                return r;
+        index_sum_add(&writing->sum, bytes, n_whole);
+        if (n_whole < n_bytes) {
+                memcpy(&last, (const uint8_t *)bytes + n_whole, n_bytes - n_whole);
+                index_sum_add(&writing->sum, &last, sizeof(last));
+                n_whole += sizeof(last);
+        }
+        writing->at += n_whole;
+        return 0;
+}
+
+static int write_column_fields(struct writing *writing, const struct index_columns *columns) {
+        int r = 0;
+
+        for (uint32_t i = 0; i < columns->n && r >= 0; i++)
+                r = write_section(writing, &columns->columns[i].field, sizeof(columns->columns[i].field));
+        return r;
+}
+
+static int write_columns(struct writing *writing, const struct index_columns *columns) {
+        int r = 0;
+
+        for (uint32_t i = 0; i < columns->n && r >= 0; i++) {
+                const struct index_column *column = &columns->columns[i];
+
+                r = write_section(writing, column->ends.bytes, column->ends.n_bytes);
+                if (r >= 0)
+                        r = write_section(writing, column->elements.bytes, column->elements.n_bytes);
+        }
+        return r;
 }
 
 /* The checksum is computed from memory, not from a mapping of the file: a disk that fails to give back what was
@@ -323,32 +458,26 @@ static void sum_section(struct index_sum *sum, const struct growing *section) {
 static int write_sections(struct index_builder *builder, int fd, const struct index_places *places) {
         const struct growing fields = { .bytes = (uint8_t *)builder->fields,
                                         .n_bytes = builder->header.n_fields * sizeof(builder->fields[0]) };
-        const struct {
-                const struct growing *section;
-                uint64_t offset;
-        } sections[] = {
-                { &fields, places->fields },
-                { &builder->rows, places->rows },
-                { &builder->files, places->files },
-                { &builder->dirs, places->dirs },
-                { &builder->classes, places->classes },
-                { &builder->shards, places->shards },
-                { &builder->labels, places->labels },
-                { &builder->names, places->names },
-        };
-        struct index_sum sum;
+        const struct growing *sections[] = { &fields,           &builder->rows,   &builder->files,  &builder->dirs,
+                                             &builder->classes, &builder->shards, &builder->labels, &builder->names };
+        struct writing writing = { .fd = fd, .at = places->fields };
+        int r = 0;
 
-        index_sum_begin(&sum);
-        index_sum_add(&sum, (const uint8_t *)&builder->header + INDEX_CHECKSUM_FROM,
+        index_sum_begin(&writing.sum);
+        index_sum_add(&writing.sum, (const uint8_t *)&builder->header + INDEX_CHECKSUM_FROM,
                       sizeof(builder->header) - INDEX_CHECKSUM_FROM);
-        for (size_t i = 0; i < ARRAY_SIZE(sections); i++) {
-                int r = disk_write_at(fd, sections[i].section->bytes, sections[i].section->n_bytes, sections[i].offset);
-
-                if (r < 0)
-                        return r;
-                sum_section(&sum, sections[i].section);
+        for (size_t i = 0; i < ARRAY_SIZE(sections) && r >= 0; i++) {
+                if (sections[i] == &builder->names)
+                        r = write_columns(&writing, &builder->columns);
+                if (r >= 0)
+                        r = write_section(&writing, sections[i]->bytes, sections[i]->n_bytes);
+                if (sections[i] == &fields && r >= 0)
+                        r = write_column_fields(&writing, &builder->columns);
         }
-        builder->header.checksum = index_sum_end(&sum);
+        if (r < 0)
+                return r;
+        assert(writing.at == places->end);
+        builder->header.checksum = index_sum_end(&writing.sum);
         return disk_write_at(fd, &builder->header, sizeof(builder->header), 0);
 }
 
@@ -360,6 +489,10 @@ int index_builder_write(struct index_builder *builder, int fd, const char *path,
         if (builder->header.n_dirs == 0)
                 return why_set(why, -EINVAL, "%s: no directory was read", path);
         builder->header.names_bytes = builder->names.n_bytes;
+        builder->header.values_bytes = index_columns_end(&builder->columns);
+        for (uint64_t i = 0; i < builder->header.n_fields; i++)
+                if (!builder->has_absent[i])
+                        builder->fields[i].flags &= ~INDEX_FIELD_MAY_BE_ABSENT;
         r = index_places(&builder->header, &places, &detail);
         if (r < 0)
                 return why_set(why, -E2BIG, "%s: %s", path, detail.text);

@@ -12,8 +12,9 @@
 
 struct index_builder;
 
-/* Makes an empty index of samples with n_fields stored fields each. Until index_builder_set_field() the first field is
- * a picture with the name "image". `format` is shorter than INDEX_FORMAT_NAME_MAX (asserted). */
+/* Makes an empty index of samples with n_fields stored fields each, at most INDEX_FIELDS_MAX. Until
+ * index_builder_set_field() the first field is a picture with the name "image". `format` is shorter than
+ * INDEX_FORMAT_NAME_MAX (asserted). */
 int index_builder_new(const char *format, uint32_t n_fields, struct index_builder **ret_builder);
 
 /* Both take NULL. */
@@ -23,6 +24,31 @@ void index_builder_freep(struct index_builder **builder);
 /* Sets what field `idx` is, which becomes part of the digest. To be called before the first sample is added. */
 void index_builder_set_field(struct index_builder *builder, uint32_t idx, const char *name, enum field_kind kind,
                              bool may_be_absent);
+
+/* The same for a field that a kind alone does not describe. `field` has a valid name, kind, coding, dtype and shape.
+ * is_stored is not looked at. If may_be_absent is set, but all samples have the field, the index says so. */
+void index_builder_describe(struct index_builder *builder, uint32_t idx, const struct schema_field *field);
+
+/* The rows of stored field `idx` are whole files, although the samples are in shards: a listing names them. To be
+ * called before the first sample is added. */
+void index_builder_set_own_file(struct index_builder *builder, uint32_t idx);
+
+/* Samples have no names of their own: they are called SHARD:ROW, counted from 0 in each shard. A row without
+ * INDEX_NO_FILE as its file must then be of a field with files of its own. To be called before the first sample is
+ * added. */
+void index_builder_name_rows(struct index_builder *builder);
+
+/* Adds a column: a field that is known without reading, because its values are in the index. Kinds: FIELD_VALUE with a
+ * dtype and a shape whose first dimension may vary; FIELD_TEXT and FIELD_BYTES. Columns follow the stored fields; both
+ * together are at most INDEX_FIELDS_MAX. To be called before the first sample is added. -ENOMEM, -E2BIG. */
+int index_builder_add_column(struct index_builder *builder, const struct schema_field *field, uint32_t *ret_idx);
+
+/* Sets the value of column `idx` for the sample that is added next: its elements in C order, or its text, without NUL.
+ * A column that may be absent needs no value. The size must fit the shape (asserted). -ENOMEM, -E2BIG. */
+int index_builder_set_value(struct index_builder *builder, uint32_t idx, const void *elements, uint64_t n_bytes);
+
+/* A digest of the options that the format was given: 64 hexadecimal digits (asserted). Without it: no options. */
+void index_builder_set_options(struct index_builder *builder, const char *digest);
 
 /* Classes get the labels 0, 1, ... Returns 0, -ENOMEM or -E2BIG. */
 int index_builder_add_class(struct index_builder *builder, const char *name);

@@ -3,16 +3,21 @@
  * Little-endian. Every section is aligned to 8 bytes, and they follow in this fixed order. So the counts in the header
  * give the place of each section, and no offset of a section is stored:
  *
- *   header | fields | rows | files | directories | class names (offsets) | shards | labels | names
+ *   header | fields | rows | files | directories | class names (offsets) | shards | labels | values | names
  *
- * A field has a name and a kind. Only stored fields are listed; a label comes with the classes. A row says where a
- * field of a sample lies: (file, offset, length). Sample i has n_fields rows, from row i * n_fields on. A file is
- * (directory, name), not a path: a million paths share a thousand directories. Names are NUL-terminated bytes in the
- * last section, whose last byte is NUL.
+ * Fields: first the n_fields stored ones, then n_columns columns, whose values are in the index itself. A label comes
+ * with the classes. A row says where a stored field of a sample lies: (file, offset, length). Sample i has n_fields
+ * rows, from row i * n_fields on. A file is (directory, name), not a path: a million paths share a thousand
+ * directories. Names are NUL-terminated bytes in the last section, whose last byte is NUL.
  *
- * If samples are packed, files and directories (except the root) are only the former names, and offsets count within
+ * If samples are in shards, files and directories (except the root) are only the former names, and offsets count within
  * the shard. A shard holds the samples from its first one up to the next shard's first one, so rows need not name the
- * shard. Directories that are only names have inode 0.
+ * shard. Directories that are only names have inode 0. A field with INDEX_FIELD_OWN_FILE is the exception: a listing in
+ * a shard may name files, and each of them is the field as a whole.
+ *
+ * A column is at `values` in the section of the same name: the elements of all samples, one after the other. If they
+ * differ in size, a table comes first: for each sample, an 8-byte word that says where its elements end. Its bit
+ * INDEX_VALUE_ABSENT says that the sample does not have the field. Each part begins at a multiple of 8.
  *
  * The checksum finds accidents; the digest identifies the dataset (see index.h). Neither is trusted: index_validate()
  * checks everything that is used as an index or as a name. */
@@ -26,14 +31,17 @@
 #include "proto/base/why.h"
 
 #define INDEX_MAGIC           "DLDINDEX"
-#define INDEX_VERSION         3u
+#define INDEX_VERSION         4u
 #define INDEX_FORMAT_NAME_MAX 32u                      /* bytes with NUL */
 #define INDEX_FIELDS_MAX      (SCHEMA_FIELDS_MAX - 2u) /* besides the label and the key */
-#define INDEX_KEY_NAME        "__key__"                /* the field that is the name of a sample */
-#define INDEX_ROW_ABSENT      UINT64_MAX               /* offset: the sample does not have the field */
-#define INDEX_TIME_ANY        INT64_MIN                /* mtime_ns of a root of which only some files are meant */
-#define INDEX_FILES_MAX       (1ull << 40)             /* with the other limits: no sum of section sizes overflows */
-#define INDEX_DIRS_MAX        (1ull << 24)             /* also ends the walk of a tree whose links multiply */
+#define INDEX_NO_FILE         UINT64_MAX               /* of a row: no name; see INDEX_NAMES_ROWS */
+#define INDEX_VALUE_ABSENT    (1ull << 63)
+#define INDEX_VALUES_MAX      (1ull << 48) /* bytes */
+#define INDEX_KEY_NAME        "__key__"    /* the field that is the name of a sample */
+#define INDEX_ROW_ABSENT      UINT64_MAX   /* offset: the sample does not have the field */
+#define INDEX_TIME_ANY        INT64_MIN    /* mtime_ns of a root of which only some files are meant */
+#define INDEX_FILES_MAX       (1ull << 40) /* with the other limits: no sum of section sizes overflows */
+#define INDEX_DIRS_MAX        (1ull << 24) /* also ends the walk of a tree whose links multiply */
 #define INDEX_CLASSES_MAX     (1ull << 24)
 #define INDEX_SHARDS_MAX      (1ull << 24)
 #define INDEX_NAMES_MAX       (1ull << 48) /* bytes */
@@ -50,6 +58,9 @@ struct index_header {
         uint64_t n_dirs;
         uint64_t n_classes;
         uint64_t n_shards; /* 0: each file lies in the folder directly */
+        uint64_t n_columns;
+        uint64_t values_bytes;
+        uint64_t flags; /* INDEX_NAMES_ROWS */
         uint64_t names_bytes;
         uint64_t total_bytes;               /* sum of all rows' lengths */
         uint64_t max_length;                /* the longest row */
@@ -58,16 +69,31 @@ struct index_header {
         char source[INDEX_FORMAT_NAME_MAX]; /* that found the samples: the same, or that of the folder that was packed
                                              */
         char digest[INDEX_DIGEST_SIZE];     /* 64 hexadecimal digits, NUL */
-        char reserved[7];                   /* zero */
+        char options[INDEX_DIGEST_SIZE];    /* of the format's options that the index was made with */
+        char reserved[6];                   /* zero */
 };
+
+#define INDEX_NAMES_ROWS   1ull /* samples have no names of their own: they are called SHARD:ROW */
+#define INDEX_ROW_NAME_MAX 21u  /* bytes of ":ROW" */
 
 struct index_field {
         char name[SCHEMA_NAME_MAX];
         uint32_t kind;  /* enum field_kind */
         uint32_t flags; /* INDEX_FIELD_... */
+        uint32_t coding;
+        uint32_t dtype;
+        uint32_t n_dims;
+        uint32_t reserved; /* zero */
+        int64_t shape[SCHEMA_DIMS_MAX];
+        uint64_t values;       /* of a column: where it begins in the section of values */
+        uint64_t values_bytes; /* of the elements of all samples */
 };
 
 #define INDEX_FIELD_MAY_BE_ABSENT 1u
+#define INDEX_FIELD_BIG_ENDIAN    2u
+#define INDEX_FIELD_OWN_FILE      4u /* a row is a whole file, although there are shards */
+#define INDEX_FIELD_VARIES        8u /* of a column: its values differ in size, or some are absent */
+#define INDEX_FIELD_FLAGS         15u
 
 struct index_row {
         uint64_t file;
@@ -95,8 +121,8 @@ struct index_shard {
         int64_t mtime_ns;
 };
 
-_Static_assert(sizeof(struct index_header) == 248, "the header is part of the file format");
-_Static_assert(sizeof(struct index_field) == 40, "fields are part of the file format");
+_Static_assert(sizeof(struct index_header) == 336, "the header is part of the file format");
+_Static_assert(sizeof(struct index_field) == 128, "fields are part of the file format");
 _Static_assert(sizeof(struct index_row) == 24, "rows are part of the file format");
 _Static_assert(sizeof(struct index_file) == 16, "files are part of the file format");
 _Static_assert(sizeof(struct index_dir) == 32, "directories are part of the file format");
@@ -105,7 +131,7 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the file is read in p
 
 /* Where the sections begin, in bytes from the beginning of the file. */
 struct index_places {
-        uint64_t fields, rows, files, dirs, classes, shards, labels, names, end;
+        uint64_t fields, rows, files, dirs, classes, shards, labels, values, names, end;
 };
 
 /* Computes the places. Returns 0, or -EBADMSG with `why` if a count is above its limit. */
@@ -136,6 +162,11 @@ int index_read_header(int fd, struct index_header *ret_header, struct why *why);
  * "..", no path of PATH_MAX or more), every label, sums. O(size). Returns 0 and the length of the longest path of a
  * file, or -EBADMSG with `why`. */
 int index_validate(const void *bytes, uint64_t n_bytes, uint64_t *ret_longest_path, struct why *why);
+
+/* Parts of index_validate(): are the fields, and the values of the columns, as this header says they are? -EBADMSG. */
+int index_check_fields(const struct index_header *header, const struct index_field *fields, struct why *why);
+int index_check_columns(const struct index_header *header, const struct index_field *columns, const uint8_t *values,
+                        struct why *why);
 
 /* Is it a path that cannot leave the root: no empty component, no "." or ".."? "" is the root. */
 bool index_is_inner_path(const char *path);

@@ -56,20 +56,22 @@ static uint64_t align8(uint64_t n) {
 int index_places(const struct index_header *header, struct index_places *ret_places, struct why *why) {
         struct index_places places;
 
-        if (header->n_samples > DLP_SAMPLES_MAX || header->n_fields < 1 || header->n_fields > INDEX_FIELDS_MAX ||
+        if (header->n_samples > DLP_SAMPLES_MAX || header->n_fields > INDEX_FIELDS_MAX ||
+            header->n_columns > INDEX_FIELDS_MAX - header->n_fields || header->values_bytes > INDEX_VALUES_MAX ||
             header->n_files > INDEX_FILES_MAX || header->n_dirs > INDEX_DIRS_MAX ||
             header->n_classes > INDEX_CLASSES_MAX || header->n_shards > INDEX_SHARDS_MAX ||
             header->names_bytes > INDEX_NAMES_MAX)
                 return why_set(why, -EBADMSG, "a count is above its limit");
 
         places.fields = sizeof(struct index_header);
-        places.rows = places.fields + header->n_fields * sizeof(struct index_field);
+        places.rows = places.fields + (header->n_fields + header->n_columns) * sizeof(struct index_field);
         places.files = places.rows + header->n_samples * header->n_fields * sizeof(struct index_row);
         places.dirs = places.files + header->n_files * sizeof(struct index_file);
         places.classes = places.dirs + header->n_dirs * sizeof(struct index_dir);
         places.shards = places.classes + header->n_classes * sizeof(uint64_t);
         places.labels = places.shards + header->n_shards * sizeof(struct index_shard);
-        places.names = places.labels + (header->n_classes > 0 ? align8(header->n_samples * sizeof(int32_t)) : 0);
+        places.values = places.labels + (header->n_classes > 0 ? align8(header->n_samples * sizeof(int32_t)) : 0);
+        places.names = places.values + align8(header->values_bytes);
         places.end = places.names + align8(header->names_bytes);
         *ret_places = places;
         return 0;
@@ -106,8 +108,12 @@ static int check_header(const struct index_header *header, uint64_t n_bytes, str
         if (!memchr(header->format, '\0', sizeof(header->format)) ||
             !memchr(header->source, '\0', sizeof(header->source)) ||
             strnlen(header->digest, sizeof(header->digest)) != INDEX_DIGEST_SIZE - 1 ||
-            strspn(header->digest, "0123456789abcdef") != INDEX_DIGEST_SIZE - 1)
+            strspn(header->digest, "0123456789abcdef") != INDEX_DIGEST_SIZE - 1 ||
+            !memchr(header->options, '\0', sizeof(header->options)))
                 return why_set(why, -EBADMSG, "its format name or digest is damaged");
+        if (header->flags & ~INDEX_NAMES_ROWS ||
+            (header->flags & INDEX_NAMES_ROWS ? header->n_shards == 0 : header->n_fields == 0))
+                return why_set(why, -EBADMSG, "its samples have no names");
         return 0;
 }
 
@@ -179,32 +185,21 @@ static int check_files(struct checked *checked, struct why *why) {
         return 0;
 }
 
-static int check_fields(const struct checked *checked, struct why *why) {
-        const struct index_field *fields = (const void *)(checked->bytes + checked->places.fields);
-
-        for (uint64_t i = 0; i < checked->header->n_fields; i++) {
-                if (!memchr(fields[i].name, '\0', sizeof(fields[i].name)) || fields[i].name[0] == '\0' ||
-                    fields[i].kind >= N_FIELD_KINDS || fields[i].kind == FIELD_NAME ||
-                    fields[i].flags & ~INDEX_FIELD_MAY_BE_ABSENT)
-                        return why_set(why, -EBADMSG, "field %" PRIu64 " is invalid", i);
-                for (uint64_t k = 0; k < i; k++)
-                        if (strcmp(fields[i].name, fields[k].name) == 0)
-                                return why_set(why, -EBADMSG, "field %" PRIu64 " has the name of another one", i);
-        }
-        return 0;
-}
-
 /* The distance from the first byte of a sample to its last, over the fields that it has. */
-static uint64_t span_of(const struct index_row *rows, uint64_t n_fields) {
+static uint64_t span_of(const struct index_row *rows, const struct index_field *fields, uint64_t n_fields) {
         uint64_t begin = UINT64_MAX, end = 0;
 
         for (uint64_t i = 0; i < n_fields; i++) {
-                if (rows[i].offset == INDEX_ROW_ABSENT)
+                if (rows[i].offset == INDEX_ROW_ABSENT || fields[i].flags & INDEX_FIELD_OWN_FILE)
                         continue;
                 begin = rows[i].offset < begin ? rows[i].offset : begin;
                 end = rows[i].offset + rows[i].length > end ? rows[i].offset + rows[i].length : end;
         }
         return end > begin ? end - begin : 0;
+}
+
+static bool names_rows(const struct index_header *header) {
+        return header->flags & INDEX_NAMES_ROWS;
 }
 
 static int check_rows(const struct checked *checked, struct why *why) {
@@ -213,7 +208,9 @@ static int check_rows(const struct checked *checked, struct why *why) {
         uint64_t n_fields = checked->header->n_fields, total = 0, longest = 0, longest_span = 0;
 
         for (uint64_t i = 0; i < checked->header->n_samples * n_fields; i++) {
-                if (rows[i].file >= checked->header->n_files)
+                if (rows[i].file >= checked->header->n_files &&
+                    (rows[i].file != INDEX_NO_FILE || !names_rows(checked->header) ||
+                     fields[i % n_fields].flags & INDEX_FIELD_OWN_FILE))
                         return why_set(why, -EBADMSG, "row %" PRIu64 " has no file", i);
                 if (rows[i].offset == INDEX_ROW_ABSENT && rows[i].length == 0 &&
                     fields[i % n_fields].flags & INDEX_FIELD_MAY_BE_ABSENT)
@@ -224,7 +221,7 @@ static int check_rows(const struct checked *checked, struct why *why) {
                 longest = rows[i].length > longest ? rows[i].length : longest;
         }
         for (uint64_t i = 0; i < checked->header->n_samples; i++) {
-                uint64_t span = span_of(rows + i * n_fields, n_fields);
+                uint64_t span = span_of(rows + i * n_fields, fields, n_fields);
 
                 longest_span = span > longest_span ? span : longest_span;
         }
@@ -234,9 +231,10 @@ static int check_rows(const struct checked *checked, struct why *why) {
         return 0;
 }
 
-static int check_shard(const struct checked *checked, uint64_t idx, struct why *why) {
+static int check_shard(struct checked *checked, uint64_t idx, struct why *why) {
         const struct index_shard *shards = (const void *)(checked->bytes + checked->places.shards);
         const struct index_row *rows = (const void *)(checked->bytes + checked->places.rows);
+        const struct index_field *fields = (const void *)(checked->bytes + checked->places.fields);
         bool is_last = idx + 1 == checked->header->n_shards;
         uint64_t end = is_last ? checked->header->n_samples : shards[idx + 1].first_sample;
         const char *name;
@@ -244,20 +242,24 @@ static int check_shard(const struct checked *checked, uint64_t idx, struct why *
         if (shards[idx].name >= checked->header->names_bytes)
                 return why_set(why, -EBADMSG, "shard %" PRIu64 " has no name", idx);
         name = checked->names + shards[idx].name;
-        if (strnlen(name, PATH_MAX) >= PATH_MAX || name[0] == '\0' || !index_is_inner_path(name))
+        if (strnlen(name, PATH_MAX) >= PATH_MAX - (names_rows(checked->header) ? INDEX_ROW_NAME_MAX : 0) ||
+            name[0] == '\0' || !index_is_inner_path(name))
                 return why_set(why, -EBADMSG, "shard %" PRIu64 " has an impossible name", idx);
+        if (names_rows(checked->header) && strlen(name) + INDEX_ROW_NAME_MAX > checked->longest_path)
+                checked->longest_path = strlen(name) + INDEX_ROW_NAME_MAX;
         if ((idx == 0 && shards[idx].first_sample != 0) || shards[idx].first_sample > end ||
             end > checked->header->n_samples)
                 return why_set(why, -EBADMSG, "shard %" PRIu64 " has impossible samples", idx);
         for (uint64_t i = shards[idx].first_sample * checked->header->n_fields; i < end * checked->header->n_fields;
              i++)
                 if (rows[i].offset != INDEX_ROW_ABSENT &&
+                    !(fields[i % checked->header->n_fields].flags & INDEX_FIELD_OWN_FILE) &&
                     rows[i].offset + rows[i].length > shards[idx].n_bytes) /* no overflow: check_rows() came before */
                         return why_set(why, -EBADMSG, "row %" PRIu64 " lies beyond its shard's end", i);
         return 0;
 }
 
-static int check_shards(const struct checked *checked, struct why *why) {
+static int check_shards(struct checked *checked, struct why *why) {
         for (uint64_t i = 0; i < checked->header->n_shards; i++) {
                 int r = check_shard(checked, i, why);
 
@@ -282,6 +284,7 @@ static int check_labels(const struct checked *checked, struct why *why) {
 
 int index_validate(const void *bytes, uint64_t n_bytes, uint64_t *ret_longest_path, struct why *why) {
         struct checked checked = { .header = bytes, .bytes = bytes };
+        const struct index_field *fields;
         int r;
 
         r = check_header(checked.header, n_bytes, why);
@@ -291,6 +294,7 @@ int index_validate(const void *bytes, uint64_t n_bytes, uint64_t *ret_longest_pa
         if (r < 0)
                 return r;
 
+        fields = (const void *)(checked.bytes + checked.places.fields);
         checked.names = (const char *)checked.bytes + checked.places.names;
         if (checked.header->names_bytes == 0 || checked.names[checked.header->names_bytes - 1] != '\0')
                 return why_set(why, -EBADMSG, "its names have no end");
@@ -301,7 +305,7 @@ int index_validate(const void *bytes, uint64_t n_bytes, uint64_t *ret_longest_pa
         r = check_files(&checked, why);
         if (r < 0)
                 return r;
-        r = check_fields(&checked, why);
+        r = index_check_fields(checked.header, fields, why);
         if (r < 0)
                 return r;
         r = check_rows(&checked, why);
@@ -311,6 +315,9 @@ int index_validate(const void *bytes, uint64_t n_bytes, uint64_t *ret_longest_pa
         if (r < 0)
                 return r;
         r = check_labels(&checked, why);
+        if (r == 0)
+                r = index_check_columns(checked.header, fields + checked.header->n_fields,
+                                        checked.bytes + checked.places.values, why);
         if (r == 0)
                 *ret_longest_path = checked.longest_path;
         return r;

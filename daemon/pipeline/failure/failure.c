@@ -15,9 +15,11 @@
 
 static void name_sample(struct task *task, const char *text, struct why *ret_named) {
         const struct catalog_dataset *dataset = task->batch->stream->dataset;
+        char name[SOURCE_NAME_SIZE];
 
+        source_name(dataset_source(dataset->dataset), task->candidate, name);
         why_set(ret_named, 0, "%s: sample %llu (%.200s): %.250s", dataset->name, (unsigned long long)task->candidate,
-                task->path, text);
+                name, text);
 }
 
 static void report(struct task *task, const struct why *named, const char *what_next) {
