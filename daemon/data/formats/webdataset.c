@@ -9,9 +9,7 @@
  * in the order of their names, or in the order in which the path names them. Only headers are read. After that, any
  * order and any resume is as exact as for a folder of files. */
 
-#include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -19,7 +17,7 @@
 
 #include "daemon/data/formats/tar.h"
 #include "daemon/data/growing.h"
-#include "daemon/data/index/index_stamp.h"
+#include "daemon/data/listed.h"
 #include "proto/base/cleanup.h"
 
 #define LOOK_UP_MEMBERS 4096u /* between two checks of the cancel flag */
@@ -243,17 +241,12 @@ static int walk_shard(struct walk *walk, const char *name) {
                 .first_member = walk->members.n_bytes / sizeof(struct member),
                 .first_key = walk->keys.n_bytes / sizeof(uint64_t),
         };
-        /* O_NONBLOCK: opening a FIFO must not block. */
-        _cleanup_(closep) int fd = openat(walk->root_fd, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+        _cleanup_(closep) int fd = listed_open(walk->root_fd, walk->root, name, &walk->settled_ns, &shard.status,
+                                               walk->why);
         int r;
 
         if (fd < 0)
-                return why_errno(walk->why, -errno, "%s/%s", walk->root, name);
-        r = index_settle(fd, &walk->settled_ns, &shard.status);
-        if (r < 0)
-                return why_errno(walk->why, r, "%s/%s cannot be looked at", walk->root, name);
-        if (!S_ISREG(shard.status.st_mode))
-                return why_set(walk->why, -EINVAL, "%s/%s: is not a regular file", walk->root, name);
+                return fd;
         r = add_name(walk, name, strlen(name), &shard.name);
         if (r < 0)
                 return no_memory(walk, r);
@@ -282,97 +275,24 @@ static bool is_archive(const char *name) {
         return false;
 }
 
-/* Lists the archives of the folder, one after the other, each with a NUL. */
-static int list_archives(struct walk *walk, struct growing *names, size_t *ret_n) {
-        int fd = openat(walk->root_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        int r = fd < 0 ? -errno : index_settle(fd, &walk->settled_ns, &walk->folder);
-        struct dirent *entry;
-        size_t n = 0;
-        DIR *dir;
+/* Reads the archives in the order of their names, or in the order in which the path names them. */
+static int walk_all(struct walk *walk) {
+        struct listed listed = { 0 };
+        int r = listed_find(&listed, walk->root_fd, walk->files, is_archive, &walk->settled_ns, walk->why);
 
-        if (r < 0) {
-                closep(&fd);
-                return why_errno(walk->why, r, "%s: the folder cannot be read", walk->root);
-        }
-        dir = fdopendir(fd);
-        if (!dir) {
-                close(fd);
-                return no_memory(walk, -ENOMEM);
-        }
-        for (;;) {
-                errno = 0;
-                entry = readdir(dir);
-                if (!entry) {
-                        r = -errno; /* errno is 0 at the end of the folder */
-                        break;
-                }
-                if (!is_archive(entry->d_name))
-                        continue;
-                r = growing_append(names, entry->d_name, strlen(entry->d_name) + 1);
-                if (r < 0)
-                        break;
-                n++;
-        }
-        closedir(dir);
-        if (r < 0)
-                return why_errno(walk->why, r, "%s: the folder cannot be read to its end", walk->root);
-        *ret_n = n;
-        return 0;
-}
-
-static int by_name(const void *one, const void *other) {
-        return strcmp(*(const char *const *)one, *(const char *const *)other);
-}
-
-/* Reads the archives in the order of their names. */
-static int walk_archives(struct walk *walk, const char *names, size_t n) {
-        _cleanup_(freep) const char **sorted = calloc(n, sizeof(*sorted));
-        int r = 0;
-
-        if (!sorted)
-                return no_memory(walk, -ENOMEM);
-        for (size_t i = 0; i < n; i++, names += strlen(names) + 1)
-                sorted[i] = names;
-        qsort(sorted, n, sizeof(*sorted), by_name);
-        for (size_t i = 0; i < n && r == 0; i++)
-                r = walk_shard(walk, sorted[i]);
-        return r;
-}
-
-static int walk_folder(struct walk *walk) {
-        struct growing names = { 0 };
-        size_t n = 0;
-        int r = list_archives(walk, &names, &n);
-
-        if (r == 0 && n == 0)
+        if (r == 0 && listed.n == 0)
                 r = why_set(
                         walk->why, -ENOENT,
                         "%s: there is no archive in it; the path of a webdataset is a folder of .tar files, one of them, "
                         "or a pattern such as DIR/{a,b}/x-{000..127}.tar",
                         walk->root);
-        if (r == 0)
-                r = walk_archives(walk, (const char *)names.bytes, n);
-        growing_fini(&names);
-        return r;
-}
-
-/* Reads the archives that the path names, in its order. */
-static int walk_named(struct walk *walk) {
-        int r = 0;
-
-        if (fstatat(walk->root_fd, ".", &walk->folder, 0) < 0)
-                return why_errno(walk->why, -errno, "%s: the folder cannot be looked at", walk->root);
-        for (size_t i = 0; i < walk->files->n_names && r == 0; i++)
-                r = walk_shard(walk, walk->files->names[i]);
-        return r;
-}
-
-static int walk_all(struct walk *walk) {
-        int r = walk->files->n_names > 0 ? walk_named(walk) : walk_folder(walk);
-
+        for (size_t i = 0; i < listed.n && r == 0; i++)
+                r = walk_shard(walk, listed.names[i]);
         if (r == 0 && walk->n_samples == 0)
                 r = why_set(walk->why, -ENOENT, "%s: there is no sample in its archives: no file whose name has a dot",
                             walk->root);
+        walk->folder = listed.folder;
+        listed_fini(&listed);
         return r;
 }
 
