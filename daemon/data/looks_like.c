@@ -1,0 +1,63 @@
+#include "daemon/data/looks_like.h"
+
+#include <string.h>
+
+#include "daemon/base/little_endian.h"
+#include "proto/base/cleanup.h"
+#include "proto/base/utf8.h"
+
+static bool begins_with(const uint8_t *bytes, size_t n_bytes, const char *magic, size_t n_magic) {
+        return n_bytes >= n_magic && memcmp(bytes, magic, n_magic) == 0;
+}
+
+static bool looks_like_pnm(const uint8_t *bytes, size_t n_bytes) {
+        return n_bytes >= 8 && bytes[0] == 'P' && bytes[1] >= '1' && bytes[1] <= '6' &&
+               (bytes[2] == '\n' || bytes[2] == ' ') && ((bytes[3] >= '1' && bytes[3] <= '9') || bytes[3] == '#');
+}
+
+static bool looks_like_bmp(const uint8_t *bytes, size_t n_bytes) {
+        return n_bytes >= 18 && bytes[0] == 'B' && bytes[1] == 'M' && le32(bytes + 6) == 0 && le16(bytes + 16) == 0;
+}
+
+bool looks_like_picture(const uint8_t *bytes, size_t n_bytes) {
+        static const struct {
+                const char *bytes;
+                size_t n;
+        } MAGICS[] = {
+                { "\xff\xd8\xff", 3 },  { "\x89PNG\r\n\x1a\n", 8 },
+                { "GIF87a", 6 },        { "GIF89a", 6 },
+                { "II*\0", 4 },         { "MM\0*", 4 },
+                { "II\x2b\0\x8\0", 6 }, { "MM\0\x2b\0\x8", 6 },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(MAGICS); i++)
+                if (begins_with(bytes, n_bytes, MAGICS[i].bytes, MAGICS[i].n))
+                        return true;
+        if (begins_with(bytes, n_bytes, "RIFF", 4))
+                return n_bytes >= 16 && memcmp(bytes + 8, "WEBPVP8", 7) == 0;
+        return looks_like_bmp(bytes, n_bytes) || looks_like_pnm(bytes, n_bytes);
+}
+
+/* Eight ASCII characters other than NUL? */
+static bool is_plain_word(const uint8_t *bytes) {
+        uint64_t word;
+
+        memcpy(&word, bytes, sizeof(word));
+        return !((word | (word - 0x0101010101010101u)) & 0x8080808080808080u);
+}
+
+bool looks_like_text(const uint8_t *bytes, size_t n_bytes) {
+        uint32_t point;
+        size_t n;
+
+        for (size_t at = 0; at < n_bytes; at += n) {
+                if (n_bytes - at >= 8 && is_plain_word(bytes + at)) {
+                        n = 8;
+                        continue;
+                }
+                n = utf8_decode((const char *)bytes + at, n_bytes - at, &point);
+                if (n == 0 || point == 0)
+                        return false;
+        }
+        return true;
+}

@@ -1,0 +1,13 @@
+/* data/looks_like.h: what bytes without a name seem to be. A format that finds no kind in its files asks here, for every
+ * value of a field, so that the answer does not depend on which samples were looked at. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Do they begin like a picture of a kind that the daemon decodes? Looks at the first bytes only. */
+bool looks_like_picture(const uint8_t *bytes, size_t n_bytes);
+
+/* Are they valid UTF-8 without a NUL? Nothing at all is text. */
+bool looks_like_text(const uint8_t *bytes, size_t n_bytes);

@@ -1,0 +1,137 @@
+/* Any bytes as a TFRecord file: what is found lies within the file, there are as many numbers as the records say, and a
+ * second survey finds the same.
+ *
+ * The first byte: bit 0 makes the checksums right again; bit 1 makes one record of all the bytes. */
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "daemon/data/formats/tfrecord/crc32c.h"
+#include "daemon/data/formats/tfrecord/survey.h"
+#include "proto/base/cleanup.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes);
+
+static void find(const char *what) {
+        fprintf(stderr, "fuzz: a TFRecord file was accepted %s\n", what);
+        abort();
+}
+
+static void put_u32(uint8_t *at, uint32_t value) {
+        memcpy(at, &value, sizeof(value));
+}
+
+/* Follows the lengths, and makes one fit where it leads outside. */
+static void mend(uint8_t *bytes, size_t n_bytes) {
+        for (size_t at = 0; n_bytes - at >= 16;) {
+                uint64_t left = n_bytes - at - 16, n;
+
+                memcpy(&n, bytes + at, 8);
+                n = n > left ? left : n;
+                memcpy(bytes + at, &n, 8);
+                put_u32(bytes + at + 8, crc32c_masked(crc32c_by_table(bytes + at, 8)));
+                put_u32(bytes + at + 12 + n, crc32c_masked(crc32c(bytes + at + 12, n)));
+                at += 16 + n;
+        }
+}
+
+static int survey_once(struct survey *survey, struct records *records, int fd, size_t n_bytes) {
+        struct why why = { 0 };
+        struct record record;
+        int r;
+
+        records_begin(records, fd, n_bytes);
+        r = survey_begin_shard(survey, "s");
+        while (r == 0 && (r = records_next(records, &record, &why)) == 0) {
+                if (record.offset > n_bytes || record.n_bytes > n_bytes - record.offset)
+                        find("with a record that leads outside");
+                r = survey_add(survey, &record, &why);
+                if (r == SURVEY_AGAIN)
+                        return 2;
+        }
+        if (r < 0 && !why.text[0])
+                abort();
+        if (r == RECORDS_END && survey_finish(survey) < 0)
+                _exit(2);
+        return r;
+}
+
+static void check_places(const struct survey *survey, const struct found_feature *found, size_t n_bytes) {
+        const struct found_place *places = (const void *)found->places.bytes;
+        uint64_t n = found->places.n_bytes / sizeof(*places), n_with = 0;
+
+        if (n != survey->n_records)
+                find("with a place too few");
+        for (uint64_t i = 0; i < n; i++) {
+                if (places[i].offset == INDEX_ROW_ABSENT)
+                        continue;
+                n_with++;
+                if (places[i].offset > n_bytes || places[i].n_bytes > n_bytes - places[i].offset)
+                        find("with a field that leads outside");
+        }
+        if (n_with != found->n_with)
+                find("whose absent fields were counted wrongly");
+}
+
+static void check_numbers(const struct survey *survey, const struct found_feature *found) {
+        const uint32_t *counts = (const void *)found->counts.bytes;
+        uint64_t n_numbers = 0, n_with = 0, unit = found->type == FEATURE_FLOATS ? 4 : 8;
+
+        if (counts && found->counts.n_bytes != survey->n_records * sizeof(*counts))
+                find("with a count too few");
+        for (uint64_t i = 0; i < survey->n_records; i++) {
+                uint64_t count = counts && found->counts.n_bytes > 0 ? counts[i] : found->count;
+
+                if (count == SURVEY_ABSENT)
+                        continue;
+                n_with++;
+                n_numbers += count * (found->is_list ? found->step_count : 1);
+        }
+        if (n_with != found->n_with || n_numbers * unit != found->numbers.n_bytes)
+                find("with numbers that were counted wrongly");
+}
+
+static void survey_file(const uint8_t *bytes, size_t n_bytes) {
+        _cleanup_(records_freep) struct records *records = NULL;
+        _cleanup_(closep) int fd = memfd_create("tfrecord", MFD_CLOEXEC);
+        static struct survey survey;
+        unsigned n_rounds = 0;
+        int r;
+
+        if (fd < 0 || pwrite(fd, bytes, n_bytes, 0) != (ssize_t)n_bytes || records_new(&records) < 0)
+                _exit(2);
+        survey = (struct survey){ 0 };
+        while ((r = survey_once(&survey, records, fd, n_bytes)) == 2)
+                if (++n_rounds > INDEX_FIELDS_MAX)
+                        find("that is read again and again");
+        for (uint32_t i = 0; i < survey.n_features && r == RECORDS_END; i++) {
+                if (survey.features[i].form == FOUND_NUMBERS)
+                        check_numbers(&survey, &survey.features[i]);
+                else
+                        check_places(&survey, &survey.features[i], n_bytes);
+        }
+        survey_fini(&survey);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes) {
+        size_t n_head = n_bytes > 0 && data[0] & 2 ? 12 : 0, n;
+        uint8_t *bytes;
+
+        if (n_bytes < 1)
+                return 0;
+        n = n_bytes - 1 + (n_head > 0 ? 16 : 0);
+        bytes = calloc(1, n + 1);
+        if (!bytes)
+                _exit(2);
+        memcpy(bytes + n_head, data + 1, n_bytes - 1);
+        if (n_head > 0)
+                memset(bytes, 0xff, 8); /* mended to the length of the rest */
+        if (data[0] & 1)
+                mend(bytes, n);
+        survey_file(bytes, n);
+        free(bytes);
+        return 0;
+}
