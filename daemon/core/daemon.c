@@ -143,7 +143,8 @@ static int configure_catalog(struct daemon *daemon, struct why *why) {
                 wishes[i] =
                         (struct catalog_wish){ settings->datasets[i].name,    settings->datasets[i].path,
                                                settings->datasets[i].format,  settings->datasets[i].origin,
-                                               &settings->datasets[i].groups, (uint32_t)settings->datasets[i].weight };
+                                               &settings->datasets[i].groups, (uint32_t)settings->datasets[i].weight,
+                                               settings->datasets[i].options };
         r = catalog_configure(&daemon->catalog, wishes, settings->n_datasets, why);
         free(wishes);
         return r;

@@ -1,5 +1,6 @@
 /* The settings of a dataset section, and the checks of their values. */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -113,6 +114,37 @@ static int check_kind(const struct dataset_setting *dataset, struct why *why) {
         return r < 0 ? why_set(why, r, "origin_kind: %s", reason.text) : 0;
 }
 
+/* Those that are set, as one text for the data floor, which knows which format takes which. */
+static int gather_options(struct dataset_setting *dataset, struct why *why) {
+        struct format_options parsed;
+        const struct format *format;
+        char *text = NULL;
+        size_t size;
+        FILE *stream = open_memstream(&text, &size);
+        int r;
+
+        if (!stream)
+                return why_errno(why, -ENOMEM, "options");
+        for (size_t i = 0; i < N_DATASET_SETTINGS; i++) {
+                const struct setting *row = &DATASET_SETTINGS[i];
+                const char *value = *(char *const *)(const void *)((const char *)dataset + row->offset);
+
+                if (row->kind == SETTING_OPTIONAL && value[0] && format_option_is_known(row->name))
+                        fprintf(stream, "%s=%s\n", row->name, value);
+        }
+        if (fclose(stream) != 0) {
+                free(text);
+                return why_errno(why, -ENOMEM, "options");
+        }
+        dataset->options = text;
+        r = format_find(dataset->format, &format, why);
+        if (r == 0)
+                r = format_options_parse(text, format, &parsed, why);
+        if (r == 0)
+                format_options_fini(&parsed);
+        return r;
+}
+
 int dataset_setting_complete(struct dataset_setting *dataset, struct why *why) {
         struct place place;
         struct why reason;
@@ -121,6 +153,8 @@ int dataset_setting_complete(struct dataset_setting *dataset, struct why *why) {
         if (!dataset->path)
                 return why_set(why, -EINVAL, "path: is missing; write an absolute path");
         r = settings_fill(DATASET_SETTINGS, N_DATASET_SETTINGS, dataset, why);
+        if (r == 0)
+                r = gather_options(dataset, why);
         if (r == 0)
                 r = groups_parse(dataset->allow, &dataset->groups, why);
         if (r < 0 || !*dataset->origin)
@@ -131,6 +165,7 @@ int dataset_setting_complete(struct dataset_setting *dataset, struct why *why) {
 
 void dataset_setting_fini(struct dataset_setting *dataset) {
         free(dataset->name);
+        free(dataset->options);
         settings_free_texts(DATASET_SETTINGS, N_DATASET_SETTINGS, dataset);
         groups_fini(&dataset->groups);
         *dataset = (struct dataset_setting){ 0 };

@@ -16,6 +16,7 @@
 /* Texts are never NULL: "" means not set, unless a default is named. */
 struct dataset_setting {
         char *name, *path, *format;
+        char *options; /* of the format: lines "KEY=VALUE", of the rows below that are set (data/format_options.h) */
 
         /* Staging: without an origin these have no effect. */
         char *origin;                                                 /* URL; "": the dataset is already at `path` */

@@ -31,6 +31,7 @@ struct dataset {
         ino_t inode;  /* to recognise it when it is opened again */
         char *name;
         struct files files; /* what its path means */
+        struct format_options options;
         struct source *index;
         bool is_given; /* the index came with the folder: its times may be those of another node */
 };
@@ -49,6 +50,7 @@ void dataset_unref(struct dataset *dataset) {
         pthread_mutex_destroy(&dataset->lock);
         free(dataset->name);
         files_fini(&dataset->files);
+        format_options_fini(&dataset->options);
         free(dataset);
 }
 
@@ -91,6 +93,10 @@ static int load(const struct dataset *dataset, const char *index_path, const str
 
         if (strcmp(index->format, format->name) != 0) {
                 why_set(ret_reason, 0, "it was made as %s", index->format);
+                return DATASET_REBUILT;
+        }
+        if (strcmp(index_options(index), dataset->options.digest) != 0) {
+                why_set(ret_reason, 0, "it was made with other options");
                 return DATASET_REBUILT;
         }
         if (!index_is_of(index, dataset->files.names, dataset->files.n_names)) {
@@ -150,9 +156,10 @@ static int build(struct dataset *dataset, const struct format *format, const cha
 
         r = files_check(&dataset->files, dataset->root_fd, why);
         if (r == 0)
-                r = format->build(dataset->root_fd, &dataset->files, watch, &builder, why);
+                r = format->build(dataset->root_fd, &dataset->files, &dataset->options, watch, &builder, why);
         if (r < 0)
                 return r;
+        index_builder_set_options(builder, dataset->options.digest);
         r = save(builder, index_dir, index_path, budget, &dataset->index, &report->not_saved);
         report->saved = r >= 0;
         return r >= 0 ? 0 : keep_in_memory(builder, dataset->name, budget, &dataset->index, why);
@@ -226,6 +233,8 @@ static int dataset_new(const struct dataset_spec *spec, const struct format *for
         r = files_find(spec->path, &dataset->files, why);
         if (r == 0)
                 r = format_check_files(format, &dataset->files, why);
+        if (r == 0)
+                r = format_options_parse(spec->options, format, &dataset->options, why);
         if (r < 0)
                 return r;
 
@@ -262,9 +271,9 @@ int dataset_open(const struct dataset_spec *spec, const char *index_dir, const s
                 report.how = DATASET_LIVE;
                 r = files_check(&dataset->files, dataset->root_fd, why);
                 if (r == 0)
-                        r = format->open(dataset->root_fd, &dataset->files, &dataset->index, why);
-        } else if (spec->given_index &&
-                   index_given_open(spec, index_dir, index_path, &dataset->index, &report.not_taken) == 0) {
+                        r = format->open(dataset->root_fd, &dataset->files, &dataset->options, &dataset->index, why);
+        } else if (spec->given_index && index_given_open(spec, dataset->options.digest, index_dir, index_path,
+                                                         &dataset->index, &report.not_taken) == 0) {
                 report.how = DATASET_GIVEN;
                 dataset->is_given = true;
                 r = 0;

@@ -21,6 +21,9 @@ struct dataset_spec {
         const char *path;   /* a folder, or files (data/files.h) where the format takes them */
         const char *format; /* the name of an existing format (data/format.h) */
 
+        /* What else the configuration says: lines "KEY=VALUE" (data/format_options.h). NULL: nothing. */
+        const char *options;
+
         /* Counts an index that must be kept in memory (data/index/index.h). Outlives the dataset. NULL: memory is not
          * counted. */
         struct budget *budget;

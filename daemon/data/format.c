@@ -30,6 +30,16 @@ int format_find(const char *name, const struct format **ret_format, struct why *
         return why_set(why, -EINVAL, "unknown format \"%.100s\"; choose one of: %s", name, known);
 }
 
+bool format_option_is_known(const char *key) {
+        if (format_option_is_general(key))
+                return true;
+        for (size_t i = 0; i < ARRAY_SIZE(FORMATS); i++)
+                for (size_t k = 0; FORMATS[i]->options && FORMATS[i]->options[k]; k++)
+                        if (strcmp(FORMATS[i]->options[k], key) == 0)
+                                return true;
+        return false;
+}
+
 int format_check_files(const struct format *format, const struct files *files, struct why *why) {
         if (files->n_names == 0 || format->takes_files)
                 return 0;

@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "daemon/data/files.h"
+#include "daemon/data/format_options.h"
 #include "daemon/data/index/index_builder.h"
 #include "proto/base/why.h"
 
@@ -23,16 +24,24 @@ struct format {
         bool takes_files; /* the path may also name files; otherwise only a folder */
         bool is_prepared; /* its files are shards that the preparation of a staging made */
 
+        /* The keys of the configuration that it takes (data/format_options.h), with a NULL at the end; NULL: none. */
+        const char *const *options;
+
+        /* Are these files of this format? Told by their content, with a few reads. For `format = "auto"`: at most one
+         * format should say so. NULL: auto never finds it. */
+        bool (*is_it)(int root_fd, const struct files *files);
+
         /* Either this or the next one is set; the other one is NULL.
          *
-         * Makes an index of `files`, of which `root_fd` is the root (O_PATH is enough). `watch` may be NULL. Returns 0
-         * or an errno with `why`, which names the file or folder. Blocks as long as it takes to read all
-         * directories. */
-        int (*build)(int root_fd, const struct files *files, const struct index_watch *watch,
-                     struct index_builder **ret_builder, struct why *why);
+         * Makes an index of `files`, of which `root_fd` is the root (O_PATH is enough). `options` are those that the
+         * row takes; NULL: none is set. `watch` may be NULL. Returns 0 or an errno with `why`, which names the file or
+         * folder. Blocks as long as it takes to read all directories. */
+        int (*build)(int root_fd, const struct files *files, const struct format_options *options,
+                     const struct index_watch *watch, struct index_builder **ret_builder, struct why *why);
 
         /* Opens `files` as they are. Returns as build(). Blocks for a few reads of each file. */
-        int (*open)(int root_fd, const struct files *files, struct source **ret_source, struct why *why);
+        int (*open)(int root_fd, const struct files *files, const struct format_options *options,
+                    struct source **ret_source, struct why *why);
 };
 
 extern const struct format FORMAT_IMAGEFOLDER;

@@ -440,12 +440,13 @@ static int walk_classes(struct walk *walk, const struct growing *texts, const st
         return 0;
 }
 
-static int imagefolder_build(int root_fd, const struct files *files, const struct index_watch *watch,
-                             struct index_builder **ret_builder, struct why *why) {
+static int imagefolder_build(int root_fd, const struct files *files, const struct format_options *options,
+                             const struct index_watch *watch, struct index_builder **ret_builder, struct why *why) {
         _cleanup_(walk_fini) struct walk walk = { .root_fd = root_fd, .root = files->root, .watch = watch, .why = why };
         struct growing texts, classes;
         int r;
 
+        (void)options;
         r = index_builder_new(FORMAT_IMAGEFOLDER.name, 1, &walk.builder);
         if (r < 0)
                 return no_memory(&walk, r);

@@ -147,12 +147,14 @@ static int fill(struct npy *npy, int root_fd, const struct files *files, struct 
         return r < 0 ? r : make_digest(npy, why);
 }
 
-static int npy_open(int root_fd, const struct files *files, struct source **ret_source, struct why *why) {
+static int npy_open(int root_fd, const struct files *files, const struct format_options *options,
+                    struct source **ret_source, struct why *why) {
         _cleanup_(source_closep) struct source *source = NULL;
         struct npy *npy = calloc(1, sizeof(*npy));
         struct why detail;
         int r;
 
+        (void)options;
         if (!npy)
                 return why_set(why, -ENOMEM, "%s: no memory to open it", files->root);
         source = &npy->source;

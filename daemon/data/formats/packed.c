@@ -272,14 +272,15 @@ static int count_shards(struct gathering *gathering, uint64_t *ret_n) {
         return r < 0 ? no_memory(gathering, r) : 0;
 }
 
-static int packed_build(int root_fd, const struct files *files, const struct index_watch *watch,
-                        struct index_builder **ret_builder, struct why *why) {
+static int packed_build(int root_fd, const struct files *files, const struct format_options *options,
+                        const struct index_watch *watch, struct index_builder **ret_builder, struct why *why) {
         _cleanup_(gathering_fini) struct gathering gathering = {
                 .root_fd = root_fd, .root = files->root, .watch = watch, .why = why
         };
         uint64_t n_shards = 0;
         int r;
 
+        (void)options;
         r = index_builder_new(FORMAT_PACKED.name, 1, &gathering.builder);
         if (r < 0)
                 return no_memory(&gathering, r);

@@ -387,13 +387,14 @@ static int make_index(const struct walk *walk, struct index_builder **ret_builde
         return r;
 }
 
-static int webdataset_build(int root_fd, const struct files *files, const struct index_watch *watch,
-                            struct index_builder **ret_builder, struct why *why) {
+static int webdataset_build(int root_fd, const struct files *files, const struct format_options *options,
+                            const struct index_watch *watch, struct index_builder **ret_builder, struct why *why) {
         _cleanup_(walk_fini) struct walk walk = {
                 .root_fd = root_fd, .files = files, .root = files->root, .watch = watch, .why = why
         };
         int r = walk_all(&walk);
 
+        (void)options;
         if (r < 0)
                 return r;
         r = make_index(&walk, ret_builder);

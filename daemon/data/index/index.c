@@ -311,6 +311,10 @@ bool index_is_of(const struct source *source, const char *const *names, size_t n
 
 /* ---- accessors ----------------------------------------------------------------------------------------------- */
 
+const char *index_options(const struct source *source) {
+        return index_of(source)->header->options;
+}
+
 uint64_t index_n_files(const struct source *source) {
         return index_of(source)->header->n_files;
 }

@@ -40,6 +40,9 @@ int index_open_copy(int fd, const char *path, struct budget *budget, struct sour
  * index (asserted), here and below. */
 bool index_is_of(const struct source *source, const char *const *names, size_t n_names);
 
+/* The digest of the options that it was made with (data/format_options.h); "" without any. */
+const char *index_options(const struct source *source);
+
 /* For callers that know that the source is an index (asserted). */
 uint64_t index_n_files(const struct source *source);
 uint32_t index_n_fields(const struct source *source);              /* that are stored */

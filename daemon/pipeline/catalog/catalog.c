@@ -92,6 +92,7 @@ void opening_work(void *userdata) {
         struct dataset_spec spec = { .name = entry->name,
                                      .path = opening->path,
                                      .format = opening->format,
+                                     .options = opening->options,
                                      .budget = entry->catalog->budget,
                                      .given_index = opening->index[0] ? opening->index : NULL,
                                      .given_digest = opening->digest };
@@ -109,6 +110,13 @@ void opening_work(void *userdata) {
                 version_lock_free(TAKE_PTR(opening->lock));
         else
                 dataset_leave(opening->dataset); /* held again when the first rank is served from it */
+}
+
+void opening_free(struct opening *opening) {
+        if (!opening)
+                return;
+        free(opening->options);
+        free(opening);
 }
 
 struct catalog_dataset *opening_take(struct opening *opening) {
@@ -136,6 +144,7 @@ void entry_free(struct catalog_entry *entry) {
         staged_free(entry->staged);
         groups_fini(&entry->allow);
         free(entry->path);
+        free(entry->options);
         free(entry);
 }
 
@@ -203,7 +212,7 @@ static void opening_done(void *userdata) {
         } else {
                 entry_fail(entry, opening->result, &opening->why);
         }
-        free(opening);
+        opening_free(opening);
 }
 
 /* Where the dataset lies, its format, and the index that came with it. */
@@ -222,7 +231,8 @@ void entry_open(struct catalog_entry *entry) {
 
         if (opening) {
                 opening->entry = entry;
-                r = opening_aim(opening, entry);
+                opening->options = strdup(entry->options);
+                r = opening->options ? opening_aim(opening, entry) : -ENOMEM;
         }
         if (r == 0) {
                 atomic_store_explicit(&entry->n_files, 0, memory_order_relaxed);
@@ -232,7 +242,7 @@ void entry_open(struct catalog_entry *entry) {
         if (r < 0) {
                 struct why why;
 
-                free(opening);
+                opening_free(opening);
                 why_errno(&why, r, "opening");
                 entry_fail(entry, r, &why);
                 return;
@@ -290,7 +300,9 @@ struct catalog_entry *entry_find(struct catalog *catalog, const char *name) {
 
 static bool entry_matches(const struct catalog_entry *entry, const struct catalog_wish *wish) {
         return strcmp(entry->name, wish->name) == 0 && strcmp(entry->path, wish->path) == 0 &&
-               strcmp(entry->format, wish->format) == 0 && staged_matches(entry->staged, wish->origin);
+               strcmp(entry->format, wish->format) == 0 &&
+               strcmp(entry->options, wish->options ? wish->options : "") == 0 &&
+               staged_matches(entry->staged, wish->origin);
 }
 
 /* What applies from now on, also to a dataset that is already there. */
@@ -321,7 +333,9 @@ static int entry_add(struct catalog *catalog, const struct catalog_wish *wish, s
 
         if (entry)
                 entry->path = strdup(wish->path);
-        if (!entry || !entry->path)
+        if (entry)
+                entry->options = strdup(wish->options ? wish->options : "");
+        if (!entry || !entry->path || !entry->options)
                 r = why_errno(why, -ENOMEM, "dataset %s", wish->name);
         else if (wish->origin && *wish->origin)
                 r = staged_new(wish, &entry->staged, why);

@@ -53,6 +53,7 @@ struct catalog_entry {
         TAILQ_ENTRY(catalog_entry) entry;
         char name[DLP_NAME_MAX];
         char *path;
+        char *options; /* of the dataset (struct dataset_spec) */
         char format[32];
         struct groups allow; /* who may use it; no group: everybody */
         uint32_t weight;     /* of each of its jobs */
@@ -115,6 +116,7 @@ struct catalog_wish {
         const char *origin;         /* URL; "" or NULL: the dataset is at its path */
         const struct groups *allow; /* who may use it; NULL: everybody */
         uint32_t weight;            /* of each of its jobs (base/fair_queue.h); 0: 1 */
+        const char *options;        /* as in struct dataset_spec; NULL: none */
 };
 
 /* `budget` outlives every dataset that is opened; NULL: memory is not counted. */

@@ -10,6 +10,7 @@
 struct opening {
         struct catalog_entry *entry;
         char path[PATH_MAX], index[PATH_MAX], digest[INDEX_DIGEST_SIZE], format[32];
+        char *options; /* of the dataset */
         struct place place;
         char version[PLACE_VERSION_SIZE]; /* the version at that place; "": it is not staged */
         struct dataset *dataset;
@@ -23,6 +24,9 @@ struct opening {
 
 /* Opens the dataset. On a background thread. */
 void opening_work(void *userdata);
+
+/* Takes NULL. What was opened has been taken. */
+void opening_free(struct opening *opening);
 
 /* Makes the opened dataset a catalog_dataset with one reference. Returns NULL, with result and why, if it was not
  * opened. Main thread. */

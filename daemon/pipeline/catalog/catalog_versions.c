@@ -113,7 +113,7 @@ static void seek_done(void *userdata) {
                 log_info("dataset", "%s: version %s is open for a job that had it before", entry->name,
                          opening->version);
         }
-        free(opening);
+        opening_free(opening);
 }
 
 bool versions_seek(struct catalog_entry *entry, const char *digest) {
@@ -125,8 +125,12 @@ bool versions_seek(struct catalog_entry *entry, const char *digest) {
         if (strcmp(staged->sought, digest) == 0 && clock_now_ns() - staged->sought_ns < NOT_FOUND_NS)
                 return false;
         opening = calloc(1, sizeof(*opening));
-        if (!opening)
+        if (opening)
+                opening->options = strdup(entry->options);
+        if (!opening || !opening->options) {
+                opening_free(opening);
                 return false;
+        }
         opening->entry = entry;
         opening->place = staged->place;
         snprintf(opening->digest, sizeof(opening->digest), "%s", digest);
@@ -135,6 +139,6 @@ bool versions_seek(struct catalog_entry *entry, const char *digest) {
         atomic_store_explicit(&entry->cancelled, false, memory_order_relaxed);
         entry->is_opening = background_run(entry->catalog->background, seek_work, seek_done, opening) == 0;
         if (!entry->is_opening)
-                free(opening);
+                opening_free(opening);
         return entry->is_opening;
 }

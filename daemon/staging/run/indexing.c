@@ -34,8 +34,14 @@ int index_files(struct run *run, const struct version *version, const struct for
         struct index_watch watch = { .cancel = run->cancel };
         const struct files files = { .root = tree_root(version->tree) };
         struct index_builder *builder = NULL;
-        int fd, r = format->build(tree_root_fd(version->tree), &files, &watch, &builder, why);
+        struct format_options options = { 0 };
+        int fd, r = format_options_parse(run->dataset->options, format, &options, why);
 
+        if (r == 0)
+                r = format->build(tree_root_fd(version->tree), &files, &options, &watch, &builder, why);
+        if (r == 0)
+                index_builder_set_options(builder, options.digest);
+        format_options_fini(&options);
         if (r < 0)
                 return r;
         fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0644);
@@ -52,8 +58,12 @@ int index_files(struct run *run, const struct version *version, const struct for
 static int look_at(struct run *run, const struct version *version, const struct format *format, struct why *why) {
         const struct files files = { .root = tree_root(version->tree) };
         struct source *source = NULL;
-        int r = format->open(tree_root_fd(version->tree), &files, &source, why);
+        struct format_options options = { 0 };
+        int r = format_options_parse(run->dataset->options, format, &options, why);
 
+        if (r == 0)
+                r = format->open(tree_root_fd(version->tree), &files, &options, &source, why);
+        format_options_fini(&options);
         source_close(source);
         return r == 0 || r == -ENOMEM ? r : say_unservable(run, why->text);
 }

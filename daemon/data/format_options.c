@@ -1,0 +1,121 @@
+#include "daemon/data/format_options.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <openssl/evp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/data/format.h"
+
+/* A view of the dataset takes them (data/dataset.h), whatever its format is. */
+static const char *const OF_EVERY_DATASET[] = { "fields", "split" };
+
+static bool is_among(const char *const *keys, const char *key) {
+        for (; *keys; keys++)
+                if (strcmp(*keys, key) == 0)
+                        return true;
+        return false;
+}
+
+bool format_option_is_general(const char *key) {
+        for (size_t i = 0; i < sizeof(OF_EVERY_DATASET) / sizeof(OF_EVERY_DATASET[0]); i++)
+                if (strcmp(OF_EVERY_DATASET[i], key) == 0)
+                        return true;
+        return false;
+}
+
+static int refuse(const struct format *format, const char *key, struct why *why) {
+        char keys[256] = "";
+
+        for (size_t i = 0, n = 0; format->options && format->options[i] && n < sizeof(keys); i++)
+                n += (size_t)snprintf(keys + n, sizeof(keys) - n, "%s%s", i ? ", " : "", format->options[i]);
+        return why_set(why, -EINVAL, "the format %s does not take %.100s%s%s", format->name, key,
+                       keys[0] ? "; it takes " : "", keys);
+}
+
+static int make_digest(struct format_options *options, struct why *why) {
+        unsigned char digest[EVP_MAX_MD_SIZE];
+        EVP_MD_CTX *context = EVP_MD_CTX_new();
+        int is_fine = context && EVP_DigestInit_ex(context, EVP_sha256(), NULL);
+
+        for (uint32_t i = 0; i < options->n && is_fine; i++)
+                is_fine = EVP_DigestUpdate(context, options->options[i].key, strlen(options->options[i].key) + 1) &&
+                          EVP_DigestUpdate(context, options->options[i].value, strlen(options->options[i].value) + 1);
+        is_fine = is_fine && EVP_DigestFinal_ex(context, digest, NULL);
+        EVP_MD_CTX_free(context);
+        if (!is_fine)
+                return why_set(why, -ENOMEM, "no memory for the options of a format");
+        for (size_t i = 0; i < 32; i++)
+                snprintf(options->digest + 2 * i, 3, "%02x", digest[i]);
+        return 0;
+}
+
+static int take_lines(struct format_options *options, const struct format *format, struct why *why) {
+        char *rest = NULL;
+
+        for (char *line = strtok_r(options->text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
+                char *equals = strchr(line, '=');
+
+                if (!equals)
+                        return why_set(why, -EINVAL, "\"%.100s\" is not KEY=VALUE", line);
+                *equals = '\0';
+                if (format->options && is_among(format->options, line)) {
+                        if (options->n == FORMAT_OPTIONS_MAX)
+                                return why_set(why, -E2BIG, "more than %u options", FORMAT_OPTIONS_MAX);
+                        options->options[options->n].key = line;
+                        options->options[options->n++].value = equals + 1;
+                } else if (!format_option_is_general(line)) {
+                        return refuse(format, line, why);
+                }
+        }
+        return options->n > 0 ? make_digest(options, why) : 0;
+}
+
+int format_options_parse(const char *text, const struct format *format, struct format_options *ret_options,
+                         struct why *why) {
+        struct format_options options = { .text = strdup(text ? text : "") };
+        int r;
+
+        if (!options.text)
+                return why_set(why, -ENOMEM, "no memory for the options of a format");
+        r = take_lines(&options, format, why);
+        if (r < 0)
+                format_options_fini(&options);
+        else
+                *ret_options = options;
+        return r;
+}
+
+void format_options_fini(struct format_options *options) {
+        free(options->text);
+        *options = (struct format_options){ 0 };
+}
+
+const char *format_option(const struct format_options *options, const char *key) {
+        for (uint32_t i = 0; options && i < options->n; i++)
+                if (strcmp(options->options[i].key, key) == 0)
+                        return options->options[i].value;
+        return NULL;
+}
+
+int format_option_u64(const struct format_options *options, const char *key, uint64_t otherwise, uint64_t min,
+                      uint64_t max, uint64_t *ret_value, struct why *why) {
+        const char *text = format_option(options, key);
+        unsigned long long value;
+        char *end;
+
+        if (!text) {
+                *ret_value = otherwise;
+                return 0;
+        }
+        errno = 0;
+        value = strtoull(text, &end, 10);
+        if (text[0] < '0' || text[0] > '9' || *end || errno || value < min || value > max)
+                return why_set(why, -EINVAL,
+                               "%s: \"%.40s\" is not allowed; write a whole number from %" PRIu64 " to %" PRIu64, key,
+                               text, min, max);
+        *ret_value = value;
+        return 0;
+}

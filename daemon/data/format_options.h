@@ -1,0 +1,46 @@
+/* data/format_options.h: what the configuration says about a dataset's format, beside its path: `annotations`,
+ * `sequence_length`, ...
+ *
+ * A format lists the keys that it takes in its row (struct format). From the configuration to here they travel as one
+ * text, a line "KEY=VALUE" for each key that is set. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "proto/base/why.h"
+
+#define FORMAT_OPTIONS_MAX 16u
+
+struct format;
+
+struct format_options {
+        char *text; /* of which all strings below are parts */
+        uint32_t n;
+        struct {
+                const char *key, *value;
+        } options[FORMAT_OPTIONS_MAX];
+        char digest[65]; /* of all keys and values: 64 hexadecimal digits; "" without any */
+};
+
+/* Takes from `text` (NULL: none) what this format wants. A key that neither the format nor every dataset takes is
+ * refused: -EINVAL, naming it and those that the format takes. -ENOMEM. */
+int format_options_parse(const char *text, const struct format *format, struct format_options *ret_options,
+                         struct why *why);
+
+/* Takes a struct of zeroes. */
+void format_options_fini(struct format_options *options);
+
+/* The value of a key; NULL if it is not set. `options` may be NULL. */
+const char *format_option(const struct format_options *options, const char *key);
+
+/* The same for a whole number from `min` to `max`. Without the key: `otherwise`. -EINVAL with `why`, which names the
+ * key. */
+int format_option_u64(const struct format_options *options, const char *key, uint64_t otherwise, uint64_t min,
+                      uint64_t max, uint64_t *ret_value, struct why *why);
+
+/* Is it a key of some format, or of every dataset? */
+bool format_option_is_known(const char *key);
+
+/* Is it a key that every dataset takes, whatever its format? */
+bool format_option_is_general(const char *key);
