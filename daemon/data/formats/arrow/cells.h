@@ -1,0 +1,57 @@
+/* data/formats/arrow/cells.h: where the values of rows lie in the file, and what the numbers among them are.
+ *
+ * A cell is the place of one row's value: text and bytes as they are, the elements of a list one after the other. So
+ * only offsets, indices and null bits are read here, never the bytes that a cell covers. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "daemon/data/formats/arrow/batch.h"
+#include "daemon/data/formats/arrow/dictionary.h"
+
+#define ARROW_ROWS_MAX   4096u /* that are asked for at once */
+#define ARROW_LEVELS_MAX 3u    /* of lists within lists */
+#define ARROW_WIDTH_NONE UINT64_MAX
+#define ARROW_CELL_NULL  UINT64_MAX /* offset: the row has no value */
+
+struct arrow_cell {
+        uint64_t offset, n_bytes; /* in the file */
+};
+
+/* Lists within lists: a row's elements are an array only if all lists of a level have the same length. */
+struct arrow_widths {
+        uint64_t n[ARROW_LEVELS_MAX]; /* elements of a list of level 1, 2; [0] is not used. ARROW_WIDTH_NONE: none was
+                                       * seen yet, and the first one decides */
+};
+
+struct arrow_rows {
+        int fd;
+        const struct arrow_schema *schema;
+        const struct arrow_batch *batch;
+        const struct arrow_dictionaries *dictionaries;
+        uint64_t first; /* row */
+        uint32_t n;     /* at most ARROW_ROWS_MAX */
+};
+
+/* Is each row of this field one piece of bytes? Text, binary, fixed binary, numbers, and lists of numbers of up to
+ * ARROW_LEVELS_MAX levels are; bools, structs, and lists of anything else are not. */
+bool arrow_has_cells(const struct arrow_schema *schema, uint32_t idx_field);
+
+/* The number type at the end of lists. `idx_field` has cells and is a list. */
+const struct arrow_field *arrow_list_element(const struct arrow_schema *schema, uint32_t idx_field,
+                                             uint32_t *ret_n_levels);
+
+/* Writes the cells of the rows, n of them; `widths` are used for lists alone. Returns 0; -EBADMSG if offsets or indices
+ * lead elsewhere; -ENOTSUP for lists of different lengths or with nulls among their elements; -ENOMEM; or an errno of
+ * reading; with `why`, which does not name the file or column. */
+int arrow_cells(const struct arrow_rows *rows, uint32_t idx_field, struct arrow_widths *widths,
+                struct arrow_cell *ret_cells, struct why *why);
+
+/* The numbers of an ARROW_NUMBER or ARROW_BOOL field, `width` bytes each, or one for a bool. Rows without a value get
+ * zeroes, and `false` in ret_is_valid. Returns as above. */
+int arrow_numbers(const struct arrow_rows *rows, uint32_t idx_field, void *ret_numbers, bool *ret_is_valid,
+                  struct why *why);
+
+/* Which rows have a value. */
+int arrow_validity(const struct arrow_rows *rows, uint32_t idx_field, bool *ret_is_valid, struct why *why);

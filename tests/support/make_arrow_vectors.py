@@ -1,0 +1,226 @@
+#!/usr/bin/env python3
+"""Makes tests/vectors/arrow/: small files that pyarrow and datasets wrote, and what is in them.
+
+    python3 make_arrow_vectors.py FOLDER
+
+It needs pyarrow, datasets, numpy and Pillow of PyPI; their versions are noted in FOLDER/versions.txt. FOLDER/values.jsonl has a line for each
+column of each file: its rows as hexadecimal bytes, little-endian, null for a row without a value."""
+import io
+import json
+import os
+import shutil
+import sys
+
+import datasets
+import numpy
+import pyarrow
+from PIL import Image
+from pyarrow import feather, ipc
+
+N = 37
+NUMBERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32", "float64")
+
+
+def with_nulls(values, every):
+    return [None if every and i % every == every - 1 else value for i, value in enumerate(values)]
+
+
+def texts(n=N, scale=1):
+    return [f"row {i} " + "äöü€𝄞"[i % 5] * (i % 9 * scale) for i in range(n)]
+
+
+def numbers(name, n=N):
+    values = numpy.arange(n, dtype="int64") * 7 - (0 if name.startswith("u") else 60)
+    return values.astype(name)
+
+
+def scalars(every):
+    columns = {}
+    for name in NUMBERS:
+        columns[name] = pyarrow.array([None if v is None else v for v in with_nulls(list(numbers(name)), every)],
+                                      type=getattr(pyarrow, name)())
+    columns["flag"] = pyarrow.array(with_nulls([i % 3 == 0 for i in range(N)], every))
+    columns["date"] = pyarrow.array(with_nulls(list(range(N)), every), type=pyarrow.date32())
+    columns["when"] = pyarrow.array(with_nulls([i * 10 ** 9 for i in range(N)], every), type=pyarrow.timestamp("us", "UTC"))
+    columns["took"] = pyarrow.array(with_nulls(list(range(N)), every), type=pyarrow.duration("ns"))
+    return pyarrow.table(columns)
+
+
+def strings(every):
+    columns = {
+        "text": pyarrow.array(with_nulls(texts(), every)),
+        "large": pyarrow.array(with_nulls(texts(), every), type=pyarrow.large_string()),
+        "view": pyarrow.array(with_nulls(texts(scale=3), every), type=pyarrow.string_view()),
+        "bytes": pyarrow.array(with_nulls([text.encode()[::-1] for text in texts()], every)),
+        "large_bytes": pyarrow.array(with_nulls([bytes([i]) * i for i in range(N)], every), type=pyarrow.large_binary()),
+        "bytes_view": pyarrow.array(with_nulls([bytes([i]) * i for i in range(N)], every), type=pyarrow.binary_view()),
+        "fixed": pyarrow.array(with_nulls([bytes([i, 2 * i, 3]) for i in range(N)], every), type=pyarrow.binary(3)),
+        "word": pyarrow.array(with_nulls([f"class {i % 5}" for i in range(N)], every)).dictionary_encode(),
+        "code": pyarrow.DictionaryArray.from_arrays(
+            pyarrow.array(with_nulls([i % 4 for i in range(N)], every), type=pyarrow.uint8()),
+            pyarrow.array([1000, -5, 7, 1 << 40], type=pyarrow.int64())),
+    }
+    return pyarrow.table(columns)
+
+
+def lists(every):
+    values = [list(range(i % 6)) for i in range(N)]
+    boxes = [[[k, k + 1, k + 2, k + i] for k in range(i % 4)] for i in range(N)]
+    columns = {
+        "tokens": pyarrow.array(with_nulls(values, every), type=pyarrow.list_(pyarrow.int32())),
+        "large": pyarrow.array(with_nulls(values, every), type=pyarrow.large_list(pyarrow.uint16())),
+        "view": pyarrow.array(with_nulls(values, every), type=pyarrow.list_view(pyarrow.float32())),
+        "pair": pyarrow.array(with_nulls([[i, -i] for i in range(N)], every), type=pyarrow.list_(pyarrow.int64(), 2)),
+        "boxes": pyarrow.array(with_nulls(boxes, every), type=pyarrow.list_(pyarrow.list_(pyarrow.float32(), 4))),
+        "loose": pyarrow.array(with_nulls(boxes, every), type=pyarrow.list_(pyarrow.list_(pyarrow.float64()))),
+        "matrix": pyarrow.array(with_nulls([[[i, 1, 2], [3, 4, i]] for i in range(N)], every),
+                                type=pyarrow.list_(pyarrow.list_(pyarrow.int16(), 3), 2)),
+    }
+    return pyarrow.table(columns)
+
+
+def write_stream(path, batches, schema, **options):
+    with ipc.new_stream(path, schema, options=ipc.IpcWriteOptions(**options)) as writer:
+        for batch in batches:
+            writer.write_batch(batch)
+
+
+def write_file(path, batches, schema, **options):
+    with ipc.new_file(path, schema, options=ipc.IpcWriteOptions(**options)) as writer:
+        for batch in batches:
+            writer.write_batch(batch)
+
+
+# ---- what is in them ------------------------------------------------------------------------------------------------
+
+def flat(value):
+    if isinstance(value, list):
+        return [number for item in value for number in flat(item)]
+    return [value]
+
+
+def element(kind):
+    while pyarrow.types.is_list(kind) or pyarrow.types.is_large_list(kind) or pyarrow.types.is_fixed_size_list(kind) \
+            or kind.id in (pyarrow.list_view(pyarrow.int8()).id, pyarrow.large_list_view(pyarrow.int8()).id):
+        kind = kind.value_type
+    return kind
+
+
+def as_bytes(value, kind):
+    """A row as it is in the file."""
+    if pyarrow.types.is_dictionary(kind):
+        kind = kind.value_type
+    if value is None:
+        return None
+    if isinstance(value, str):
+        return value.encode().hex()
+    if isinstance(value, bytes):
+        return value.hex()
+    if pyarrow.types.is_boolean(kind):
+        return numpy.array(value, "uint8").tobytes().hex()
+    return numpy.array(flat(value), element(kind).to_pandas_dtype()).tobytes().hex()
+
+
+def plain(column):
+    """Dates and times as the whole numbers that they are stored as."""
+    kind = column.type
+    if pyarrow.types.is_date32(kind) or pyarrow.types.is_time32(kind):
+        return column.cast(pyarrow.int32())
+    if pyarrow.types.is_temporal(kind):
+        return column.cast(pyarrow.int64())
+    return column
+
+
+def note(values, folder, name, table):
+    for column in table.column_names:
+        data = plain(table.column(column))
+        rows = [as_bytes(value, data.type) for value in data.to_pylist()]
+        values.append({"file": name, "column": column, "rows": rows})
+
+
+def read(path):
+    with pyarrow.memory_map(path) as source:
+        if source.read(6) == b"ARROW1":
+            return ipc.open_file(source).read_all()
+        source.seek(0)
+        return ipc.open_stream(source).read_all()
+
+
+# ---- files of pyarrow -----------------------------------------------------------------------------------------------
+
+def write_plain(folder):
+    for name, make in (("scalars", scalars), ("strings", strings), ("lists", lists)):
+        table = make(0)
+        write_stream(f"{folder}/{name}.arrow", table.to_batches(max_chunksize=16), table.schema)
+        table = make(5)
+        write_file(f"{folder}/{name}-nulls.arrow", table.to_batches(), table.schema)
+        write_stream(f"{folder}/{name}-sliced.arrow", [table.slice(3, 11).combine_chunks().to_batches()[0],
+                                                       table.to_batches()[0].slice(13, 9)], table.schema)
+    table = pyarrow.table({"text": texts(), "number": list(range(N))})
+    write_stream(f"{folder}/old.arrow", table.to_batches(max_chunksize=20), table.schema, use_legacy_format=True)
+    write_file(f"{folder}/old-file.arrow", table.to_batches(max_chunksize=20), table.schema, use_legacy_format=True,
+               metadata_version=pyarrow.MetadataVersion.V4)
+    feather.write_feather(table, f"{folder}/plain.feather", compression="uncompressed")
+    for codec in ("lz4", "zstd"):
+        feather.write_feather(table, f"{folder}/{codec}.feather", compression=codec)
+    first = pyarrow.array(["a", "b", "a"]).dictionary_encode()
+    second = pyarrow.array(["b", "c", "a", "d"]).dictionary_encode()
+    schema = pyarrow.schema({"word": first.type})
+    batches = [pyarrow.record_batch([some], schema) for some in (first, second)]
+    write_stream(f"{folder}/replaced.arrow", batches, schema)
+    more = pyarrow.DictionaryArray.from_arrays(pyarrow.array([2, 0, 1], pyarrow.int32()), pyarrow.array(["a", "b", "c"]))
+    write_stream(f"{folder}/delta.arrow", [pyarrow.record_batch([some], schema) for some in (first, more)], schema,
+                 emit_dictionary_deltas=True)
+
+
+# ---- folders of datasets --------------------------------------------------------------------------------------------
+
+def picture(i):
+    out = io.BytesIO()
+    Image.new("RGB", (8 + i % 3, 6), (i * 5 % 256, i, 200)).save(out, "PNG")
+    return {"bytes": out.getvalue(), "path": f"{i}.png"}
+
+
+def features():
+    return datasets.Features({
+        "text": datasets.Value("string"),
+        "label": datasets.ClassLabel(names=["cat", "dog", "eel"]),
+        "score": datasets.Value("float32"),
+        "ids": datasets.List(datasets.Value("int32")),
+    })
+
+
+def rows(n, begin=0):
+    return {"text": texts(n), "label": [(begin + i) % 3 for i in range(n)], "score": [i / 4 for i in range(n)],
+            "ids": [list(range(begin, begin + i % 5)) for i in range(n)]}
+
+
+def write_datasets(folder):
+    data = datasets.Dataset.from_dict(rows(25), features=features())
+    data.save_to_disk(f"{folder}/saved", num_shards=2)
+    parts = datasets.DatasetDict({"train": datasets.Dataset.from_dict(rows(9), features=features()),
+                                  "test": datasets.Dataset.from_dict(rows(4, 50), features=features())})
+    parts.save_to_disk(f"{folder}/splits")
+    media = datasets.Features({"image": datasets.Image(), "label": datasets.Value("int64")})
+    pictures = datasets.Dataset.from_dict({"image": [picture(i) for i in range(12)], "label": list(range(12))}, features=media)
+    pictures.save_to_disk(f"{folder}/pictures")
+
+
+def main():
+    folder = sys.argv[1]
+    datasets.disable_progress_bars()
+    shutil.rmtree(folder, ignore_errors=True)
+    os.makedirs(folder)
+    write_plain(folder)
+    write_datasets(folder)
+    values = []
+    for name in sorted(os.listdir(folder)):
+        if name.endswith((".arrow", ".feather")) and name not in ("lz4.feather", "zstd.feather"):
+            note(values, folder, name, read(f"{folder}/{name}"))
+    with open(f"{folder}/values.jsonl", "w", encoding="utf-8") as out:
+        out.writelines(json.dumps(line) + "\n" for line in values)
+    with open(f"{folder}/versions.txt", "w", encoding="utf-8") as out:
+        out.write(f"pyarrow {pyarrow.__version__}\ndatasets {datasets.__version__}\n")
+
+
+main()

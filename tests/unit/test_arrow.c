@@ -1,0 +1,342 @@
+/* Arrow files that pyarrow wrote, row by row, and what is refused: damaged metadata, buffers, offsets and lengths.
+ * Whole datasets are in test_arrow.py. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "daemon/data/formats/arrow/table.h"
+#include "proto/base/cleanup.h"
+#include "tests/support/suite.h"
+#include "tests/support/tree.h"
+#include "tests/support/vectors.h"
+
+#define FOLDER "tests/vectors/arrow"
+
+static struct why why;
+
+/* ---- what pyarrow wrote ---------------------------------------------------------------------------------------- */
+
+static int open_vector(const char *name, uint64_t *ret_n_bytes) {
+        char path[256];
+        struct stat status;
+        int fd;
+
+        snprintf(path, sizeof(path), FOLDER "/%s", name);
+        fd = open(path, O_RDONLY | O_CLOEXEC);
+        ck_assert_msg(fd >= 0 && fstat(fd, &status) == 0, "%s", path);
+        *ret_n_bytes = (uint64_t)status.st_size;
+        return fd;
+}
+
+static uint32_t find_column(const struct arrow_schema *schema, const char *name) {
+        for (uint32_t i = 0; i < schema->n_columns; i++) {
+                uint32_t idx = arrow_schema_column(schema, i);
+
+                if (strcmp(arrow_schema_text(schema, arrow_schema_field(schema, idx)->name), name) == 0)
+                        return idx;
+        }
+        ck_abort_msg("no column %s", name);
+}
+
+static void check_hex(const uint8_t *bytes, uint64_t n, const char *hex, const char *what) {
+        char byte[3];
+
+        ck_assert_msg(strlen(hex) == 2 * n, "%s: %llu bytes instead of %zu", what, (unsigned long long)n,
+                      strlen(hex) / 2);
+        for (uint64_t i = 0; i < n; i++) {
+                snprintf(byte, sizeof(byte), "%02x", bytes[i]);
+                ck_assert_msg(strncmp(byte, hex + 2 * i, 2) == 0, "%s: byte %llu", what, (unsigned long long)i);
+        }
+}
+
+static void check_cell(int fd, const struct arrow_cell *cell, const cJSON *row, const char *what) {
+        static uint8_t bytes[4096];
+
+        ck_assert_msg(cJSON_IsNull(row) == (cell->offset == ARROW_CELL_NULL), "%s: null or not", what);
+        if (cell->offset == ARROW_CELL_NULL)
+                return;
+        ck_assert_uint_le(cell->n_bytes, sizeof(bytes));
+        ck_assert_int_eq(arrow_read(fd, bytes, cell->n_bytes, cell->offset), 0);
+        check_hex(bytes, cell->n_bytes, row->valuestring, what);
+}
+
+/* Compares the rows of the current batch, a few at a time. */
+static void check_batch(const struct arrow_table *table, int fd, uint32_t idx, const cJSON **row, const char *what) {
+        const struct arrow_field *field = arrow_schema_field(arrow_table_schema(table), idx);
+        struct arrow_widths widths = { { ARROW_WIDTH_NONE, ARROW_WIDTH_NONE, ARROW_WIDTH_NONE } };
+        struct arrow_cell cells[ARROW_ROWS_MAX];
+        bool is_valid[ARROW_ROWS_MAX], has_cells = arrow_has_cells(arrow_table_schema(table), idx);
+        uint64_t n = arrow_table_batch(table)->n_rows;
+        uint8_t numbers[64];
+
+        for (uint64_t first = 0; first < n; first += 5) {
+                struct arrow_rows rows = arrow_table_rows(table, first, n - first < 5 ? (uint32_t)(n - first) : 5);
+                uint32_t width = field->kind == ARROW_BOOL ? 1 : field->width;
+                bool is_number = field->kind == ARROW_NUMBER || field->kind == ARROW_BOOL;
+
+                if (is_number)
+                        ck_assert_msg(arrow_numbers(&rows, idx, numbers, is_valid, &why) == 0, "%s: %s", what,
+                                      why.text);
+                if (has_cells && !(is_number && field->has_dictionary))
+                        ck_assert_msg(arrow_cells(&rows, idx, &widths, cells, &why) == 0, "%s: %s", what, why.text);
+                for (uint32_t i = 0; i < rows.n; i++, *row = (*row)->next) {
+                        ck_assert_ptr_nonnull(*row);
+                        if (is_number)
+                                ck_assert_int_eq(is_valid[i], !cJSON_IsNull(*row));
+                        if (is_number && is_valid[i])
+                                check_hex(numbers + i * width, width, (*row)->valuestring, what);
+                        if (has_cells && !(is_number && field->has_dictionary))
+                                check_cell(fd, &cells[i], *row, what);
+                }
+        }
+}
+
+START_TEST(every_row_of_every_type_is_what_pyarrow_reads) {
+        struct vectors vectors;
+        unsigned n_columns = 0;
+
+        vectors_open(&vectors, "arrow/values.jsonl");
+        for (; vectors_next(&vectors); n_columns++) {
+                const char *name = cJSON_GetObjectItem(vectors.line, "file")->valuestring;
+                const char *column = cJSON_GetObjectItem(vectors.line, "column")->valuestring;
+                const cJSON *row = cJSON_GetObjectItem(vectors.line, "rows")->child;
+                _cleanup_(arrow_table_closep) struct arrow_table *table = NULL;
+                char what[128];
+                uint64_t n_bytes;
+                _cleanup_(closep) int fd = open_vector(name, &n_bytes);
+                int r;
+
+                snprintf(what, sizeof(what), "%s, %s", name, column);
+                ck_assert_msg(arrow_table_open(fd, n_bytes, &table, &why) == 0, "%s: %s", what, why.text);
+                while ((r = arrow_table_next(table, &why)) == 0)
+                        check_batch(table, fd, find_column(arrow_table_schema(table), column), &row, what);
+                ck_assert_msg(r == ARROW_END, "%s: %s", what, why.text);
+                ck_assert_msg(!row, "%s: rows are missing", what);
+        }
+        ck_assert_uint_gt(n_columns, 80);
+}
+END_TEST
+
+START_TEST(compressed_batches_are_refused_with_what_to_do) {
+        static const char *const NAMES[][2] = { { "lz4.feather", "LZ4" }, { "zstd.feather", "zstd" } };
+
+        for (size_t i = 0; i < ARRAY_SIZE(NAMES); i++) {
+                _cleanup_(arrow_table_closep) struct arrow_table *table = NULL;
+                uint64_t n_bytes;
+                _cleanup_(closep) int fd = open_vector(NAMES[i][0], &n_bytes);
+
+                ck_assert_int_eq(arrow_table_open(fd, n_bytes, &table, &why), 0);
+                ck_assert_int_eq(arrow_table_next(table, &why), -ENOTSUP);
+                ck_assert_msg(strstr(why.text, NAMES[i][1]) && strstr(why.text, "without compression"), "%s", why.text);
+        }
+}
+END_TEST
+
+/* ---- damaged files --------------------------------------------------------------------------------------------- */
+
+/* A file in memory, which the test changes. */
+static int memory_file(const uint8_t *bytes, size_t n) {
+        int fd = memfd_create("arrow", MFD_CLOEXEC);
+
+        ck_assert(fd >= 0 && pwrite(fd, bytes, n, 0) == (ssize_t)n);
+        return fd;
+}
+
+static uint8_t *read_vector(const char *name, size_t *ret_n) {
+        uint64_t n_bytes;
+        _cleanup_(closep) int fd = open_vector(name, &n_bytes);
+        uint8_t *bytes = malloc(n_bytes);
+
+        ck_assert_ptr_nonnull(bytes);
+        ck_assert_int_eq(arrow_read(fd, bytes, n_bytes, 0), 0);
+        *ret_n = n_bytes;
+        return bytes;
+}
+
+/* Reads all rows of all columns that can be read. */
+static int read_rows(const struct arrow_table *table) {
+        static uint8_t numbers[ARROW_ROWS_MAX * 8];
+        static struct arrow_cell cells[ARROW_ROWS_MAX];
+        static bool is_valid[ARROW_ROWS_MAX];
+        const struct arrow_schema *schema = arrow_table_schema(table);
+        int r = 0;
+
+        for (uint32_t i = 0; i < schema->n_columns && r == 0; i++) {
+                struct arrow_widths widths = { { ARROW_WIDTH_NONE, ARROW_WIDTH_NONE, ARROW_WIDTH_NONE } };
+                uint32_t idx = arrow_schema_column(schema, i);
+                const struct arrow_field *field = arrow_schema_field(schema, idx);
+                uint64_t n = arrow_table_batch(table)->n_rows;
+                struct arrow_rows rows = arrow_table_rows(table, 0, n < ARROW_ROWS_MAX ? (uint32_t)n : ARROW_ROWS_MAX);
+
+                if (field->kind == ARROW_NUMBER || field->kind == ARROW_BOOL)
+                        r = arrow_numbers(&rows, idx, numbers, is_valid, &why);
+                else if (arrow_has_cells(schema, idx))
+                        r = arrow_cells(&rows, idx, &widths, cells, &why);
+        }
+        return r;
+}
+
+static int read_all(const uint8_t *bytes, size_t n) {
+        _cleanup_(arrow_table_closep) struct arrow_table *table = NULL;
+        _cleanup_(closep) int fd = memory_file(bytes, n);
+        int r;
+
+        why.text[0] = '\0';
+        r = arrow_table_open(fd, n, &table, &why);
+        while (r == 0 && (r = arrow_table_next(table, &why)) == 0)
+                r = read_rows(table);
+        ck_assert_msg(r >= 0 || why.text[0], "an error without a sentence");
+        return r;
+}
+
+START_TEST(a_file_that_is_cut_anywhere_is_refused) {
+        static const char *const NAMES[] = { "strings.arrow", "strings-nulls.arrow", "old-file.arrow" };
+        size_t n;
+        _cleanup_(freep) uint8_t *bytes = read_vector(NAMES[_i], &n);
+
+        ck_assert_int_eq(read_all(bytes, n), ARROW_END);
+        for (size_t k = 0; k < n; k++) {
+                int r = read_all(bytes, k);
+
+                /* a stream that ends between two messages, without its end mark, is one of an older writer */
+                if (r == ARROW_END)
+                        ck_assert(NAMES[_i][7] == '.' && k % 8 == 0);
+                else
+                        ck_assert_msg(r == -EBADMSG, "%s of %zu bytes: %d, %s", NAMES[_i], k, r, why.text);
+        }
+}
+END_TEST
+
+START_TEST(no_changed_byte_leads_out_of_the_file) {
+        static const char *const NAMES[] = { "strings-nulls.arrow", "lists.arrow", "scalars-sliced.arrow",
+                                             "delta.arrow" };
+        static const uint8_t VALUES[] = { 0x00, 0xff, 0x81 };
+        size_t n;
+        _cleanup_(freep) uint8_t *bytes = read_vector(NAMES[_i], &n);
+
+        for (size_t k = 0; k < n; k++) {
+                uint8_t was = bytes[k];
+
+                for (size_t i = 0; i < sizeof(VALUES); i++) {
+                        bytes[k] = VALUES[i];
+                        read_all(bytes, n);
+                }
+                bytes[k] = was;
+        }
+        ck_assert_int_eq(read_all(bytes, n), ARROW_END);
+}
+END_TEST
+
+/* Finds the offsets 0, 6, 12 of the column "text" of old.arrow, whose first texts are "row 0 ", "row 1 ä". */
+static size_t find_offsets(const uint8_t *bytes, size_t n) {
+        static const uint8_t OFFSETS[] = { 0, 0, 0, 0, 6, 0, 0, 0, 14, 0, 0, 0 };
+
+        for (size_t at = 0; at + sizeof(OFFSETS) <= n; at += 4)
+                if (memcmp(bytes + at, OFFSETS, sizeof(OFFSETS)) == 0)
+                        return at;
+        ck_abort_msg("the offsets are not there");
+}
+
+START_TEST(offsets_that_fall_or_leave_their_buffer_are_refused) {
+        size_t n, at;
+        _cleanup_(freep) uint8_t *bytes = read_vector("old.arrow", &n);
+
+        at = find_offsets(bytes, n);
+        bytes[at + 4] = 20;
+        ck_assert_int_eq(read_all(bytes, n), -EBADMSG);
+        ck_assert_msg(strstr(why.text, "row 1 of the batch: its offsets fall"), "%s", why.text);
+        bytes[at + 4] = 6;
+        bytes[at + 3] = 0x80;
+        ck_assert_int_eq(read_all(bytes, n), -EBADMSG);
+        bytes[at + 3] = 0;
+        ck_assert_int_eq(read_all(bytes, n), ARROW_END);
+        bytes[at + 20 * 4 + 2] = 1; /* the last offset, of the batch's 20 rows */
+        ck_assert_int_eq(read_all(bytes, n), -EBADMSG);
+        ck_assert_msg(strstr(why.text, "row 19 of the batch: its offset lies outside"), "%s", why.text);
+}
+END_TEST
+
+START_TEST(what_is_not_an_arrow_file_is_refused) {
+        static const struct {
+                const char *bytes, *word;
+        } rows[] = {
+                { "", "not an Arrow file" },
+                { "PK\3\4 and so on, and so on", "not an Arrow file" },
+                { "ARROW1\0\0 and so on, and so on", "is cut" },
+                { "FEA1 and so on, and so on", "version 1" },
+        };
+        static const uint8_t ENDED[16] = { 255, 255, 255, 255 };
+
+        for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+                size_t n = i == 2 ? 30 : strlen(rows[i].bytes);
+
+                ck_assert_int_lt(read_all((const uint8_t *)rows[i].bytes, n), 0);
+                ck_assert_msg(strstr(why.text, rows[i].word), "%s", why.text);
+        }
+        ck_assert_int_eq(read_all(ENDED, sizeof(ENDED)), -EBADMSG);
+}
+END_TEST
+
+START_TEST(two_streams_in_one_file_are_refused) {
+        size_t n;
+        _cleanup_(freep) uint8_t *bytes = read_vector("scalars.arrow", &n);
+        _cleanup_(freep) uint8_t *twice = malloc(2 * n);
+
+        ck_assert_ptr_nonnull(twice);
+        memcpy(twice, bytes, n);
+        memcpy(twice + n, bytes, n);
+        ck_assert_int_eq(read_all(twice, 2 * n), -EBADMSG);
+        ck_assert_msg(strstr(why.text, "continues after its end"), "%s", why.text);
+}
+END_TEST
+
+static struct arrow_table *open_table(const char *name, int *ret_fd) {
+        struct arrow_table *table = NULL;
+        uint64_t n_bytes;
+
+        *ret_fd = open_vector(name, &n_bytes);
+        ck_assert_msg(arrow_table_open(*ret_fd, n_bytes, &table, &why) == 0, "%s", why.text);
+        return table;
+}
+
+START_TEST(schemas_that_differ_are_told_apart) {
+        static const struct {
+                const char *one, *other, *word; /* NULL: they are the same */
+        } rows[] = {
+                { "scalars.arrow", "scalars-nulls.arrow", NULL },
+                { "strings.arrow", "strings-sliced.arrow", NULL },
+                { "scalars.arrow", "lists.arrow", "columns instead of" },
+                { "delta.arrow", "old.arrow", "has 1 columns instead of 2" },
+                { "scalars.arrow", "scalars.arrow", NULL },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+                _cleanup_(closep) int one_fd = -1, other_fd = -1;
+                _cleanup_(arrow_table_closep) struct arrow_table *one = open_table(rows[i].one, &one_fd);
+                _cleanup_(arrow_table_closep) struct arrow_table *other = open_table(rows[i].other, &other_fd);
+                int r = arrow_schema_compare(arrow_table_schema(one), arrow_table_schema(other), &why);
+
+                ck_assert_int_eq(r, rows[i].word ? -EINVAL : 0);
+                ck_assert_msg(!rows[i].word || strstr(why.text, rows[i].word), "%s", why.text);
+        }
+}
+END_TEST
+
+int main(void) {
+        const struct suite_row rows[] = {
+                { "arrow", every_row_of_every_type_is_what_pyarrow_reads },
+                { "arrow", compressed_batches_are_refused_with_what_to_do },
+                { "arrow", a_file_that_is_cut_anywhere_is_refused, 3 },
+                { "arrow", no_changed_byte_leads_out_of_the_file, 4 },
+                { "arrow", offsets_that_fall_or_leave_their_buffer_are_refused },
+                { "arrow", what_is_not_an_arrow_file_is_refused },
+                { "arrow", two_streams_in_one_file_are_refused },
+                { "arrow", schemas_that_differ_are_told_apart },
+        };
+
+        return suite_run("arrow", rows, ARRAY_SIZE(rows));
+}
