@@ -9,10 +9,7 @@
 #include "proto/base/cleanup.h"
 
 static const struct format *const FORMATS[] = {
-        &FORMAT_IMAGEFOLDER,
-        &FORMAT_NPY,
-        &FORMAT_PACKED,
-        &FORMAT_WEBDATASET,
+        &FORMAT_ARROW, &FORMAT_IMAGEFOLDER, &FORMAT_NPY, &FORMAT_PACKED, &FORMAT_WEBDATASET,
 };
 
 int format_find(const char *name, const struct format **ret_format, struct why *why) {

@@ -44,6 +44,7 @@ struct format {
                     struct source **ret_source, struct why *why);
 };
 
+extern const struct format FORMAT_ARROW;
 extern const struct format FORMAT_IMAGEFOLDER;
 extern const struct format FORMAT_NPY;
 extern const struct format FORMAT_PACKED;

@@ -1,0 +1,262 @@
+#include "daemon/data/format.h"
+
+/* arrow: Arrow files, as save_to_disk() of "datasets" writes them, or any others. A row is a sample, a column is a
+ * field.
+ *
+ * The bytes of text, pictures and lists of numbers lie in the files as they are, so the index keeps their places and
+ * copies nothing; numbers and bools are kept in the index. Samples are named FILE:ROW. */
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "daemon/data/formats/arrow/outside.h"
+#include "daemon/data/formats/arrow/survey.h"
+#include "proto/base/cleanup.h"
+
+/* What is known of a chunk of rows, column by column. */
+struct gathered {
+        struct arrow_cell *cells; /* ARROW_ROWS_MAX of them, or NULL */
+        uint8_t *numbers;         /* of 8 bytes at most, or NULL */
+        bool *is_valid;
+};
+
+struct filling {
+        struct arrow_pass *pass;
+        struct index_builder *builder;
+        struct gathered *gathered; /* one for each column */
+        struct arrow_outside outside;
+        uint32_t n_stored;
+};
+
+static void filling_fini(struct filling *filling) {
+        for (uint32_t i = 0; filling->gathered && i < filling->pass->columns.n; i++) {
+                free(filling->gathered[i].cells);
+                free(filling->gathered[i].numbers);
+                free(filling->gathered[i].is_valid);
+        }
+        free(filling->gathered);
+        arrow_outside_fini(&filling->outside);
+        index_builder_free(filling->builder);
+}
+
+static bool is_stored(const struct arrow_column *column) {
+        return column->role == ARROW_ROLE_STORED || column->role == ARROW_ROLE_MEDIA;
+}
+
+static bool has_own_file(const struct arrow_column *column) {
+        return column->role == ARROW_ROLE_MEDIA && column->n_inside == 0 && column->n_outside > 0;
+}
+
+/* ---- the index's fields ---------------------------------------------------------------------------------------- */
+
+static int gathered_init(struct gathered *gathered, const struct arrow_column *column) {
+        gathered->is_valid = calloc(ARROW_ROWS_MAX, sizeof(*gathered->is_valid));
+        if (is_stored(column))
+                gathered->cells = calloc(ARROW_ROWS_MAX, sizeof(*gathered->cells));
+        else
+                gathered->numbers = calloc(ARROW_ROWS_MAX, sizeof(uint64_t));
+        return gathered->is_valid && (gathered->cells || gathered->numbers) ? 0 : -ENOMEM;
+}
+
+static int add_classes(struct index_builder *builder, const cJSON *names) {
+        const cJSON *name;
+        int r = 0;
+
+        cJSON_ArrayForEach(name, names) {
+                r = index_builder_add_class(builder, name->valuestring);
+                if (r < 0)
+                        break;
+        }
+        return r;
+}
+
+static int describe(struct filling *filling) {
+        struct arrow_columns *columns = &filling->pass->columns;
+        uint32_t n_stored = 0;
+        int r;
+
+        for (uint32_t i = 0; i < columns->n; i++)
+                filling->n_stored += is_stored(&columns->all[i]);
+        r = index_builder_new(FORMAT_ARROW.name, filling->n_stored, &filling->builder);
+        if (r < 0)
+                return r;
+        index_builder_name_rows(filling->builder);
+        filling->gathered = calloc(columns->n, sizeof(*filling->gathered));
+        r = filling->gathered ? 0 : -ENOMEM;
+        for (uint32_t i = 0; i < columns->n && r >= 0; i++) {
+                struct arrow_column *column = &columns->all[i];
+
+                r = gathered_init(&filling->gathered[i], column);
+                if (is_stored(column)) {
+                        column->idx_index = n_stored++;
+                        index_builder_describe(filling->builder, column->idx_index, &column->field);
+                        if (has_own_file(column))
+                                index_builder_set_own_file(filling->builder, column->idx_index);
+                } else if (r >= 0) {
+                        r = column->role == ARROW_ROLE_CLASS
+                                    ? add_classes(filling->builder, column->class_names)
+                                    : index_builder_add_column(filling->builder, &column->field, &column->idx_index);
+                }
+        }
+        return r;
+}
+
+static int add_folders(struct filling *filling) {
+        const struct arrow_folder *folder = &filling->pass->folder;
+        uint32_t idx_dir;
+        int r = index_builder_add_dir(filling->builder, "", &folder->root, &idx_dir);
+
+        if (r >= 0 && folder->is_named)
+                index_builder_set_named(filling->builder);
+        if (r >= 0 && folder->part[0])
+                r = index_builder_add_dir(filling->builder, folder->part, &folder->part_status, &idx_dir);
+        return r;
+}
+
+/* ---- rows ------------------------------------------------------------------------------------------------------ */
+
+static int fill_file(void *userdata, const char *name, const struct stat *status, struct why *why) {
+        struct filling *filling = userdata;
+        int r = index_builder_add_shard(filling->builder, name, status);
+
+        return r < 0 ? why_set(why, r, "no memory for its index") : 0;
+}
+
+static int gather_media(const struct arrow_column *column, const struct arrow_rows *rows, struct gathered *gathered,
+                        struct why *why) {
+        struct arrow_widths widths = column->widths;
+        uint32_t idx = has_own_file(column) ? column->idx_path : column->idx_bytes;
+        int r = arrow_validity(rows, column->idx_field, gathered->is_valid, why);
+
+        if (r == 0)
+                r = arrow_cells(rows, idx, &widths, gathered->cells, why);
+        for (uint32_t i = 0; i < rows->n && r == 0; i++)
+                if (!gathered->is_valid[i])
+                        gathered->cells[i] = (struct arrow_cell){ ARROW_CELL_NULL, 0 };
+        return r;
+}
+
+static int gather(const struct arrow_column *column, const struct arrow_rows *rows, struct gathered *gathered,
+                  struct why *why) {
+        struct arrow_widths widths = column->widths;
+
+        switch (column->role) {
+        case ARROW_ROLE_STORED:
+                return arrow_cells(rows, column->idx_field, &widths, gathered->cells, why);
+        case ARROW_ROLE_MEDIA:
+                return gather_media(column, rows, gathered, why);
+        default:
+                return arrow_numbers(rows, column->idx_field, gathered->numbers, gathered->is_valid, why);
+        }
+}
+
+static int fill_stored(struct filling *filling, const struct arrow_column *column, const struct arrow_rows *rows,
+                       const struct arrow_cell *cell, struct index_row *ret_row, struct why *why) {
+        if (cell->offset != ARROW_CELL_NULL && has_own_file(column))
+                return arrow_outside_find(&filling->outside, rows->fd, cell, ret_row, why);
+        *ret_row = (struct index_row){
+                .file = INDEX_NO_FILE,
+                .offset = cell->offset == ARROW_CELL_NULL ? INDEX_ROW_ABSENT : cell->offset,
+                .length = cell->n_bytes,
+        };
+        return 0;
+}
+
+/* One row: its stored fields, its values, its label. */
+static int fill_row(struct filling *filling, const struct arrow_rows *rows, uint32_t i, struct why *why) {
+        const struct arrow_columns *columns = &filling->pass->columns;
+        struct index_row stored[INDEX_FIELDS_MAX];
+        int64_t label = 0;
+        int r = 0;
+
+        for (uint32_t k = 0; k < columns->n && r >= 0; k++) {
+                const struct arrow_column *column = &columns->all[k];
+                const struct gathered *gathered = &filling->gathered[k];
+                size_t width = dlp_dtype_bytes(column->field.dtype);
+
+                if (is_stored(column))
+                        r = fill_stored(filling, column, rows, &gathered->cells[i], &stored[column->idx_index], why);
+                else if (column->role == ARROW_ROLE_CLASS)
+                        memcpy(&label, gathered->numbers + i * sizeof(label), sizeof(label));
+                else if (gathered->is_valid[i])
+                        r = index_builder_set_value(filling->builder, column->idx_index, gathered->numbers + i * width,
+                                                    width);
+                if (r < 0 && is_stored(column))
+                        return r;
+                if (column->role == ARROW_ROLE_CLASS && (label < 0 || label >= cJSON_GetArraySize(column->class_names)))
+                        return why_set(why, -ESTALE, "has changed while it was read");
+        }
+        if (r >= 0)
+                r = index_builder_add_sample(filling->builder, stored, (int32_t)label);
+        if (r == -E2BIG)
+                return why_set(why, r, "more samples than an index can hold");
+        return r < 0 ? why_set(why, r, "no memory for its index") : 0;
+}
+
+static int fill_rows(void *userdata, const struct arrow_rows *rows, struct why *why) {
+        struct filling *filling = userdata;
+        struct why detail;
+        int r = 0;
+
+        for (uint32_t i = 0; i < filling->pass->columns.n && r == 0; i++) {
+                const struct arrow_column *column = &filling->pass->columns.all[i];
+
+                r = gather(column, rows, &filling->gathered[i], &detail);
+                if (r < 0)
+                        return why_set(why, r, "column \"%s\": %.350s", column->field.name, detail.text);
+        }
+        for (uint32_t i = 0; i < rows->n && r == 0; i++)
+                r = fill_row(filling, rows, i, why);
+        return r;
+}
+
+/* ---- the format ------------------------------------------------------------------------------------------------ */
+
+static int fill(struct arrow_pass *pass, struct index_builder **ret_builder) {
+        _cleanup_(filling_fini) struct filling filling = { .pass = pass };
+        int r = describe(&filling);
+
+        if (r >= 0)
+                r = add_folders(&filling);
+        if (r < 0)
+                return why_set(pass->why, r, "%.300s: no memory for its index", pass->files->root);
+        arrow_outside_init(&filling.outside, pass->root_fd, pass->files->root, filling.builder);
+        r = arrow_pass_run(pass, &(struct arrow_visitor){ .userdata = &filling, .file = fill_file, .rows = fill_rows });
+        if (r == 0)
+                *ret_builder = TAKE_PTR(filling.builder);
+        return r;
+}
+
+/* `split` is the name of a split, or a part of any dataset ("0:90%", "random_split(...)"), which is not chosen here. */
+static const char *split_name(const struct format_options *options) {
+        const char *split = format_option(options, "split");
+
+        for (size_t i = 0; split && split[i]; i++)
+                if (!isalnum((unsigned char)split[i]) && (i == 0 || !strchr("_.-", split[i])))
+                        return NULL;
+        return split;
+}
+
+static int arrow_build(int root_fd, const struct files *files, const struct format_options *options,
+                       const struct index_watch *watch, struct index_builder **ret_builder, struct why *why) {
+        _cleanup_(arrow_pass_fini) struct arrow_pass pass = {
+                .root_fd = root_fd, .files = files, .watch = watch, .why = why
+        };
+        int r = arrow_pass_open(&pass, split_name(options), format_option(options, "fields"));
+
+        if (r == 0)
+                r = arrow_survey(&pass);
+        return r < 0 ? r : fill(&pass, ret_builder);
+}
+
+static const char *const OPTIONS[] = { "split", "fields", NULL };
+
+const struct format FORMAT_ARROW = {
+        .name = "arrow",
+        .takes_files = true,
+        .options = OPTIONS,
+        .is_it = arrow_folder_is_it,
+        .build = arrow_build,
+};

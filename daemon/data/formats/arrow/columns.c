@@ -1,0 +1,280 @@
+#include "daemon/data/formats/arrow/columns.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/data/index/index_layout.h"
+
+#define SERVED "numbers, bools, text, binary, lists of numbers, Image and Audio"
+
+struct planning {
+        const struct arrow_schema *schema;
+        const cJSON *features; /* NULL: nothing is known */
+        struct why *why;
+};
+
+static const char *name_of(const struct planning *planning, uint32_t idx_field) {
+        return arrow_schema_text(planning->schema, arrow_schema_field(planning->schema, idx_field)->name);
+}
+
+static int refuse(const struct planning *planning, uint32_t idx_field, const char *type) {
+        const char *name = name_of(planning, idx_field);
+
+        return why_set(planning->why, -ENOTSUP,
+                       "column \"%.60s\" is %s, which cannot be served (" SERVED
+                       " can); convert it, or leave it out with fields = \"...\", which names the others",
+                       name, type);
+}
+
+static int refuse_field(const struct planning *planning, uint32_t idx_field) {
+        const struct arrow_field *field = arrow_schema_field(planning->schema, idx_field);
+        char type[128];
+
+        snprintf(type, sizeof(type), "%s%s%s%s", field->has_dictionary ? "a dictionary of " : "a ", field->type,
+                 field->n_children > 0 ? " of " : "",
+                 field->n_children == 1  ? arrow_schema_field(planning->schema, idx_field + 1)->type
+                 : field->n_children > 1 ? "several members"
+                                         : "");
+        return refuse(planning, idx_field, type);
+}
+
+/* ---- fields ---------------------------------------------------------------------------------------------------- */
+
+/* A field's name may only have characters that a pipeline can contain. */
+static int name_field(const struct planning *planning, uint32_t idx_field, struct schema_field *field) {
+        const char *name = name_of(planning, idx_field);
+        size_t n = strlen(name);
+        bool is_fine = n > 0 && n < sizeof(field->name);
+
+        for (size_t i = 0; i < n && is_fine; i++)
+                is_fine = isalnum((unsigned char)name[i]) || strchr("_.-", name[i]);
+        if (!is_fine)
+                return why_set(planning->why, -EINVAL,
+                               "column \"%.60s\": its name becomes the name of a field: it must have 1 to %zu letters, "
+                               "digits, \"_\", \".\" or \"-\"; call rename_column()",
+                               name, sizeof(field->name) - 1);
+        memcpy(field->name, name, n + 1);
+        return 0;
+}
+
+static int plan_list(const struct planning *planning, struct arrow_column *column) {
+        uint32_t n_levels;
+        const struct arrow_field *element = arrow_list_element(planning->schema, column->idx_field, &n_levels);
+        const struct arrow_field *list = arrow_schema_field(planning->schema, column->idx_field);
+
+        column->role = ARROW_ROLE_STORED;
+        column->field.kind = FIELD_VALUE;
+        column->field.dtype = element->dtype;
+        column->field.n_dims = n_levels;
+        for (uint32_t i = 0; i < n_levels; i++) {
+                const struct arrow_field *level = list + i;
+
+                column->field.shape[i] = level->kind == ARROW_FIXED_LIST ? (int64_t)level->width : -1;
+                column->is_surveyed = column->is_surveyed || (i > 0 && level->kind != ARROW_FIXED_LIST);
+                if (column->field.shape[i] == 0)
+                        return refuse(planning, column->idx_field, "a list without elements");
+        }
+        return 0;
+}
+
+static int plan_number(struct arrow_column *column, const struct arrow_field *field) {
+        column->role = ARROW_ROLE_NUMBER;
+        column->field.kind = FIELD_VALUE;
+        column->field.dtype = field->kind == ARROW_BOOL ? DLP_DTYPE_BOOL : field->dtype;
+        return 0;
+}
+
+static int plan_bytes(struct arrow_column *column, enum field_kind kind) {
+        column->role = ARROW_ROLE_STORED;
+        column->field.kind = kind;
+        return 0;
+}
+
+static bool is_bytes(const struct arrow_field *field, bool is_text) {
+        return (field->kind == ARROW_BYTES || field->kind == ARROW_BYTES_VIEW) && !field->has_dictionary &&
+               field->is_text == is_text;
+}
+
+/* struct{bytes: binary, path: string}, as Image and Audio are stored. */
+static int plan_struct(const struct planning *planning, struct arrow_column *column, const struct arrow_field *field) {
+        uint32_t idx_child = column->idx_field + 1;
+
+        for (uint32_t i = 0; i < field->n_children; i++) {
+                const struct arrow_field *child = arrow_schema_field(planning->schema, idx_child);
+                const char *name = arrow_schema_text(planning->schema, child->name);
+
+                if (strcmp(name, "bytes") == 0 && is_bytes(child, false))
+                        column->idx_bytes = idx_child;
+                if (strcmp(name, "path") == 0 && is_bytes(child, true))
+                        column->idx_path = idx_child;
+                idx_child += 1 + child->n_below;
+        }
+        if (field->n_children != 2 || !column->idx_bytes || !column->idx_path)
+                return refuse_field(planning, column->idx_field);
+        column->role = ARROW_ROLE_MEDIA;
+        column->is_surveyed = true;
+        column->field.kind = FIELD_BYTES;
+        return 0;
+}
+
+static int plan_type(const struct planning *planning, struct arrow_column *column) {
+        const struct arrow_field *field = arrow_schema_field(planning->schema, column->idx_field);
+
+        switch (field->kind) {
+        case ARROW_BOOL:
+        case ARROW_NUMBER:
+                return plan_number(column, field);
+        case ARROW_NULL:
+                return plan_bytes(column, FIELD_BYTES);
+        case ARROW_BYTES:
+        case ARROW_BYTES_VIEW:
+                return plan_bytes(column, field->is_text ? FIELD_TEXT : FIELD_BYTES);
+        case ARROW_FIXED:
+                return strcmp(field->type, "fixed_size_binary") == 0 ? plan_bytes(column, FIELD_BYTES)
+                                                                     : refuse_field(planning, column->idx_field);
+        case ARROW_STRUCT:
+                return plan_struct(planning, column, field);
+        default:
+                if (field->has_dictionary || !arrow_has_cells(planning->schema, column->idx_field))
+                        return refuse_field(planning, column->idx_field);
+                return plan_list(planning, column);
+        }
+}
+
+/* What "datasets" knows about the column. */
+static void plan_feature(const struct planning *planning, struct arrow_column *column) {
+        const cJSON *feature = cJSON_GetObjectItemCaseSensitive(planning->features, column->field.name);
+        const char *type = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(feature, "_type"));
+        const cJSON *names = cJSON_GetObjectItemCaseSensitive(feature, "names"), *name;
+
+        if (!type)
+                return;
+        if (strcmp(type, "Image") == 0 && column->field.kind == FIELD_BYTES)
+                column->field.kind = FIELD_PICTURE;
+        if (strcmp(type, "ClassLabel") != 0 || column->field.dtype != DLP_DTYPE_INT64 ||
+            column->role != ARROW_ROLE_NUMBER || strcmp(column->field.name, "label") != 0)
+                return;
+        cJSON_ArrayForEach(name, names) {
+                if (!cJSON_IsString(name))
+                        return;
+        }
+        column->class_names = cJSON_GetArraySize(names) > 0 ? names : NULL;
+        column->is_surveyed = column->class_names != NULL;
+}
+
+/* The features as dataset_info.json or the schema's own notes tell them. */
+static const cJSON *find_features(struct arrow_columns *columns, const struct arrow_schema *schema, const cJSON *info) {
+        const cJSON *features = cJSON_GetObjectItemCaseSensitive(info, "features");
+
+        if (features)
+                return features;
+        columns->notes = cJSON_Parse(arrow_schema_text(schema, schema->huggingface));
+        return cJSON_GetObjectItemCaseSensitive(cJSON_GetObjectItemCaseSensitive(columns->notes, "info"), "features");
+}
+
+static int plan_column(const struct planning *planning, struct arrow_columns *columns, uint32_t idx_field) {
+        struct arrow_column *column = &columns->all[columns->n];
+        int r;
+
+        column->idx_field = idx_field;
+        column->widths = (struct arrow_widths){ { ARROW_WIDTH_NONE, ARROW_WIDTH_NONE, ARROW_WIDTH_NONE } };
+        column->least = INT64_MAX;
+        column->most = INT64_MIN;
+        column->field.may_be_absent = true; /* the index finds out whether all samples have it */
+        r = name_field(planning, column->idx_field, &column->field);
+        for (uint32_t i = 0; i < columns->n && r == 0; i++)
+                if (strcmp(columns->all[i].field.name, column->field.name) == 0)
+                        r = why_set(planning->why, -EINVAL, "two columns have the name \"%s\"; call rename_column()",
+                                    column->field.name);
+        if (r == 0)
+                r = plan_type(planning, column);
+        if (r == 0)
+                plan_feature(planning, column);
+        columns->n++;
+        return r;
+}
+
+/* Is it among the words of a list as "image=photo|scan, caption"? */
+static bool is_wanted(const char *fields, const char *name) {
+        static const char BETWEEN[] = " \t=|,";
+
+        if (!fields)
+                return true;
+        for (const char *at = fields; *at;) {
+                size_t n = strcspn(at, BETWEEN);
+
+                if (n == strlen(name) && memcmp(at, name, n) == 0)
+                        return true;
+                at += n;
+                at += strspn(at, BETWEEN);
+        }
+        return false;
+}
+
+int arrow_columns_plan(struct arrow_columns *columns, const struct arrow_schema *schema, const cJSON *info,
+                       const char *fields, struct why *why) {
+        const struct planning planning = { .schema = schema,
+                                           .features = find_features(columns, schema, info),
+                                           .why = why };
+        int r = 0;
+
+        columns->all = calloc(INDEX_FIELDS_MAX, sizeof(*columns->all));
+        if (!columns->all)
+                return why_set(why, -ENOMEM, "no memory for its columns");
+        for (uint32_t i = 0; i < schema->n_columns && r == 0; i++) {
+                uint32_t idx_field = arrow_schema_column(schema, i);
+
+                if (!is_wanted(fields, name_of(&planning, idx_field)))
+                        continue;
+                if (columns->n == INDEX_FIELDS_MAX)
+                        return why_set(why, -ENOTSUP,
+                                       "has %u columns; %u can be served: choose some with fields = \"...\"",
+                                       schema->n_columns, INDEX_FIELDS_MAX);
+                r = plan_column(&planning, columns, idx_field);
+        }
+        if (r == 0 && columns->n == 0)
+                r = why_set(why, -EINVAL, "has no column%s%.100s", fields ? " that is named in fields = " : "",
+                            fields ? fields : "");
+        return r;
+}
+
+/* ---- after the first pass -------------------------------------------------------------------------------------- */
+
+static int settle_media(const struct arrow_column *column, struct why *why) {
+        if (column->n_inside == 0 || column->n_outside == 0)
+                return 0;
+        return why_set(why, -ENOTSUP,
+                       "column \"%s\": %" PRIu64 " rows have their bytes in the Arrow files, and %" PRIu64
+                       " name a file outside; save the dataset again, so that all bytes are inside",
+                       column->field.name, column->n_inside, column->n_outside);
+}
+
+int arrow_columns_settle(struct arrow_columns *columns, struct why *why) {
+        int r = 0;
+
+        for (uint32_t i = 0; i < columns->n && r == 0; i++) {
+                struct arrow_column *column = &columns->all[i];
+
+                if (column->role == ARROW_ROLE_MEDIA)
+                        r = settle_media(column, why);
+                if (column->class_names && column->n_absent == 0 && column->least >= 0 &&
+                    column->most < cJSON_GetArraySize(column->class_names))
+                        column->role = ARROW_ROLE_CLASS; /* else they are numbers: -1 stands for "unknown" */
+                for (uint32_t k = 1; column->role == ARROW_ROLE_STORED && k < column->field.n_dims; k++)
+                        if (column->field.shape[k] < 0)
+                                column->field.shape[k] = column->widths.n[k] == ARROW_WIDTH_NONE
+                                                                 ? 1
+                                                                 : (int64_t)column->widths.n[k];
+        }
+        return r;
+}
+
+void arrow_columns_fini(struct arrow_columns *columns) {
+        free(columns->all);
+        cJSON_Delete(columns->notes);
+        *columns = (struct arrow_columns){ 0 };
+}

@@ -1,0 +1,51 @@
+/* data/formats/arrow/columns.h: what becomes of each column of a dataset: which field it is, and where its values come
+ * from.
+ *
+ * Text, bytes and lists of numbers stay in the file, and the index keeps their places. Numbers and bools are kept in
+ * the index. What "datasets" has noted about a column decides what its bytes mean: Image, Audio, the names of a
+ * ClassLabel. */
+#pragma once
+
+#include <cjson/cJSON.h>
+
+#include "daemon/data/formats/arrow/cells.h"
+#include "daemon/data/schema.h"
+
+enum arrow_role {
+        ARROW_ROLE_STORED, /* a cell in the file */
+        ARROW_ROLE_NUMBER, /* a column of the index */
+        ARROW_ROLE_CLASS,  /* the label of the index */
+        ARROW_ROLE_MEDIA,  /* struct{bytes, path}: the cell of `bytes`, else the file that `path` names */
+};
+
+struct arrow_column {
+        enum arrow_role role;
+        struct schema_field field;
+        uint32_t idx_field;           /* in the schema */
+        uint32_t idx_bytes, idx_path; /* ARROW_ROLE_MEDIA: the same, of its members */
+        uint32_t idx_index;           /* the number of the stored field, or of the index's column */
+        const cJSON *class_names;     /* an array of texts; NULL: they are not classes */
+
+        /* Found out by a first pass over the rows, where that is needed. */
+        bool is_surveyed;
+        struct arrow_widths widths;             /* of lists within lists */
+        uint64_t n_inside, n_outside, n_absent; /* media: bytes in the Arrow file, a file named by its path, neither */
+        int64_t least, most;                    /* of class labels */
+};
+
+struct arrow_columns {
+        uint32_t n;
+        struct arrow_column *all;
+        cJSON *notes; /* what the schema has noted; NULL: nothing, or dataset_info.json is used */
+};
+
+/* Decides for all columns. `info` is dataset_info.json, which has to live as long as the columns, or NULL. Returns 0;
+ * or -ENOTSUP or -EINVAL with `why`, which names the column that cannot be served; or -ENOMEM. */
+int arrow_columns_plan(struct arrow_columns *columns, const struct arrow_schema *schema, const cJSON *info,
+                       const char *fields, struct why *why);
+
+/* Settles what the first pass has found out. Returns 0, or an errno with `why`, which names the column. */
+int arrow_columns_settle(struct arrow_columns *columns, struct why *why);
+
+/* Takes a struct of zeroes. */
+void arrow_columns_fini(struct arrow_columns *columns);

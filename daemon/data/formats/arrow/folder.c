@@ -1,0 +1,340 @@
+#include "daemon/data/formats/arrow/folder.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "daemon/base/little_endian.h"
+#include "daemon/data/formats/arrow/message.h"
+#include "daemon/data/index/index_layout.h"
+#include "daemon/data/index/index_stamp.h"
+#include "proto/base/cleanup.h"
+
+#define JSON_MAX (64u << 20) /* bytes of state.json and the like: one has a line for each file */
+#define STATE    "state.json"
+#define SPLITS   "dataset_dict.json"
+#define INFO     "dataset_info.json"
+
+struct finding {
+        struct arrow_folder *folder;
+        int root_fd;
+        const char *root;
+        int64_t *settled_ns;
+        struct why *why;
+};
+
+static int no_memory(const struct finding *finding) {
+        return why_set(finding->why, -ENOMEM, "%.300s: no memory for the names of its files", finding->root);
+}
+
+static void drop_json(cJSON **json) {
+        cJSON_Delete(*json);
+}
+
+/* ---- JSON ------------------------------------------------------------------------------------------------------ */
+
+static int read_text(const struct finding *finding, const char *name, char **ret_text, size_t *ret_n) {
+        _cleanup_(closep) int fd = openat(finding->root_fd, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+        _cleanup_(freep) char *text = NULL;
+        struct stat status;
+        int r;
+
+        if (fd < 0)
+                return -errno;
+        if (fstat(fd, &status) < 0)
+                return -errno;
+        if (!S_ISREG(status.st_mode) || status.st_size > JSON_MAX)
+                return -EFBIG;
+        text = malloc((size_t)status.st_size + 1);
+        if (!text)
+                return -ENOMEM;
+        r = arrow_read(fd, text, (size_t)status.st_size, 0);
+        if (r < 0)
+                return r;
+        *ret_text = TAKE_PTR(text);
+        *ret_n = (size_t)status.st_size;
+        return 0;
+}
+
+/* Reads a file of JSON. Positive outcome: it is not there. */
+#define NOT_THERE 1
+
+static int read_json(const struct finding *finding, const char *name, cJSON **ret_json) {
+        _cleanup_(freep) char *text = NULL;
+        size_t n = 0;
+        int r = read_text(finding, name, &text, &n);
+
+        if (r == -ENOENT || r == -ENOTDIR)
+                return NOT_THERE;
+        if (r < 0)
+                return why_errno(finding->why, r, "%.300s/%.200s cannot be read", finding->root, name);
+        *ret_json = cJSON_ParseWithLength(text, n);
+        if (!*ret_json)
+                return why_set(finding->why, -EBADMSG, "%.300s/%.200s: is not JSON; save the dataset again",
+                               finding->root, name);
+        return 0;
+}
+
+static int read_json_of_part(const struct finding *finding, const char *name, cJSON **ret_json) {
+        char path[PATH_MAX];
+        int n = snprintf(path, sizeof(path), "%s%s%s", finding->folder->part, finding->folder->part[0] ? "/" : "",
+                         name);
+
+        if (n >= (int)sizeof(path))
+                return NOT_THERE;
+        return read_json(finding, path, ret_json);
+}
+
+/* ---- files ----------------------------------------------------------------------------------------------------- */
+
+static int add_file(const struct finding *finding, const char *name) {
+        struct arrow_folder *folder = finding->folder;
+        const char *part = folder->part;
+
+        if (strlen(part) + strlen(name) + 2 > PATH_MAX)
+                return why_set(finding->why, -ENAMETOOLONG, "%.300s/%.200s: its path is too long", finding->root, name);
+        if ((part[0] &&
+             (growing_append(&folder->names, part, strlen(part)) < 0 || growing_append(&folder->names, "/", 1) < 0)) ||
+            growing_append(&folder->names, name, strlen(name) + 1) < 0)
+                return no_memory(finding);
+        folder->n_files++;
+        return 0;
+}
+
+/* The files that state.json lists. */
+static int list_saved(const struct finding *finding, const cJSON *state) {
+        const cJSON *files = cJSON_GetObjectItemCaseSensitive(state, "_data_files"), *file;
+        const cJSON *indices = cJSON_GetObjectItemCaseSensitive(state, "_indices_data_files");
+        int r = 0;
+
+        if (cJSON_GetArraySize(indices) > 0)
+                return why_set(
+                        finding->why, -ENOTSUP,
+                        "%.300s: its rows are in the order of an indices file, which datasets before 1.15 wrote; "
+                        "load it, call flatten_indices() and save it again",
+                        finding->root);
+        cJSON_ArrayForEach(file, files) {
+                const char *name = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(file, "filename"));
+
+                if (!name || !name[0] || !index_is_inner_path(name))
+                        return why_set(finding->why, -EBADMSG,
+                                       "%.300s: " STATE " lists \"%.100s\", which is not a file of the folder",
+                                       finding->root, name ? name : "");
+                r = add_file(finding, name);
+                if (r < 0)
+                        return r;
+        }
+        if (finding->folder->n_files == 0)
+                return why_set(finding->why, -ENOENT, "%.300s: " STATE " lists no file; the dataset has no rows",
+                               finding->root);
+        return 0;
+}
+
+static bool ends_with(const char *name, const char *ending) {
+        size_t n = strlen(name), n_ending = strlen(ending);
+
+        return n > n_ending && strcmp(name + n - n_ending, ending) == 0;
+}
+
+static bool is_arrow(const struct dirent *entry) {
+        return entry->d_name[0] != '.' && (ends_with(entry->d_name, ".arrow") || ends_with(entry->d_name, ".feather"));
+}
+
+static int by_name(const void *one, const void *other) {
+        return strcmp(*(const char *const *)one, *(const char *const *)other);
+}
+
+/* Adds the listed names in their order, without those of caches if there are others. */
+static int add_sorted(const struct finding *finding, const char *names, size_t n) {
+        _cleanup_(freep) const char **sorted = calloc(n, sizeof(*sorted));
+        size_t n_caches = 0;
+        int r = 0;
+
+        if (!sorted)
+                return no_memory(finding);
+        for (size_t i = 0; i < n; i++, names += strlen(names) + 1) {
+                sorted[i] = names;
+                n_caches += strncmp(names, "cache-", 6) == 0;
+        }
+        qsort(sorted, n, sizeof(*sorted), by_name);
+        for (size_t i = 0; i < n && r == 0; i++)
+                if (n_caches == n || strncmp(sorted[i], "cache-", 6) != 0)
+                        r = add_file(finding, sorted[i]);
+        return r;
+}
+
+static int list_folder(const struct finding *finding) {
+        _cleanup_(growing_fini) struct growing names = { 0 };
+        int fd = openat(finding->root_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), r = 0;
+        DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+        struct dirent *entry;
+        size_t n = 0;
+
+        if (!dir) {
+                r = -errno;
+                closep(&fd);
+                return why_errno(finding->why, r, "%.300s: the folder cannot be read", finding->root);
+        }
+        while (r == 0) {
+                errno = 0;
+                entry = readdir(dir);
+                if (!entry)
+                        break;
+                if (is_arrow(entry)) {
+                        r = growing_append(&names, entry->d_name, strlen(entry->d_name) + 1);
+                        n++;
+                }
+        }
+        if (r == 0)
+                r = -errno;
+        closedir(dir);
+        if (r < 0)
+                return why_errno(finding->why, r, "%.300s: the folder cannot be read to its end", finding->root);
+        if (n == 0)
+                return why_set(
+                        finding->why, -ENOENT,
+                        "%.300s: there is not an Arrow file in it; the path of an arrow dataset is a folder that "
+                        "save_to_disk() wrote, a folder of .arrow files, or such a file",
+                        finding->root);
+        return add_sorted(finding, (const char *)names.bytes, n);
+}
+
+/* ---- splits ---------------------------------------------------------------------------------------------------- */
+
+static int refuse_split(const struct finding *finding, const cJSON *splits, const char *split) {
+        char known[256] = "";
+        const cJSON *name;
+
+        cJSON_ArrayForEach(name, splits) {
+                size_t n = strlen(known);
+
+                if (cJSON_IsString(name) && n < sizeof(known) - 1)
+                        snprintf(known + n, sizeof(known) - n, "%s%s", n ? ", " : "", name->valuestring);
+        }
+        if (!split)
+                return why_set(finding->why, -EINVAL, "%.300s: has several splits: choose one with split = \"...\": %s",
+                               finding->root, known);
+        return why_set(finding->why, -EINVAL, "%.300s: has no split \"%.60s\"; choose one of: %s", finding->root, split,
+                       known);
+}
+
+/* Finds the folder of the split. */
+static int choose_split(const struct finding *finding, const char *split) {
+        _cleanup_(drop_json) cJSON *dictionary = NULL;
+        const cJSON *splits, *name;
+        int r = read_json(finding, SPLITS, &dictionary);
+
+        if (r < 0)
+                return r;
+        if (r == NOT_THERE)
+                return split ? why_set(finding->why, -EINVAL, "%.300s: has no splits, but split = \"%.60s\" is set",
+                                       finding->root, split)
+                             : 0;
+        splits = cJSON_GetObjectItemCaseSensitive(dictionary, "splits");
+        if (!split && cJSON_GetArraySize(splits) == 1)
+                split = cJSON_GetStringValue(cJSON_GetArrayItem(splits, 0));
+        cJSON_ArrayForEach(name, splits) {
+                if (!split || !cJSON_IsString(name) || strcmp(name->valuestring, split) != 0)
+                        continue;
+                if (!split[0] || strchr(split, '/') || !index_is_inner_path(split))
+                        return why_set(finding->why, -EBADMSG, "%.300s: \"%.60s\" is not the name of a split",
+                                       finding->root, split);
+                free(finding->folder->part);
+                finding->folder->part = strdup(split);
+                return finding->folder->part ? 0 : no_memory(finding);
+        }
+        return refuse_split(finding, splits, split);
+}
+
+/* The time of a folder, before it is read. */
+static int note_folder(const struct finding *finding, const char *path, struct stat *ret_status) {
+        _cleanup_(closep) int fd = openat(finding->root_fd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        int r = fd < 0 ? -errno : index_settle(fd, finding->settled_ns, ret_status);
+
+        return r < 0 ? why_errno(finding->why, r, "%.300s/%.200s: the folder cannot be read", finding->root, path) : 0;
+}
+
+static int find_in_folder(const struct finding *finding, const char *split) {
+        struct arrow_folder *folder = finding->folder;
+        _cleanup_(drop_json) cJSON *state = NULL;
+        int r = choose_split(finding, split);
+
+        if (r == 0 && folder->part[0])
+                r = note_folder(finding, folder->part, &folder->part_status);
+        if (r == 0)
+                r = read_json_of_part(finding, STATE, &state);
+        if (r == NOT_THERE && folder->part[0])
+                return why_set(finding->why, -ENOENT, "%.300s/%.100s: has no " STATE "; save the dataset again",
+                               finding->root, folder->part);
+        if (r >= 0)
+                r = r == NOT_THERE ? list_folder(finding) : list_saved(finding, state);
+        if (r == 0)
+                r = read_json_of_part(finding, INFO, &folder->info);
+        return r < 0 ? r : 0;
+}
+
+int arrow_folder_find(struct arrow_folder *folder, int root_fd, const struct files *files, const char *split,
+                      int64_t *settled_ns, struct why *why) {
+        const struct finding finding = {
+                .folder = folder, .root_fd = root_fd, .root = files->root, .settled_ns = settled_ns, .why = why
+        };
+        int r;
+
+        folder->part = strdup("");
+        if (!folder->part)
+                return no_memory(&finding);
+        if (files->n_names == 0) {
+                r = note_folder(&finding, ".", &folder->root);
+                return r < 0 ? r : find_in_folder(&finding, split);
+        }
+        folder->is_named = true;
+        if (fstatat(root_fd, ".", &folder->root, 0) < 0)
+                return why_errno(why, -errno, "%.300s: the folder cannot be looked at", files->root);
+        for (size_t i = 0; i < files->n_names; i++) {
+                r = add_file(&finding, files->names[i]);
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
+void arrow_folder_fini(struct arrow_folder *folder) {
+        growing_fini(&folder->names);
+        free(folder->part);
+        cJSON_Delete(folder->info);
+        *folder = (struct arrow_folder){ 0 };
+}
+
+/* ---- auto ------------------------------------------------------------------------------------------------------ */
+
+/* Does it begin as one of the two containers? A stream begins with a message of a few hundred bytes. */
+static bool begins_as_arrow(int root_fd, const char *name) {
+        _cleanup_(closep) int fd = openat(root_fd, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+        uint8_t bytes[8];
+        uint32_t n;
+
+        if (fd < 0 || arrow_read(fd, bytes, sizeof(bytes), 0) < 0)
+                return false;
+        n = le32(bytes + 4);
+        return memcmp(bytes, "ARROW1\0\0", sizeof(bytes)) == 0 ||
+               (le32(bytes) == UINT32_MAX && n > 0 && n % 8 == 0 && n <= ARROW_METADATA_MAX);
+}
+
+bool arrow_folder_is_it(int root_fd, const struct files *files) {
+        struct arrow_folder folder = { .part = NULL };
+        struct stat status;
+        int64_t settled_ns = 0;
+        bool is_it;
+
+        if (files->n_names > 0)
+                return begins_as_arrow(root_fd, files->names[0]);
+        if (fstatat(root_fd, SPLITS, &status, 0) == 0)
+                return true;
+        is_it = arrow_folder_find(&folder, root_fd, files, NULL, &settled_ns, NULL) == 0 &&
+                begins_as_arrow(root_fd, (const char *)folder.names.bytes);
+        arrow_folder_fini(&folder);
+        return is_it;
+}

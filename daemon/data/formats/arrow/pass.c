@@ -1,0 +1,120 @@
+#include "daemon/data/formats/arrow/pass.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "daemon/data/index/index_stamp.h"
+#include "proto/base/cleanup.h"
+
+static int open_file(struct arrow_pass *pass, const char *name, int *ret_fd, struct stat *ret_status) {
+        /* O_NONBLOCK: opening a FIFO must not block. */
+        _cleanup_(closep) int fd = openat(pass->root_fd, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+        int r;
+
+        if (fd < 0)
+                return why_errno(pass->why, -errno, "%.200s/%.200s", pass->files->root, name);
+        r = index_settle(fd, &pass->settled_ns, ret_status);
+        if (r < 0)
+                return why_errno(pass->why, r, "%.200s/%.200s cannot be looked at", pass->files->root, name);
+        if (!S_ISREG(ret_status->st_mode))
+                return why_set(pass->why, -EINVAL, "%.200s/%.200s: is not a regular file", pass->files->root, name);
+        *ret_fd = take_fd(&fd);
+        return 0;
+}
+
+static int in_file(const struct arrow_pass *pass, const char *name, int error, const struct why *detail) {
+        return why_set(pass->why, error, "%.150s/%.150s: %.400s", pass->files->root, name, detail->text);
+}
+
+int arrow_pass_open(struct arrow_pass *pass, const char *split, const char *fields) {
+        _cleanup_(closep) int fd = -1;
+        struct stat status;
+        struct why detail;
+        const char *name;
+        int r = arrow_folder_find(&pass->folder, pass->root_fd, pass->files, split, &pass->settled_ns, pass->why);
+
+        if (r < 0)
+                return r;
+        name = (const char *)pass->folder.names.bytes;
+        r = open_file(pass, name, &fd, &status);
+        if (r < 0)
+                return r;
+        r = arrow_table_open(fd, (uint64_t)status.st_size, &pass->first, &detail);
+        if (r == 0)
+                r = arrow_columns_plan(&pass->columns, arrow_table_schema(pass->first), pass->folder.info, fields,
+                                       &detail);
+        return r < 0 ? in_file(pass, name, r, &detail) : 0;
+}
+
+static int look_up(const struct arrow_pass *pass, uint64_t n_rows) {
+        const struct index_watch *watch = pass->watch;
+
+        if (watch && watch->cancel && atomic_load_explicit(watch->cancel, memory_order_relaxed))
+                return why_set(pass->why, -ECANCELED, "%.300s: indexing was cancelled", pass->files->root);
+        if (watch && watch->progress)
+                watch->progress(watch->userdata, n_rows);
+        return 0;
+}
+
+static int run_batch(const struct arrow_pass *pass, const struct arrow_visitor *visitor,
+                     const struct arrow_table *table, const char *name, uint64_t *n_rows) {
+        uint64_t n = arrow_table_batch(table)->n_rows;
+        struct why inner, detail;
+        int r = 0;
+
+        for (uint64_t first = 0; first < n && r == 0; first += ARROW_ROWS_MAX) {
+                uint32_t n_here = n - first < ARROW_ROWS_MAX ? (uint32_t)(n - first) : ARROW_ROWS_MAX;
+                struct arrow_rows rows = arrow_table_rows(table, first, n_here);
+
+                r = visitor->rows(visitor->userdata, &rows, &inner);
+                if (r < 0) {
+                        why_set(&detail, r, "batch %" PRIu64 ": %.380s", arrow_table_idx_batch(table), inner.text);
+                        return in_file(pass, name, r, &detail);
+                }
+                *n_rows += n_here;
+                r = look_up(pass, *n_rows);
+        }
+        return r;
+}
+
+static int run_file(struct arrow_pass *pass, const struct arrow_visitor *visitor, const char *name, uint64_t *n_rows) {
+        _cleanup_(arrow_table_closep) struct arrow_table *table = NULL;
+        _cleanup_(closep) int fd = -1;
+        struct stat status;
+        struct why detail;
+        int r = open_file(pass, name, &fd, &status);
+
+        if (r < 0)
+                return r;
+        r = arrow_table_open(fd, (uint64_t)status.st_size, &table, &detail);
+        if (r == 0)
+                r = arrow_schema_compare(arrow_table_schema(table), arrow_table_schema(pass->first), &detail);
+        if (r == 0 && visitor->file)
+                r = visitor->file(visitor->userdata, name, &status, &detail);
+        while (r == 0 && (r = arrow_table_next(table, &detail)) == 0) {
+                r = run_batch(pass, visitor, table, name, n_rows);
+                if (r < 0)
+                        return r;
+        }
+        return r == ARROW_END ? 0 : in_file(pass, name, r, &detail);
+}
+
+int arrow_pass_run(struct arrow_pass *pass, const struct arrow_visitor *visitor) {
+        const char *name = (const char *)pass->folder.names.bytes;
+        uint64_t n_rows = 0;
+        int r = 0;
+
+        for (uint64_t i = 0; i < pass->folder.n_files && r == 0; i++, name += strlen(name) + 1)
+                r = run_file(pass, visitor, name, &n_rows);
+        if (r == 0 && n_rows == 0)
+                r = why_set(pass->why, -ENOENT, "%.300s: its Arrow files have no rows", pass->files->root);
+        return r;
+}
+
+void arrow_pass_fini(struct arrow_pass *pass) {
+        arrow_columns_fini(&pass->columns);
+        arrow_table_close(pass->first);
+        arrow_folder_fini(&pass->folder);
+}

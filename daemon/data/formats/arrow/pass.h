@@ -1,0 +1,39 @@
+/* data/formats/arrow/pass.h: one pass over all rows of a dataset, file by file and a few thousand rows at a time.
+ *
+ * The dataset is opened first: its files are found, and the first one's schema decides what becomes of the columns. All
+ * other files must have the same schema. */
+#pragma once
+
+#include "daemon/data/format.h"
+#include "daemon/data/formats/arrow/columns.h"
+#include "daemon/data/formats/arrow/folder.h"
+#include "daemon/data/formats/arrow/table.h"
+
+struct arrow_pass {
+        int root_fd;
+        const struct files *files;
+        const struct index_watch *watch; /* may be NULL */
+        struct why *why;
+        struct arrow_folder folder;
+        struct arrow_table *first; /* of which only the schema is used */
+        struct arrow_columns columns;
+        int64_t settled_ns;
+};
+
+struct arrow_visitor {
+        void *userdata;
+        /* A file begins. `status` is from before it was read. May be NULL. Returns 0 or an errno with `why`. */
+        int (*file)(void *userdata, const char *name, const struct stat *status, struct why *why);
+        /* Some rows of it. Returns 0 or an errno with `why`, which names the column, but not the file or batch. */
+        int (*rows)(void *userdata, const struct arrow_rows *rows, struct why *why);
+};
+
+/* Fills in a struct of which only the first four members are set. `split` as in folder.h, `fields` as in columns.h.
+ * Returns 0 or an errno with `why`. */
+int arrow_pass_open(struct arrow_pass *pass, const char *split, const char *fields);
+
+/* Shows the visitor all rows. Returns 0 or an errno with `why`. Blocks until all files are read, or it is cancelled. */
+int arrow_pass_run(struct arrow_pass *pass, const struct arrow_visitor *visitor);
+
+/* Takes a struct whose other members are zeroes. */
+void arrow_pass_fini(struct arrow_pass *pass);

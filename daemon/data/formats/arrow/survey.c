@@ -1,0 +1,92 @@
+#include "daemon/data/formats/arrow/survey.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "proto/base/cleanup.h"
+
+struct survey {
+        struct arrow_columns *columns;
+        struct arrow_cell cells[ARROW_ROWS_MAX], paths[ARROW_ROWS_MAX];
+        int64_t labels[ARROW_ROWS_MAX];
+        bool is_valid[ARROW_ROWS_MAX];
+};
+
+static int survey_labels(struct survey *survey, struct arrow_column *column, const struct arrow_rows *rows,
+                         struct why *why) {
+        int r = arrow_numbers(rows, column->idx_field, survey->labels, survey->is_valid, why);
+
+        for (uint32_t i = 0; i < rows->n && r == 0; i++) {
+                if (!survey->is_valid[i]) {
+                        column->n_absent++;
+                        continue;
+                }
+                column->least = survey->labels[i] < column->least ? survey->labels[i] : column->least;
+                column->most = survey->labels[i] > column->most ? survey->labels[i] : column->most;
+        }
+        return r;
+}
+
+static int survey_media(struct survey *survey, struct arrow_column *column, const struct arrow_rows *rows,
+                        struct why *why) {
+        int r = arrow_validity(rows, column->idx_field, survey->is_valid, why);
+
+        if (r == 0)
+                r = arrow_cells(rows, column->idx_bytes, &column->widths, survey->cells, why);
+        if (r == 0)
+                r = arrow_cells(rows, column->idx_path, &column->widths, survey->paths, why);
+        for (uint32_t i = 0; i < rows->n && r == 0; i++) {
+                if (!survey->is_valid[i])
+                        column->n_absent++;
+                else if (survey->cells[i].offset != ARROW_CELL_NULL)
+                        column->n_inside++;
+                else if (survey->paths[i].offset != ARROW_CELL_NULL)
+                        column->n_outside++;
+                else
+                        column->n_absent++;
+        }
+        return r;
+}
+
+static int survey_column(struct survey *survey, struct arrow_column *column, const struct arrow_rows *rows,
+                         struct why *why) {
+        if (column->class_names)
+                return survey_labels(survey, column, rows, why);
+        if (column->role == ARROW_ROLE_MEDIA)
+                return survey_media(survey, column, rows, why);
+        return arrow_cells(rows, column->idx_field, &column->widths, survey->cells, why);
+}
+
+static int survey_rows(void *userdata, const struct arrow_rows *rows, struct why *why) {
+        struct survey *survey = userdata;
+        struct why detail;
+        int r = 0;
+
+        for (uint32_t i = 0; i < survey->columns->n && r == 0; i++) {
+                struct arrow_column *column = &survey->columns->all[i];
+
+                r = column->is_surveyed ? survey_column(survey, column, rows, &detail) : 0;
+                if (r < 0)
+                        return why_set(why, r, "column \"%s\": %.350s", column->field.name, detail.text);
+        }
+        return r;
+}
+
+int arrow_survey(struct arrow_pass *pass) {
+        _cleanup_(freep) struct survey *survey = calloc(1, sizeof(*survey));
+        bool is_needed = false;
+        struct why detail;
+        int r = 0;
+
+        if (!survey)
+                return why_set(pass->why, -ENOMEM, "%.300s: no memory for its index", pass->files->root);
+        survey->columns = &pass->columns;
+        for (uint32_t i = 0; i < pass->columns.n; i++)
+                is_needed = is_needed || pass->columns.all[i].is_surveyed;
+        if (is_needed)
+                r = arrow_pass_run(pass, &(struct arrow_visitor){ .userdata = survey, .rows = survey_rows });
+        if (r < 0)
+                return r;
+        r = arrow_columns_settle(&pass->columns, &detail);
+        return r < 0 ? why_set(pass->why, r, "%.300s: %.350s", pass->files->root, detail.text) : 0;
+}

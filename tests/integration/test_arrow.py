@@ -1,0 +1,146 @@
+#!/usr/bin/env python3
+"""Arrow files that pyarrow and datasets wrote (tests/vectors/arrow): each value of each row, splits, pictures inside and outside, and what
+is refused."""
+import hashlib
+import json
+import os
+import shutil
+import struct
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+from harness import ROOT, case, contains, equal, expected_order, indices, main, write
+
+VECTORS = os.path.join(ROOT, "tests", "vectors", "arrow")
+
+
+def arrow(path, **more):
+    return {"path": path, "format": "arrow", **more}
+
+
+def copy(box, name):
+    """A file or folder of the vectors, where it may be changed."""
+    path = box.path(name)
+    if os.path.isdir(os.path.join(VECTORS, name)):
+        shutil.copytree(os.path.join(VECTORS, name), path)
+    else:
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        shutil.copy(os.path.join(VECTORS, name), path)
+    return path
+
+
+def values(name):
+    """What pyarrow reads of a file: the bytes of each row, column by column."""
+    with open(os.path.join(VECTORS, "values.jsonl"), encoding="utf-8") as file:
+        lines = [json.loads(line) for line in file]
+    return {line["column"]: [None if row is None else bytes.fromhex(row) for row in line["rows"]] for line in lines
+            if line["file"] == name}
+
+
+def check_bytes(lines, columns):
+    """Every field as its stored bytes; a scalar by its value."""
+    for line in lines:
+        for name, field in line["fields"].items():
+            wanted = columns[name][line["index"]]
+            if wanted is None or field is None:
+                equal(field, wanted, f"{name} of sample {line['index']}")
+            elif "sha256" in field:
+                equal(field["sha256"], hashlib.sha256(wanted).hexdigest(), f"{name} of sample {line['index']}")
+            else:
+                equal(field["value"], scalar(wanted, field["dtype"]), f"{name} of sample {line['index']}")
+
+
+def scalar(raw, dtype):
+    kinds = {"bool": "?", "int8": "b", "int16": "h", "int32": "i", "int64": "q", "uint8": "B", "uint16": "H", "uint32": "I",
+             "uint64": "Q", "float16": "e", "float32": "f", "float64": "d"}
+    return struct.unpack("<" + kinds[dtype], raw)[0]
+
+
+def saved(folder):
+    """The rows of a folder of datasets, as the script that made it says."""
+    rows = []
+    for n, begin in {"saved": ((25, 0),), "splits/train": ((9, 0),), "splits/test": ((4, 50),)}[folder]:
+        rows += [{"text": f"row {i} " + "äöü€𝄞"[i % 5] * (i % 9), "label": (begin + i) % 3, "score": i / 4,
+                  "ids": list(range(begin, begin + i % 5))} for i in range(n)]
+    return rows
+
+
+def check_saved(lines, rows, **terms):
+    equal(indices(lines), expected_order(len(rows), **terms), "order")
+    for line in lines:
+        row, fields = rows[line["index"]], line["fields"]
+        equal([fields["label"]["value"], fields["score"]["value"]], [row["label"], row["score"]], "label, score")
+        equal(fields["text"]["sha256"], hashlib.sha256(row["text"].encode()).hexdigest(), "text")
+        ids = struct.pack(f"<{len(row['ids'])}i", *row["ids"])
+        equal(fields["ids"]["sha256"], hashlib.sha256(ids).hexdigest(), "ids")
+
+
+SAVED = "label; score; text: raw; ids: raw"
+
+
+@case("numbers, text, bytes and lists of both containers, with nulls, sliced, in several batches")
+def _(box):
+    names = [f"{kind}{variant}" for kind in ("scalars", "strings", "lists") for variant in ("", "-nulls", "-sliced")]
+    names = [name for name in names if name not in ("scalars-nulls", "scalars-sliced")] + ["replaced", "delta", "old", "old-file"]
+    paths = {name: copy(box, f"{name}.arrow") for name in names}
+    daemon = box.daemon({name: arrow(path) for name, path in paths.items()})
+    for name in names:
+        columns = values(f"{name}.arrow")
+        n = len(next(iter(columns.values())))
+        fields = [field for field in columns if None not in columns[field] or name.startswith("lists") or field != "code"]
+        for first in range(0, len(fields), 8):
+            some = [f"{field}: raw" if name[:4] in ("stri", "list", "repl", "delt") and field != "code" or field == "text"
+                    else field for field in fields[first:first + 8]]
+            lines = daemon.read(name, batch=7, pipeline="; ".join(some), seed=3)
+            equal(indices(lines), expected_order(n, seed=3), "order")
+            check_bytes(lines, columns)
+
+
+@case("what save_to_disk() wrote: files in the order of state.json, classes by name, any world size")
+def _(box):
+    daemon = box.daemon({"d": arrow(copy(box, "saved"))})
+    rows = saved("saved")
+    check_saved(daemon.read("d", batch=4, pipeline=SAVED, seed=1), rows, seed=1)
+    for rank in range(3):
+        check_saved(daemon.read("d", batch=4, pipeline=SAVED, seed=1, world=3, rank=rank), rows, seed=1, world=3, rank=rank)
+
+
+@case("pictures inside the Arrow file are decoded to the pixels that datasets gives")
+def _(box):
+    daemon = box.daemon({"d": arrow(copy(box, "pictures"))})
+    lines = daemon.read("d", batch=1, pipeline="image: decode; label", shuffle=False)
+    for i, line in enumerate(lines):
+        width = 8 + i % 3
+        pixels = bytes([i * 5 % 256, i, 200]) * (width * 6)
+        equal(line["fields"]["image"], {"dtype": "uint8", "shape": [6, width, 3], "sha256": hashlib.sha256(pixels).hexdigest()},
+              f"picture {i}")
+        equal(line["fields"]["label"]["value"], i, "label")
+    equal(len(lines), 12, "samples")
+
+
+@case("several splits need a name; files that differ, are cut or are missing are refused, naming them")
+def _(box):
+    splits, cut, mixed, gone = copy(box, "splits"), copy(box, "saved"), box.path("mixed"), box.path("gone")
+    with open(os.path.join(cut, "data-00001-of-00002.arrow"), "r+b") as file:
+        file.truncate(600)
+    write(os.path.join(mixed, "a.arrow"), read("scalars.arrow"))
+    write(os.path.join(mixed, "b.arrow"), read("lists.arrow"))
+    write(os.path.join(gone, "state.json"), json.dumps({"_data_files": [{"filename": "../x.arrow"}]}).encode())
+    write(box.path("none", "README"), b"")
+    paths = {"splits": splits, "cut": cut, "mixed": mixed, "gone": gone, "none": box.path("none"),
+             "lz4": copy(box, "lz4.feather")}
+    daemon = box.daemon({name: arrow(path) for name, path in paths.items()})
+    daemon.refused("splits", "several splits", "train, test")
+    daemon.refused("cut", "data-00001-of-00002.arrow", "is cut")
+    daemon.refused("mixed", "b.arrow", "columns instead of")
+    daemon.refused("gone", "../x.arrow", "not a file of the folder")
+    daemon.refused("none", "no Arrow file")
+    daemon.refused("lz4", "LZ4", "without compression")
+
+
+def read(name):
+    with open(os.path.join(VECTORS, name), "rb") as file:
+        return file.read()
+
+
+main()
