@@ -29,6 +29,7 @@ UNIT_SECONDS = 60      # an input that takes longer is a hang, also on a machine
 
 # What a fuzzer needs beside the usual: the longest input, further seeds, libFuzzer's own options.
 TERMS = {
+    "arrow": {"max_len": 9000},
     "control": {"max_len": 400, "options": ["-len_control=0"]},
     "decode": {"max_len": 20000, "seeds": ["tests/vectors/pictures"]},
     "recipe": {"max_len": 400},
