@@ -45,9 +45,12 @@ struct format {
 };
 
 extern const struct format FORMAT_ARROW;
+extern const struct format FORMAT_CSV;
 extern const struct format FORMAT_IMAGEFOLDER;
+extern const struct format FORMAT_JSONL;
 extern const struct format FORMAT_NPY;
 extern const struct format FORMAT_PACKED;
+extern const struct format FORMAT_TEXT;
 extern const struct format FORMAT_WEBDATASET;
 
 /* Returns 0, or -EINVAL with `why`, which lists the known formats. */

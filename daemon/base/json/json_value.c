@@ -98,8 +98,8 @@ static int unescape_all(const struct json_token *token, uint8_t *into, size_t *r
                 n_escape = unescape(escape, end, one, &n_one);
                 if (n_escape == 0)
                         return why_set(why, -EILSEQ,
-                                       "the escape %.6s is half of a surrogate pair, which is no character; write the "
-                                       "text without it",
+                                       "the escape %.6s is half of a surrogate pair, not a character; write the text "
+                                       "without it",
                                        (const char *)escape);
                 if (into)
                         memcpy(into + n, one, n_one);

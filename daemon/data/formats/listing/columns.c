@@ -1,0 +1,216 @@
+#include "daemon/data/formats/listing/columns.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/data/formats/listing/text_window.h"
+
+_Static_assert(TEXT_WINDOW_RECORD_MAX <= 1u << 28, "the length of a cell fits its bits");
+_Static_assert(sizeof(struct table_cell) == 16, "memory for each cell is as documented");
+
+void columns_fini(struct table_columns *columns) {
+        for (size_t i = 0; i < columns->n_columns; i++) {
+                growing_fini(&columns->columns[i]->cells);
+                free(columns->columns[i]);
+        }
+        growing_fini(&columns->rows);
+        columns->n_columns = 0;
+}
+
+int columns_begin_row(struct table_columns *columns, uint64_t offset) {
+        int r = growing_append(&columns->rows, &offset, sizeof(offset));
+
+        if (r < 0)
+                return r;
+        columns->n_rows++;
+        columns->idx_next = 0;
+        return 0;
+}
+
+static bool has_name(const struct table_column *column, const char *name, size_t n) {
+        return strncmp(column->name, name, n) == 0 && column->name[n] == '\0';
+}
+
+struct table_column *columns_find(struct table_columns *columns, const char *name, size_t n) {
+        if (n >= SCHEMA_NAME_MAX)
+                return NULL;
+        for (size_t i = 0; i < columns->n_columns; i++) {
+                size_t idx = (columns->idx_next + i) % columns->n_columns;
+
+                if (!has_name(columns->columns[idx], name, n))
+                        continue;
+                columns->idx_next = idx + 1;
+                return columns->columns[idx];
+        }
+        return NULL;
+}
+
+int columns_add(struct table_columns *columns, const char *name, size_t n, struct table_column **ret_column,
+                struct why *why) {
+        struct table_column *column;
+
+        if (n == 0 || n >= SCHEMA_NAME_MAX)
+                return why_set(
+                        why, -EINVAL,
+                        "\"%.*s\" cannot be the name of a field: it has %zu bytes, 1 to %u are possible; rename it",
+                        n > 100 ? 100 : (int)n, name, n, SCHEMA_NAME_MAX - 1);
+        for (size_t i = 0; i < n; i++)
+                if ((unsigned char)name[i] < 0x20 || name[i] == 0x7f)
+                        return why_set(why, -EINVAL,
+                                       "\"%.*s\" cannot be the name of a field: it has a control character; rename it",
+                                       (int)n, name);
+        if (columns->n_columns == INDEX_FIELDS_MAX)
+                return why_set(why, -E2BIG, "\"%.*s\" is one field too many: a dataset has %u at most", (int)n, name,
+                               INDEX_FIELDS_MAX);
+        column = calloc(1, sizeof(*column));
+        if (!column)
+                return why_set(why, -ENOMEM, "no memory for another column");
+        memcpy(column->name, name, n);
+        columns->columns[columns->n_columns++] = column;
+        columns->idx_next = columns->n_columns;
+        *ret_column = column;
+        return 0;
+}
+
+int columns_put(struct table_columns *columns, struct table_column *column, const struct table_cell *cell,
+                uint64_t line, size_t idx_file) {
+        uint64_t row = columns->n_rows - 1, n_cells = column->cells.n_bytes / sizeof(*cell);
+        int r = 0;
+
+        if (n_cells > row) { /* twice in one record: the last one counts */
+                struct table_cell *last = (struct table_cell *)(void *)column->cells.bytes + row;
+
+                column->n_present -= last->kind != CELL_ABSENT;
+                *last = *cell;
+        } else {
+                if (n_cells < row)
+                        r = growing_append(&column->cells, NULL, (row - n_cells) * sizeof(*cell));
+                if (r == 0)
+                        r = growing_append(&column->cells, cell, sizeof(*cell));
+        }
+        if (r < 0)
+                return r;
+        column->n_present += cell->kind != CELL_ABSENT;
+        if (column->seen[cell->kind].line == 0) {
+                column->seen[cell->kind].line = line;
+                column->seen[cell->kind].idx_file = idx_file;
+        }
+        return 0;
+}
+
+struct table_cell column_cell(const struct table_column *column, uint64_t row) {
+        if (row >= column->cells.n_bytes / sizeof(struct table_cell))
+                return (struct table_cell){ .kind = CELL_ABSENT };
+        return ((const struct table_cell *)(const void *)column->cells.bytes)[row];
+}
+
+/* ---- arrays of numbers ----------------------------------------------------------------------------------------- */
+
+void column_note_numbers(struct table_column *column, const struct json_numbers *numbers) {
+        struct json_numbers *first = &column->numbers;
+
+        if (numbers->n == 0) {
+                column->has_empty = true;
+                return;
+        }
+        if (first->n == 0) {
+                *first = *numbers;
+                return;
+        }
+        if (first->n_dims != numbers->n_dims || (first->kind == JSON_TRUE) != (numbers->kind == JSON_TRUE) ||
+            memcmp(first->shape + 1, numbers->shape + 1, sizeof(first->shape) - sizeof(first->shape[0])) != 0)
+                column->is_uneven = true;
+        if (first->shape[0] != numbers->shape[0])
+                column->is_ragged = true;
+        if (numbers->kind == JSON_FLOAT)
+                first->kind = JSON_FLOAT;
+}
+
+static void describe_numbers(const struct table_column *column, struct schema_field *field) {
+        const struct json_numbers *numbers = &column->numbers;
+
+        field->kind = FIELD_VALUE;
+        field->coding = CODING_JSON;
+        field->dtype = numbers->kind == JSON_TRUE    ? DLP_DTYPE_BOOL
+                       : numbers->kind == JSON_FLOAT ? DLP_DTYPE_FLOAT64
+                                                     : DLP_DTYPE_INT64;
+        field->n_dims = numbers->n > 0 ? numbers->n_dims : 1;
+        for (uint32_t i = 0; i < field->n_dims; i++)
+                field->shape[i] = (int64_t)numbers->shape[i];
+        if (numbers->n == 0 || column->has_empty || column->is_ragged)
+                field->shape[0] = -1;
+}
+
+/* ---- what a column is ------------------------------------------------------------------------------------------ */
+
+const char *cell_kind_name(enum cell_kind kind) {
+        static const char *const NAMES[N_CELL_KINDS] = {
+                [CELL_ABSENT] = "null",
+                [CELL_BOOLEAN] = "true or false",
+                [CELL_INTEGER] = "a number",
+                [CELL_FLOAT] = "a number",
+                [CELL_TEXT] = "a string",
+                [CELL_NUMBERS] = "an array",
+                [CELL_OTHER] = "an array or object",
+        };
+
+        return NAMES[kind];
+}
+
+static void describe_scalar(enum cell_kind kind, struct schema_field *field) {
+        field->kind = FIELD_VALUE;
+        field->is_stored = false;
+        field->dtype = kind == CELL_BOOLEAN   ? DLP_DTYPE_BOOL
+                       : kind == CELL_INTEGER ? DLP_DTYPE_INT64
+                                              : DLP_DTYPE_FLOAT64;
+}
+
+/* The kind that cells of both kinds have in common; CELL_ABSENT: none. */
+static enum cell_kind join_kinds(enum cell_kind one, enum cell_kind other, enum columns_syntax syntax) {
+        enum cell_kind low = one < other ? one : other, high = one < other ? other : one;
+
+        if (low == high || low == CELL_ABSENT)
+                return high;
+        if (low == CELL_INTEGER && high == CELL_FLOAT)
+                return CELL_FLOAT;
+        if (low == CELL_NUMBERS && high == CELL_OTHER)
+                return CELL_OTHER;
+        return syntax == COLUMNS_CSV ? CELL_TEXT : CELL_ABSENT; /* any cell of a CSV file is a text */
+}
+
+int column_describe(const struct table_columns *columns, const struct table_column *column, enum columns_syntax syntax,
+                    struct schema_field *ret_field, enum cell_kind *ret_one, enum cell_kind *ret_other) {
+        struct schema_field field = { .is_stored = true, .may_be_absent = column->n_present < columns->n_rows };
+        enum cell_kind kind = CELL_ABSENT;
+
+        for (enum cell_kind other = CELL_BOOLEAN; other < N_CELL_KINDS && !column->is_raw; other++) {
+                enum cell_kind joined;
+
+                if (column->seen[other].line == 0)
+                        continue;
+                joined = join_kinds(kind, other, syntax);
+                if (joined == CELL_ABSENT) {
+                        *ret_one = kind;
+                        *ret_other = other;
+                        return -EINVAL;
+                }
+                kind = joined;
+        }
+        strcpy(field.name, column->name);
+        field.kind = FIELD_BYTES;
+        if (kind == CELL_BOOLEAN || kind == CELL_INTEGER || kind == CELL_FLOAT) {
+                describe_scalar(kind, &field);
+        } else if (syntax == COLUMNS_CSV) {
+                field.kind = FIELD_TEXT;
+                field.coding = CODING_CSV;
+                field.may_be_absent = false; /* an empty cell is an empty text */
+        } else if (kind == CELL_TEXT) {
+                field.kind = FIELD_TEXT;
+                field.coding = CODING_JSON;
+        } else if (kind == CELL_NUMBERS && !column->is_uneven) {
+                describe_numbers(column, &field);
+        }
+        *ret_field = field;
+        return 0;
+}

@@ -1,0 +1,97 @@
+/* data/formats/listing/columns.h: what the records of a listing hold, column by column, and what field each becomes.
+ *
+ * A record adds a cell to each column that it has; what a column is can only be said after the last record. A cell
+ * takes 16 bytes: where it lies, and its number if it is one. One thread. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "daemon/base/json/json_value.h"
+#include "daemon/data/growing.h"
+#include "daemon/data/index/index_layout.h"
+#include "proto/base/why.h"
+
+enum cell_kind {
+        CELL_ABSENT, /* null, an empty cell of a CSV file, or no such member */
+        CELL_BOOLEAN,
+        CELL_INTEGER,
+        CELL_FLOAT,
+        CELL_TEXT,
+        CELL_NUMBERS, /* an array of numbers */
+        CELL_OTHER,   /* an object, or another array */
+        N_CELL_KINDS,
+};
+
+struct table_cell {
+        union {
+                int64_t integer; /* CELL_BOOLEAN, CELL_INTEGER */
+                double number;   /* CELL_FLOAT */
+                uint64_t path;   /* of a column of paths: where it is in struct file_paths */
+        };
+        uint32_t begin;        /* bytes from the beginning of its record */
+        uint32_t n_bytes : 28; /* < TEXT_WINDOW_RECORD_MAX */
+        uint32_t kind : 4;     /* enum cell_kind */
+};
+
+struct table_column {
+        char name[SCHEMA_NAME_MAX];
+        bool is_raw;          /* wanted as the bytes in the file, whatever they are */
+        bool is_path;         /* names files */
+        struct growing cells; /* struct table_cell, from the first record on; absent ones at the end are left out */
+        uint64_t n_present;
+        /* Where the first cell of each kind was found; line 0: nowhere. */
+        struct {
+                uint64_t line;
+                size_t idx_file;
+        } seen[N_CELL_KINDS];
+        /* Of its arrays: the first one that is not empty; n 0: there is none. */
+        struct json_numbers numbers;
+        bool has_empty, is_ragged, is_uneven;
+};
+
+struct table_columns {
+        struct table_column *columns[INDEX_FIELDS_MAX];
+        size_t n_columns;
+        struct growing rows; /* uint64_t: where each record begins in its file */
+        uint64_t n_rows;
+        size_t idx_next; /* the column that comes next if this record is like the one before */
+};
+
+/* How cells are written. */
+enum columns_syntax {
+        COLUMNS_JSON,
+        COLUMNS_CSV,
+};
+
+void columns_fini(struct table_columns *columns);
+
+/* The record that begins at `offset` of its file: cells that are put belong to it. -ENOMEM. */
+int columns_begin_row(struct table_columns *columns, uint64_t offset);
+
+/* The column of this name, or NULL. `name` is UTF-8 and has n bytes. */
+struct table_column *columns_find(struct table_columns *columns, const char *name, size_t n);
+
+/* Adds a column. Returns 0; -EINVAL with `why` if its name cannot be that of a field; -E2BIG if there are too many;
+ * -ENOMEM. */
+int columns_add(struct table_columns *columns, const char *name, size_t n, struct table_column **ret_column,
+                struct why *why);
+
+/* Puts a cell into the column; if the record has one there already, in its place. `line` and `idx_file` are for
+ * messages. -ENOMEM. */
+int columns_put(struct table_columns *columns, struct table_column *column, const struct table_cell *cell,
+                uint64_t line, size_t idx_file);
+
+/* Notes the shape of an array that will be put, or was put. */
+void column_note_numbers(struct table_column *column, const struct json_numbers *numbers);
+
+/* The cell of a row; an absent one beyond the last. */
+struct table_cell column_cell(const struct table_column *column, uint64_t row);
+
+/* Says what field the column is. Returns 0, or -EINVAL if no field can be all of its cells: then the first cell of
+ * *ret_one and the first of *ret_other, enum cell_kind, are of kinds that do not go together. */
+int column_describe(const struct table_columns *columns, const struct table_column *column, enum columns_syntax syntax,
+                    struct schema_field *ret_field, enum cell_kind *ret_one, enum cell_kind *ret_other);
+
+const char *cell_kind_name(enum cell_kind kind);

@@ -1,0 +1,316 @@
+#include "daemon/data/format.h"
+
+/* csv: a row is a sample, and the first row names the columns. A column whose cells are all numbers is known without
+ * reading; of any other column the index says where the cells lie. Blank lines are not samples. */
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "daemon/data/formats/listing/csv_scan.h"
+#include "daemon/data/formats/listing/table.h"
+#include "proto/base/cleanup.h"
+
+struct csv_dataset {
+        struct record_table table;
+        char delimiter;    /* '\0': told by the ending of a file's name */
+        const char *names; /* the option `columns`; NULL: the first row of each file names them */
+        struct table_column *order[INDEX_FIELDS_MAX]; /* the columns as they stand in a row */
+        size_t n_columns;
+        struct why why; /* what is wrong in the row that is being read */
+};
+
+/* ---- options --------------------------------------------------------------------------------------------------- */
+
+static int read_options(struct csv_dataset *dataset, const struct format_options *options) {
+        const char *delimiter = format_option(options, "delimiter");
+        struct text_listing *listing = &dataset->table.listing;
+
+        dataset->names = format_option(options, "columns");
+        if (delimiter) {
+                dataset->delimiter = strcmp(delimiter, "tab") == 0 ? '\t' : delimiter[0];
+                if ((strlen(delimiter) != 1 && dataset->delimiter != '\t') || strchr("\"\r\n", dataset->delimiter) ||
+                    (unsigned char)dataset->delimiter >= 0x80)
+                        return why_set(listing->why, -EINVAL,
+                                       "delimiter = \"%.40s\": one character such as \";\" or \"|\", or \"tab\", was "
+                                       "expected",
+                                       delimiter);
+        }
+        return table_init(&dataset->table, format_option(options, "files"), format_option(options, "raw"));
+}
+
+static char delimiter_of(const struct csv_dataset *dataset) {
+        const char *name = listing_name(&dataset->table.listing);
+        size_t n = strlen(name);
+
+        if (dataset->delimiter)
+                return dataset->delimiter;
+        return n > 4 && strcasecmp(name + n - 4, ".tsv") == 0 ? '\t' : ',';
+}
+
+/* ---- numbers --------------------------------------------------------------------------------------------------- */
+
+static bool is_one_of(const uint8_t *text, size_t n, const char *const *words) {
+        for (; *words; words++)
+                if (strlen(*words) == n && strncasecmp((const char *)text, *words, n) == 0)
+                        return true;
+        return false;
+}
+
+/* Digits with a point among them or before them, and an exponent: as Python's float() reads them. */
+static bool is_float(const uint8_t *text, size_t n) {
+        size_t at = n > 0 && (text[0] == '+' || text[0] == '-'), n_digits = 0, begin;
+        bool has_point = false;
+
+        for (; at < n && ((text[at] >= '0' && text[at] <= '9') || (text[at] == '.' && !has_point)); at++) {
+                has_point |= text[at] == '.';
+                n_digits += text[at] != '.';
+        }
+        if (n_digits == 0)
+                return false;
+        if (at == n)
+                return has_point;
+        if (text[at] != 'e' && text[at] != 'E')
+                return false;
+        at++;
+        at += at < n && (text[at] == '+' || text[at] == '-');
+        for (begin = at; at < n && text[at] >= '0' && text[at] <= '9';)
+                at++;
+        return at == n && at > begin;
+}
+
+/* What a cell is by itself. A whole number with zeros before it, or beyond 64 bits, is a text: nothing may get lost. */
+static void judge_cell(const uint8_t *text, size_t n, struct table_cell *cell) {
+        static const char *const FLOATS[] = { "nan", "inf", "-inf", "infinity", "-infinity", NULL };
+        static const char *const TRUE[] = { "true", NULL }, *const FALSE[] = { "false", NULL };
+        char number[JSON_NUMBER_MAX + 1];
+
+        cell->kind = CELL_TEXT;
+        if (n == 0) {
+                cell->kind = CELL_ABSENT;
+        } else if (n > JSON_NUMBER_MAX) {
+                return;
+        } else if (json_integer_read(text, n, &cell->integer, NULL) == 0) {
+                cell->kind = CELL_INTEGER;
+        } else if (is_float(text, n) || is_one_of(text, n, FLOATS)) {
+                memcpy(number, text, n);
+                number[n] = '\0';
+                cell->number = strtod(number, NULL);
+                cell->kind = CELL_FLOAT;
+        } else if (is_one_of(text, n, TRUE) || is_one_of(text, n, FALSE)) {
+                cell->integer = n == strlen(TRUE[0]);
+                cell->kind = CELL_BOOLEAN;
+        }
+}
+
+/* ---- rows ------------------------------------------------------------------------------------------------------ */
+
+/* The text of a cell in memory of its own (free). */
+static int text_of(const uint8_t *row, const struct csv_cell *cell, char **ret_text, size_t *ret_n, struct why *why) {
+        char *text = malloc(cell->n_bytes + 1);
+
+        if (!text)
+                return why_set(why, -ENOMEM, "no memory for a cell of %zu bytes", cell->n_bytes);
+        *ret_n = csv_text(row + cell->begin, cell->n_bytes, (uint8_t *)text);
+        text[*ret_n] = '\0';
+        *ret_text = text;
+        return 0;
+}
+
+static int name_column(struct csv_dataset *dataset, size_t idx, const char *name, size_t n, bool is_first_file) {
+        struct table_column *column;
+        int r;
+
+        if (!is_first_file) {
+                if (idx < dataset->n_columns && strlen(dataset->order[idx]->name) == n &&
+                    memcmp(dataset->order[idx]->name, name, n) == 0)
+                        return 0;
+                return why_set(&dataset->why, -EINVAL,
+                               "column %zu is \"%.*s\", and \"%s\" in the first file; all files have the "
+                               "same columns",
+                               idx + 1, n > 60 ? 60 : (int)n, name,
+                               idx < dataset->n_columns ? dataset->order[idx]->name : "nothing");
+        }
+        if (columns_find(&dataset->table.columns, name, n))
+                return why_set(&dataset->why, -EINVAL, "two columns have the name \"%.*s\"; rename one",
+                               n > 60 ? 60 : (int)n, name);
+        r = table_find_column(&dataset->table, name, n, &column, &dataset->why);
+        if (r < 0)
+                return r;
+        dataset->order[dataset->n_columns++] = column;
+        return 0;
+}
+
+/* The first row of a file. */
+static int take_names(struct csv_dataset *dataset, const uint8_t *row, size_t n_row, char delimiter) {
+        bool is_first_file = dataset->n_columns == 0;
+        struct csv_cell cell;
+        size_t at = 0, n_cells = 0;
+
+        while (csv_next_cell(row, n_row, delimiter, &at, &cell)) {
+                _cleanup_(freep) char *name = NULL;
+                size_t n = 0;
+                int r = text_of(row, &cell, &name, &n, &dataset->why);
+
+                if (r == 0)
+                        r = name_column(dataset, n_cells++, name, n, is_first_file);
+                if (r < 0)
+                        return r;
+        }
+        if (n_cells != dataset->n_columns)
+                return why_set(&dataset->why, -EINVAL, "there are %zu columns, and %zu in the first file", n_cells,
+                               dataset->n_columns);
+        return 0;
+}
+
+static int take_cell(struct csv_dataset *dataset, struct table_column *column, const uint8_t *row,
+                     const struct csv_cell *found) {
+        struct text_listing *listing = &dataset->table.listing;
+        struct table_cell cell = { .begin = (uint32_t)found->begin, .n_bytes = (uint32_t)found->n_bytes & 0xfffffffu };
+        _cleanup_(freep) char *text = NULL;
+        size_t n = 0;
+        int r = 0;
+
+        if (column->is_path) {
+                r = text_of(row, found, &text, &n, &dataset->why);
+                cell.kind = n > 0 ? CELL_TEXT : CELL_ABSENT;
+                if (r == 0 && n > 0)
+                        r = table_note_path(&dataset->table, column, text, n, &cell, &dataset->why);
+        } else {
+                bool has_quotes = found->is_quoted && found->n_bytes >= 2;
+
+                judge_cell(row + found->begin + has_quotes, found->n_bytes - 2 * has_quotes, &cell);
+        }
+        if (r < 0)
+                return r;
+        r = columns_put(&dataset->table.columns, column, &cell, listing->window.n_lines, listing_n_files(listing) - 1);
+        return r < 0 ? why_set(&dataset->why, r, "no memory for its values") : 0;
+}
+
+static int take_row(struct csv_dataset *dataset, const uint8_t *row, size_t n_row, char delimiter) {
+        struct csv_cell cell;
+        size_t at = 0, n_cells = 0;
+
+        while (csv_next_cell(row, n_row, delimiter, &at, &cell)) {
+                int r;
+
+                if (n_cells == dataset->n_columns)
+                        return why_set(&dataset->why, -EBADMSG,
+                                       "there are more cells than the %zu columns; a cell with the delimiter in it "
+                                       "needs quotes",
+                                       dataset->n_columns);
+                r = take_cell(dataset, dataset->order[n_cells++], row, &cell);
+                if (r < 0)
+                        return r;
+        }
+        if (n_cells < dataset->n_columns)
+                return why_set(&dataset->why, -EBADMSG, "there are %zu cells for %zu columns", n_cells,
+                               dataset->n_columns);
+        return 0;
+}
+
+/* The next row, of which the window has all bytes: the window stands after it then. Returns 0, TEXT_WINDOW_END or an
+ * errno with dataset->why. */
+static int next_row(struct csv_dataset *dataset, char delimiter, const uint8_t **ret_row, size_t *ret_n,
+                    uint64_t *ret_offset, uint64_t *ret_n_lines) {
+        struct text_window *window = &dataset->table.listing.window;
+        size_t n_row = 0, n_with_end = 0;
+        int r;
+
+        for (;;) {
+                if (window->is_last && window->at == window->n_bytes)
+                        return TEXT_WINDOW_END;
+                r = csv_find_row(window->bytes + window->at, window->n_bytes - window->at, window->is_last, delimiter,
+                                 &n_row, &n_with_end, ret_n_lines, &dataset->why);
+                if (r != CSV_MORE)
+                        break;
+                r = text_window_read_on(window, &dataset->why);
+                if (r < 0)
+                        return r;
+        }
+        if (r < 0)
+                return r;
+        *ret_row = window->bytes + window->at;
+        *ret_offset = window->offset + window->at;
+        *ret_n = n_row;
+        window->at += n_with_end;
+        return 0;
+}
+
+static int take_sample(struct csv_dataset *dataset, const uint8_t *row, size_t n_row, uint64_t offset, char delimiter) {
+        struct text_listing *listing = &dataset->table.listing;
+
+        if (columns_begin_row(&dataset->table.columns, offset) < 0)
+                return why_set(&dataset->why, -ENOMEM, "no memory for another row");
+        listing->n_samples++;
+        return take_row(dataset, row, n_row, delimiter);
+}
+
+static int read_rows(struct text_listing *listing, void *userdata) {
+        struct csv_dataset *dataset = userdata;
+        char delimiter = delimiter_of(dataset);
+        bool needs_names = !dataset->names;
+        int r = 0;
+
+        listing->window.n_lines = 1; /* of the row that is read */
+        if (dataset->names && dataset->n_columns == 0)
+                r = take_names(dataset, (const uint8_t *)dataset->names, strlen(dataset->names), ',');
+        while (r == 0) {
+                uint64_t offset = 0, n_lines = 0;
+                const uint8_t *row;
+                size_t n_row = 0;
+
+                r = next_row(dataset, delimiter, &row, &n_row, &offset, &n_lines);
+                if (r == TEXT_WINDOW_END)
+                        return 0;
+                if (r == 0 && n_row > 0)
+                        r = needs_names ? take_names(dataset, row, n_row, delimiter)
+                                        : take_sample(dataset, row, n_row, offset, delimiter);
+                if (r < 0)
+                        break;
+                needs_names = needs_names && n_row == 0;
+                listing->window.n_lines += n_lines;
+                if (listing_look_up(listing) < 0)
+                        return -ECANCELED;
+        }
+        return listing_refuse(listing, listing->window.n_lines, r, &dataset->why);
+}
+
+static bool is_csv(const char *name) {
+        return listing_has_ending(name, ".csv");
+}
+
+static bool is_tsv(const char *name) {
+        return listing_has_ending(name, ".tsv");
+}
+
+static int csv_build(int root_fd, const struct files *files, const struct format_options *options,
+                     const struct index_watch *watch, struct index_builder **ret_builder, struct why *why) {
+        struct csv_dataset *dataset = calloc(1, sizeof(*dataset));
+        int r;
+
+        if (!dataset)
+                return why_set(why, -ENOMEM, "%s: no memory for its columns", files->root);
+        dataset->table.listing = (struct text_listing){
+                .root_fd = root_fd, .files = files, .watch = watch, .why = why, .format = "csv"
+        };
+        dataset->table.syntax = COLUMNS_CSV;
+        r = read_options(dataset, options);
+        if (r == 0)
+                r = listing_walk(&dataset->table.listing, is_csv, is_tsv, read_rows, dataset);
+        if (r == 0)
+                r = table_make_index(&dataset->table, ret_builder);
+        table_fini(&dataset->table);
+        free(dataset);
+        return r;
+}
+
+static const char *const OPTIONS[] = { "files", "raw", "delimiter", "columns", NULL };
+
+const struct format FORMAT_CSV = {
+        .name = "csv",
+        .takes_files = true,
+        .options = OPTIONS,
+        .build = csv_build,
+};

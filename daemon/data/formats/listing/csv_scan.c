@@ -1,0 +1,89 @@
+#include "daemon/data/formats/listing/csv_scan.h"
+
+#include <errno.h>
+#include <string.h>
+
+/* The end of a quoted cell at `at`: the byte after its last quote. n_bytes: it is not closed. */
+static size_t end_of_quoted(const uint8_t *bytes, size_t at, size_t n_bytes, uint64_t *n_lines) {
+        for (at++; at < n_bytes; at++) {
+                if (bytes[at] == '"') {
+                        if (at + 1 < n_bytes && bytes[at + 1] == '"')
+                                at++;
+                        else
+                                return at + 1;
+                } else if (bytes[at] == '\n') {
+                        ++*n_lines;
+                }
+        }
+        return SIZE_MAX;
+}
+
+static size_t end_of_plain(const uint8_t *bytes, size_t at, size_t n_bytes, char delimiter) {
+        while (at < n_bytes && bytes[at] != (uint8_t)delimiter && bytes[at] != '\n' && bytes[at] != '\r')
+                at++;
+        return at;
+}
+
+int csv_find_row(const uint8_t *bytes, size_t n_bytes, bool is_last, char delimiter, size_t *ret_n_row,
+                 size_t *ret_n_with_end, uint64_t *ret_n_lines, struct why *why) {
+        uint64_t n_lines = 0;
+        size_t at = 0;
+
+        for (;;) {
+                bool is_quoted = at < n_bytes && bytes[at] == '"';
+
+                at = is_quoted ? end_of_quoted(bytes, at, n_bytes, &n_lines)
+                               : end_of_plain(bytes, at, n_bytes, delimiter);
+                if (at == SIZE_MAX && is_last)
+                        return why_set(why, -EBADMSG, "a cell begins with a quote and has no second one");
+                /* A quote or "\r" at the end may be one of two bytes. */
+                if (!is_last && (at == SIZE_MAX || at == n_bytes || (bytes[at] == '\r' && at + 1 == n_bytes)))
+                        return CSV_MORE;
+                if (at == n_bytes || bytes[at] == '\n' || bytes[at] == '\r')
+                        break;
+                if (bytes[at] != (uint8_t)delimiter)
+                        return why_set(why, -EBADMSG,
+                                       "\"%c\" follows the quote that ends a cell; a quote in a quoted cell is written "
+                                       "twice",
+                                       bytes[at]);
+                at++;
+        }
+        *ret_n_row = at;
+        if (at < n_bytes)
+                at += bytes[at] == '\r' && at + 1 < n_bytes && bytes[at + 1] == '\n' ? 2 : 1;
+        *ret_n_with_end = at;
+        *ret_n_lines = n_lines + 1;
+        return 0;
+}
+
+bool csv_next_cell(const uint8_t *row, size_t n_row, char delimiter, size_t *at, struct csv_cell *ret_cell) {
+        size_t begin = *at, end;
+        uint64_t n_lines = 0;
+        bool is_quoted;
+
+        if (begin > n_row) /* the cell before was the last one */
+                return false;
+        is_quoted = begin < n_row && row[begin] == '"';
+        end = is_quoted ? end_of_quoted(row, begin, n_row, &n_lines) : end_of_plain(row, begin, n_row, delimiter);
+        *ret_cell = (struct csv_cell){ .begin = begin, .n_bytes = end - begin, .is_quoted = is_quoted };
+        *at = end + 1;
+        return true;
+}
+
+size_t csv_text(const uint8_t *cell, size_t n_bytes, uint8_t *into) {
+        size_t n = 0;
+
+        if (n_bytes < 2 || cell[0] != '"') {
+                if (into && n_bytes > 0)
+                        memcpy(into, cell, n_bytes);
+                return n_bytes;
+        }
+        for (size_t i = 1; i + 1 < n_bytes; i++) {
+                if (cell[i] == '"' && cell[i + 1] == '"' && i + 2 < n_bytes)
+                        i++;
+                if (into)
+                        into[n] = cell[i];
+                n++;
+        }
+        return n;
+}

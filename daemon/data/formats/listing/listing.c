@@ -1,0 +1,144 @@
+#include "daemon/data/formats/listing/listing.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "proto/base/cleanup.h"
+
+#define LOOK_UP_SAMPLES 4096u
+
+void listing_fini(struct text_listing *listing) {
+        text_window_fini(&listing->window);
+        growing_fini(&listing->listed);
+        growing_fini(&listing->names);
+        listed_fini(&listing->found);
+}
+
+const char *listing_name(const struct text_listing *listing) {
+        return (const char *)listing->names.bytes + listing_file(listing, listing_n_files(listing) - 1)->name;
+}
+
+/* ---- messages -------------------------------------------------------------------------------------------------- */
+
+int listing_refuse(const struct text_listing *listing, uint64_t line, int error, const struct why *detail) {
+        if (line == 0)
+                return why_set(listing->why, error, "%s/%s: %.400s", listing->files->root, listing_name(listing),
+                               detail->text);
+        return why_set(listing->why, error, "%s/%s: line %" PRIu64 ": %.400s", listing->files->root,
+                       listing_name(listing), line, detail->text);
+}
+
+int listing_refuse_text(const struct text_listing *listing, uint64_t line, int error, const char *format, ...) {
+        struct why detail;
+        va_list arguments;
+
+        va_start(arguments, format);
+        why_set_list(&detail, error, format, arguments);
+        va_end(arguments);
+        return listing_refuse(listing, line, error, &detail);
+}
+
+int listing_no_memory(const struct text_listing *listing, int error) {
+        if (error == -E2BIG)
+                return why_set(listing->why, error, "%s: more samples than an index can hold", listing->files->root);
+        return why_errno(listing->why, error, "%s: its index, after %" PRIu64 " samples", listing->files->root,
+                         listing->n_samples);
+}
+
+int listing_look_up(struct text_listing *listing) {
+        if (listing->n_samples - listing->n_looked < LOOK_UP_SAMPLES || !listing->watch)
+                return 0;
+        listing->n_looked = listing->n_samples;
+        if (listing->watch->cancel && atomic_load_explicit(listing->watch->cancel, memory_order_relaxed))
+                return why_set(listing->why, -ECANCELED, "%s: indexing was cancelled", listing->files->root);
+        if (listing->watch->progress)
+                listing->watch->progress(listing->watch->userdata, listing->n_samples);
+        return 0;
+}
+
+/* ---- the files ------------------------------------------------------------------------------------------------- */
+
+static int read_file(struct text_listing *listing, const char *name, listing_read read, void *userdata) {
+        struct listed_file file = { .name = listing->names.n_bytes, .first_sample = listing->n_samples };
+        _cleanup_(closep) int fd = -1;
+        struct why detail;
+        int r;
+
+        fd = listed_open(listing->root_fd, listing->files->root, name, &listing->settled_ns, &file.status,
+                         listing->why);
+        if (fd < 0)
+                return fd;
+        r = growing_append(&listing->names, name, strlen(name) + 1);
+        if (r == 0)
+                r = growing_append(&listing->listed, &file, sizeof(file));
+        if (r < 0)
+                return listing_no_memory(listing, r);
+        listing->window = (struct text_window){ .fd = fd, .n_file = (uint64_t)file.status.st_size };
+        r = text_window_begin(&listing->window, &detail);
+        r = r < 0 ? listing_refuse(listing, 0, r, &detail) : read(listing, userdata);
+        text_window_fini(&listing->window);
+        return r;
+}
+
+static int find_files(struct text_listing *listing, listing_takes is_taken, listing_takes is_else_taken) {
+        int r = listed_find(&listing->found, listing->root_fd, listing->files, is_taken, &listing->settled_ns,
+                            listing->why);
+
+        if (r == 0 && listing->found.n == 0 && is_else_taken) {
+                listed_fini(&listing->found);
+                r = listed_find(&listing->found, listing->root_fd, listing->files, is_else_taken, &listing->settled_ns,
+                                listing->why);
+        }
+        if (r == 0 && listing->found.n == 0)
+                return why_set(listing->why, -ENOENT,
+                               "%s: there is no file of the format %s in it; the path of such a dataset is a file, a "
+                               "folder of files, or a pattern such as DIR/x-{000..127}",
+                               listing->files->root, listing->format);
+        return r;
+}
+
+int listing_walk(struct text_listing *listing, listing_takes is_taken, listing_takes is_else_taken, listing_read read,
+                 void *userdata) {
+        int r = find_files(listing, is_taken, is_else_taken);
+
+        for (size_t i = 0; i < listing->found.n && r == 0; i++)
+                r = read_file(listing, listing->found.names[i], read, userdata);
+        if (r == 0 && listing->n_samples == 0)
+                return why_set(listing->why, -ENOENT, "%s/%s%s: there is no sample in it", listing->files->root,
+                               listing->found.names[0], listing->found.n > 1 ? " and the other files" : "");
+        return r;
+}
+
+bool listing_has_ending(const char *name, const char *ending) {
+        size_t n = strlen(name), n_ending = strlen(ending);
+
+        return name[0] != '.' && n > n_ending && strcmp(name + n - n_ending, ending) == 0;
+}
+
+/* ---- the index ------------------------------------------------------------------------------------------------- */
+
+size_t listing_n_files(const struct text_listing *listing) {
+        return listing->listed.n_bytes / sizeof(struct listed_file);
+}
+
+const struct listed_file *listing_file(const struct text_listing *listing, size_t idx) {
+        return &((const struct listed_file *)(const void *)listing->listed.bytes)[idx];
+}
+
+int listing_give_root(const struct text_listing *listing, struct index_builder *builder) {
+        uint32_t idx_root;
+        int r = index_builder_add_dir(builder, "", &listing->found.folder, &idx_root);
+
+        if (r == 0 && listing->files->n_names > 0)
+                index_builder_set_named(builder);
+        return r;
+}
+
+int listing_give_file(const struct text_listing *listing, struct index_builder *builder, size_t idx) {
+        const struct listed_file *file = listing_file(listing, idx);
+
+        return index_builder_add_shard(builder, (const char *)listing->names.bytes + file->name, &file->status);
+}

@@ -1,0 +1,75 @@
+/* data/formats/listing/listing.h: datasets whose samples are the records of text files: which files these are, and where a
+ * message says a record lies. What a record is, is up to the format. */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/stat.h>
+
+#include "daemon/data/format.h"
+#include "daemon/data/formats/listing/text_window.h"
+#include "daemon/data/growing.h"
+#include "daemon/data/listed.h"
+
+/* One file that was read. */
+struct listed_file {
+        uint64_t name;         /* offset into listing.names: its path relative to the root */
+        uint64_t first_sample; /* samples of the files before it */
+        struct stat status;    /* from before it was read */
+};
+
+struct text_listing {
+        int root_fd;
+        const struct files *files;
+        const struct index_watch *watch;
+        struct why *why;
+        const char *format;        /* its name, for messages */
+        struct text_window window; /* on that file */
+        uint64_t n_samples;        /* found so far */
+        uint64_t n_looked;         /* n_samples when listing_look_up() was called last */
+        struct listed found;       /* the files that the path means */
+        struct growing listed;     /* struct listed_file */
+        struct growing names;
+        int64_t settled_ns; /* time waited so far */
+};
+
+void listing_fini(struct text_listing *listing);
+
+/* Reads a file that is open in listing->window, to its end. Returns 0 or an errno with `why`. */
+typedef int (*listing_read)(struct text_listing *listing, void *userdata);
+
+/* Is a file of this name a part of the dataset, if the path is a folder? */
+typedef bool (*listing_takes)(const char *name);
+
+/* Does a name that is not hidden end so? */
+bool listing_has_ending(const char *name, const char *ending);
+
+/* Reads the files that the path names; of a folder, those that is_taken() takes, or if it takes none, is_else_taken()
+ * (may be NULL), in the order of their names. Returns 0 or an errno with `why`; -ENOENT if there is no sample. Blocks
+ * until all are read. */
+int listing_walk(struct text_listing *listing, listing_takes is_taken, listing_takes is_else_taken, listing_read read,
+                 void *userdata);
+
+/* The file that is being read, or was read last. Valid until the next one is. */
+const char *listing_name(const struct text_listing *listing);
+
+/* Puts "ROOT/FILE: line N: " before what `detail` says. `line` 0: without a line. Returns `error`. */
+int listing_refuse(const struct text_listing *listing, uint64_t line, int error, const struct why *detail);
+
+/* The same with the text itself. */
+int listing_refuse_text(const struct text_listing *listing, uint64_t line, int error, const char *format, ...)
+        __attribute__((format(printf, 4, 5)));
+
+/* Says how many samples were found, every few thousand, and whether to go on. Returns 0 or -ECANCELED with `why`. */
+int listing_look_up(struct text_listing *listing);
+
+/* What to say when the index has no room: `error` is -ENOMEM or -E2BIG. Returns it. */
+int listing_no_memory(const struct text_listing *listing, int error);
+
+/* Adds the root and what the path named to an index; then, for each file before its samples, the file. Returns 0 or an
+ * errno without `why`: listing_no_memory() says it. */
+int listing_give_root(const struct text_listing *listing, struct index_builder *builder);
+int listing_give_file(const struct text_listing *listing, struct index_builder *builder, size_t idx);
+
+size_t listing_n_files(const struct text_listing *listing);
+const struct listed_file *listing_file(const struct text_listing *listing, size_t idx);

@@ -1,0 +1,125 @@
+#include "daemon/data/formats/listing/text_window.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/base/machine/disk.h"
+#include "proto/base/cleanup.h"
+
+#define READ_BYTES (1u << 20)
+
+void text_window_fini(struct text_window *window) {
+        free(window->bytes);
+        window->bytes = NULL;
+}
+
+/* Room for another read. It grows by doubling, so what is copied stays in proportion to what is read. */
+static int make_room(struct text_window *window, struct why *why) {
+        size_t capacity = window->capacity ? window->capacity : 2 * READ_BYTES;
+        uint8_t *bytes;
+
+        if (window->capacity - window->n_bytes >= READ_BYTES)
+                return 0;
+        if (window->n_bytes >= TEXT_WINDOW_RECORD_MAX)
+                return why_set(why, -E2BIG, "a record that begins at byte %ju has more than %u MiB",
+                               (uintmax_t)window->offset, TEXT_WINDOW_RECORD_MAX >> 20);
+        while (capacity - window->n_bytes < READ_BYTES)
+                capacity *= 2;
+        bytes = realloc(window->bytes, capacity);
+        if (!bytes)
+                return why_set(why, -ENOMEM, "no memory for a record of %zu bytes", window->n_bytes);
+        window->bytes = bytes;
+        window->capacity = capacity;
+        return 0;
+}
+
+int text_window_read_on(struct text_window *window, struct why *why) {
+        uint64_t n_left;
+        size_t n;
+        int r;
+
+        assert(!window->is_last);
+        if (window->at > 0)
+                memmove(window->bytes, window->bytes + window->at, window->n_bytes - window->at);
+        window->n_bytes -= window->at;
+        window->offset += window->at;
+        window->at = 0;
+        r = make_room(window, why);
+        if (r < 0)
+                return r;
+        n_left = window->n_file - window->offset - window->n_bytes;
+        n = n_left < READ_BYTES ? (size_t)n_left : READ_BYTES;
+        r = disk_read_at(window->fd, window->bytes + window->n_bytes, n, window->offset + window->n_bytes);
+        if (r == -ENODATA)
+                return why_set(why, r, "became shorter while it was read; try again when it is complete");
+        if (r < 0)
+                return why_errno(why, r, "cannot be read at byte %ju", (uintmax_t)(window->offset + window->n_bytes));
+        window->n_bytes += n;
+        window->is_last = n == n_left;
+        return 0;
+}
+
+static bool begins_with(const struct text_window *window, const char *bytes, size_t n) {
+        return window->n_bytes >= n && memcmp(window->bytes, bytes, n) == 0;
+}
+
+int text_window_begin(struct text_window *window, struct why *why) {
+        static const struct {
+                const char *bytes;
+                size_t n;
+                const char *what;
+        } REFUSED[] = {
+                { "\x1f\x8b", 2, "is compressed with gzip: unpack it (gunzip), or stage it with unpacking" },
+                { "\x28\xb5\x2f\xfd", 4, "is compressed with zstd: unpack it (unzstd)" },
+                { "BZh", 3, "is compressed with bzip2: unpack it (bunzip2)" },
+                { "\xfd"
+                  "7zXZ",
+                  5, "is compressed with xz: unpack it (unxz)" },
+                { "\xff\xfe", 2, "is UTF-16: save it as UTF-8" },
+                { "\xfe\xff", 2, "is UTF-16: save it as UTF-8" },
+        };
+        int r = text_window_read_on(window, why);
+
+        if (r < 0)
+                return r;
+        for (size_t i = 0; i < ARRAY_SIZE(REFUSED); i++)
+                if (begins_with(window, REFUSED[i].bytes, REFUSED[i].n))
+                        return why_set(why, -ENOTSUP, "%s", REFUSED[i].what);
+        if (begins_with(window, "\xef\xbb\xbf", 3))
+                window->at = 3;
+        return 0;
+}
+
+int text_window_line(struct text_window *window, const uint8_t **ret_line, size_t *ret_n_bytes, uint64_t *ret_offset,
+                     struct why *why) {
+        const uint8_t *line, *end;
+        size_t n;
+        int r;
+
+        for (;;) {
+                size_t from = window->at + window->n_scanned;
+
+                end = window->n_bytes > from ? memchr(window->bytes + from, '\n', window->n_bytes - from) : NULL;
+                if (end || window->is_last)
+                        break;
+                window->n_scanned = window->n_bytes - window->at;
+                r = text_window_read_on(window, why);
+                if (r < 0)
+                        return r;
+        }
+        line = window->bytes + window->at;
+        if (!end && window->at == window->n_bytes)
+                return TEXT_WINDOW_END;
+        n = end ? (size_t)(end - line) : window->n_bytes - window->at;
+        *ret_line = line;
+        *ret_offset = window->offset + window->at;
+        window->at += n + (end != NULL);
+        window->n_scanned = 0;
+        window->n_lines++;
+        if (n > 0 && line[n - 1] == '\r')
+                n--;
+        *ret_n_bytes = n;
+        return 0;
+}

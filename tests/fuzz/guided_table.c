@@ -1,0 +1,99 @@
+/* Any bytes as a listing (JSON Lines, CSV, text): what is accepted lies within the file, cell by cell, and a listing
+ * leads to no file outside its folder. */
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "daemon/data/format.h"
+#include "daemon/data/index/index.h"
+#include "proto/base/cleanup.h"
+#include "tests/fuzz/folder.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes);
+
+static void find(const char *what) {
+        fprintf(stderr, "fuzz: a listing was accepted %s\n", what);
+        abort();
+}
+
+static void check_field(const struct source *source, uint64_t sample, uint32_t field, size_t n_bytes) {
+        struct extent extent;
+
+        source_locate(source, sample, field, &extent);
+        if (extent.flags & EXTENT_ABSENT)
+                return;
+        if (extent.shard && (extent.offset > n_bytes || extent.length > n_bytes - extent.offset))
+                find("with a cell outside of its file");
+        if (!extent.shard && (!index_is_inner_path(extent.name) || strchr(extent.name, '/') ||
+                              (extent.dir[0] && !index_is_inner_path(extent.dir))))
+                find("that leads out of its folder");
+}
+
+static void check(const struct source *source, size_t n_bytes) {
+        for (uint64_t i = 0; i < source->n_samples; i++)
+                for (uint32_t k = 0; k < source->schema.n_fields; k++) {
+                        uint8_t value[8];
+
+                        if (source->schema.fields[k].is_stored)
+                                check_field(source, i, k, n_bytes);
+                        else if (source->schema.fields[k].kind == FIELD_VALUE && source_has(source, i, k) &&
+                                 source_length(source, i, k) <= sizeof(value))
+                                source_value(source, i, k, value);
+                }
+}
+
+static void try_format(const struct format *format, const char *name, const char *text, const uint8_t *data,
+                       size_t n_bytes) {
+        _cleanup_(index_builder_freep) struct index_builder *builder = NULL;
+        _cleanup_(source_closep) struct source *source = NULL;
+        _cleanup_(closep) int root_fd = -1, index_fd = -1;
+        struct format_options options = { 0 };
+        char root[PATH_MAX], path[PATH_MAX];
+        struct why why = { 0 };
+
+        snprintf(path, sizeof(path), "listing/%s", name);
+        folder_write(path, data, n_bytes);
+        folder_age(path);
+        root_fd = open(folder_path("listing", root), O_PATH | O_DIRECTORY | O_CLOEXEC);
+        index_fd = open(folder(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+        if (root_fd < 0 || index_fd < 0 || format_options_parse(text, format, &options, &why) < 0)
+                _exit(2);
+        if (format->build(root_fd, &(struct files){ .root = root, .names = &name, .n_names = 1 }, &options, NULL,
+                          &builder, &why) < 0) {
+                if (!why.text[0])
+                        find("neither, nor refused with a word");
+        } else {
+                if (index_builder_write(builder, index_fd, "index", &why) < 0 ||
+                    index_open_fd(index_fd, "index", NULL, &source, &why) < 0)
+                        find("whose index is not valid");
+                check(source, n_bytes);
+        }
+        format_options_fini(&options);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes) {
+        static const char *const OPTIONS[] = { NULL, "files=image=p\n", "raw=a, b\n" };
+        static bool has_folder;
+        const char *options;
+
+        if (!has_folder)
+                folder_make("listing");
+        has_folder = true;
+        if (n_bytes == 0)
+                return 0;
+        options = OPTIONS[data[0] / 4 % ARRAY_SIZE(OPTIONS)];
+        switch (data[0] % 4) {
+        case 0:
+        case 1:
+                try_format(&FORMAT_JSONL, "a.jsonl", options, data + 1, n_bytes - 1);
+                break;
+        case 2:
+                try_format(&FORMAT_CSV, data[0] & 64 ? "a.tsv" : "a.csv", options, data + 1, n_bytes - 1);
+                break;
+        default:
+                try_format(&FORMAT_TEXT, "a.txt", NULL, data + 1, n_bytes - 1);
+        }
+        return 0;
+}

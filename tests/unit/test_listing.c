@@ -1,0 +1,497 @@
+/* Listings: what jsonl, csv and text find in their files, field by field and byte by byte, and what they refuse. */
+#include "daemon/data/format.h"
+
+#include <check.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "daemon/data/dataset.h"
+#include "daemon/data/formats/listing/csv_scan.h"
+#include "proto/base/cleanup.h"
+#include "tests/support/suite.h"
+#include "tests/support/tree.h"
+
+static struct tree tree;
+
+/* The dataset of the tree, without saving its index; returns what dataset_open() returns. */
+static int open_listing(const char *format, const char *below, const char *options, struct dataset **ret_dataset,
+                        struct why *why) {
+        char path[PATH_MAX];
+        struct dataset_spec spec = { .name = "listing", .path = path, .format = format, .options = options };
+
+        snprintf(path, sizeof(path), "%s/%s", tree.root, below);
+        return dataset_open(&spec, "/proc/nowhere", NULL, ret_dataset, NULL, why);
+}
+
+static char *append(char *at, const char *end, const char *format, ...) __attribute__((format(printf, 3, 4)));
+static char *append(char *at, const char *end, const char *format, ...) {
+        va_list arguments;
+
+        va_start(arguments, format);
+        at += vsnprintf(at, (size_t)(end - at), format, arguments);
+        va_end(arguments);
+        ck_assert(at < end);
+        return at;
+}
+
+/* "name:kind" of each field but the name of the sample: b bytes, t text, p picture, i8 f8 b1 values, [shape]; "'" after
+ * a stored field, "?" if it may be absent. */
+static char *show_schema(const struct source *source, char *at, const char *end) {
+        for (uint32_t i = 0; i < source->schema.n_fields; i++) {
+                const struct schema_field *field = &source->schema.fields[i];
+
+                if (field->kind == FIELD_NAME)
+                        continue;
+                at = append(at, end, "%s%s:%s", i ? " " : "", field->name,
+                            field->kind == FIELD_PICTURE        ? "p"
+                            : field->kind == FIELD_BYTES        ? "b"
+                            : field->kind == FIELD_TEXT         ? "t"
+                            : field->dtype == DLP_DTYPE_BOOL    ? "b1"
+                            : field->dtype == DLP_DTYPE_INT64   ? "i8"
+                            : field->dtype == DLP_DTYPE_FLOAT32 ? "f4"
+                                                                : "f8");
+                for (uint32_t k = 0; k < field->n_dims; k++)
+                        at = append(at, end, "[%" PRId64 "]", field->shape[k]);
+                at = append(at, end, "%s%s", field->is_stored ? "'" : "", field->may_be_absent ? "?" : "");
+        }
+        return append(at, end, "\n");
+}
+
+static char *show_stored(const struct source *source, uint64_t sample, uint32_t field, char *at, const char *end) {
+        char path[PATH_MAX];
+        struct extent extent;
+        int fd;
+
+        source_locate(source, sample, field, &extent);
+        if (extent.flags & EXTENT_ABSENT)
+                return append(at, end, "-");
+        if (extent.flags & EXTENT_UNREACHABLE)
+                return append(at, end, "missing");
+        if (extent.shard)
+                snprintf(path, sizeof(path), "%s/%s", tree.root, extent.shard);
+        else
+                snprintf(path, sizeof(path), "%s/%s%s%s", tree.root, extent.dir, extent.dir[0] ? "/" : "", extent.name);
+        fd = open(path, O_RDONLY | O_CLOEXEC);
+        ck_assert_msg(fd >= 0, "%s", path);
+        ck_assert_int_eq(pread(fd, at, extent.length, (off_t)extent.offset), (ssize_t)extent.length);
+        close(fd);
+        at[extent.length] = '\0';
+        return at + extent.length;
+}
+
+static char *show_value(const struct source *source, uint64_t sample, uint32_t field, char *at, const char *end) {
+        const struct schema_field *described = &source->schema.fields[field];
+        uint64_t n_bytes = source_length(source, sample, field);
+        union {
+                int64_t integers[64];
+                double floats[64];
+                float singles[64];
+                uint8_t bytes[512];
+        } value;
+
+        if (n_bytes == 0 && described->may_be_absent)
+                return append(at, end, "-");
+        ck_assert_uint_le(n_bytes, sizeof(value));
+        source_value(source, sample, field, &value);
+        if (described->kind == FIELD_BYTES)
+                return append(at, end, "%.*s", (int)n_bytes, (const char *)value.bytes);
+        for (uint64_t i = 0; i < n_bytes / dlp_dtype_bytes(described->dtype); i++)
+                if (described->dtype == DLP_DTYPE_INT64)
+                        at = append(at, end, "%s%" PRId64, i ? "," : "", value.integers[i]);
+                else if (described->dtype == DLP_DTYPE_FLOAT64)
+                        at = append(at, end, "%s%.17g", i ? "," : "", value.floats[i]);
+                else if (described->dtype == DLP_DTYPE_FLOAT32)
+                        at = append(at, end, "%s%g", i ? "," : "", (double)value.singles[i]);
+                else
+                        at = append(at, end, "%s%u", i ? "," : "", value.bytes[i]);
+        return at;
+}
+
+/* The schema, and a line for each sample: its name and its fields. */
+static void expect(const char *format, const char *below, const char *options, const char *expected) {
+        static char shown[65536];
+        char *at = shown, *end = shown + sizeof(shown);
+        const struct source *source;
+        struct dataset *dataset;
+        struct why why = { 0 };
+
+        ck_assert_msg(open_listing(format, below, options, &dataset, &why) == 0, "%s", why.text);
+        source = dataset_source(dataset);
+        at = show_schema(source, at, end);
+        for (uint64_t i = 0; i < source->n_samples; i++) {
+                char name[SOURCE_NAME_SIZE];
+
+                source_name(source, i, name);
+                at = append(at, end, "%s", name);
+                for (uint32_t k = 0; k < source->schema.n_fields; k++) {
+                        if (source->schema.fields[k].kind == FIELD_NAME)
+                                continue;
+                        at = append(at, end, " | ");
+                        at = source->schema.fields[k].is_stored ? show_stored(source, i, k, at, end)
+                                                                : show_value(source, i, k, at, end);
+                }
+                at = append(at, end, "\n");
+        }
+        ck_assert_str_eq(shown, expected);
+        dataset_unref(dataset);
+}
+
+static void refuse(const char *format, const char *below, const char *options, const char *words) {
+        struct dataset *dataset;
+        struct why why = { 0 };
+        int r = open_listing(format, below, options, &dataset, &why);
+
+        ck_assert_msg(r < 0, "it was accepted, without \"%s\"", words);
+        ck_assert_msg(strstr(why.text, words) != NULL, "\"%s\" lacks \"%s\"", why.text, words);
+}
+
+static void setup(void) {
+        tree_make(&tree);
+}
+
+static void teardown(void) {
+        tree_remove(&tree);
+}
+
+/* ---- jsonl ----------------------------------------------------------------------------------------------------- */
+
+START_TEST(members_become_fields_of_their_kind) {
+        setup();
+        tree_file(&tree, "a.jsonl",
+                  "{\"id\": 1, \"text\": \"caf\\u00e9\", \"score\": 1.5, \"ok\": true, \"meta\": {\"a\": [1]}}\r\n"
+                  "\n"
+                  "  {\"text\": \"\", \"id\": -9223372036854775808, \"score\": 2, \"ok\": false, \"meta\": null}\n"
+                  "{\"id\":3,\"text\":\"x\",\"ok\":null,\"new\":\"y\"}");
+        expect("jsonl", "a.jsonl", NULL,
+               "text:t' meta:b'? new:t'? id:i8 score:f8? ok:b1?\n"
+               "a.jsonl:0 | \"caf\\u00e9\" | {\"a\": [1]} | - | 1 | 1.5 | 1\n"
+               "a.jsonl:1 | \"\" | - | - | -9223372036854775808 | 2 | 0\n"
+               "a.jsonl:2 | \"x\" | - | \"y\" | 3 | - | -\n");
+        teardown();
+}
+END_TEST
+
+START_TEST(arrays_of_numbers_have_a_shape_if_they_agree) {
+        setup();
+        tree_file(&tree, "a.jsonl",
+                  "{\"fixed\":[1,2], \"varies\":[1], \"boxes\":[[1,2.5]], \"uneven\":[[1]], \"mixed\":[1], "
+                  "\"masks\":[true], \"empty\":[]}\n"
+                  "{\"fixed\":[3,4], \"varies\":[], \"boxes\":[[3,4],[5,6]], \"uneven\":[[1,2]], \"mixed\":[\"a\"], "
+                  "\"masks\":[false], \"empty\":[]}\n");
+        expect("jsonl", "a.jsonl", NULL,
+               "fixed:i8[2]' varies:i8[-1]' boxes:f8[-1][2]' uneven:b' mixed:b' masks:b1[1]' empty:i8[-1]'\n"
+               "a.jsonl:0 | [1,2] | [1] | [[1,2.5]] | [[1]] | [1] | [true] | []\n"
+               "a.jsonl:1 | [3,4] | [] | [[3,4],[5,6]] | [[1,2]] | [\"a\"] | [false] | []\n");
+        teardown();
+}
+END_TEST
+
+START_TEST(the_files_of_a_folder_come_in_the_order_of_their_names) {
+        setup();
+        tree_file(&tree, "b.jsonl", "{\"n\":2}\n{\"n\":3}\n");
+        tree_file(&tree, "a.ndjson", "\xef\xbb\xbf{\"n\":1}\n");
+        tree_file(&tree, "c.jsonl", "");
+        tree_file(&tree, ".hidden.jsonl", "{\"n\":7}\n");
+        tree_file(&tree, "state.json", "{\"n\":8}\n");
+        expect("jsonl", "", NULL, "n:i8\na.ndjson:0 | 1\nb.jsonl:0 | 2\nb.jsonl:1 | 3\n");
+        expect("jsonl", "{b.jsonl,a.ndjson}", NULL, "n:i8\nb.jsonl:0 | 2\nb.jsonl:1 | 3\na.ndjson:0 | 1\n");
+        teardown();
+}
+END_TEST
+
+START_TEST(a_member_that_comes_twice_counts_as_in_python) {
+        setup();
+        tree_file(&tree, "a.jsonl", "{\"a\":1,\"a\":2,\"caf\\u00e9\":3}\n{\"caf\xc3\xa9\":4,\"a\":5,\"a\":null}\n");
+        expect("jsonl", "a.jsonl", NULL, "a:i8? caf\xc3\xa9:i8\na.jsonl:0 | 2 | 3\na.jsonl:1 | - | 4\n");
+        teardown();
+}
+END_TEST
+
+START_TEST(not_a_number_and_infinity_are_floats) {
+        setup();
+        tree_file(&tree, "a.jsonl", "{\"a\":NaN}\n{\"a\":-Infinity}\n{\"a\":1e400}\n{\"a\":7}\n");
+        expect("jsonl", "a.jsonl", NULL, "a:f8\na.jsonl:0 | nan\na.jsonl:1 | -inf\na.jsonl:2 | inf\na.jsonl:3 | 7\n");
+        teardown();
+}
+END_TEST
+
+START_TEST(a_bad_line_is_refused_with_its_number) {
+        static const struct {
+                const char *text, *words;
+        } FILES[] = {
+                { "{\"a\":1}\n{\"a\":}\n", "a.jsonl: line 2: byte 5: \"}\" where a value" },
+                { "{\"a\":1}\n\n[1]\n", "a.jsonl: line 3: \"[1]\" where an object" },
+                { "{\"a\":1} {\"a\":2}\n", "line 1: byte 8: \"{\"a\":2}\" where the end" },
+                { "{\"a\":\"\xff\"}\n", "line 1: byte 6: the string is not UTF-8" },
+                { "{\"a\":1}\n{\"a\":\"x\"}\n", "\"a\" is a number in a.jsonl line 1 and a string in a.jsonl line 2" },
+                { "{\"a\":true}\n{\"a\":1}\n",
+                  "\"a\" is true or false in a.jsonl line 1 and a number in a.jsonl line 2" },
+                { "{\"a\":{}}\n\n{\"a\":1}\n",
+                  "\"a\" is a number in a.jsonl line 3 and an array or object in a.jsonl line 1" },
+                { "{\"a\":9223372036854775808}\n",
+                  "line 1: \"a\": the number 9223372036854775808 does not fit 64 bits" },
+                { "{\"a\":[9223372036854775808]}\n", "line 1: \"a\": a whole number that does not fit 64 bits" },
+                { "{\"\":1}\n", "line 1: \"\" cannot be the name of a field" },
+                { "{\"a23456789012345678901234567890123\":1}\n", "cannot be the name of a field: it has 33 bytes" },
+                { "{\"a\\nb\":1}\n", "it has a control character" },
+                { "{\"\\ud800\":1}\n", "half of a surrogate pair" },
+                { "{\"a\":null}\n{}\n", "its samples have no values" },
+                { "\n\n", "a.jsonl: there is no sample in it" },
+                { "\x1f\x8b\x08", "a.jsonl: is compressed with gzip" },
+                { "\xff\xfe{", "a.jsonl: is UTF-16" },
+        };
+
+        setup();
+        for (size_t i = 0; i < ARRAY_SIZE(FILES); i++) {
+                tree_file(&tree, "a.jsonl", FILES[i].text);
+                refuse("jsonl", "a.jsonl", NULL, FILES[i].words);
+        }
+        teardown();
+}
+END_TEST
+
+START_TEST(a_raw_member_may_be_anything) {
+        setup();
+        tree_file(&tree, "a.jsonl", "{\"a\":9223372036854775808,\"b\":[1]}\n{\"a\":\"x\",\"b\":[2]}\n{\"a\":null}\n");
+        expect("jsonl", "a.jsonl", "raw=b, a\n",
+               "a:b' b:b'?\na.jsonl:0 | 9223372036854775808 | [1]\na.jsonl:1 | \"x\" | [2]\na.jsonl:2 | null | -\n");
+        teardown();
+}
+END_TEST
+
+/* ---- files that a listing names -------------------------------------------------------------------------------- */
+
+START_TEST(a_column_of_paths_becomes_the_files) {
+        setup();
+        tree_file(&tree, "a.jsonl",
+                  "{\"path\":\"./x/1.jpg\",\"wav\":\"s/1.wav\",\"t\":\"one\"}\n"
+                  "{\"path\":\"x//\\u0032.PNG\",\"wav\":null,\"t\":\"two\"}\n"
+                  "{\"path\":\"none.jpg\",\"wav\":\"s/1.wav\",\"t\":\"three\"}\n");
+        tree_file(&tree, "x/1.jpg", "picture 1");
+        tree_file(&tree, "x/2.PNG", "picture 2");
+        tree_file(&tree, "s/1.wav", "sound 1");
+        expect("jsonl", "a.jsonl", "files=image=path, wav\n",
+               "image:p' wav:b'? path:t' t:t'\n"
+               "a.jsonl:0 | picture 1 | sound 1 | \"./x/1.jpg\" | \"one\"\n"
+               "a.jsonl:1 | picture 2 | - | \"x//\\u0032.PNG\" | \"two\"\n"
+               "a.jsonl:2 | missing | sound 1 | \"none.jpg\" | \"three\"\n");
+        teardown();
+}
+END_TEST
+
+START_TEST(paths_are_relative_to_the_folder_of_their_listing) {
+        setup();
+        tree_file(&tree, "one/metadata.jsonl", "{\"file_name\":\"1.jpg\",\"text\":\"a\"}\n");
+        tree_file(&tree, "two/metadata.jsonl", "{\"file_name\":\"1.jpg\",\"text\":\"b\"}\n");
+        tree_file(&tree, "one/1.jpg", "first");
+        tree_file(&tree, "two/1.jpg", "second");
+        expect("jsonl", "{one,two}/metadata.jsonl", NULL,
+               "image:p' file_name:t' text:t'\n"
+               "one/metadata.jsonl:0 | first | \"1.jpg\" | \"a\"\n"
+               "two/metadata.jsonl:0 | second | \"1.jpg\" | \"b\"\n");
+        teardown();
+}
+END_TEST
+
+START_TEST(known_names_of_columns_are_files_only_if_they_exist) {
+        setup();
+        tree_file(&tree, "a.jsonl", "{\"audio_filepath\":\"1.flac\",\"duration\":1.5}\n");
+        expect("jsonl", "a.jsonl", NULL, "audio_filepath:t' duration:f8\na.jsonl:0 | \"1.flac\" | 1.5\n");
+        tree_file(&tree, "1.flac", "sound");
+        expect("jsonl", "a.jsonl", NULL,
+               "audio:b' audio_filepath:t' duration:f8\na.jsonl:0 | sound | \"1.flac\" | 1.5\n");
+        tree_file(&tree, "a.jsonl", "{\"file_name\":\"1.flac\"}\n{\"file_name\":\"/etc/passwd\"}\n");
+        expect("jsonl", "a.jsonl", NULL, "file_name:t'\na.jsonl:0 | \"1.flac\"\na.jsonl:1 | \"/etc/passwd\"\n");
+        teardown();
+}
+END_TEST
+
+START_TEST(paths_stay_within_the_dataset) {
+        static const struct {
+                const char *path, *words;
+        } PATHS[] = {
+                { "/etc/passwd", "a.jsonl: line 2: \"p\": the path \"/etc/passwd\" is absolute" },
+                { "../a.jsonl", "the path \"../a.jsonl\" has \"..\" in it" },
+                { "x/../../y", "has \"..\" in it" },
+                { "x/..", "has \"..\" in it" },
+                { "", "names no file" },
+                { "x/", "names no file" },
+                { ".", "names no file" },
+                { "a\\u0000b", "names no file" },
+        };
+        char text[256];
+
+        setup();
+        for (size_t i = 0; i < ARRAY_SIZE(PATHS); i++) {
+                snprintf(text, sizeof(text), "{\"p\":\"ok.jpg\"}\n{\"p\":\"%s\"}\n", PATHS[i].path);
+                tree_file(&tree, "a.jsonl", text);
+                refuse("jsonl", "a.jsonl", "files=image=p\n", PATHS[i].words);
+        }
+        tree_file(&tree, "a.jsonl", "{\"p\":\"x\",\"n\":1}\n");
+        refuse("jsonl", "a.jsonl", "files=image=q\n", "files names the column \"q\", which no sample has");
+        refuse("jsonl", "a.jsonl", "files=image=n\n", "files names the column \"n\", whose values are not all strings");
+        refuse("jsonl", "a.jsonl", "files=image=p=n\n", "files = \"image=p=n\"");
+        refuse("jsonl", "a.jsonl", "files=a=p,a=p\n", "no field twice");
+        teardown();
+}
+END_TEST
+
+/* ---- csv ------------------------------------------------------------------------------------------------------- */
+
+START_TEST(cells_become_fields_of_their_kind) {
+        setup();
+        tree_file(&tree, "a.csv",
+                  "\xef\xbb\xbfid,\"the \"\"text\"\"\",score,ok,zip,q\r\n"
+                  "1,\"a, \"\"b\"\"\r\nc\",1.5,True,007,\"12\"\r\n"
+                  "\r\n"
+                  "-2,,2,false,8,\"13\"\r\n"
+                  "3,plain,nan,TRUE,9,\r\n");
+        expect("csv", "a.csv", NULL,
+               "the \"text\":t' zip:t' id:i8 score:f8 ok:b1 q:i8?\n"
+               "a.csv:0 | \"a, \"\"b\"\"\r\nc\" | 007 | 1 | 1.5 | 1 | 12\n"
+               "a.csv:1 |  | 8 | -2 | 2 | 0 | 13\n"
+               "a.csv:2 | plain | 9 | 3 | nan | 1 | -\n");
+        teardown();
+}
+END_TEST
+
+START_TEST(delimiters_and_names_may_be_given) {
+        setup();
+        tree_file(&tree, "a.tsv", "a\tb\n1\tx,y\n");
+        expect("csv", "a.tsv", NULL, "b:t' a:i8\na.tsv:0 | x,y | 1\n");
+        tree_file(&tree, "a.csv", "1;x\r2;y");
+        expect("csv", "a.csv", "delimiter=;\ncolumns=n,t\n", "t:t' n:i8\na.csv:0 | x | 1\na.csv:1 | y | 2\n");
+        teardown();
+}
+END_TEST
+
+START_TEST(a_bad_row_is_refused_with_its_line) {
+        static const struct {
+                const char *text, *words;
+        } FILES[] = {
+                { "a,b\n1,\"x\ny\"\n2\n", "a.csv: line 4: there are 1 cells for 2 columns" },
+                { "a,b\n1,2,3\n", "a.csv: line 2: there are more cells than the 2 columns" },
+                { "a,b\n1,\"x\"y\n", "a.csv: line 2: \"y\" follows the quote that ends a cell" },
+                { "a,b\n1,\"x\n", "a.csv: line 2: a cell begins with a quote and has no second one" },
+                { "a,a\n1,2\n", "line 1: two columns have the name \"a\"" },
+                { "a,\n1,2\n", "line 1: \"\" cannot be the name of a field" },
+                { "a,b\n", "a.csv: there is no sample in it" },
+        };
+
+        setup();
+        for (size_t i = 0; i < ARRAY_SIZE(FILES); i++) {
+                tree_file(&tree, "a.csv", FILES[i].text);
+                refuse("csv", "a.csv", NULL, FILES[i].words);
+        }
+        tree_file(&tree, "a.csv", "a,b\n1,2\n");
+        tree_file(&tree, "b.csv", "a,c\n1,2\n");
+        refuse("csv", "", NULL, "b.csv: line 1: column 2 is \"c\", and \"b\" in the first file");
+        refuse("csv", "a.csv", "delimiter=ab\n", "delimiter = \"ab\"");
+        teardown();
+}
+END_TEST
+
+/* The cells of a row, each in brackets. */
+static void show_cells(const char *bytes, size_t n_row, char *into) {
+        struct csv_cell cell;
+        size_t at = 0;
+
+        *into = '\0';
+        while (csv_next_cell((const uint8_t *)bytes, n_row, ',', &at, &cell)) {
+                uint8_t text[64];
+                size_t n = csv_text((const uint8_t *)bytes + cell.begin, cell.n_bytes, text);
+
+                into += sprintf(into, "[%.*s]", (int)n, (const char *)text);
+        }
+}
+
+START_TEST(a_row_that_is_cut_is_not_taken_for_a_whole_one) {
+        static const char ROW[] = "a,\"b\r\n\"\"c\",,d\r\nnext";
+        char cells[64];
+
+        for (size_t n = 0; n <= sizeof(ROW) - 1; n++) {
+                size_t n_row = 0, n_with_end = 0;
+                uint64_t n_lines = 0;
+                int r = csv_find_row((const uint8_t *)ROW, n, false, ',', &n_row, &n_with_end, &n_lines, NULL);
+
+                ck_assert_int_eq(r, n < 15 ? CSV_MORE : 0);
+                if (r != 0)
+                        continue;
+                ck_assert_uint_eq(n_row, 13);
+                ck_assert_uint_eq(n_with_end, 15);
+                ck_assert_uint_eq(n_lines, 2);
+                show_cells(ROW, n_row, cells);
+                ck_assert_str_eq(cells, "[a][b\r\n\"c][][d]");
+        }
+}
+END_TEST
+
+/* ---- text ------------------------------------------------------------------------------------------------------ */
+
+START_TEST(each_line_of_a_text_is_a_sample_also_an_empty_one) {
+        setup();
+        tree_file(&tree, "a.txt", "\xef\xbb\xbfone\r\n\ntwo \rx\n");
+        tree_file(&tree, "b.txt", "\nlast");
+        tree_file(&tree, "c.md", "not a part");
+        expect("text", "", NULL, "text:t'\na.txt:0 | one\na.txt:1 | \na.txt:2 | two \rx\nb.txt:0 | \nb.txt:1 | last\n");
+        expect("text", "c.md", NULL, "text:t'\nc.md:0 | not a part\n");
+        expect("text", "", "sample=file\n", "text:t'\na.txt:0 | one\r\n\ntwo \rx\n\nb.txt:0 | \nlast\n");
+        refuse("text", "", "sample=word\n", "sample = \"word\": \"line\" or \"file\"");
+        teardown();
+}
+END_TEST
+
+START_TEST(lines_longer_than_a_read_are_whole) {
+        _cleanup_(freep) char *text = malloc((5u << 20) + 8);
+        const struct source *source;
+        struct dataset *dataset;
+        struct extent extent;
+        struct why why;
+
+        memset(text, 'x', 5u << 20);
+        strcpy(text + (5u << 20), "\nend\n");
+        text[7] = '\n';
+        setup();
+        tree_file(&tree, "a.txt", text);
+        ck_assert_msg(open_listing("text", "a.txt", NULL, &dataset, &why) == 0, "%s", why.text);
+        source = dataset_source(dataset);
+        ck_assert_uint_eq(source->n_samples, 3);
+        source_locate(source, 1, 0, &extent);
+        ck_assert_uint_eq(extent.offset, 8);
+        ck_assert_uint_eq(extent.length, (5u << 20) - 8);
+        source_locate(source, 2, 0, &extent);
+        ck_assert_uint_eq(extent.offset, (5u << 20) + 1);
+        ck_assert_uint_eq(extent.length, 3);
+        dataset_unref(dataset);
+        teardown();
+}
+END_TEST
+
+int main(void) {
+        const struct suite_row rows[] = {
+                { "jsonl", members_become_fields_of_their_kind },
+                { "jsonl", arrays_of_numbers_have_a_shape_if_they_agree },
+                { "jsonl", the_files_of_a_folder_come_in_the_order_of_their_names },
+                { "jsonl", a_member_that_comes_twice_counts_as_in_python },
+                { "jsonl", not_a_number_and_infinity_are_floats },
+                { "jsonl", a_bad_line_is_refused_with_its_number },
+                { "jsonl", a_raw_member_may_be_anything },
+                { "files", a_column_of_paths_becomes_the_files },
+                { "files", paths_are_relative_to_the_folder_of_their_listing },
+                { "files", known_names_of_columns_are_files_only_if_they_exist },
+                { "files", paths_stay_within_the_dataset },
+                { "csv", cells_become_fields_of_their_kind },
+                { "csv", delimiters_and_names_may_be_given },
+                { "csv", a_bad_row_is_refused_with_its_line },
+                { "csv", a_row_that_is_cut_is_not_taken_for_a_whole_one },
+                { "text", each_line_of_a_text_is_a_sample_also_an_empty_one },
+                { "text", lines_longer_than_a_read_are_whole },
+        };
+
+        return suite_run("listing", rows, ARRAY_SIZE(rows));
+}
