@@ -54,11 +54,11 @@ static void list_fields(const struct schema *schema, bool only_stored, char *tex
                         n += (size_t)snprintf(text + n, size - n, "%s%s", n ? ", " : "", schema->fields[i].name);
 }
 
-/* The characters of a field's name: those that formats use, with dots and dashes. */
+/* The characters of a field's name: those that formats use, with dots, dashes and slashes ("image/encoded"). */
 static size_t name_length(const char *text) {
         size_t n = 0;
 
-        while (isalnum((unsigned char)text[n]) || (text[n] && strchr("_.-", text[n])))
+        while (isalnum((unsigned char)text[n]) || (text[n] && strchr("_.-/", text[n])))
                 n++;
         return n;
 }
