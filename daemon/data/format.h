@@ -48,9 +48,11 @@ extern const struct format FORMAT_ARROW;
 extern const struct format FORMAT_CSV;
 extern const struct format FORMAT_IMAGEFOLDER;
 extern const struct format FORMAT_JSONL;
+extern const struct format FORMAT_MDS;
 extern const struct format FORMAT_NPY;
 extern const struct format FORMAT_PACKED;
 extern const struct format FORMAT_TEXT;
+extern const struct format FORMAT_TFRECORD;
 extern const struct format FORMAT_WEBDATASET;
 
 /* Returns 0, or -EINVAL with `why`, which lists the known formats. */

@@ -1,5 +1,5 @@
-/* Any bytes as a TFRecord file: what is found lies within the file, there are as many numbers as the records say, and a
- * second survey finds the same.
+/* Any bytes as a TFRecord file: what is found lies within the file, there are as many numbers as the records say, and
+ * the index opens.
  *
  * The first byte: bit 0 makes the checksums right again; bit 1 makes one record of all the bytes. */
 #include <fcntl.h>
@@ -9,9 +9,12 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "daemon/data/format.h"
 #include "daemon/data/formats/tfrecord/crc32c.h"
 #include "daemon/data/formats/tfrecord/survey.h"
+#include "daemon/data/index/index.h"
 #include "proto/base/cleanup.h"
+#include "tests/fuzz/folder.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes);
 
@@ -116,7 +119,43 @@ static void survey_file(const uint8_t *bytes, size_t n_bytes) {
         survey_fini(&survey);
 }
 
+static void check_field(const struct source *index, uint64_t sample, uint32_t idx, size_t n_bytes) {
+        struct extent extent;
+
+        source_locate(index, sample, idx, &extent);
+        if (extent.offset > n_bytes || extent.length > n_bytes - extent.offset)
+                find("with an index that leads outside");
+}
+
+static void index_file(const uint8_t *bytes, size_t n_bytes) {
+        _cleanup_(index_builder_freep) struct index_builder *builder = NULL;
+        _cleanup_(source_closep) struct source *index = NULL;
+        _cleanup_(closep) int fd = memfd_create("index", MFD_CLOEXEC), root_fd = -1;
+        struct why why = { 0 };
+        char path[PATH_MAX];
+
+        folder_write("records/x.tfrecord", bytes, n_bytes);
+        folder_age("records/x.tfrecord");
+        folder_age("records");
+        root_fd = open(folder_path("records", path), O_PATH | O_DIRECTORY | O_CLOEXEC);
+        if (root_fd < 0 || fd < 0)
+                _exit(2);
+        if (FORMAT_TFRECORD.build(root_fd, &(struct files){ .root = path }, NULL, NULL, &builder, &why) < 0) {
+                if (!why.text[0])
+                        abort();
+                return;
+        }
+        if (index_builder_write(builder, fd, "fuzzed", &why) < 0)
+                find("of which no index can be written");
+        if (index_open_fd(fd, "fuzzed", NULL, &index, &why) < 0)
+                find("of which no index can be opened");
+        for (uint64_t i = 0; i < index->n_samples; i++)
+                for (uint32_t k = 0; k < index_n_fields(index); k++)
+                        check_field(index, i, k, n_bytes);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes) {
+        static bool has_folder;
         size_t n_head = n_bytes > 0 && data[0] & 2 ? 12 : 0, n;
         uint8_t *bytes;
 
@@ -132,6 +171,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes) {
         if (data[0] & 1)
                 mend(bytes, n);
         survey_file(bytes, n);
+        if (!has_folder)
+                folder_make("records");
+        has_folder = true;
+        index_file(bytes, n);
         free(bytes);
         return 0;
 }

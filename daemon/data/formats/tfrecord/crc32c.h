@@ -10,7 +10,7 @@ uint32_t crc32c(const void *bytes, size_t n_bytes);
 /* The same for machines without an instruction for it: about 2 GB/s. */
 uint32_t crc32c_by_table(const void *bytes, size_t n_bytes);
 
-/* TFRecord stores a checksum in this form, so that data that hold checksums themselves are no special case. */
+/* TFRecord stores checksums in this form. */
 static inline uint32_t crc32c_masked(uint32_t crc) {
         return (crc >> 15 | crc << 17) + 0xa282ead8u;
 }

@@ -1,0 +1,63 @@
+/* data/formats/items/items.h: shards that begin with a table of their items, as MDS and LitData write them.
+ *
+ *      n (4 bytes), begin of each item and end of the last one (4 bytes each), what the format likes, items
+ *
+ * An item: the sizes of those columns that have no fixed size (4 bytes each), then the columns, one after the other.
+ * Which columns there are is said elsewhere, in the format's index.json. All numbers are little-endian, and count from
+ * the begin of the shard. Every number is checked against the file, since any of them may be damaged. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/stat.h>
+
+#include "daemon/data/format.h"
+#include "daemon/data/growing.h"
+#include "daemon/data/schema.h"
+
+/* What stands before the elements of an array, and says what it is. */
+enum item_prefix {
+        PREFIX_NONE,
+        PREFIX_MDS_SHAPE, /* n_dims << 2 | log2 of the size of a dimension (1 byte), the dimensions */
+        PREFIX_MDS_ARRAY, /* a type (1 byte), then as before */
+        PREFIX_NUMPY,     /* LitData: a type, n_dims, the dimensions: 4 bytes each */
+        PREFIX_TENSOR,    /* the same, big-endian, and the types have other numbers */
+};
+
+struct item_column {
+        struct schema_field field; /* of an array with a prefix without dimensions, which items_build() finds */
+        uint64_t n_bytes;          /* 0: not fixed */
+        enum item_prefix prefix;
+};
+
+struct item_shard {
+        size_t name; /* offset into names: relative to the root, checked to lie within it */
+        uint64_t n_items;
+        uint64_t n_bytes; /* of the file */
+};
+
+struct item_set {
+        const char *format; /* its name */
+        const char *item;   /* what an item is called in messages: "sample" */
+        struct item_column columns[INDEX_FIELDS_MAX];
+        uint32_t n_columns;
+        struct growing shards; /* struct item_shard */
+        struct growing names;
+        struct stat folder, index_status; /* of the root and of its index.json, from before they were read */
+        int64_t settled_ns;
+};
+
+/* Takes a struct of zeroes. */
+void item_set_fini(struct item_set *set);
+
+/* Adds a shard of the set. Returns 0; -EBADMSG with `why` if the name leads out of the root or a number is impossible;
+ * -ENOMEM. */
+int item_set_add_shard(struct item_set *set, const char *name, int64_t n_items, int64_t n_bytes, struct why *why);
+
+/* The type of an element, as MDS and LitData number them in a prefix. Returns false for one that no tensor has. */
+bool item_dtype(enum item_prefix prefix, uint32_t number, uint32_t *ret_dtype);
+
+/* Makes the index of a set. Returns 0 or an errno with `why`, which names shard and item. Blocks for a small read of
+ * each item. */
+int items_build(struct item_set *set, int root_fd, const char *root, const struct index_watch *watch,
+                struct index_builder **ret_builder, struct why *why);

@@ -1,0 +1,347 @@
+#include "daemon/data/format.h"
+
+/* tfrecord: files of records, either all of a folder or those that the path names. All records are read once, which
+ * checks their checksums and finds their features (survey.h); then the index says where the bytes of each feature lie,
+ * and holds the short numbers itself.
+ *
+ * The .idx files that DALI's tools make beside them are not needed, and not read. */
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "daemon/base/little_endian.h"
+#include "daemon/base/machine/disk.h"
+#include "daemon/data/formats/tfrecord/crc32c.h"
+#include "daemon/data/formats/tfrecord/survey.h"
+#include "daemon/data/listed.h"
+#include "proto/base/cleanup.h"
+
+#define LOOK_UP_RECORDS 4096u       /* between two checks of the cancel flag, */
+#define LOOK_UP_BYTES   (64u << 20) /* but no more than these bytes */
+
+struct found_shard {
+        size_t idx_name; /* in listed */
+        struct stat status;
+        uint64_t n_records;
+};
+
+struct pass {
+        int root_fd;
+        const struct files *files;
+        const struct index_watch *watch;
+        struct why *why;
+        struct listed listed;
+        struct records *records;
+        struct survey survey;
+        struct growing shards;
+        int64_t settled_ns;
+        uint64_t n_bytes_looked; /* since the cancel flag was checked */
+};
+
+static void pass_fini(struct pass *pass) {
+        listed_fini(&pass->listed);
+        records_free(pass->records);
+        survey_fini(&pass->survey);
+        growing_fini(&pass->shards);
+}
+
+static int no_memory(const struct pass *pass, int error) {
+        if (error == -E2BIG)
+                return why_set(pass->why, error, "%s: more samples than an index can hold", pass->files->root);
+        return why_set(pass->why, error, "%s: no memory for its index, after %" PRIu64 " records", pass->files->root,
+                       pass->survey.n_records);
+}
+
+/* ---- which files ------------------------------------------------------------------------------------------------ */
+
+static bool ends_with(const char *name, const char *ending) {
+        size_t n = strlen(name), n_ending = strlen(ending);
+
+        return n >= n_ending && strcmp(name + n - n_ending, ending) == 0;
+}
+
+/* "train-00003-of-01024", as the files of TensorFlow's sets are numbered. */
+static bool is_numbered(const char *name) {
+        size_t n = strlen(name);
+        const char *tail = n > 15 ? name + n - 15 : NULL;
+
+        if (!tail || strspn(tail + 1, "0123456789") != 5 || strspn(tail + 10, "0123456789") != 5)
+                return false;
+        return tail[0] == '-' && strncmp(tail + 6, "-of-", 4) == 0;
+}
+
+/* Compressed files are taken, and refused when they are opened: without them it would be a different dataset. */
+static bool is_taken(const char *name) {
+        if (name[0] == '.' || ends_with(name, ".idx") || ends_with(name, ".index") || ends_with(name, ".json"))
+                return false;
+        return strstr(name, ".tfrec") || is_numbered(name);
+}
+
+/* ---- one pass over all records ----------------------------------------------------------------------------------- */
+
+static int look_up(struct pass *pass, const struct record *record) {
+        pass->n_bytes_looked += record->n_bytes;
+        if (!pass->watch || (pass->survey.n_records % LOOK_UP_RECORDS != 0 && pass->n_bytes_looked < LOOK_UP_BYTES))
+                return 0;
+        pass->n_bytes_looked = 0;
+        if (pass->watch->cancel && atomic_load_explicit(pass->watch->cancel, memory_order_relaxed))
+                return why_set(pass->why, -ECANCELED, "%s: indexing was cancelled", pass->files->root);
+        if (pass->watch->progress)
+                pass->watch->progress(pass->watch->userdata, pass->survey.n_records);
+        return 0;
+}
+
+/* Returns 0, SURVEY_AGAIN or an errno. */
+static int survey_records(struct pass *pass, const char *name, uint64_t *ret_n_records) {
+        const char *root = pass->files->root;
+        struct why detail = { 0 };
+        struct record record;
+        int r;
+
+        while ((r = records_next(pass->records, &record, &detail)) == 0) {
+                r = survey_add(&pass->survey, &record, &detail);
+                if (r < 0)
+                        return why_set(pass->why, r, "%s/%s: record %" PRIu64 " at byte %" PRIu64 ": %.300s", root,
+                                       name, record.number, record.offset - 12, detail.text);
+                if (r == 0)
+                        r = look_up(pass, &record);
+                if (r != 0)
+                        return r;
+                *ret_n_records = record.number + 1;
+        }
+        return r == RECORDS_END ? 0 : why_set(pass->why, r, "%s/%s: %.350s", root, name, detail.text);
+}
+
+static int survey_file(struct pass *pass, size_t idx_name) {
+        const char *name = pass->listed.names[idx_name];
+        struct found_shard shard = { .idx_name = idx_name };
+        _cleanup_(closep) int fd = listed_open(pass->root_fd, pass->files->root, name, &pass->settled_ns, &shard.status,
+                                               pass->why);
+        int r;
+
+        if (fd < 0)
+                return fd;
+        records_begin(pass->records, fd, (uint64_t)shard.status.st_size);
+        r = survey_begin_shard(&pass->survey, name);
+        if (r < 0)
+                return no_memory(pass, r);
+        r = survey_records(pass, name, &shard.n_records);
+        if (r != 0)
+                return r;
+        r = growing_append(&pass->shards, &shard, sizeof(shard));
+        return r < 0 ? no_memory(pass, r) : 0;
+}
+
+/* Begins again if a feature turns out to need another form. Each feature changes its form once at most, and most of
+ * them in the first records. */
+static int survey_files(struct pass *pass) {
+        int r = SURVEY_AGAIN;
+
+        while (r == SURVEY_AGAIN) {
+                growing_clear(&pass->shards);
+                r = 0;
+                for (size_t i = 0; i < pass->listed.n && r == 0; i++)
+                        r = survey_file(pass, i);
+        }
+        if (r < 0)
+                return r;
+        r = survey_finish(&pass->survey);
+        if (r < 0)
+                return no_memory(pass, r);
+        if (pass->survey.n_features == 0)
+                return why_set(pass->why, -ENOENT, "%s: there is no record with a feature in its %zu files",
+                               pass->files->root, pass->listed.n);
+        return 0;
+}
+
+static int find_files(struct pass *pass) {
+        int r = listed_find(&pass->listed, pass->root_fd, pass->files, is_taken, &pass->settled_ns, pass->why);
+
+        if (r == 0 && pass->listed.n == 0)
+                return why_set(
+                        pass->why, -ENOENT,
+                        "%s: there is no TFRecord file in it: no name with \".tfrecord\", and none such as "
+                        "train-00000-of-00010; the path of the format tfrecord is a folder of such files, one of "
+                        "them, or a pattern such as DIR/x-{000..127}.tfrecord",
+                        pass->files->root);
+        return r;
+}
+
+/* ---- fields ------------------------------------------------------------------------------------------------------ */
+
+static bool is_stored(const struct found_feature *found) {
+        return found->form != FOUND_NUMBERS;
+}
+
+static enum field_kind kind_of(const struct found_feature *found) {
+        if (found->form == FOUND_VALUE && !found->is_not_picture)
+                return FIELD_PICTURE;
+        if (found->form == FOUND_VALUE && !found->is_not_text)
+                return FIELD_TEXT;
+        return found->form == FOUND_VALUE || found->form == FOUND_MESSAGE ? FIELD_BYTES : FIELD_VALUE;
+}
+
+static void describe(const struct pass *pass, const struct found_feature *found, struct schema_field *ret_field) {
+        struct schema_field field = {
+                .kind = kind_of(found),
+                .is_stored = is_stored(found),
+                .may_be_absent = found->n_with < pass->survey.n_records,
+        };
+
+        memcpy(field.name, found->name, sizeof(field.name));
+        if (field.kind == FIELD_VALUE) {
+                field.dtype = found->type == FEATURE_FLOATS ? DLP_DTYPE_FLOAT32 : DLP_DTYPE_INT64;
+                field.coding = field.is_stored && found->type == FEATURE_INTS ? CODING_VARINTS : CODING_PLAIN;
+                if (found->is_list || found->is_varying || found->count != 1)
+                        field.shape[field.n_dims++] = found->is_varying || found->count == 0 ? -1
+                                                                                             : (int64_t)found->count;
+                if (found->is_list && found->step_count != 1)
+                        field.shape[field.n_dims++] = (int64_t)found->step_count;
+        }
+        *ret_field = field;
+}
+
+/* ---- the index --------------------------------------------------------------------------------------------------- */
+
+/* Gives the features of all records to the index, one record after the other. */
+struct giving {
+        struct pass *pass;
+        struct index_builder *builder;
+        uint32_t n_stored;
+        uint32_t columns[INDEX_FIELDS_MAX]; /* of each feature that is not stored */
+        size_t at[INDEX_FIELDS_MAX];        /* the next of its numbers */
+};
+
+static int add_fields(struct giving *giving) {
+        struct survey *survey = &giving->pass->survey;
+        struct schema_field field;
+        uint32_t idx_stored = 0;
+        int r;
+
+        for (uint32_t i = 0; i < survey->n_features; i++)
+                giving->n_stored += is_stored(&survey->features[i]);
+        r = index_builder_new(FORMAT_TFRECORD.name, giving->n_stored, &giving->builder);
+        for (uint32_t i = 0; i < survey->n_features && r >= 0; i++) {
+                describe(giving->pass, &survey->features[i], &field);
+                if (field.is_stored)
+                        index_builder_describe(giving->builder, idx_stored++, &field);
+                else
+                        r = index_builder_add_column(giving->builder, &field, &giving->columns[i]);
+        }
+        return r;
+}
+
+static int give_numbers(struct giving *giving, uint32_t idx_feature, uint64_t idx_record) {
+        const struct found_feature *found = &giving->pass->survey.features[idx_feature];
+        const uint32_t *counts = (const void *)found->counts.bytes;
+        uint64_t count = found->counts.n_bytes > 0 ? counts[idx_record] : found->count, n_bytes;
+        size_t at = giving->at[idx_feature];
+
+        if (count == SURVEY_ABSENT)
+                return 0;
+        n_bytes = count * (found->is_list ? found->step_count : 1) *
+                  (found->type == FEATURE_FLOATS ? sizeof(float) : sizeof(int64_t));
+        giving->at[idx_feature] += (size_t)n_bytes;
+        return index_builder_set_value(giving->builder, giving->columns[idx_feature], found->numbers.bytes + at,
+                                       n_bytes);
+}
+
+static int give_record(struct giving *giving, uint64_t idx_record) {
+        struct survey *survey = &giving->pass->survey;
+        struct index_row rows[INDEX_FIELDS_MAX];
+        uint32_t n_rows = 0;
+        int r = 0;
+
+        for (uint32_t i = 0; i < survey->n_features && r >= 0; i++) {
+                const struct found_place *places = (const void *)survey->features[i].places.bytes;
+
+                if (is_stored(&survey->features[i]))
+                        rows[n_rows++] = (struct index_row){ .file = INDEX_NO_FILE,
+                                                             .offset = places[idx_record].offset,
+                                                             .length = places[idx_record].n_bytes };
+                else
+                        r = give_numbers(giving, i, idx_record);
+        }
+        return r < 0 ? r : index_builder_add_sample(giving->builder, rows, 0);
+}
+
+static int give_all(struct giving *giving) {
+        struct pass *pass = giving->pass;
+        const struct found_shard *shards = (const void *)pass->shards.bytes;
+        uint64_t idx_record = 0;
+        uint32_t idx_root;
+        int r = add_fields(giving);
+
+        if (r >= 0)
+                r = index_builder_add_dir(giving->builder, "", &pass->listed.folder, &idx_root);
+        if (r >= 0 && pass->files->n_names > 0)
+                index_builder_set_named(giving->builder);
+        if (r >= 0)
+                index_builder_name_rows(giving->builder);
+        for (uint64_t i = 0; i < pass->shards.n_bytes / sizeof(*shards) && r >= 0; i++) {
+                r = index_builder_add_shard(giving->builder, pass->listed.names[shards[i].idx_name], &shards[i].status);
+                for (uint64_t k = 0; k < shards[i].n_records && r >= 0; k++)
+                        r = give_record(giving, idx_record++);
+        }
+        return r;
+}
+
+/* ---- for auto ---------------------------------------------------------------------------------------------------- */
+
+/* A length with its checksum: four bytes that are right by chance once in four billion files. */
+static bool begins_with_record(int fd) {
+        uint8_t bytes[12];
+
+        return disk_read_at(fd, bytes, sizeof(bytes), 0) == 0 && crc32c_masked(crc32c(bytes, 8)) == le32(bytes + 8);
+}
+
+static bool tfrecord_is_it(int root_fd, const struct files *files) {
+        struct listed listed = { 0 };
+        int64_t settled_ns = 0;
+        struct stat status;
+        bool is_it = false;
+
+        if (listed_find(&listed, root_fd, files, is_taken, &settled_ns, NULL) == 0 && listed.n > 0) {
+                _cleanup_(closep) int fd = listed_open(root_fd, files->root, listed.names[0], &settled_ns, &status,
+                                                       NULL);
+
+                is_it = fd >= 0 && begins_with_record(fd);
+        }
+        listed_fini(&listed);
+        return is_it;
+}
+
+static int tfrecord_build(int root_fd, const struct files *files, const struct format_options *options,
+                          const struct index_watch *watch, struct index_builder **ret_builder, struct why *why) {
+        _cleanup_(pass_fini) struct pass pass = { .root_fd = root_fd, .files = files, .watch = watch, .why = why };
+        struct giving giving = { .pass = &pass };
+        int r = records_new(&pass.records);
+
+        (void)options;
+        if (r < 0)
+                return no_memory(&pass, r);
+        r = find_files(&pass);
+        if (r == 0)
+                r = survey_files(&pass);
+        if (r < 0)
+                return r;
+        r = give_all(&giving);
+        if (r < 0) {
+                index_builder_free(giving.builder);
+                return no_memory(&pass, r);
+        }
+        if (watch && watch->progress)
+                watch->progress(watch->userdata, pass.survey.n_records);
+        *ret_builder = giving.builder;
+        return 0;
+}
+
+const struct format FORMAT_TFRECORD = {
+        .name = "tfrecord",
+        .takes_files = true,
+        .is_it = tfrecord_is_it,
+        .build = tfrecord_build,
+};

@@ -1,0 +1,111 @@
+#!/usr/bin/env python3
+"""Folders of shards of mosaicml-streaming: those of its own writer in tests/vectors/mds, sample by sample as its own reader reads
+them; and what is refused, with shard and sample."""
+import json
+import os
+import shutil
+import struct
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+from harness import case, equal, main, write
+
+VECTORS = os.path.realpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "vectors", "mds"))
+
+
+def mds(path):
+    return {"path": path, "format": "mds"}
+
+
+@case("pictures are decoded without being named, and numbers come with them")
+def _(box):
+    shutil.copytree(os.path.join(VECTORS, "all"), box.path("d"))
+    daemon = box.daemon({"d": mds(box.path("d"))})
+    lines = daemon.read("d", pipeline="image: resize(8); label; half", shuffle=False)
+    equal([line["fields"]["label"]["value"] for line in lines], [1000 - 300 * i for i in range(8)], "labels")
+    equal([line["fields"]["half"]["value"] for line in lines], [i / 4 for i in range(8)], "halves")
+
+
+def shard(samples, table=None, n=None):
+    """A shard of one column "x" of bytes and one "y" of int."""
+    items = [struct.pack("<I", len(x)) + x + struct.pack("<q", y) for x, y in samples]
+    config = b'{"version": 2}'
+    begins = [4 * (len(items) + 2) + len(config)]
+    for item in items:
+        begins.append(begins[-1] + len(item))
+    table = begins if table is None else table(begins)
+    head = struct.pack(f"<I{len(table)}I", len(items) if n is None else n, *table)
+    return head + config + b"".join(items)
+
+
+def index_of(content, samples=3, **changes):
+    one = {"column_encodings": ["bytes", "int"], "column_names": ["x", "y"], "column_sizes": [None, 8], "compression": None,
+           "format": "mds", "hashes": [], "raw_data": {"basename": "s.mds", "bytes": len(content), "hashes": {}},
+           "samples": samples, "size_limit": 1 << 26, "version": 2, "zip_data": None}
+    one.update(changes)
+    return {"version": 2, "shards": [one]}
+
+
+GOOD = [(b"one", 1), (b"", 2), (b"three", 3)]
+
+
+@case("what is damaged or cannot be served is refused with shard and sample, and what to do")
+def _(box):
+    good = shard(GOOD)
+    longer = good[:36] + struct.pack("<I", 2 ** 32 - 1) + good[40:]
+    cases = {
+        "cut": (good[:-1], index_of(good), "s.mds", "index.json says"),
+        "count": (shard(GOOD, n=2), index_of(good), "s.mds", "has 2 samples, but index.json says 3"),
+        "many": (good, index_of(good, samples=2 ** 32 - 1), "s.mds", "index.json says"),
+        "table": (shard(GOOD, table=lambda t: [t[0], t[2], t[1], t[3]]), index_of(good), "sample 2", "outside"),
+        "beyond": (shard(GOOD, table=lambda t: t[:-1] + [2 ** 32 - 1]), index_of(good), "outside"),
+        "before": (shard(GOOD, table=lambda t: [0] + t[1:]), index_of(good), "sample 0", "outside"),
+        "sizes": (shard(GOOD, table=lambda t: [t[0], t[1] + 1] + t[2:]), index_of(good), "sample 0", "shorter than itself"),
+        "pickle": (good, index_of(good, column_encodings=["pkl", "int"]), "column x", "pickled", "ndarray"),
+        "packed": (None, index_of(good, compression="zstd:7", zip_data={"basename": "s.mds.zstd", "bytes": 3, "hashes": {}}),
+                   "compressed (zstd:7)", "compression=None"),
+        "unknown": (good, index_of(good, column_encodings=["mine", "int"]), 'encoding "mine"'),
+        "size": (good, index_of(good, column_sizes=[None, 4]), "column y", "4 bytes"),
+        "missing": (None, index_of(good), "s.mds", "No such file"),
+        "climbs": (good, index_of(good, raw_data={"basename": "../s.mds", "bytes": len(good), "hashes": {}}), "../s.mds",
+                   "not a path within"),
+        "absolute": (good, index_of(good, raw_data={"basename": "/etc/passwd", "bytes": 1, "hashes": {}}), "not a path within"),
+        "columns": (good, {"version": 2, "shards": index_of(good)["shards"] + index_of(good, column_names=["x", "z"])["shards"]},
+                    "shard 1", "other columns"),
+        "version": (good, {**index_of(good), "version": 3}, "version 3"),
+        "other": (good, index_of(good, format="json"), 'format "json"'),
+        "none": (good, {"version": 2, "shards": []}, "names no shard"),
+        "twice": (good, index_of(good, column_names=["x", "x"]), "two columns"),
+        "shape": (good, index_of(good, column_encodings=["bytes", "ndarray:float32:9999999999,9999999999"]), "column y"),
+    }
+    datasets = {}
+    for name, (content, index, *_) in cases.items():
+        if content is not None:
+            write(box.path("d", name, "s.mds"), content)
+        write(box.path("d", name, "index.json"), json.dumps(index).encode())
+        datasets[name] = mds(box.path("d", name))
+    write(box.path("d", "longer", "s.mds"), longer)
+    write(box.path("d", "longer", "index.json"), json.dumps(index_of(longer)).encode())
+    write(box.path("d", "text", "index.json"), b"[1, 2")
+    os.makedirs(box.path("d", "empty"))
+    daemon = box.daemon({**datasets, **{name: mds(box.path("d", name)) for name in ("longer", "text", "empty")}})
+    for name, (_, _, *words) in cases.items():
+        daemon.refused(name, *words)
+    daemon.refused("longer", "sample 0")
+    daemon.refused("text", "index.json")
+    daemon.refused("empty", "index.json", "No such file")
+
+
+@case("a changed index.json is another dataset")
+def _(box):
+    write(box.path("d", "s.mds"), shard(GOOD))
+    write(box.path("d", "index.json"), json.dumps(index_of(shard(GOOD))).encode())
+    daemon = box.daemon({"d": mds(box.path("d"))})
+    equal([line["fields"]["y"]["value"] for line in daemon.read("d", pipeline="y", shuffle=False)], [1, 2, 3], "numbers")
+    daemon.stop()
+    write(box.path("d", "index.json"), json.dumps(index_of(shard(GOOD), column_names=["x", "z"])).encode())
+    daemon.start()
+    equal([line["fields"]["z"]["value"] for line in daemon.read("d", pipeline="z", shuffle=False)], [1, 2, 3], "numbers")
+
+
+main()

@@ -1,0 +1,97 @@
+#!/usr/bin/env python3
+"""TFRecord files: which ones a path means, pictures and labels of examples, and what is refused, with file and record."""
+import gzip
+import hashlib
+import os
+import sys
+import zlib
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+from harness import case, equal, expected_order, identity_pixels, indices, main, png, write
+from tfrecords import example, floats, ints, record_file, texts, unpacked_ints
+
+def tfrecord(path):
+    return {"path": path, "format": "tfrecord"}
+
+
+@case("a folder, one of its files, and a pattern; files are taken by name, what lies beside them is not, and samples have names")
+def _(box):
+    for k in range(3):
+        write(box.path("d", f"train-{k:05d}-of-00003"), record_file(example(n=ints(10 * k + i)) for i in range(4)))
+        write(box.path("d", f"train-{k:05d}-of-00003.idx"), b"0 30\n30 30\n")
+    write(box.path("d", "README.txt"), b"not a record")
+    write(box.path("d", ".x.tfrecord.tmp"), b"not a record")
+    write(box.path("d", "dataset_info.tfrecord.json"), b"{}")
+    write(box.path("d", "zzz.tfrecords"), record_file([]))
+    daemon = box.daemon({"all": tfrecord(box.path("d")), "one": tfrecord(box.path("d", "train-00001-of-00003")),
+                         "two": tfrecord(box.path("d", "train-0000{2,0}-of-00003"))})
+
+    def numbers(name):
+        lines = daemon.read(name, pipeline="n; __key__", shuffle=False)
+        return [(line["fields"]["n"]["value"], line["fields"]["__key__"]["sha256"]) for line in lines]
+
+    def expected(shards):
+        return [(10 * k + i, hashlib.sha256(f"train-{k:05d}-of-00003:{i}".encode()).hexdigest()) for k in shards for i in range(4)]
+
+    equal(numbers("all"), expected(range(3)), "the folder")
+    equal(numbers("one"), expected([1]), "one file")
+    equal(numbers("two"), expected([2, 0]), "a pattern")
+
+
+@case("pictures are decoded without being named, and a damaged one is an error of its sample")
+def _(box):
+    photos = [identity(i) for i in range(6)]
+    write(box.path("d", "x.tfrecord"), record_file(
+        example(**{"image/encoded": texts(photo), "image/class/label": ints(i)}) for i, photo in enumerate(photos)))
+    broken = photos[2][:40]
+    write(box.path("e", "x.tfrecord"), record_file(
+        example(**{"image/encoded": texts(photo if i != 2 else broken), "image/class/label": ints(i)})
+        for i, photo in enumerate(photos)))
+    for i, photo in enumerate(photos):
+        write(box.path("f", "c", f"{i}.png"), photo)
+    daemon = box.daemon({"d": tfrecord(box.path("d")), "e": tfrecord(box.path("e")), "f": box.path("f")})
+    plain = daemon.read("f", pipeline="random_resized_crop(4)", seed=3)
+    lines = daemon.read("d", pipeline="random_resized_crop(4)", seed=3)
+    equal([line["fields"]["image/encoded"]["sha256"] for line in lines],
+          [line["fields"]["image"]["sha256"] for line in plain], "pixels")
+    equal([line["fields"]["image/class/label"]["value"] for line in lines], indices(lines), "labels")
+    daemon.refused("e", "x.tfrecord", pipeline="random_resized_crop(4)", on_error="fail")
+
+
+def identity(number):
+    return png(9, 7, identity_pixels(number, 9, 7))
+
+
+@case("what is damaged or cannot be served is refused with file and record, and what to do")
+def _(box):
+    good = [example(n=ints(i), t=texts(b"text")) for i in range(3)]
+    whole = record_file(good)
+    n = len(whole) // 3
+    many = range(100)
+    cases = {
+        "flipped": (whole[:n + 20] + bytes([whole[n + 20] ^ 1]) + whole[n + 21:], "record 1 at byte", "checksum of its data"),
+        "length": (whole[:n] + b"\xff" + whole[n + 1:], "record 1 at byte", "checksum of its length"),
+        "cut": (whole[:-1], "record 2", "was cut"),
+        "gzip": (gzip.compress(whole), "gzip", "gunzip"),
+        "zlib": (zlib.compress(whole), "zlib"),
+        "other": (b"this is not a TFRecord file at all", "not a TFRecord file"),
+        "types": (whole + record_file([example(n=floats(1))]), "record 3", "feature n holds floats", "record 0",
+                  "integers"),
+        "plain": (whole + record_file([b"a line"]), "record 3", "neither a tf.train.Example"),
+        "name": (record_file([example(**{"n" * 32: ints(1)})]), "record 0", "32 bytes", "shorter"),
+        "unpacked": (record_file([example(n=unpacked_ints(*many))]), "record 0", "not packed"),
+        "empty": (b"", "no record"),
+    }
+    datasets = {}
+    for name, (content, *_) in cases.items():
+        write(box.path("d", name, "x.tfrecord"), content)
+        datasets[name] = tfrecord(box.path("d", name))
+    os.makedirs(box.path("d", "none"))
+    write(box.path("d", "none", "readme.txt"), b"x")
+    daemon = box.daemon({**datasets, "none": tfrecord(box.path("d", "none"))})
+    for name, (_, *words) in cases.items():
+        daemon.refused(name, "x.tfrecord" if name != "empty" else "1 files", *words)
+    daemon.refused("none", "TFRecord file", "train-00000-of-00010")
+
+
+main()
