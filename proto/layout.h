@@ -44,8 +44,8 @@ enum dlp_dtype {
 
 enum dlp_tensor_layout {
         DLP_DENSE,  /* shape and strides are enough */
-        DLP_RAGGED, /* one-dimensional samples of different lengths: sample i is at places[i] of
-                     * this tensor */
+        DLP_RAGGED, /* samples of different lengths, or of which some are absent: sample i is at places[i]
+                     * of this tensor. shape[1] is -1 if the first dimension of a sample varies */
 };
 
 enum dlp_batch_status {

@@ -7,7 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "proto/base/utf8.h"
+
 #define HASH_BYTES 32
+#define TEXT_SHOWN 200u /* characters */
 
 struct sample_printer {
         enum output_format format;
@@ -176,22 +179,49 @@ static void print_value(struct text *text, uint32_t dtype, const void *bytes) {
 
 /* ---- lines --------------------------------------------------------------------------------------------------- */
 
-/* Prints a sample's shape: the tensor's without the batch dimension; for a ragged tensor, the sample's length in
- * elements. */
+/* Prints a sample's shape: the tensor's without the batch dimension. In a ragged tensor the first one may be the
+ * sample's own. */
 static void print_shape(struct text *text, const struct dlc_tensor *tensor, uint32_t idx_sample) {
         text_string(text, "[");
-        if (tensor->places)
-                text_u64(text, tensor->places[idx_sample].n_bytes / dlc_dtype_bytes(tensor->dtype));
-        for (uint32_t i = 1; i < tensor->n_dims && !tensor->places; i++) {
+        for (uint32_t i = 1; i < tensor->n_dims; i++) {
                 if (i > 1)
                         text_string(text, ",");
-                text_i64(text, tensor->shape[i]);
+                if (tensor->shape[i] < 0)
+                        text_u64(text, tensor->places[idx_sample].n_bytes / (uint64_t)tensor->strides[i]);
+                else
+                        text_i64(text, tensor->shape[i]);
         }
         text_string(text, "]");
 }
 
 static bool is_scalar(const struct dlc_tensor *tensor) {
-        return tensor->n_dims == 1 && !tensor->places;
+        return tensor->n_dims == 1;
+}
+
+static const uint8_t *sample_bytes(const struct dlc_tensor *tensor, uint32_t idx_sample) {
+        const uint8_t *data = tensor->data;
+
+        return tensor->places ? data + tensor->places[idx_sample].offset
+                              : data + (int64_t)idx_sample * tensor->strides[0];
+}
+
+/* The beginning of a text: TEXT_SHOWN characters. */
+static void print_text(struct text *text, const struct dlc_tensor *tensor, uint32_t idx_sample) {
+        const char *bytes = (const char *)sample_bytes(tensor, idx_sample);
+        uint64_t n_bytes = tensor->places[idx_sample].n_bytes, n = 0;
+        char shown[4 * TEXT_SHOWN + 1];
+        uint32_t point;
+
+        for (unsigned i = 0; i < TEXT_SHOWN && n < n_bytes; i++) {
+                size_t n_point = (uint8_t)bytes[n] < 0x80 ? 1 : utf8_decode(bytes + n, n_bytes - n, &point);
+
+                if (n_point == 0)
+                        break; /* the daemon has checked it; a client may write to its slot */
+                n += n_point;
+        }
+        memcpy(shown, bytes, n);
+        shown[n] = '\0';
+        text_json_string(text, shown);
 }
 
 static void print_absent(const struct dlc_tensor *tensor, bool json, struct text *text) {
@@ -228,14 +258,17 @@ static bool print_field(struct sample_printer *printer, const struct dlc_tensor 
         }
         if (is_scalar(tensor)) {
                 text_string(text, json ? ",\"value\":" : " ");
-                print_value(text, tensor->dtype,
-                            (const uint8_t *)tensor->data + (int64_t)idx_sample * tensor->strides[0]);
+                print_value(text, tensor->dtype, sample_bytes(tensor, idx_sample));
         } else {
                 if (!hash_field(printer, tensor, idx_sample, hash))
                         return false;
                 text_string(text, json ? ",\"sha256\":\"" : " sha256 ");
                 print_hash(text, hash);
                 text_string(text, json ? "\"" : "");
+                if (tensor->dtype == DLC_TEXT) {
+                        text_string(text, json ? ",\"text\":" : " ");
+                        print_text(text, tensor, idx_sample);
+                }
         }
         text_string(text, json ? "}" : "");
         return true;

@@ -183,8 +183,12 @@ struct dlc_place {
 /* One field of all samples of a batch. The first dimension is the batch; it counts the real samples.
  *
  * Dense (places is NULL): element (i, j, ...) is at data + i * strides[0] + j * strides[1] + ...; there may be
- * padding between samples. Ragged (places is set): samples are one-dimensional and differ in length, shape is
- * [n_samples, -1], strides have no meaning, and sample i is at data + places[i].offset. */
+ * padding between samples.
+ *
+ * Ragged (places is set): samples differ in length, or some do not have the field. Sample i is at data +
+ * places[i].offset, without gaps in C order. shape[1], ... are the dimensions of a sample; shape[1] is -1 if it varies:
+ * then the sample has places[i].n_bytes / strides[1] rows. strides[0] has no meaning. Bytes and text have the shape
+ * [n_samples, -1]; boxes [n_samples, -1, 4]; a number that may be absent [n_samples]. */
 struct dlc_tensor {
         const char *name;               /* "image", "label" */
         uint32_t dtype;                 /* enum dlc_dtype */

@@ -37,13 +37,36 @@ static bool dense_fits(const struct dlp_tensor_record *record, uint64_t room) {
         return !__builtin_add_overflow(last, dlp_dtype_bytes(record->dtype), &end) && end <= room;
 }
 
-static bool ragged_fits(const struct dlp_place *places, uint32_t n_samples, uint64_t slot_bytes) {
-        if (!places)
+/* The bytes of a ragged sample, of a row if its first dimension varies; 0 if the record makes no sense. */
+static uint64_t ragged_unit(const struct dlp_tensor_record *record, bool *ret_varies) {
+        uint64_t n_bytes = dlp_dtype_bytes(record->dtype);
+
+        *ret_varies = record->n_dims > 1 && record->shape[1] == -1;
+        for (uint32_t i = record->n_dims; i > 1; i--) {
+                if ((uint64_t)record->strides[i - 1] != n_bytes)
+                        return 0;
+                if (i > 2 || !*ret_varies)
+                        if (record->shape[i - 1] < 1 ||
+                            __builtin_mul_overflow(n_bytes, (uint64_t)record->shape[i - 1], &n_bytes))
+                                return 0;
+        }
+        return n_bytes;
+}
+
+static bool ragged_fits(const struct dlp_tensor_record *record, const struct dlp_place *places, uint32_t n_samples,
+                        uint64_t slot_bytes) {
+        bool varies;
+        uint64_t unit = ragged_unit(record, &varies);
+
+        if (!places || unit == 0)
                 return false;
-        for (uint32_t i = 0; i < n_samples; i++)
-                if ((places[i].offset != DLP_PLACE_ABSENT || places[i].n_bytes > 0) &&
-                    (places[i].offset > slot_bytes || places[i].n_bytes > slot_bytes - places[i].offset))
+        for (uint32_t i = 0; i < n_samples; i++) {
+                if (places[i].offset == DLP_PLACE_ABSENT && places[i].n_bytes == 0)
+                        continue;
+                if (places[i].offset > slot_bytes || places[i].n_bytes > slot_bytes - places[i].offset ||
+                    (varies ? places[i].n_bytes % unit != 0 : places[i].n_bytes != unit))
                         return false;
+        }
         return true;
 }
 
@@ -67,7 +90,7 @@ static bool fill_tensor(const struct dli_ring *ring, uint32_t idx_slot, const st
 
                 tensor->data = base; /* places are offsets from the slot's beginning */
                 tensor->places = (const struct dlc_place *)places;
-                return ragged_fits(places, slot->n_samples, slot_bytes);
+                return ragged_fits(record, places, slot->n_samples, slot_bytes);
         }
         if (record->layout != DLP_DENSE || record->offset > slot_bytes)
                 return false;

@@ -1,6 +1,6 @@
 #include "daemon/augment/conversion.h"
 
-#include "daemon/augment/half.h"
+#include "daemon/base/half.h"
 
 #include <string.h>
 

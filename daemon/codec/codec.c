@@ -3,8 +3,10 @@
 #include <assert.h>
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "daemon/base/step_text.h"
 #include "daemon/codec/codec_type.h"
 #include "proto/base/cleanup.h"
 
@@ -18,55 +20,117 @@ void codec_free(struct codec *codec) {
         if (!codec)
                 return;
         recipe_free(codec->recipe);
+        value_steps_fini(&codec->steps);
         free(codec->text);
         free(codec);
 }
 
-static const struct codec_type *type_without_steps(enum field_kind kind) {
-        switch (kind) {
+static const struct codec_type *type_without_steps(const struct schema_field *field) {
+        switch (field->kind) {
         case FIELD_VALUE:
-                return &CODEC_VALUE;
+                return field->is_stored && field->coding != CODING_PLAIN ? &CODEC_ELEMENTS : &CODEC_VALUE;
         case FIELD_NUMBER:
                 return &CODEC_NUMBER;
+        case FIELD_TEXT:
+                return &CODEC_TEXT;
+        case FIELD_NAME:
+                return &CODEC_NAME;
         default:
                 return &CODEC_BYTES;
         }
 }
 
-/* For stored bytes, the steps say what to do. */
-static int choose_stored(struct codec *codec, const char *text, struct why *why) {
-        int r;
+/* Without `to`, elements are delivered as the schema describes them. */
+static void describe_elements(struct codec *codec) {
+        const struct value_steps *steps = &codec->steps;
+        bool is_array = codec->field.kind == FIELD_VALUE && !steps->path;
 
-        if (!text) {
-                codec->type = type_without_steps(codec->field.kind);
-                return 0;
-        }
-        r = recipe_parse(text, &codec->recipe, why);
+        codec->dtype = steps->has_dtype ? steps->dtype : codec->field.dtype;
+        codec->n_dims = steps->has_shape ? steps->n_dims : is_array ? codec->field.n_dims : 0;
+        memcpy(codec->shape, steps->has_shape ? steps->shape : codec->field.shape, sizeof(codec->shape));
+}
+
+static int refuse_steps(const struct codec *codec, const char *what, struct why *why) {
+        return why_set(why, -EINVAL, "pipeline: field %s %s", codec->field.name, what);
+}
+
+static int choose_by_value_steps(struct codec *codec, const char *text, struct why *why) {
+        const struct schema_field *field = &codec->field;
+        bool is_number = field->kind == FIELD_VALUE || field->kind == FIELD_NUMBER;
+        int r = value_steps_parse(text, &codec->steps, why);
+
+        if (!field->is_stored && !codec->steps.has_dtype && !codec->steps.is_text)
+                return refuse_steps(codec, "has a value of its own: no step but to(DTYPE) can be applied to it", why);
+        if (r == -EINVAL && field->kind == FIELD_VALUE)
+                return refuse_steps(codec,
+                                    "is an array, and the steps are for pictures; name it without steps to get "
+                                    "its elements, with to(DTYPE) to convert them, or with raw to get its "
+                                    "stored bytes",
+                                    why);
         if (r < 0)
                 return r;
-        if (codec->field.kind == FIELD_VALUE && recipe_kind(codec->recipe) != RECIPE_RAW)
-                return why_set(
-                        why, -EINVAL,
-                        "pipeline: field %s is an array, and the steps are for pictures; name it without steps to "
-                        "get its elements, or with raw to get its stored bytes",
-                        codec->field.name);
+        if (!field->is_stored && (codec->steps.path || (codec->steps.has_dtype && field->kind != FIELD_VALUE)))
+                return refuse_steps(codec, "is not a number", why);
+        if (is_number && (codec->steps.path || codec->steps.is_text))
+                return refuse_steps(codec, "is a number: only to(DTYPE) and raw apply", why);
+        if (field->kind == FIELD_TEXT && field->coding != CODING_PLAIN && (codec->steps.path || codec->steps.has_dtype))
+                return refuse_steps(codec, "is text in a file of JSON or CSV: no step but text and raw applies", why);
+        if (field->kind == FIELD_VALUE && codec->steps.has_shape)
+                return refuse_steps(codec, "has a shape of its own: leave shape out", why);
+        free(codec->text);
+        codec->text = value_steps_text(&codec->steps);
+        if (!codec->text)
+                return why_errno(why, -ENOMEM, "pipeline");
+        codec->type = codec->steps.is_raw      ? &CODEC_BYTES
+                      : codec->steps.has_dtype ? &CODEC_ELEMENTS
+                                               : &CODEC_TEXT; /* JSON is text, too */
+        return 0;
+}
+
+/* For pictures, the steps say what is done to the pixels; for others, what the bytes are. */
+static int choose_by_recipe(struct codec *codec, const char *text, struct why *why) {
+        int r = recipe_parse(text, &codec->recipe, why);
+
+        if (r < 0)
+                return r;
         free(codec->text);
         codec->text = strdup(recipe_text(codec->recipe));
         codec->type = recipe_kind(codec->recipe) == RECIPE_RAW ? &CODEC_BYTES : &CODEC_PICTURE;
         return codec->text ? 0 : why_errno(why, -ENOMEM, "pipeline");
 }
 
-/* A value that the dataset knows has its final form already. A name may be called raw, because it is bytes. */
-static int choose_known(struct codec *codec, const char *text, struct why *why) {
+static bool has_value_steps(const struct codec *codec, const char *text) {
+        const char *word = text + strspn(text, " \t\r\n");
+
+        if (codec->field.kind == FIELD_PICTURE)
+                return false;
+        return codec->field.kind != FIELD_BYTES ||
+               (value_steps_are(word, word_length(word)) && !word_is(word, word_length(word), "raw"));
+}
+
+/* A name may be called raw, because it is bytes. */
+static int choose_by_name(struct codec *codec, const char *text, struct why *why) {
+        int r = value_steps_parse(text, &codec->steps, why);
+
+        codec->type = &CODEC_NAME;
+        if (codec->steps.is_raw)
+                return 0;
+        return r == -ENOMEM ? r : refuse_steps(codec, "has a value of its own, no step can be applied to it", why);
+}
+
+static int choose(struct codec *codec, const char *text, struct why *why) {
         int r = 0;
 
-        codec->type = codec->field.kind == FIELD_NAME ? &CODEC_NAME : &CODEC_VALUE;
-        if (text && codec->field.kind == FIELD_NAME)
-                r = recipe_parse(text, &codec->recipe, why);
-        if (r < 0 || !text || (codec->recipe && recipe_kind(codec->recipe) == RECIPE_RAW))
-                return r;
-        return why_set(why, -EINVAL, "pipeline: field %s has a value of its own, no step can be applied to it",
-                       codec->field.name);
+        if (!text)
+                codec->type = type_without_steps(&codec->field);
+        else if (codec->field.kind == FIELD_NAME)
+                r = choose_by_name(codec, text, why);
+        else if (has_value_steps(codec, text))
+                r = choose_by_value_steps(codec, text, why);
+        else
+                r = choose_by_recipe(codec, text, why);
+        describe_elements(codec);
+        return r;
 }
 
 int codec_new(const struct source *source, uint32_t idx_field, uint32_t group, const char *text,
@@ -82,7 +146,7 @@ int codec_new(const struct source *source, uint32_t idx_field, uint32_t group, c
         codec->text = strdup("");
         if (!codec->text)
                 return why_errno(why, -ENOMEM, "pipeline");
-        r = codec->field.is_stored ? choose_stored(codec, text, why) : choose_known(codec, text, why);
+        r = choose(codec, text, why);
         if (r < 0)
                 return r;
         *ret_codec = TAKE_PTR(codec);
@@ -121,6 +185,7 @@ int codec_form(const struct codec *codec, const struct codec_terms *terms, struc
 
 int codec_open(const struct codec *codec, struct codec_tools *tools, const struct codec_input *input,
                struct codec_opened *ret_opened, struct why *why) {
+        ret_opened->is_absent = false;
         return codec->type->open(codec, tools, input, ret_opened, why);
 }
 
@@ -174,16 +239,34 @@ void codec_tools_free(struct codec_tools *tools) {
                 return;
         decoder_free(tools->decoder);
         workspace_free(tools->workspace);
+        free(tools->elements);
         free(tools);
 }
 
 size_t codec_tools_bytes(const struct codec_tools *tools) {
-        return decoder_scratch_bytes(tools->decoder) + workspace_bytes(tools->workspace);
+        return decoder_scratch_bytes(tools->decoder) + workspace_bytes(tools->workspace) + tools->n_elements_bytes;
 }
 
 void codec_tools_trim(struct codec_tools *tools) {
         decoder_trim(tools->decoder);
         workspace_trim(tools->workspace);
+        free(tools->elements);
+        tools->elements = NULL;
+        tools->n_elements_bytes = 0;
+}
+
+int codec_tools_reserve(struct codec_tools *tools, size_t n_bytes, struct why *why) {
+        uint8_t *bytes;
+
+        if (n_bytes <= tools->n_elements_bytes)
+                return 0;
+        bytes = malloc(n_bytes);
+        if (!bytes)
+                return why_errno(why, -ENOMEM, "%zu bytes to convert its elements", n_bytes);
+        free(tools->elements);
+        tools->elements = bytes;
+        tools->n_elements_bytes = n_bytes;
+        return 0;
 }
 
 struct codec_counts codec_tools_take_counts(struct codec_tools *tools) {

@@ -13,6 +13,7 @@
  * A codec does not change once it is made: any number of threads may use it, each with tools of its own. */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -40,6 +41,7 @@ struct codec_opened {
         int64_t shape[FIELD_DIMS_MAX]; /* as many as the form has dimensions */
         uint64_t n_bytes;              /* of its elements */
         uint64_t need_bytes;           /* the most memory that rendering may take beside them */
+        bool is_absent;                /* only now it is known that the sample does not have it; nothing to render */
 };
 
 /* The terms for codec_form(). */

@@ -3,6 +3,7 @@
 
 #include "daemon/augment/recipe.h"
 #include "daemon/codec/codec.h"
+#include "daemon/codec/value_steps.h"
 
 struct codec_tools {
         struct decoder *decoder;
@@ -10,7 +11,12 @@ struct codec_tools {
         struct geometry geometry; /* of the picture that is open */
         struct image_info info;   /* of the same */
         struct codec_counts counts;
+        uint8_t *elements; /* of a field that is being converted */
+        size_t n_elements_bytes;
 };
+
+/* Makes tools->elements at least this long. -ENOMEM. */
+int codec_tools_reserve(struct codec_tools *tools, size_t n_bytes, struct why *why);
 
 /* Functions as in codec.h; those that may be NULL say so. */
 struct codec_type {
@@ -32,14 +38,30 @@ struct codec_type {
 struct codec {
         const struct codec_type *type;
         struct schema_field field;
-        uint32_t idx_field;    /* of the source */
-        uint32_t group;        /* of fields that draw alike */
-        struct recipe *recipe; /* pictures; for others NULL */
+        uint32_t idx_field;       /* of the source */
+        uint32_t group;           /* of fields that draw alike */
+        struct recipe *recipe;    /* pictures; for others NULL */
+        struct value_steps steps; /* CODEC_TEXT, CODEC_ELEMENTS */
+        uint32_t dtype, n_dims;   /* of what is delivered: CODEC_ELEMENTS */
+        int64_t shape[SCHEMA_DIMS_MAX];
         char *text;
 };
+
+/* The room of a ragged field, of which each stored byte becomes at most `factor` bytes. -ENOMEM. */
+int codec_form_ragged(const struct codec *codec, const struct codec_terms *terms, uint64_t factor,
+                      struct field_form *form, struct why *why);
+
+/* refuse_room() of ragged fields. */
+int codec_refuse_ragged(const struct codec *codec, const struct codec_opened *opened, const struct field_layout *field,
+                        struct why *why);
+
+/* Reverses the bytes of each element. */
+void codec_swap_elements(uint8_t *bytes, uint64_t n_bytes, uint64_t n_element);
 
 extern const struct codec_type CODEC_PICTURE;
 extern const struct codec_type CODEC_BYTES;
 extern const struct codec_type CODEC_VALUE;
 extern const struct codec_type CODEC_NUMBER;
 extern const struct codec_type CODEC_NAME;
+extern const struct codec_type CODEC_TEXT;
+extern const struct codec_type CODEC_ELEMENTS;

@@ -84,21 +84,26 @@ static int add_field(struct program *program, const struct source *source, uint3
 
 /* A field of fixed size that every sample has, whether it is stored or known. */
 static bool is_value(const struct schema_field *field) {
-        return (field->kind == FIELD_VALUE || field->kind == FIELD_NUMBER) && !field->may_be_absent;
+        if (field->may_be_absent || (field->kind == FIELD_VALUE && field->n_dims > 0 && field->shape[0] < 0))
+                return false;
+        return field->kind == FIELD_VALUE || field->kind == FIELD_NUMBER;
 }
 
-/* The dataset's only picture, or else its only field of stored bytes. */
+static bool has_steps(const struct schema_field *field) {
+        return field->is_stored &&
+               (field->kind == FIELD_PICTURE || field->kind == FIELD_BYTES || field->kind == FIELD_TEXT);
+}
+
+/* The dataset's only picture, or else its only field of stored bytes or text. */
 static int find_main(const struct schema *schema, uint32_t *ret_idx, struct why *why) {
         uint32_t n_pictures = 0, n_stored = 0, idx_picture = 0, idx_stored = 0;
         char names[256];
 
         for (uint32_t i = 0; i < schema->n_fields; i++) {
-                if (!schema->fields[i].is_stored)
+                if (!has_steps(&schema->fields[i]))
                         continue;
-                if (schema->fields[i].kind != FIELD_NUMBER && schema->fields[i].kind != FIELD_VALUE) {
-                        n_stored++;
-                        idx_stored = i;
-                }
+                n_stored++;
+                idx_stored = i;
                 if (schema->fields[i].kind == FIELD_PICTURE) {
                         n_pictures++;
                         idx_picture = i;
@@ -122,12 +127,19 @@ static int find_main(const struct schema *schema, uint32_t *ret_idx, struct why 
         return 0;
 }
 
-/* Only arrays and values: steps would have nothing to work on, and `raw` delivers all fields. */
-static bool has_only_values(const struct schema *schema) {
-        for (uint32_t i = 0; i < schema->n_fields; i++)
-                if (!is_value(&schema->fields[i]))
+/* A dataset of texts and numbers, without pictures: `raw`, which is what a job without a pipeline gets, delivers all
+ * fields, each as it is. */
+static bool is_table(const struct schema *schema) {
+        uint32_t n_bytes = 0, n_others = 0;
+
+        for (uint32_t i = 0; i < schema->n_fields; i++) {
+                if (schema->fields[i].kind == FIELD_PICTURE)
                         return false;
-        return true;
+                n_bytes += schema->fields[i].kind == FIELD_BYTES;
+                n_others += schema->fields[i].kind != FIELD_BYTES && schema->fields[i].kind != FIELD_NAME &&
+                            !is_value(&schema->fields[i]);
+        }
+        return n_bytes != 1 || n_others > 0;
 }
 
 static bool is_raw(const char *text) {
@@ -141,14 +153,15 @@ static bool is_raw(const char *text) {
 }
 
 static int parse_unnamed(struct program *program, const struct source *source, const char *text, struct why *why) {
-        bool no_main = has_only_values(&source->schema) && is_raw(text);
+        bool no_main = is_raw(text) && is_table(&source->schema);
         uint32_t idx_main = source->schema.n_fields;
         int r = no_main ? 0 : find_main(&source->schema, &idx_main, why);
 
         if (r == 0 && !no_main)
                 r = add_field(program, source, idx_main, 0, text, why);
         for (uint32_t i = 0; i < source->schema.n_fields && r == 0; i++)
-                if (is_value(&source->schema.fields[i]) && i != idx_main)
+                if (no_main ? source->schema.fields[i].kind != FIELD_NAME
+                            : is_value(&source->schema.fields[i]) && i != idx_main)
                         r = add_field(program, source, i, 0, NULL, why);
         if (r < 0)
                 return r;

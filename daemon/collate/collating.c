@@ -51,7 +51,9 @@ static bool agree(struct collating *collating, uint32_t idx_field, const int64_t
 static uint8_t *place_ragged(struct collating *collating, uint32_t idx_field, uint32_t idx_sample, uint64_t n_bytes) {
         const struct field_layout *field = &collating->layout->fields[idx_field];
         uint64_t room = layout_align(n_bytes);
-        uint64_t used = atomic_fetch_add_explicit(&collating->n_used_bytes[idx_field], room, memory_order_relaxed);
+        uint64_t used = field->is_spread ? field->sample_bytes * idx_sample
+                                         : atomic_fetch_add_explicit(&collating->n_used_bytes[idx_field], room,
+                                                                     memory_order_relaxed);
 
         assert(used + room <= field->room_bytes); /* each sample is placed once */
         places_of(collating, field)[idx_sample] = (struct dlp_place){ .offset = field->offset + used,
@@ -102,12 +104,18 @@ static void describe_stack(struct dlp_tensor_record *tensor, const struct field_
                 tensor->strides[i - 1] = tensor->strides[i] * tensor->shape[i];
 }
 
+/* The strides are those within a sample. */
 static void describe_ragged(struct dlp_tensor_record *tensor, const struct field_layout *field) {
+        const struct field_form *form = &field->form;
+
         tensor->layout = DLP_RAGGED;
         tensor->idx_places = field->idx_places;
-        tensor->n_dims = 2;
-        tensor->shape[1] = -1;
-        tensor->strides[1] = (int64_t)dlp_dtype_bytes(field->form.dtype);
+        tensor->n_dims = form->n_dims + 1;
+        for (uint32_t i = 0; i < form->n_dims; i++)
+                tensor->shape[i + 1] = form->shape[i];
+        for (uint32_t i = form->n_dims; i > 0; i--)
+                tensor->strides[i] = i == form->n_dims ? (int64_t)dlp_dtype_bytes(form->dtype)
+                                                       : tensor->strides[i + 1] * tensor->shape[i + 1];
 }
 
 void collating_describe(const struct collating *collating, uint32_t n_samples, struct dlp_slot_record *record) {

@@ -37,8 +37,8 @@ void collating_begin(struct collating *collating);
 
 /* Where field `idx_field` of sample `idx_sample` (in the batch) goes: `n_bytes`, of `shape`. Returns 0; COLLATE_DIFFERS
  * if another sample of the batch has another shape, which is written to `ret_shape`; -EFBIG if a sample may not be so
- * large (layout->fields[idx_field].sample_bytes). A ragged field of a sample is placed once: nothing may fail after it.
- * Any worker. */
+ * large (layout->fields[idx_field].sample_bytes). A ragged field of a sample is placed once, unless it is_spread:
+ * nothing may fail after it. Any worker. */
 int collating_place(struct collating *collating, uint32_t idx_field, uint32_t idx_sample, const int64_t *shape,
                     uint64_t n_bytes, uint8_t **ret_bytes, int64_t ret_shape[FIELD_DIMS_MAX]);
 

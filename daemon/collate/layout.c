@@ -75,7 +75,8 @@ static int plan_field(struct field_layout *field, const struct layout_limits *li
                                limits->batch_size, form->name, (unsigned long long)field->sample_bytes,
                                DLP_PAYLOAD_MAX);
         field->room_bytes = field->sample_bytes * limits->batch_size;
-        if (form->how == COLLATE_RAGGED && form->together_bytes > 0 && form->together_bytes < field->room_bytes)
+        if (form->how == COLLATE_RAGGED && !field->is_spread && form->together_bytes > 0 &&
+            form->together_bytes < field->room_bytes)
                 field->room_bytes = form->together_bytes;
         return 0;
 }
@@ -106,8 +107,10 @@ int layout_plan(const struct field_form *forms, uint32_t n_fields, const struct 
                 field->form = forms[i];
                 field->varies = forms[i].how == COLLATE_STACK && form_varies(&forms[i]);
                 n_varying += field->varies;
-                if (forms[i].how == COLLATE_RAGGED)
+                if (forms[i].how == COLLATE_RAGGED) {
                         field->idx_places = layout.n_ragged++;
+                        field->is_spread = limits->is_spread || forms[i].fails_late;
+                }
         }
         for (uint32_t i = 0; i < n_fields; i++) {
                 int r = plan_field(&layout.fields[i], limits, n_varying, why);

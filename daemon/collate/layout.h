@@ -7,7 +7,8 @@
  *
  *      stack    sample i of the batch is at offset + i * the bytes of one sample. If the shape varies, the first
  *               sample of a batch decides for all of them (collate/collating.h)
- *      ragged   samples of any length, placed one after the other as they come; a table of places says where
+ *      ragged   samples of any length, placed one after the other as they come; a table of places says where. If the
+ *               fields of a sample come with several reads (is_spread), sample i is at offset + i * the longest one
  *
  * Later layouts (padded, packed) are further values of enum collate_how: each knows its room when it is planned. */
 #pragma once
@@ -37,6 +38,7 @@ struct field_form {
         uint64_t unit_bytes;     /* the smallest size of a sample, of which every size is a multiple: a pixel */
         uint64_t max_bytes;      /* the most that a sample can take; UINT64_MAX: unknown */
         uint64_t asked_bytes;    /* stack: the most that the user wants room for; 0: a share of memory_limit */
+        bool fails_late;         /* ragged: a sample may turn out to be damaged after the field was placed */
         uint64_t together_bytes; /* ragged: of all samples of a batch, each aligned to DLP_TENSOR_ALIGN; 0: the longest
                                   * one times the batch size */
 };
@@ -45,6 +47,7 @@ struct field_form {
 struct field_layout {
         struct field_form form;
         bool varies;           /* a stack whose shape each batch decides */
+        bool is_spread;        /* ragged: each sample has a place of its own, which it may be given again */
         uint32_t idx_places;   /* ragged: which array of places is its own */
         uint64_t offset;       /* from the slot's beginning; multiple of DLP_TENSOR_ALIGN */
         uint64_t sample_bytes; /* of one sample; if it varies or is ragged: the most */
@@ -64,6 +67,7 @@ struct layout_limits {
         uint32_t batch_size;
         uint32_t n_slots;
         uint64_t memory_limit; /* bytes; what fields of varying size get a share of */
+        bool is_spread;        /* a sample may fail after a ragged field of it has been placed */
 };
 
 /* Plans a slot for these fields; n_fields <= DLP_TENSORS_MAX (asserted). Allocates nothing. -EOVERFLOW if a ring of

@@ -15,20 +15,13 @@
 #include "proto/base/cleanup.h"
 #include "proto/frame.h"
 
-/* A field of varying length gets its place once, and after that nothing may fail. So all bytes of the sample must have
- * been read before (serve_fields()). */
-static int check_reads(const struct stream *stream, const struct stream_options *options, struct why *why) {
-        const struct source *source = dataset_source(options->dataset->dataset);
+/* May a sample fail after one of its fields has been served, because others come with later reads? */
+static bool has_several_reads(const struct stream_options *options) {
         uint32_t n_stored = 0;
 
         for (uint32_t i = 0; i < program_n_fields(options->program); i++)
                 n_stored += codec_is_stored(program_codec(options->program, i));
-        if (!source->has_several_files || n_stored < 2 || stream->layout.n_ragged == 0)
-                return 0;
-        return why_set(
-                why, -EINVAL,
-                "pipeline: stored bytes (raw) cannot be delivered together with other fields that lie in files of "
-                "their own: name the one field alone, or leave raw out");
+        return n_stored > 1 && dataset_source(options->dataset->dataset)->has_several_files;
 }
 
 /* The form of each field, as its codec says, and from that the slots of the ring. */
@@ -45,6 +38,7 @@ static int stream_plan_layout(struct stream *stream, const struct stream_options
                 .batch_size = terms->batch_size,
                 .n_slots = options->n_slots,
                 .memory_limit = memory->budget->limit_bytes,
+                .is_spread = has_several_reads(options),
         };
         struct field_form forms[DLP_TENSORS_MAX];
         uint32_t n_fields = program_n_fields(options->program);
@@ -55,8 +49,7 @@ static int stream_plan_layout(struct stream *stream, const struct stream_options
                 if (r < 0)
                         return r;
         }
-        r = layout_plan(forms, n_fields, &limits, &stream->layout, why);
-        return r < 0 ? r : check_reads(stream, options, why);
+        return layout_plan(forms, n_fields, &limits, &stream->layout, why);
 }
 
 static int stream_make_ring(struct stream *stream, const struct stream_options *options,

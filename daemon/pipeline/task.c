@@ -83,8 +83,10 @@ static void span_fields(struct task *task, struct span *ret_span) {
                 const struct codec *codec = program_codec(stream->program, i);
 
                 task->fields[i] = (struct field_bytes){ 0 };
-                if (!codec_is_stored(codec))
+                if (!codec_is_stored(codec)) {
+                        task->fields[i].is_absent = !source_has(source, task->candidate, codec_field(codec));
                         continue;
+                }
                 source_locate(source, task->candidate, codec_field(codec), &extent);
                 if (extent.flags & EXTENT_ABSENT)
                         task->fields[i].is_absent = true;

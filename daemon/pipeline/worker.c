@@ -95,6 +95,18 @@ static int place_and_render(struct worker *worker, struct task *task, uint32_t i
         return codec_render(codec, worker->tools, input, out, why);
 }
 
+static bool is_ragged(const struct stream *stream, uint32_t idx_field) {
+        return stream->layout.fields[idx_field].form.how == COLLATE_RAGGED;
+}
+
+/* Only a ragged field may be absent. */
+static int leave_out(struct task *task, uint32_t idx_field, struct why *why) {
+        if (!is_ragged(task->batch->stream, idx_field))
+                return why_set(why, -EBADMSG, "the sample does not have it");
+        collating_leave_out(&task->batch->collating, idx_field, task->idx_sample);
+        return 0;
+}
+
 /* Returns 0, SAMPLE_WAITS, or a negative errno for what is wrong. */
 static int serve_field(struct worker *worker, struct task *task, uint32_t idx_field, struct why *why) {
         const struct codec *codec = program_codec(task->batch->stream->program, idx_field);
@@ -102,9 +114,13 @@ static int serve_field(struct worker *worker, struct task *task, uint32_t idx_fi
         struct codec_opened opened;
         int r;
 
-        if (task->fields[idx_field].is_absent) /* only a ragged field may be absent: others were refused */
-                return collating_leave_out(&task->batch->collating, idx_field, task->idx_sample), 0;
+        if (task->fields[idx_field].is_absent)
+                return leave_out(task, idx_field, why);
         r = codec_open(codec, worker->tools, &input, &opened, why);
+        if (r == 0 && opened.is_absent) {
+                codec_close(codec, worker->tools);
+                return leave_out(task, idx_field, why);
+        }
         if (r == 0)
                 r = worker_charge(worker, task, codec, &opened, why);
         if (r == 0)
@@ -113,8 +129,8 @@ static int serve_field(struct worker *worker, struct task *task, uint32_t idx_fi
         return r;
 }
 
-/* Would this field fail? A ragged field gets its place once, so nothing may fail after the first ragged field of a
- * sample has got its place. */
+/* Would this field fail? A ragged field that is not spread gets its place once, so nothing may fail after the first
+ * ragged field of a sample has got its place. */
 static int check_ragged(struct worker *worker, struct task *task, uint32_t idx_field, struct why *why) {
         const struct stream *stream = task->batch->stream;
         const struct codec *codec = program_codec(stream->program, idx_field);
@@ -159,8 +175,9 @@ static const char *only_read(const struct task *task) {
         return name;
 }
 
-static bool is_ragged(const struct stream *stream, uint32_t idx_field) {
-        return stream->layout.fields[idx_field].form.how == COLLATE_RAGGED;
+/* Is it placed once, after all that may fail? */
+static bool is_last(const struct stream *stream, uint32_t idx_field) {
+        return is_ragged(stream, idx_field) && !stream->layout.fields[idx_field].is_spread;
 }
 
 /* All fields that this read brought: first those that may fail halfway, then those that are only copied. A field that
@@ -173,11 +190,10 @@ static int serve_fields(struct worker *worker, struct task *task, struct why *wh
         for (i = task->idx_field; i < stream->layout.n_fields; i++, task->idx_field++) {
                 if (task->fields[i].idx_read != task->idx_read)
                         continue;
-                if (task->fields[i].is_absent)
-                        r = is_ragged(stream, i) ? 0 : why_set(why, -EBADMSG, "the sample does not have it");
+                if (!is_last(stream, i))
+                        r = serve_field(worker, task, i, why);
                 else
-                        r = is_ragged(stream, i) ? check_ragged(worker, task, i, why)
-                                                 : serve_field(worker, task, i, why);
+                        r = task->fields[i].is_absent ? 0 : check_ragged(worker, task, i, why);
                 if (r == SAMPLE_WAITS) /* the task is no longer this worker's */
                         return r;
                 if (r < 0) {
@@ -186,7 +202,7 @@ static int serve_fields(struct worker *worker, struct task *task, struct why *wh
                 }
         }
         for (i = 0; i < stream->layout.n_fields && stream->layout.n_ragged > 0; i++)
-                if (is_ragged(stream, i))
+                if (is_last(stream, i))
                         r = serve_field(worker, task, i, why);
         return r;
 }

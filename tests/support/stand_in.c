@@ -110,6 +110,7 @@ static void describe_batch(const struct session *session, struct dlp_slot_record
                 record->tensors[0].layout = DLP_RAGGED;
                 record->tensors[0].n_dims = 2;
                 record->tensors[0].shape[1] = -1;
+                record->tensors[0].strides[1] = 1;
         } else {
                 record->tensors[0].n_dims = 3;
                 record->tensors[0].shape[1] = 3;

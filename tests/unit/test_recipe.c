@@ -1,7 +1,7 @@
 /* unit/test_recipe.c: what a pipeline's text may say, what it is told where it is wrong, and what it does to pixels. */
 #include "daemon/augment/crop.h"
-#include "daemon/augment/half.h"
 #include "daemon/augment/recipe.h"
+#include "daemon/base/half.h"
 #include "proto/order/philox.h"
 #include "tests/support/pixels.h"
 #include "tests/support/vectors.h"

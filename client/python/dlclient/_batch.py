@@ -1,13 +1,14 @@
 """A batch as the loop gets it: named arrays over the memory into which the daemon has decoded, without a copy."""
 from __future__ import annotations
 
+import ctypes
 from typing import Any, Callable, Dict, Iterator, List, Mapping, NoReturn, Optional, Sequence, Tuple, Union, overload
 
 import numpy
 
 from . import _convert, _library
 from ._errors import BatchReleased, StillInUse
-from ._lease import ABSENT, BFLOAT16, ITEM_BYTES, Lease, column, view
+from ._lease import ABSENT, BFLOAT16, TEXT, Lease, column, view
 
 State = Dict[str, Any]
 Converter = Callable[[Any], Any]
@@ -18,9 +19,9 @@ def _as_it_is(array: Any) -> Any:
 
 
 class Ragged(Sequence[Any]):
-    """A field whose samples have different lengths, such as the encoded bytes of the pipeline "raw": `field[i]` is the
-    array [n_i] of sample i, or None for a sample that does not have the field. The sequence is read-only; each array
-    keeps the batch's memory alive like any other."""
+    """A field whose samples have different lengths, such as the encoded bytes of the pipeline "raw" or the boxes of a
+    picture: `field[i]` is the array [n_i, ...] of sample i, or None for a sample that does not have the field. The
+    sequence is read-only; each array keeps the batch's memory alive like any other."""
 
     __slots__ = ("_arrays",)
 
@@ -40,8 +41,8 @@ class Ragged(Sequence[Any]):
 
     @property
     def lengths(self) -> List[int]:
-        """Elements of each sample."""
-        return [0 if array is None else len(array) for array in self._arrays]
+        """Rows of each sample: the size of its first dimension."""
+        return [0 if array is None else len(array) if getattr(array, "ndim", 1) else 1 for array in self._arrays]
 
     def to_list(self) -> List[Optional[bytes]]:
         """A copy of each sample's bytes; None for a sample that does not have the field."""
@@ -56,7 +57,14 @@ class Ragged(Sequence[Any]):
         return f"Ragged({len(self)} samples of {min(lengths)} to {max(lengths)} elements)"
 
 
+class Texts(List[Optional[str]]):
+    """A field of text: a list of str, None for a sample that does not have the field. A copy: it holds no memory of
+    the batch."""
+
+
 def _put(function: Converter, value: Any) -> Any:
+    if isinstance(value, Texts):
+        return value
     return value.map(function) if isinstance(value, Ragged) else function(value)
 
 
@@ -92,11 +100,16 @@ class _Source:
         array = view(self.lease, name, tensor.data, tensor.dtype, tuple(tensor.shape[:n]), tuple(tensor.strides[:n]))
         return _convert.bfloat16(array) if tensor.dtype == BFLOAT16 else array
 
-    def _ragged(self, name: str, tensor: _library.Tensor) -> Ragged:
-        size = ITEM_BYTES[tensor.dtype]
+    def _ragged(self, name: str, tensor: _library.Tensor) -> Any:
         places = tensor.places[:self.record.n_samples]
+        if tensor.dtype == TEXT:
+            return Texts([None if place.offset == ABSENT else
+                          ctypes.string_at(tensor.data + place.offset, place.n_bytes).decode() for place in places])
+        shape, strides = tensor.shape[1:tensor.n_dims], tensor.strides[1:tensor.n_dims]
+        varies = bool(shape) and shape[0] < 0
         ragged = Ragged([None if place.offset == ABSENT else
-                         view(self.lease, name, tensor.data + place.offset, tensor.dtype, (place.n_bytes // size,))
+                         view(self.lease, name, tensor.data + place.offset, tensor.dtype,
+                              (place.n_bytes // strides[0], *shape[1:]) if varies else tuple(shape), tuple(strides))
                          for place in places])
         return ragged.map(_convert.bfloat16) if tensor.dtype == BFLOAT16 else ragged
 
@@ -344,4 +357,6 @@ class Batch(Mapping[str, Any]):
 def _describe(value: Any) -> str:
     if isinstance(value, Ragged):
         return repr(value)
+    if isinstance(value, Texts):
+        return f"{len(value)} texts"
     return f"{getattr(value, 'dtype', type(value).__name__)} {list(getattr(value, 'shape', ()))}"

@@ -1,5 +1,4 @@
-/* augment/half.h: float32 to the 16-bit types, rounded to the nearest, ties to even, as torch and every GPU do. Private
- * to this floor. */
+/* base/half.h: float32 to the 16-bit types, rounded to the nearest, ties to even, as torch and every GPU do. */
 #pragma once
 
 #include <stdint.h>

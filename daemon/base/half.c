@@ -1,4 +1,4 @@
-#include "daemon/augment/half.h"
+#include "daemon/base/half.h"
 
 #include <stdbool.h>
 

@@ -1,0 +1,40 @@
+/* codec/value_steps.h: the steps for fields that are not pictures.
+ *
+ *      json(PATH)          a member of stored JSON: json(width), json(objects[0].name), json for all of it
+ *      text                UTF-8 text, checked
+ *      to(DTYPE)           numbers as numbers of this dtype; of text and JSON: the number that it is
+ *      to(DTYPE, shape=N:M)  the same for JSON arrays of this shape; shape=-1 or -1:M: the first dimension varies
+ *      raw                 the stored bytes
+ *
+ * At most one of each, in this sequence. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "daemon/data/schema.h"
+#include "proto/base/why.h"
+
+struct value_steps {
+        char *path; /* of a member; "": the whole value. NULL: no json */
+        bool is_text;
+        bool is_raw;
+        bool has_dtype;
+        uint32_t dtype;
+        bool has_shape;
+        uint32_t n_dims;
+        int64_t shape[SCHEMA_DIMS_MAX];
+};
+
+/* Is this word of n characters the name of such a step? */
+bool value_steps_are(const char *word, size_t n);
+
+/* Reads the steps. -EINVAL with the column in the text; -ENOMEM. */
+int value_steps_parse(const char *text, struct value_steps *ret_steps, struct why *why);
+
+/* Takes a struct of zeroes. */
+void value_steps_fini(struct value_steps *steps);
+
+/* The steps in their one normal spelling; the caller frees it. NULL: no memory. */
+char *value_steps_text(const struct value_steps *steps);

@@ -1,0 +1,336 @@
+/* Fields that are not pictures: text, numbers in JSON and other codings, numbers of another dtype. */
+#include <check.h>
+#include <errno.h>
+#include <math.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "daemon/codec/codec.h"
+#include "daemon/codec/convert.h"
+#include "proto/base/cleanup.h"
+#include "tests/support/suite.h"
+
+static struct codec_tools *tools;
+
+static void begin(void) {
+        const struct decode_limits limits = { .max_pixels = 1 << 20, .max_scans = 100 };
+        struct why why;
+
+        ck_assert_msg(codec_tools_new(&limits, DECODE_JPEG_AUTO, &tools, &why) == 0, "%s", why.text);
+}
+
+static void end(void) {
+        codec_tools_free(tools);
+}
+
+/* Serves the bytes as this field with these steps. Returns the number of bytes written to `out`, or the error. */
+static int64_t serve(const struct schema_field *field, const char *steps, const char *bytes, size_t n_bytes, void *out,
+                     struct codec_opened *ret_opened, struct why *why) {
+        static struct source source;
+        struct codec_input input = { .bytes = (const uint8_t *)bytes, .n_bytes = n_bytes, .source = &source };
+        struct codec *codec = NULL;
+        int r;
+
+        source.schema = (struct schema){ .n_fields = 1, .fields = { *field } };
+        r = codec_new(&source, 0, 0, steps, &codec, why);
+        if (r == 0)
+                r = codec_open(codec, tools, &input, ret_opened, why);
+        if (r == 0 && !ret_opened->is_absent)
+                r = codec_render(codec, tools, &input, out, why);
+        if (codec)
+                codec_close(codec, tools);
+        codec_free(codec);
+        return r < 0 ? r : (int64_t)ret_opened->n_bytes;
+}
+
+static struct schema_field stored(enum field_kind kind, enum field_coding coding, uint32_t dtype, int64_t rows) {
+        return (struct schema_field){ .name = "f",
+                                      .kind = kind,
+                                      .is_stored = true,
+                                      .coding = coding,
+                                      .dtype = dtype,
+                                      .n_dims = rows != 0,
+                                      .shape = { rows } };
+}
+
+/* ---- text ------------------------------------------------------------------------------------------------------ */
+
+START_TEST(text_is_what_its_coding_holds) {
+        static const struct {
+                enum field_coding coding;
+                const char *steps, *stored, *text;
+        } rows[] = {
+                { CODING_PLAIN, NULL, "caf\xc3\xa9", "caf\xc3\xa9" },
+                { CODING_PLAIN, NULL, "", "" },
+                { CODING_JSON, NULL, "\"a\\n\\u00e9\\\"\"", "a\n\xc3\xa9\"" },
+                { CODING_JSON, "text", "\"\"", "" },
+                { CODING_JSON, "raw", "\"a\\n\"", "\"a\\n\"" },
+                { CODING_CSV, NULL, "\"say \"\"x\"\"\"", "say \"x\"" },
+                { CODING_CSV, NULL, "plain", "plain" },
+                { CODING_CSV, NULL, "\"\"", "" },
+                { CODING_CSV, NULL, "\"\"\"\"", "\"" },
+                { CODING_PLAIN, "json(a.b) text", "{\"a\": {\"b\": \"x\\ty\"}}", "x\ty" },
+                { CODING_PLAIN, "json(a)", "{\"a\": {\"b\": 1}}", "{\"b\": 1}" },
+                { CODING_PLAIN, "json(a[1]) text", "{\"a\": [1, 2.50]}", "2.50" },
+        };
+        struct codec_opened opened;
+        char out[64];
+        struct why why;
+
+        begin();
+        for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+                struct schema_field field = stored(FIELD_TEXT, rows[i].coding, 0, 0);
+                int64_t n = serve(&field, rows[i].steps, rows[i].stored, strlen(rows[i].stored), out, &opened, &why);
+
+                ck_assert_msg(n == (int64_t)strlen(rows[i].text), "row %zu: %lld: %s", i, (long long)n,
+                              n < 0 ? why.text : "");
+                ck_assert_mem_eq(out, rows[i].text, strlen(rows[i].text));
+        }
+        end();
+}
+END_TEST
+
+START_TEST(text_that_is_not_utf8_is_damaged) {
+        static const struct {
+                enum field_coding coding;
+                const char *steps, *stored, *said;
+        } rows[] = {
+                { CODING_PLAIN, NULL, "ab\xff", "byte 2 is not UTF-8" },
+                { CODING_CSV, NULL, "\xc3", "byte 0 is not UTF-8" },
+                { CODING_PLAIN, NULL, "\xed\xa0\x80", "byte 0" }, /* half of a surrogate pair */
+                { CODING_JSON, NULL, "\"\\ud800\"", "" },
+                { CODING_JSON, NULL, "17", "" },
+                { CODING_PLAIN, "json(a) text", "{\"a\": ", "" },
+        };
+        struct codec_opened opened;
+        struct why why;
+        char out[64];
+
+        begin();
+        for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+                struct schema_field field = stored(FIELD_TEXT, rows[i].coding, 0, 0);
+
+                ck_assert_int_eq(
+                        serve(&field, rows[i].steps, rows[i].stored, strlen(rows[i].stored), out, &opened, &why),
+                        -EBADMSG);
+                ck_assert_ptr_nonnull(strstr(why.text, rows[i].said));
+        }
+        end();
+}
+END_TEST
+
+START_TEST(a_member_that_is_not_there_is_absent) {
+        struct schema_field field = stored(FIELD_BYTES, CODING_PLAIN, 0, 0);
+        struct codec_opened opened;
+        struct why why;
+        char out[8];
+
+        begin();
+        serve(&field, "json(b) text", "{\"a\":1}", 7, out, &opened, &why);
+        ck_assert(opened.is_absent);
+        serve(&field, "json(a) text", "{\"a\":null}", 10, out, &opened, &why);
+        ck_assert(opened.is_absent);
+        ck_assert_int_eq(serve(&field, "json(b) to(int64)", "{\"a\":1}", 7, out, &opened, &why), -EBADMSG);
+        ck_assert_str_eq(why.text, "has no member \"b\"");
+        end();
+}
+END_TEST
+
+/* ---- numbers --------------------------------------------------------------------------------------------------- */
+
+START_TEST(numbers_come_out_of_every_coding) {
+        static const uint8_t varints[] = { 1, 0xac, 2, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1 };
+        struct schema_field ints = stored(FIELD_VALUE, CODING_JSON, DLP_DTYPE_INT64, -1);
+        struct schema_field packed = stored(FIELD_VALUE, CODING_VARINTS, DLP_DTYPE_INT64, -1);
+        struct schema_field tokens = stored(FIELD_VALUE, CODING_PLAIN, DLP_DTYPE_UINT16, -1);
+        struct schema_field bytes = stored(FIELD_BYTES, CODING_PLAIN, 0, 0);
+        struct codec_opened opened;
+        struct why why;
+        int64_t out[8];
+        float real[8];
+
+        begin();
+        ck_assert_int_eq(serve(&ints, NULL, "[3, -4]", 7, out, &opened, &why), 16);
+        ck_assert(opened.shape[0] == 2 && out[0] == 3 && out[1] == -4);
+        ck_assert_int_eq(serve(&ints, NULL, "[]", 2, out, &opened, &why), 0);
+        ck_assert_int_eq(opened.shape[0], 0);
+        ck_assert_int_eq(serve(&ints, "to(float32)", "[3, 9007199254740993]", 21, real, &opened, &why), 8);
+        ck_assert(real[0] == 3.0f && real[1] == 9007199254740992.0f);
+        ck_assert_int_eq(serve(&packed, NULL, (const char *)varints, sizeof(varints), out, &opened, &why), 24);
+        ck_assert(out[0] == 1 && out[1] == 300 && out[2] == -1);
+        ck_assert_int_eq(serve(&tokens, "to(int64)", "\x01\x00\xff\xff", 4, out, &opened, &why), 16);
+        ck_assert(out[0] == 1 && out[1] == 65535);
+        ck_assert_int_eq(serve(&bytes, "json(width) to(int64)", "{\"width\": 640}", 14, out, &opened, &why), 8);
+        ck_assert_int_eq(out[0], 640);
+        ck_assert_int_eq(serve(&bytes, "to(float32)", " 0.5\n", 5, real, &opened, &why), 4);
+        ck_assert(real[0] == 0.5f);
+        ck_assert_int_eq(
+                serve(&bytes, "json(b) to(float32, shape=-1:2)", "{\"b\":[[1,2],[3,4]]}", 19, real, &opened, &why), 16);
+        ck_assert(opened.shape[0] == 2 && opened.shape[1] == 2 && real[3] == 4.0f);
+        end();
+}
+END_TEST
+
+START_TEST(numbers_that_do_not_fit_are_damaged) {
+        struct schema_field ints = stored(FIELD_VALUE, CODING_JSON, DLP_DTYPE_INT64, -1);
+        struct schema_field pair = stored(FIELD_VALUE, CODING_JSON, DLP_DTYPE_INT64, 2);
+        struct schema_field packed = stored(FIELD_VALUE, CODING_VARINTS, DLP_DTYPE_INT64, -1);
+        struct schema_field tokens = stored(FIELD_VALUE, CODING_PLAIN, DLP_DTYPE_UINT16, -1);
+        const struct {
+                const struct schema_field *field;
+                const char *steps, *stored, *said;
+        } rows[] = {
+                { &ints, NULL, "[1, \"2\"]", "" },
+                { &ints, NULL, "{}", "" },
+                { &ints, NULL, "[99999999999999999999]", "" },
+                { &ints, "to(uint8)", "[1, 256]", "256 does not fit uint8" },
+                { &ints, "to(uint64)", "[-1]", "-1 does not fit uint64" },
+                { &pair, NULL, "[1]", "has the shape [1], [2] is expected" },
+                { &packed, NULL, "\xff", "cut off" },
+                { &packed, NULL, "\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", "more than 64 bits" },
+                { &tokens, "to(int64)", "abc", "no whole number of uint16" },
+                { &tokens, NULL, "abc", "a multiple of 2" },
+        };
+        struct codec_opened opened;
+        struct why why;
+        int64_t out[8];
+
+        begin();
+        for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+                int64_t n = serve(rows[i].field, rows[i].steps, rows[i].stored, strlen(rows[i].stored), out, &opened,
+                                  &why);
+
+                ck_assert_msg(n == -EBADMSG, "row %zu: %lld", i, (long long)n);
+                ck_assert_msg(strstr(why.text, rows[i].said) != NULL, "row %zu: %s", i, why.text);
+        }
+        end();
+}
+END_TEST
+
+/* ---- steps ----------------------------------------------------------------------------------------------------- */
+
+START_TEST(a_step_that_does_not_fit_its_field_is_refused_with_its_column) {
+        struct schema_field text = stored(FIELD_TEXT, CODING_JSON, 0, 0), bytes = stored(FIELD_BYTES, 0, 0, 0);
+        struct schema_field number = stored(FIELD_VALUE, CODING_PLAIN, DLP_DTYPE_INT32, 3);
+        const struct {
+                const struct schema_field *field;
+                const char *steps, *said;
+        } rows[] = {
+                { &text, "hflip(0.5)", "column 1: this field has no step \"hflip\"; expected json(PATH), text" },
+                { &text, "text to(int64)", "column 6: to cannot follow here" },
+                { &text, "to(int64)", "field f is text in a file of JSON or CSV" },
+                { &bytes, "json(a", "\")\"" },
+                { &bytes, "json([)", "" },
+                { &bytes, "  to(int65)", "column 6: expected a dtype" },
+                { &bytes, "to(int64, shape=2:-1)", "only the first dimension" },
+                { &bytes, "to(int64, size=2)", "expected shape=" },
+                { &bytes, "text(1)", "has no arguments" },
+                { &bytes, "text raw", "raw stands alone" },
+                { &number, "json(a)", "field f is a number" },
+                { &number, "to(int64, shape=3)", "has a shape of its own" },
+                { &number, "hflip(1)", "the steps are for pictures" },
+        };
+        struct codec_opened opened;
+        struct why why;
+        char out[8];
+
+        begin();
+        for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+                ck_assert_int_eq(serve(rows[i].field, rows[i].steps, "", 0, out, &opened, &why), -EINVAL);
+                ck_assert_msg(strstr(why.text, rows[i].said) != NULL, "row %zu: %s", i, why.text);
+        }
+        end();
+}
+END_TEST
+
+/* ---- dtypes ---------------------------------------------------------------------------------------------------- */
+
+/* Small numbers survive the way through any two dtypes and back. */
+START_TEST(small_numbers_are_the_same_in_every_dtype) {
+        static const int64_t numbers[] = { 0, 1, 2, 3, 17, 100, 127 };
+        uint8_t one[8 * ARRAY_SIZE(numbers)], other[8 * ARRAY_SIZE(numbers)];
+        int64_t back[ARRAY_SIZE(numbers)];
+        size_t n = ARRAY_SIZE(numbers);
+
+        for (uint32_t a = DLP_DTYPE_UINT8; a < DLP_DTYPE_TEXT; a++)
+                for (uint32_t b = DLP_DTYPE_UINT8; b < DLP_DTYPE_TEXT; b++) {
+                        bool as_bool = a == DLP_DTYPE_BOOL || b == DLP_DTYPE_BOOL;
+
+                        ck_assert_int_eq(convert(DLP_DTYPE_INT64, numbers, a, one, n, NULL), 0);
+                        ck_assert_int_eq(convert(a, one, b, other, n, NULL), 0);
+                        ck_assert_int_eq(convert(b, other, DLP_DTYPE_INT64, back, n, NULL), 0);
+                        for (size_t i = 0; i < n; i++)
+                                ck_assert_int_eq(back[i], as_bool ? numbers[i] != 0 : numbers[i]);
+                }
+}
+END_TEST
+
+START_TEST(the_limits_of_each_dtype_are_kept) {
+        static const struct {
+                uint32_t dtype;
+                int64_t least, most;
+        } rows[] = {
+                { DLP_DTYPE_UINT8, 0, UINT8_MAX },   { DLP_DTYPE_INT8, INT8_MIN, INT8_MAX },
+                { DLP_DTYPE_UINT16, 0, UINT16_MAX }, { DLP_DTYPE_INT16, INT16_MIN, INT16_MAX },
+                { DLP_DTYPE_UINT32, 0, UINT32_MAX }, { DLP_DTYPE_INT32, INT32_MIN, INT32_MAX },
+                { DLP_DTYPE_UINT64, 0, INT64_MAX },
+        };
+        uint64_t huge = UINT64_MAX, wide;
+        double reals[] = { -2.9, 2.9, NAN, 1e19, -0x1p63 };
+        int64_t whole;
+        float real;
+
+        for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+                int64_t numbers[] = { rows[i].least, rows[i].most, rows[i].least - 1, rows[i].most + 1 };
+                uint8_t out[16];
+
+                ck_assert_int_eq(convert(DLP_DTYPE_INT64, numbers, rows[i].dtype, out, 2, NULL), 0);
+                ck_assert_int_eq(convert(DLP_DTYPE_INT64, numbers + 2, rows[i].dtype, out, 1, NULL), -ERANGE);
+                if (rows[i].dtype != DLP_DTYPE_UINT64)
+                        ck_assert_int_eq(convert(DLP_DTYPE_INT64, numbers + 3, rows[i].dtype, out, 1, NULL), -ERANGE);
+        }
+        ck_assert_int_eq(convert(DLP_DTYPE_UINT64, &huge, DLP_DTYPE_INT64, &whole, 1, NULL), -ERANGE);
+        ck_assert_int_eq(convert(DLP_DTYPE_UINT64, &huge, DLP_DTYPE_UINT64, &wide, 1, NULL), 0);
+        ck_assert(wide == UINT64_MAX);
+        ck_assert_int_eq(convert(DLP_DTYPE_UINT64, &huge, DLP_DTYPE_FLOAT32, &real, 1, NULL), 0);
+        ck_assert(real == 0x1p64f);
+        ck_assert_int_eq(convert(DLP_DTYPE_FLOAT64, &reals[0], DLP_DTYPE_INT64, &whole, 1, NULL), 0);
+        ck_assert_int_eq(whole, -2);
+        ck_assert_int_eq(convert(DLP_DTYPE_FLOAT64, &reals[1], DLP_DTYPE_INT64, &whole, 1, NULL), 0);
+        ck_assert_int_eq(whole, 2);
+        ck_assert_int_eq(convert(DLP_DTYPE_FLOAT64, &reals[2], DLP_DTYPE_INT64, &whole, 1, NULL), -ERANGE);
+        ck_assert_int_eq(convert(DLP_DTYPE_FLOAT64, &reals[3], DLP_DTYPE_INT64, &whole, 1, NULL), -ERANGE);
+        ck_assert_int_eq(convert(DLP_DTYPE_FLOAT64, &reals[4], DLP_DTYPE_INT64, &whole, 1, NULL), 0);
+        ck_assert(whole == INT64_MIN);
+}
+END_TEST
+
+/* More elements than a block has, with the one that does not fit in the last one. */
+START_TEST(the_number_that_does_not_fit_is_named) {
+        int64_t numbers[1000] = { 0 };
+        uint8_t out[1000];
+        struct why why;
+
+        numbers[999] = 300;
+        ck_assert_int_eq(convert(DLP_DTYPE_INT64, numbers, DLP_DTYPE_UINT8, out, 999, &why), 0);
+        ck_assert_int_eq(convert(DLP_DTYPE_INT64, numbers, DLP_DTYPE_UINT8, out, 1000, &why), -ERANGE);
+        ck_assert_str_eq(why.text, "300 does not fit uint8");
+}
+END_TEST
+
+int main(void) {
+        const struct suite_row rows[] = {
+                { "text", text_is_what_its_coding_holds, 0 },
+                { "text", text_that_is_not_utf8_is_damaged, 0 },
+                { "text", a_member_that_is_not_there_is_absent, 0 },
+                { "numbers", numbers_come_out_of_every_coding, 0 },
+                { "numbers", numbers_that_do_not_fit_are_damaged, 0 },
+                { "steps", a_step_that_does_not_fit_its_field_is_refused_with_its_column, 0 },
+                { "dtypes", small_numbers_are_the_same_in_every_dtype, 0 },
+                { "dtypes", the_limits_of_each_dtype_are_kept, 0 },
+                { "dtypes", the_number_that_does_not_fit_is_named, 0 },
+        };
+
+        return suite_run("codec", rows, ARRAY_SIZE(rows));
+}
