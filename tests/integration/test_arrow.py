@@ -31,8 +31,10 @@ def copy(box, name):
 
 def values(name):
     """What pyarrow reads of a file: the bytes of each row, column by column."""
-    with open(os.path.join(VECTORS, "values.jsonl"), encoding="utf-8") as file:
-        lines = [json.loads(line) for line in file]
+    lines = []
+    for listed in ("values.jsonl", "compressed.jsonl"):
+        with open(os.path.join(VECTORS, listed), encoding="utf-8") as file:
+            lines += [json.loads(line) for line in file]
     return {line["column"]: [None if row is None else bytes.fromhex(row) for row in line["rows"]] for line in lines
             if line["file"] == name}
 
@@ -128,14 +130,14 @@ def _(box):
     write(os.path.join(gone, "state.json"), json.dumps({"_data_files": [{"filename": "../x.arrow"}]}).encode())
     write(box.path("none", "README"), b"")
     paths = {"splits": splits, "cut": cut, "mixed": mixed, "gone": gone, "none": box.path("none"),
-             "lz4": copy(box, "lz4.feather")}
+             "packed": copy(box, "pictures-zstd.arrow")}
     daemon = box.daemon({name: arrow(path) for name, path in paths.items()})
     daemon.refused("splits", "several splits", "train, test")
     daemon.refused("cut", "data-00001-of-00002.arrow", "is cut")
     daemon.refused("mixed", "b.arrow", "columns instead of")
     daemon.refused("gone", "../x.arrow", "not a file of the folder")
-    daemon.refused("none", "no Arrow file")
-    daemon.refused("lz4", "LZ4", "without compression")
+    daemon.refused("none", "has no Arrow file")
+    daemon.refused("packed", "column \"image\" holds pictures", "without compression")
 
 
 def read(name):

@@ -3,8 +3,8 @@
 
     python3 make_arrow_vectors.py FOLDER
 
-It needs pyarrow, datasets, numpy and Pillow of PyPI; their versions are noted in FOLDER/versions.txt. FOLDER/values.jsonl has a line for each
-column of each file: its rows as hexadecimal bytes, little-endian, null for a row without a value."""
+It needs pyarrow, datasets, numpy and Pillow of PyPI; their versions are noted in FOLDER/versions.txt. FOLDER/values.jsonl (and, of
+compressed files, compressed.jsonl) has a line for each column of each file: its rows as hexadecimal bytes, little-endian, null for a row without a value."""
 import io
 import json
 import os
@@ -163,6 +163,10 @@ def write_plain(folder):
     feather.write_feather(table, f"{folder}/plain.feather", compression="uncompressed")
     for codec in ("lz4", "zstd"):
         feather.write_feather(table, f"{folder}/{codec}.feather", compression=codec)
+        for name, make in (("scalars", scalars), ("strings", strings), ("lists", lists)):
+            table = make(7)
+            write_stream(f"{folder}/{name}-{codec}.arrow", table.to_batches(max_chunksize=30), table.schema, compression=codec)
+        table = pyarrow.table({"text": texts(), "number": list(range(N))})
     first = pyarrow.array(["a", "b", "a"]).dictionary_encode()
     second = pyarrow.array(["b", "c", "a", "d"]).dictionary_encode()
     schema = pyarrow.schema({"word": first.type})
@@ -204,6 +208,8 @@ def write_datasets(folder):
     media = datasets.Features({"image": datasets.Image(), "label": datasets.Value("int64")})
     pictures = datasets.Dataset.from_dict({"image": [picture(i) for i in range(12)], "label": list(range(12))}, features=media)
     pictures.save_to_disk(f"{folder}/pictures")
+    table = pictures.data.table.slice(0, 3)
+    write_stream(f"{folder}/pictures-zstd.arrow", table.to_batches(), table.schema, compression="zstd")
 
 
 def main():
@@ -215,10 +221,11 @@ def main():
     write_datasets(folder)
     values = []
     for name in sorted(os.listdir(folder)):
-        if name.endswith((".arrow", ".feather")) and name not in ("lz4.feather", "zstd.feather"):
+        if name.endswith((".arrow", ".feather")) and not name.startswith("pictures"):
             note(values, folder, name, read(f"{folder}/{name}"))
-    with open(f"{folder}/values.jsonl", "w", encoding="utf-8") as out:
-        out.writelines(json.dumps(line) + "\n" for line in values)
+    for name, is_compressed in (("values", False), ("compressed", True)):
+        with open(f"{folder}/{name}.jsonl", "w", encoding="utf-8") as out:
+            out.writelines(json.dumps(line) + "\n" for line in values if ("lz4" in line["file"] or "zstd" in line["file"]) == is_compressed)
     with open(f"{folder}/versions.txt", "w", encoding="utf-8") as out:
         out.write(f"pyarrow {pyarrow.__version__}\ndatasets {datasets.__version__}\n")
 

@@ -4,7 +4,8 @@
  * field.
  *
  * The bytes of text, pictures and lists of numbers lie in the files as they are, so the index keeps their places and
- * copies nothing; numbers and bools are kept in the index. Samples are named FILE:ROW. */
+ * copies nothing; numbers and bools are kept in the index. Compressed batches are unpacked once, and what they hold is
+ * kept in the index as well. Samples are named FILE:ROW. */
 
 #include <ctype.h>
 #include <errno.h>
@@ -22,12 +23,16 @@ struct gathered {
         bool *is_valid;
 };
 
+#define COPIED_MAX (2ull << 30) /* bytes of unpacked values: an index is made in memory */
+
 struct filling {
         struct arrow_pass *pass;
         struct index_builder *builder;
         struct gathered *gathered; /* one for each column */
         struct arrow_outside outside;
         uint32_t n_stored;
+        struct growing copy; /* the value of a row that was unpacked */
+        uint64_t n_copied;
 };
 
 static void filling_fini(struct filling *filling) {
@@ -38,11 +43,17 @@ static void filling_fini(struct filling *filling) {
         }
         free(filling->gathered);
         arrow_outside_fini(&filling->outside);
+        growing_fini(&filling->copy);
         index_builder_free(filling->builder);
 }
 
 static bool is_stored(const struct arrow_column *column) {
         return column->role == ARROW_ROLE_STORED || column->role == ARROW_ROLE_MEDIA;
+}
+
+/* Is each row's value one piece of bytes? */
+static bool has_places(const struct arrow_column *column) {
+        return is_stored(column) || column->role == ARROW_ROLE_COPIED;
 }
 
 static bool has_own_file(const struct arrow_column *column) {
@@ -53,7 +64,7 @@ static bool has_own_file(const struct arrow_column *column) {
 
 static int gathered_init(struct gathered *gathered, const struct arrow_column *column) {
         gathered->is_valid = calloc(ARROW_ROWS_MAX, sizeof(*gathered->is_valid));
-        if (is_stored(column))
+        if (has_places(column))
                 gathered->cells = calloc(ARROW_ROWS_MAX, sizeof(*gathered->cells));
         else
                 gathered->numbers = calloc(ARROW_ROWS_MAX, sizeof(uint64_t));
@@ -144,6 +155,7 @@ static int gather(const struct arrow_column *column, const struct arrow_rows *ro
 
         switch (column->role) {
         case ARROW_ROLE_STORED:
+        case ARROW_ROLE_COPIED:
                 return arrow_cells(rows, column->idx_field, &widths, gathered->cells, why);
         case ARROW_ROLE_MEDIA:
                 return gather_media(column, rows, gathered, why);
@@ -152,10 +164,26 @@ static int gather(const struct arrow_column *column, const struct arrow_rows *ro
         }
 }
 
+/* Are these whole elements of the field's shape? They are, unless the file has changed since the first pass. */
+static bool is_whole(const struct arrow_column *column, const struct arrow_cell *cell) {
+        const struct schema_field *field = &column->field;
+        uint64_t unit = field->kind == FIELD_VALUE ? dlp_dtype_bytes(field->dtype) : 1;
+
+        for (uint32_t i = 0; i < field->n_dims; i++)
+                unit *= field->shape[i] > 0 ? (uint64_t)field->shape[i] : 1;
+        return cell->n_bytes % unit == 0 && (field->n_dims == 0 || field->shape[0] < 0 || cell->n_bytes == unit);
+}
+
 static int fill_stored(struct filling *filling, const struct arrow_column *column, const struct arrow_rows *rows,
                        const struct arrow_cell *cell, struct index_row *ret_row, struct why *why) {
         if (cell->offset != ARROW_CELL_NULL && has_own_file(column))
                 return arrow_outside_find(&filling->outside, rows->fd, cell, ret_row, why);
+        if (cell->plain)
+                return why_set(
+                        why, -ENOTSUP,
+                        "column \"%s\": the batch is compressed, but the first one of the dataset is not; write all "
+                        "files in the same way",
+                        column->field.name);
         *ret_row = (struct index_row){
                 .file = INDEX_NO_FILE,
                 .offset = cell->offset == ARROW_CELL_NULL ? INDEX_ROW_ABSENT : cell->offset,
@@ -164,32 +192,74 @@ static int fill_stored(struct filling *filling, const struct arrow_column *colum
         return 0;
 }
 
-/* One row: its stored fields, its values, its label. */
-static int fill_row(struct filling *filling, const struct arrow_rows *rows, uint32_t i, struct why *why) {
-        const struct arrow_columns *columns = &filling->pass->columns;
-        struct index_row stored[INDEX_FIELDS_MAX];
-        int64_t label = 0;
+static int fill_copied(struct filling *filling, const struct arrow_column *column, const struct arrow_rows *rows,
+                       const struct arrow_cell *cell, struct why *why) {
+        int r;
+
+        filling->n_copied += cell->n_bytes;
+        if (filling->n_copied > COPIED_MAX)
+                return why_set(why, -EFBIG,
+                               "the dataset has more than %llu MiB when it is unpacked; write it without compression "
+                               "(pyarrow: IpcWriteOptions(compression=None), feather: compression=\"uncompressed\")",
+                               COPIED_MAX >> 20);
+        growing_clear(&filling->copy);
+        r = growing_append(&filling->copy, NULL, cell->n_bytes + 1); /* one more: it is not NULL */
+        if (r >= 0)
+                r = arrow_cell_read(cell, rows->fd, filling->copy.bytes);
+        if (r >= 0)
+                r = index_builder_set_value(filling->builder, column->idx_index, filling->copy.bytes, cell->n_bytes);
+        return r < 0 ? why_errno(why, r, "column \"%s\" cannot be copied", column->field.name) : 0;
+}
+
+/* A row's value in one column. */
+static int fill_value(struct filling *filling, const struct arrow_rows *rows, uint32_t idx_column, uint32_t idx_row,
+                      struct index_row *stored, struct why *why) {
+        const struct arrow_column *column = &filling->pass->columns.all[idx_column];
+        const struct gathered *gathered = &filling->gathered[idx_column];
+        const struct arrow_cell *cell = has_places(column) ? &gathered->cells[idx_row] : NULL;
+        size_t width = dlp_dtype_bytes(column->field.dtype);
         int r = 0;
 
-        for (uint32_t k = 0; k < columns->n && r >= 0; k++) {
-                const struct arrow_column *column = &columns->all[k];
-                const struct gathered *gathered = &filling->gathered[k];
-                size_t width = dlp_dtype_bytes(column->field.dtype);
+        if (cell && cell->offset != ARROW_CELL_NULL && !is_whole(column, cell) && !has_own_file(column))
+                return why_set(why, -ESTALE, "column \"%s\" has changed while it was read", column->field.name);
+        if (is_stored(column))
+                return fill_stored(filling, column, rows, cell, &stored[column->idx_index], why);
+        if (cell)
+                return cell->offset == ARROW_CELL_NULL ? 0 : fill_copied(filling, column, rows, cell, why);
+        if (column->role == ARROW_ROLE_NUMBER && gathered->is_valid[idx_row])
+                r = index_builder_set_value(filling->builder, column->idx_index, gathered->numbers + idx_row * width,
+                                            width);
+        return r < 0 ? why_set(why, r, "no memory for its index") : 0;
+}
 
-                if (is_stored(column))
-                        r = fill_stored(filling, column, rows, &gathered->cells[i], &stored[column->idx_index], why);
-                else if (column->role == ARROW_ROLE_CLASS)
-                        memcpy(&label, gathered->numbers + i * sizeof(label), sizeof(label));
-                else if (gathered->is_valid[i])
-                        r = index_builder_set_value(filling->builder, column->idx_index, gathered->numbers + i * width,
-                                                    width);
-                if (r < 0 && is_stored(column))
-                        return r;
-                if (column->role == ARROW_ROLE_CLASS && (label < 0 || label >= cJSON_GetArraySize(column->class_names)))
-                        return why_set(why, -ESTALE, "has changed while it was read");
+/* The label, if the dataset has classes. */
+static int find_label(const struct filling *filling, uint32_t idx_row, int32_t *ret_label, struct why *why) {
+        const struct arrow_columns *columns = &filling->pass->columns;
+        int64_t label = 0;
+
+        for (uint32_t i = 0; i < columns->n; i++) {
+                if (columns->all[i].role != ARROW_ROLE_CLASS)
+                        continue;
+                memcpy(&label, filling->gathered[i].numbers + idx_row * sizeof(label), sizeof(label));
+                if (label < 0 || label >= cJSON_GetArraySize(columns->all[i].class_names))
+                        return why_set(why, -ESTALE, "column \"%s\" has changed while it was read",
+                                       columns->all[i].field.name);
         }
-        if (r >= 0)
-                r = index_builder_add_sample(filling->builder, stored, (int32_t)label);
+        *ret_label = (int32_t)label;
+        return 0;
+}
+
+/* One row: its stored fields, its values, its label. */
+static int fill_row(struct filling *filling, const struct arrow_rows *rows, uint32_t idx_row, struct why *why) {
+        struct index_row stored[INDEX_FIELDS_MAX];
+        int32_t label = 0;
+        int r = find_label(filling, idx_row, &label, why);
+
+        for (uint32_t k = 0; k < filling->pass->columns.n && r == 0; k++)
+                r = fill_value(filling, rows, k, idx_row, stored, why);
+        if (r < 0)
+                return r;
+        r = index_builder_add_sample(filling->builder, stored, label);
         if (r == -E2BIG)
                 return why_set(why, r, "more samples than an index can hold");
         return r < 0 ? why_set(why, r, "no memory for its index") : 0;

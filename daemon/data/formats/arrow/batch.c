@@ -2,12 +2,12 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdlib.h>
 
 #include "daemon/base/little_endian.h"
 
-#define ROWS_MAX         (1ull << 40)
-#define ROWS_FOR_NOTHING 65536u /* rows that a batch may have without a byte for each eight of them */
-#define VIEW_BYTES       16u
+#define ROWS_MAX   (1ull << 40)
+#define VIEW_BYTES 16u
 
 enum {
         RECORD_ROWS,
@@ -182,7 +182,7 @@ static int take_field(struct reading *reading, uint32_t idx_field, const struct 
 
 /* A batch whose rows take no bytes could claim any number of them. */
 static bool is_plausible(const struct reading *reading) {
-        return reading->batch->n_rows <= ROWS_FOR_NOTHING + 8 * reading->message->n_body ||
+        return reading->batch->n_rows <= ARROW_ROWS_FOR_NOTHING + 8 * reading->message->n_body ||
                reading->batch->compression != ARROW_PLAIN;
 }
 
@@ -211,6 +211,8 @@ static int take_header(struct reading *reading, const struct flat_table *record)
 static void clear(struct arrow_batch *batch) {
         growing_clear(&batch->arrays);
         growing_clear(&batch->buffers);
+        free(batch->plain);
+        batch->plain = NULL;
         batch->first_field = 0;
         batch->is_dictionary = false;
 }
@@ -242,4 +244,6 @@ int arrow_batch_read_dictionary(struct arrow_batch *batch, const struct arrow_sc
 void arrow_batch_fini(struct arrow_batch *batch) {
         growing_fini(&batch->arrays);
         growing_fini(&batch->buffers);
+        free(batch->plain);
+        batch->plain = NULL;
 }

@@ -11,6 +11,8 @@
 #include "daemon/data/formats/arrow/message.h"
 #include "daemon/data/formats/arrow/schema.h"
 
+#define ARROW_ROWS_FOR_NOTHING 65536u /* rows that a batch may have without a byte for each eight of them */
+
 enum arrow_compression {
         ARROW_PLAIN,
         ARROW_LZ4,
@@ -18,7 +20,7 @@ enum arrow_compression {
 };
 
 struct arrow_buffer {
-        uint64_t offset, n_bytes; /* in the file */
+        uint64_t offset, n_bytes; /* in the file, or in what was unpacked */
 };
 
 struct arrow_array {
@@ -30,6 +32,8 @@ struct arrow_array {
 struct arrow_batch {
         uint64_t n_rows;
         enum arrow_compression compression; /* not ARROW_PLAIN: each buffer has to be unpacked as a whole */
+        uint8_t *plain;                     /* what was unpacked; NULL: the buffers lie in the file (unpack.h) */
+        uint64_t n_plain;                   /* bytes of it */
         uint32_t first_field;               /* of the schema */
         bool is_dictionary;                 /* the first field's array holds the values of its dictionary */
         struct growing arrays;              /* struct arrow_array; that of field f is f - first_field. The children of a

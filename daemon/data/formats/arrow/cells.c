@@ -41,6 +41,10 @@ static int read_buffer(const struct cursor *cursor, uint32_t idx_buffer, uint64_
 
         if (offset > buffer->n_bytes || n_bytes > buffer->n_bytes - offset)
                 return damaged(cursor, cursor->rows->first, "a buffer is shorter than its elements");
+        if (cursor->rows->batch->plain) {
+                memcpy(into, cursor->rows->batch->plain + buffer->offset + offset, n_bytes);
+                return 0;
+        }
         r = arrow_read(cursor->rows->fd, into, n_bytes, buffer->offset + offset);
         if (r == -EBADMSG)
                 return why_set(cursor->why, r, "became shorter while it was read");
@@ -429,9 +433,12 @@ int arrow_cells(const struct arrow_rows *rows, uint32_t idx_field, struct arrow_
                 return r;
         memset(ret_cells, 0, rows->n * sizeof(*ret_cells));
         r = cells_of(&cursor, is_valid, widths, ret_cells);
-        for (uint32_t i = 0; i < rows->n && r == 0; i++)
+        for (uint32_t i = 0; i < rows->n && r == 0; i++) {
                 if (!is_valid[i])
-                        ret_cells[i] = (struct arrow_cell){ ARROW_CELL_NULL, 0 };
+                        ret_cells[i] = (struct arrow_cell){ .offset = ARROW_CELL_NULL };
+                else if (rows->batch->plain && !arrow_batch_has_indices(rows->batch, rows->schema, idx_field))
+                        ret_cells[i].plain = rows->batch->plain + ret_cells[i].offset;
+        }
         return r;
 }
 
@@ -453,4 +460,12 @@ int arrow_numbers(const struct arrow_rows *rows, uint32_t idx_field, void *ret_n
                 if (!ret_is_valid[i])
                         memset(numbers + i * width, 0, width);
         return r;
+}
+
+int arrow_cell_read(const struct arrow_cell *cell, int fd, void *into) {
+        if (!cell->plain)
+                return arrow_read(fd, into, cell->n_bytes, cell->offset);
+        if (cell->n_bytes > 0)
+                memcpy(into, cell->plain, cell->n_bytes);
+        return 0;
 }

@@ -16,7 +16,8 @@
 #define ARROW_CELL_NULL  UINT64_MAX /* offset: the row has no value */
 
 struct arrow_cell {
-        uint64_t offset, n_bytes; /* in the file */
+        uint64_t offset, n_bytes; /* in the file, unless it was unpacked */
+        const uint8_t *plain; /* the bytes of one that was unpacked, valid as long as the batch; NULL: in the file */
 };
 
 /* Lists within lists: a row's elements are an array only if all lists of a level have the same length. */
@@ -52,6 +53,9 @@ int arrow_cells(const struct arrow_rows *rows, uint32_t idx_field, struct arrow_
  * zeroes, and `false` in ret_is_valid. Returns as above. */
 int arrow_numbers(const struct arrow_rows *rows, uint32_t idx_field, void *ret_numbers, bool *ret_is_valid,
                   struct why *why);
+
+/* Copies the bytes of a cell that is not null. Returns 0 or an errno of reading. */
+int arrow_cell_read(const struct arrow_cell *cell, int fd, void *into);
 
 /* Which rows have a value. */
 int arrow_validity(const struct arrow_rows *rows, uint32_t idx_field, bool *ret_is_valid, struct why *why);

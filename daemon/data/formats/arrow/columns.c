@@ -14,6 +14,7 @@
 struct planning {
         const struct arrow_schema *schema;
         const cJSON *features; /* NULL: nothing is known */
+        bool is_compressed;
         struct why *why;
 };
 
@@ -176,6 +177,19 @@ static const cJSON *find_features(struct arrow_columns *columns, const struct ar
         return cJSON_GetObjectItemCaseSensitive(cJSON_GetObjectItemCaseSensitive(columns->notes, "info"), "features");
 }
 
+/* What is unpacked goes into the index, which is meant for text and numbers. */
+static int plan_copy(const struct planning *planning, struct arrow_column *column) {
+        if (column->role == ARROW_ROLE_MEDIA || column->field.kind == FIELD_PICTURE)
+                return why_set(planning->why, -ENOTSUP,
+                               "column \"%s\" holds pictures or sound, and the batches are compressed; write the file "
+                               "without compression (pyarrow: IpcWriteOptions(compression=None), feather: "
+                               "compression=\"uncompressed\")",
+                               column->field.name);
+        if (column->role == ARROW_ROLE_STORED)
+                column->role = ARROW_ROLE_COPIED;
+        return 0;
+}
+
 static int plan_column(const struct planning *planning, struct arrow_columns *columns, uint32_t idx_field) {
         struct arrow_column *column = &columns->all[columns->n];
         int r;
@@ -194,6 +208,8 @@ static int plan_column(const struct planning *planning, struct arrow_columns *co
                 r = plan_type(planning, column);
         if (r == 0)
                 plan_feature(planning, column);
+        if (r == 0 && planning->is_compressed)
+                r = plan_copy(planning, column);
         columns->n++;
         return r;
 }
@@ -216,9 +232,10 @@ static bool is_wanted(const char *fields, const char *name) {
 }
 
 int arrow_columns_plan(struct arrow_columns *columns, const struct arrow_schema *schema, const cJSON *info,
-                       const char *fields, struct why *why) {
+                       const char *fields, bool is_compressed, struct why *why) {
         const struct planning planning = { .schema = schema,
                                            .features = find_features(columns, schema, info),
+                                           .is_compressed = is_compressed,
                                            .why = why };
         int r = 0;
 
@@ -264,7 +281,7 @@ int arrow_columns_settle(struct arrow_columns *columns, struct why *why) {
                 if (column->class_names && column->n_absent == 0 && column->least >= 0 &&
                     column->most < cJSON_GetArraySize(column->class_names))
                         column->role = ARROW_ROLE_CLASS; /* else they are numbers: -1 stands for "unknown" */
-                for (uint32_t k = 1; column->role == ARROW_ROLE_STORED && k < column->field.n_dims; k++)
+                for (uint32_t k = 1; column->role <= ARROW_ROLE_COPIED && k < column->field.n_dims; k++)
                         if (column->field.shape[k] < 0)
                                 column->field.shape[k] = column->widths.n[k] == ARROW_WIDTH_NONE
                                                                  ? 1

@@ -2,8 +2,8 @@
  * from.
  *
  * Text, bytes and lists of numbers stay in the file, and the index keeps their places. Numbers and bools are kept in
- * the index. What "datasets" has noted about a column decides what its bytes mean: Image, Audio, the names of a
- * ClassLabel. */
+ * the index; so is everything if the batches are compressed, because no row of them can be read alone. What "datasets"
+ * has noted about a column decides what its bytes mean: Image, Audio, the names of a ClassLabel. */
 #pragma once
 
 #include <cjson/cJSON.h>
@@ -13,6 +13,7 @@
 
 enum arrow_role {
         ARROW_ROLE_STORED, /* a cell in the file */
+        ARROW_ROLE_COPIED, /* the same, but it has to be unpacked: its bytes are a column of the index */
         ARROW_ROLE_NUMBER, /* a column of the index */
         ARROW_ROLE_CLASS,  /* the label of the index */
         ARROW_ROLE_MEDIA,  /* struct{bytes, path}: the cell of `bytes`, else the file that `path` names */
@@ -39,10 +40,11 @@ struct arrow_columns {
         cJSON *notes; /* what the schema has noted; NULL: nothing, or dataset_info.json is used */
 };
 
-/* Decides for all columns. `info` is dataset_info.json, which has to live as long as the columns, or NULL. Returns 0;
- * or -ENOTSUP or -EINVAL with `why`, which names the column that cannot be served; or -ENOMEM. */
+/* Decides for all columns, or for those that `fields` names (as in fields = "image=photo|scan, caption"; NULL: all).
+ * `is_compressed`: the batches are. `info` is dataset_info.json, which has to live as long as the columns, or NULL.
+ * Returns 0; or -ENOTSUP or -EINVAL with `why`, which names the column that cannot be served; or -ENOMEM. */
 int arrow_columns_plan(struct arrow_columns *columns, const struct arrow_schema *schema, const cJSON *info,
-                       const char *fields, struct why *why);
+                       const char *fields, bool is_compressed, struct why *why);
 
 /* Settles what the first pass has found out. Returns 0, or an errno with `why`, which names the column. */
 int arrow_columns_settle(struct arrow_columns *columns, struct why *why);

@@ -1,5 +1,7 @@
 #include "daemon/data/formats/arrow/dictionary.h"
 
+#include <stdlib.h>
+
 struct arrow_dictionary *arrow_dictionary_find(const struct arrow_dictionaries *dictionaries, int64_t id) {
         struct arrow_dictionary *all = (void *)dictionaries->all.bytes;
 
@@ -20,10 +22,24 @@ struct arrow_dictionary *arrow_dictionary_get(struct arrow_dictionaries *diction
         return arrow_dictionary_find(dictionaries, id);
 }
 
+void arrow_dictionary_clear(struct arrow_dictionary *dictionary) {
+        uint8_t **plain = (void *)dictionary->plain.bytes;
+
+        for (size_t i = 0; i < dictionary->plain.n_bytes / sizeof(*plain); i++)
+                free(plain[i]);
+        growing_clear(&dictionary->plain);
+        growing_clear(&dictionary->cells);
+        growing_clear(&dictionary->numbers);
+        growing_clear(&dictionary->valid);
+        dictionary->n = dictionary->n_plain = 0;
+}
+
 void arrow_dictionaries_fini(struct arrow_dictionaries *dictionaries) {
         struct arrow_dictionary *all = (void *)dictionaries->all.bytes;
 
         for (size_t i = 0; i < dictionaries->all.n_bytes / sizeof(*all); i++) {
+                arrow_dictionary_clear(&all[i]);
+                growing_fini(&all[i].plain);
                 growing_fini(&all[i].cells);
                 growing_fini(&all[i].numbers);
                 growing_fini(&all[i].valid);

@@ -14,6 +14,8 @@ struct arrow_dictionary {
         struct growing cells;   /* struct arrow_cell, if its values have cells */
         struct growing numbers; /* if they are numbers or bools: their bytes */
         struct growing valid;   /* bool */
+        uint64_t n_plain;       /* bytes */
+        struct growing plain;   /* uint8_t *: what was unpacked, to which the cells refer */
 };
 
 struct arrow_dictionaries {
@@ -25,6 +27,9 @@ struct arrow_dictionary *arrow_dictionary_find(const struct arrow_dictionaries *
 
 /* The same; makes an empty one if there is none. NULL: no memory. */
 struct arrow_dictionary *arrow_dictionary_get(struct arrow_dictionaries *dictionaries, int64_t id);
+
+/* Removes all values. */
+void arrow_dictionary_clear(struct arrow_dictionary *dictionary);
 
 /* Takes a struct of zeroes. */
 void arrow_dictionaries_fini(struct arrow_dictionaries *dictionaries);

@@ -194,11 +194,10 @@ static int list_folder(const struct finding *finding) {
         if (r < 0)
                 return why_errno(finding->why, r, "%.300s: the folder cannot be read to its end", finding->root);
         if (n == 0)
-                return why_set(
-                        finding->why, -ENOENT,
-                        "%.300s: there is not an Arrow file in it; the path of an arrow dataset is a folder that "
-                        "save_to_disk() wrote, a folder of .arrow files, or such a file",
-                        finding->root);
+                return why_set(finding->why, -ENOENT,
+                               "%.300s: it has no Arrow file; the path of an arrow dataset is a folder that "
+                               "save_to_disk() wrote, a folder of .arrow files, or such a file",
+                               finding->root);
         return add_sorted(finding, (const char *)names.bytes, n);
 }
 

@@ -43,8 +43,10 @@ int arrow_pass_open(struct arrow_pass *pass, const char *split, const char *fiel
                 return r;
         r = arrow_table_open(fd, (uint64_t)status.st_size, &pass->first, &detail);
         if (r == 0)
+                r = arrow_table_next(pass->first, &detail);
+        if (r >= 0)
                 r = arrow_columns_plan(&pass->columns, arrow_table_schema(pass->first), pass->folder.info, fields,
-                                       &detail);
+                                       r == 0 && arrow_table_batch(pass->first)->compression != ARROW_PLAIN, &detail);
         return r < 0 ? in_file(pass, name, r, &detail) : 0;
 }
 

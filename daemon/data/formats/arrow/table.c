@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <inttypes.h>
 
+#include "daemon/data/formats/arrow/unpack.h"
 #include "proto/base/cleanup.h"
 
 enum {
@@ -93,14 +94,19 @@ static int add_values(const struct arrow_rows *rows, uint32_t idx_field, struct 
         return r;
 }
 
-static int refuse_compressed(const struct arrow_batch *batch, struct why *why) {
-        if (batch->compression == ARROW_PLAIN)
+/* The dictionary keeps what was unpacked as long as it has these values. */
+static int keep_plain(struct arrow_batch *values, struct arrow_dictionary *dictionary, struct why *why) {
+        if (!values->plain)
                 return 0;
-        return why_set(why, -ENOTSUP,
-                       "its batches are compressed with %s, and the bytes of a row cannot be read alone; write it "
-                       "without compression (pyarrow: IpcWriteOptions(compression=None), feather: "
-                       "compression=\"uncompressed\")",
-                       batch->compression == ARROW_LZ4 ? "LZ4" : "zstd");
+        if (values->n_plain > ARROW_UNPACKED_MAX - dictionary->n_plain)
+                return why_set(why, -EFBIG,
+                               "has more than %llu MiB when it is unpacked; write the column without a dictionary",
+                               ARROW_UNPACKED_MAX >> 20);
+        if (growing_append(&dictionary->plain, &values->plain, sizeof(values->plain)) < 0)
+                return why_set(why, -ENOMEM, "no memory for its dictionary");
+        values->plain = NULL;
+        dictionary->n_plain += values->n_plain;
+        return 0;
 }
 
 static int read_values(struct arrow_table *table, uint32_t idx_field, const struct flat_table *record,
@@ -109,7 +115,7 @@ static int read_values(struct arrow_table *table, uint32_t idx_field, const stru
         int r = arrow_batch_read_dictionary(&table->values, &table->schema, idx_field, record, &table->message, why);
 
         if (r == 0)
-                r = refuse_compressed(&table->values, why);
+                r = arrow_unpack(&table->values, table->fd, why);
         if (r < 0 || (!is_number(field) && (field->n_children > 0 || !arrow_has_cells(&table->schema, idx_field))))
                 return r; /* such a column is refused by name if it is wanted */
         for (uint64_t first = 0; first < table->values.n_rows && r == 0; first += ARROW_ROWS_MAX) {
@@ -120,7 +126,7 @@ static int read_values(struct arrow_table *table, uint32_t idx_field, const stru
                 rows.batch = &table->values;
                 r = add_values(&rows, idx_field, dictionary, why);
         }
-        return r;
+        return r == 0 ? keep_plain(&table->values, dictionary, why) : r;
 }
 
 /* The first field that uses a dictionary; those that share one have the same type. */
@@ -150,12 +156,8 @@ static int read_dictionary(struct arrow_table *table, struct why *why) {
         dictionary = arrow_dictionary_get(&table->dictionaries, id);
         if (!dictionary)
                 return why_set(why, -ENOMEM, "no memory for its dictionary");
-        if (!is_delta) {
-                growing_clear(&dictionary->cells);
-                growing_clear(&dictionary->numbers);
-                growing_clear(&dictionary->valid);
-                dictionary->n = 0;
-        }
+        if (!is_delta)
+                arrow_dictionary_clear(dictionary);
         return read_values(table, idx_field, &record, dictionary, why);
 }
 
@@ -176,7 +178,7 @@ static int next_message(struct arrow_table *table, struct why *why) {
         case ARROW_MESSAGE_BATCH:
                 r = arrow_batch_read(&table->batch, &table->schema, &table->message, &detail);
                 if (r == 0)
-                        r = refuse_compressed(&table->batch, &detail);
+                        r = arrow_unpack(&table->batch, table->fd, &detail);
                 return r < 0 ? why_set(why, r, "batch %" PRIu64 ": %.350s", table->n_batches, detail.text) : 0;
         default:
                 return why_set(why, -EBADMSG, "at byte %" PRIu64 ": a second schema; split what was joined into files",
