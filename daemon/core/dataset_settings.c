@@ -63,6 +63,8 @@ const struct setting DATASET_SETTINGS[] = {
         { "path", SETTING_TEXT, AT(path), NULL, 0, PATH_MAX - 1, NULL, "path", true,
           "the folder, or the files of a webdataset; with an origin, where it is staged to", check_path },
         { "format", SETTING_TEXT, AT(format), "imagefolder", 0, 31, NULL, "", true, "how it is read", check_format },
+        { "annotations", SETTING_OPTIONAL, AT(annotations), "", 0, PATH_MAX - 1, NULL, "path", true,
+          "coco: the file with boxes and categories" },
         { "files", SETTING_OPTIONAL, AT(files), "", 0, 1023, NULL, "fields", true,
           "jsonl, csv: the columns that name files, as in \"image=path, audio=wav\"" },
         { "raw", SETTING_OPTIONAL, AT(raw), "", 0, 4095, NULL, "columns", true,

@@ -1,5 +1,5 @@
-/* Any bytes as a listing (JSON Lines, CSV, text): what is accepted lies within the file, cell by cell, and a listing
- * leads to no file outside its folder. */
+/* Any bytes as a listing (JSON Lines, CSV, text), and as annotations of COCO: what is accepted lies within the file,
+ * cell by cell, and a listing leads to no file outside its folder. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -53,15 +53,17 @@ static void try_format(const struct format *format, const char *name, const char
         char root[PATH_MAX], path[PATH_MAX];
         struct why why = { 0 };
 
-        snprintf(path, sizeof(path), "listing/%s", name);
-        folder_write(path, data, n_bytes);
-        folder_age(path);
+        if (name) {
+                snprintf(path, sizeof(path), "listing/%s", name);
+                folder_write(path, data, n_bytes);
+                folder_age(path);
+        }
         root_fd = open(folder_path("listing", root), O_PATH | O_DIRECTORY | O_CLOEXEC);
         index_fd = open(folder(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
         if (root_fd < 0 || index_fd < 0 || format_options_parse(text, format, &options, &why) < 0)
                 _exit(2);
-        if (format->build(root_fd, &(struct files){ .root = root, .names = &name, .n_names = 1 }, &options, NULL,
-                          &builder, &why) < 0) {
+        if (format->build(root_fd, &(struct files){ .root = root, .names = &name, .n_names = name != NULL }, &options,
+                          NULL, &builder, &why) < 0) {
                 if (!why.text[0])
                         find("neither, nor refused with a word");
         } else {
@@ -86,8 +88,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes) {
         options = OPTIONS[data[0] / 4 % ARRAY_SIZE(OPTIONS)];
         switch (data[0] % 4) {
         case 0:
-        case 1:
                 try_format(&FORMAT_JSONL, "a.jsonl", options, data + 1, n_bytes - 1);
+                break;
+        case 1: /* the annotations lie among the pictures */
+                folder_write("listing/a.json", data + 1, n_bytes - 1);
+                folder_age("listing/a.json");
+                folder_age("listing");
+                try_format(&FORMAT_COCO, NULL, "annotations=a.json\n", data + 1, n_bytes - 1);
                 break;
         case 2:
                 try_format(&FORMAT_CSV, data[0] & 64 ? "a.tsv" : "a.csv", options, data + 1, n_bytes - 1);

@@ -1,0 +1,474 @@
+#include "daemon/data/formats/coco/annotations.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/base/json/json_value.h"
+#include "daemon/data/formats/listing/text_window.h"
+#include "proto/base/cleanup.h"
+
+#define LOOK_UP_ELEMENTS 4096u
+
+struct coco_reader {
+        struct text_window window;
+        struct json_scan scan;
+        uint64_t base; /* of the scan's offsets in the file */
+        coco_progress progress;
+        void *userdata;
+        struct coco_annotations *into;
+        uint64_t n_elements; /* images and annotations so far */
+        bool has_images, has_annotations, has_categories;
+        struct why *why;
+};
+
+void coco_annotations_fini(struct coco_annotations *annotations) {
+        growing_fini(&annotations->images);
+        growing_fini(&annotations->annotations);
+        growing_fini(&annotations->categories);
+        file_paths_fini(&annotations->paths);
+}
+
+size_t coco_n_images(const struct coco_annotations *annotations) {
+        return annotations->images.n_bytes / sizeof(struct coco_image);
+}
+
+size_t coco_n_annotations(const struct coco_annotations *annotations) {
+        return annotations->annotations.n_bytes / sizeof(struct coco_annotation);
+}
+
+const struct coco_image *coco_image(const struct coco_annotations *annotations, size_t idx) {
+        return &((const struct coco_image *)(const void *)annotations->images.bytes)[idx];
+}
+
+const struct coco_annotation *coco_annotation(const struct coco_annotations *annotations, size_t idx) {
+        return &((const struct coco_annotation *)(const void *)annotations->annotations.bytes)[idx];
+}
+
+/* ---- tokens of a stream ---------------------------------------------------------------------------------------- */
+
+static int feed(struct coco_reader *reader) {
+        int r;
+
+        reader->window.at = (size_t)(reader->scan.bytes - reader->window.bytes) + reader->scan.at;
+        r = text_window_read_on(&reader->window, reader->why);
+        if (r < 0)
+                return r;
+        json_scan_feed(&reader->scan, reader->window.bytes, reader->window.n_bytes, reader->window.is_last);
+        return 0;
+}
+
+/* The token is valid until the next call. */
+static int next(struct coco_reader *reader, struct json_token *token) {
+        for (;;) {
+                int r = json_next(&reader->scan, token, reader->why);
+
+                if (r == JSON_MORE)
+                        r = feed(reader);
+                else
+                        return r;
+                if (r < 0)
+                        return r;
+        }
+}
+
+static int skip_to(struct coco_reader *reader, uint32_t depth) {
+        for (;;) {
+                int r = json_skip(&reader->scan, depth, reader->why);
+
+                if (r == JSON_MORE)
+                        r = feed(reader);
+                else
+                        return r;
+                if (r < 0)
+                        return r;
+        }
+}
+
+/* The next value, whatever it is. */
+static int skip_value(struct coco_reader *reader) {
+        uint32_t depth = reader->scan.depth;
+        struct json_token token;
+        int r = next(reader, &token);
+
+        return r < 0 ? r : skip_to(reader, depth);
+}
+
+static uint64_t offset_of(const struct coco_reader *reader) {
+        return reader->base + json_scan_offset(&reader->scan);
+}
+
+static bool is_key(const struct json_token *key, const char *name) {
+        return json_string_is(key, name, strlen(name));
+}
+
+/* ---- elements -------------------------------------------------------------------------------------------------- */
+
+/* An element of `images` or `annotations` while it is read. */
+struct coco_element {
+        struct coco_reader *reader;
+        const char *array; /* in which it is */
+        uint64_t number;   /* its place there */
+        unsigned has;      /* members that were found: HAS_... */
+        struct coco_image image;
+        struct coco_annotation annotation;
+};
+
+enum {
+        HAS_ID = 1,
+        HAS_FILE_NAME = 2,
+        HAS_IMAGE_ID = 4,
+        HAS_CATEGORY_ID = 8,
+        HAS_BOX = 16,
+        HAS_AREA = 32,
+};
+
+static int refuse(const struct coco_element *element, int error, const char *member, const struct why *detail) {
+        return why_set(element->reader->why, error, "%s[%" PRIu64 "]: \"%s\": %.300s", element->array, element->number,
+                       member, detail->text);
+}
+
+static int read_integer(struct coco_element *element, const char *member, int64_t *ret_number) {
+        struct json_token token;
+        struct why detail;
+        int r = next(element->reader, &token);
+
+        if (r < 0)
+                return r;
+        if (token.kind == JSON_TRUE || token.kind == JSON_FALSE) { /* is_crowd is written so by some programs */
+                *ret_number = token.kind == JSON_TRUE;
+                return 0;
+        }
+        r = json_integer_read(token.bytes, token.n_bytes, ret_number, &detail);
+        return r < 0 ? refuse(element, r == -EBADMSG ? -EINVAL : r, member, &detail) : 0;
+}
+
+static int read_float(struct coco_element *element, const char *member, double *ret_number) {
+        struct json_token token;
+        struct why detail;
+        int r = next(element->reader, &token);
+
+        if (r < 0)
+                return r;
+        r = json_float_read(token.bytes, token.n_bytes, ret_number, &detail);
+        return r < 0 ? refuse(element, r == -EBADMSG ? -EINVAL : r, member, &detail) : 0;
+}
+
+static int read_file_name(struct coco_element *element) {
+        _cleanup_(freep) uint8_t *text = NULL;
+        struct json_token token;
+        struct why detail;
+        size_t n = 0;
+        int r = next(element->reader, &token);
+
+        if (r < 0)
+                return r;
+        text = malloc(token.n_bytes);
+        if (!text)
+                return why_set(element->reader->why, -ENOMEM, "no memory for the name of an image");
+        r = json_string_read(token.bytes, token.n_bytes, text, &n, &detail);
+        if (r == 0)
+                r = file_paths_add(&element->reader->into->paths, "", (const char *)text, n, &element->image.path,
+                                   &detail);
+        return r < 0 ? refuse(element, r == -EBADMSG ? -EINVAL : r, "file_name", &detail) : 0;
+}
+
+static int refuse_box(const struct coco_element *element) {
+        return refuse(element, -EINVAL, "bbox", &(struct why){ "[x, y, width, height], four numbers, was expected" });
+}
+
+/* x, y, width, height -> corners, in float32 as torchvision's convert_bounding_box_format() does. */
+static int read_box(struct coco_element *element) {
+        float *box = element->annotation.box;
+        struct json_token token;
+        int r = next(element->reader, &token);
+
+        if (r == 0 && token.kind != JSON_ARRAY)
+                return refuse_box(element);
+        for (uint32_t n = 0; n < 4 && r == 0; n++) {
+                double number = 0;
+
+                r = next(element->reader, &token);
+                if (r == 0 && json_float_read(token.bytes, token.n_bytes, &number, NULL) < 0)
+                        return refuse_box(element);
+                box[n] = (float)number;
+        }
+        if (r == 0)
+                r = next(element->reader, &token);
+        if (r < 0)
+                return r;
+        if (token.kind != JSON_ARRAY_END)
+                return refuse_box(element);
+        if (!(element->has & HAS_AREA))
+                element->annotation.area = box[2] * box[3];
+        box[2] += box[0];
+        box[3] += box[1];
+        return 0;
+}
+
+/* Only where it lies. */
+static int read_segmentation(struct coco_element *element) {
+        uint32_t depth = element->reader->scan.depth;
+        struct json_token token;
+        uint64_t n;
+        int r = next(element->reader, &token);
+
+        if (r < 0)
+                return r;
+        element->annotation.segmentation = offset_of(element->reader) - token.n_bytes;
+        r = skip_to(element->reader, depth);
+        if (r < 0)
+                return r;
+        n = offset_of(element->reader) - element->annotation.segmentation;
+        if (n > TEXT_WINDOW_RECORD_MAX)
+                return refuse(element, -E2BIG, "segmentation", &(struct why){ "has more than 256 MiB" });
+        element->annotation.n_segmentation = (uint32_t)n;
+        return 0;
+}
+
+static int read_area(struct coco_element *element) {
+        double area = 0;
+        int r = read_float(element, "area", &area);
+
+        element->annotation.area = (float)area;
+        element->has |= HAS_AREA;
+        return r;
+}
+
+static int read_image_member(struct coco_element *element, const struct json_token *key) {
+        if (is_key(key, "id")) {
+                element->has |= HAS_ID;
+                return read_integer(element, "id", &element->image.id);
+        }
+        if (is_key(key, "file_name")) {
+                element->has |= HAS_FILE_NAME;
+                return read_file_name(element);
+        }
+        return skip_value(element->reader);
+}
+
+static int read_annotation_member(struct coco_element *element, const struct json_token *key) {
+        struct coco_annotation *annotation = &element->annotation;
+
+        if (is_key(key, "image_id")) {
+                element->has |= HAS_IMAGE_ID;
+                return read_integer(element, "image_id", &annotation->image_id);
+        }
+        if (is_key(key, "category_id")) {
+                element->has |= HAS_CATEGORY_ID;
+                return read_integer(element, "category_id", &annotation->category_id);
+        }
+        if (is_key(key, "iscrowd"))
+                return read_integer(element, "iscrowd", &annotation->is_crowd);
+        if (is_key(key, "bbox")) {
+                element->has |= HAS_BOX;
+                return read_box(element);
+        }
+        if (is_key(key, "area"))
+                return read_area(element);
+        if (is_key(key, "segmentation"))
+                return read_segmentation(element);
+        return skip_value(element->reader);
+}
+
+static int read_category_member(struct coco_element *element, const struct json_token *key) {
+        if (!is_key(key, "id"))
+                return skip_value(element->reader);
+        element->has |= HAS_ID;
+        return read_integer(element, "id", &element->image.id);
+}
+
+/* ---- the three arrays ------------------------------------------------------------------------------------------ */
+
+struct coco_array {
+        const char *name;
+        int (*read_member)(struct coco_element *element, const struct json_token *key);
+        unsigned needs; /* HAS_... */
+        const char *needed;
+};
+
+static const struct coco_array IMAGES = { "images", read_image_member, HAS_ID | HAS_FILE_NAME, "id and file_name" };
+static const struct coco_array ANNOTATIONS = { "annotations", read_annotation_member,
+                                               HAS_IMAGE_ID | HAS_CATEGORY_ID | HAS_BOX,
+                                               "image_id, category_id and bbox" };
+static const struct coco_array CATEGORIES = { "categories", read_category_member, HAS_ID, "id" };
+
+static int keep(struct coco_element *element, const struct coco_array *array) {
+        struct coco_annotations *into = element->reader->into;
+        int r;
+
+        if (array == &IMAGES)
+                r = growing_append(&into->images, &element->image, sizeof(element->image));
+        else if (array == &ANNOTATIONS)
+                r = growing_append(&into->annotations, &element->annotation, sizeof(element->annotation));
+        else
+                r = growing_append(&into->categories, &element->image.id, sizeof(element->image.id));
+        if (r < 0)
+                return why_set(element->reader->why, r, "no memory after %" PRIu64 " elements of %s", element->number,
+                               array->name);
+        if (++element->reader->n_elements % LOOK_UP_ELEMENTS == 0 && element->reader->progress)
+                return element->reader->progress(element->reader->n_elements, element->reader->userdata);
+        return 0;
+}
+
+static int read_element(struct coco_reader *reader, const struct coco_array *array, uint64_t number) {
+        struct coco_element element = { .reader = reader, .array = array->name, .number = number };
+
+        for (;;) {
+                struct json_token key;
+                int r = next(reader, &key);
+
+                if (r < 0)
+                        return r;
+                if (key.kind == JSON_OBJECT_END)
+                        break;
+                r = array->read_member(&element, &key);
+                if (r < 0)
+                        return r;
+        }
+        if ((element.has & array->needs) != array->needs)
+                return why_set(reader->why, -EINVAL, "%s[%" PRIu64 "] needs %s", array->name, number, array->needed);
+        return keep(&element, array);
+}
+
+static int read_array(struct coco_reader *reader, const struct coco_array *array, bool *has) {
+        struct json_token token;
+        int r = next(reader, &token);
+
+        if (r == 0 && (token.kind != JSON_ARRAY || *has))
+                return why_set(reader->why, -EINVAL, "\"%s\" %s", array->name,
+                               *has ? "comes twice" : "is not an array [...]");
+        *has = true;
+        for (uint64_t number = 0; r == 0; number++) {
+                r = next(reader, &token);
+                if (r < 0 || token.kind == JSON_ARRAY_END)
+                        break;
+                if (token.kind != JSON_OBJECT)
+                        return why_set(reader->why, -EINVAL, "%s[%" PRIu64 "] is not an object {...}", array->name,
+                                       number);
+                r = read_element(reader, array, number);
+        }
+        return r;
+}
+
+static int read_members(struct coco_reader *reader) {
+        struct json_token token;
+        int r = next(reader, &token);
+
+        if (r == 0 && token.kind != JSON_OBJECT)
+                return why_set(reader->why, -EINVAL, "is not a file of COCO annotations, which begins with {");
+        while (r == 0) {
+                r = next(reader, &token);
+                if (r < 0 || token.kind == JSON_OBJECT_END)
+                        break;
+                if (is_key(&token, IMAGES.name))
+                        r = read_array(reader, &IMAGES, &reader->has_images);
+                else if (is_key(&token, ANNOTATIONS.name))
+                        r = read_array(reader, &ANNOTATIONS, &reader->has_annotations);
+                else if (is_key(&token, CATEGORIES.name))
+                        r = read_array(reader, &CATEGORIES, &reader->has_categories);
+                else
+                        r = skip_value(reader);
+        }
+        return r < 0 ? r : next(reader, &token); /* the end of the text */
+}
+
+/* ---- afterwards ------------------------------------------------------------------------------------------------ */
+
+static int by_id(const void *one, const void *other) {
+        int64_t a = ((const struct coco_image *)one)->id, b = ((const struct coco_image *)other)->id;
+
+        return (a > b) - (a < b);
+}
+
+static int by_number(const void *one, const void *other) {
+        int64_t a = *(const int64_t *)one, b = *(const int64_t *)other;
+
+        return (a > b) - (a < b);
+}
+
+static int sort_images(struct coco_annotations *into, struct why *why) {
+        size_t n = coco_n_images(into);
+
+        if (n > 0)
+                qsort(into->images.bytes, n, sizeof(struct coco_image), by_id);
+        for (size_t i = 1; i < n; i++)
+                if (coco_image(into, i - 1)->id == coco_image(into, i)->id)
+                        return why_set(why, -EINVAL, "two images have the id %" PRId64, coco_image(into, i)->id);
+        return 0;
+}
+
+/* Sorted and each once; without any, those that occur. */
+static int sort_categories(struct coco_annotations *into, struct why *why) {
+        int64_t *ids;
+        size_t n, n_kept = 0;
+
+        if (into->categories.n_bytes == 0)
+                for (size_t i = 0; i < coco_n_annotations(into); i++)
+                        if (growing_append(&into->categories, &coco_annotation(into, i)->category_id, sizeof(int64_t)) <
+                            0)
+                                return why_set(why, -ENOMEM, "no memory for the categories");
+        ids = (void *)into->categories.bytes;
+        n = into->categories.n_bytes / sizeof(*ids);
+        if (n > 0)
+                qsort(ids, n, sizeof(*ids), by_number);
+        for (size_t i = 0; i < n; i++)
+                if (i == 0 || ids[i] != ids[i - 1])
+                        ids[n_kept++] = ids[i];
+        into->categories.n_bytes = n_kept * sizeof(*ids);
+        return 0;
+}
+
+int64_t coco_find_image(const struct coco_annotations *annotations, int64_t id) {
+        struct coco_image wanted = { .id = id };
+        const struct coco_image *found = annotations->images.n_bytes == 0
+                                                 ? NULL
+                                                 : bsearch(&wanted, annotations->images.bytes,
+                                                           coco_n_images(annotations), sizeof(wanted), by_id);
+
+        return found ? found - coco_image(annotations, 0) : -1;
+}
+
+int64_t coco_find_category(const struct coco_annotations *annotations, int64_t id) {
+        const int64_t *ids = (const void *)annotations->categories.bytes;
+        const int64_t *found =
+                ids ? bsearch(&id, ids, annotations->categories.n_bytes / sizeof(id), sizeof(id), by_number) : NULL;
+
+        return found ? found - ids : -1;
+}
+
+static int check_categories(const struct coco_annotations *into, struct why *why) {
+        for (size_t i = 0; i < coco_n_annotations(into); i++)
+                if (coco_find_category(into, coco_annotation(into, i)->category_id) < 0)
+                        return why_set(why, -EINVAL,
+                                       "annotations[%zu]: the category %" PRId64 " is not among \"categories\"", i,
+                                       coco_annotation(into, i)->category_id);
+        return 0;
+}
+
+int coco_read(int fd, uint64_t n_file, coco_progress progress, void *userdata, struct coco_annotations *annotations,
+              struct why *why) {
+        struct coco_reader reader = { .window = { .fd = fd, .n_file = n_file },
+                                      .progress = progress,
+                                      .userdata = userdata,
+                                      .into = annotations,
+                                      .why = why };
+        int r = text_window_begin(&reader.window, why);
+
+        if (r == 0) {
+                reader.base = reader.window.at;
+                json_scan_feed(&reader.scan, reader.window.bytes + reader.base, reader.window.n_bytes - reader.base,
+                               reader.window.is_last);
+                r = read_members(&reader);
+        }
+        text_window_fini(&reader.window);
+        if (r == 0 && !(reader.has_images && reader.has_annotations))
+                return why_set(why, -EINVAL, "is not a file of COCO annotations: it has no \"%s\"",
+                               reader.has_images ? "annotations" : "images");
+        if (r == 0)
+                r = sort_images(annotations, why);
+        if (r == 0)
+                r = sort_categories(annotations, why);
+        return r < 0 ? r : check_categories(annotations, why);
+}

@@ -1,0 +1,288 @@
+#include "daemon/data/format.h"
+
+/* coco: a folder of pictures, and a file of annotations that says what is on them.
+ *
+ * Samples are the images of that file in the order of their ids, as torchvision's CocoDetection has them; the
+ * annotations of an image stay in the order of the file. Everything but the picture is in the index. */
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "daemon/base/machine/disk.h"
+#include "daemon/data/formats/coco/annotations.h"
+#include "daemon/data/index/index_stamp.h"
+#include "proto/base/cleanup.h"
+
+struct coco {
+        int root_fd;
+        const struct files *files;
+        const char *path; /* of the annotations */
+        const struct index_watch *watch;
+        struct why *why;
+        int fd; /* of the annotations */
+        int64_t settled_ns;
+        struct stat folder, file;
+        struct coco_annotations annotations;
+        uint64_t *first;     /* by image: where its annotations begin in `order`; one more than there are images */
+        uint64_t *order;     /* numbers of annotations, image after image */
+        struct growing text; /* of one image's segmentations */
+};
+
+static void coco_fini(struct coco *coco) {
+        closep(&coco->fd);
+        coco_annotations_fini(&coco->annotations);
+        free(coco->first);
+        free(coco->order);
+        growing_fini(&coco->text);
+}
+
+static int no_memory(const struct coco *coco, int error) {
+        if (error == -E2BIG)
+                return why_set(coco->why, error, "%s: more than an index can hold", coco->path);
+        return why_errno(coco->why, error, "%s: its index", coco->path);
+}
+
+static int look_up(uint64_t n, void *userdata) {
+        const struct coco *coco = userdata;
+
+        if (!coco->watch)
+                return 0;
+        if (coco->watch->cancel && atomic_load_explicit(coco->watch->cancel, memory_order_relaxed))
+                return why_set(coco->why, -ECANCELED, "%s: indexing was cancelled", coco->path);
+        if (coco->watch->progress)
+                coco->watch->progress(coco->watch->userdata, n);
+        return 0;
+}
+
+/* ---- the annotations ------------------------------------------------------------------------------------------- */
+
+static int read_annotations(struct coco *coco) {
+        struct why detail;
+        int r;
+
+        /* O_NONBLOCK: opening a FIFO must not block. A path that is not absolute is one from the folder. */
+        coco->fd = openat(coco->root_fd, coco->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+        if (coco->fd < 0)
+                return why_errno(coco->why, -errno, "annotations: %.300s", coco->path);
+        r = index_settle(coco->fd, &coco->settled_ns, &coco->file);
+        if (r < 0)
+                return why_errno(coco->why, r, "annotations: %.300s cannot be looked at", coco->path);
+        if (!S_ISREG(coco->file.st_mode))
+                return why_set(coco->why, -EINVAL, "annotations: %.300s is not a regular file", coco->path);
+        r = coco_read(coco->fd, (uint64_t)coco->file.st_size, look_up, coco, &coco->annotations, &detail);
+        if (r == -ECANCELED)
+                return r;
+        if (r < 0)
+                return why_set(coco->why, r, "annotations: %.200s: %.300s", coco->path, detail.text);
+        if (coco_n_images(&coco->annotations) == 0)
+                return why_set(coco->why, -ENOENT, "annotations: %.300s names no image", coco->path);
+        return 0;
+}
+
+/* Puts the annotations of each image together. An annotation of an image that is not there belongs to no sample, as in
+ * pycocotools. */
+static int group(struct coco *coco) {
+        const struct coco_annotations *annotations = &coco->annotations;
+        size_t n_images = coco_n_images(annotations), n = coco_n_annotations(annotations);
+
+        coco->first = calloc(n_images + 2, sizeof(*coco->first));
+        coco->order = calloc(n + 1, sizeof(*coco->order));
+        if (!coco->first || !coco->order)
+                return -ENOMEM;
+        for (size_t i = 0; i < n; i++) {
+                int64_t image = coco_find_image(annotations, coco_annotation(annotations, i)->image_id);
+
+                if (image >= 0)
+                        coco->first[image + 2]++;
+        }
+        for (size_t i = 2; i < n_images + 2; i++)
+                coco->first[i] += coco->first[i - 1];
+        /* first[image + 1] counts up from where the image begins to where it ends, which is where the next one begins.
+         */
+        for (size_t i = 0; i < n; i++) {
+                int64_t image = coco_find_image(annotations, coco_annotation(annotations, i)->image_id);
+
+                if (image >= 0)
+                        coco->order[coco->first[image + 1]++] = i;
+        }
+        return 0;
+}
+
+/* ---- the index ------------------------------------------------------------------------------------------------- */
+
+enum {
+        BOXES,
+        LABELS,
+        CATEGORY_IDS,
+        AREA,
+        ISCROWD,
+        IMAGE_ID,
+        SEGMENTATION,
+        N_COLUMNS,
+};
+
+static const struct schema_field COLUMNS[N_COLUMNS] = {
+        [BOXES] = { .name = "boxes", .kind = FIELD_VALUE, .dtype = DLP_DTYPE_FLOAT32, .n_dims = 2, .shape = { -1, 4 } },
+        [LABELS] = { .name = "labels", .kind = FIELD_VALUE, .dtype = DLP_DTYPE_INT64, .n_dims = 1, .shape = { -1 } },
+        [CATEGORY_IDS] = { .name = "category_ids",
+                           .kind = FIELD_VALUE,
+                           .dtype = DLP_DTYPE_INT64,
+                           .n_dims = 1,
+                           .shape = { -1 } },
+        [AREA] = { .name = "area", .kind = FIELD_VALUE, .dtype = DLP_DTYPE_FLOAT32, .n_dims = 1, .shape = { -1 } },
+        [ISCROWD] = { .name = "iscrowd", .kind = FIELD_VALUE, .dtype = DLP_DTYPE_INT64, .n_dims = 1, .shape = { -1 } },
+        [IMAGE_ID] = { .name = "image_id", .kind = FIELD_VALUE, .dtype = DLP_DTYPE_INT64 },
+        [SEGMENTATION] = { .name = "segmentation", .kind = FIELD_BYTES },
+};
+
+/* The value of one column for one annotation. */
+static size_t value_of(const struct coco *coco, uint32_t column, const struct coco_annotation *annotation,
+                       uint8_t value[16]) {
+        int64_t number;
+
+        switch (column) {
+        case BOXES:
+                memcpy(value, annotation->box, sizeof(annotation->box));
+                return sizeof(annotation->box);
+        case AREA:
+                memcpy(value, &annotation->area, sizeof(annotation->area));
+                return sizeof(annotation->area);
+        case LABELS:
+                number = coco_find_category(&coco->annotations, annotation->category_id);
+                break;
+        case CATEGORY_IDS:
+                number = annotation->category_id;
+                break;
+        default:
+                number = annotation->is_crowd;
+        }
+        memcpy(value, &number, sizeof(number));
+        return sizeof(number);
+}
+
+/* "[A, B]" of the segmentations as they are in the file; null where an annotation has none. */
+static int add_segmentation(struct coco *coco, const struct coco_annotation *annotation) {
+        size_t at = coco->text.n_bytes;
+        int r;
+
+        if (annotation->n_segmentation == 0)
+                return growing_append(&coco->text, "null", 4);
+        r = growing_append(&coco->text, NULL, annotation->n_segmentation);
+        if (r < 0)
+                return r;
+        r = disk_read_at(coco->fd, coco->text.bytes + at, annotation->n_segmentation, annotation->segmentation);
+        return r < 0 ? -EIO : 0;
+}
+
+static int give_segmentations(struct coco *coco, size_t image, struct index_builder *builder, uint32_t idx) {
+        int r;
+
+        growing_clear(&coco->text);
+        r = growing_append(&coco->text, "[", 1);
+        for (uint64_t i = coco->first[image]; i < coco->first[image + 1] && r == 0; i++) {
+                if (i > coco->first[image])
+                        r = growing_append(&coco->text, ", ", 2);
+                if (r == 0)
+                        r = add_segmentation(coco, coco_annotation(&coco->annotations, coco->order[i]));
+        }
+        if (r == 0)
+                r = growing_append(&coco->text, "]", 1);
+        return r < 0 ? r : index_builder_set_value(builder, idx, coco->text.bytes, coco->text.n_bytes);
+}
+
+static int give_column(struct coco *coco, size_t image, uint32_t column, struct index_builder *builder, uint32_t idx) {
+        growing_clear(&coco->text);
+        for (uint64_t i = coco->first[image]; i < coco->first[image + 1]; i++) {
+                uint8_t value[16];
+                size_t n = value_of(coco, column, coco_annotation(&coco->annotations, coco->order[i]), value);
+                int r = growing_append(&coco->text, value, n);
+
+                if (r < 0)
+                        return r;
+        }
+        return index_builder_set_value(builder, idx, coco->text.bytes ? coco->text.bytes : (const uint8_t *)"",
+                                       coco->text.n_bytes);
+}
+
+static int give_image(struct coco *coco, size_t image, struct index_builder *builder, const uint32_t idx[N_COLUMNS]) {
+        const struct coco_image *found = coco_image(&coco->annotations, image);
+        struct index_row row;
+        int r = file_paths_give(&coco->annotations.paths, found->path, coco->root_fd, builder, &row);
+
+        for (uint32_t i = 0; i < N_COLUMNS && r == 0; i++) {
+                if (i == IMAGE_ID)
+                        r = index_builder_set_value(builder, idx[i], &found->id, sizeof(found->id));
+                else if (i == SEGMENTATION)
+                        r = give_segmentations(coco, image, builder, idx[i]);
+                else
+                        r = give_column(coco, image, i, builder, idx[i]);
+        }
+        return r < 0 ? r : index_builder_add_sample(builder, &row, 0);
+}
+
+static int make_index(struct coco *coco, struct index_builder **ret_builder) {
+        _cleanup_(index_builder_freep) struct index_builder *builder = NULL;
+        uint32_t idx[N_COLUMNS], idx_root;
+        int r = group(coco);
+
+        if (r == 0)
+                r = index_builder_new("coco", 1, &builder);
+        if (r < 0)
+                return r;
+        index_builder_set_field(builder, 0, "image", FIELD_PICTURE, false);
+        for (uint32_t i = 0; i < N_COLUMNS && r == 0; i++)
+                r = index_builder_add_column(builder, &COLUMNS[i], &idx[i]);
+        if (r == 0)
+                r = index_builder_add_dir(builder, "", &coco->folder, &idx_root);
+        for (size_t i = 0; i < coco_n_images(&coco->annotations) && r == 0; i++) {
+                r = give_image(coco, i, builder, idx);
+                if (r == 0 && i % 1024 == 0)
+                        r = look_up(i, coco);
+        }
+        if (r == 0)
+                *ret_builder = TAKE_PTR(builder);
+        return r;
+}
+
+static int look_at_folder(struct coco *coco) {
+        _cleanup_(closep) int fd = openat(coco->root_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        int r = fd < 0 ? -errno : index_settle(fd, &coco->settled_ns, &coco->folder);
+
+        return r < 0 ? why_errno(coco->why, r, "%s: the folder cannot be read", coco->files->root) : 0;
+}
+
+static int coco_build(int root_fd, const struct files *files, const struct format_options *options,
+                      const struct index_watch *watch, struct index_builder **ret_builder, struct why *why) {
+        _cleanup_(coco_fini) struct coco coco = {
+                .root_fd = root_fd, .files = files, .watch = watch, .why = why, .fd = -1
+        };
+        int r;
+
+        coco.path = format_option(options, "annotations");
+        if (!coco.path)
+                return why_set(why, -EINVAL,
+                               "%s: the format coco needs the key annotations: the file with the boxes, such as "
+                               "\"/data/coco/annotations/instances_train2017.json\"",
+                               files->root);
+        r = look_at_folder(&coco);
+        if (r == 0)
+                r = read_annotations(&coco);
+        if (r < 0)
+                return r;
+        r = make_index(&coco, ret_builder);
+        if (r == -EIO)
+                return why_set(why, r, "annotations: %.300s changed while it was read; try again", coco.path);
+        return r < 0 && r != -ECANCELED ? no_memory(&coco, r) : r;
+}
+
+static const char *const OPTIONS[] = { "annotations", NULL };
+
+const struct format FORMAT_COCO = {
+        .name = "coco",
+        .options = OPTIONS,
+        .build = coco_build,
+};
