@@ -118,10 +118,28 @@ static int choose_by_name(struct codec *codec, const char *text, struct why *why
         return r == -ENOMEM ? r : refuse_steps(codec, "has a value of its own, no step can be applied to it", why);
 }
 
+/* Its pieces are elements; they can be converted, and nothing else. */
+static int choose_gathered(struct codec *codec, const char *text, struct why *why) {
+        const struct value_steps *steps = &codec->steps;
+        int r = text ? value_steps_parse(text, &codec->steps, why) : 0;
+
+        codec->type = &CODEC_GATHERED;
+        if (r == -ENOMEM || !text)
+                return r;
+        if (r < 0 || !steps->has_dtype || steps->has_shape || steps->path || steps->is_text || steps->is_raw)
+                return refuse_steps(codec, "is put together from several places: no step but to(DTYPE) can be applied",
+                                    why);
+        free(codec->text);
+        codec->text = value_steps_text(steps);
+        return codec->text ? 0 : why_errno(why, -ENOMEM, "pipeline");
+}
+
 static int choose(struct codec *codec, const char *text, struct why *why) {
         int r = 0;
 
-        if (!text)
+        if (codec->field.is_gathered)
+                r = choose_gathered(codec, text, why);
+        else if (!text)
                 codec->type = type_without_steps(&codec->field);
         else if (codec->field.kind == FIELD_NAME)
                 r = choose_by_name(codec, text, why);
@@ -162,7 +180,11 @@ bool codec_is_stored(const struct codec *codec) {
 }
 
 bool codec_is_row(const struct codec *codec) {
-        return codec->type == &CODEC_VALUE && codec->field.is_stored;
+        return (codec->type == &CODEC_VALUE && codec->field.is_stored) || codec_is_gathered(codec);
+}
+
+bool codec_is_gathered(const struct codec *codec) {
+        return codec->type == &CODEC_GATHERED;
 }
 
 const char *codec_text(const struct codec *codec) {

@@ -71,6 +71,18 @@ bool codec_is_stored(const struct codec *codec);
  * somebody else, who calls codec_settle_row() there. */
 bool codec_is_row(const struct codec *codec);
 
+/* Copies a piece of a row out of a mapping to its place in `row`; elements that are stored in another type are
+ * converted. Returns 0; -EIO as mapped_copy(); or -EBADMSG as codec_put_piece(). Any thread. */
+int codec_copy_piece(const struct codec *codec, const struct source_piece *piece, uint8_t *row);
+
+/* The same for a piece of a gathered field that was read. Returns 0, or -EBADMSG with `why`: a number that the dtype of
+ * the tensor cannot hold. */
+int codec_put_piece(const struct codec *codec, const struct source_piece *piece, const uint8_t *bytes, uint8_t *row,
+                    struct why *why);
+
+/* Does its field lie in several pieces, which codec_put_piece() takes one by one? Then it is never opened. */
+bool codec_is_gathered(const struct codec *codec);
+
 /* Brings the elements that were copied to `row` into the order of bytes that a client gets. `row` may be in a slot: a
  * client that writes there meanwhile changes its own elements and nothing else. Quick; any thread. */
 void codec_settle_row(const struct codec *codec, uint8_t *row);

@@ -61,6 +61,7 @@ void codec_swap_elements(uint8_t *bytes, uint64_t n_bytes, uint64_t n_element);
 extern const struct codec_type CODEC_PICTURE;
 extern const struct codec_type CODEC_BYTES;
 extern const struct codec_type CODEC_VALUE;
+extern const struct codec_type CODEC_GATHERED;
 extern const struct codec_type CODEC_NUMBER;
 extern const struct codec_type CODEC_NAME;
 extern const struct codec_type CODEC_TEXT;

@@ -169,6 +169,20 @@ static int look_at_field(const struct dataset *dataset, const struct extent *pla
         return r;
 }
 
+/* All of a gathered field: what cannot be read may be its last piece. */
+static int look_at_pieces(const struct dataset *dataset, uint64_t sample, uint32_t field, struct extent *place,
+                          struct why *why) {
+        struct source_piece piece = { 0 };
+        int r = 0;
+
+        while (r == 0 && source_next_piece(dataset_source(dataset), sample, field, &piece)) {
+                place->offset = piece.offset;
+                place->length = piece.n_bytes;
+                r = look_at_field(dataset, place, why);
+        }
+        return r;
+}
+
 /* Fields that lie side by side in a shard are read one by one: this is rare, and the first error counts. */
 int dataset_look_at(const struct dataset *dataset, uint64_t sample, struct why *why) {
         struct extent place;
@@ -176,7 +190,9 @@ int dataset_look_at(const struct dataset *dataset, uint64_t sample, struct why *
         int r = 0;
 
         while (r == 0 && next_stored(dataset, sample, &idx, &place))
-                r = look_at_field(dataset, &place, why);
+                r = dataset_source(dataset)->schema.fields[idx - 1].is_gathered
+                            ? look_at_pieces(dataset, sample, idx - 1, &place, why)
+                            : look_at_field(dataset, &place, why);
         return r;
 }
 

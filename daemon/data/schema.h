@@ -39,6 +39,7 @@ struct schema_field {
         bool may_be_absent;             /* some samples do not have it */
         bool is_big_endian;             /* of a stored FIELD_VALUE: its elements are big-endian */
         enum field_coding coding;       /* of a stored FIELD_VALUE or FIELD_TEXT */
+        bool is_gathered;               /* a stored FIELD_VALUE of fixed shape that lies in several pieces of a file */
         uint32_t dtype;                 /* FIELD_VALUE */
         uint32_t n_dims;                /* FIELD_VALUE; 0: a scalar */
         int64_t shape[SCHEMA_DIMS_MAX]; /* the first one is -1 if it varies */

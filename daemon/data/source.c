@@ -64,13 +64,31 @@ uint64_t source_length(const struct source *source, uint64_t sample, uint32_t fi
         return extent.flags & EXTENT_UNREACHABLE ? source->max_length : extent.length;
 }
 
-const uint8_t *source_row(const struct source *source, uint64_t sample, uint32_t field) {
+bool source_next_piece(const struct source *source, uint64_t sample, uint32_t field, struct source_piece *piece) {
+        struct extent extent;
+
         assert(sample < source->n_samples && field < source->schema.n_fields);
-        return source->type->row ? source->type->row(source, sample, field) : NULL;
+        piece->number++;
+        if (source->schema.fields[field].is_gathered)
+                return source->type->next_piece(source, sample, field, piece);
+        if (piece->number > 1)
+                return false;
+        source->type->locate(source, sample, field, &extent);
+        piece->bytes = source->type->row ? source->type->row(source, sample, field) : NULL;
+        piece->offset = extent.offset;
+        piece->n_bytes = extent.length;
+        piece->n_before = 0;
+        return true;
+}
+
+bool source_is_mapped(const struct source *source, uint32_t field) {
+        struct source_piece piece = { 0 };
+
+        return source->n_samples > 0 && source_next_piece(source, 0, field, &piece) && piece.bytes;
 }
 
 bool source_rows_were_there(const struct source *source, uint32_t field) {
-        assert(source->type->row && field < source->schema.n_fields);
+        assert(source->type->rows_were_there && field < source->schema.n_fields);
         return source->type->rows_were_there(source, field);
 }
 

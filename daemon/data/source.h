@@ -38,6 +38,18 @@ struct extent {
         uint32_t idx_shard; /* 0 without a shard */
 };
 
+/* A part of a stored field that lies in one place. Most fields are one piece; a gathered field (schema.h) is several,
+ * all in the file of source_locate(). */
+struct source_piece {
+        const uint8_t *bytes; /* if it is mapped; NULL: it has to be read. See source_next_piece() */
+        uint64_t offset;      /* in the file */
+        uint64_t n_bytes;
+        uint64_t n_before;  /* elements of the field before this piece */
+        uint32_t dtype;     /* of a gathered field: of its elements as they are stored */
+        uint32_t number;    /* of the piece, from 1 */
+        uint64_t cursor[4]; /* the source's own */
+};
+
 struct source;
 
 struct source_type;
@@ -84,11 +96,17 @@ bool source_has(const struct source *source, uint64_t sample, uint32_t field);
  * If its file could not be looked at: the length of the longest field. */
 uint64_t source_length(const struct source *source, uint64_t sample, uint32_t field);
 
-/* The bytes of a stored field if they are mapped, source_length() of them; NULL if they have to be read. The file may
- * be cut short, or its disk may be slow: only the functions of base/machine/mapped.h may touch these bytes. */
-const uint8_t *source_row(const struct source *source, uint64_t sample, uint32_t field);
+/* The next piece of a stored field; the first one for a `piece` of zeroes. Returns false after the last one, and the
+ * piece is then undefined. A field that is absent has one piece, of no bytes.
+ *
+ * Mapped bytes: the file may be cut short, or its disk may be slow, so only the functions of base/machine/mapped.h may
+ * touch them. */
+bool source_next_piece(const struct source *source, uint64_t sample, uint32_t field, struct source_piece *piece);
 
-/* Were all rows of the field that have been copied so far really there? A file that was cut reads as zeroes up to the
+/* Can its pieces be copied from a mapping? Single ones may still have to be read. */
+bool source_is_mapped(const struct source *source, uint32_t field);
+
+/* Were all pieces of the field that have been copied so far really there? A file that was cut reads as zeroes up to the
  * end of its last page, and they look like any other bytes. May wait for the disk. */
 bool source_rows_were_there(const struct source *source, uint32_t field);
 

@@ -22,10 +22,13 @@ struct source_type {
         /* Where a stored field is. */
         void (*locate)(const struct source *source, uint64_t sample, uint32_t field, struct extent *ret_extent);
 
-        /* As source_row(). NULL: no row is in memory. */
+        /* The bytes of a field that is one piece, if they are mapped. NULL: none are. */
         const uint8_t *(*row)(const struct source *source, uint64_t sample, uint32_t field);
 
-        /* NULL if `row` is. */
+        /* As source_next_piece(), of gathered fields; `number` is set already. NULL: there are none. */
+        bool (*next_piece)(const struct source *source, uint64_t sample, uint32_t field, struct source_piece *piece);
+
+        /* NULL: nothing is mapped. */
         bool (*rows_were_there)(const struct source *source, uint32_t field);
 
         /* The size of the value of a field that is neither stored nor a name; false: the sample does not have it. NULL:

@@ -6,10 +6,11 @@
 #include "daemon/pipeline/batch.h"
 #include "proto/base/clock.h"
 
-#define READ_AFTER_MISS 4096u /* samples that are read one by one after a row was not in memory */
-#define BYTES_AHEAD     1024u /* of the next row; measured: 256 and 4096 gain half as much */
-#define CACHE_LINE      64u
-#define ROWS_LOOKED_AT  3u /* of a task; each costs a system call */
+#define READ_AFTER_MISS  4096u /* samples that are read one by one after a row was not in memory */
+#define BYTES_AHEAD      1024u /* of the next row; measured: 256 and 4096 gain half as much */
+#define CACHE_LINE       64u
+#define ROWS_LOOKED_AT   3u /* of a task; each costs a system call for each piece, */
+#define PIECES_LOOKED_AT 8u /* of which this many are looked at */
 
 bool rows_are_mapped(const struct stream *stream) {
         const struct source *source = dataset_source(stream->dataset->dataset);
@@ -19,7 +20,7 @@ bool rows_are_mapped(const struct stream *stream) {
 
                 if (stream->layout.fields[i].form.how != COLLATE_STACK || stream->layout.fields[i].varies)
                         return false;
-                if (codec_is_stored(codec) && (!codec_is_row(codec) || !source_row(source, 0, codec_field(codec))))
+                if (codec_is_stored(codec) && (!codec_is_row(codec) || !source_is_mapped(source, codec_field(codec))))
                         return false;
         }
         return true;
@@ -62,20 +63,26 @@ static bool all_stored(const struct task *task, bool (*is_so)(const struct task 
         return true;
 }
 
-static const uint8_t *row_of(const struct stream *stream, uint32_t idx_field, uint64_t sample) {
-        return source_row(dataset_source(stream->dataset->dataset), sample,
-                          codec_field(program_codec(stream->program, idx_field)));
+static bool next_piece(const struct stream *stream, uint32_t idx_field, uint64_t sample, struct source_piece *piece) {
+        return source_next_piece(dataset_source(stream->dataset->dataset), sample,
+                                 codec_field(program_codec(stream->program, idx_field)), piece);
+}
+
+static bool is_resident(const struct stream *stream, uint32_t idx_field, uint64_t sample) {
+        struct source_piece piece = { 0 };
+
+        for (uint32_t i = 0; i < PIECES_LOOKED_AT && next_piece(stream, idx_field, sample, &piece); i++)
+                if (piece.bytes && !mapped_is_resident(piece.bytes, piece.n_bytes))
+                        return false;
+        return true;
 }
 
 /* Checks only a few rows of the task: they stand for all. */
 static bool are_resident(const struct task *task, uint32_t idx_field) {
-        const struct stream *stream = task->batch->stream;
-
         for (uint32_t i = 0; i < ROWS_LOOKED_AT; i++) {
                 uint64_t sample = task->rows[i * (task->n_rows - 1) / (ROWS_LOOKED_AT - 1)].index;
-                const uint8_t *row = row_of(stream, idx_field, sample);
 
-                if (row && !mapped_is_resident(row, stream->layout.fields[idx_field].sample_bytes))
+                if (!is_resident(task->batch->stream, idx_field, sample))
                         return false;
         }
         return true;
@@ -88,6 +95,18 @@ static bool were_there(const struct task *task, uint32_t idx_field) {
                                       codec_field(program_codec(stream->program, idx_field)));
 }
 
+/* Returns false if a piece of it has to be read. */
+static bool copy_field(const struct stream *stream, uint32_t idx_field, uint64_t sample, uint8_t *out) {
+        const struct codec *codec = program_codec(stream->program, idx_field);
+        struct source_piece piece = { 0 };
+
+        while (next_piece(stream, idx_field, sample, &piece))
+                if (!piece.bytes || codec_copy_piece(codec, &piece, out) < 0)
+                        return false;
+        codec_settle_row(codec, out);
+        return true;
+}
+
 /* Returns false if one of the fields has to be read. */
 static bool copy_fields(struct batch *batch, uint32_t idx_sample, uint64_t sample) {
         const struct stream *stream = batch->stream;
@@ -96,16 +115,11 @@ static bool copy_fields(struct batch *batch, uint32_t idx_sample, uint64_t sampl
         for (uint32_t i = 0; i < stream->layout.n_fields; i++) {
                 const struct codec *codec = program_codec(stream->program, i);
                 uint8_t *out = collating_row(&batch->collating, i, idx_sample);
-                const uint8_t *row;
 
-                if (!codec_is_stored(codec)) {
+                if (!codec_is_stored(codec))
                         source_value(source, sample, codec_field(codec), out);
-                        continue;
-                }
-                row = row_of(stream, i, sample);
-                if (!row || mapped_copy(out, row, stream->layout.fields[i].sample_bytes) < 0)
+                else if (!copy_field(stream, i, sample, out))
                         return false;
-                codec_settle_row(codec, out);
         }
         return true;
 }
@@ -121,12 +135,11 @@ static void prefetch_row(const struct task *task, uint32_t idx_row) {
         const struct stream *stream = task->batch->stream;
 
         for (uint32_t i = 0; i < stream->layout.n_fields; i++) {
-                const uint8_t *row = NULL;
+                struct source_piece piece = { 0 };
 
-                if (codec_is_stored(program_codec(stream->program, i)))
-                        row = row_of(stream, i, task->rows[idx_row].index);
-                if (row)
-                        prefetch(row, stream->layout.fields[i].sample_bytes);
+                if (codec_is_stored(program_codec(stream->program, i)) &&
+                    next_piece(stream, i, task->rows[idx_row].index, &piece) && piece.bytes)
+                        prefetch(piece.bytes, piece.n_bytes);
         }
 }
 

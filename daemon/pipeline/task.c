@@ -69,6 +69,36 @@ static bool is_due(const struct task *task, uint32_t idx_field) {
                task->fields[idx_field].idx_read == task->idx_read;
 }
 
+/* The piece of a gathered field that this read brings, as an extent of its file. A read may be repeated, so the piece
+ * that is kept is that of this read or of the one before it. Returns whether there are more. */
+static bool find_piece(struct task *task, const struct source *source, uint32_t field, struct extent *extent) {
+        struct source_piece after;
+
+        if (task->idx_read == 0)
+                task->piece = (struct source_piece){ 0 };
+        while (task->piece.number <= task->idx_read)
+                source_next_piece(source, task->candidate, field, &task->piece);
+        extent->offset = task->piece.offset;
+        extent->length = task->piece.n_bytes;
+        after = task->piece;
+        return source_next_piece(source, task->candidate, field, &after);
+}
+
+/* A gathered field is the only stored one of its source: one read for each piece. */
+static void span_piece(struct task *task, uint32_t idx_field, struct span *ret_span) {
+        const struct stream *stream = task->batch->stream;
+        const struct source *source = dataset_source(stream->dataset->dataset);
+        uint32_t field = codec_field(program_codec(stream->program, idx_field));
+        struct extent extent;
+        bool has_more;
+
+        source_locate(source, task->candidate, field, &extent);
+        has_more = find_piece(task, source, field, &extent);
+        task->n_reads = task->idx_read + 1 + has_more;
+        task->fields[idx_field] = (struct field_bytes){ .n_bytes = extent.length, .idx_read = task->idx_read };
+        *ret_span = (struct span){ .first = extent, .begin = extent.offset, .end = extent.offset + extent.length };
+}
+
 /* Finds where each field of the candidate lies, and which reads are needed. The task says how many; `ret_span` is the
  * read that comes next. The offsets of its fields are counted from its beginning. */
 static void span_fields(struct task *task, struct span *ret_span) {
@@ -76,9 +106,11 @@ static void span_fields(struct task *task, struct span *ret_span) {
         const struct source *source = dataset_source(stream->dataset->dataset);
         struct span spans[DLP_TENSORS_MAX];
         uint32_t n_fields = program_n_fields(stream->program);
+        bool is_gathered = false;
         struct extent extent;
 
         task->n_reads = 0;
+        *ret_span = (struct span){ 0 };
         for (uint32_t i = 0; i < n_fields; i++) {
                 const struct codec *codec = program_codec(stream->program, i);
 
@@ -87,14 +119,18 @@ static void span_fields(struct task *task, struct span *ret_span) {
                         task->fields[i].is_absent = !source_has(source, task->candidate, codec_field(codec));
                         continue;
                 }
+                if (codec_is_gathered(codec)) {
+                        span_piece(task, i, ret_span);
+                        is_gathered = true;
+                        continue;
+                }
                 source_locate(source, task->candidate, codec_field(codec), &extent);
                 if (extent.flags & EXTENT_ABSENT)
                         task->fields[i].is_absent = true;
                 else
                         add_to_span(spans, task, i, &extent);
         }
-        *ret_span = (struct span){ 0 };
-        if (task->n_reads == 0)
+        if (task->n_reads == 0 || is_gathered)
                 return;
         *ret_span = spans[task->idx_read];
         for (uint32_t i = 0; i < n_fields; i++)

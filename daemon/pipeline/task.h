@@ -42,8 +42,9 @@ struct task {
         uint32_t idx;
         struct large_buffer *large;                 /* for a larger file; NULL: it fits */
         struct field_bytes fields[DLP_TENSORS_MAX]; /* of what is read: where each field of its stream's program lies */
-        uint32_t n_reads;      /* of the sample: one for each file that has fields of it. 0: nothing has to be read */
-        uint32_t idx_read;     /* the one under way; the fields of earlier ones are served */
+        uint32_t n_reads;  /* of the sample: one for each file that has fields of it. 0: nothing has to be read */
+        uint32_t idx_read; /* the one under way; the fields of earlier ones are served */
+        struct source_piece piece; /* of a gathered field: what the read under way brings */
         uint32_t idx_field;    /* worker: the first of them that is not served yet; it may wait for memory in between */
         const char *bad_field; /* worker: which one the candidate failed with; NULL: none, or more than one */
         char path[PATH_MAX];   /* the sample's name: its file, or the file that it was before it was packed */

@@ -180,6 +180,13 @@ static bool is_last(const struct stream *stream, uint32_t idx_field) {
         return is_ragged(stream, idx_field) && !stream->layout.fields[idx_field].is_spread;
 }
 
+/* A gathered field has its place already, like all rows. */
+static int put_piece(const struct task *task, uint32_t idx_field, struct why *why) {
+        return codec_put_piece(program_codec(task->batch->stream->program, idx_field), &task->piece,
+                               task->request.buffer,
+                               collating_row(&task->batch->collating, idx_field, task->idx_sample), why);
+}
+
 /* All fields that this read brought: first those that may fail halfway, then those that are only copied. A field that
  * had to wait for memory continues where it was. */
 static int serve_fields(struct worker *worker, struct task *task, struct why *why) {
@@ -190,7 +197,9 @@ static int serve_fields(struct worker *worker, struct task *task, struct why *wh
         for (i = task->idx_field; i < stream->layout.n_fields; i++, task->idx_field++) {
                 if (task->fields[i].idx_read != task->idx_read)
                         continue;
-                if (!is_last(stream, i))
+                if (codec_is_gathered(program_codec(stream->program, i)))
+                        r = put_piece(task, i, why);
+                else if (!is_last(stream, i))
                         r = serve_field(worker, task, i, why);
                 else
                         r = task->fields[i].is_absent ? 0 : check_ragged(worker, task, i, why);

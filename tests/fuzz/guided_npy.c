@@ -38,7 +38,7 @@ static void check(const struct source *source, size_t n_bytes, bool is_archive) 
                 if (extent.offset > n_bytes || extent.length > n_bytes - extent.offset ||
                     (!is_archive && extent.offset + extent.length != n_bytes))
                         find("that ends elsewhere than its file");
-                if (source_row(source, last, i) && !source_rows_were_there(source, i))
+                if (source_is_mapped(source, i) && !source_rows_were_there(source, i))
                         find("whose rows are not there");
         }
 }

@@ -4,7 +4,7 @@
  * field with the file's name, and row i of all arrays is sample i. A single .npy file is a field "data".
  *
  * There is no index: the place of a row is computed, so memory does not grow with the number of rows. The files are
- * also mapped: rows that are in the page cache are copied to their place without a read (source_row()). */
+ * also mapped: rows that are in the page cache are copied to their place without a read (source_next_piece()). */
 
 #include <ctype.h>
 #include <errno.h>

@@ -33,7 +33,7 @@ int npy_array_open(struct npy_array *array, int root_fd, int64_t *settled_ns, st
 /* Takes a struct of zeroes. */
 void npy_array_fini(struct npy_array *array);
 
-/* The bytes of a row if they are in memory or mapped, else NULL; see source_row(). */
+/* The bytes of a row if they are in memory or mapped, else NULL; see source_next_piece(). */
 const uint8_t *npy_array_row(const struct npy_array *array, uint64_t row);
 
 /* As source_rows_were_there(), for an array that is mapped. */
