@@ -271,7 +271,8 @@ int dataset_open(const struct dataset_spec *spec, const char *index_dir, const s
                 report.how = DATASET_LIVE;
                 r = files_check(&dataset->files, dataset->root_fd, why);
                 if (r == 0)
-                        r = format->open(dataset->root_fd, &dataset->files, &dataset->options, &dataset->index, why);
+                        r = format->open(dataset->root_fd, &dataset->files, &dataset->options, watch, spec->budget,
+                                         &dataset->index, why);
         } else if (spec->given_index && index_given_open(spec, dataset->options.digest, index_dir, index_path,
                                                          &dataset->index, &report.not_taken) == 0) {
                 report.how = DATASET_GIVEN;

@@ -3,6 +3,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -140,7 +142,16 @@ static int find_pattern(const char *path, struct files *ret_files, struct why *w
 
 /* ---- paths ----------------------------------------------------------------------------------------------------- */
 
+/* Is it the beginning of the name of a file with an index of tokens? */
+static bool is_prefix(const char *path, char ret_longer[PATH_MAX]) {
+        struct stat status;
+        int n = snprintf(ret_longer, PATH_MAX, "%s.idx", path);
+
+        return n > 0 && n < PATH_MAX && stat(ret_longer, &status) == 0 && S_ISREG(status.st_mode);
+}
+
 int files_find(const char *path, struct files *ret_files, struct why *why) {
+        char longer[PATH_MAX];
         struct stat status;
 
         if (stat(path, &status) < 0) {
@@ -149,6 +160,8 @@ int files_find(const char *path, struct files *ret_files, struct why *why) {
                 /* A list in braces may be longer than a file name may be, so open() can fail in this way too. */
                 if ((error == ENOENT || error == ENOTDIR || error == ENAMETOOLONG) && strchr(path, '{'))
                         return find_pattern(path, ret_files, why);
+                if (error == ENOENT && is_prefix(path, longer))
+                        return one_file(longer, ret_files, why);
                 return why_errno(why, -error, "%.300s cannot be opened", path);
         }
         if (S_ISDIR(status.st_mode))

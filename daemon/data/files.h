@@ -4,6 +4,8 @@
  * expands. Formats get an open folder and the names of files in it; it does not matter to them where the names came
  * from.
  *
+ * A path that does not exist may also be the prefix of an index of tokens, PATH.idx, which then is the file.
+ *
  * A path that exists as written is not a pattern, even if it has braces. The root of a pattern is the folder before its
  * first brace. */
 #pragma once

@@ -7,6 +7,7 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
+#include "daemon/base/budget.h"
 #include "daemon/data/files.h"
 #include "daemon/data/format_options.h"
 #include "daemon/data/index/index_builder.h"
@@ -39,9 +40,12 @@ struct format {
         int (*build)(int root_fd, const struct files *files, const struct format_options *options,
                      const struct index_watch *watch, struct index_builder **ret_builder, struct why *why);
 
-        /* Opens `files` as they are. Returns as build(). Blocks for a few reads of each file. */
+        /* Opens `files` as they are. Memory that grows with the number of samples is counted in `budget` until the
+         * source is closed; NULL: it is not counted. Returns as build(). Blocks for a few reads of each file, or as
+         * long as it takes to make the tables that the source needs. */
         int (*open)(int root_fd, const struct files *files, const struct format_options *options,
-                    struct source **ret_source, struct why *why);
+                    const struct index_watch *watch, struct budget *budget, struct source **ret_source,
+                    struct why *why);
 };
 
 extern const struct format FORMAT_ARROW;
@@ -50,6 +54,7 @@ extern const struct format FORMAT_CSV;
 extern const struct format FORMAT_IMAGEFOLDER;
 extern const struct format FORMAT_JSONL;
 extern const struct format FORMAT_MDS;
+extern const struct format FORMAT_MEGATRON;
 extern const struct format FORMAT_NPY;
 extern const struct format FORMAT_PACKED;
 extern const struct format FORMAT_TEXT;

@@ -17,7 +17,7 @@
 
 #include "daemon/data/formats/npy_list.h"
 #include "daemon/data/index/index_stamp.h"
-#include "daemon/data/source_type.h"
+#include "daemon/data/source_compare.h"
 #include "proto/base/cleanup.h"
 
 #define SINGLE_FIELD "data"
@@ -148,13 +148,16 @@ static int fill(struct npy *npy, int root_fd, const struct files *files, struct 
 }
 
 static int npy_open(int root_fd, const struct files *files, const struct format_options *options,
-                    struct source **ret_source, struct why *why) {
+                    const struct index_watch *watch, struct budget *budget, struct source **ret_source,
+                    struct why *why) {
         _cleanup_(source_closep) struct source *source = NULL;
         struct npy *npy = calloc(1, sizeof(*npy));
         struct why detail;
         int r;
 
         (void)options;
+        (void)watch;
+        (void)budget;
         if (!npy)
                 return why_set(why, -ENOMEM, "%s: no memory to open it", files->root);
         source = &npy->source;
@@ -200,30 +203,12 @@ static size_t npy_name(const struct source *source, uint64_t sample, char *ret_n
 
 /* ---- is it current? -------------------------------------------------------------------------------------------- */
 
-static int compare_one(int root_fd, const char *name, const struct stat *was, enum source_compare compare,
-                       struct why *why) {
-        const char *shown = name[0] == '.' ? "the folder itself" : name;
-        struct stat is;
-
-        if (fstatat(root_fd, name, &is, 0) < 0) {
-                if (errno == ENOENT || errno == ENOTDIR || errno == ELOOP || errno == ESTALE)
-                        return why_set(why, SOURCE_STALE, "%s is gone", shown);
-                return why_errno(why, -errno, "%s cannot be looked at", shown);
-        }
-        if (compare == SOURCE_COMPARE_ALL && (is.st_dev != was->st_dev || is.st_ino != was->st_ino))
-                return why_set(why, SOURCE_STALE, "%s is another one now", shown);
-        if ((S_ISREG(was->st_mode) && is.st_size != was->st_size) ||
-            (compare != SOURCE_COMPARE_NAMES && index_mtime_ns(&is) != index_mtime_ns(was)))
-                return why_set(why, SOURCE_STALE, "%s has changed", shown);
-        return 0;
-}
-
 static int npy_compare(const struct source *source, int root_fd, enum source_compare compare, struct why *why) {
         const struct npy *npy = npy_of(source);
-        int r = npy->list.is_folder ? compare_one(root_fd, ".", &npy->list.folder, compare, why) : 0;
+        int r = npy->list.is_folder ? source_compare_file(root_fd, ".", &npy->list.folder, compare, why) : 0;
 
         for (uint32_t i = 0; i < source->schema.n_fields && r == 0; i++)
-                r = compare_one(root_fd, npy->list.arrays[i].file, &npy->list.arrays[i].status, compare, why);
+                r = source_compare_file(root_fd, npy->list.arrays[i].file, &npy->list.arrays[i].status, compare, why);
         return r;
 }
 

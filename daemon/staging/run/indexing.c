@@ -62,7 +62,7 @@ static int look_at(struct run *run, const struct version *version, const struct 
         int r = format_options_parse(run->dataset->options, format, &options, why);
 
         if (r == 0)
-                r = format->open(tree_root_fd(version->tree), &files, &options, &source, why);
+                r = format->open(tree_root_fd(version->tree), &files, &options, NULL, NULL, &source, why);
         format_options_fini(&options);
         source_close(source);
         return r == 0 || r == -ENOMEM ? r : say_unservable(run, why->text);

@@ -1,0 +1,207 @@
+#!/usr/bin/env python3
+"""Token files that Megatron-core wrote: its own GPT samples token for token, alone, in parts and in blends; from memory, from the disk
+and over a network file system; what happens when a file is cut meanwhile; and what is refused."""
+import array
+import hashlib
+import json
+import os
+import random
+import struct
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+from failing_fs import FailingFs
+from harness import ROOT, case, contains, equal, expected_order, indices, main, within
+from megatron import Tokens, blend_of, gpt_samples, write_tokens
+
+VECTORS = os.path.join(ROOT, "tests", "vectors", "megatron")
+
+
+def told(tokens, code="q", dtype="int64"):
+    """What `dlctl read` says of an array of tokens."""
+    return {"dtype": dtype, "shape": [len(tokens)], "sha256": hashlib.sha256(array.array(code, tokens).tobytes()).hexdigest()}
+
+
+def check(lines, samples, **terms):
+    equal(indices(lines), expected_order(len(samples), **terms), "order")
+    for line in lines:
+        equal(line["fields"], {"tokens": told(samples[line["index"]])}, f"sample {line['index']}")
+
+
+def fnv1a(numbers):
+    value = 0xCBF29CE484222325
+    for byte in array.array("q", numbers).tobytes():
+        value = ((value ^ byte) * 0x100000001B3) & 0xFFFFFFFFFFFFFFFF
+    return f"{value:016x}"
+
+
+def lines_of_gpt():
+    with open(os.path.join(VECTORS, "gpt.jsonl"), encoding="utf-8") as file:
+        return [json.loads(line) for line in file]
+
+
+def samples_of(line):
+    files = list(zip(line["prefixes"], line["weights"] or [None] * len(line["prefixes"])))
+    samples = blend_of(files, VECTORS, line["splits"], line["part"], line["sequence_length"], line["num_samples"], line["seed"])
+    equal(fnv1a([token for sample in samples for token in sample]), line["fnv"], "the model is Megatron's")
+    return samples
+
+
+def dataset_of(line):
+    """The line as a dataset's configuration."""
+    keys = {"path": VECTORS, "format": "megatron", "sequence_length": line["sequence_length"], "seed": line["seed"]}
+    if line["splits"] != "1" or line["part"] != "train":
+        keys.update(splits=line["splits"], part=line["part"])
+    if line["num_samples"]:
+        keys["num_samples"] = line["num_samples"]
+    if line["weights"] or len(line["prefixes"]) > 1:
+        words = zip(line["weights"], line["prefixes"]) if line["weights"] else [[prefix] for prefix in line["prefixes"]]
+        keys["blend"] = " ".join(str(word) for pair in words for word in pair)
+    else:
+        keys["path"] = os.path.join(VECTORS, line["prefixes"][0])
+    return {name: str(value) for name, value in keys.items()}
+
+
+def n_bytes_read(daemon):
+    return int({row["name"]: row["value"] for row in daemon.status()["counters"]}["n_bytes_read"])
+
+
+@case("samples of Megatron's own datasets, token for token: parts, epochs, blends with and without weights")
+def _(box):
+    lines = lines_of_gpt()
+    daemon = box.daemon({f"d{i}": dataset_of(line) for i, line in enumerate(lines)})
+    for i, line in enumerate(lines):
+        check(daemon.read(f"d{i}", batch=50, shuffle=False), samples_of(line), shuffle=False)
+    equal(n_bytes_read(daemon), 0, "bytes that were read though all tokens are in memory")
+
+
+@case("torch's order over them, for one rank and for three")
+def _(box):
+    line = lines_of_gpt()[12]
+    samples = samples_of(line)
+    daemon = box.daemon({"d": dataset_of(line)})
+    check(daemon.read("d", batch=16, seed=3, epochs=1), samples, seed=3)
+    for rank, lines in enumerate(daemon.read_ranks("d", 3, batch=7, seed=5)):
+        check(lines, samples, seed=5, world=3, rank=rank)
+
+
+@case("the path is a prefix, one of its files or their folder; a blend names files below it or anywhere")
+def _(box):
+    sequences = [[1, 2, 3], [4, 5], [6, 7, 8, 9], [], [10, 11]]
+    prefix = write_tokens(box.path("d", "x"), sequences)
+    other = write_tokens(box.path("e", "y"), [[100 * token for token in sequence] for sequence in sequences], code="i")
+    keys = {"format": "megatron", "sequence_length": "3"}
+    paths = {"prefix": prefix, "idx": prefix + ".idx", "bin": prefix + ".bin", "folder": box.path("d")}
+    daemon = box.daemon({**{name: {"path": path, **keys} for name, path in paths.items()},
+                         "blend": {"path": box.path("d"), "blend": f"2 x 1 {other}.idx", "num_samples": "9", **keys}})
+    samples = gpt_samples(Tokens(prefix), "1", "train", 3, None, 1234)
+    for name in paths:
+        check(daemon.read(name, batch=2, shuffle=False), samples, shuffle=False)
+    check(daemon.read("blend", batch=2, shuffle=False), blend_of([("d/x", 2), ("e/y", 1)], box.path(), length=3, wanted=9),
+          shuffle=False)
+    equal({row["name"]: row["n_samples"] for row in daemon.objects("datasets")}["blend"], 9, "samples of the blend")
+    digests = {row["name"]: row["digest"] for row in daemon.objects("datasets")}
+    equal(len({digests[name] for name in paths}), 1, "digests of the same samples")
+    assert digests["blend"] != digests["prefix"]
+
+
+def large(box, n=4000, seed=1):
+    """Some MB of tokens, of sequences of any length."""
+    dice = random.Random(seed)
+    sequences = [[dice.randrange(65536) for _ in range(dice.randrange(1200))] for _ in range(n)]
+    return write_tokens(box.path("d", "x"), sequences)
+
+
+def forget(path):
+    """Takes a file out of the page cache."""
+    fd = os.open(path, os.O_RDONLY)
+    os.fsync(fd)
+    os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
+    os.close(fd)
+
+
+@case("what is not in memory is read piece by piece, by io_uring and by threads")
+def _(box):
+    prefix = large(box, 1000)
+    samples = gpt_samples(Tokens(prefix), "1", "train", 1000, None, 1234)
+    dataset = {"path": prefix, "format": "megatron", "sequence_length": "1000"}
+    for backend in ("auto", "threads"):
+        forget(prefix + ".bin")
+        daemon = box.daemon({"d": dataset}, name=f"with {backend}", reader=backend)
+        check(daemon.read("d", batch=10, seed=1), samples, seed=1)
+        if n_bytes_read(daemon) == 0:
+            raise AssertionError("nothing was read, though the file was not in memory")
+        daemon.stop()
+
+
+@case("over a file system that may hang nothing is mapped; an error of one read is an outage, and then it goes on")
+def _(box):
+    prefix = large(box, 300)
+    samples = gpt_samples(Tokens(prefix), "1", "train", 500, None, 1234)
+    disk = FailingFs(box, box.path("d"))
+    daemon = box.daemon({"d": {"path": os.path.join(disk.path, "x"), "format": "megatron", "sequence_length": "500"}})
+    disk.fail("*.bin", "ENOTCONN", ops="read")
+    reader = daemon.reader("d", batch=10, seed=2)
+    within(30, lambda: "d is on hold" in daemon.log(), "the job is on hold")
+    disk.clear()
+    check(reader.good(120), samples, seed=2)
+    need = sum(len(sample) for sample in samples) * 2
+    if n_bytes_read(daemon) < need:
+        raise AssertionError(f"{n_bytes_read(daemon)} of {need} bytes were read")
+
+
+@case("a file that is cut while it is served: no token is wrong, damage is named, and the next job is refused")
+def _(box):
+    prefix = large(box)
+    tokens = Tokens(prefix)
+    samples = gpt_samples(tokens, "1", "train", 1000, None, 1234)
+    daemon = box.daemon({"d": {"path": prefix, "format": "megatron", "sequence_length": "1000"}})
+    reader = daemon.reader("d", batch=10, shuffle=False, epochs=2, slots=2, delay_ms=5, on_error="skip")
+    reader.wait_lines(100)
+    size = os.path.getsize(prefix + ".bin")
+    os.truncate(prefix + ".bin", size - 30000)
+    status, lines = reader.finish(120)
+    equal(status, 0, f"exit status: {reader.errors()}")
+    for line in lines:
+        equal(line["fields"], {"tokens": told(samples[line["index"]])}, f"sample {line['index']}")
+    last = [line["index"] for line in lines if line["epoch"] == 1]
+    if not len(samples) - 60 < len(last) < len(samples):
+        raise AssertionError(f"{len(last)} of {len(samples)} samples are left")
+    contains(daemon.log(), "x.bin", "were expected, the file ends at")
+    daemon.refused("d", "x.idx: sequence ", "the .bin file has", "was cut")
+
+
+@case("what cannot be served is refused, with the file, the sequence and what to do")
+def _(box):
+    def spoil(at, form, value):
+        return lambda idx: idx[:at] + struct.pack(form, value) + idx[at + struct.calcsize(form):]
+
+    sequences = [[1, 2, 3], [4, 5], [6, 7, 8, 9]]
+    gpt = {"sequence_length": "3"}
+    refused = {
+        "overflow": (spoil(34 + 12 + 8, "<q", -4), gpt, ["sequence 1 has 2 tokens", "write it again"]),
+        "outside": (spoil(34 + 8, "<i", 5), gpt, ["sequence 2 has 5 tokens of 2 bytes from byte 10 on", "18 bytes"]),
+        "negative": (spoil(34, "<i", -1), gpt, ["sequence 0 has a negative length"]),
+        "code": (spoil(17, "<B", 11), gpt, ["unknown dtype code 11"]),
+        "cut": (lambda idx: idx[:-3], gpt, ["it was cut"]),
+        "magic": (lambda idx: b"TNTIDX\0\0" + idx[8:], gpt, ["does not begin as an index of tokens"]),
+        "float": (spoil(17, "<B", 8), {"sequence_length": "20"}, ["has 9 tokens", "a sample takes 21"]),
+        "part": (None, {"part": "test", **gpt}, ["the part test", "has none of its 3 sequences"]),
+        "splits": (None, {"splits": "9,x", **gpt}, ["is not up to three weights"]),
+        "weights": (None, {"blend": "0.5 weights 0.5 weights", **gpt}, ["num_samples must say"]),
+        "zero": (None, {"blend": "0 zero 0.5 zero", "num_samples": "5", **gpt}, ["blend: 0, the weight of zero"]),
+        "absent": (None, {"blend": "absent nowhere absent", **gpt}, ["nowhere.idx does not exist"]),
+        "memory": (None, {"num_samples": "400000000", **gpt}, ["memory_limit"]),
+    }
+    datasets = {}
+    for name, (change, keys, _) in refused.items():
+        write_tokens(box.path("d", name), sequences, change=change)
+        datasets[name] = {"path": box.path("d") if "blend" in keys else box.path("d", name), "format": "megatron", **keys}
+    datasets["several"] = {"path": box.path("d"), "format": "megatron", **gpt}
+    daemon = box.daemon(datasets, memory_limit="1GiB")
+    for name, (_, _, words) in refused.items():
+        daemon.refused(name, *words)
+    daemon.refused("several", "has several token files", "blend =")
+
+
+main()
