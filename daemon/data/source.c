@@ -140,17 +140,25 @@ static void heap_replace_first(uint64_t *lengths, uint64_t n, uint64_t length) {
         lengths[at] = length;
 }
 
-/* From the first to the last byte of what the file of extents[idx] has of them. */
-static uint64_t span_with(const struct extent *extents, uint32_t n, uint32_t idx) {
-        uint64_t begin = extents[idx].offset, end = begin + extents[idx].length;
+static bool is_near(const struct source *source, const struct source_read *read, const struct extent *extent) {
+        uint64_t gap = source->max_gap;
 
-        for (uint32_t i = 0; i < n; i++) {
-                if (extents[i].flags & EXTENT_ABSENT || !extent_is_same_file(&extents[i], &extents[idx]))
-                        continue;
-                begin = extents[i].offset < begin ? extents[i].offset : begin;
-                end = extents[i].offset + extents[i].length > end ? extents[i].offset + extents[i].length : end;
-        }
-        return end - begin;
+        return gap == 0 || !extent->shard ||
+               (extent->offset <= read->end + gap && read->begin <= extent->offset + extent->length + gap);
+}
+
+uint32_t source_add_to_reads(const struct source *source, const struct extent *extent, struct source_read *reads,
+                             uint32_t *n) {
+        uint64_t end = extent->offset + extent->length;
+        uint32_t i = 0;
+
+        while (i < *n && !(extent_is_same_file(extent, &reads[i].first) && is_near(source, &reads[i], extent)))
+                i++;
+        if (i == *n)
+                reads[(*n)++] = (struct source_read){ .first = *extent, .begin = extent->offset, .end = end };
+        reads[i].begin = extent->offset < reads[i].begin ? extent->offset : reads[i].begin;
+        reads[i].end = end > reads[i].end ? end : reads[i].end;
+        return i;
 }
 
 static bool are_all_wanted(const struct source *source, const uint32_t *fields, uint32_t n_fields) {
@@ -167,18 +175,21 @@ static bool are_all_wanted(const struct source *source, const uint32_t *fields, 
 
 uint64_t source_longest_read(const struct source *source, const uint32_t *fields, uint32_t n_fields) {
         uint64_t n_samples = source->has_fixed_lengths && source->n_samples ? 1 : source->n_samples, longest = 0;
-        struct extent extents[SCHEMA_FIELDS_MAX];
+        struct source_read reads[SCHEMA_FIELDS_MAX];
+        struct extent extent;
 
-        if (are_all_wanted(source, fields, n_fields))
+        if (source->max_gap == 0 && are_all_wanted(source, fields, n_fields))
                 return source->max_span; /* known since it was opened */
         for (uint64_t sample = 0; sample < n_samples; sample++) {
-                for (uint32_t i = 0; i < n_fields; i++)
-                        source_locate(source, sample, fields[i], &extents[i]);
-                for (uint32_t i = 0; i < n_fields; i++) {
-                        uint64_t n = extents[i].flags & EXTENT_ABSENT ? 0 : span_with(extents, n_fields, i);
+                uint32_t n = 0;
 
-                        longest = n > longest ? n : longest;
+                for (uint32_t i = 0; i < n_fields; i++) {
+                        source_locate(source, sample, fields[i], &extent);
+                        if (!(extent.flags & EXTENT_ABSENT))
+                                source_add_to_reads(source, &extent, reads, &n);
                 }
+                for (uint32_t i = 0; i < n; i++)
+                        longest = reads[i].end - reads[i].begin > longest ? reads[i].end - reads[i].begin : longest;
         }
         return longest;
 }

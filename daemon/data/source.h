@@ -68,8 +68,9 @@ struct source {
         uint64_t max_span;       /* the longest distance from the first to the last byte of a sample in its file */
         uint64_t max_name_bytes; /* length of the longest name of a sample, without NUL */
         uint32_t n_classes;      /* of the labels */
-        bool has_several_files;  /* the stored fields of a sample lie in several files, not side by side in one */
-        bool has_fixed_lengths;  /* a stored field has the same length in all samples */
+        uint64_t max_gap;        /* fields of a sample that lie farther apart in a file are read one by one; 0: never */
+        bool has_several_files; /* the stored fields of a sample are not side by side: in several files, or far apart */
+        bool has_fixed_lengths; /* a stored field has the same length in all samples */
 };
 
 /* Both take NULL. */
@@ -124,6 +125,17 @@ const char *source_class_name(const struct source *source, uint32_t label);
 /* Writes the path of the file, relative to the folder, into SOURCE_NAME_SIZE bytes: of a field that has a file of its
  * own. Returns its length. */
 size_t extent_path(const struct extent *extent, char *ret_path);
+
+/* What one read brings: fields that lie in one file, and whatever is between them. */
+struct source_read {
+        struct extent first; /* of the fields, in the order in which they were added */
+        uint64_t begin, end;
+};
+
+/* Adds a field of a sample to the reads of the sample, *n of them so far, which need room for one more. Returns which
+ * one brings it. The reads depend on the order in which fields are added. */
+uint32_t source_add_to_reads(const struct source *source, const struct extent *extent, struct source_read *reads,
+                             uint32_t *n);
 
 /* Do two fields lie in one file? */
 bool extent_is_same_file(const struct extent *one, const struct extent *other);

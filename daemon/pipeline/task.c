@@ -43,23 +43,12 @@ static int task_buffer(struct planner *planner, struct task *task, uint64_t n_by
 
 /* ---- where its bytes are --------------------------------------------------------------------------------------- */
 
-/* What one read brings: the fields that lie in one file, and whatever is between them. */
-struct span {
-        struct extent first; /* of the fields, in the program's order */
-        uint64_t begin, end;
-};
+/* One read for each file: the fields of a sample lie side by side in a shard, but arrays have a file each. Fields that
+ * are far apart in their file are read one by one, too. */
+static void add_to_reads(const struct source *source, struct source_read *reads, struct task *task, uint32_t idx_field,
+                         const struct extent *extent) {
+        uint32_t i = source_add_to_reads(source, extent, reads, &task->n_reads);
 
-/* One read for each file: the fields of a sample lie side by side in a shard, but arrays have a file each. */
-static void add_to_span(struct span *spans, struct task *task, uint32_t idx_field, const struct extent *extent) {
-        uint64_t end = extent->offset + extent->length;
-        uint32_t i = 0;
-
-        while (i < task->n_reads && !extent_is_same_file(extent, &spans[i].first))
-                i++;
-        if (i == task->n_reads)
-                spans[task->n_reads++] = (struct span){ .first = *extent, .begin = extent->offset, .end = end };
-        spans[i].begin = extent->offset < spans[i].begin ? extent->offset : spans[i].begin;
-        spans[i].end = end > spans[i].end ? end : spans[i].end;
         task->fields[idx_field] =
                 (struct field_bytes){ .offset = extent->offset, .n_bytes = extent->length, .idx_read = i };
 }
@@ -85,7 +74,7 @@ static bool find_piece(struct task *task, const struct source *source, uint32_t 
 }
 
 /* A gathered field is the only stored one of its source: one read for each piece. */
-static void span_piece(struct task *task, uint32_t idx_field, struct span *ret_span) {
+static void span_piece(struct task *task, uint32_t idx_field, struct source_read *ret_span) {
         const struct stream *stream = task->batch->stream;
         const struct source *source = dataset_source(stream->dataset->dataset);
         uint32_t field = codec_field(program_codec(stream->program, idx_field));
@@ -96,21 +85,22 @@ static void span_piece(struct task *task, uint32_t idx_field, struct span *ret_s
         has_more = find_piece(task, source, field, &extent);
         task->n_reads = task->idx_read + 1 + has_more;
         task->fields[idx_field] = (struct field_bytes){ .n_bytes = extent.length, .idx_read = task->idx_read };
-        *ret_span = (struct span){ .first = extent, .begin = extent.offset, .end = extent.offset + extent.length };
+        *ret_span =
+                (struct source_read){ .first = extent, .begin = extent.offset, .end = extent.offset + extent.length };
 }
 
 /* Finds where each field of the candidate lies, and which reads are needed. The task says how many; `ret_span` is the
  * read that comes next. The offsets of its fields are counted from its beginning. */
-static void span_fields(struct task *task, struct span *ret_span) {
+static void span_fields(struct task *task, struct source_read *ret_span) {
         const struct stream *stream = task->batch->stream;
         const struct source *source = dataset_source(stream->dataset->dataset);
-        struct span spans[DLP_TENSORS_MAX];
+        struct source_read spans[DLP_TENSORS_MAX];
         uint32_t n_fields = program_n_fields(stream->program);
         bool is_gathered = false;
         struct extent extent;
 
         task->n_reads = 0;
-        *ret_span = (struct span){ 0 };
+        *ret_span = (struct source_read){ 0 };
         for (uint32_t i = 0; i < n_fields; i++) {
                 const struct codec *codec = program_codec(stream->program, i);
 
@@ -128,7 +118,7 @@ static void span_fields(struct task *task, struct span *ret_span) {
                 if (extent.flags & EXTENT_ABSENT)
                         task->fields[i].is_absent = true;
                 else
-                        add_to_span(spans, task, i, &extent);
+                        add_to_reads(source, spans, task, i, &extent);
         }
         if (task->n_reads == 0 || is_gathered)
                 return;
@@ -139,7 +129,7 @@ static void span_fields(struct task *task, struct span *ret_span) {
 }
 
 /* A part of a shard: whole blocks of a file that all samples of the dataset share. */
-static int task_locate_part(struct planner *planner, struct task *task, const struct span *span) {
+static int task_locate_part(struct planner *planner, struct task *task, const struct source_read *span) {
         struct read_request *request = &task->request;
 
         request->path = span->first.shard;
@@ -182,7 +172,7 @@ static int task_locate_file(struct planner *planner, struct task *task, const st
 static int task_locate(struct planner *planner, struct task *task) {
         struct dataset *dataset = task->batch->stream->dataset->dataset;
         struct read_request *request = &task->request;
-        struct span span;
+        struct source_read span;
 
         request->dir_fd = dataset_root_fd(dataset);
         request->share = &task->batch->stream->job->reading;

@@ -167,6 +167,11 @@ def write_plain(folder):
             table = make(7)
             write_stream(f"{folder}/{name}-{codec}.arrow", table.to_batches(max_chunksize=30), table.schema, compression=codec)
         table = pyarrow.table({"text": texts(), "number": list(range(N))})
+    table = pyarrow.table({"a": texts(), "b": texts()[::-1]})
+    write_stream(f"{folder}/scattered.arrow", table.to_batches(), table.schema)
+    table = pyarrow.table({"number": [1, 2, 3], "words": [["a"], [], ["b", "c"]], "both": [{"x": 1, "y": "a"}] * 3,
+                           "price": pyarrow.array([1, 2, 3], pyarrow.decimal128(9, 2))})
+    write_stream(f"{folder}/structs.arrow", table.to_batches(), table.schema)
     first = pyarrow.array(["a", "b", "a"]).dictionary_encode()
     second = pyarrow.array(["b", "c", "a", "d"]).dictionary_encode()
     schema = pyarrow.schema({"word": first.type})
@@ -221,7 +226,7 @@ def main():
     write_datasets(folder)
     values = []
     for name in sorted(os.listdir(folder)):
-        if name.endswith((".arrow", ".feather")) and not name.startswith("pictures"):
+        if name.endswith((".arrow", ".feather")) and not name.startswith(("pictures", "structs")):
             note(values, folder, name, read(f"{folder}/{name}"))
     for name, is_compressed in (("values", False), ("compressed", True)):
         with open(f"{folder}/{name}.jsonl", "w", encoding="utf-8") as out:

@@ -173,6 +173,9 @@ static void describe_fields(const struct index *index, struct schema *schema) {
                                                                             .kind = FIELD_NAME };
 }
 
+#define SPAN_TOGETHER (256u << 10) /* bytes: up to this, one read of all fields is cheaper than one of each */
+#define GAP_MAX       (32u << 10)  /* bytes that are read in vain rather than making another read */
+
 static bool has_own_files(const struct index *index) {
         for (uint64_t i = 0; i < index->header->n_fields; i++)
                 if (index->fields[i].flags & INDEX_FIELD_OWN_FILE)
@@ -198,6 +201,10 @@ static void describe(struct index *index) {
                 index->source.has_several_files = true;
                 if (header->max_length > header->max_span)
                         index->source.max_span = header->max_length;
+        }
+        if (header->flags & INDEX_SCATTERED && header->max_span > SPAN_TOGETHER) {
+                index->source.has_several_files = true;
+                index->source.max_gap = GAP_MAX;
         }
         describe_fields(index, &index->source.schema);
 }

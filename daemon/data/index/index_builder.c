@@ -70,6 +70,11 @@ void index_builder_name_rows(struct index_builder *builder) {
         builder->header.flags |= INDEX_NAMES_ROWS;
 }
 
+void index_builder_set_scattered(struct index_builder *builder) {
+        assert(builder->header.n_samples == 0);
+        builder->header.flags |= INDEX_SCATTERED;
+}
+
 void index_builder_set_options(struct index_builder *builder, const char *digest) {
         assert(strlen(digest) < sizeof(builder->header.options));
         strcpy(builder->header.options, digest);

@@ -38,6 +38,10 @@ void index_builder_set_own_file(struct index_builder *builder, uint32_t idx);
  * added. */
 void index_builder_name_rows(struct index_builder *builder);
 
+/* The stored fields of a sample lie far apart in their shard, column by column: they are not read together with all
+ * that is between them. To be called before the first sample is added. */
+void index_builder_set_scattered(struct index_builder *builder);
+
 /* Adds a column: a field that is known without reading, because its values are in the index. Kinds: FIELD_VALUE with a
  * dtype and a shape whose first dimension may vary; FIELD_TEXT and FIELD_BYTES. Columns follow the stored fields; both
  * together are at most INDEX_FIELDS_MAX. To be called before the first sample is added. -ENOMEM, -E2BIG. */

@@ -15,6 +15,7 @@
 #include "daemon/data/formats/arrow/outside.h"
 #include "daemon/data/formats/arrow/survey.h"
 #include "proto/base/cleanup.h"
+#include "proto/base/utf8.h"
 
 /* What is known of a chunk of rows, column by column. */
 struct gathered {
@@ -94,6 +95,7 @@ static int describe(struct filling *filling) {
         if (r < 0)
                 return r;
         index_builder_name_rows(filling->builder);
+        index_builder_set_scattered(filling->builder);
         filling->gathered = calloc(columns->n, sizeof(*filling->gathered));
         r = filling->gathered ? 0 : -ENOMEM;
         for (uint32_t i = 0; i < columns->n && r >= 0; i++) {
@@ -192,6 +194,18 @@ static int fill_stored(struct filling *filling, const struct arrow_column *colum
         return 0;
 }
 
+static bool is_utf8(const uint8_t *bytes, size_t n_bytes) {
+        uint32_t point;
+        size_t n;
+
+        for (size_t at = 0; at < n_bytes; at += n) {
+                n = bytes[at] < 0x80 ? 1 : utf8_decode((const char *)bytes + at, n_bytes - at, &point);
+                if (n == 0)
+                        return false;
+        }
+        return true;
+}
+
 static int fill_copied(struct filling *filling, const struct arrow_column *column, const struct arrow_rows *rows,
                        const struct arrow_cell *cell, struct why *why) {
         int r;
@@ -206,6 +220,9 @@ static int fill_copied(struct filling *filling, const struct arrow_column *colum
         r = growing_append(&filling->copy, NULL, cell->n_bytes + 1); /* one more: it is not NULL */
         if (r >= 0)
                 r = arrow_cell_read(cell, rows->fd, filling->copy.bytes);
+        if (r >= 0 && column->field.kind == FIELD_TEXT && !is_utf8(filling->copy.bytes, cell->n_bytes))
+                return why_set(why, -EBADMSG, "column \"%s\": a text is not UTF-8: \"%.100s\"; write it as binary",
+                               column->field.name, filling->copy.bytes);
         if (r >= 0)
                 r = index_builder_set_value(filling->builder, column->idx_index, filling->copy.bytes, cell->n_bytes);
         return r < 0 ? why_errno(why, r, "column \"%s\" cannot be copied", column->field.name) : 0;
