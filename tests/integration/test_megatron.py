@@ -105,6 +105,47 @@ def _(box):
     assert digests["blend"] != digests["prefix"]
 
 
+@case("without sequence_length a sample is a document, of several sequences too; with modes and of fairseq's file a sequence")
+def _(box):
+    names = ("small", "wide", "sentences", "pictures", "fairseq")
+    daemon = box.daemon({name: {"path": os.path.join(VECTORS, name), "format": "megatron"} for name in names})
+    for name in names:
+        tokens = Tokens(os.path.join(VECTORS, name))
+        rows = tokens.sequences if name in ("pictures", "fairseq") else tokens.documents
+        lines = daemon.read(name, batch=7, seed=2)
+        equal(indices(lines), expected_order(len(rows), seed=2), f"order of {name}")
+        for line in lines:
+            i = line["index"]
+            fields = {"tokens": told(rows[i], tokens.code, tokens.dtype)}
+            if tokens.modes:
+                fields["mode"] = {"dtype": "int8", "shape": [], "value": tokens.modes[i]}
+            equal(line["fields"], fields, f"sample {i} of {name}")
+    equal([line["fields"]["tokens"]["dtype"] for line in daemon.read("small", batch=3, limit=1, pipeline="tokens: to(int64)")],
+          ["int64"] * 3, "dtype after to(int64)")
+    write_tokens(box.path("d", "apart"), [[1, 2], [3], [4, 5]], documents=[0, 2, 3],
+                 change=lambda idx: idx[:46] + struct.pack("<qqq", 0, 8, 4) + idx[70:])
+    other = box.daemon({"d": {"path": box.path("d", "apart"), "format": "megatron"},
+                        "e": {"path": box.path("d", "apart"), "format": "megatron", "part": "train"}})
+    other.refused("d", "document 0: its sequences 0 and 1 do not lie side by side")
+    other.refused("e", "part: is about GPT samples; set sequence_length")
+
+
+@case("tokens in the type that the pipeline asks for; one that does not fit is damage, and names the number")
+def _(box):
+    prefix = write_tokens(box.path("d", "x"), [list(range(40000, 40100)), [1, 2, 3] * 100])
+    dataset = {"path": prefix, "format": "megatron", "sequence_length": "50"}
+    samples = gpt_samples(Tokens(prefix), "1", "train", 50, None, 1234)
+    daemon = box.daemon({"d": dataset})
+    for dtype, code in (("uint16", "H"), ("int32", "i")):
+        for line in daemon.read("d", batch=3, shuffle=False, pipeline=f"tokens: to({dtype})"):
+            equal(line["fields"], {"tokens": told(samples[line["index"]], code, dtype)}, f"as {dtype}")
+    fits = [i for i, sample in enumerate(samples) if max(sample) < 128]
+    lines = daemon.read("d", batch=3, shuffle=False, pipeline="tokens: to(int8)", on_error="skip")
+    equal(indices(lines), fits, "samples that fit int8")
+    contains(daemon.log(), "does not fit int8")
+    daemon.refused("d", "put together from several places", pipeline="tokens: raw")
+
+
 def large(box, n=4000, seed=1):
     """Some MB of tokens, of sequences of any length."""
     dice = random.Random(seed)
