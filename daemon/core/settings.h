@@ -34,6 +34,7 @@ struct dataset_setting {
         char *sharing;         /* of `path` between nodes: "auto", "local", "shared" */
         int64_t stall_timeout; /* seconds; 60 */
 
+        char *dtype, *shape, *offset;                                       /* npy without a header */
         char *sequence_length, *splits, *part, *num_samples, *seed, *blend; /* megatron */
         char *allow;          /* groups whose members may use it; "": everybody who may connect */
         struct groups groups; /* of `allow`, looked up */

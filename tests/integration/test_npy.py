@@ -290,6 +290,38 @@ def _(box):
         raise AssertionError(f"{(daemon.rss_kib() - before) >> 10} MiB more for a dataset whose rows are computed")
 
 
+@case("a raw memory map: type, rows and offset from the configuration; a rest is not left out silently")
+def _(box):
+    need("numpy")
+    data, floats = numbers((500, 2049), "uint16"), numbers((40, 3, 5), ">f4", seed=1)
+    write(box.path("x.bin"), data.tobytes())
+    write(box.path("f.dat"), b"a header of its own" + floats.tobytes() + b"and more")
+    tokens, other = {"format": "npy", "path": box.path("x.bin")}, {"format": "npy", "path": box.path("f.dat"), "dtype": ">f4"}
+    daemon = box.daemon({
+        "rows": {**tokens, "dtype": "uint16", "shape": "-1,2049"}, "some": {**tokens, "dtype": "<u2", "shape": "7,2049"},
+        "each": {**tokens, "dtype": "uint8"}, "floats": {**other, "shape": "40, 3, 5", "offset": "19"},
+        "rest": {**tokens, "dtype": "uint16", "shape": "-1,2048"}, "more": {**tokens, "dtype": "uint16", "shape": "501,2049"},
+        "far": {**other, "offset": "10000"}, "object": {**tokens, "dtype": "|O8"}, "word": {**tokens, "dtype": "u2'"},
+        "shape": {**tokens, "dtype": "u2", "shape": "-1,x"}, "alone": {**tokens, "shape": "-1,2049"},
+        "folder": {"format": "npy", "path": box.path(), "dtype": "uint16"},
+        "large": {**tokens, "dtype": "u2", "shape": "9223372036854775807,9223372036854775807"}})
+    check(daemon.read("rows", batch=64, seed=1), {"data": data}, 500, seed=1)
+    check(daemon.read("some", batch=3), {"data": data[:7]}, 7)
+    check(daemon.read("floats", batch=9), {"data": floats}, 40)
+    equal([line["fields"]["data"]["value"] for line in daemon.read("each", batch=5, limit=1, shuffle=False)],
+          list(data.tobytes()[:5]), "bytes")
+    equal(n_bytes_read(daemon), 0, "bytes that were read though all rows are in memory")
+    daemon.refused("rest", "500 rows of 4096 bytes and 1000 bytes more", 'shape = "500,2048"')
+    daemon.refused("more", "501 rows of 4098 bytes are more")
+    daemon.refused("far", "offset is 10000, the file has 2427 bytes")
+    daemon.refused("object", "Python objects")
+    daemon.refused("word", "is not a type")
+    daemon.refused("shape", "is not the number of rows")
+    daemon.refused("alone", "dtype is missing")
+    daemon.refused("folder", "is a folder", "leave dtype out")
+    daemon.refused("large", "x.bin: ")
+
+
 def packed(path, arrays_of, save=None):
     import numpy
     os.makedirs(os.path.dirname(path), exist_ok=True)

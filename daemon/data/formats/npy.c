@@ -1,7 +1,8 @@
 #include "daemon/data/format.h"
 
 /* npy: arrays as numpy.save() and numpy.savez() write them. Each .npy file of a folder, or of an .npz archive, is a
- * field with the file's name, and row i of all arrays is sample i. A single .npy file is a field "data".
+ * field with the file's name, and row i of all arrays is sample i. A single .npy file is a field "data", and so is a
+ * raw memory map, which has no header and is described by the configuration.
  *
  * There is no index: the place of a row is computed, so memory does not grow with the number of rows. The files are
  * also mapped: rows that are in the page cache are copied to their place without a read (source_next_piece()). */
@@ -127,16 +128,20 @@ static int make_digest(struct npy *npy, struct why *why) {
         return 0;
 }
 
-static int fill(struct npy *npy, int root_fd, const struct files *files, struct why *why) {
+static int fill(struct npy *npy, int root_fd, const struct files *files, const struct npy_raw *raw, struct why *why) {
         int64_t settled_ns = 0;
         struct why detail;
-        int r = npy_list_find(&npy->list, root_fd, files, why);
+        int r;
 
+        npy->list.is_raw = raw;
+        r = npy_list_find(&npy->list, root_fd, files, why);
         npy->source.schema.n_fields = npy->list.n_arrays;
         if (r == 0 && npy->list.is_single)
                 strcpy(npy->source.schema.fields[0].name, SINGLE_FIELD);
         for (uint32_t i = 0; i < npy->list.n_arrays && r == 0; i++) {
+                npy->list.arrays[i].raw = raw;
                 r = npy_array_open(&npy->list.arrays[i], root_fd, &settled_ns, &detail);
+                npy->list.arrays[i].raw = NULL;
                 if (r < 0 && npy->list.is_single)
                         return why_set(why, r, "%s", detail.text);
                 if (r < 0)
@@ -147,15 +152,25 @@ static int fill(struct npy *npy, int root_fd, const struct files *files, struct 
         return r < 0 ? r : make_digest(npy, why);
 }
 
+static int read_raw(const struct format_options *options, struct npy_raw *ret_raw, struct why *why) {
+        ret_raw->dtype = format_option(options, "dtype");
+        ret_raw->shape = format_option(options, "shape");
+        if (!ret_raw->dtype && (ret_raw->shape || format_option(options, "offset")))
+                return why_set(why, -EINVAL,
+                               "shape and offset describe a file without a header, and dtype is missing; set it, or "
+                               "leave them out");
+        return format_option_u64(options, "offset", 0, 0, INT64_MAX, &ret_raw->offset, why);
+}
+
 static int npy_open(int root_fd, const struct files *files, const struct format_options *options,
                     const struct index_watch *watch, struct budget *budget, struct source **ret_source,
                     struct why *why) {
         _cleanup_(source_closep) struct source *source = NULL;
         struct npy *npy = calloc(1, sizeof(*npy));
+        struct npy_raw raw = { 0 };
         struct why detail;
         int r;
 
-        (void)options;
         (void)watch;
         (void)budget;
         if (!npy)
@@ -164,7 +179,9 @@ static int npy_open(int root_fd, const struct files *files, const struct format_
         source->type = &NPY_TYPE;
         source->format = FORMAT_NPY.name;
         source->digest = npy->digest;
-        r = fill(npy, root_fd, files, &detail);
+        r = read_raw(options, &raw, &detail);
+        if (r == 0)
+                r = fill(npy, root_fd, files, raw.dtype ? &raw : NULL, &detail);
         if (r < 0)
                 return why_set(why, r, "%.150s%s%.150s: %.300s", files->root, files->n_names == 1 ? "/" : "",
                                files->n_names == 1 ? files->names[0] : "", detail.text);
@@ -221,8 +238,11 @@ static const struct source_type NPY_TYPE = {
         .name = npy_name,
 };
 
+static const char *const OPTIONS[] = { "dtype", "shape", "offset", NULL };
+
 const struct format FORMAT_NPY = {
         .name = "npy",
         .takes_files = true,
+        .options = OPTIONS,
         .open = npy_open,
 };

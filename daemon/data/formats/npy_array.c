@@ -12,7 +12,7 @@
 #include "daemon/data/index/index_stamp.h"
 #include "proto/base/cleanup.h"
 
-#define TAIL_ROW_MAX 4096u /* bytes; of larger rows only one or two reach into a page */
+#define TAIL_ROW_MAX 65536u /* bytes; one or two rows of this size are kept for each array */
 
 const char *npy_array_name(const struct npy_array *array) {
         return array->member ? array->member : array->file;
@@ -101,7 +101,7 @@ int npy_array_open(struct npy_array *array, int root_fd, int64_t *settled_ns, st
                 array->n_bytes = (uint64_t)array->status.st_size;
         else if (has_changed(&listed, &array->status))
                 return why_set(why, -ESTALE, "was changed while it was opened; try again");
-        r = read_header(array, fd, why);
+        r = array->raw ? npy_raw_header(array->raw, array->n_bytes, &array->header, why) : read_header(array, fd, why);
         return r < 0 ? r : map_array(array, fd, why);
 }
 

@@ -5,16 +5,17 @@
 #include <stdint.h>
 #include <sys/stat.h>
 
-#include "daemon/data/formats/npy_header.h"
+#include "daemon/data/formats/npy_raw.h"
 #include "proto/base/why.h"
 
 struct npy_array {
-        char *file;               /* relative to the root */
-        char *member;             /* of the archive that the file is; NULL: the file is the array */
-        uint64_t begin, n_bytes;  /* of the array with its header, in the file. Without a member set by opening it */
-        struct stat status;       /* from when its header was read; of a member also from when the archive was listed */
-        struct npy_header header; /* its offsets are within the file */
-        uint8_t *map;             /* of the file up to the array's end; NULL: it cannot be mapped */
+        char *file;              /* relative to the root */
+        char *member;            /* of the archive that the file is; NULL: the file is the array */
+        uint64_t begin, n_bytes; /* of the array with its header, in the file. Without a member set by opening it */
+        struct stat status;      /* from when its header was read; of a member also from when the archive was listed */
+        const struct npy_raw *raw; /* while it is opened: it has no header, and this describes it. NULL: it has one */
+        struct npy_header header;  /* its offsets are within the file */
+        uint8_t *map;              /* of the file up to the array's end; NULL: it cannot be mapped */
 
         /* Rows that reach into the array's last page are never read from the mapping: see npy_array_rows_were_there().
          * If they are small, a copy of them is kept here. */

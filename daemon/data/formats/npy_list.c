@@ -124,12 +124,21 @@ static int list_archive(struct npy_list *list, int root_fd, const char *file, st
 }
 
 static int list_files(struct npy_list *list, int root_fd, const struct files *files, struct why *why) {
+        if (files->n_names == 0 && list->is_raw)
+                return why_set(
+                        why, -EINVAL,
+                        "is a folder, and dtype describes one file without a header; leave dtype out for a folder "
+                        "of .npy files");
         if (files->n_names == 0)
                 return list_folder(list, root_fd, why);
         if (files->n_names > 1)
                 return why_set(why, -EINVAL,
                                "several files: a dataset of arrays is one file, or a folder of arrays with "
                                "the same number of rows");
+        if (list->is_raw) {
+                list->is_single = true;
+                return add_array(list, files->names[0], NULL, why);
+        }
         if (ends_with(files->names[0], ARCHIVE))
                 return list_archive(list, root_fd, files->names[0], why);
         if (!ends_with(files->names[0], NPY_ENDING))

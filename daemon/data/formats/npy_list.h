@@ -14,6 +14,7 @@ struct npy_list {
         struct npy_array arrays[SCHEMA_FIELDS_MAX]; /* by name; each name once */
         uint32_t n_arrays;                          /* at least one */
         bool is_single;                             /* one .npy file, whose field has no name of its own */
+        bool is_raw;                                /* set by the caller: one file of any name, without a header */
         bool is_folder;                             /* all .npy files of the root are meant, */
         struct stat folder;                         /* which looked like this when they were listed */
 };
