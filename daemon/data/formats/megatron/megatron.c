@@ -192,7 +192,7 @@ static int digest_text(EVP_MD_CTX *context, const char *text) {
         return EVP_DigestUpdate(context, text, strlen(text) + 1);
 }
 
-/* What decides which tokens sample i has, but for the tokens themselves. */
+/* What decides which tokens sample i has, except the tokens themselves. */
 static int digest_terms(const struct megatron *megatron, EVP_MD_CTX *context) {
         const struct mixture_terms *terms = &megatron->terms;
         char text[128];
