@@ -73,6 +73,8 @@ const struct setting DATASET_SETTINGS[] = {
           "csv: the character between cells, or \"tab\"; empty: a comma, in .tsv files a tab" },
         { "columns", SETTING_OPTIONAL, AT(columns), "", 0, 4095, NULL, "columns", true,
           "csv: the names of the columns, if the first row does not have them" },
+        { "block_size", SETTING_OPTIONAL, AT(block_size), "", 0, 15, NULL, "tokens", true,
+          "litdata: tokens in each sample, a block; empty: samples are documents" },
         { "sample", SETTING_OPTIONAL, AT(sample), "", 0, 15, NULL, "", true,
           "text: \"line\" or \"file\": what a sample is; empty: a line" },
         { "dtype", SETTING_OPTIONAL, AT(dtype), "", 0, 15, NULL, "", true,

@@ -53,6 +53,7 @@ extern const struct format FORMAT_COCO;
 extern const struct format FORMAT_CSV;
 extern const struct format FORMAT_IMAGEFOLDER;
 extern const struct format FORMAT_JSONL;
+extern const struct format FORMAT_LITDATA;
 extern const struct format FORMAT_MDS;
 extern const struct format FORMAT_MEGATRON;
 extern const struct format FORMAT_NPY;

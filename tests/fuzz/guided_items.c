@@ -2,7 +2,8 @@
  * within the shard.
  *
  * The first byte: bit 0 takes all the bytes as index.json of a shard that is good; else the first bytes choose the
- * columns, and the rest is the shard, of which bit 1 makes the table right. */
+ * columns, and the rest is the shard, of which bit 1 makes the table right. Bit 2 chooses LitData instead of MDS, and
+ * bit 3 its chunks of tokens. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -76,29 +77,54 @@ static void mend(uint8_t *shard, size_t n_shard, uint32_t n) {
 }
 
 static const struct {
-        const char *encoding, *size;
+        const char *encoding, *size, *leaf;
 } COLUMNS[] = {
-        { "bytes", "null" },          { "int", "8" },     { "str", "null" },
-        { "ndarray", "null" },        { "uint8", "1" },   { "ndarray:int16", "null" },
-        { "ndarray:uint8:2,3", "6" }, { "jpeg", "null" }, { "str_int", "null" },
+        { "bytes", "null", "bytes" },
+        { "int", "8", "int" },
+        { "str", "null", "str" },
+        { "ndarray", "null", "numpy" },
+        { "uint8", "1", "bool" },
+        { "ndarray:int16", "null", "tensor" },
+        { "ndarray:uint8:2,3", "6", "no_header_tensor:16" },
+        { "jpeg", "null", "jpeg" },
+        { "str_int", "null", "no_header_numpy:4" },
 };
 
-static void index_mds(struct input *input, uint8_t head) {
-        char encodings[256] = "", names[128] = "", sizes[128] = "", json[1024];
-        uint32_t n_columns = 1 + input_below(input, 4), n_items = input_below(input, 6);
-        size_t n_shard;
-        uint8_t *shard;
-        int n;
+struct columns {
+        char encodings[256], names[128], sizes[128], leaves[256], spec[1024];
+};
 
+/* Adds an element to the text of a list. */
+static void append(char *text, size_t size, const char *quote, const char *value) {
+        size_t n = strlen(text);
+
+        snprintf(text + n, size - n, "%s%s%s%s", n > 0 ? "," : "", quote, value, quote);
+}
+
+static void choose_columns(struct input *input, uint32_t n_columns, struct columns *columns) {
         for (uint32_t i = 0; i < n_columns; i++) {
                 uint32_t idx = input_below(input, ARRAY_SIZE(COLUMNS));
-                size_t n_encodings = strlen(encodings), n_names = strlen(names), n_sizes = strlen(sizes);
+                char name[16];
 
-                snprintf(encodings + n_encodings, sizeof(encodings) - n_encodings, "%s\"%s\"", i ? "," : "",
-                         COLUMNS[idx].encoding);
-                snprintf(names + n_names, sizeof(names) - n_names, "%s\"c%u\"", i ? "," : "", i);
-                snprintf(sizes + n_sizes, sizeof(sizes) - n_sizes, "%s%s", i ? "," : "", COLUMNS[idx].size);
+                snprintf(name, sizeof(name), "c%u", i);
+                append(columns->encodings, sizeof(columns->encodings), "\"", COLUMNS[idx].encoding);
+                append(columns->names, sizeof(columns->names), "\"", name);
+                append(columns->sizes, sizeof(columns->sizes), "", COLUMNS[idx].size);
+                append(columns->leaves, sizeof(columns->leaves), "\"", COLUMNS[idx].leaf);
+                append(columns->spec, sizeof(columns->spec), "",
+                       "{\\\"type\\\":null,\\\"context\\\":null,\\\"children_spec\\\":[]}");
         }
+}
+
+static void index_shard(struct input *input, uint8_t head) {
+        uint32_t n_columns = 1 + input_below(input, 4), n_items = input_below(input, 6);
+        struct columns columns = { 0 };
+        size_t n_shard;
+        uint8_t *shard;
+        char json[2048];
+        int n;
+
+        choose_columns(input, n_columns, &columns);
         n_shard = input->n;
         shard = malloc(n_shard + 1);
         if (!shard)
@@ -106,12 +132,19 @@ static void index_mds(struct input *input, uint8_t head) {
         memcpy(shard, input->at, n_shard);
         if (head & 2)
                 mend(shard, n_shard, n_items);
-        n = snprintf(json, sizeof(json),
-                     "{\"version\":2,\"shards\":[{\"version\":2,\"format\":\"mds\",\"compression\":null,"
-                     "\"column_names\":[%s],\"column_encodings\":[%s],\"column_sizes\":[%s],\"samples\":%u,"
-                     "\"raw_data\":{\"basename\":\"s.bin\",\"bytes\":%zu}}]}",
-                     names, encodings, sizes, n_items, n_shard);
-        index_folder(&FORMAT_MDS, json, (size_t)n, shard, n_shard);
+        if (head & 4)
+                n = snprintf(json, sizeof(json),
+                             "{\"chunks\":[{\"filename\":\"s.bin\",\"chunk_size\":%u,\"chunk_bytes\":%zu,\"dim\":%s}],"
+                             "\"config\":{\"data_format\":[%s],\"data_spec\":\"[1,{\\\"type\\\":\\\"builtins.list\\\","
+                             "\\\"context\\\":\\\"null\\\",\\\"children_spec\\\":[%s]}]\"}}",
+                             n_items, n_shard, head & 8 ? "1" : "null", columns.leaves, columns.spec);
+        else
+                n = snprintf(json, sizeof(json),
+                             "{\"version\":2,\"shards\":[{\"version\":2,\"format\":\"mds\",\"compression\":null,"
+                             "\"column_names\":[%s],\"column_encodings\":[%s],\"column_sizes\":[%s],\"samples\":%u,"
+                             "\"raw_data\":{\"basename\":\"s.bin\",\"bytes\":%zu}}]}",
+                             columns.names, columns.encodings, columns.sizes, n_items, n_shard);
+        index_folder(head & 4 ? &FORMAT_LITDATA : &FORMAT_MDS, json, (size_t)n, shard, n_shard);
         free(shard);
 }
 
@@ -126,8 +159,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes) {
                 folder_make("items");
         has_folder = true;
         if (head & 1)
-                index_folder(&FORMAT_MDS, (const char *)input.at, input.n, SHARD, sizeof(SHARD));
+                index_folder(head & 4 ? &FORMAT_LITDATA : &FORMAT_MDS, (const char *)input.at, input.n, SHARD,
+                             sizeof(SHARD));
         else
-                index_mds(&input, head);
+                index_shard(&input, head);
         return 0;
 }

@@ -9,12 +9,20 @@ import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 from harness import case, equal, main, write
+from vector_sets import check_set_in_full, expected_in
 
 VECTORS = os.path.realpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "vectors", "mds"))
 
 
 def mds(path):
     return {"path": path, "format": "mds"}
+
+
+@case("every column of the writer's own shards is what its own reader reads, in torch's order, for one rank and for three")
+def _(box):
+    daemon = box.daemon({name: mds(os.path.join(VECTORS, name)) for name in ("all", "fixed")})
+    for name in ("all", "fixed"):
+        check_set_in_full(daemon, name, expected_in(os.path.join(VECTORS, f"{name}.jsonl")))
 
 
 @case("pictures are decoded without being named, and numbers come with them")

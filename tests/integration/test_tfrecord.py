@@ -1,17 +1,51 @@
 #!/usr/bin/env python3
-"""TFRecord files: which ones a path means, pictures and labels of examples, and what is refused, with file and record."""
+"""TFRecord files: those of TensorFlow's own writer in tests/vectors/tfrecord, sample by sample as its own parsers read them;
+order, resume and several ranks; and what is refused, with file and record."""
 import gzip
 import hashlib
 import os
+import struct
 import sys
 import zlib
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 from harness import case, equal, expected_order, identity_pixels, indices, main, png, write
 from tfrecords import example, floats, ints, record_file, texts, unpacked_ints
+from vector_sets import check_set_in_full, expected_in
+
+VECTORS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "vectors", "tfrecord")
+
 
 def tfrecord(path):
     return {"path": path, "format": "tfrecord"}
+
+
+@case("every feature of TensorFlow's own files is what its own parsers read, in torch's order, for one rank and for three")
+def _(box):
+    sets = ("photos", "tokens", "sequences", "several", "lines")
+    folders = {name: os.path.realpath(os.path.join(VECTORS, name)) for name in sets}
+    daemon = box.daemon({name: tfrecord(folders[name]) for name in sets})
+    for name in sets:
+        check_set_in_full(daemon, name, expected_in(os.path.join(VECTORS, name, "expected.jsonl")))
+
+
+@case("a field comes in whole batches: numbers stacked, what varies ragged, what is absent as null")
+def _(box):
+    rows = [example(n=ints(i), box=floats(*range(4 * (i % 3))), name=texts(b"n%d" % i),
+                    **({"maybe": ints(i, i)} if i % 2 else {})) for i in range(10)]
+    write(box.path("d", "x.tfrecord"), record_file(rows))
+    daemon = box.daemon({"d": tfrecord(box.path("d"))})
+    lines = daemon.read("d", pipeline="n; box; name; maybe", batch=4)
+    equal([line["fields"]["n"]["value"] for line in lines], expected_order(10), "numbers")
+    for line in lines:
+        i, fields = line["index"], line["fields"]
+        equal(fields["box"], told("float32", struct.pack(f"<{4 * (i % 3)}f", *range(4 * (i % 3))), [4 * (i % 3)]), "box")
+        equal(fields["name"]["text"], f"n{i}", "name")
+        equal(fields["maybe"], told("int64", struct.pack("<2q", i, i), [2]) if i % 2 else None, "maybe")
+
+
+def told(dtype, elements, shape):
+    return {"dtype": dtype, "shape": shape, "sha256": hashlib.sha256(elements).hexdigest()}
 
 
 @case("a folder, one of its files, and a pattern; files are taken by name, what lies beside them is not, and samples have names")

@@ -172,11 +172,9 @@ static uint64_t read_dimension(const uint8_t *at, uint32_t size, bool is_big_end
         return value;
 }
 
-/* Reads what stands before the elements from n bytes. Returns false if it does not fit, or is an array that no field
- * can be. */
-static bool read_prefix(const struct item_column *column, const uint8_t *bytes, size_t n, struct item_array *array) {
+static bool read_prefix_in_order(const struct item_column *column, const uint8_t *bytes, size_t n, bool is_big_endian,
+                                 struct item_array *array) {
         bool is_lit = column->prefix == PREFIX_NUMPY || column->prefix == PREFIX_TENSOR;
-        bool is_big_endian = column->prefix == PREFIX_TENSOR;
         uint32_t n_type = is_lit ? 4 : column->prefix == PREFIX_MDS_ARRAY ? 1 : 0, size = 4;
         uint64_t at = n_type + (is_lit ? 4 : 1);
 
@@ -193,6 +191,13 @@ static bool read_prefix(const struct item_column *column, const uint8_t *bytes, 
                 array->shape[i] = read_dimension(bytes + at, size, is_big_endian);
         array->n_prefix = at;
         return true;
+}
+
+/* Reads what stands before the elements from n bytes. Returns false if it does not fit, or is an array that no field
+ * can be. A type and a number of dimensions that are small in one order of bytes are not in the other one. */
+static bool read_prefix(const struct item_column *column, const uint8_t *bytes, size_t n, struct item_array *array) {
+        return (column->prefix == PREFIX_TENSOR && read_prefix_in_order(column, bytes, n, true, array)) ||
+               read_prefix_in_order(column, bytes, n, false, array);
 }
 
 /* Does the array have n_bytes bytes, with its prefix? */
@@ -272,6 +277,10 @@ static int place_columns(struct walk *walk, struct index_row rows[]) {
         const uint8_t *sizes;
         int r;
 
+        if (set->is_bare) {
+                rows[0] = (struct index_row){ .file = INDEX_NO_FILE, .offset = at, .length = end - at };
+                return 0;
+        }
         for (uint32_t i = 0; i < set->n_columns; i++)
                 n_sizes += set->columns[i].n_bytes == 0 ? 4 : 0;
         if (n_sizes > end - at)
@@ -352,6 +361,40 @@ static int look_up(const struct walk *walk) {
         return 0;
 }
 
+static int take_block(struct walk *walk, uint64_t offset) {
+        struct index_row row = { .file = INDEX_NO_FILE, .offset = offset, .length = walk->set->n_block_bytes };
+        int r = index_builder_add_sample(walk->builder, &row, 0);
+
+        return r < 0 ? why_errno(walk->why, r, "%s: its index, after %" PRIu64 " samples", walk->root, walk->n_items)
+                     : 0;
+}
+
+/* Takes what all items of the shard hold together, block by block. */
+static int take_blocks(struct walk *walk, uint64_t n_items) {
+        uint64_t at = walk->begins[0], end = walk->begins[n_items];
+        int r = 0;
+
+        for (; end - at >= walk->set->n_block_bytes && r >= 0; at += walk->set->n_block_bytes) {
+                r = take_block(walk, at);
+                walk->n_items++;
+                if (r >= 0)
+                        r = look_up(walk);
+        }
+        return r;
+}
+
+static int take_items(struct walk *walk, uint64_t n_items) {
+        int r = 0;
+
+        for (walk->idx_item = 0; walk->idx_item < n_items && r >= 0; walk->idx_item++) {
+                r = take_item(walk);
+                walk->n_items++;
+                if (r >= 0)
+                        r = look_up(walk);
+        }
+        return r;
+}
+
 static int walk_items(struct walk *walk, const struct item_shard *shard, const struct stat *status) {
         int r = read_table(walk, shard);
 
@@ -360,12 +403,8 @@ static int walk_items(struct walk *walk, const struct item_shard *shard, const s
                 if (r < 0)
                         why_errno(walk->why, r, "%s: its index", walk->root);
         }
-        for (walk->idx_item = 0; walk->idx_item < shard->n_items && r >= 0; walk->idx_item++) {
-                r = take_item(walk);
-                walk->n_items++;
-                if (r >= 0)
-                        r = look_up(walk);
-        }
+        if (r >= 0)
+                r = walk->set->n_block_bytes > 0 ? take_blocks(walk, shard->n_items) : take_items(walk, shard->n_items);
         free(walk->begins);
         walk->begins = NULL;
         return r;

@@ -21,7 +21,7 @@ enum item_prefix {
         PREFIX_MDS_SHAPE, /* n_dims << 2 | log2 of the size of a dimension (1 byte), the dimensions */
         PREFIX_MDS_ARRAY, /* a type (1 byte), then as before */
         PREFIX_NUMPY,     /* LitData: a type, n_dims, the dimensions: 4 bytes each */
-        PREFIX_TENSOR,    /* the same, big-endian, and the types have other numbers */
+        PREFIX_TENSOR,    /* the same, big-endian (older ones little-endian), and the types have other numbers */
 };
 
 struct item_column {
@@ -41,6 +41,9 @@ struct item_set {
         const char *item;   /* what an item is called in messages: "sample" */
         struct item_column columns[INDEX_FIELDS_MAX];
         uint32_t n_columns;
+        bool is_bare; /* an item is its one column, without sizes, */
+        uint64_t
+                n_block_bytes; /* and if this is not 0, samples are not items, but blocks of this size within a shard */
         struct growing shards; /* struct item_shard */
         struct growing names;
         struct stat folder, index_status; /* of the root and of its index.json, from before they were read */

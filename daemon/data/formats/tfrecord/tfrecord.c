@@ -43,7 +43,7 @@ struct pass {
 
 static void pass_fini(struct pass *pass) {
         listed_fini(&pass->listed);
-        records_free(pass->records);
+        records_freep(&pass->records);
         survey_fini(&pass->survey);
         growing_fini(&pass->shards);
 }
@@ -245,8 +245,9 @@ static int give_numbers(struct giving *giving, uint32_t idx_feature, uint64_t id
         n_bytes = count * (found->is_list ? found->step_count : 1) *
                   (found->type == FEATURE_FLOATS ? sizeof(float) : sizeof(int64_t));
         giving->at[idx_feature] += (size_t)n_bytes;
-        return index_builder_set_value(giving->builder, giving->columns[idx_feature], found->numbers.bytes + at,
-                                       n_bytes);
+        /* If no record has a number, there is no memory of numbers at all. */
+        return index_builder_set_value(giving->builder, giving->columns[idx_feature],
+                                       n_bytes > 0 ? found->numbers.bytes + at : (const void *)"", n_bytes);
 }
 
 static int give_record(struct giving *giving, uint64_t idx_record) {

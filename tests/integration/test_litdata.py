@@ -1,0 +1,108 @@
+#!/usr/bin/env python3
+"""Folders of chunks of LitData: those of its own writer in tests/vectors/litdata, sample by sample as its own reader reads them; and
+what is refused, with chunk and item."""
+import json
+import os
+import shutil
+import struct
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+from harness import case, equal, main, write
+from vector_sets import check_set_in_full, expected_in
+
+VECTORS = os.path.realpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "vectors", "litdata"))
+
+
+def litdata(path, **options):
+    return {"path": path, "format": "litdata", **options}
+
+
+@case("every leaf of the writer's own items is what its own reader reads, in torch's order, for one rank and for three")
+def _(box):
+    names = ("records", "pairs", "numbers")
+    daemon = box.daemon({name: litdata(os.path.join(VECTORS, name)) for name in names})
+    for name in names:
+        check_set_in_full(daemon, name, expected_in(os.path.join(VECTORS, f"{name}.jsonl")))
+
+
+@case("tokens are documents, or the blocks that LitData's TokensLoader cuts")
+def _(box):
+    folder = os.path.join(VECTORS, "tokens")
+    daemon = box.daemon({"tokens": litdata(folder), "blocks": litdata(folder, block_size=4)})
+    for name in ("tokens", "blocks"):
+        check_set_in_full(daemon, name, expected_in(os.path.join(VECTORS, f"{name}.jsonl")))
+
+
+@case("pictures are decoded, and numbers come with them")
+def _(box):
+    daemon = box.daemon({"d": litdata(os.path.join(VECTORS, "records"))})
+    lines = daemon.read("d", pipeline="image: resize(8); label; of.a", shuffle=False)
+    equal([line["fields"]["label"]["value"] for line in lines], [7 - i for i in range(7)], "labels")
+    equal([line["fields"]["of.a"]["value"] for line in lines], [i * i for i in range(7)], "nested")
+
+
+def chunk(items):
+    begins = [4 * (len(items) + 2)]
+    for item in items:
+        begins.append(begins[-1] + len(item))
+    return struct.pack(f"<I{len(begins)}I", len(items), *begins) + b"".join(items)
+
+
+def item(*leaves):
+    return struct.pack(f"<{len(leaves)}I", *map(len, leaves)) + b"".join(leaves)
+
+
+def index_of(content, data_format, keys=None, n_items=2, dim=None, **config):
+    leaf = {"type": None, "context": None, "children_spec": []}
+    spec = {"type": "builtins.dict", "context": json.dumps(keys), "children_spec": [leaf] * len(keys)} if keys else leaf
+    return {"chunks": [{"chunk_bytes": len(content), "chunk_size": n_items, "dim": dim, "filename": "c.bin"}],
+            "config": {"compression": None, "encryption": None, "data_format": data_format,
+                       "data_spec": json.dumps([1, spec]), **config}}
+
+
+@case("what is damaged or cannot be served is refused with chunk and item, and what to do")
+def _(box):
+    number = struct.pack("<q", 5)
+    good = chunk([item(b"one", number), item(b"two", number)])
+    short = chunk([item(b"one", number), item(b"two", b"xx")])
+    lying = chunk([item(b"one", number), struct.pack("<2I", 2 ** 32 - 1, 8) + b"two" + number])
+
+    def numpy_of(kind, *shape, data=b""):
+        return struct.pack(f"<{2 + len(shape)}I", kind, len(shape), *shape) + data
+
+    shapes = chunk([item(numpy_of(4, 2, 2, data=b"abcd")), item(numpy_of(4, 2, 3, data=b"abcdef"))])
+    bomb = chunk([item(numpy_of(4, *[2 ** 31] * 4, data=b"a")), item(b"")])
+    deep = chunk([item(numpy_of(4, *[1] * 9, data=b"a")), item(b"")])
+    cases = {
+        "cut": (good[:-1], index_of(good, ["bytes", "int"], ["x", "y"]), "c.bin", "index.json says"),
+        "short": (short, index_of(short, ["bytes", "int"], ["x", "y"]), "item 1", "y has 2 bytes"),
+        "lying": (lying, index_of(lying, ["bytes", "int"], ["x", "y"]), "item 1", "longer than itself"),
+        "shapes": (shapes, index_of(shapes, ["numpy"], ["m"]), "item 1", "another shape", "pad"),
+        "bomb": (bomb, index_of(bomb, ["numpy"], ["m"]), "item 0", "array m"),
+        "deep": (deep, index_of(deep, ["numpy"], ["m"]), "item 0", "array m"),
+        "pickle": (good, index_of(good, ["pickle", "int"], ["x", "y"]), "leaf 0", "pickled"),
+        "unknown": (good, index_of(good, ["mine", "int"], ["x", "y"]), 'stored as "mine"'),
+        "packed": (good, index_of(good, ["bytes", "int"], ["x", "y"], compression="zstd"), "compression", "without it"),
+        "secret": (good, index_of(good, ["bytes", "int"], ["x", "y"], encryption={"algorithm": "fernet"}), "encryption"),
+        "leaves": (good, index_of(good, ["bytes"], ["x", "y"]), "more leaves"),
+        "names": (good, index_of(good, ["bytes", "int"], ["x", "x"]), "two leaves"),
+        "long": (good, index_of(good, ["bytes", "int"], ["x", "y" * 40]), "at most 31 bytes"),
+        "tokens": (good, index_of(good, ["bytes", "int"], ["x", "y"], dim=3), "not arrays"),
+        "spec": (good, index_of(good, ["bytes", "int"], data_spec="[1"), "index.json"),
+        "climbs": (good, {**index_of(good, ["bytes", "int"], ["x", "y"]), "chunks": [
+            {"chunk_bytes": 1, "chunk_size": 1, "dim": None, "filename": "../c.bin"}]}, "not a path within"),
+    }
+    datasets = {}
+    for name, (content, index, *_) in cases.items():
+        write(box.path("d", name, "c.bin"), content)
+        write(box.path("d", name, "index.json"), json.dumps(index).encode())
+        datasets[name] = litdata(box.path("d", name))
+    shutil.copytree(os.path.join(VECTORS, "pairs"), box.path("d", "blocks"))
+    daemon = box.daemon({**datasets, "blocks": litdata(box.path("d", "blocks"), block_size=4)})
+    for name, (_, _, *words) in cases.items():
+        daemon.refused(name, *words)
+    daemon.refused("blocks", "block_size is for chunks of tokens")
+
+
+main()
