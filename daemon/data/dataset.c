@@ -32,6 +32,8 @@ struct dataset {
         char *name;
         struct files files; /* what its path means */
         struct format_options options;
+        const struct format *format;
+        char options_digest[65]; /* of the options, and of the state of the file that one of them may name */
         struct source *index;
         bool is_given; /* the index came with the folder: its times may be those of another node */
 };
@@ -95,8 +97,8 @@ static int load(const struct dataset *dataset, const char *index_path, const str
                 why_set(ret_reason, 0, "it was made as %s", index->format);
                 return DATASET_REBUILT;
         }
-        if (strcmp(index_options(index), dataset->options.digest) != 0) {
-                why_set(ret_reason, 0, "it was made with other options");
+        if (strcmp(index_options(index), dataset->options_digest) != 0) {
+                why_set(ret_reason, 0, "it was made with other options, or another file that they name");
                 return DATASET_REBUILT;
         }
         if (!index_is_of(index, dataset->files.names, dataset->files.n_names)) {
@@ -159,7 +161,7 @@ static int build(struct dataset *dataset, const struct format *format, const cha
                 r = format->build(dataset->root_fd, &dataset->files, &dataset->options, watch, &builder, why);
         if (r < 0)
                 return r;
-        index_builder_set_options(builder, dataset->options.digest);
+        index_builder_set_options(builder, dataset->options_digest);
         r = save(builder, index_dir, index_path, budget, &dataset->index, &report->not_saved);
         report->saved = r >= 0;
         return r >= 0 ? 0 : keep_in_memory(builder, dataset->name, budget, &dataset->index, why);
@@ -242,6 +244,10 @@ static int dataset_new(const struct dataset_spec *spec, const struct format *for
         if (dataset->root_fd < 0)
                 return why_errno(why, -errno, "the folder %s of dataset %s cannot be opened", dataset->files.root,
                                  spec->name);
+        dataset->format = format;
+        r = format_options_stamp(&dataset->options, format->file_option, dataset->root_fd, dataset->options_digest);
+        if (r < 0)
+                return why_set(why, r, "no memory to open dataset %s", spec->name);
         dataset->n_holds = 1;
         remember(dataset, dataset->root_fd);
         *ret_dataset = TAKE_PTR(dataset);
@@ -337,12 +343,19 @@ void dataset_leave(struct dataset *dataset) {
 
 int dataset_is_current(const struct dataset *dataset, struct why *why) {
         _cleanup_(closep) int fd = open_root(dataset);
+        char options_digest[sizeof(dataset->options_digest)];
 
         /* What counts is the folder that is now at the path, not where a renamed folder is. */
         if (fd < 0 && errno != ENOENT && errno != ENOTDIR)
                 return why_errno(why, -errno, "%s", dataset->files.root);
         if (fd < 0 || !is_same_folder(dataset, fd)) {
                 why_set(why, 0, "%s is gone, or another folder now", dataset->files.root);
+                return SOURCE_STALE;
+        }
+        if (format_options_stamp(&dataset->options, dataset->format->file_option, fd, options_digest) < 0)
+                return why_set(why, -ENOMEM, "%s: no memory to look at it", dataset->files.root);
+        if (strcmp(options_digest, dataset->options_digest) != 0) {
+                why_set(why, 0, "%s has changed", format_option(&dataset->options, dataset->format->file_option));
                 return SOURCE_STALE;
         }
         return source_is_current(dataset->index, fd, why);

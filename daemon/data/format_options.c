@@ -6,8 +6,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "daemon/data/format.h"
+#include "daemon/data/index/index_stamp.h"
 
 /* A view of the dataset takes them (data/dataset.h), whatever its format is. */
 static const char *const OF_EVERY_DATASET[] = { "fields", "split" };
@@ -86,6 +88,25 @@ int format_options_parse(const char *text, const struct format *format, struct f
         else
                 *ret_options = options;
         return r;
+}
+
+int format_options_stamp(const struct format_options *options, const char *key, int root_fd, char ret_digest[65]) {
+        const char *path = options && key ? format_option(options, key) : NULL;
+        unsigned char digest[EVP_MAX_MD_SIZE];
+        char text[128];
+        struct stat status;
+        int n;
+
+        snprintf(ret_digest, 65, "%s", options ? options->digest : "");
+        if (!path || fstatat(root_fd, path, &status, 0) < 0)
+                return 0;
+        n = snprintf(text, sizeof(text), "%s %" PRIi64 " %" PRIi64, options->digest, (int64_t)status.st_size,
+                     index_mtime_ns(&status));
+        if (EVP_Digest(text, (size_t)n, digest, NULL, EVP_sha256(), NULL) != 1)
+                return -ENOMEM;
+        for (size_t i = 0; i < 32; i++)
+                snprintf(ret_digest + 2 * i, 3, "%02x", digest[i]);
+        return 0;
 }
 
 void format_options_fini(struct format_options *options) {

@@ -39,6 +39,11 @@ const char *format_option(const struct format_options *options, const char *key)
 int format_option_u64(const struct format_options *options, const char *key, uint64_t otherwise, uint64_t min,
                       uint64_t max, uint64_t *ret_value, struct why *why);
 
+/* Writes a digest of the options that also changes when the file that `key` names does: its size or its time. Its path
+ * begins at `root_fd` unless it is absolute. Without such a file (`key` NULL, not set, or it cannot be looked at) the
+ * digest is that of the options. -ENOMEM. Blocks for a stat(). */
+int format_options_stamp(const struct format_options *options, const char *key, int root_fd, char ret_digest[65]);
+
 /* Is it a key of some format, or of every dataset? */
 bool format_option_is_known(const char *key);
 

@@ -284,5 +284,6 @@ static const char *const OPTIONS[] = { "annotations", NULL };
 const struct format FORMAT_COCO = {
         .name = "coco",
         .options = OPTIONS,
+        .file_option = "annotations",
         .build = coco_build,
 };
