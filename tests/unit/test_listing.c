@@ -77,6 +77,62 @@ START_TEST(the_files_of_a_folder_come_in_the_order_of_their_names) {
 }
 END_TEST
 
+START_TEST(a_file_may_be_one_array_of_objects) {
+        setup();
+        tree_file(&tree, "a.json", "\xef\xbb\xbf\n[\n  {\"a\": 1,\n   \"t\": \"x\"},{\"a\":2,\"t\":\"]\"} ]\n ");
+        tree_file(&tree, "b.json", "[]");
+        expect("jsonl", "", NULL, "t:t' a:i8\na.json:0 | \"x\" | 1\na.json:1 | \"]\" | 2\n");
+        tree_file(&tree, "a.json", "[{\"a\":1},\n{\"a\":}]");
+        refuse("jsonl", "a.json", NULL, "a.json: line 2: byte 5: \"}]\" where a value");
+        tree_file(&tree, "a.json", "[{\"a\":1},\n\n]");
+        refuse("jsonl", "a.json", NULL, "a.json: line 3: \"]\" where an object");
+        tree_file(&tree, "a.json", "[{\"a\":1}\n{\"a\":2}]");
+        refuse("jsonl", "a.json", NULL, "a.json: line 2: \"{\" where \",\" or \"]\" after an object");
+        tree_file(&tree, "a.json", "[{\"a\":1}");
+        refuse("jsonl", "a.json", NULL, "line 1: the file ends where \",\" or \"]\"");
+        tree_file(&tree, "a.json", "[{\"a\":1}] x");
+        refuse("jsonl", "a.json", NULL, "line 1: \"x\" where the end of the file");
+        tree_file(&tree, "a.json", "[{\"a\":1},[2]]");
+        refuse("jsonl", "a.json", NULL, "line 1: \"[2]\" where an object");
+        teardown();
+}
+END_TEST
+
+START_TEST(elements_of_an_array_may_lie_across_reads) {
+        enum {
+                N = 30000
+        };
+        _cleanup_(freep) char *text = malloc(N * 160);
+        const struct source *source;
+        struct dataset *dataset;
+        struct why why;
+        size_t n = 0;
+
+        ck_assert_ptr_nonnull(text);
+        for (int i = 0; i < N; i++)
+                n += (size_t)sprintf(text + n, "%s{\"i\": %d, \"t\": \"%0100d\"}", i ? ",\n" : "[", i, i);
+        strcpy(text + n, "]");
+        setup();
+        tree_file(&tree, "a.json", text);
+        ck_assert_msg(samples_open(&tree, "jsonl", "a.json", NULL, &dataset, &why) == 0, "%s", why.text);
+        source = dataset_source(dataset);
+        ck_assert_uint_eq(source->n_samples, N);
+        for (int i = 0; i < N; i++) {
+                struct extent extent;
+                char expected[128];
+                int64_t value;
+
+                source_value(source, (uint64_t)i, 1, &value);
+                suite_must(value == i);
+                source_locate(source, (uint64_t)i, 0, &extent);
+                sprintf(expected, "\"%0100d\"", i);
+                suite_must(extent.length == 102 && memcmp(text + extent.offset, expected, 102) == 0);
+        }
+        dataset_unref(dataset);
+        teardown();
+}
+END_TEST
+
 START_TEST(a_member_that_comes_twice_counts_as_in_python) {
         setup();
         tree_file(&tree, "a.jsonl", "{\"a\":1,\"a\":2,\"caf\\u00e9\":3}\n{\"caf\xc3\xa9\":4,\"a\":5,\"a\":null}\n");
@@ -97,7 +153,7 @@ START_TEST(a_bad_line_is_refused_with_its_number) {
         static const struct {
                 const char *text, *words;
         } FILES[] = {
-                { "{\"a\":1}\n{\"a\":}\n", "a.jsonl: line 2: byte 5: \"}\" where a value" },
+                { "{\"a\":1}\n{\"a\":}\n", "a.jsonl: line 2: byte 5: \"}]\" where a value" },
                 { "{\"a\":1}\n\n[1]\n", "a.jsonl: line 3: \"[1]\" where an object" },
                 { "{\"a\":1} {\"a\":2}\n", "line 1: byte 8: \"{\"a\":2}\" where the end" },
                 { "{\"a\":\"\xff\"}\n", "line 1: byte 6: the string is not UTF-8" },
@@ -345,11 +401,61 @@ START_TEST(lines_longer_than_a_read_are_whole) {
 }
 END_TEST
 
+/* ---- which format it is ---------------------------------------------------------------------------------------- */
+
+/* Which of the formats say that it is theirs: j, c, t. */
+static const char *who_says_so(const char *name) {
+        static char who[4];
+        const struct files files = { .root = tree.root, .names = &name, .n_names = name ? 1 : 0 };
+        char *at = who;
+
+        if (FORMAT_JSONL.is_it(tree.fd, &files))
+                *at++ = 'j';
+        if (FORMAT_CSV.is_it(tree.fd, &files))
+                *at++ = 'c';
+        if (FORMAT_TEXT.is_it(tree.fd, &files))
+                *at++ = 't';
+        *at = '\0';
+        return who;
+}
+
+START_TEST(a_listing_is_told_by_names_and_content) {
+        setup();
+        tree_file(&tree, "a.jsonl", "\xef\xbb\xbf\n {\"a\": [1, 2]}\n{\"a\":");
+        tree_file(&tree, "long.json", "{\"a\": \"never");
+        tree_file(&tree, "array.json", "[\n{\"a\": 1}]");
+        tree_file(&tree, "numbers.json", "[1, 2]");
+        tree_file(&tree, "pretty.json", "{\n  \"a\": 1\n}");
+        tree_file(&tree, "a.csv", "a,b\n1,2\n");
+        tree_file(&tree, "a.txt", "{}");
+        tree_file(&tree, "empty.txt", "");
+        ck_assert_str_eq(who_says_so("a.jsonl"), "j");
+        ck_assert_str_eq(who_says_so("long.json"), "j");
+        ck_assert_str_eq(who_says_so("array.json"), "j");
+        ck_assert_str_eq(who_says_so("numbers.json"), "");
+        ck_assert_str_eq(who_says_so("pretty.json"), "");
+        ck_assert_str_eq(who_says_so("a.csv"), "c");
+        ck_assert_str_eq(who_says_so("a.txt"), "t");
+        ck_assert_str_eq(who_says_so("empty.txt"), "");
+        ck_assert_str_eq(who_says_so(NULL), "j"); /* beside anything */
+        tree_remove(&tree);
+        tree_make(&tree);
+        tree_file(&tree, "README.txt.md", "x");
+        tree_file(&tree, "b.csv", "a,b\n1,2\n");
+        ck_assert_str_eq(who_says_so(NULL), "c");
+        tree_file(&tree, "x.jpg", "a picture");
+        ck_assert_str_eq(who_says_so(NULL), "");
+        teardown();
+}
+END_TEST
+
 int main(void) {
         const struct suite_row rows[] = {
                 { "jsonl", members_become_fields_of_their_kind },
                 { "jsonl", arrays_of_numbers_have_a_shape_if_they_agree },
                 { "jsonl", the_files_of_a_folder_come_in_the_order_of_their_names },
+                { "jsonl", a_file_may_be_one_array_of_objects },
+                { "jsonl", elements_of_an_array_may_lie_across_reads },
                 { "jsonl", a_member_that_comes_twice_counts_as_in_python },
                 { "jsonl", not_a_number_and_infinity_are_floats },
                 { "jsonl", a_bad_line_is_refused_with_its_number },
@@ -364,6 +470,7 @@ int main(void) {
                 { "csv", a_row_that_is_cut_is_not_taken_for_a_whole_one },
                 { "text", each_line_of_a_text_is_a_sample_also_an_empty_one },
                 { "text", lines_longer_than_a_read_are_whole },
+                { "is_it", a_listing_is_told_by_names_and_content },
         };
 
         return suite_run("listing", rows, ARRAY_SIZE(rows));

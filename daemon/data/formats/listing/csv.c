@@ -285,6 +285,14 @@ static bool is_tsv(const char *name) {
         return listing_has_ending(name, ".tsv");
 }
 
+static bool is_csv_or_tsv(const char *name) {
+        return is_csv(name) || is_tsv(name);
+}
+
+static bool csv_is_it(int root_fd, const struct files *files) {
+        return listing_is_it(root_fd, files, is_csv_or_tsv, false, listing_begins_as_text);
+}
+
 static int csv_build(int root_fd, const struct files *files, const struct format_options *options,
                      const struct index_watch *watch, struct index_builder **ret_builder, struct why *why) {
         struct csv_dataset *dataset = calloc(1, sizeof(*dataset));
@@ -312,5 +320,6 @@ const struct format FORMAT_CSV = {
         .name = "csv",
         .takes_files = true,
         .options = OPTIONS,
+        .is_it = csv_is_it,
         .build = csv_build,
 };

@@ -1,6 +1,6 @@
 #include "daemon/data/format.h"
 
-/* jsonl: JSON Lines, an object in each line. The members of the objects are the columns.
+/* jsonl: JSON Lines, an object in each line; or one array of objects. The members of the objects are the columns.
  *
  * A member that is a number, true or false in all lines is known without reading. Strings, arrays and objects lie in
  * the file as they are, and the index only says where. Blank lines are not samples. */
@@ -151,30 +151,155 @@ static bool is_blank(const uint8_t *bytes, size_t n) {
         return true;
 }
 
-static int read_lines(struct text_listing *listing, void *userdata) {
-        struct json_line line = { .table = userdata };
+/* ---- objects, one a line --------------------------------------------------------------------------------------- */
+
+/* The object in line->bytes, which begin at `offset` of the file, is the next sample. */
+static int take_sample(struct json_line *line, uint64_t offset) {
+        struct text_listing *listing = &line->table->listing;
+        int r;
+
+        if (columns_begin_row(&line->table->columns, offset) < 0)
+                return listing_no_memory(listing, -ENOMEM);
+        listing->n_samples++;
+        r = take_object(line);
+        return r < 0 ? listing_refuse(listing, listing->window.n_lines, r, &line->why) : listing_look_up(listing);
+}
+
+static int read_lines(struct json_line *line) {
+        struct text_listing *listing = &line->table->listing;
         int r = 0;
 
         while (r == 0) {
                 uint64_t offset = 0;
 
-                r = text_window_line(&listing->window, &line.bytes, &line.n_bytes, &offset, &line.why);
+                r = text_window_line(&listing->window, &line->bytes, &line->n_bytes, &offset, &line->why);
                 if (r < 0)
-                        return listing_refuse(listing, 0, r, &line.why);
+                        return listing_refuse(listing, 0, r, &line->why);
                 if (r == TEXT_WINDOW_END)
                         return 0;
-                if (is_blank(line.bytes, line.n_bytes))
-                        continue;
-                if (columns_begin_row(&line.table->columns, offset) < 0)
-                        return listing_no_memory(listing, -ENOMEM);
-                listing->n_samples++;
-                r = take_object(&line);
-                if (r < 0)
-                        return listing_refuse(listing, listing->window.n_lines, r, &line.why);
-                r = listing_look_up(listing);
+                if (!is_blank(line->bytes, line->n_bytes))
+                        r = take_sample(line, offset);
         }
         return r;
 }
+
+/* ---- objects in one array -------------------------------------------------------------------------------------- */
+
+/* The next byte that is not blank, which stays; '\0' at the end of the file. Counts lines. Returns it or an errno. */
+static int next_byte(struct json_line *line) {
+        struct text_window *window = &line->table->listing.window;
+
+        for (;;) {
+                int r;
+
+                for (; window->at < window->n_bytes; window->at++) {
+                        uint8_t byte = window->bytes[window->at];
+
+                        if (byte != ' ' && byte != '\t' && byte != '\r' && byte != '\n')
+                                return byte;
+                        window->n_lines += byte == '\n';
+                }
+                if (window->is_last)
+                        return '\0';
+                r = text_window_read_on(window, &line->why);
+                if (r < 0)
+                        return r;
+        }
+}
+
+/* Reads on until the window has the whole value that begins at its `at`, and says how long it is. */
+static int measure_value(struct json_line *line, size_t *ret_n) {
+        struct text_window *window = &line->table->listing.window;
+
+        for (;;) {
+                struct json_scan scan = { .bytes = NULL };
+                struct json_token token;
+                int r;
+
+                json_scan_feed(&scan, window->bytes + window->at, window->n_bytes - window->at, window->is_last);
+                r = json_next(&scan, &token, &line->why);
+                if (r == 0)
+                        r = json_skip(&scan, 0, &line->why);
+                if (r == 0)
+                        *ret_n = scan.at;
+                if (r != JSON_MORE)
+                        return r;
+                r = text_window_read_on(window, &line->why);
+                if (r < 0)
+                        return r;
+        }
+}
+
+static int take_element(struct json_line *line) {
+        struct text_listing *listing = &line->table->listing;
+        struct text_window *window = &listing->window;
+        int r = measure_value(line, &line->n_bytes);
+
+        if (r < 0)
+                return listing_refuse(listing, window->n_lines, r, &line->why);
+        line->bytes = window->bytes + window->at;
+        r = take_sample(line, window->offset + window->at);
+        for (size_t i = 0; i < line->n_bytes; i++)
+                window->n_lines += line->bytes[i] == '\n';
+        window->at += line->n_bytes;
+        return r;
+}
+
+static int refuse_array(struct json_line *line, int found, const char *expected) {
+        struct text_listing *listing = &line->table->listing;
+
+        if (found < 0)
+                return listing_refuse(listing, 0, found, &line->why);
+        if (found == 0)
+                why_set(&line->why, 0, "the file ends where %s was expected", expected);
+        else
+                why_set(&line->why, 0, "\"%c\" where %s was expected", found, expected);
+        return listing_refuse(listing, listing->window.n_lines, -EBADMSG, &line->why);
+}
+
+/* [{...}, {...}]: what many programs write as .json. */
+static int read_array(struct json_line *line) {
+        struct text_window *window = &line->table->listing.window;
+        int byte;
+
+        window->at++;
+        byte = next_byte(line);
+        while (byte != ']') {
+                int r;
+
+                if (byte <= 0)
+                        return refuse_array(line, byte, "an object {...} or \"]\"");
+                r = take_element(line);
+                if (r < 0)
+                        return r;
+                byte = next_byte(line);
+                if (byte != ',' && byte != ']')
+                        return refuse_array(line, byte, "\",\" or \"]\" after an object");
+                if (byte == ',') {
+                        window->at++;
+                        byte = next_byte(line);
+                        if (byte == ']')
+                                return refuse_array(line, byte, "an object {...}");
+                }
+        }
+        window->at++;
+        byte = next_byte(line);
+        return byte == 0 ? 0 : refuse_array(line, byte, "the end of the file");
+}
+
+static int read_objects(struct text_listing *listing, void *userdata) {
+        struct json_line line = { .table = userdata };
+        int byte = next_byte(&line);
+
+        if (byte < 0)
+                return listing_refuse(listing, 0, byte, &line.why);
+        if (byte != '[')
+                return read_lines(&line);
+        listing->window.n_lines++; /* from 1, as they are shown */
+        return read_array(&line);
+}
+
+/* ---- the format ------------------------------------------------------------------------------------------------ */
 
 static bool is_jsonl(const char *name) {
         return listing_has_ending(name, ".jsonl") || listing_has_ending(name, ".ndjson");
@@ -182,6 +307,43 @@ static bool is_jsonl(const char *name) {
 
 static bool is_json(const char *name) {
         return listing_has_ending(name, ".json");
+}
+
+static bool is_jsonl_or_json(const char *name) {
+        return is_jsonl(name) || is_json(name);
+}
+
+static size_t skip_blanks(const uint8_t *bytes, size_t at, size_t n_bytes) {
+        while (at < n_bytes && bytes[at] && strchr(" \t\r\n", bytes[at]))
+                at++;
+        return at;
+}
+
+/* Is the first line an object, as far as it is there, or is there an array of objects? */
+static bool begins_with_object(const uint8_t *bytes, size_t n_bytes) {
+        size_t at = skip_blanks(bytes, n_bytes >= 3 && memcmp(bytes, "\xef\xbb\xbf", 3) == 0 ? 3 : 0, n_bytes);
+        struct json_scan scan = { .bytes = NULL };
+        struct json_token token;
+        const uint8_t *end;
+        int r;
+
+        if (at < n_bytes && bytes[at] == '[') {
+                at = skip_blanks(bytes, at + 1, n_bytes);
+                return at < n_bytes && bytes[at] == '{';
+        }
+        end = memchr(bytes + at, '\n', n_bytes - at);
+        json_scan_feed(&scan, bytes + at, end ? (size_t)(end - bytes) - at : n_bytes - at, end != NULL);
+        r = json_next(&scan, &token, NULL);
+        if (r != 0 || token.kind != JSON_OBJECT)
+                return false;
+        r = json_skip(&scan, 0, NULL);
+        return r == 0 || r == JSON_MORE;
+}
+
+/* Listings often lie beside what they name. A single .json may be one too: then its first line ends with an object. */
+static bool jsonl_is_it(int root_fd, const struct files *files) {
+        return listing_is_it(root_fd, files, files->n_names > 0 ? is_jsonl_or_json : is_jsonl, true,
+                             begins_with_object);
 }
 
 static int jsonl_build(int root_fd, const struct files *files, const struct format_options *options,
@@ -193,7 +355,7 @@ static int jsonl_build(int root_fd, const struct files *files, const struct form
         int r = table_init(&table, format_option(options, "files"), format_option(options, "raw"));
 
         if (r == 0)
-                r = listing_walk(&table.listing, is_jsonl, is_json, read_lines, &table);
+                r = listing_walk(&table.listing, is_jsonl, is_json, read_objects, &table);
         return r < 0 ? r : table_make_index(&table, ret_builder);
 }
 
@@ -203,5 +365,6 @@ const struct format FORMAT_JSONL = {
         .name = "jsonl",
         .takes_files = true,
         .options = OPTIONS,
+        .is_it = jsonl_is_it,
         .build = jsonl_build,
 };

@@ -1,10 +1,13 @@
 #include "daemon/data/formats/listing/listing.h"
 
+#include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "proto/base/cleanup.h"
 
@@ -29,16 +32,6 @@ int listing_refuse(const struct text_listing *listing, uint64_t line, int error,
                                detail->text);
         return why_set(listing->why, error, "%s/%s: line %" PRIu64 ": %.400s", listing->files->root,
                        listing_name(listing), line, detail->text);
-}
-
-int listing_refuse_text(const struct text_listing *listing, uint64_t line, int error, const char *format, ...) {
-        struct why detail;
-        va_list arguments;
-
-        va_start(arguments, format);
-        why_set_list(&detail, error, format, arguments);
-        va_end(arguments);
-        return listing_refuse(listing, line, error, &detail);
 }
 
 int listing_no_memory(const struct text_listing *listing, int error) {
@@ -116,6 +109,58 @@ bool listing_has_ending(const char *name, const char *ending) {
         size_t n = strlen(name), n_ending = strlen(ending);
 
         return name[0] != '.' && n > n_ending && strcmp(name + n - n_ending, ending) == 0;
+}
+
+/* ---- is it? ---------------------------------------------------------------------------------------------------- */
+
+/* What lies beside the files of many a dataset. */
+static bool is_bystander(const char *name) {
+        return name[0] == '.' || strncmp(name, "README", 6) == 0 || strncmp(name, "LICENSE", 7) == 0 ||
+               listing_has_ending(name, ".md") || listing_has_ending(name, ".index");
+}
+
+static bool is_alone(int root_fd, listing_takes is_taken) {
+        int fd = openat(root_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
+        const struct dirent *entry;
+        bool is_alone = dir != NULL;
+
+        while (is_alone && (entry = readdir(dir)) != NULL)
+                is_alone = is_taken(entry->d_name) || is_bystander(entry->d_name);
+        if (dir)
+                closedir(dir);
+        else
+                closep(&fd);
+        return is_alone;
+}
+
+bool listing_begins_as_text(const uint8_t *bytes, size_t n_bytes) {
+        return !memchr(bytes, '\0', n_bytes);
+}
+
+bool listing_is_it(int root_fd, const struct files *files, listing_takes is_taken, bool may_have_others,
+                   bool (*begins_well)(const uint8_t *bytes, size_t n_bytes)) {
+        _cleanup_(listed_fini) struct listed listed = { 0 };
+        int64_t settled_ns = 0;
+        uint8_t bytes[8192];
+        ssize_t n = -1;
+        int fd;
+
+        if (listed_find(&listed, root_fd, files, is_taken, &settled_ns, NULL) < 0 || listed.n == 0)
+                return false;
+        for (size_t i = 0; i < files->n_names; i++) {
+                const char *slash = strrchr(files->names[i], '/');
+
+                if (!is_taken(slash ? slash + 1 : files->names[i]))
+                        return false;
+        }
+        if (files->n_names == 0 && !may_have_others && !is_alone(root_fd, is_taken))
+                return false;
+        fd = openat(root_fd, listed.names[0], O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+        if (fd >= 0)
+                n = read(fd, bytes, sizeof(bytes));
+        closep(&fd);
+        return n > 0 && begins_well(bytes, (size_t)n);
 }
 
 /* ---- the index ------------------------------------------------------------------------------------------------- */

@@ -53,12 +53,17 @@ int listing_walk(struct text_listing *listing, listing_takes is_taken, listing_t
 /* The file that is being read, or was read last. Valid until the next one is. */
 const char *listing_name(const struct text_listing *listing);
 
+/* For struct format's is_it(): are all files of the path taken by is_taken(), and do the first bytes of the first of
+ * them look right? Of a folder: does it also hold nothing else, except what lies beside many a dataset
+ * (`may_have_others`: it may hold anything)? */
+bool listing_is_it(int root_fd, const struct files *files, listing_takes is_taken, bool may_have_others,
+                   bool (*begins_well)(const uint8_t *bytes, size_t n_bytes));
+
+/* One such judgement: there is no NUL. */
+bool listing_begins_as_text(const uint8_t *bytes, size_t n_bytes);
+
 /* Puts "ROOT/FILE: line N: " before what `detail` says. `line` 0: without a line. Returns `error`. */
 int listing_refuse(const struct text_listing *listing, uint64_t line, int error, const struct why *detail);
-
-/* The same with the text itself. */
-int listing_refuse_text(const struct text_listing *listing, uint64_t line, int error, const char *format, ...)
-        __attribute__((format(printf, 4, 5)));
 
 /* Says how many samples were found, every few thousand, and whether to go on. Returns 0 or -ECANCELED with `why`. */
 int listing_look_up(struct text_listing *listing);

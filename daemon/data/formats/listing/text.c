@@ -96,6 +96,10 @@ static bool is_text(const char *name) {
         return listing_has_ending(name, ".txt");
 }
 
+static bool text_is_it(int root_fd, const struct files *files) {
+        return listing_is_it(root_fd, files, is_text, false, listing_begins_as_text);
+}
+
 static int text_build(int root_fd, const struct files *files, const struct format_options *options,
                       const struct index_watch *watch, struct index_builder **ret_builder, struct why *why) {
         const char *sample = format_option(options, "sample");
@@ -120,5 +124,6 @@ const struct format FORMAT_TEXT = {
         .name = "text",
         .takes_files = true,
         .options = OPTIONS,
+        .is_it = text_is_it,
         .build = text_build,
 };
