@@ -108,6 +108,11 @@ check-frameworks: build/frameworks/.installed ## Python's client under today's t
 	@build/frameworks/bin/python tests/run.py $(call scripts_in,release,test_python_torch test_python_migration) \
 		release:tests/frameworks/test_frameworks.py
 
+check-formats: build/formats/.installed ## the formats, as their current writers and readers of PyPI have them
+	@$(DEPS) build check
+	$(SUBMAKE) build-release
+	@build/formats/bin/python tests/run.py $(patsubst %,release:%,$(wildcard tests/formats/test_*.py))
+
 NEON_SOURCES := tests/bench/resize_only.c $(wildcard daemon/augment/*.c daemon/augment/*/*.c) daemon/base/step_text.c \
 	$(wildcard proto/base/*.c) proto/layout.c proto/order/philox.c
 
@@ -189,7 +194,7 @@ clean: ## remove build/
 	rm -rf build
 
 .PHONY: deps check check-unit check-integration check-asan check-ubsan check-tsan check-valgrind check-fallback \
-	check-frameworks check-neon check-layers soak demo bench bench-peers coverage faults fuzz fuzz-keep fuzz-jpeg fuzz-smoke clean
+	check-frameworks check-formats check-neon check-layers soak demo bench bench-peers coverage faults fuzz fuzz-keep fuzz-jpeg fuzz-smoke clean
 
 # ---- what they need ------------------------------------------------------------------------------------------------
 
@@ -207,6 +212,14 @@ build-fallback: build-release
 .PHONY: build-release build-asan build-tsan build-fallback
 
 # Never part of `make check`: it needs PyPI. What is installed stays until `make clean` or until the list changes.
+build/formats/.installed: tests/formats/requirements.txt
+	@$(DEPS) frameworks
+	@echo "formats: installing into build/formats"
+	@rm -rf build/formats
+	@$(PYTHON) -m venv build/formats
+	@build/formats/bin/python -m pip install --quiet --disable-pip-version-check -r $<
+	@touch $@
+
 build/frameworks/.installed: tests/frameworks/requirements.txt
 	@$(DEPS) frameworks
 	@echo "frameworks: installing into build/frameworks"
