@@ -153,7 +153,7 @@ START_TEST(a_bad_line_is_refused_with_its_number) {
         static const struct {
                 const char *text, *words;
         } FILES[] = {
-                { "{\"a\":1}\n{\"a\":}\n", "a.jsonl: line 2: byte 5: \"}]\" where a value" },
+                { "{\"a\":1}\n{\"a\":}\n", "a.jsonl: line 2: byte 5: \"}\" where a value" },
                 { "{\"a\":1}\n\n[1]\n", "a.jsonl: line 3: \"[1]\" where an object" },
                 { "{\"a\":1} {\"a\":2}\n", "line 1: byte 8: \"{\"a\":2}\" where the end" },
                 { "{\"a\":\"\xff\"}\n", "line 1: byte 6: the string is not UTF-8" },
