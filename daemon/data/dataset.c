@@ -17,6 +17,7 @@
 #include "daemon/base/machine/own_file.h"
 #include "daemon/data/index/index_draft.h"
 #include "daemon/data/index/index_given.h"
+#include "daemon/data/view.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/clock.h"
 
@@ -291,6 +292,8 @@ int dataset_open(const struct dataset_spec *spec, const char *index_dir, const s
                 report.how = (enum dataset_how)r;
                 r = build(dataset, format, index_dir, index_path, spec->budget, watch, &report, why);
         }
+        if (r == 0)
+                r = view_open(&dataset->index, dataset->options.fields, dataset->options.split, why);
         if (r < 0)
                 return r;
 

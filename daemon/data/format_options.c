@@ -10,6 +10,7 @@
 
 #include "daemon/data/format.h"
 #include "daemon/data/index/index_stamp.h"
+#include "daemon/data/split.h"
 
 /* A view of the dataset takes them (data/dataset.h), whatever its format is. */
 static const char *const OF_EVERY_DATASET[] = { "fields", "split" };
@@ -54,6 +55,22 @@ static int make_digest(struct format_options *options, struct why *why) {
         return 0;
 }
 
+/* A format may have splits with names (a dataset_dict of Arrow files); a rule is for every dataset. */
+static bool take_general(struct format_options *options, const struct format *format, const char *key,
+                         const char *value) {
+        bool is_of_format = format->options && is_among(format->options, key) && !split_is_rule(value);
+
+        if (strcmp(key, "fields") == 0) {
+                options->fields = value;
+                return !format->options || !is_among(format->options, key); /* a format may want to know, too */
+        }
+        if (strcmp(key, "split") == 0 && !is_of_format)
+                options->split = value;
+        else
+                return false;
+        return true;
+}
+
 static int take_lines(struct format_options *options, const struct format *format, struct why *why) {
         char *rest = NULL;
 
@@ -63,12 +80,14 @@ static int take_lines(struct format_options *options, const struct format *forma
                 if (!equals)
                         return why_set(why, -EINVAL, "\"%.100s\" is not KEY=VALUE", line);
                 *equals = '\0';
+                if (take_general(options, format, line, equals + 1))
+                        continue;
                 if (format->options && is_among(format->options, line)) {
                         if (options->n == FORMAT_OPTIONS_MAX)
                                 return why_set(why, -E2BIG, "more than %u options", FORMAT_OPTIONS_MAX);
                         options->options[options->n].key = line;
                         options->options[options->n++].value = equals + 1;
-                } else if (!format_option_is_general(line)) {
+                } else {
                         return refuse(format, line, why);
                 }
         }

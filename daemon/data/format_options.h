@@ -20,7 +20,8 @@ struct format_options {
         struct {
                 const char *key, *value;
         } options[FORMAT_OPTIONS_MAX];
-        char digest[65]; /* of all keys and values: 64 hexadecimal digits; "" without any */
+        const char *fields, *split; /* of every dataset: data/view.h. NULL: not set */
+        char digest[65];            /* of all keys and values: 64 hexadecimal digits; "" without any */
 };
 
 /* Takes from `text` (NULL: none) what this format wants. A key that neither the format nor every dataset takes is

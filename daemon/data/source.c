@@ -173,13 +173,11 @@ static bool are_all_wanted(const struct source *source, const uint32_t *fields, 
         return true;
 }
 
-uint64_t source_longest_read(const struct source *source, const uint32_t *fields, uint32_t n_fields) {
+static uint64_t find_longest_read(const struct source *source, const uint32_t *fields, uint32_t n_fields) {
         uint64_t n_samples = source->has_fixed_lengths && source->n_samples ? 1 : source->n_samples, longest = 0;
         struct source_read reads[SCHEMA_FIELDS_MAX];
         struct extent extent;
 
-        if (source->max_gap == 0 && are_all_wanted(source, fields, n_fields))
-                return source->max_span; /* known since it was opened */
         for (uint64_t sample = 0; sample < n_samples; sample++) {
                 uint32_t n = 0;
 
@@ -192,6 +190,21 @@ uint64_t source_longest_read(const struct source *source, const uint32_t *fields
                         longest = reads[i].end - reads[i].begin > longest ? reads[i].end - reads[i].begin : longest;
         }
         return longest;
+}
+
+uint64_t source_longest_read(const struct source *source, const uint32_t *fields, uint32_t n_fields) {
+        if (source->max_gap == 0 && are_all_wanted(source, fields, n_fields))
+                return source->max_span; /* known since it was opened */
+        return find_longest_read(source, fields, n_fields);
+}
+
+uint64_t source_longest_span(const struct source *source) {
+        uint32_t fields[SCHEMA_FIELDS_MAX], n_fields = 0;
+
+        for (uint32_t i = 0; i < source->schema.n_fields; i++)
+                if (source->schema.fields[i].is_stored)
+                        fields[n_fields++] = i;
+        return find_longest_read(source, fields, n_fields);
 }
 
 int source_longest_together(const struct source *source, uint32_t field, uint32_t n, uint64_t alignment,

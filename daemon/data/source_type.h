@@ -13,6 +13,10 @@ enum source_compare {
         SOURCE_COMPARE_ALL,   /* and the same devices and inodes */
 };
 
+/* The longest read of all stored fields together, found by looking at each sample: max_span of a source that does not
+ * know it otherwise. */
+uint64_t source_longest_span(const struct source *source);
+
 struct source_type {
         void (*close)(struct source *source);
 

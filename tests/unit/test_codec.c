@@ -282,7 +282,8 @@ START_TEST(the_limits_of_each_dtype_are_kept) {
         float real;
 
         for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
-                int64_t numbers[] = { rows[i].least, rows[i].most, rows[i].least - 1, rows[i].most + 1 };
+                int64_t beyond = rows[i].most < INT64_MAX ? rows[i].most + 1 : 0;
+                int64_t numbers[] = { rows[i].least, rows[i].most, rows[i].least - 1, beyond };
                 uint8_t out[16];
 
                 ck_assert_int_eq(convert(DLP_DTYPE_INT64, numbers, rows[i].dtype, out, 2, NULL), 0);

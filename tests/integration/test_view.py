@@ -1,0 +1,84 @@
+#!/usr/bin/env python3
+"""Some fields and samples of a dataset, by configuration: `fields` and `split`."""
+import hashlib
+import os
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+from harness import case, equal, expected_order, identity_pixels, indices, main, png, write
+from tars import archive, web
+
+
+def picture(number):
+    return png(6, 5, identity_pixels(number, 6, 5))
+
+
+def tars(box, n):
+    """n samples, each with a picture that is called png or PNG.png, a caption, and a class."""
+    members = []
+    for number in range(n):
+        members += [(f"{number:03d}.{'png' if number % 2 else 'big.png'}", picture(number)),
+                    (f"{number:03d}.txt", f"caption {number} \u00e9".encode()), (f"{number:03d}.cls", b"%d" % number)]
+    archive(box.path("w", "all.tar"), members)
+    return web(box.path("w"))
+
+
+@case("fields are renamed and merged: pictures of two extensions are one field, and a text is served as text")
+def _(box):
+    given = tars(box, 20)
+    daemon = box.daemon({"all": given, "some": dict(given, fields="image=png|big.png, caption = txt,label=cls,id=__key__")})
+    lines = daemon.read("some", pipeline="image: decode(); caption: text; label; id", batch=1, shuffle=False)
+    equal(indices(lines), list(range(20)), "samples")
+    for line in lines:
+        number, fields = line["index"], line["fields"]
+        equal(list(fields), ["image", "caption", "label", "id"], "fields")
+        equal(fields["image"]["shape"], [5, 6, 3], "the picture's shape")
+        equal(fields["image"]["sha256"], hashlib.sha256(identity_pixels(number, 6, 5)).hexdigest(), "pixels")
+        equal((fields["caption"]["dtype"], fields["caption"]["text"]), ("text", f"caption {number} \u00e9"), "caption")
+        equal(fields["label"]["value"], number, "label")
+        equal(fields["id"]["shape"], [3], "length of the key")
+    plain = daemon.read("some", pipeline="center_crop(4)", batch=4, limit=1)  # the only picture; numbers come with it
+    equal(list(plain[0]["fields"]), ["image", "label"], "fields without a name")
+    daemon.refused("all", "several fields", pipeline="center_crop(4)")
+    daemon.refused("some", "no field \"png\"", "image, caption, label, id", pipeline="png: decode()")
+
+
+@case("parts of one folder: ranges, hashes, lists, torch's random_split; each with an order and a resume of its own")
+def _(box):
+    folder = box.folder_of_pictures("f", 30, n_classes=3)
+    names = sorted(os.path.relpath(os.path.join(root, name), folder) for root, _, found in os.walk(folder)
+                   for name in found)
+    hashed = [i for i, name in enumerate(names)
+              if int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "big") / 2**64 < 0.8]
+    write(box.path("list.txt"), (names[7] + "\n" + names[3] + "\n").encode())
+    splits = {"train": "0:80%", "val": "80%:", "hash": "hash(0:80%)", "rest": "hash(80%:)", "list": f"list({box.path('list.txt')})",
+              "random": "random_split(0.3,0.3,0.4; seed=0)[1]"}
+    wanted = {"train": list(range(24)), "val": list(range(24, 30)), "hash": hashed,
+              "rest": [i for i in range(30) if i not in hashed], "list": [7, 3],
+              "random": [21, 11, 12, 18, 22, 20, 26, 0, 10]}  # what torch 2.x gives
+    daemon = box.daemon(dict({name: {"path": folder, "split": text} for name, text in splits.items()}, all=folder))
+    pictures = {line["index"]: line["fields"]["image"]["sha256"] for line in daemon.read("all", pipeline="raw")}
+    for name, samples in wanted.items():
+        lines = daemon.read(name, pipeline="raw", seed=3)
+        equal(indices(lines), expected_order(len(samples), seed=3), f"{name}: torch's order of as many samples")
+        for line in lines:
+            equal(line["fields"]["image"]["sha256"], pictures[samples[line["index"]]], f"{name}: sample {line['index']}")
+    for rank in range(2):
+        lines = daemon.read("val", pipeline="raw", world=2, rank=rank, seed=1, first_position=2)
+        equal(indices(lines), expected_order(6, seed=1, world=2, rank=rank, position=2), "after a resume, of two ranks")
+
+
+@case("what is wrong with fields or split is said with what is allowed")
+def _(box):
+    given = tars(box, 4)
+    folder = box.folder_of_pictures("f", 4)
+    daemon = box.daemon({"far": {"path": folder, "split": "0:5"}, "odd": {"path": folder, "split": "some"},
+                         "kinds": dict(given, fields="x=png|txt"), "typo": dict(given, fields="image=pgn")})
+    daemon.refused("far", "0 to 5 of 4 samples", "there are fewer")
+    daemon.refused("odd", "\"some\" is not understood", "0:90%")
+    daemon.refused("kinds", "png and txt differ in kind")
+    daemon.refused("typo", "no field \"pgn\"", "png, txt, cls")
+
+
+if __name__ == "__main__":
+    main()
