@@ -112,16 +112,21 @@ int format_options_parse(const char *text, const struct format *format, struct f
 int format_options_stamp(const struct format_options *options, const char *key, int root_fd, char ret_digest[65]) {
         const char *path = options && key ? format_option(options, key) : NULL;
         unsigned char digest[EVP_MAX_MD_SIZE];
+        EVP_MD_CTX *context;
         char text[128];
         struct stat status;
-        int n;
+        int n, is_fine;
 
         snprintf(ret_digest, 65, "%s", options ? options->digest : "");
         if (!path || fstatat(root_fd, path, &status, 0) < 0)
                 return 0;
         n = snprintf(text, sizeof(text), "%s %" PRIi64 " %" PRIi64, options->digest, (int64_t)status.st_size,
                      index_mtime_ns(&status));
-        if (EVP_Digest(text, (size_t)n, digest, NULL, EVP_sha256(), NULL) != 1)
+        context = EVP_MD_CTX_new();
+        is_fine = context && EVP_DigestInit_ex(context, EVP_sha256(), NULL) &&
+                  EVP_DigestUpdate(context, text, (size_t)n) && EVP_DigestFinal_ex(context, digest, NULL);
+        EVP_MD_CTX_free(context);
+        if (!is_fine)
                 return -ENOMEM;
         for (size_t i = 0; i < 32; i++)
                 snprintf(ret_digest + 2 * i, 3, "%02x", digest[i]);
