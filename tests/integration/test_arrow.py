@@ -9,9 +9,9 @@ import struct
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-from harness import ROOT, case, contains, equal, expected_order, indices, main, write
+from harness import ROOT, case, equal, expected_order, identity_pixels, indices, main, png, write
 
-VECTORS = os.path.join(ROOT, "tests", "vectors", "arrow")
+VECTORS = os.environ.get("ARROW_VECTORS", os.path.join(ROOT, "tests", "vectors", "arrow"))  # written anew by check-formats
 
 
 def arrow(path, **more):
@@ -21,6 +21,8 @@ def arrow(path, **more):
 def copy(box, name):
     """A file or folder of the vectors, where it may be changed."""
     path = box.path(name)
+    if os.path.exists(path):
+        return path
     if os.path.isdir(os.path.join(VECTORS, name)):
         shutil.copytree(os.path.join(VECTORS, name), path)
     else:
@@ -98,6 +100,32 @@ def _(box):
     daemon.refused("d", 'column "words" is a list of string', "fields = ")
 
 
+@case("fields names the columns that are wanted, and the others may be of any type")
+def _(box):
+    folder, loose = copy(box, "saved"), copy(box, "structs.arrow")
+    daemon = box.daemon({"d": arrow(folder, fields="caption=text"), "none": arrow(folder, fields="txt"),
+                         "loose": arrow(loose, fields="number")})
+    lines = daemon.read("d", batch=4, seed=6)
+    equal([line["fields"] for line in lines], [{"caption": line["fields"]["caption"]} for line in lines], "fields")
+    rows = saved("saved")
+    equal([line["fields"]["caption"]["text"] for line in lines], [rows[line["index"]]["text"] for line in lines], "texts")
+    equal([line["fields"]["number"]["value"] for line in daemon.read("loose", batch=4, shuffle=False)], [1, 2, 3], "numbers")
+    daemon.refused("none", "txt")
+
+
+@case("split names one of several splits, or a part of a dataset")
+def _(box):
+    folder = copy(box, "splits")
+    daemon = box.daemon({"train": arrow(folder, split="train"), "test": arrow(folder, split="test"),
+                         "other": arrow(folder, split="validation"), "part": arrow(copy(box, "saved"), split="0:40%"),
+                         "none": arrow(copy(box, "saved"), split="train")})
+    for name in ("train", "test"):
+        check_saved(daemon.read(name, batch=4, seed=5), saved(f"splits/{name}"), seed=5)
+    check_saved(daemon.read("part", batch=4, shuffle=False), saved("saved")[:10], shuffle=False)
+    daemon.refused("other", "validation", "train, test")
+    daemon.refused("none", "no splits")
+
+
 @case("text of columns that lie far apart is read column by column")
 def _(box):
     path, apart = copy(box, "scattered.arrow"), 1 << 22
@@ -149,6 +177,21 @@ def _(box):
               f"picture {i}")
         equal(line["fields"]["label"]["value"], i, "label")
     equal(len(lines), 12, "samples")
+
+
+@case("pictures that are files in the dataset's folder; a label of -1 is a number, not a class")
+def _(box):
+    path = copy(box, "outside.arrow")
+    for i in range(6):
+        write(box.path("pics", f"{i}.png"), png(8, 5, identity_pixels(i, 8, 5)))
+    daemon = box.daemon({"d": arrow(path), "bad": arrow(copy(box, "climbing.arrow"))})
+    lines = daemon.read("d", batch=1, pipeline="image: raw; label", shuffle=False)
+    for i in range(6):
+        with open(box.path("pics", f"{i}.png"), "rb") as file:
+            equal(lines[i]["fields"]["image"]["sha256"], hashlib.sha256(file.read()).hexdigest(), f"picture {i}")
+        equal(lines[i]["fields"]["label"]["value"], i % 2 - (i == 3) * 2, "label")
+    equal([len(lines), lines[6]["fields"]["image"]], [7, None], "the row without a picture")
+    daemon.refused("bad", "../0.png", "not within the dataset's folder")
 
 
 @case("several splits need a name; files that differ, are cut or are missing are refused, naming them")

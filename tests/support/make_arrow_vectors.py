@@ -217,6 +217,16 @@ def write_datasets(folder):
     write_stream(f"{folder}/pictures-zstd.arrow", table.to_batches(), table.schema, compression="zstd")
 
 
+def write_outside(folder):
+    """Pictures that are files of their own; labels of which one is unknown."""
+    features = datasets.Features({"image": datasets.Image(), "label": datasets.ClassLabel(names=["x", "y"])})
+    schema = features.arrow_schema
+    for name, paths in (("outside", [f"pics/{i}.png" for i in range(6)] + [None]), ("climbing", ["pics/0.png", "../0.png"])):
+        table = pyarrow.table({"image": pyarrow.array([path and {"bytes": None, "path": path} for path in paths], schema.field("image").type),
+                               "label": pyarrow.array([i % 2 - (i == 3) * 2 for i in range(len(paths))])}, schema=schema)
+        write_stream(f"{folder}/{name}.arrow", table.to_batches(), schema)
+
+
 def main():
     folder = sys.argv[1]
     datasets.disable_progress_bars()
@@ -224,9 +234,10 @@ def main():
     os.makedirs(folder)
     write_plain(folder)
     write_datasets(folder)
+    write_outside(folder)
     values = []
     for name in sorted(os.listdir(folder)):
-        if name.endswith((".arrow", ".feather")) and not name.startswith(("pictures", "structs")):
+        if name.endswith((".arrow", ".feather")) and not name.startswith(("pictures", "structs", "outside", "climbing")):
             note(values, folder, name, read(f"{folder}/{name}"))
     for name, is_compressed in (("values", False), ("compressed", True)):
         with open(f"{folder}/{name}.jsonl", "w", encoding="utf-8") as out:

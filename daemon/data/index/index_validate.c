@@ -210,7 +210,7 @@ static int check_rows(const struct checked *checked, struct why *why) {
         for (uint64_t i = 0; i < checked->header->n_samples * n_fields; i++) {
                 if (rows[i].file >= checked->header->n_files &&
                     (rows[i].file != INDEX_NO_FILE || !names_rows(checked->header) ||
-                     fields[i % n_fields].flags & INDEX_FIELD_OWN_FILE))
+                     (fields[i % n_fields].flags & INDEX_FIELD_OWN_FILE && rows[i].offset != INDEX_ROW_ABSENT)))
                         return why_set(why, -EBADMSG, "row %" PRIu64 " has no file", i);
                 if (rows[i].offset == INDEX_ROW_ABSENT && rows[i].length == 0 &&
                     fields[i % n_fields].flags & INDEX_FIELD_MAY_BE_ABSENT)

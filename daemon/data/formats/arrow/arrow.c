@@ -7,7 +7,6 @@
  * copies nothing; numbers and bools are kept in the index. Compressed batches are unpacked once, and what they hold is
  * kept in the index as well. Samples are named FILE:ROW. */
 
-#include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -178,8 +177,13 @@ static bool is_whole(const struct arrow_column *column, const struct arrow_cell 
 
 static int fill_stored(struct filling *filling, const struct arrow_column *column, const struct arrow_rows *rows,
                        const struct arrow_cell *cell, struct index_row *ret_row, struct why *why) {
-        if (cell->offset != ARROW_CELL_NULL && has_own_file(column))
-                return arrow_outside_find(&filling->outside, rows->fd, cell, ret_row, why);
+        struct why detail;
+        int r;
+
+        if (cell->offset != ARROW_CELL_NULL && has_own_file(column)) {
+                r = arrow_outside_find(&filling->outside, rows->fd, cell, ret_row, &detail);
+                return r < 0 ? why_set(why, r, "column \"%s\": %.350s", column->field.name, detail.text) : 0;
+        }
         if (cell->plain)
                 return why_set(
                         why, -ENOTSUP,
@@ -316,22 +320,12 @@ static int fill(struct arrow_pass *pass, struct index_builder **ret_builder) {
         return r;
 }
 
-/* `split` is the name of a split, or a part of any dataset ("0:90%", "random_split(...)"), which is not chosen here. */
-static const char *split_name(const struct format_options *options) {
-        const char *split = format_option(options, "split");
-
-        for (size_t i = 0; split && split[i]; i++)
-                if (!isalnum((unsigned char)split[i]) && (i == 0 || !strchr("_.-", split[i])))
-                        return NULL;
-        return split;
-}
-
 static int arrow_build(int root_fd, const struct files *files, const struct format_options *options,
                        const struct index_watch *watch, struct index_builder **ret_builder, struct why *why) {
         _cleanup_(arrow_pass_fini) struct arrow_pass pass = {
                 .root_fd = root_fd, .files = files, .watch = watch, .why = why
         };
-        int r = arrow_pass_open(&pass, split_name(options), format_option(options, "fields"));
+        int r = arrow_pass_open(&pass, format_option(options, "split"), format_option(options, "fields"));
 
         if (r == 0)
                 r = arrow_survey(&pass);

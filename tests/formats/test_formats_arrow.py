@@ -1,0 +1,111 @@
+#!/usr/bin/env python3
+"""Arrow files that the installed pyarrow and datasets write, as they read them themselves."""
+import hashlib
+import io
+import os
+import subprocess
+import sys
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, "..", "support"))
+from harness import ROOT, case, equal, expected_order, indices, main
+from pyclient import need
+
+N = 2500  # more than the batches of datasets
+
+
+def arrow(path, **more):
+    return {"path": path, "format": "arrow", **more}
+
+
+def library(box):
+    """datasets, with its caches in the case's folder and no network."""
+    need("datasets")
+    os.environ.update(HF_HOME=box.path("cache"), HF_HUB_OFFLINE="1", HF_DATASETS_OFFLINE="1")
+    import datasets
+    datasets.disable_progress_bars()
+    return datasets
+
+
+def told(value, dtype):
+    """What `dlctl read` says of a value, but for the text itself."""
+    import numpy
+    if value is None:
+        return None
+    if isinstance(value, (str, bytes)):
+        raw = value.encode() if isinstance(value, str) else value
+        return {"dtype": dtype, "shape": [len(raw)], "sha256": hashlib.sha256(raw).hexdigest()}
+    array = numpy.array(value, dtype)
+    if array.ndim == 0:
+        return {"dtype": dtype, "shape": [], "value": array.item()}
+    return {"dtype": dtype, "shape": list(array.shape), "sha256": hashlib.sha256(array.tobytes()).hexdigest()}
+
+
+def without_text(fields):
+    return {name: field and {key: field[key] for key in field if key != "text"} for name, field in fields.items()}
+
+
+def check(lines, rows, dtypes, **terms):
+    equal(indices(lines), expected_order(len(rows), **terms), "order")
+    for line in lines:
+        row = rows[line["index"]]
+        equal(without_text(line["fields"]), {name: told(row[name], dtype) for name, dtype in dtypes.items()},
+              f"sample {line['index']}")
+
+
+@case("every feature that datasets stores in one piece, in shards, with nulls")
+def _(box):
+    datasets = library(box)
+    features = datasets.Features({
+        "text": datasets.Value("string"), "large": datasets.Value("large_string"), "blob": datasets.Value("binary"),
+        "half": datasets.Value("float16"), "flag": datasets.Value("bool"), "big": datasets.Value("uint64"),
+        "ids": datasets.List(datasets.Value("int64")), "pair": datasets.List(datasets.Value("float32"), length=2),
+        "grid": datasets.Array2D((2, 3), "int32"), "boxes": datasets.Array2D((None, 4), "float32"),
+        "kind": datasets.ClassLabel(names=["a", "b", "c"])})
+    rows = [{"text": None if i % 7 == 3 else f"text {i} " * (i % 5), "large": f"é{i}", "blob": bytes([i % 256]) * (i % 9),
+             "half": i / 8 % 100, "flag": None if i % 11 == 5 else i % 2 == 0, "big": (1 << 60) + i, "ids": list(range(i % 6)),
+             "pair": [i, -i], "grid": [[i, 1, 2], [3, 4, i]], "boxes": [[k, 0, i, 1] for k in range(1 + i % 3)],
+             "kind": i % 3} for i in range(N)]
+    data = datasets.Dataset.from_list(rows, features=features)
+    data.save_to_disk(box.path("d"), num_shards=3)
+    read = [dict(row) for row in datasets.load_from_disk(box.path("d"))]
+    dtypes = {"text": "text", "large": "text", "blob": "bytes", "half": "float16", "flag": "bool", "big": "uint64", "ids": "int64",
+              "pair": "float32", "grid": "int32", "boxes": "float32", "kind": "int64"}
+    lines = box.daemon({"d": arrow(box.path("d"))}).read("d", batch=64, seed=4)
+    equal(len(read), N, "rows")
+    check(lines, read, dtypes, seed=4)
+
+
+@case("splits by name, and pictures and sound with their bytes inside")
+def _(box):
+    datasets = library(box)
+    from PIL import Image
+    pictures = []
+    for i in range(30):
+        out = io.BytesIO()
+        Image.new("RGB", (6 + i % 4, 5), (i, 2 * i, 7)).save(out, "PNG")
+        pictures.append({"bytes": out.getvalue(), "path": None})
+    features = datasets.Features({"image": datasets.Image(), "label": datasets.ClassLabel(names=["x", "y"])})
+    parts = {name: datasets.Dataset.from_dict({"image": pictures[begin:end], "label": [i % 2 for i in range(begin, end)]},
+                                              features=features) for name, begin, end in (("train", 0, 20), ("test", 20, 30))}
+    datasets.DatasetDict(parts).save_to_disk(box.path("d"))
+    daemon = box.daemon({name: arrow(box.path("d"), split=name) for name in parts})
+    for name, begin, end in (("train", 0, 20), ("test", 20, 30)):
+        lines = daemon.read(name, pipeline="image: decode; label", batch=1, shuffle=False)
+        equal(len(lines), end - begin, "samples")
+        for line, i in zip(lines, range(begin, end)):
+            pixels = bytes([i, 2 * i, 7]) * (5 * (6 + i % 4))
+            equal(line["fields"]["image"]["sha256"], hashlib.sha256(pixels).hexdigest(), f"picture {i}")
+            equal(line["fields"]["label"]["value"], i % 2, "label")
+
+
+@case("the files of tests/vectors/arrow, written anew")
+def _(box):
+    library(box)
+    subprocess.run([sys.executable, os.path.join(ROOT, "tests", "support", "make_arrow_vectors.py"), box.path("v")], check=True,
+                   env={**os.environ}, stdout=subprocess.DEVNULL)
+    subprocess.run([sys.executable, os.path.join(ROOT, "tests", "integration", "test_arrow.py")], check=True,
+                   env={**os.environ, "ARROW_VECTORS": box.path("v")}, stdout=subprocess.DEVNULL)
+
+
+main()
