@@ -1,7 +1,9 @@
-/* rows copy FILE ROW_BYTES THREADS | rows serve BATCHES: how fast rows of an array come, and how fast they could.
+/* rows copy FILE ROW_BYTES THREADS | rows serve BATCHES [BATCH_SIZE [PIPELINE]]: how fast rows of an array come, and
+ * how fast they could.
  *
  *   copy   threads that do nothing but copy random rows of the mapped file into room of four batches
- *   serve  a rank of the dataset "tokens" that takes batches of 1,024 rows and gives them back
+ *   serve  a rank of the dataset "tokens" that takes batches of 1,024 rows and gives them back; with a batch size in
+ * the dataset's own order, else in torch's
  *
  * Prints one JSON object with rows_per_s, over at least a second after a warm-up. DATALOADERD_SOCKET says where to
  * attach. */
@@ -102,13 +104,15 @@ static void take(struct dlc_loader *loader, unsigned n_batches) {
         }
 }
 
-static double serve(unsigned n_batches) {
+static double serve(unsigned n_batches, unsigned batch_size, const char *pipeline) {
         struct dlc_options options = DLC_OPTIONS_INIT;
         struct dlc_loader *loader;
         double begin;
 
         options.dataset = "tokens";
-        options.batch_size = BATCH;
+        options.batch_size = batch_size ? batch_size : BATCH;
+        options.shuffle = batch_size == 0;
+        options.pipeline = pipeline;
         options.rank = 0;
         options.world_size = 1;
         if (dlc_open(&options, &loader) < 0) {
@@ -120,7 +124,7 @@ static double serve(unsigned n_batches) {
         take(loader, n_batches);
         begin = now_s() - begin;
         dlc_close(loader);
-        return (double)n_batches * BATCH / begin;
+        return (double)n_batches * options.batch_size / begin;
 }
 
 int main(int argc, char **argv) {
@@ -128,8 +132,9 @@ int main(int argc, char **argv) {
 
         if (argc == 5 && strcmp(argv[1], "copy") == 0)
                 rate = copy(argv[2], strtoull(argv[3], NULL, 10), (unsigned)atoi(argv[4]));
-        else if (argc == 3 && strcmp(argv[1], "serve") == 0)
-                rate = serve((unsigned)atoi(argv[2]));
+        else if (argc >= 3 && argc <= 5 && strcmp(argv[1], "serve") == 0)
+                rate = serve((unsigned)atoi(argv[2]), argc > 3 ? (unsigned)atoi(argv[3]) : 0,
+                             argc > 4 ? argv[4] : NULL);
         else
                 return 64;
         printf("{\"rows_per_s\": %.0f}\n", rate);

@@ -40,6 +40,8 @@ their speed drifts. Times here are reported, never asserted.
                            that makes an index, and of opening it again (tests/bench/webdataset.py)
     npy_rows               rows/s of 2,049 uint16 out of a 4 GB array in the page cache, batches of 1,024, two workers;
                            npy_memcpy: two threads that do nothing but copy such rows, in turns; npy_vs_memcpy: over that
+    megatron_rows          rows/s of 2,049 tokens (int64) in Megatron's order out of a 1 GB file of documents in the page cache,
+                           batches of 1,024, two workers; _uint16: in the type of the file; _64: batches of 64
     torch_vs_daemon        images/s of the daemon over torch DataLoader + torchvision on Pillow at its best worker count
     kills                  kill -9 of a daemon and its trainers at random moments (KILLS=10000; only if asked for by name: it
                            takes six minutes): kills_lost_or_twice, kills_wrong samples, of kills_samples
@@ -606,6 +608,46 @@ def npy():
     emit("npy_vs_memcpy", statistics.median(a / b for a, b in zip(ours, limit)), "ratio")
 
 
+def token_file(prefix, n_tokens=500_000_000, longest=2000):
+    """Documents of 0 to `longest` tokens (uint16), as Megatron writes them; made once."""
+    import array
+    import random
+    import struct
+    dice, lengths = random.Random(1), []
+    for _ in range(2 * n_tokens // longest):
+        lengths.append(dice.randrange(longest + 1))
+    size = 2 * sum(lengths)
+    if not os.path.exists(prefix + ".bin") or os.path.getsize(prefix + ".bin") != size:
+        os.makedirs(os.path.dirname(prefix), exist_ok=True)
+        with open(prefix + ".bin", "wb") as file:
+            for at in range(0, size, 1 << 24):
+                file.write(os.urandom(min(1 << 24, size - at)))
+    pointers = [0]
+    for length in lengths[:-1]:
+        pointers.append(pointers[-1] + 2 * length)
+    with open(prefix + ".idx", "wb") as file:
+        file.write(b"MMIDIDX\0\0" + struct.pack("<QBQQ", 1, 8, len(lengths), len(lengths) + 1))
+        for code, numbers in ("i", lengths), ("q", pointers), ("q", range(len(lengths) + 1)):
+            file.write(array.array(code, numbers).tobytes())
+    with open(prefix + ".bin", "rb", buffering=0) as file:  # into the page cache
+        while file.read(1 << 24):
+            pass
+    return prefix
+
+
+def megatron():
+    """GPT samples of a file in the page cache."""
+    prefix = token_file(os.path.join(OUT, "megatron"))
+    program = os.path.join(BUILD, "bench", "rows")
+    rates = {"megatron_rows": ("300", "1024"), "megatron_rows_uint16": ("300", "1024", "tokens: to(uint16)"),
+             "megatron_rows_64": ("4000", "64")}
+    with daemon(2, more=f'dataset "tokens" {{ path = "{prefix}" format = "megatron" sequence_length = "2048" }}\n') as it:
+        for name, arguments in rates.items():
+            runs = [subprocess.run([program, "serve", *arguments], check=True, stdout=subprocess.PIPE, text=True, timeout=300,
+                                   env=it.environment()) for _ in range(REPEATS)]
+            emit(name, statistics.median(json.loads(run.stdout)["rows_per_s"] for run in runs), "rows/s", repeats=REPEATS)
+
+
 def growth():
     from growth import run
     for name in names_for("growth"):
@@ -631,6 +673,7 @@ MEASUREMENTS = [
     (("packed",), packed),
     (("webdataset",), webdataset),
     (("npy",), npy),
+    (("megatron",), megatron),
     (("staging",), staging),
     (("torch_vs_daemon", "torch"), torch_vs_daemon),
     (("compare",), compare),
