@@ -81,6 +81,12 @@ bool source_next_piece(const struct source *source, uint64_t sample, uint32_t fi
         return true;
 }
 
+void source_prefetch(const struct source *source, uint64_t sample, bool is_near) {
+        assert(sample < source->n_samples);
+        if (source->type->prefetch)
+                source->type->prefetch(source, sample, is_near);
+}
+
 bool source_is_mapped(const struct source *source, uint32_t field) {
         struct source_piece piece = { 0 };
 

@@ -104,6 +104,10 @@ uint64_t source_length(const struct source *source, uint64_t sample, uint32_t fi
  * touch them. */
 bool source_next_piece(const struct source *source, uint64_t sample, uint32_t field, struct source_piece *piece);
 
+/* The pieces of this sample are asked for soon: brings what says where they are into the CPU's cache. To be called
+ * twice, first when the sample is still far. */
+void source_prefetch(const struct source *source, uint64_t sample, bool is_near);
+
 /* Can its pieces be copied from a mapping? Single ones may still have to be read. */
 bool source_is_mapped(const struct source *source, uint32_t field);
 

@@ -32,6 +32,9 @@ struct source_type {
         /* As source_next_piece(), of gathered fields; `number` is set already. NULL: there are none. */
         bool (*next_piece)(const struct source *source, uint64_t sample, uint32_t field, struct source_piece *piece);
 
+        /* As source_prefetch(). NULL: nothing would be gained. */
+        void (*prefetch)(const struct source *source, uint64_t sample, bool is_near);
+
         /* NULL: nothing is mapped. */
         bool (*rows_were_there)(const struct source *source, uint32_t field);
 

@@ -16,3 +16,6 @@ void dlp_numpy_seed(struct dlp_torch_random *random, uint32_t seed);
  * Called first with end = the number of elements (at most 2^32), then with end = the former begin, and so on, down to
  * begin = 0: the parts add up to one shuffle. */
 void dlp_numpy_shuffle(struct dlp_torch_random *random, uint32_t *table, uint64_t begin, uint64_t end);
+
+/* The same for elements of 8 bytes. */
+void dlp_numpy_shuffle_wide(struct dlp_torch_random *random, uint64_t *table, uint64_t begin, uint64_t end);

@@ -15,7 +15,6 @@
 void gpt_samples_fini(struct gpt_samples *samples) {
         free(samples->sequences);
         free(samples->starts);
-        free(samples->shuffle);
         *samples = (struct gpt_samples){ 0 };
 }
 
@@ -80,8 +79,7 @@ int gpt_samples_size(const struct gpt_terms *terms, struct gpt_size *ret_size, s
                 return why_set(why, -EFBIG, "makes %" PRIu64 " samples, at most %" PRIu32 " are possible",
                                size.n_samples, TABLE_MAX - 1);
         find_last_epoch(terms, &size);
-        size.memory_bytes = size.n_epochs * terms->n * sizeof(uint32_t) +
-                            (size.n_samples + 1) * sizeof(struct gpt_start) + size.n_samples * sizeof(uint32_t);
+        size.memory_bytes = size.n_epochs * terms->n * sizeof(uint32_t) + size.n_samples * sizeof(uint64_t);
         *ret_size = size;
         return 0;
 }
@@ -130,8 +128,8 @@ static int find_starts(const struct gpt_terms *terms, struct gpt_samples *sample
         uint64_t at = 0;
         uint32_t offset = 0;
 
-        samples->starts[0] = (struct gpt_start){ 0 };
-        for (uint64_t i = 1; i <= samples->n_samples; i++) {
+        samples->starts[0] = 0;
+        for (uint64_t i = 1; i < samples->n_samples; i++) {
                 uint64_t left = samples->sample_tokens;
 
                 for (;;) {
@@ -144,8 +142,22 @@ static int find_starts(const struct gpt_terms *terms, struct gpt_samples *sample
                         offset = 0;
                 }
                 offset += (uint32_t)left - EXTRA;
-                samples->starts[i] = (struct gpt_start){ .at = (uint32_t)at, .offset = offset };
+                samples->starts[i] = at << 32 | offset;
                 if (i % PART == 0 && is_cancelled(terms))
+                        return -ECANCELED;
+        }
+        return 0;
+}
+
+/* Numpy's swaps, made with the starts instead of their numbers: sample i is then at place i. */
+static int shuffle_starts(const struct gpt_terms *terms, struct dlp_torch_random *random, uint64_t *starts,
+                          uint64_t n) {
+        for (uint64_t end = n; end > 0;) {
+                uint64_t begin = end > PART ? end - PART : 0;
+
+                dlp_numpy_shuffle_wide(random, starts, begin, end);
+                end = begin;
+                if (is_cancelled(terms))
                         return -ECANCELED;
         }
         return 0;
@@ -154,12 +166,9 @@ static int find_starts(const struct gpt_terms *terms, struct gpt_samples *sample
 static int shuffle_samples(const struct gpt_terms *terms, const struct gpt_size *size, struct dlp_torch_random *random,
                            struct gpt_samples *samples) {
         uint64_t n = size->n_before_last;
-        int r;
+        int r = shuffle_starts(terms, random, samples->starts, n);
 
-        for (uint64_t i = 0; i < samples->n_samples; i++)
-                samples->shuffle[i] = (uint32_t)i;
-        r = shuffle(terms, random, samples->shuffle, n);
-        return r < 0 ? r : shuffle(terms, random, samples->shuffle + n, samples->n_samples - n);
+        return r < 0 ? r : shuffle_starts(terms, random, samples->starts + n, samples->n_samples - n);
 }
 
 int gpt_samples_make(const struct gpt_terms *terms, const struct gpt_size *size, struct gpt_samples *ret_samples,
@@ -171,10 +180,9 @@ int gpt_samples_make(const struct gpt_terms *terms, const struct gpt_size *size,
                 .n_sequences = size->n_epochs * terms->n,
                 .n_samples = size->n_samples,
                 .sequences = malloc(size->n_epochs * terms->n * sizeof(uint32_t)),
-                .starts = malloc((size->n_samples + 1) * sizeof(struct gpt_start)),
-                .shuffle = malloc(size->n_samples * sizeof(uint32_t)),
+                .starts = malloc(size->n_samples * sizeof(uint64_t)),
         };
-        int r = random && samples.sequences && samples.starts && samples.shuffle ? 0 : -ENOMEM;
+        int r = random && samples.sequences && samples.starts ? 0 : -ENOMEM;
 
         if (r == 0) {
                 dlp_numpy_seed(random, terms->seed);
@@ -218,9 +226,7 @@ static void piece_at(const struct gpt_samples *samples, uint32_t at, uint32_t of
 }
 
 void gpt_first_piece(const struct gpt_samples *samples, uint64_t sample, struct gpt_piece *ret_piece) {
-        struct gpt_start start = samples->starts[samples->shuffle[sample]];
-
-        piece_at(samples, start.at, start.offset, 0, ret_piece);
+        piece_at(samples, gpt_first_at(samples, sample), (uint32_t)samples->starts[sample], 0, ret_piece);
 }
 
 bool gpt_next_piece(const struct gpt_samples *samples, struct gpt_piece *piece) {

@@ -5,7 +5,7 @@
  * Sample s is sequence_length + 1 tokens from token s * sequence_length on; the last token of a sample is the first one
  * of the next. The samples are shuffled again. The last epoch is shuffled by itself if less than 80 % of it are used.
  *
- * Memory: 12 bytes for each sample, 4 for each sequence and epoch. Immutable once made: any number of threads. */
+ * Memory: 8 bytes for each sample, 4 for each sequence and epoch. Immutable once made: any number of threads. */
 #pragma once
 
 #include <stdatomic.h>
@@ -13,12 +13,6 @@
 #include <stdint.h>
 
 #include "proto/base/why.h"
-
-/* Where a sample begins. */
-struct gpt_start {
-        uint32_t at;     /* in the list of sequences */
-        uint32_t offset; /* in tokens */
-};
 
 struct gpt_terms {
         uint32_t sequence_length;  /* tokens; a sample has one more */
@@ -44,8 +38,7 @@ struct gpt_samples {
         uint64_t n_sequences;   /* in the list */
         uint64_t n_samples;
         uint32_t *sequences; /* the list */
-        struct gpt_start *starts;
-        uint32_t *shuffle; /* sample -> number of its start */
+        uint64_t *starts;    /* of each sample: its place in the list, times 2^32, and the token there */
 };
 
 /* Returns 0, -EINVAL or -EFBIG with `why`: no sample, or too many. */
@@ -72,3 +65,8 @@ struct gpt_piece {
 /* The first piece of a sample (< n_samples), and the one after it. false: there is none. */
 void gpt_first_piece(const struct gpt_samples *samples, uint64_t sample, struct gpt_piece *ret_piece);
 bool gpt_next_piece(const struct gpt_samples *samples, struct gpt_piece *piece);
+
+/* Where a sample begins in the list of sequences. Its pieces are those from there on. */
+static inline uint32_t gpt_first_at(const struct gpt_samples *samples, uint64_t sample) {
+        return (uint32_t)(samples->starts[sample] >> 32);
+}

@@ -373,6 +373,32 @@ static bool megatron_next_piece(const struct source *source, uint64_t sample, ui
         return true;
 }
 
+#define PIECES_AHEAD 4u /* of a sample: documents are shorter than a sample, but not much */
+
+/* First the place in the list of sequences, then what the index says about those. */
+static void megatron_prefetch(const struct source *source, uint64_t sample, bool is_near) {
+        const struct megatron *megatron = megatron_of(source);
+        const struct gpt_samples *samples;
+        const struct megatron_idx *index;
+        uint64_t number, at;
+        uint32_t idx_file;
+
+        if (!is_gpt(megatron))
+                return;
+        idx_file = mixture_file(&megatron->mixture, sample, &number);
+        samples = &megatron->mixture.files[idx_file];
+        index = &megatron->files[idx_file].index;
+        at = gpt_first_at(samples, number);
+        if (!is_near) {
+                __builtin_prefetch(&samples->sequences[at]);
+                return;
+        }
+        for (uint64_t i = at; i < at + PIECES_AHEAD && i < samples->n_sequences; i++) {
+                __builtin_prefetch(&index->lengths[samples->sequences[i]]);
+                __builtin_prefetch(&index->pointers[samples->sequences[i]]);
+        }
+}
+
 static bool megatron_rows_were_there(const struct source *source, uint32_t field) {
         const struct megatron *megatron = megatron_of(source);
 
@@ -416,6 +442,7 @@ static const struct source_type MEGATRON_TYPE = {
         .compare = megatron_compare,
         .locate = megatron_locate,
         .next_piece = megatron_next_piece,
+        .prefetch = megatron_prefetch,
         .rows_were_there = megatron_rows_were_there,
         .value = megatron_value,
         .name = megatron_name,
