@@ -196,6 +196,12 @@ static const uint8_t *view_row(const struct source *source, uint64_t sample, uin
                                       : NULL;
 }
 
+static void view_prefetch(const struct source *source, uint64_t sample, bool is_near) {
+        const struct view *view = view_of(source);
+
+        source_prefetch(view->inner, split_sample(&view->split, sample), is_near);
+}
+
 static bool view_next_piece(const struct source *source, uint64_t sample, uint32_t field, struct source_piece *piece) {
         const struct view *view = view_of(source);
         uint64_t inner = split_sample(&view->split, sample);
@@ -247,6 +253,7 @@ static const struct source_type VIEW_TYPE = {
         .locate = view_locate,
         .row = view_row,
         .next_piece = view_next_piece,
+        .prefetch = view_prefetch,
         .rows_were_there = view_rows_were_there,
         .value_bytes = view_value_bytes,
         .value = view_value,

@@ -1,9 +1,6 @@
 #!/usr/bin/env python3
 """Token files that Megatron-core wrote: its own GPT samples token for token, alone, in parts and in blends; from memory, from the disk
 and over a network file system; what happens when a file is cut meanwhile; and what is refused."""
-import array
-import hashlib
-import json
 import os
 import random
 import struct
@@ -12,14 +9,9 @@ import sys
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 from failing_fs import FailingFs
 from harness import ROOT, case, contains, equal, expected_order, indices, main, within
-from megatron import Tokens, blend_of, gpt_samples, write_tokens
+from token_files import Tokens, blend_of, dataset_of, gpt_samples, lines_of_gpt, samples_of, told, write_tokens
 
 VECTORS = os.path.join(ROOT, "tests", "vectors", "megatron")
-
-
-def told(tokens, code="q", dtype="int64"):
-    """What `dlctl read` says of an array of tokens."""
-    return {"dtype": dtype, "shape": [len(tokens)], "sha256": hashlib.sha256(array.array(code, tokens).tobytes()).hexdigest()}
 
 
 def check(lines, samples, **terms):
@@ -28,58 +20,24 @@ def check(lines, samples, **terms):
         equal(line["fields"], {"tokens": told(samples[line["index"]])}, f"sample {line['index']}")
 
 
-def fnv1a(numbers):
-    value = 0xCBF29CE484222325
-    for byte in array.array("q", numbers).tobytes():
-        value = ((value ^ byte) * 0x100000001B3) & 0xFFFFFFFFFFFFFFFF
-    return f"{value:016x}"
-
-
-def lines_of_gpt():
-    with open(os.path.join(VECTORS, "gpt.jsonl"), encoding="utf-8") as file:
-        return [json.loads(line) for line in file]
-
-
-def samples_of(line):
-    files = list(zip(line["prefixes"], line["weights"] or [None] * len(line["prefixes"])))
-    samples = blend_of(files, VECTORS, line["splits"], line["part"], line["sequence_length"], line["num_samples"], line["seed"])
-    equal(fnv1a([token for sample in samples for token in sample]), line["fnv"], "the model is Megatron's")
-    return samples
-
-
-def dataset_of(line):
-    """The line as a dataset's configuration."""
-    keys = {"path": VECTORS, "format": "megatron", "sequence_length": line["sequence_length"], "seed": line["seed"]}
-    if line["splits"] != "1" or line["part"] != "train":
-        keys.update(splits=line["splits"], part=line["part"])
-    if line["num_samples"]:
-        keys["num_samples"] = line["num_samples"]
-    if line["weights"] or len(line["prefixes"]) > 1:
-        words = zip(line["weights"], line["prefixes"]) if line["weights"] else [[prefix] for prefix in line["prefixes"]]
-        keys["blend"] = " ".join(str(word) for pair in words for word in pair)
-    else:
-        keys["path"] = os.path.join(VECTORS, line["prefixes"][0])
-    return {name: str(value) for name, value in keys.items()}
-
-
 def n_bytes_read(daemon):
     return int({row["name"]: row["value"] for row in daemon.status()["counters"]}["n_bytes_read"])
 
 
 @case("samples of Megatron's own datasets, token for token: parts, epochs, blends with and without weights")
 def _(box):
-    lines = lines_of_gpt()
-    daemon = box.daemon({f"d{i}": dataset_of(line) for i, line in enumerate(lines)})
+    lines = lines_of_gpt(VECTORS)
+    daemon = box.daemon({f"d{i}": dataset_of(line, VECTORS) for i, line in enumerate(lines)})
     for i, line in enumerate(lines):
-        check(daemon.read(f"d{i}", batch=50, shuffle=False), samples_of(line), shuffle=False)
+        check(daemon.read(f"d{i}", batch=50, shuffle=False), samples_of(line, VECTORS), shuffle=False)
     equal(n_bytes_read(daemon), 0, "bytes that were read though all tokens are in memory")
 
 
 @case("torch's order over them, for one rank and for three")
 def _(box):
-    line = lines_of_gpt()[12]
-    samples = samples_of(line)
-    daemon = box.daemon({"d": dataset_of(line)})
+    line = lines_of_gpt(VECTORS)[12]
+    samples = samples_of(line, VECTORS)
+    daemon = box.daemon({"d": dataset_of(line, VECTORS)})
     check(daemon.read("d", batch=16, seed=3, epochs=1), samples, seed=3)
     for rank, lines in enumerate(daemon.read_ranks("d", 3, batch=7, seed=5)):
         check(lines, samples, seed=5, world=3, rank=rank)

@@ -6,6 +6,8 @@ Megatron-core itself made.
     samples[0]                                   # a list of length + 1 tokens
 """
 import array
+import hashlib
+import json
 import math
 import os
 import random
@@ -140,3 +142,43 @@ def blend_of(files, folder, splits="1", part="train", length=64, wanted=None, se
         samples.append(made[i][taken[i]])
         taken[i] += 1
     return samples
+
+
+def told(tokens, code="q", dtype="int64"):
+    """What `dlctl read` says of an array of tokens."""
+    return {"dtype": dtype, "shape": [len(tokens)], "sha256": hashlib.sha256(array.array(code, tokens).tobytes()).hexdigest()}
+
+
+def fnv1a(numbers):
+    value = 0xCBF29CE484222325
+    for byte in array.array("q", numbers).tobytes():
+        value = ((value ^ byte) * 0x100000001B3) & 0xFFFFFFFFFFFFFFFF
+    return f"{value:016x}"
+
+
+def lines_of_gpt(folder):
+    """What make_megatron_vectors.py said about the datasets that it made there."""
+    with open(os.path.join(folder, "gpt.jsonl"), encoding="utf-8") as file:
+        return [json.loads(line) for line in file]
+
+
+def samples_of(line, folder):
+    files = list(zip(line["prefixes"], line["weights"] or [None] * len(line["prefixes"])))
+    samples = blend_of(files, folder, line["splits"], line["part"], line["sequence_length"], line["num_samples"], line["seed"])
+    assert fnv1a([token for sample in samples for token in sample]) == line["fnv"], f"the model is not Megatron's: {line}"
+    return samples
+
+
+def dataset_of(line, folder):
+    """The line as a dataset's configuration."""
+    keys = {"path": folder, "format": "megatron", "sequence_length": line["sequence_length"], "seed": line["seed"]}
+    if line["splits"] != "1" or line["part"] != "train":
+        keys.update(splits=line["splits"], part=line["part"])
+    if line["num_samples"]:
+        keys["num_samples"] = line["num_samples"]
+    if line["weights"] or len(line["prefixes"]) > 1:
+        words = zip(line["weights"], line["prefixes"]) if line["weights"] else [[prefix] for prefix in line["prefixes"]]
+        keys["blend"] = " ".join(str(word) for pair in words for word in pair)
+    else:
+        keys["path"] = os.path.join(folder, line["prefixes"][0])
+    return {name: str(value) for name, value in keys.items()}
