@@ -289,6 +289,15 @@ START_TEST(cells_become_fields_of_their_kind) {
 }
 END_TEST
 
+START_TEST(blanks_around_numbers_do_not_count) {
+        setup();
+        tree_file(&tree, "a.csv", "i,f,b,t,e\n 1, -1.5e3 , True,\" 2 \", \n2,+.5,false ,x,\n");
+        expect("csv", "a.csv", NULL,
+               "t:t' e:t' i:i8 f:f8 b:b1\na.csv:0 | \" 2 \" |   | 1 | -1500 | 1\na.csv:1 | x |  | 2 | 0.5 | 0\n");
+        teardown();
+}
+END_TEST
+
 START_TEST(delimiters_and_names_may_be_given) {
         setup();
         tree_file(&tree, "a.tsv", "a\tb\n1\tx,y\n");
@@ -465,6 +474,7 @@ int main(void) {
                 { "files", known_names_of_columns_are_files_only_if_they_exist },
                 { "files", paths_stay_within_the_dataset },
                 { "csv", cells_become_fields_of_their_kind },
+                { "csv", blanks_around_numbers_do_not_count },
                 { "csv", delimiters_and_names_may_be_given },
                 { "csv", a_bad_row_is_refused_with_its_line },
                 { "csv", a_row_that_is_cut_is_not_taken_for_a_whole_one },

@@ -80,18 +80,27 @@ static bool is_float(const uint8_t *text, size_t n) {
         return at == n && at > begin;
 }
 
-/* What a cell is by itself. A whole number with zeros before it, or beyond 64 bits, is a text: nothing may get lost. */
+static bool is_blank(uint8_t byte) {
+        return byte == ' ' || byte == '\t';
+}
+
+/* What a cell is by itself. Blanks around a number do not count. A whole number with zeros before it, or beyond 64
+ * bits, is a text: nothing may get lost. */
 static void judge_cell(const uint8_t *text, size_t n, struct table_cell *cell) {
         static const char *const FLOATS[] = { "nan", "inf", "-inf", "infinity", "-infinity", NULL };
         static const char *const TRUE[] = { "true", NULL }, *const FALSE[] = { "false", NULL };
         char number[JSON_NUMBER_MAX + 1];
 
-        cell->kind = CELL_TEXT;
-        if (n == 0) {
-                cell->kind = CELL_ABSENT;
-        } else if (n > JSON_NUMBER_MAX) {
+        cell->kind = n == 0 ? CELL_ABSENT : CELL_TEXT;
+        while (n > 0 && is_blank(text[0])) {
+                text++;
+                n--;
+        }
+        while (n > 0 && is_blank(text[n - 1]))
+                n--;
+        if (n == 0 || n > JSON_NUMBER_MAX)
                 return;
-        } else if (json_integer_read(text, n, &cell->integer, NULL) == 0) {
+        if (json_integer_read(text, n, &cell->integer, NULL) == 0) {
                 cell->kind = CELL_INTEGER;
         } else if (is_float(text, n) || is_one_of(text, n, FLOATS)) {
                 memcpy(number, text, n);
