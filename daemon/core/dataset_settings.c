@@ -6,7 +6,7 @@
 
 #include "daemon/base/fair_queue.h"
 #include "daemon/core/settings.h"
-#include "daemon/data/format.h"
+#include "daemon/data/format_tell.h"
 #include "daemon/staging/record/origin_kind.h"
 #include "daemon/staging/record/place.h"
 #include "daemon/staging/record/steps.h"
@@ -29,7 +29,7 @@ static int check_file(const char *text, struct why *why) {
 static int check_format(const char *text, struct why *why) {
         const struct format *found;
 
-        return format_find(text, &found, why);
+        return strcmp(text, FORMAT_AUTO) == 0 ? 0 : format_find(text, &found, why);
 }
 
 /* Checks the text alone: only the staging program contacts the origin, the daemon never does. A password is refused,
@@ -62,7 +62,8 @@ static int check_allow(const char *text, struct why *why) {
 const struct setting DATASET_SETTINGS[] = {
         { "path", SETTING_TEXT, AT(path), NULL, 0, PATH_MAX - 1, NULL, "path", true,
           "the folder, or the files of a webdataset; with an origin, where it is staged to", check_path },
-        { "format", SETTING_TEXT, AT(format), "imagefolder", 0, 31, NULL, "", true, "how it is read", check_format },
+        { "format", SETTING_TEXT, AT(format), "auto", 0, 31, NULL, "", true,
+          "how it is read; auto: told by its content", check_format },
         { "annotations", SETTING_OPTIONAL, AT(annotations), "", 0, PATH_MAX - 1, NULL, "path", true,
           "coco: the file with boxes and categories" },
         { "files", SETTING_OPTIONAL, AT(files), "", 0, 1023, NULL, "fields", true,
@@ -173,6 +174,8 @@ static int gather_options(struct dataset_setting *dataset, struct why *why) {
                 return why_errno(why, -ENOMEM, "options");
         }
         dataset->options = text;
+        if (strcmp(dataset->format, FORMAT_AUTO) == 0)
+                return 0;
         r = format_find(dataset->format, &format, why);
         if (r == 0)
                 r = format_options_parse(text, format, &parsed, why);

@@ -77,8 +77,6 @@ static void fill_staged(struct row *row, struct catalog_entry *entry) {
         row->message.origin = staged->origin;
         if (entry->state == CATALOG_READY) {
                 row->message.version = staged->stamp.version;
-                if (staged->stamp.format[0]) /* "packed", whatever the origin's format was */
-                        row->message.format = staged->stamp.format;
                 row->message.staged_unix = (int64_t)staged->stamp.when;
         }
         if (entry->state == CATALOG_STAGING) {
@@ -96,8 +94,11 @@ static void fill(struct row *row, struct catalog_entry *entry) {
         row->message.path = entry->path;
         row->message.format = entry->format;
         row->message.state = (char *)(uintptr_t)catalog_state_name(entry->state);
-        if (entry->state == CATALOG_READY)
+        if (entry->state == CATALOG_READY) {
                 fill_open(row, entry->open);
+                row->message.format = /* "packed", whatever the origin's format was; what "auto" has found */
+                        (char *)(uintptr_t)dataset_source(entry->open->dataset)->format;
+        }
         if (entry->state == CATALOG_INDEXING)
                 why_set(&row->text, 0, "%llu files so far",
                         (unsigned long long)atomic_load_explicit(&entry->n_files, memory_order_relaxed));

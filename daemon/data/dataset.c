@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "daemon/base/machine/own_file.h"
+#include "daemon/data/format_tell.h"
 #include "daemon/data/index/index_draft.h"
 #include "daemon/data/index/index_given.h"
 #include "daemon/data/view.h"
@@ -220,8 +221,7 @@ static bool is_same_folder(const struct dataset *dataset, int fd) {
         return same;
 }
 
-static int dataset_new(const struct dataset_spec *spec, const struct format *format, struct dataset **ret_dataset,
-                       struct why *why) {
+static int dataset_new(const struct dataset_spec *spec, struct dataset **ret_dataset, struct why *why) {
         _cleanup_(dataset_unrefp) struct dataset *dataset = calloc(1, sizeof(*dataset));
         int r;
 
@@ -234,19 +234,21 @@ static int dataset_new(const struct dataset_spec *spec, const struct format *for
         if (!dataset->name)
                 return why_set(why, -ENOMEM, "no memory to open dataset %s", spec->name);
         r = files_find(spec->path, &dataset->files, why);
-        if (r == 0)
-                r = format_check_files(format, &dataset->files, why);
-        if (r == 0)
-                r = format_options_parse(spec->options, format, &dataset->options, why);
         if (r < 0)
                 return r;
-
         dataset->root_fd = open_root(dataset);
         if (dataset->root_fd < 0)
                 return why_errno(why, -errno, "the folder %s of dataset %s cannot be opened", dataset->files.root,
                                  spec->name);
-        dataset->format = format;
-        r = format_options_stamp(&dataset->options, format->file_option, dataset->root_fd, dataset->options_digest);
+        r = format_tell(spec->format, dataset->root_fd, &dataset->files, spec->options, &dataset->format, why);
+        if (r == 0)
+                r = format_check_files(dataset->format, &dataset->files, why);
+        if (r == 0)
+                r = format_options_parse(spec->options, dataset->format, &dataset->options, why);
+        if (r < 0)
+                return r;
+        r = format_options_stamp(&dataset->options, dataset->format->file_option, dataset->root_fd,
+                                 dataset->options_digest);
         if (r < 0)
                 return why_set(why, r, "no memory to open dataset %s", spec->name);
         dataset->n_holds = 1;
@@ -264,15 +266,13 @@ int dataset_open(const struct dataset_spec *spec, const char *index_dir, const s
         char index_path[PATH_MAX];
         int r;
 
-        r = format_find(spec->format, &format, why);
-        if (r < 0)
-                return r;
         r = dataset_index_path(index_dir, spec->name, index_path, why);
         if (r < 0)
                 return r;
-        r = dataset_new(spec, format, &dataset, why);
+        r = dataset_new(spec, &dataset, why);
         if (r < 0)
                 return r;
+        format = dataset->format;
 
         if (format->open) {
                 report.how = DATASET_LIVE;
@@ -280,8 +280,8 @@ int dataset_open(const struct dataset_spec *spec, const char *index_dir, const s
                 if (r == 0)
                         r = format->open(dataset->root_fd, &dataset->files, &dataset->options, watch, spec->budget,
                                          &dataset->index, why);
-        } else if (spec->given_index && index_given_open(spec, dataset->options.digest, index_dir, index_path,
-                                                         &dataset->index, &report.not_taken) == 0) {
+        } else if (spec->given_index && index_given_open(spec, format->name, dataset->options.digest, index_dir,
+                                                         index_path, &dataset->index, &report.not_taken) == 0) {
                 report.how = DATASET_GIVEN;
                 dataset->is_given = true;
                 r = 0;

@@ -29,6 +29,10 @@ int format_find(const char *name, const struct format **ret_format, struct why *
         return why_set(why, -EINVAL, "unknown format \"%.100s\"; choose one of: %s", name, known);
 }
 
+const struct format *format_at(size_t idx) {
+        return idx < ARRAY_SIZE(FORMATS) ? FORMATS[idx] : NULL;
+}
+
 bool format_option_is_known(const char *key) {
         if (format_option_is_general(key))
                 return true;

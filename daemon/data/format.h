@@ -66,6 +66,9 @@ extern const struct format FORMAT_TEXT;
 extern const struct format FORMAT_TFRECORD;
 extern const struct format FORMAT_WEBDATASET;
 
+/* The formats one by one, by name; NULL after the last one. */
+const struct format *format_at(size_t idx);
+
 /* Returns 0, or -EINVAL with `why`, which lists the known formats. */
 int format_find(const char *name, const struct format **ret_format, struct why *why);
 

@@ -85,7 +85,7 @@ START_TEST(what_is_written_is_what_is_in_force) {
         ck_assert_uint_eq(settings.n_datasets, 2);
         ck_assert_str_eq(settings.datasets[0].name, "a");
         ck_assert_str_eq(settings.datasets[0].path, "/data/a");
-        ck_assert_str_eq(settings.datasets[0].format, "imagefolder");
+        ck_assert_str_eq(settings.datasets[0].format, "auto");
         ck_assert_str_eq(settings.datasets[1].name, "b c");
         settings_fini(&settings);
         tree_remove(&tree);

@@ -1,4 +1,5 @@
 #include "daemon/data/format.h"
+#include "daemon/data/format_tell.h"
 
 /* imagefolder: a folder of class folders, as torchvision.datasets.ImageFolder reads it.
  *
@@ -469,7 +470,41 @@ static int imagefolder_build(int root_fd, const struct files *files, const struc
         return 0;
 }
 
+#define CLASSES_LOOKED_AT 16 /* to tell whether it is one; others may be empty */
+
+/* Is there a picture in the subfolder `name`? */
+static bool has_picture(int root_fd, const char *name) {
+        int fd = openat(root_fd, name, O_PATH | O_DIRECTORY | O_CLOEXEC);
+        bool is_found = fd >= 0 && format_names_files(fd, &(struct files){ .root = name }, has_image_extension);
+
+        closep(&fd);
+        return is_found;
+}
+
+/* Subfolders with pictures. */
+static bool imagefolder_is_it(int root_fd, const struct files *files) {
+        int fd = openat(root_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), n_left = CLASSES_LOOKED_AT;
+        DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
+        const struct dirent *entry;
+        bool is_found = false;
+
+        (void)files;
+        if (!dir) {
+                closep(&fd);
+                return false;
+        }
+        while (!is_found && n_left > 0 && (entry = readdir(dir)))
+                if (entry->d_name[0] != '.' &&
+                    (entry->d_type == DT_DIR || entry->d_type == DT_LNK || entry->d_type == DT_UNKNOWN)) {
+                        is_found = has_picture(root_fd, entry->d_name);
+                        n_left--;
+                }
+        closedir(dir);
+        return is_found;
+}
+
 const struct format FORMAT_IMAGEFOLDER = {
         .name = "imagefolder",
+        .is_it = imagefolder_is_it,
         .build = imagefolder_build,
 };

@@ -16,6 +16,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "daemon/data/format_tell.h"
 #include "daemon/data/formats/npy_list.h"
 #include "daemon/data/index/index_stamp.h"
 #include "daemon/data/source_compare.h"
@@ -240,9 +241,20 @@ static const struct source_type NPY_TYPE = {
 
 static const char *const OPTIONS[] = { "dtype", "shape", "offset", NULL };
 
+static bool is_array(const char *name) {
+        const char *dot = strrchr(name, '.');
+
+        return dot && (strcmp(dot, NPY_ENDING) == 0 || strcmp(dot, ".npz") == 0);
+}
+
+static bool npy_is_it(int root_fd, const struct files *files) {
+        return format_names_files(root_fd, files, is_array);
+}
+
 const struct format FORMAT_NPY = {
         .name = "npy",
         .takes_files = true,
         .options = OPTIONS,
+        .is_it = npy_is_it,
         .open = npy_open,
 };

@@ -1,4 +1,5 @@
 #include "daemon/data/format.h"
+#include "daemon/data/format_tell.h"
 
 /* packed: a folder of shards, as packing a dataset leaves it: shard-000000.shard, shard-000001.shard, ...
  *
@@ -301,8 +302,13 @@ static int packed_build(int root_fd, const struct files *files, const struct for
         return 0;
 }
 
+static bool packed_is_it(int root_fd, const struct files *files) {
+        return format_names_files(root_fd, files, is_shard);
+}
+
 const struct format FORMAT_PACKED = {
         .name = "packed",
         .is_prepared = true,
+        .is_it = packed_is_it,
         .build = packed_build,
 };

@@ -15,6 +15,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "daemon/data/format_tell.h"
 #include "daemon/data/formats/tar.h"
 #include "daemon/data/growing.h"
 #include "daemon/data/listed.h"
@@ -405,8 +406,13 @@ static int webdataset_build(int root_fd, const struct files *files, const struct
         return 0;
 }
 
+static bool webdataset_is_it(int root_fd, const struct files *files) {
+        return format_names_files(root_fd, files, is_archive);
+}
+
 const struct format FORMAT_WEBDATASET = {
         .name = "webdataset",
         .takes_files = true,
+        .is_it = webdataset_is_it,
         .build = webdataset_build,
 };

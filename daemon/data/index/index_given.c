@@ -13,7 +13,7 @@
 
 struct given {
         const struct dataset_spec *spec;
-        const char *options, *index_dir, *index_path;
+        const char *format, *options, *index_dir, *index_path;
         int fd;
         struct index_header header; /* as read first; the copy is checked separately */
 };
@@ -25,9 +25,9 @@ static int check(const struct given *given, const struct source *index, struct w
         if (strcmp(index->digest, spec->given_digest) != 0)
                 return why_set(ret_why, -EBADMSG, "%s: its digest is %.12s, not %.12s", spec->given_index,
                                index->digest, spec->given_digest);
-        if (strcmp(index->format, spec->format) != 0)
+        if (strcmp(index->format, given->format) != 0)
                 return why_set(ret_why, -EBADMSG, "%s: it was made as %s, not as %s", spec->given_index, index->format,
-                               spec->format);
+                               given->format);
         if (strcmp(index_options(index), given->options) != 0)
                 return why_set(ret_why, -EBADMSG, "%s: it was made with other options of the format",
                                spec->given_index);
@@ -107,9 +107,11 @@ static int make_copy_in_memory(const struct given *given, struct source **ret_in
         return r < 0 ? r : hand_out(given, index, ret_index, ret_why);
 }
 
-int index_given_open(const struct dataset_spec *spec, const char *options, const char *index_dir,
+int index_given_open(const struct dataset_spec *spec, const char *format, const char *options, const char *index_dir,
                      const char *index_path, struct source **ret_index, struct why *ret_why) {
-        struct given given = { .spec = spec, .options = options, .index_dir = index_dir, .index_path = index_path };
+        struct given given = {
+                .spec = spec, .format = format, .options = options, .index_dir = index_dir, .index_path = index_path
+        };
         _cleanup_(closep) int fd = open(spec->given_index, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
         struct why detail = { 0 };
         int r = fd < 0 ? -errno : index_read_header(fd, &given.header, &detail);

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "daemon/data/format.h"
+#include "daemon/data/format_tell.h"
 #include "daemon/data/index/index.h"
 #include "daemon/staging/run/run.h"
 #include "proto/base/cleanup.h"
@@ -27,6 +27,13 @@ static int say_unservable(struct run *run, const char *text) {
                  "staged without an index, so the daemon cannot serve it as it is configured: %.390s", text);
         run_say(run, "warning", line);
         return 0;
+}
+
+int format_of_version(const struct run *run, const struct version *version, const char *name,
+                      const struct format **ret_format, struct why *why) {
+        const struct files files = { .root = tree_root(version->tree) };
+
+        return format_tell(name, tree_root_fd(version->tree), &files, run->dataset->options, ret_format, why);
 }
 
 int index_files(struct run *run, const struct version *version, const struct format *format, const char *path,
@@ -88,7 +95,7 @@ static int build(struct run *run, void *argument, struct why *why) {
         struct indexing *indexing = argument;
         const struct format *format;
         _cleanup_(closep) int fd = -1;
-        int r = format_find(indexing->format, &format, why);
+        int r = format_of_version(run, indexing->version, indexing->format, &format, why);
 
         if (r == 0 && !format->build)
                 return look_at(run, indexing->version, format, why);

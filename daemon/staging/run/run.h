@@ -151,6 +151,10 @@ int version_unpack(struct run *run, struct version *version, struct why *why);
 /* The shards that are made of a version, on all nodes. The version of the shards takes its place. */
 int version_prepare(struct run *run, struct version *version, struct why *why);
 
+/* The format of a version's files: the one of this name, or for "auto" what they show. As format_tell(). */
+int format_of_version(const struct run *run, const struct version *version, const char *name,
+                      const struct format **ret_format, struct why *why);
+
 /* The index of a version's files, of a format that has one, at `path`. Returns its descriptor, the caller's; an errno.
  */
 int index_files(struct run *run, const struct version *version, const struct format *format, const char *path,

@@ -36,7 +36,7 @@ static int index_source(struct run *run, struct preparing *preparing, struct why
         const struct format *format;
         char path[PATH_MAX];
         _cleanup_(closep) int fd = -1;
-        int r = format_find(run->dataset->format, &format, why);
+        int r = format_of_version(run, preparing->source, run->dataset->format, &format, why);
 
         if (r == 0 && !format->build)
                 r = why_set(why, -ENOTSUP,

@@ -1,0 +1,101 @@
+#include "daemon/data/format_tell.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "proto/base/cleanup.h"
+
+struct candidates {
+        const struct format *first;
+        unsigned n;
+        char names[256];
+};
+
+static void add(struct candidates *candidates, const struct format *format) {
+        size_t n = strlen(candidates->names);
+
+        snprintf(candidates->names + n, sizeof(candidates->names) - n, "%s%s", n ? ", " : "", format->name);
+        if (candidates->n++ == 0)
+                candidates->first = format;
+}
+
+/* Does the format take these files and all options that are set? */
+static bool may_be(const struct format *format, const struct files *files, const char *options, bool *ret_has_options) {
+        struct format_options parsed;
+
+        if (files->n_names > 0 && !format->takes_files)
+                return false;
+        if (format_options_parse(options, format, &parsed, NULL) < 0)
+                return false;
+        *ret_has_options = parsed.n > 0;
+        format_options_fini(&parsed);
+        return true;
+}
+
+static void look(int root_fd, const struct files *files, const char *options, struct candidates *by_options,
+                 struct candidates *by_files) {
+        const struct format *format;
+
+        for (size_t i = 0; (format = format_at(i)); i++) {
+                bool has_options;
+
+                if (!may_be(format, files, options, &has_options))
+                        continue;
+                if (has_options)
+                        add(by_options, format);
+                if (format->is_it && format->is_it(root_fd, files))
+                        add(by_files, format);
+        }
+}
+
+int format_tell(const char *name, int root_fd, const struct files *files, const char *options,
+                const struct format **ret_format, struct why *why) {
+        struct candidates by_options = { 0 }, by_files = { 0 };
+        const char *file = files->n_names > 0 ? files->names[0] : "", *slash = files->n_names > 0 ? "/" : "";
+
+        if (strcmp(name, FORMAT_AUTO) != 0)
+                return format_find(name, ret_format, why);
+        look(root_fd, files, options, &by_options, &by_files);
+        if (by_files.n != 1 && by_options.n == 1)
+                by_files = by_options;
+        if (by_files.n > 1)
+                return why_set(why, -EINVAL,
+                               "%.200s%s%.100s: several formats recognise it: %.200s; set format to one of them",
+                               files->root, slash, file, by_files.names);
+        if (by_files.n == 0)
+                return why_set(why, -EINVAL,
+                               "%.200s%s%.100s: no format recognises it: there are no class folders with pictures, "
+                               "archives, tables or arrays; set format if you know it",
+                               files->root, slash, file);
+        *ret_format = by_files.first;
+        return 0;
+}
+
+bool format_names_files(int root_fd, const struct files *files, bool (*is_taken)(const char *name)) {
+        bool is_found = files->n_names > 0;
+        const struct dirent *entry;
+        DIR *dir;
+        int fd;
+
+        for (size_t i = 0; i < files->n_names && is_found; i++) {
+                const char *slash = strrchr(files->names[i], '/');
+
+                is_found = is_taken(slash ? slash + 1 : files->names[i]);
+        }
+        if (files->n_names > 0)
+                return is_found;
+        fd = openat(root_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        dir = fd >= 0 ? fdopendir(fd) : NULL;
+        if (!dir) {
+                closep(&fd);
+                return false;
+        }
+        while (!is_found && (entry = readdir(dir)))
+                is_found = entry->d_name[0] != '.' && is_taken(entry->d_name);
+        closedir(dir);
+        return is_found;
+}

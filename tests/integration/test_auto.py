@@ -1,0 +1,77 @@
+#!/usr/bin/env python3
+"""`format = "auto"`: the format is told by the files, doubt is an error with the candidates, and a folder of mixed
+things is never guessed."""
+import json
+import os
+import shutil
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+from harness import ROOT, case, equal, identity_pixels, main, png, write
+from tars import archive
+
+VECTORS = os.path.join(ROOT, "tests", "vectors")
+
+
+def keep(box, name, *kept):
+    """A copy of kept files of a format's own writer, in a folder of their own."""
+    for path in kept:
+        there = os.path.join(VECTORS, path)
+        if os.path.isdir(there):
+            shutil.copytree(there, box.path(name), dirs_exist_ok=True)
+        else:
+            os.makedirs(box.path(name), exist_ok=True)
+            shutil.copy(there, box.path(name))
+    return box.path(name)
+
+
+def found(daemon):
+    return {row["name"]: row["format"] for row in daemon.objects("datasets")}
+
+
+@case("files of every format's own writer are told, as folders and as single files, and are served")
+def _(box):
+    archive(box.path("tars", "a.tar"), [("0.png", png(4, 4, identity_pixels(0, 4, 4))), ("0.cls", b"1")])
+    folders = {"arrow": keep(box, "arrow", "arrow/saved"), "mds": keep(box, "mds", "mds/fixed"),
+               "litdata": keep(box, "litdata", "litdata/numbers"), "tfrecord": keep(box, "tfrecord", "tfrecord/photos/photos.tfrecord-00000-of-00002"),
+               "jsonl": keep(box, "jsonl", "listings/datasets.jsonl"), "csv": keep(box, "csv", "listings/datasets.csv"),
+               "text": keep(box, "text", "listings/lines.txt"), "webdataset": box.path("tars"),
+               "imagefolder": box.folder_of_pictures("f", 6, n_classes=2)}
+    files = {"arrow": os.path.join(VECTORS, "arrow", "scalars.arrow"), "csv": os.path.join(VECTORS, "listings", "pandas.tsv"),
+             "jsonl": os.path.join(VECTORS, "listings", "pandas.jsonl"), "webdataset": box.path("tars", "a.tar"),
+             "text": os.path.join(VECTORS, "listings", "lines.txt")}
+    datasets = {name: {"path": path, "format": "auto"} for name, path in folders.items()}
+    datasets.update({f"{name}-file": {"path": path, "format": "auto"} for name, path in files.items()})
+    daemon = box.daemon(datasets)
+    for name in datasets:
+        lines = daemon.read(name, limit=1, batch=1, pipeline="raw" if name in ("imagefolder", "webdataset") else None)
+        equal(len(lines), 1, f"{name}: a sample")
+    equal(found(daemon), {name: name.split("-")[0] for name in datasets}, "formats that were found")
+
+
+@case("what two formats recognise, or none, is refused with what to write; a named format settles it")
+def _(box):
+    archive(box.path("both", "a.tar"), [("0.txt", b"x")])
+    write(box.path("both", "b.jsonl"), json.dumps({"a": 1}).encode() + b"\n")
+    write(box.path("none", "a.xyz"), b"?")
+    os.makedirs(box.path("empty"))
+    daemon = box.daemon({"both": {"path": box.path("both"), "format": "auto"}, "none": {"path": box.path("none"), "format": "auto"},
+                         "empty": {"path": box.path("empty"), "format": "auto"},
+                         "said": {"path": box.path("both"), "format": "webdataset"}})
+    daemon.refused("both", "several formats recognise it", "jsonl, webdataset", "set format")
+    daemon.refused("none", "no format recognises it", "set format")
+    daemon.refused("empty", "no format recognises it")
+    equal(len(daemon.read("said", pipeline="txt: text")), 1, "samples of the named format")
+
+
+@case("a key that one format alone takes tells the format")
+def _(box):
+    box.folder_of_pictures("f", 2)
+    write(box.path("f", "notes.json"), json.dumps({"images": [], "annotations": [], "categories": []}).encode())
+    daemon = box.daemon({"d": {"path": box.path("f"), "format": "auto", "annotations": box.path("f", "notes.json")}})
+    message = daemon.refused("d", "notes.json")  # read as annotations, in which there are no pictures
+    equal("recognise" in message, False, "it was told")
+
+
+if __name__ == "__main__":
+    main()
