@@ -38,6 +38,8 @@ their speed drifts. Times here are reported, never asserted.
                            packed_files_cpu: CPU us a sample of the two
     webdataset_*           the same photos as tar archives over the folder: images/s, CPU, first batch; the speed of the pass
                            that makes an index, and of opening it again (tests/bench/webdataset.py)
+    tfrecord_*             the same photos as TFRecord files over the folder, and over tf.data; the speed of the pass that makes an
+                           index (tests/bench/tfrecord.py); needs TensorFlow, which `make check-formats` installs
     npy_rows               rows/s of 2,049 uint16 out of a 4 GB array in the page cache, batches of 1,024, two workers;
                            npy_memcpy: two threads that do nothing but copy such rows, in turns; npy_vs_memcpy: over that
     megatron_rows          rows/s of 2,049 tokens (int64) in Megatron's order out of a 1 GB file of documents in the page cache,
@@ -561,6 +563,11 @@ def packed():
     emit("packed_warm_vs_files", statistics.median(a["mb_per_s"] / b["mb_per_s"] for a, b in zip(warm, plain)), "ratio")
 
 
+def tfrecord():
+    import tfrecord as measurement
+    measurement.run(daemon, emit, ROOT, BUILD, photos(), os.path.join(OUT, "tfrecord"), REPEATS, IMAGES // BATCH)
+
+
 def webdataset():
     import webdataset as measurement
     measurement.run(daemon, emit, BUILD, photos(), os.path.join(OUT, "webdataset"), REPEATS, IMAGES // BATCH)
@@ -671,6 +678,7 @@ MEASUREMENTS = [
     (("resume_tdperm_1e8", "resume_torch_1e8", "resume_seek_first_batch"), resume),
     (("jpeg_whole", "jpeg_box"), jpeg),
     (("packed",), packed),
+    (("tfrecord",), tfrecord),
     (("webdataset",), webdataset),
     (("npy",), npy),
     (("megatron",), megatron),
