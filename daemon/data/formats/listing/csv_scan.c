@@ -3,17 +3,25 @@
 #include <errno.h>
 #include <string.h>
 
-/* The end of a quoted cell at `at`: the byte after its last quote. n_bytes: it is not closed. */
+static uint64_t count_lines(const uint8_t *at, const uint8_t *end) {
+        uint64_t n = 0;
+
+        for (; at < end && (at = memchr(at, '\n', (size_t)(end - at))); at++)
+                n++;
+        return n;
+}
+
+/* The end of a quoted cell at `at`: the byte after its last quote. SIZE_MAX: it is not closed. */
 static size_t end_of_quoted(const uint8_t *bytes, size_t at, size_t n_bytes, uint64_t *n_lines) {
         for (at++; at < n_bytes; at++) {
-                if (bytes[at] == '"') {
-                        if (at + 1 < n_bytes && bytes[at + 1] == '"')
-                                at++;
-                        else
-                                return at + 1;
-                } else if (bytes[at] == '\n') {
-                        ++*n_lines;
-                }
+                const uint8_t *quote = memchr(bytes + at, '"', n_bytes - at);
+
+                *n_lines += count_lines(bytes + at, quote ? quote : bytes + n_bytes);
+                if (!quote)
+                        break;
+                at = (size_t)(quote - bytes) + 1;
+                if (at == n_bytes || bytes[at] != '"')
+                        return at;
         }
         return SIZE_MAX;
 }

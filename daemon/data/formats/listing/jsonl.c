@@ -60,10 +60,10 @@ static int take_string(struct json_line *line, struct table_column *column, cons
 static int take_array(struct json_line *line, struct table_column *column, const struct json_token *token,
                       struct table_cell *cell) {
         struct json_numbers numbers;
-        int r = json_numbers_measure(token->bytes, token->n_bytes, &numbers, &line->why);
+        int r = json_numbers_measure(token->bytes, token->n_bytes, &numbers, NULL); /* most arrays of text end here */
 
         if (r == -ERANGE)
-                return r;
+                return json_numbers_measure(token->bytes, token->n_bytes, &numbers, &line->why);
         cell->kind = r < 0 ? CELL_OTHER : CELL_NUMBERS;
         if (r == 0)
                 column_note_numbers(column, &numbers);
