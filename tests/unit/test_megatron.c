@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "daemon/data/format.h"
 #include "daemon/data/formats/megatron/blend.h"
 #include "daemon/data/formats/megatron/gpt_samples.h"
 #include "daemon/data/formats/megatron/gpt_split.h"
@@ -214,6 +215,23 @@ START_TEST(reading_an_index_can_be_cancelled) {
         ck_assert(fd >= 0 && fstat(fd, &status) == 0);
         ck_assert_int_eq(megatron_idx_head(fd, (uint64_t)status.st_size, &head, &why), 0);
         ck_assert_int_eq(megatron_idx_read(fd, &head, UINT64_MAX, &cancel, &idx, &why), -ECANCELED);
+}
+END_TEST
+
+static bool is_it(int root_fd, const char *name) {
+        const struct files files = { .root = FOLDER, .names = &name, .n_names = name ? 1 : 0 };
+
+        return FORMAT_MEGATRON.is_it(root_fd, &files);
+}
+
+START_TEST(auto_knows_a_token_file_by_its_index) {
+        _cleanup_(closep) int fd = open(FOLDER, O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+        ck_assert_int_ge(fd, 0);
+        ck_assert(is_it(fd, "small.idx"));
+        ck_assert(is_it(fd, "fairseq.bin"));
+        ck_assert(!is_it(fd, "gpt.jsonl"));
+        ck_assert(!is_it(fd, NULL)); /* the folder: which of its files? */
 }
 END_TEST
 
@@ -500,6 +518,7 @@ int main(void) {
                 { "index", what_is_wrong_with_an_index_is_said, 0 },
                 { "index", an_older_file_s_double_is_told_by_the_size_of_its_tokens, 0 },
                 { "index", reading_an_index_can_be_cancelled, 0 },
+                { "index", auto_knows_a_token_file_by_its_index, 0 },
                 { "orders", a_shuffle_is_numpy_s_whole_or_in_parts, 3 },
                 { "orders", a_blend_is_megatron_s, 0 },
                 { "orders", a_blend_that_takes_too_much_of_a_file_is_refused, 0 },

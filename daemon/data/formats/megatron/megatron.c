@@ -8,11 +8,13 @@
  * overwritten at any time. */
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <openssl/evp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "daemon/data/formats/megatron/mixture.h"
 #include "daemon/data/source_compare.h"
@@ -448,11 +450,33 @@ static const struct source_type MEGATRON_TYPE = {
         .name = megatron_name,
 };
 
+/* ---- for auto ---------------------------------------------------------------------------------------------------- */
+
+static bool megatron_is_it(int root_fd, const struct files *files) {
+        struct prefixes prefixes = { 0 };
+        struct megatron_head head;
+        struct stat status;
+        bool is_it = false;
+
+        if (prefixes_find(&prefixes, root_fd, files, NULL, NULL) == 0) {
+                char name[PATH_MAX];
+                _cleanup_(closep) int fd = -1;
+
+                snprintf(name, sizeof(name), "%s.idx", prefixes.names[0]);
+                fd = openat(root_fd, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+                is_it = fd >= 0 && fstat(fd, &status) == 0 && S_ISREG(status.st_mode) &&
+                        megatron_idx_head(fd, (uint64_t)status.st_size, &head, NULL) == 0;
+        }
+        prefixes_fini(&prefixes);
+        return is_it;
+}
+
 static const char *const OPTIONS[] = { "sequence_length", "splits", "part", "num_samples", "seed", "blend", NULL };
 
 const struct format FORMAT_MEGATRON = {
         .name = "megatron",
         .takes_files = true,
         .options = OPTIONS,
+        .is_it = megatron_is_it,
         .open = megatron_open,
 };
