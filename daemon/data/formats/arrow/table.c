@@ -148,7 +148,7 @@ static int read_dictionary(struct arrow_table *table, struct why *why) {
         struct flat_table record = flat_inner(header, DICTIONARY_RECORD);
         bool is_delta = flat_unsigned(header, DICTIONARY_IS_DELTA, 1, 0) != 0;
         struct arrow_dictionary *dictionary;
-        uint32_t idx_field;
+        uint32_t idx_field = 0;
         int r = find_user(table, id, &idx_field, why);
 
         if (r < 0)

@@ -267,7 +267,7 @@ static int read_rows(struct text_listing *listing, void *userdata) {
                 r = take_names(dataset, (const uint8_t *)dataset->names, strlen(dataset->names), ',');
         while (r == 0) {
                 uint64_t offset = 0, n_lines = 0;
-                const uint8_t *row;
+                const uint8_t *row = NULL;
                 size_t n_row = 0;
 
                 r = next_row(dataset, delimiter, &row, &n_row, &offset, &n_lines);
