@@ -155,7 +155,7 @@ def _(box):
     tokens = Tokens(prefix)
     samples = gpt_samples(tokens, "1", "train", 1000, None, 1234)
     daemon = box.daemon({"d": {"path": prefix, "format": "megatron", "sequence_length": "1000"}})
-    reader = daemon.reader("d", batch=10, shuffle=False, epochs=2, slots=2, delay_ms=5, on_error="skip")
+    reader = daemon.reader("d", batch=10, shuffle=False, epochs=2, slots=2, delay_ms=10, on_error="skip")
     reader.wait_lines(100)
     size = os.path.getsize(prefix + ".bin")
     os.truncate(prefix + ".bin", size - 30000)
