@@ -37,6 +37,7 @@ int workers_run(struct context *context, const struct command *command, int argc
 int order_run(struct context *context, const struct command *command, int argc, char **argv);
 int stage_run(struct context *context, const struct command *command, int argc, char **argv);
 int read_run(struct context *context, const struct command *command, int argc, char **argv);
+int look_run(struct context *context, const struct command *command, int argc, char **argv);
 int once_run(struct context *context, const struct command *command, int argc, char **argv);
 
 /* Prints "dlctl: ..." to stderr. Returns `code`, so that a command can end with it. */

@@ -1,5 +1,7 @@
 /* dlctl datasets */
 
+#include <stdio.h>
+
 #include "client/dlctl/listing.h"
 
 static const char *const COLUMNS[] = { "name",    "state",    "format", "n_samples", "n_classes",
@@ -57,6 +59,34 @@ static void add_staging(cJSON *record, const Dlp__Staging *staging) {
         add_nodes(record, staging);
 }
 
+/* "[-1,4]" */
+static void shape_text(const Dlp__Field *field, char *text, size_t size) {
+        size_t n = (size_t)snprintf(text, size, "[");
+
+        for (size_t i = 0; i < field->n_shape && n < size; i++)
+                n += (size_t)snprintf(text + n, size - n, "%s%lld", i ? "," : "", (long long)field->shape[i]);
+        if (n < size)
+                snprintf(text + n, size - n, "]");
+}
+
+static void add_fields(cJSON *record, const Dlp__Dataset *dataset) {
+        cJSON *list = record_list(record, "fields");
+
+        for (size_t i = 0; i < dataset->n_fields; i++) {
+                const Dlp__Field *field = dataset->fields[i];
+                cJSON *row = list_record(list);
+                char shape[160];
+
+                shape_text(field, shape, sizeof(shape));
+                record_text(row, "field", field->name);
+                record_text(row, "kind", field->kind);
+                record_text(row, "dtype", field->dtype);
+                record_text(row, "shape", shape);
+                record_bool(row, "stored", field->stored);
+                record_bool(row, "may_be_absent", field->may_be_absent);
+        }
+}
+
 static void add(cJSON *list, const Dlp__Dataset *dataset) {
         cJSON *record = list_record(list);
 
@@ -68,9 +98,12 @@ static void add(cJSON *list, const Dlp__Dataset *dataset) {
         record_number(record, "n_classes", dataset->n_classes);
         record_number(record, "n_bytes", dataset->n_bytes);
         record_text(record, "digest", dataset->digest);
+        record_number(record, "n_shards", dataset->n_shards);
         record_text(record, "text", dataset->text);
         record_number(record, "n_errors", dataset->n_errors);
         record_text(record, "last_error", dataset->last_error);
+        if (dataset->n_fields > 0)
+                add_fields(record, dataset);
         if (!*dataset->origin)
                 return;
         record_text(record, "origin", dataset->origin);
@@ -87,6 +120,7 @@ static int ask_page(struct control *control, const char *operand, uint64_t first
         int r;
 
         body.first = (uint32_t)first;
+        body.name = (char *)(uintptr_t)(operand ? operand : "");
         request.body_case = DLP__REQUEST__BODY_DATASETS;
         request.datasets = &body;
         r = control_ask(control, &request, DLP__REPLY__BODY_DATASETS, &reply);
@@ -95,8 +129,11 @@ static int ask_page(struct control *control, const char *operand, uint64_t first
         for (size_t i = 0; i < reply->datasets->n_datasets; i++)
                 add(list, reply->datasets->datasets[i]);
         *ret_next = reply->datasets->next;
+        if (operand && reply->datasets->n_datasets == 0)
+                r = fail(EXIT_REFUSED, "dataset %s: the configuration has no such dataset; dlctl datasets lists them",
+                         operand);
         dlp__reply__free_unpacked(reply, NULL);
-        return EXIT_DONE;
+        return r;
 }
 
 int datasets_run(struct context *context, const struct command *command, int argc, char **argv) {

@@ -13,8 +13,9 @@
 static const struct command COMMANDS[] = {
         { "status", "", "version, settings, what was obtained, memory, counters",
           "Shows version, settings, what was obtained from the system, memory and counters.", status_run },
-        { "datasets", "", "the datasets of the configuration",
-          "Shows each dataset: whether it is ready, its samples, its digest, and the damaged samples met.",
+        { "datasets", "[NAME]", "the datasets of the configuration, or one with its fields",
+          "Shows each dataset: whether it is ready, its samples, its digest, and the damaged samples met. With NAME, shows "
+          "that one with its fields: their kinds, dtypes and shapes, as a pipeline without steps delivers them.",
           datasets_run },
         { "jobs", "", "the jobs that are being served, with their ranks",
           "Shows each job and its ranks: where they are, and how full their rings are.", jobs_run },
@@ -41,6 +42,11 @@ static const struct command COMMANDS[] = {
           "each field its type, shape and the SHA-256 of its bytes, or its value if it is a single number. "
           "Rank and world come from the launcher's environment (RANK, WORLD_SIZE, ...) unless they are given.",
           read_run },
+        { "look", "DATASET [INDEX...]", "show some samples",
+          "Shows samples of a dataset as a person wants to see them: values, the beginning of texts, the sizes of "
+          "pictures. Without INDEX the first five. With --save, the stored bytes of pictures and other files are "
+          "written to a folder, as INDEX.FIELD.",
+          look_run },
         { "once", "COMMAND...", "run a command once per node or cluster, while the others wait",
           "Runs COMMAND in one of the processes that call this with the same name; the others wait until it ends and "
           "exit with its status. If it fails, they print its last output. If its runner dies, another one takes over. "

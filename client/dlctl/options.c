@@ -197,6 +197,7 @@ int options_parse(struct context *context, const struct command *command, const 
                   int n_operands, int argc, char **argv) {
         size_t n_letters = strlen(command->operands);
         bool is_open = n_letters > 3 && strcmp(command->operands + n_letters - 3, "...") == 0;
+        bool is_many = n_letters > 4 && strcmp(command->operands + n_letters - 4, "...]") == 0;
         const struct option_row *row;
         struct table table;
         int value, n_optional, r;
@@ -217,7 +218,7 @@ int options_parse(struct context *context, const struct command *command, const 
                         return EXIT_DONE;
                 }
         }
-        n_optional = is_open ? argc : command->operands[0] == '[';
+        n_optional = is_open || is_many ? argc : command->operands[0] == '[';
         if (argc - optind >= n_operands && argc - optind <= n_operands + n_optional)
                 return -1;
         if (argc - optind > n_operands)

@@ -32,7 +32,7 @@ struct option_row {
 
 /* Parses a command's arguments (argv[0] is the command); every command has --help, --socket and --format. The number of
  * operands must be n_operands, or one more if the command's operands are in brackets, or any number more if they end in
- * "...": after the first operand, options are then not ours. The operands are in argv[optind] and after it. Returns -1
- * to continue, else the exit code with which to exit at once. */
+ * "...]" or in "...": after the first operand of the latter, options are not ours. The operands are in argv[optind] and
+ * after it. Returns -1 to continue, else the exit code with which to exit at once. */
 int options_parse(struct context *context, const struct command *command, const struct option_row *rows, size_t n_rows,
                   int n_operands, int argc, char **argv);

@@ -117,7 +117,7 @@ static double from_bfloat16(uint16_t bits) {
         return (double)value;
 }
 
-static void print_value(struct text *text, uint32_t dtype, const void *bytes) {
+void sample_print_value(struct text *text, uint32_t dtype, const void *bytes) {
         union {
                 uint8_t u8;
                 int8_t i8;
@@ -198,7 +198,7 @@ static bool is_scalar(const struct dlc_tensor *tensor) {
         return tensor->n_dims == 1;
 }
 
-static const uint8_t *sample_bytes(const struct dlc_tensor *tensor, uint32_t idx_sample) {
+const uint8_t *sample_bytes(const struct dlc_tensor *tensor, uint32_t idx_sample) {
         const uint8_t *data = tensor->data;
 
         return tensor->places ? data + tensor->places[idx_sample].offset
@@ -206,7 +206,7 @@ static const uint8_t *sample_bytes(const struct dlc_tensor *tensor, uint32_t idx
 }
 
 /* The beginning of a text: TEXT_SHOWN characters. */
-static void print_text(struct text *text, const struct dlc_tensor *tensor, uint32_t idx_sample) {
+void sample_print_beginning(struct text *text, const struct dlc_tensor *tensor, uint32_t idx_sample) {
         const char *bytes = (const char *)sample_bytes(tensor, idx_sample);
         uint64_t n_bytes = tensor->places[idx_sample].n_bytes, n = 0;
         char shown[4 * TEXT_SHOWN + 1];
@@ -258,7 +258,7 @@ static bool print_field(struct sample_printer *printer, const struct dlc_tensor 
         }
         if (is_scalar(tensor)) {
                 text_string(text, json ? ",\"value\":" : " ");
-                print_value(text, tensor->dtype, sample_bytes(tensor, idx_sample));
+                sample_print_value(text, tensor->dtype, sample_bytes(tensor, idx_sample));
         } else {
                 if (!hash_field(printer, tensor, idx_sample, hash))
                         return false;
@@ -267,7 +267,7 @@ static bool print_field(struct sample_printer *printer, const struct dlc_tensor 
                 text_string(text, json ? "\"" : "");
                 if (tensor->dtype == DLC_TEXT) {
                         text_string(text, json ? ",\"text\":" : " ");
-                        print_text(text, tensor, idx_sample);
+                        sample_print_beginning(text, tensor, idx_sample);
                 }
         }
         text_string(text, json ? "}" : "");

@@ -12,6 +12,15 @@ struct sample_printer;
 int sample_printer_new(enum output_format format, struct sample_printer **ret_printer);
 void sample_printer_free(struct sample_printer *printer);
 
+/* The first byte of a sample in a batch. */
+const uint8_t *sample_bytes(const struct dlc_tensor *tensor, uint32_t idx_sample);
+
+/* Prints a number. */
+void sample_print_value(struct text *text, uint32_t dtype, const void *bytes);
+
+/* Prints the beginning of a text, or of bytes as far as they are text, in quotes. */
+void sample_print_beginning(struct text *text, const struct dlc_tensor *tensor, uint32_t idx_sample);
+
 /* Prints all samples of a batch, one line each. Returns 0, or -EIO if hashing fails (a broken libcrypto). */
 int sample_print_batch(struct sample_printer *printer, struct dlc_loader *loader, const struct dlc_batch *batch,
                        struct text *text);

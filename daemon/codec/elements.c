@@ -130,7 +130,7 @@ static int measure_plain(const struct codec *codec, uint64_t n_bytes, uint64_t *
 
         *ret_n = n_bytes / size;
         return n_bytes % size == 0 ? 0
-                                   : why_set(why, -EBADMSG, "%llu bytes are no whole number of %s",
+                                   : why_set(why, -EBADMSG, "%llu bytes are not a whole number of %s",
                                              (unsigned long long)n_bytes, dlp_dtype_name(codec->field.dtype));
 }
 

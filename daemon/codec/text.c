@@ -63,7 +63,7 @@ static int find_text(const struct codec *codec, const struct codec_input *input,
                 return r;
         if (r == JSON_ABSENT || ret_value->kind == JSON_NULL)
                 return JSON_ABSENT;
-        /* Of a member that is no string, its JSON is the text. */
+        /* If a member is not a string, its JSON is the text. */
         *ret_coding = codec->steps.is_text && ret_value->kind == JSON_STRING ? CODING_JSON : CODING_PLAIN;
         return 0;
 }

@@ -1,5 +1,6 @@
 /* The configured datasets, and their state. */
 #include <stdio.h>
+#include <string.h>
 
 #include "daemon/ctl/access.h"
 #include "daemon/ctl/handlers.h"
@@ -20,12 +21,61 @@ static void fill_open(struct row *row, struct catalog_dataset *open) {
         row->message.n_samples = index->n_samples;
         row->message.n_classes = index->n_classes;
         row->message.n_bytes = index->total_bytes;
+        row->message.n_shards = index->n_shards;
         row->message.digest = (char *)(uintptr_t)index->digest;
         row->message.n_errors = ledger_n_samples(open->ledger);
         pthread_mutex_lock(&open->error_lock);
         row->last_error = open->last_error;
         pthread_mutex_unlock(&open->error_lock);
 }
+
+/* ---- the fields of one dataset --------------------------------------------------------------------------------- */
+
+struct fields {
+        Dlp__Field messages[SCHEMA_FIELDS_MAX], *pointers[SCHEMA_FIELDS_MAX];
+        int64_t shapes[SCHEMA_FIELDS_MAX][SCHEMA_DIMS_MAX];
+};
+
+static const char *kind_name(enum field_kind kind) {
+        static const char *const NAMES[N_FIELD_KINDS] = {
+                [FIELD_PICTURE] = "picture", [FIELD_BYTES] = "bytes", [FIELD_VALUE] = "value",
+                [FIELD_NUMBER] = "number",   [FIELD_NAME] = "name",   [FIELD_TEXT] = "text",
+        };
+
+        return NAMES[kind];
+}
+
+/* What is delivered if the pipeline names the field without a step. */
+static void fill_field(struct fields *fields, uint32_t idx, const struct schema_field *field) {
+        Dlp__Field *message = &fields->messages[idx];
+        bool is_value = field->kind == FIELD_VALUE, is_number = field->kind == FIELD_NUMBER;
+        uint32_t dtype = is_value                    ? field->dtype
+                         : is_number                 ? (uint32_t)DLP_DTYPE_INT64
+                         : field->kind == FIELD_TEXT ? (uint32_t)DLP_DTYPE_TEXT
+                                                     : (uint32_t)DLP_DTYPE_BYTES;
+
+        dlp__field__init(message);
+        message->name = (char *)(uintptr_t)field->name;
+        message->kind = (char *)(uintptr_t)kind_name(field->kind);
+        message->dtype = (char *)(uintptr_t)dlp_dtype_name(dtype);
+        fields->shapes[idx][0] = -1;
+        if (is_value)
+                memcpy(fields->shapes[idx], field->shape, sizeof(fields->shapes[idx]));
+        message->shape = fields->shapes[idx];
+        message->n_shape = is_value ? field->n_dims : is_number ? 0 : 1;
+        message->stored = field->is_stored;
+        message->may_be_absent = field->may_be_absent;
+        fields->pointers[idx] = message;
+}
+
+static void fill_fields(struct fields *fields, struct row *row, const struct source *source) {
+        for (uint32_t i = 0; i < source->schema.n_fields; i++)
+                fill_field(fields, i, &source->schema.fields[i]);
+        row->message.fields = fields->pointers;
+        row->message.n_fields = source->schema.n_fields;
+}
+
+/* ---- a row ------------------------------------------------------------------------------------------------------ */
 
 static void fill_nodes(struct row *row, const struct progress *progress) {
         for (uint32_t i = 0; i < progress->n_listed; i++) {
@@ -110,6 +160,8 @@ static void fill(struct row *row, struct catalog_entry *entry) {
 
 void handle_datasets(struct session *session, const Dlp__Request *request) {
         static struct row rows[PAGE_DATASETS]; /* main thread only */
+        static struct fields fields;
+        const char *name = request->datasets->name;
         Dlp__Dataset *messages[PAGE_DATASETS];
         Dlp__Reply reply = DLP__REPLY__INIT;
         Dlp__DatasetsReply datasets = DLP__DATASETS_REPLY__INIT;
@@ -117,6 +169,8 @@ void handle_datasets(struct session *session, const Dlp__Request *request) {
         uint32_t idx = 0;
 
         TAILQ_FOREACH(entry, &session->server->options.catalog->entries, entry) {
+                if (name[0] && strcmp(name, entry->name) != 0)
+                        continue;
                 if (!access_dataset(session, entry) || idx++ < request->datasets->first)
                         continue;
                 if (datasets.n_datasets == PAGE_DATASETS) {
@@ -124,6 +178,8 @@ void handle_datasets(struct session *session, const Dlp__Request *request) {
                         break;
                 }
                 fill(&rows[datasets.n_datasets], entry);
+                if (name[0] && entry->state == CATALOG_READY)
+                        fill_fields(&fields, &rows[datasets.n_datasets], dataset_source(entry->open->dataset));
                 messages[datasets.n_datasets] = &rows[datasets.n_datasets].message;
                 datasets.n_datasets++;
         }

@@ -1,13 +1,17 @@
 #include "daemon/data/split.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <math.h>
 #include <openssl/evp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
+#include "daemon/base/machine/disk.h"
 #include "proto/base/cleanup.h"
 #include "proto/order/shuffle.h"
 
@@ -91,17 +95,19 @@ static int make_range(const struct source *source, const char *text, struct spli
 
 /* ---- by hash --------------------------------------------------------------------------------------------------- */
 
-/* Of "NAME", or of "SEED:NAME". */
-static uint64_t hash_name(const char *seed, const char *name) {
+/* Of "NAME", or of "SEED:NAME". -ENOMEM. */
+static int hash_name(EVP_MD_CTX *context, const char *seed, const char *name, uint64_t *ret_hash) {
         char text[64 + 1 + SOURCE_NAME_SIZE];
         int n = snprintf(text, sizeof(text), "%s%s%s", seed, seed[0] ? ":" : "", name);
-        uint8_t digest[EVP_MAX_MD_SIZE] = { 0 };
-        uint64_t hash = 0;
+        uint8_t digest[EVP_MAX_MD_SIZE];
 
-        EVP_Digest(text, (size_t)n, digest, NULL, EVP_sha256(), NULL);
+        if (!EVP_DigestInit_ex(context, EVP_sha256(), NULL) || !EVP_DigestUpdate(context, text, (size_t)n) ||
+            !EVP_DigestFinal_ex(context, digest, NULL))
+                return -ENOMEM;
+        *ret_hash = 0;
         for (int i = 0; i < 8; i++)
-                hash = hash << 8 | digest[i];
-        return hash;
+                *ret_hash = *ret_hash << 8 | digest[i];
+        return 0;
 }
 
 /* Shares of the hashes. 100% is beyond the last one. */
@@ -153,23 +159,35 @@ static bool read_seed(const char *at, char seed[64], const char **ret_after) {
         return true;
 }
 
-static int make_hash(const struct source *source, const char *text, struct split *split, struct why *why) {
-        char seed[64], name[SOURCE_NAME_SIZE];
-        const char *at = text + strlen("hash(");
-        double begin, end;
+static int choose_by_hash(const struct source *source, const char *seed, double begin, double end,
+                          struct split *split) {
+        EVP_MD_CTX *context = EVP_MD_CTX_new();
+        char name[SOURCE_NAME_SIZE];
+        int r = context ? table_new(split, source->n_samples, source->n_samples) : -ENOMEM;
 
-        if (!read_shares(at, &begin, &end, &at) || !read_seed(at, seed, &at) || *at)
-                return refuse(text, why);
-        if (table_new(split, source->n_samples, source->n_samples) < 0)
-                return why_set(why, -ENOMEM, "split: no memory for %" PRIu64 " samples", source->n_samples);
-        for (uint64_t i = 0; i < source->n_samples; i++) {
+        for (uint64_t i = 0; i < source->n_samples && r == 0; i++) {
+                uint64_t hash = 0;
                 double share;
 
                 source_name(source, i, name);
-                share = (double)hash_name(seed, name) * 0x1p-64 * 100.0;
+                r = hash_name(context, seed, name, &hash);
+                share = (double)hash * 0x1p-64 * 100.0;
                 if (share >= begin && (share < end || end >= 100))
                         table_set(split, split->n_samples++, i);
         }
+        EVP_MD_CTX_free(context);
+        return r;
+}
+
+static int make_hash(const struct source *source, const char *text, struct split *split, struct why *why) {
+        const char *at = text + strlen("hash(");
+        double begin, end;
+        char seed[64];
+
+        if (!read_shares(at, &begin, &end, &at) || !read_seed(at, seed, &at) || *at)
+                return refuse(text, why);
+        if (choose_by_hash(source, seed, begin, end, split) < 0)
+                return why_set(why, -ENOMEM, "split: no memory for %" PRIu64 " samples", source->n_samples);
         return split->n_samples > 0 ? 0 : why_set(why, -EINVAL, "split: \"%.100s\" is empty", text);
 }
 
@@ -186,21 +204,21 @@ static int by_name(const void *one, const void *other) {
 }
 
 static int read_file(const char *path, char **ret_text, struct why *why) {
+        _cleanup_(closep) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY); /* a FIFO must not block */
         _cleanup_(freep) char *text = NULL;
-        size_t n_room = 0;
-        ssize_t n;
-        FILE *file = fopen(path, "re");
+        struct stat status;
+        int r;
 
-        if (!file)
+        if (fd < 0 || fstat(fd, &status) < 0)
                 return why_errno(why, -errno, "split: %.200s", path);
-        n = getdelim(&text, &n_room, '\0', file); /* a NUL cannot be in a name */
-        if (n < 0 && ferror(file)) {
-                fclose(file);
-                return why_errno(why, -EIO, "split: %.200s", path);
-        }
-        fclose(file);
-        *ret_text = n < 0 ? strdup("") : TAKE_PTR(text);
-        return *ret_text ? 0 : why_set(why, -ENOMEM, "split: no memory for %.200s", path);
+        if (!S_ISREG(status.st_mode))
+                return why_set(why, -EINVAL, "split: %.200s is not a regular file", path);
+        text = calloc(1, (size_t)status.st_size + 1);
+        r = text ? disk_read_at(fd, text, (size_t)status.st_size, 0) : -ENOMEM;
+        if (r < 0)
+                return why_errno(why, r, "split: %.200s", path);
+        *ret_text = TAKE_PTR(text);
+        return 0;
 }
 
 /* Its lines, sorted by name. Empty lines do not count. */

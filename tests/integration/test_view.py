@@ -5,7 +5,7 @@ import os
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-from harness import case, equal, expected_order, identity_pixels, indices, main, png, write
+from harness import case, contains, equal, expected_order, identity_pixels, indices, main, png, write
 from tars import archive, web
 
 
@@ -78,6 +78,33 @@ def _(box):
     daemon.refused("odd", "\"some\" is not understood", "0:90%")
     daemon.refused("kinds", "png and txt differ in kind")
     daemon.refused("typo", "no field \"pgn\"", "png, txt, cls")
+
+
+@case("dlctl datasets NAME shows the fields, dlctl look shows samples and saves their files")
+def _(box):
+    given = tars(box, 20)
+    daemon = box.daemon({"d": dict(given, fields="image=png|big.png, caption=txt, label=cls"), "other": given})
+    daemon.read("d", limit=1, pipeline="label")
+    rows = daemon.objects("datasets", "d")
+    equal([row["name"] for row in rows], ["d"], "datasets")
+    equal([(field["field"], field["kind"], field["dtype"], field["shape"], field["stored"]) for field in rows[0]["fields"]],
+          [("image", "picture", "bytes", "[-1]", True), ("caption", "bytes", "bytes", "[-1]", True),
+           ("label", "number", "int64", "[]", True)], "fields")
+    equal((rows[0]["n_shards"], "fields" in daemon.objects("datasets")[0]), (1, False), "shards; no fields without a name")
+    done = daemon.dlctl("look", "d", "3", "--save", box.path("saved"), "17")
+    equal((done.returncode, done.stderr), (0, ""), "dlctl look")
+    contains(done.stdout, "sample 3\n", "picture, 6 x 5", "bytes, 12: \"caption 3 \u00e9\"", "sample 17\n", " 17\n")
+    equal(sorted(os.listdir(box.path("saved"))), ["17.caption", "17.image.png", "3.caption", "3.image.png"], "files")
+    with open(box.path("saved", "3.image.png"), "rb") as file:
+        equal(file.read() == picture(3), True, "the picture's own bytes")
+    equal(daemon.dlctl("look", "d").stdout.count("sample "), 5, "samples without INDEX")
+    lines = daemon.objects("look", "d", "4")
+    equal(lines[0]["fields"]["label"]["value"], 4, "as JSON")
+    for arguments, said in ((("d", "20"), "no sample \"20\": their numbers are 0 to 19"), (("none",), "no such dataset"),
+                            (("d", "-1"), "")):
+        done = daemon.dlctl("look", *arguments)
+        equal(done.returncode != 0, True, f"look {arguments} is refused")
+        contains(done.stderr, said)
 
 
 if __name__ == "__main__":

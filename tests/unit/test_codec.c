@@ -189,7 +189,7 @@ START_TEST(numbers_that_do_not_fit_are_damaged) {
                 { &pair, NULL, "[1]", "has the shape [1], [2] is expected" },
                 { &packed, NULL, "\xff", "cut off" },
                 { &packed, NULL, "\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", "more than 64 bits" },
-                { &tokens, "to(int64)", "abc", "no whole number of uint16" },
+                { &tokens, "to(int64)", "abc", "not a whole number of uint16" },
                 { &tokens, NULL, "abc", "a multiple of 2" },
         };
         struct codec_opened opened;

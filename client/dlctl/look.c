@@ -1,0 +1,319 @@
+/* dlctl look: some samples, as a person wants to see them. */
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "client/dlctl/control.h"
+#include "client/dlctl/options.h"
+#include "client/dlctl/sample.h"
+#include "client/include/dlclient.h"
+#include "proto/limits.h"
+
+#define SHOWN_SAMPLES  5u  /* without INDEX */
+#define SHOWN_ELEMENTS 12u /* of an array */
+
+struct look {
+        const char *dataset, *folder; /* folder: --save, or NULL */
+        struct sample_printer *printer;
+        struct text text;
+        struct dlc_loader *shown, *stored; /* as a person sees them; the stored bytes, with --save */
+};
+
+/* ---- what to ask for ------------------------------------------------------------------------------------------- */
+
+/* Only names that a pipeline can contain. */
+static bool can_be_named(const char *name) {
+        static const char NAMES[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-/";
+
+        return name[0] && name[strspn(name, NAMES)] == '\0';
+}
+
+static void append(char *text, size_t size, const char *one, const char *other, const char *third) {
+        size_t n = strlen(text);
+
+        snprintf(text + n, size - n, "%s%s%s", one, other, third);
+}
+
+/* "image: decode(); label; caption", and of what is stored "image: raw; caption: raw". */
+static void make_pipelines(const Dlp__Dataset *dataset, char *shown, char *stored, size_t size) {
+        unsigned n_shown = 0;
+
+        shown[0] = stored[0] = '\0';
+        for (size_t i = 0; i < dataset->n_fields && n_shown < DLP_TENSORS_MAX; i++) {
+                const Dlp__Field *field = dataset->fields[i];
+                bool is_picture = strcmp(field->kind, "picture") == 0;
+
+                if (!can_be_named(field->name))
+                        continue;
+                n_shown++;
+                append(shown, size, shown[0] ? "; " : "", field->name, is_picture ? ": decode()" : "");
+                if (field->stored && (is_picture || strcmp(field->kind, "bytes") == 0))
+                        append(stored, size, stored[0] ? "; " : "", field->name, ": raw");
+        }
+}
+
+static int ask(struct context *context, struct look *look, char *shown, char *stored, size_t size,
+               uint64_t *ret_n_samples) {
+        Dlp__DatasetsRequest body = DLP__DATASETS_REQUEST__INIT;
+        Dlp__Request request = DLP__REQUEST__INIT;
+        const Dlp__Dataset *dataset;
+        struct control *control;
+        Dlp__Reply *reply;
+        int r = control_open(context, &control);
+
+        if (r != EXIT_DONE)
+                return r;
+        body.name = (char *)(uintptr_t)look->dataset;
+        request.body_case = DLP__REQUEST__BODY_DATASETS;
+        request.datasets = &body;
+        r = control_ask(control, &request, DLP__REPLY__BODY_DATASETS, &reply);
+        control_close(control);
+        if (r != EXIT_DONE)
+                return r;
+        dataset = reply->datasets->n_datasets == 1 ? reply->datasets->datasets[0] : NULL;
+        if (!dataset)
+                r = fail(EXIT_REFUSED, "dataset %s: the configuration has no such dataset; dlctl datasets lists them",
+                         look->dataset);
+        else if (dataset->n_fields == 0)
+                r = fail(EXIT_REFUSED, "dataset %s is %s: %s", look->dataset, dataset->state, dataset->text);
+        else {
+                make_pipelines(dataset, shown, stored, size);
+                *ret_n_samples = dataset->n_samples;
+        }
+        dlp__reply__free_unpacked(reply, NULL);
+        return r;
+}
+
+static int open_loader(struct context *context, const struct look *look, const char *pipeline,
+                       struct dlc_loader **ret_loader) {
+        struct dlc_options o = DLC_OPTIONS_INIT;
+        char job[64];
+        int r;
+
+        snprintf(job, sizeof(job), "look-%ld-%s@%lld", (long)getpid(), ret_loader == &look->shown ? "shown" : "stored",
+                 (long long)time(NULL));
+        o.dataset = look->dataset;
+        o.socket = context->socket;
+        o.pipeline = pipeline;
+        o.job = job;
+        o.rank = 0;
+        o.world_size = 1;
+        o.batch_size = 1;
+        o.n_slots = 2;
+        o.shuffle = false;
+        o.on_restart = "raise";
+        r = dlc_open(&o, ret_loader);
+        return r < 0 ? fail(exit_code_of(r), "%s", dlc_last_error()) : EXIT_DONE;
+}
+
+/* ---- a sample as text ------------------------------------------------------------------------------------------ */
+
+static void show_shape(struct text *text, const struct dlc_tensor *tensor) {
+        text_string(text, dlc_dtype_name(tensor->dtype));
+        text_string(text, " [");
+        for (uint32_t i = 1; i < tensor->n_dims; i++) {
+                if (i > 1)
+                        text_string(text, ", ");
+                if (tensor->shape[i] < 0)
+                        text_u64(text, tensor->places[0].n_bytes / (uint64_t)tensor->strides[i]);
+                else
+                        text_i64(text, tensor->shape[i]);
+        }
+        text_string(text, "]");
+}
+
+static void show_elements(struct text *text, const struct dlc_tensor *tensor) {
+        uint64_t size = dlc_dtype_bytes(tensor->dtype), n = tensor->places ? tensor->places[0].n_bytes / size : 1;
+        const uint8_t *bytes = sample_bytes(tensor, 0);
+
+        for (uint32_t i = 1; i < tensor->n_dims && !tensor->places; i++)
+                n *= (uint64_t)tensor->shape[i];
+        for (uint64_t i = 0; i < n && i < SHOWN_ELEMENTS; i++) {
+                text_string(text, " ");
+                sample_print_value(text, tensor->dtype, bytes + i * size);
+        }
+        text_string(text, n > SHOWN_ELEMENTS ? " ..." : "");
+}
+
+/* A picture is uint8 [height, width, 3]: no other field of this program has three dimensions and comes from decode().
+ */
+static bool is_picture(const struct dlc_tensor *tensor) {
+        return tensor->dtype == DLC_UINT8 && tensor->n_dims == 4 && tensor->shape[3] == 3 && !tensor->places;
+}
+
+static void show_field(struct text *text, const struct dlc_tensor *tensor) {
+        text_string(text, "  ");
+        text_string(text, tensor->name);
+        for (size_t n = strlen(tensor->name); n < 16; n++)
+                text_string(text, " ");
+        text_string(text, " ");
+        if (tensor->places && tensor->places[0].offset == DLC_ABSENT) {
+                text_string(text, "absent");
+        } else if (is_picture(tensor)) {
+                text_string(text, "picture, ");
+                text_i64(text, tensor->shape[2]);
+                text_string(text, " x ");
+                text_i64(text, tensor->shape[1]);
+        } else if (tensor->dtype == DLC_TEXT || tensor->dtype == DLC_BYTES) {
+                text_string(text, tensor->dtype == DLC_TEXT ? "text, " : "bytes, ");
+                text_u64(text, tensor->places[0].n_bytes);
+                text_string(text, ": ");
+                sample_print_beginning(text, tensor, 0);
+        } else {
+                if (tensor->n_dims > 1)
+                        show_shape(text, tensor);
+                show_elements(text, tensor);
+        }
+        text_string(text, "\n");
+}
+
+static void show(struct look *look, uint64_t idx, const struct dlc_batch *batch) {
+        text_string(&look->text, "sample ");
+        text_u64(&look->text, idx);
+        text_string(&look->text, "\n");
+        for (uint32_t i = 0; i < batch->n_tensors; i++)
+                show_field(&look->text, &batch->tensors[i]);
+}
+
+/* ---- saving ---------------------------------------------------------------------------------------------------- */
+
+/* What a file of these bytes is usually called. */
+static const char *ending_of(const uint8_t *bytes, uint64_t n_bytes, const char *name) {
+        static const struct {
+                const char *magic, *ending;
+        } KNOWN[] = { { "\xff\xd8\xff", ".jpg" }, { "\x89PNG", ".png" }, { "GIF8", ".gif" },  { "BM", ".bmp" },
+                      { "II*", ".tif" },          { "MM", ".tif" },      { "fLaC", ".flac" }, { "OggS", ".ogg" },
+                      { "\x93NUMPY", ".npy" },    { "{", ".json" } };
+
+        if (strchr(name, '.'))
+                return "";
+        if (n_bytes > 12 && memcmp(bytes, "RIFF", 4) == 0)
+                return memcmp(bytes + 8, "WEBP", 4) == 0 ? ".webp" : ".wav";
+        for (size_t i = 0; i < sizeof(KNOWN) / sizeof(KNOWN[0]); i++)
+                if (n_bytes >= strlen(KNOWN[i].magic) && memcmp(bytes, KNOWN[i].magic, strlen(KNOWN[i].magic)) == 0)
+                        return KNOWN[i].ending;
+        return "";
+}
+
+static int save_file(const struct look *look, uint64_t idx, const struct dlc_tensor *tensor) {
+        const uint8_t *bytes = sample_bytes(tensor, 0);
+        uint64_t n_bytes = tensor->places[0].n_bytes, n_done = 0;
+        char path[4200];
+        ssize_t n = 0;
+        int fd;
+
+        if (tensor->places[0].offset == DLC_ABSENT)
+                return EXIT_DONE;
+        snprintf(path, sizeof(path), "%s/%llu.%s%s", look->folder, (unsigned long long)idx, tensor->name,
+                 ending_of(bytes, n_bytes, tensor->name));
+        for (char *at = path + strlen(look->folder) + 1; *at; at++)
+                if (*at == '/')
+                        *at = '_';
+        fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+        while (fd >= 0 && n_done < n_bytes && (n = write(fd, bytes + n_done, n_bytes - n_done)) > 0)
+                n_done += (uint64_t)n;
+        if (fd < 0 || n < 0 || close(fd) < 0)
+                return fail(EXIT_REFUSED, "%s: %s", path, strerror(errno));
+        return EXIT_DONE;
+}
+
+/* ---- all ------------------------------------------------------------------------------------------------------- */
+
+/* Reads one sample. A damaged one is said, and the others follow. */
+static int fetch(struct dlc_loader *loader, uint64_t idx, const struct dlc_batch **ret_batch) {
+        int r = dlc_seek(loader, 0, idx);
+
+        if (r == 0)
+                r = dlc_next(loader, -1, ret_batch);
+        return r == 0 ? EXIT_DONE
+                      : fail(r < 0 ? exit_code_of(r) : EXIT_REFUSED, "sample %llu: %s", (unsigned long long)idx,
+                             r < 0 ? dlc_error(loader) : "there is no such sample");
+}
+
+static int look_at(struct look *look, enum output_format format, uint64_t idx) {
+        const struct dlc_batch *batch;
+        int r = fetch(look->shown, idx, &batch);
+
+        if (r != EXIT_DONE)
+                return r;
+        if (format == OUTPUT_TEXT)
+                show(look, idx, batch);
+        else if (sample_print_batch(look->printer, look->shown, batch, &look->text) < 0)
+                r = fail(EXIT_REFUSED, "SHA-256 is not available from libcrypto");
+        dlc_release(look->shown, batch);
+        if (r != EXIT_DONE || !look->stored)
+                return r;
+        r = fetch(look->stored, idx, &batch);
+        for (uint32_t i = 0; r == EXIT_DONE && i < batch->n_tensors; i++)
+                r = save_file(look, idx, &batch->tensors[i]);
+        if (r == EXIT_DONE)
+                dlc_release(look->stored, batch);
+        return r;
+}
+
+static int look_at_all(struct look *look, enum output_format format, uint64_t n_samples, int argc, char **argv) {
+        int r = EXIT_DONE;
+
+        for (uint64_t i = 0; argc == 0 && i < n_samples && i < SHOWN_SAMPLES && r == EXIT_DONE; i++)
+                r = look_at(look, format, i);
+        for (int i = 0; i < argc && r == EXIT_DONE; i++) {
+                char *end;
+                unsigned long long idx = strtoull(argv[i], &end, 10);
+
+                if (*end || argv[i][0] < '0' || argv[i][0] > '9' || idx >= n_samples)
+                        r = fail(EXIT_REFUSED, "there is no sample \"%.40s\": their numbers are 0 to %llu", argv[i],
+                                 (unsigned long long)n_samples - 1);
+                else
+                        r = look_at(look, format, idx);
+        }
+        if (text_flush(&look->text) < 0 && r == EXIT_DONE && look->text.error != -EPIPE)
+                r = fail(EXIT_REFUSED, "cannot write: %s", strerror(-look->text.error));
+        return r;
+}
+
+static int open_all(struct context *context, struct look *look, const char *shown, const char *stored) {
+        int r = sample_printer_new(context->format, &look->printer) < 0
+                        ? fail(EXIT_REFUSED, "no memory, or no SHA-256 in libcrypto")
+                        : EXIT_DONE;
+
+        if (r == EXIT_DONE)
+                r = open_loader(context, look, shown, &look->shown);
+        if (r == EXIT_DONE && look->folder && stored[0]) {
+                if (mkdir(look->folder, 0755) < 0 && errno != EEXIST)
+                        return fail(EXIT_REFUSED, "%s: %s", look->folder, strerror(errno));
+                r = open_loader(context, look, stored, &look->stored);
+        }
+        return r;
+}
+
+int look_run(struct context *context, const struct command *command, int argc, char **argv) {
+        static struct look look;
+        char shown[DLP_PIPELINE_MAX], stored[DLP_PIPELINE_MAX];
+        const struct option_row rows[] = {
+                { "save", OPTION_TEXT, &look.folder, "DIR",
+                  "write the stored bytes of pictures and other files there" },
+        };
+        uint64_t n_samples = 0;
+        int r = options_parse(context, command, rows, sizeof(rows) / sizeof(rows[0]), 1, argc, argv);
+
+        if (r >= 0)
+                return r;
+        text_init(&look.text, STDOUT_FILENO);
+        look.dataset = argv[optind];
+        r = ask(context, &look, shown, stored, sizeof(shown), &n_samples);
+        if (r == EXIT_DONE)
+                r = open_all(context, &look, shown, stored);
+        if (r == EXIT_DONE)
+                r = look_at_all(&look, context->format, n_samples, argc - optind - 1, argv + optind + 1);
+        sample_printer_free(look.printer);
+        if (look.shown)
+                dlc_close(look.shown);
+        if (look.stored)
+                dlc_close(look.stored);
+        return r;
+}
