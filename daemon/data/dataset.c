@@ -18,6 +18,8 @@
 #include "daemon/data/format_tell.h"
 #include "daemon/data/index/index_draft.h"
 #include "daemon/data/index/index_given.h"
+#include "daemon/data/index/index_stamp.h"
+#include "daemon/data/split.h"
 #include "daemon/data/view.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/clock.h"
@@ -35,7 +37,8 @@ struct dataset {
         struct files files; /* what its path means */
         struct format_options options;
         const struct format *format;
-        char options_digest[65]; /* of the options, and of the state of the file that one of them may name */
+        char options_digest[65];  /* of the options, and of the state of the file that one of them may name */
+        struct stat split_status; /* of the file that names the samples (data/split.h); zeroes without one */
         struct source *index;
         bool is_given; /* the index came with the folder: its times may be those of another node */
 };
@@ -221,6 +224,23 @@ static bool is_same_folder(const struct dataset *dataset, int fd) {
         return same;
 }
 
+/* Zeroes if there is no such file, or it cannot be looked at. */
+static void look_at_split_file(const struct dataset *dataset, struct stat *ret_status) {
+        char path[PATH_MAX];
+
+        split_file(dataset->options.split ? dataset->options.split : "", path);
+        if (!path[0] || stat(path, ret_status) < 0)
+                *ret_status = (struct stat){ 0 };
+}
+
+static bool split_file_changed(const struct dataset *dataset) {
+        const struct stat *was = &dataset->split_status;
+        struct stat is;
+
+        look_at_split_file(dataset, &is);
+        return is.st_ino != was->st_ino || is.st_size != was->st_size || index_mtime_ns(&is) != index_mtime_ns(was);
+}
+
 static int dataset_new(const struct dataset_spec *spec, struct dataset **ret_dataset, struct why *why) {
         _cleanup_(dataset_unrefp) struct dataset *dataset = calloc(1, sizeof(*dataset));
         int r;
@@ -251,6 +271,7 @@ static int dataset_new(const struct dataset_spec *spec, struct dataset **ret_dat
                                  dataset->options_digest);
         if (r < 0)
                 return why_set(why, r, "no memory to open dataset %s", spec->name);
+        look_at_split_file(dataset, &dataset->split_status); /* before it is read */
         dataset->n_holds = 1;
         remember(dataset, dataset->root_fd);
         *ret_dataset = TAKE_PTR(dataset);
@@ -359,6 +380,10 @@ int dataset_is_current(const struct dataset *dataset, struct why *why) {
                 return why_set(why, -ENOMEM, "%s: no memory to look at it", dataset->files.root);
         if (strcmp(options_digest, dataset->options_digest) != 0) {
                 why_set(why, 0, "%s has changed", format_option(&dataset->options, dataset->format->file_option));
+                return SOURCE_STALE;
+        }
+        if (split_file_changed(dataset)) {
+                why_set(why, 0, "the file of split %s has changed", dataset->options.split);
                 return SOURCE_STALE;
         }
         return source_is_current(dataset->index, fd, why);

@@ -267,17 +267,24 @@ static int find_lines(const struct source *source, const char *path, struct want
         return n > 0 ? 0 : why_set(why, -EINVAL, "split: %.200s names no sample", path);
 }
 
+void split_file(const char *text, char ret_path[PATH_MAX]) {
+        size_t n = strlen(text), n_before = strlen("list(");
+
+        ret_path[0] = '\0';
+        if (strncmp(text, "list(/", n_before + 1) == 0 && text[n - 1] == ')' && n - n_before <= PATH_MAX)
+                snprintf(ret_path, n - n_before, "%s", text + n_before);
+}
+
 static int make_list(const struct source *source, const char *text, struct split *split, struct why *why) {
-        _cleanup_(freep) char *path = strdup(text + strlen("list(")), *lines = NULL;
         _cleanup_(freep) struct wanted *wanted = NULL;
+        _cleanup_(freep) char *lines = NULL;
+        char path[PATH_MAX];
         uint64_t n;
         int r;
 
-        if (!path)
-                return why_set(why, -ENOMEM, "split: no memory");
-        if (path[0] != '/' || path[strlen(path) - 1] != ')')
+        split_file(text, path);
+        if (!path[0])
                 return refuse(text, why);
-        path[strlen(path) - 1] = '\0';
         r = read_file(path, &lines, why);
         if (r < 0)
                 return r;
@@ -315,6 +322,8 @@ static bool count_parts(const struct parts *parts, uint64_t n_samples, uint64_t 
         uint64_t sum = 0;
 
         for (uint32_t i = 0; i < parts->n; i++) {
+                if (!parts->are_shares && !(parts->values[i] <= (double)n_samples))
+                        return false;
                 lengths[i] = (uint64_t)floor(parts->are_shares ? (double)n_samples * parts->values[i]
                                                                : parts->values[i]);
                 sum += lengths[i];

@@ -3,11 +3,13 @@
  *      10:90%, :1000, 90%:               a range; each end is a number of samples or a share of all, rounded down
  *      hash(0:90%), hash(0:90%; seed=7)  by name: a sample stays in its part when others come or go. Its share is the
  *                                        first 8 bytes (big-endian) of the SHA-256 of its name over 2^64; with a seed,
- * of "SEED:NAME" list(FILE)                        the samples whose names are the lines of the file, in this order
+ *                                        of "SEED:NAME"
+ *      list(FILE)                        the samples whose names are the lines of the file, in this order
  *      random_split(0.9,0.1; seed=0)[1]  a part of torch.utils.data.random_split with a generator of this seed, in its
  *                                        order; lengths may also be whole numbers */
 #pragma once
 
+#include <limits.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -24,6 +26,9 @@ struct split {
 
 /* Is it such a text? Other formats may use the key for names of their own. */
 bool split_is_rule(const char *text);
+
+/* The file that such a text names (list), else "". */
+void split_file(const char *text, char ret_path[PATH_MAX]);
 
 /* Finds the samples. Blocks: for hash and list as long as it takes to look at all names. -EINVAL with `why` for a text
  * that is wrong, a range beyond the end, an empty part, or a name that no sample has; -ENOMEM; the errors of open(). */

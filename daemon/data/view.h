@@ -4,7 +4,8 @@
  * of which each sample has the first one that it has. `split = "0:90%"` chooses samples (data/split.h). Modules above
  * notice neither.
  *
- * The digest of a view is made of the digest of what is under it and of both texts. */
+ * The digest of a view is made of the digest of what is under it, of both texts, and of the samples that a list names.
+ */
 #pragma once
 
 #include "daemon/data/source.h"

@@ -68,12 +68,36 @@ def _(box):
         equal(indices(lines), expected_order(6, seed=1, world=2, rank=rank, position=2), "after a resume, of two ranks")
 
 
+@case("a list that changes while the daemon runs is another dataset at the next attach")
+def _(box):
+    folder = box.folder_of_pictures("f", 6, n_classes=1)
+    names = sorted(os.listdir(os.path.join(folder, "class000")))
+    write(box.path("list.txt"), "".join(f"class000/{names[i]}\n" for i in (1, 2)).encode())
+    daemon = box.daemon({"d": {"path": folder, "split": f"list({box.path('list.txt')})"}, "all": folder})
+    pictures = [line["fields"]["image"]["sha256"] for line in daemon.read("all", pipeline="raw", shuffle=False)]
+
+    def served():
+        lines = daemon.read("d", pipeline="raw", shuffle=False)
+        return [pictures.index(line["fields"]["image"]["sha256"]) for line in lines]
+
+    def digest():
+        return next(row["digest"] for row in daemon.objects("datasets") if row["name"] == "d")
+
+    equal(served(), [1, 2], "samples of the list")
+    before = digest()
+    write(box.path("list.txt"), "".join(f"class000/{names[i]}\n" for i in (4, 3)).encode())
+    equal(served(), [4, 3], "samples of the changed list")
+    equal(digest() == before, False, "the digest is the same, so a state of the old samples would be taken")
+
+
 @case("what is wrong with fields or split is said with what is allowed")
 def _(box):
     given = tars(box, 4)
     folder = box.folder_of_pictures("f", 4)
     daemon = box.daemon({"far": {"path": folder, "split": "0:5"}, "odd": {"path": folder, "split": "some"},
-                         "kinds": dict(given, fields="x=png|txt"), "typo": dict(given, fields="image=pgn")})
+                         "kinds": dict(given, fields="x=png|txt"), "typo": dict(given, fields="image=pgn"),
+                         "wraps": {"path": folder, "split": "random_split(9223372036854775808,9223372036854775808,4; seed=0)[0]"}})
+    daemon.refused("wraps", "lengths with the sum 4")
     daemon.refused("far", "0 to 5 of 4 samples", "there are fewer")
     daemon.refused("odd", "\"some\" is not understood", "0:90%")
     daemon.refused("kinds", "png and txt differ in kind")
