@@ -44,6 +44,8 @@ their speed drifts. Times here are reported, never asserted.
                            npy_memcpy: two threads that do nothing but copy such rows, in turns; npy_vs_memcpy: over that
     megatron_rows          rows/s of 2,049 tokens (int64) in Megatron's order out of a 1 GB file of documents in the page cache,
                            batches of 1,024, two workers; _uint16: in the type of the file; _64: batches of 64
+    arrow_rows             rows/s of a text of 1,000 bytes and two integers out of a 200 MB Arrow file in the page cache, in its order,
+                           batches of 1,024, two workers; arrow_rows_64: batches of 64
     torch_vs_daemon        images/s of the daemon over torch DataLoader + torchvision on Pillow at its best worker count
     kills                  kill -9 of a daemon and its trainers at random moments (KILLS=10000; only if asked for by name: it
                            takes six minutes): kills_lost_or_twice, kills_wrong samples, of kills_samples
@@ -655,6 +657,29 @@ def megatron():
             emit(name, statistics.median(json.loads(run.stdout)["rows_per_s"] for run in runs), "rows/s", repeats=REPEATS)
 
 
+def arrow_file(path, n_batches=3000):
+    """The batch of a small file that pyarrow wrote, many times."""
+    import struct
+    with open(os.path.join(ROOT, "tests", "vectors", "arrow", "kilobytes.arrow"), "rb") as file:
+        stream = file.read()
+    at = 8 + struct.unpack_from("<i", stream, 4)[0]  # the schema has no body
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with open(path, "wb") as file:
+        file.write(stream[:at] + stream[at:-8] * n_batches + stream[-8:])
+    return path
+
+
+def arrow():
+    """Text and integers of a file in the page cache."""
+    path = arrow_file(os.path.join(OUT, "rows.arrow"))
+    program = os.path.join(BUILD, "bench", "rows")
+    with daemon(2, more=f'dataset "tokens" {{ path = "{path}" format = "arrow" }}\n') as it:
+        for name, arguments in {"arrow_rows": ("300", "1024"), "arrow_rows_64": ("4000", "64")}.items():
+            runs = [subprocess.run([program, "serve", *arguments], check=True, stdout=subprocess.PIPE, text=True, timeout=300,
+                                   env=it.environment()) for _ in range(REPEATS)]
+            emit(name, statistics.median(json.loads(run.stdout)["rows_per_s"] for run in runs), "rows/s", repeats=REPEATS)
+
+
 def growth():
     from growth import run
     for name in names_for("growth"):
@@ -682,6 +707,7 @@ MEASUREMENTS = [
     (("webdataset",), webdataset),
     (("npy",), npy),
     (("megatron",), megatron),
+    (("arrow",), arrow),
     (("staging",), staging),
     (("torch_vs_daemon", "torch"), torch_vs_daemon),
     (("compare",), compare),

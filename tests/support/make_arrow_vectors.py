@@ -169,6 +169,9 @@ def write_plain(folder):
         table = pyarrow.table({"text": texts(), "number": list(range(N))})
     table = pyarrow.table({"a": texts(), "b": texts()[::-1]})
     write_stream(f"{folder}/scattered.arrow", table.to_batches(), table.schema)
+    table = pyarrow.table({"text": [("%02d abcdefg " % i) * 91 for i in range(64)], "a": list(range(64)),
+                           "b": pyarrow.array(range(64), pyarrow.int32())})
+    write_stream(f"{folder}/kilobytes.arrow", table.to_batches(), table.schema)  # its batch is repeated in measurements
     table = pyarrow.table({"number": [1, 2, 3], "words": [["a"], [], ["b", "c"]], "both": [{"x": 1, "y": "a"}] * 3,
                            "price": pyarrow.array([1, 2, 3], pyarrow.decimal128(9, 2))})
     write_stream(f"{folder}/structs.arrow", table.to_batches(), table.schema)
@@ -237,7 +240,7 @@ def main():
     write_outside(folder)
     values = []
     for name in sorted(os.listdir(folder)):
-        if name.endswith((".arrow", ".feather")) and not name.startswith(("pictures", "structs", "outside", "climbing")):
+        if name.endswith((".arrow", ".feather")) and not name.startswith(("pictures", "kilobytes", "structs", "outside", "climbing")):
             note(values, folder, name, read(f"{folder}/{name}"))
     for name, is_compressed in (("values", False), ("compressed", True)):
         with open(f"{folder}/{name}.jsonl", "w", encoding="utf-8") as out:
