@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -57,6 +58,16 @@ static void make_pipelines(const Dlp__Dataset *dataset, char *shown, char *store
         }
 }
 
+/* A sample is shown without them, which must not look as if the dataset did not have them. */
+static void tell_left_out(const Dlp__Dataset *dataset) {
+        for (size_t i = 0; i < dataset->n_fields; i++)
+                if (!can_be_named(dataset->fields[i]->name))
+                        fprintf(stderr,
+                                "dlctl: the field \"%s\" is not shown: a pipeline cannot contain its name; give it "
+                                "another one in the configuration: fields = \"NAME=%s\"\n",
+                                dataset->fields[i]->name, dataset->fields[i]->name);
+}
+
 static int ask(struct context *context, struct look *look, char *shown, char *stored, size_t size,
                uint64_t *ret_n_samples) {
         Dlp__DatasetsRequest body = DLP__DATASETS_REQUEST__INIT;
@@ -83,6 +94,7 @@ static int ask(struct context *context, struct look *look, char *shown, char *st
                 r = fail(EXIT_REFUSED, "dataset %s is %s: %s", look->dataset, dataset->state, dataset->text);
         else {
                 make_pipelines(dataset, shown, stored, size);
+                tell_left_out(dataset);
                 *ret_n_samples = dataset->n_samples;
         }
         dlp__reply__free_unpacked(reply, NULL);

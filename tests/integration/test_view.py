@@ -104,6 +104,18 @@ def _(box):
     daemon.refused("typo", "no field \"pgn\"", "png, txt, cls")
 
 
+@case("dlctl look says which fields it cannot show, and shows them under another name")
+def _(box):
+    write(box.path("d.csv"), b"a b,c\n1,x\n2,y\n")
+    daemon = box.daemon({"d": {"path": box.path("d.csv"), "format": "csv"},
+                         "named": {"path": box.path("d.csv"), "format": "csv", "fields": "ab=a b, c"}})
+    for name, said in (("d", True), ("named", False)):
+        daemon.read(name, limit=1, pipeline="c")
+        done = daemon.dlctl("look", name, "1")
+        equal((done.returncode, "\"a b\" is not shown" in done.stderr, "fields = \"NAME=a b\"" in done.stderr), (0, said, said), name)
+        equal(("  ab " in done.stdout, "\"y\"" in done.stdout), (not said, True), done.stdout)
+
+
 @case("dlctl datasets NAME shows the fields, dlctl look shows samples and saves their files")
 def _(box):
     given = tars(box, 20)
