@@ -57,6 +57,15 @@ void crop_resize_short(uint32_t width, uint32_t height, uint32_t size, uint64_t 
         *ret_height = width <= height ? new_longer : size;
 }
 
+void crop_limit_long(uint32_t max, uint64_t *width, uint64_t *height) {
+        uint64_t *shorter = *width <= *height ? width : height, *longer = *width <= *height ? height : width;
+
+        if (*longer <= max)
+                return;
+        *shorter = max * *shorter / *longer;
+        *longer = max;
+}
+
 uint32_t crop_center_offset(uint32_t length, uint32_t target) {
         return (uint32_t)rint((double)(length - target) / 2.0);
 }

@@ -21,6 +21,10 @@ void crop_random_resized(struct dlp_philox *philox, uint32_t width, uint32_t hei
  * of 1 x 100,000 pixels gets a long side of millions, hence 64 bits. */
 void crop_resize_short(uint32_t width, uint32_t height, uint32_t size, uint64_t *ret_width, uint64_t *ret_height);
 
+/* Resize's max_size: a longer long side becomes `max`, and the short one, at most RECIPE_SIZE_MAX, keeps the aspect
+ * ratio, truncated to whole pixels; to 0 for a narrow strip. */
+void crop_limit_long(uint32_t max, uint64_t *width, uint64_t *height);
+
 /* CenterCrop along one axis: where the crop of `target` pixels begins in `length` (>= target) pixels; half to even. */
 uint32_t crop_center_offset(uint32_t length, uint32_t target);
 

@@ -91,6 +91,10 @@ static unsigned count_arguments(const struct step_type *type) {
         return n;
 }
 
+static bool is_argument(const struct argument *argument, const char *word, size_t n) {
+        return word_is(word, n, argument->name) || (argument->other_name && word_is(word, n, argument->other_name));
+}
+
 static int refuse_key(const struct step_text *reader, const struct step_type *type, size_t n_word) {
         char names[160] = "";
 
@@ -130,7 +134,7 @@ static int read_key(struct step_text *reader, const struct step_type *type, unsi
 
         if (n_word > 0 && *equals == '=') {
                 for (unsigned i = 0; i < n_arguments; i++)
-                        if (word_is(reader->at, n_word, type->arguments[i].name)) {
+                        if (is_argument(&type->arguments[i], reader->at, n_word)) {
                                 reader->at = equals + 1;
                                 step_text_skip_blanks(reader);
                                 *named = true;
@@ -183,7 +187,7 @@ static int fill_defaults(const struct step_text *reader, const char *word, struc
         for (unsigned i = 0; i < count_arguments(type); i++) {
                 int r;
 
-                if (given & 1u << i)
+                if (given & 1u << i || type->arguments[i].is_optional)
                         continue;
                 if (!type->arguments[i].by_default)
                         return why_set(reader->why, -EINVAL, "pipeline, column %zu: %s needs its %s, as in %s",
@@ -333,6 +337,10 @@ static int read_all(struct step_text *reader, struct recipe *recipe) {
 
 /* ---- the normal text ----------------------------------------------------------------------------------------- */
 
+static bool is_left_out(const struct argument *argument, const struct value *value) {
+        return argument->is_optional && value->height == 0 && value->n_list == 0;
+}
+
 static void print_step(const struct step *step, char *text, size_t size) {
         const struct step_type *type = step->type;
         size_t n = (size_t)snprintf(text, size, "%s(", type->name);
@@ -340,6 +348,8 @@ static void print_step(const struct step *step, char *text, size_t size) {
         for (unsigned i = 0; i < count_arguments(type); i++) {
                 char value[160];
 
+                if (is_left_out(&type->arguments[i], &step->values[i]))
+                        continue;
                 argument_print(&type->arguments[i], &step->values[i], value, sizeof(value));
                 if (i == 0)
                         n += (size_t)snprintf(text + n, size - n, "%s", value);

@@ -35,9 +35,11 @@ struct argument {
         double center;              /* of ARGUMENT_AROUND */
         const char *const *choices; /* of ARGUMENT_CHOICE */
         uint32_t n_choices;
-        uint32_t counts;  /* of ARGUMENT_LIST: bit n is set where n numbers are allowed */
-        bool is_whole;    /* of ARGUMENT_LIST: no fractions */
-        const char *form; /* of ARGUMENT_LIST, for messages: "N or R:G:B" */
+        uint32_t counts;        /* of ARGUMENT_LIST: bit n is set where n numbers are allowed */
+        bool is_whole;          /* of ARGUMENT_LIST: no fractions */
+        const char *form;       /* of ARGUMENT_LIST, for messages: "N or R:G:B" */
+        const char *other_name; /* that the text may use instead; NULL: none */
+        bool is_optional;       /* if it is not given, its value is all zeroes, and the normal text does not show it */
 };
 
 /* torchvision's padding and fill, read by padding_of() and border_of(). */
@@ -76,8 +78,9 @@ struct step_type {
         /* The size after the step, given the size before; 0 x 0 means "depends on the picture". NULL: unchanged. */
         void (*output)(const struct value *values, uint32_t *height, uint32_t *width);
 
-        /* Called once, when the text is read: sets the step's part of the conversion, the form in which all samples
-         * leave. -EINVAL if that is impossible, with what is expected. NULL: no effect on the conversion. */
+        /* Called once, when the text is read: checks arguments that depend on each other, and sets the step's part of
+         * the conversion, the form in which all samples leave. -EINVAL if that is impossible, with what is expected.
+         * NULL: nothing to check, no effect on the conversion. */
         int (*convert)(const struct value *values, struct conversion *conversion, struct why *why);
 };
 

@@ -281,14 +281,16 @@ static const struct step_type *const STEP_TYPES[] = {
         &step_layout,
 };
 
-/* "resize(size, interpolation=bilinear)" */
+/* "resize(size, interpolation=bilinear, max=N)" */
 static void signature(const struct step_type *type, char *text, size_t size) {
         size_t n = (size_t)snprintf(text, size, "%s(", type->name);
 
-        for (const struct argument *argument = type->arguments; argument->kind != ARGUMENT_END; argument++)
+        for (const struct argument *argument = type->arguments; argument->kind != ARGUMENT_END; argument++) {
+                const char *value = argument->is_optional ? argument->form : argument->by_default;
+
                 n += (size_t)snprintf(text + n, size - n, "%s%s%s%s", argument > type->arguments ? ", " : "",
-                                      argument->name, argument->by_default ? "=" : "",
-                                      argument->by_default ? argument->by_default : "");
+                                      argument->name, value ? "=" : "", value ? value : "");
+        }
         snprintf(text + n, size - n, ")");
 }
 

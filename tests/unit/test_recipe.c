@@ -37,6 +37,7 @@ START_TEST(a_text_has_one_normal_spelling) {
                 { "random_resized_crop(96:128, 0.5:1, 1:1, lanczos)",
                   "random_resized_crop(96:128, scale=0.5:1, ratio=1:1, interpolation=lanczos)" },
                 { "resize(256) center_crop(224)", "resize(256, interpolation=bilinear) center_crop(224)" },
+                { "resize(short=800, max=1333)", "resize(800, interpolation=bilinear, max=1333)" },
                 { "resize(256:256, interpolation=bicubic)", "resize(256:256, interpolation=bicubic)" },
                 { "center_crop(1:16384)", "center_crop(1:16384)" },
                 { "hflip()", "hflip(0.5)" },
@@ -99,10 +100,15 @@ static const struct {
         { "resize(nan)", "column 8: size: \"nan\"" },
         { "resize(3, bilinera)", "column 11: interpolation: \"bilinera\" is not allowed; expected nearest, box" },
         { "resize(3, interpolation=Nearest)", "column 25: interpolation: \"Nearest\"" },
-        { "resize(3, box, 5)", "column 16: \"5\"; expected \")\": the step has no more arguments" },
+        { "resize(3, box, 5, 7)", "column 19: \"7\"; expected \")\": the step has no more arguments" },
         { "resize(size=3, size=4)", "column 21: size of resize is given twice" },
         { "resize(3, size=4)", "column 16: size of resize is given twice" },
-        { "resize(3, short=4)", "column 11: resize has no argument \"short\"; it has size, interpolation" },
+        { "resize(3, side=4)", "column 11: resize has no argument \"side\"; it has size, interpolation, max" },
+        { "resize(3, short=4)", "column 17: size of resize is given twice" },
+        { "resize(800, max=800)", "column 1: resize: max is 800; expected more than the short side, which is 800" },
+        { "resize(80:90, max=100)", "column 1: resize: max needs one number as the size" },
+        { "resize(800, max=0)", "column 17: max: \"0\" is not allowed; expected N, whole numbers from 1 to 16384" },
+        { "resize(800, max=900:901)", "column 17: max: \"900:901\"" },
         { "resize(size=3, box)", "column 16: \"b\"; expected key=value" },
         { "hflip(1.5)", "column 7: p: \"1.5\" is not allowed; expected a number from 0 to 1" },
         { "hflip(-0.1)", "column 7: p: \"-0.1\"" },
@@ -300,6 +306,38 @@ START_TEST(sizes_and_centres_are_torchvisions) {
                 n++;
         }
         ck_assert_uint_gt(n, 10);
+}
+END_TEST
+
+/* torchvision 0.29: Resize(800, max_size=1333) and others; the last picture would get no pixel on its short side. */
+START_TEST(a_long_side_is_limited_as_torchvision_does) {
+        static const struct {
+                const char *text;
+                uint32_t width, height, new_width, new_height;
+        } rows[] = {
+                { "resize(short=800, max=1333)", 640, 480, 1066, 800 },
+                { "resize(short=800, max=1333)", 480, 640, 800, 1066 },
+                { "resize(short=800, max=1333)", 640, 360, 1333, 749 },
+                { "resize(short=800, max=1333)", 333, 1000, 443, 1333 },
+                { "resize(short=800, max=1333)", 500, 500, 800, 800 },
+                { "resize(100, max=101)", 1000, 999, 100, 100 },
+                { "resize(7, max=11)", 97, 31, 11, 3 },
+        };
+        struct recipe *recipe;
+        struct geometry geometry;
+        struct why why;
+
+        for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+                recipe = parse(rows[i].text);
+                ck_assert_int_eq(recipe_plan(recipe, rows[i].width, rows[i].height, 1, 0, 0, &geometry, &why), 0);
+                ck_assert_uint_eq(geometry.width, rows[i].new_width);
+                ck_assert_uint_eq(geometry.height, rows[i].new_height);
+                recipe_free(recipe);
+        }
+        recipe = parse("resize(8, max=9)");
+        ck_assert_int_eq(recipe_plan(recipe, 1, 10000, 1, 0, 0, &geometry, &why), -ERANGE);
+        ck_assert_ptr_nonnull(strstr(why.text, "leave no pixel on the short one"));
+        recipe_free(recipe);
 }
 END_TEST
 
@@ -887,6 +925,7 @@ int main(void) {
         tcase_add_test(tcase, the_longest_pipeline_fits_and_one_step_more_is_refused);
         tcase_add_test(tcase, the_output_size_is_known_unless_it_depends_on_the_picture);
         tcase_add_test(tcase, sizes_and_centres_are_torchvisions);
+        tcase_add_test(tcase, a_long_side_is_limited_as_torchvision_does);
         tcase_add_test(tcase, a_step_draws_from_the_stream_of_its_place);
         tcase_add_test(tcase, a_picture_taken_as_it_is_needs_no_copy_and_anything_else_does);
         tcase_add_test(tcase, a_resize_beyond_the_limits_is_refused_with_the_numbers);

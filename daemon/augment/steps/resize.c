@@ -1,17 +1,38 @@
-/* augment/steps/resize.c: torchvision's Resize: one number is the short side, two are height and width. */
+/* augment/steps/resize.c: torchvision's Resize: one number is the short side, two are height and width. `max` is the most
+ * that the long side may then have. */
 #include "daemon/augment/step.h"
+
+#include <errno.h>
+#include <inttypes.h>
 
 enum {
         SIZE,
-        INTERPOLATION
+        INTERPOLATION,
+        MAX
 };
 
+/* The size of a picture of width x height after the step. A side is 0 if a narrow strip is scaled to nothing. */
+static void new_size(const struct value *values, uint32_t width, uint32_t height, uint64_t *ret_width,
+                     uint64_t *ret_height) {
+        *ret_width = values[SIZE].width;
+        *ret_height = values[SIZE].height;
+        if (*ret_width > 0)
+                return;
+        crop_resize_short(width, height, values[SIZE].height, ret_width, ret_height);
+        if (values[MAX].n_list > 0)
+                crop_limit_long((uint32_t)values[MAX].list[0], ret_width, ret_height);
+}
+
 static int plan(const struct value *values, struct dlp_philox *philox, struct fold *fold, struct why *why) {
-        uint64_t width = values[SIZE].width, height = values[SIZE].height;
+        uint64_t width, height;
 
         (void)philox; /* draws nothing */
-        if (width == 0)
-                crop_resize_short(fold_width(fold), fold_height(fold), values[SIZE].height, &width, &height);
+        new_size(values, fold_width(fold), fold_height(fold), &width, &height);
+        if (width == 0 || height == 0)
+                return why_set(why, -ERANGE,
+                               "resize: %" PRIu32 " x %" PRIu32 " pixels with at most %.0f on the long side leave no "
+                               "pixel on the short one; raise max, or crop first",
+                               fold_width(fold), fold_height(fold), values[MAX].list[0]);
         return fold_resize(fold, width, height, (enum resize_filter)values[INTERPOLATION].choice, why);
 }
 
@@ -21,24 +42,39 @@ static uint32_t limited(uint64_t length) {
 }
 
 static void output(const struct value *values, uint32_t *height, uint32_t *width) {
-        uint64_t new_width = values[SIZE].width, new_height = values[SIZE].height;
+        uint64_t new_width, new_height;
 
-        if (new_width == 0) {
-                if (*width == 0)
-                        return; /* depends on the picture, and still does */
-                crop_resize_short(*width, *height, values[SIZE].height, &new_width, &new_height);
-        }
+        if (values[SIZE].width == 0 && *width == 0)
+                return; /* depends on the picture, and still does */
+        new_size(values, *width, *height, &new_width, &new_height);
         *width = limited(new_width);
         *height = limited(new_height);
+}
+
+static int convert(const struct value *values, struct conversion *conversion, struct why *why) {
+        (void)conversion;
+        if (values[MAX].n_list == 0)
+                return 0;
+        if (values[SIZE].width > 0)
+                return why_set(why, -EINVAL,
+                               "max needs one number as the size, the short side; expected resize(%u, max=%.0f)",
+                               values[SIZE].height, values[MAX].list[0]);
+        if (values[MAX].list[0] <= values[SIZE].height)
+                return why_set(why, -EINVAL, "max is %.0f; expected more than the short side, which is %u",
+                               values[MAX].list[0], values[SIZE].height);
+        return 0;
 }
 
 const struct step_type step_resize = {
         .name = "resize",
         .example = "resize(256)",
         .arguments = {
-                [SIZE] = { ARGUMENT_SIZE_SHORT, "size", NULL },
+                [SIZE] = { ARGUMENT_SIZE_SHORT, "size", .other_name = "short" },
                 [INTERPOLATION] = ARGUMENT_INTERPOLATION,
+                [MAX] = { ARGUMENT_LIST, "max", .minimum = 1, .maximum = RECIPE_SIZE_MAX, .counts = 1u << 1,
+                          .is_whole = true, .form = "N", .is_optional = true },
         },
         .plan = plan,
         .output = output,
+        .convert = convert,
 };
