@@ -15,7 +15,7 @@ static const struct format *const FORMATS[] = {
 };
 
 int format_find(const char *name, const struct format **ret_format, struct why *why) {
-        char known[256] = "";
+        char known[256] = "auto";
 
         for (size_t i = 0; i < ARRAY_SIZE(FORMATS); i++) {
                 size_t n = strlen(known);

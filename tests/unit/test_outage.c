@@ -151,7 +151,8 @@ START_TEST(what_lasts_longer_than_outage_timeout_ends_the_job_with_the_reason) {
                 rank_release(&rank, &taken); /* read before */
         }
         ck_assert_ptr_nonnull(strstr(taken.record->text, "photos could not be read for 0 s (outage_timeout): "));
-        ck_assert_ptr_nonnull(strstr(taken.record->text, "(ENOENT)"));
+        /* What the look at the folder found, or, if it has not ended on a busy machine, the error of the read. */
+        ck_assert_msg(strstr(taken.record->text, "No such file or directory") != NULL, "%s", taken.record->text);
         rank_release(&rank, &taken);
         rank_leave(&rank);
         bring_back();
