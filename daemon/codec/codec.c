@@ -180,7 +180,7 @@ bool codec_is_stored(const struct codec *codec) {
 }
 
 bool codec_is_row(const struct codec *codec) {
-        return (codec->type == &CODEC_VALUE && codec->field.is_stored) || codec_is_gathered(codec);
+        return codec->type == &CODEC_VALUE || codec_is_gathered(codec);
 }
 
 bool codec_is_gathered(const struct codec *codec) {

@@ -67,8 +67,8 @@ uint32_t codec_field(const struct codec *codec);
 /* Are its bytes read? Else the source knows the value. */
 bool codec_is_stored(const struct codec *codec);
 
-/* Are its stored bytes its elements, row by row, all of one size? Then they may also be copied to their place by
- * somebody else, who calls codec_settle_row() there. */
+/* Are its elements delivered as they are stored or known, row by row, all of one size? Then they may also be copied to
+ * their place by somebody else, who calls codec_settle_row() there if they are stored. */
 bool codec_is_row(const struct codec *codec);
 
 /* Copies a piece of a row out of a mapping to its place in `row`; elements that are stored in another type are

@@ -22,7 +22,7 @@ bool rows_are_mapped(const struct stream *stream) {
 
                 if (stream->layout.fields[i].form.how != COLLATE_STACK || stream->layout.fields[i].varies)
                         return false;
-                if (codec_is_stored(codec) && (!codec_is_row(codec) || !source_is_mapped(source, codec_field(codec))))
+                if (!codec_is_row(codec) || (codec_is_stored(codec) && !source_is_mapped(source, codec_field(codec))))
                         return false;
         }
         return true;

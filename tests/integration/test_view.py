@@ -116,6 +116,16 @@ def _(box):
         equal(("  ab " in done.stdout, "\"y\"" in done.stdout), (not said, True), done.stdout)
 
 
+@case("known values are converted also if nothing else of a sample is asked for")
+def _(box):
+    write(box.path("d.jsonl"), b'{"n": 7, "t": "x"}\n{"n": 300, "t": "y"}\n')
+    daemon = box.daemon({"d": {"path": box.path("d.jsonl"), "format": "jsonl"}})
+    for pipeline in ("n: to(float32)", "n: to(float32); t"):
+        lines = daemon.read("d", pipeline=pipeline, batch=2, shuffle=False)
+        equal([(line["fields"]["n"]["dtype"], line["fields"]["n"]["value"]) for line in lines], [("float32", 7), ("float32", 300)], pipeline)
+    daemon.refused("d", "300 does not fit uint8", pipeline="n: to(uint8)", batch=2, shuffle=False)
+
+
 @case("dlctl datasets NAME shows the fields, dlctl look shows samples and saves their files")
 def _(box):
     given = tars(box, 20)
