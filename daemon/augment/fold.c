@@ -27,6 +27,7 @@ static void begin_stage(struct fold *fold, uint32_t width, uint32_t height) {
 void fold_init(struct fold *fold, struct geometry *geometry, uint32_t width, uint32_t height,
                const struct conversion *conversion) {
         fold->geometry = geometry;
+        fold->motions = NULL;
         geometry->conversion = conversion;
         geometry->n_stages = geometry->n_operations = 0;
         begin_stage(fold, width, height);
@@ -124,6 +125,7 @@ int fold_crop(struct fold *fold, const struct box *box, struct why *why) {
         assert(box->width > 0 && box->width <= stage->canvas_width && box->x <= stage->canvas_width - box->width);
         assert(box->height > 0 && box->height <= stage->canvas_height && box->y <= stage->canvas_height - box->height);
 
+        motions_shift(fold->motions, -(float)box->x, -(float)box->y, box->width, box->height);
         if (box->width == stage->canvas_width && box->height == stage->canvas_height)
                 return 0;
         if (has_picture_border(stage) || !operations_allow(fold, true)) { /* the crop would drop needed pixels */
@@ -160,6 +162,9 @@ int fold_pad(struct fold *fold, const struct padding *padding, const struct bord
                 stage = current(fold);
         }
 
+        motions_shift(fold->motions, (float)padding->left, (float)padding->top,
+                      (uint64_t)stage->canvas_width + padding->left + padding->right,
+                      (uint64_t)stage->canvas_height + padding->top + padding->bottom);
         stage->border = *border;
         stage->paste_x += stage->flip ? padding->right : padding->left;
         stage->paste_y += stage->vflip ? padding->bottom : padding->top;
@@ -177,6 +182,7 @@ int fold_flip(struct fold *fold, struct why *why) {
 
         if (r < 0)
                 return r;
+        motions_hflip(fold->motions, fold_width(fold));
         current(fold)->flip = !current(fold)->flip;
         return 0;
 }
@@ -186,6 +192,7 @@ int fold_vflip(struct fold *fold, struct why *why) {
 
         if (r < 0)
                 return r;
+        motions_vflip(fold->motions, fold_height(fold));
         current(fold)->vflip = !current(fold)->vflip;
         return 0;
 }
@@ -227,6 +234,7 @@ int fold_resize(struct fold *fold, uint64_t width, uint64_t height, enum resize_
                 stage = current(fold);
         }
 
+        motions_scale(fold->motions, stage->canvas_width, stage->canvas_height, width, height);
         fold_window(stage);
         stage->filter = filter;
         stage->width = stage->window.width = stage->canvas_width = (uint32_t)width;

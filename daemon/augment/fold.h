@@ -7,16 +7,18 @@
  * in a stage; a step after them is folded into the stage only if it gives the same result before them. */
 #pragma once
 
+#include "daemon/augment/motions.h"
 #include "daemon/augment/recipe.h"
 
 struct fold {
         struct geometry *geometry; /* being written; the last stage in it is the current one */
+        struct motions *motions;   /* what is done to coordinates; NULL: nobody asked */
 };
 
 /* How the stage's window is resampled out of its source. */
 struct resize_job stage_resize_job(const struct stage *stage);
 
-/* Begins with the unchanged picture. */
+/* Begins with the unchanged picture; motions are not noted. */
 void fold_init(struct fold *fold, struct geometry *geometry, uint32_t width, uint32_t height,
                const struct conversion *conversion);
 

@@ -58,6 +58,12 @@ static void list_steps(char *text, size_t size) {
 static int refuse_step(const struct step_text *reader, const char *word, size_t n_word) {
         char names[32 * ARRAY_SIZE(STEPS) + 32], expected[sizeof(names) + 32];
 
+        if (word_is(word, n_word, "sanitize"))
+                return why_set(reader->why, -EINVAL,
+                               "pipeline, column %zu: sanitize is not available: all boxes are delivered, also those "
+                               "that a crop left without area; drop these after delivery, as torchvision's "
+                               "SanitizeBoundingBoxes does",
+                               step_text_column(reader, word));
         list_steps(names, sizeof(names));
         if (n_word > 0)
                 return why_set(reader->why, -EINVAL, "pipeline, column %zu: unknown step \"%.*s\"; the steps are %s",
@@ -460,13 +466,8 @@ const struct pixel_format *recipe_format(const struct recipe *recipe) {
         return &recipe->conversion.format;
 }
 
-int recipe_plan(const struct recipe *recipe, uint32_t width, uint32_t height, uint64_t seed, uint32_t epoch,
-                uint64_t sample, struct geometry *ret_geometry, struct why *why) {
-        struct fold fold;
-
-        assert(recipe->kind == RECIPE_PIXELS && width > 0 && height > 0);
-
-        fold_init(&fold, ret_geometry, width, height, &recipe->conversion);
+static int plan_steps(const struct recipe *recipe, struct fold *fold, uint64_t seed, uint32_t epoch, uint64_t sample,
+                      struct why *why) {
         for (uint32_t i = 0; i < recipe->n_steps; i++) {
                 const struct step *step = &recipe->steps[i];
                 struct dlp_philox philox;
@@ -476,9 +477,31 @@ int recipe_plan(const struct recipe *recipe, uint32_t width, uint32_t height, ui
                         continue;
                 dlp_philox_init(&philox, seed, epoch, sample,
                                 (uint16_t)(i + 1)); /* number 0 is `decode`, written or not */
-                r = step->type->plan(step->values, &philox, &fold, why);
+                r = step->type->plan(step->values, &philox, fold, why);
                 if (r < 0)
                         return r;
         }
-        return fold_finish(&fold, why);
+        return fold_finish(fold, why);
+}
+
+int recipe_plan(const struct recipe *recipe, uint32_t width, uint32_t height, uint64_t seed, uint32_t epoch,
+                uint64_t sample, struct geometry *ret_geometry, struct why *why) {
+        struct fold fold;
+
+        assert(recipe->kind == RECIPE_PIXELS && width > 0 && height > 0);
+
+        fold_init(&fold, ret_geometry, width, height, &recipe->conversion);
+        return plan_steps(recipe, &fold, seed, epoch, sample, why);
+}
+
+int recipe_plan_motions(const struct recipe *recipe, uint32_t width, uint32_t height, uint64_t seed, uint32_t epoch,
+                        uint64_t sample, struct geometry *ret_geometry, struct motions *ret_motions, struct why *why) {
+        struct fold fold;
+
+        assert(recipe->kind == RECIPE_PIXELS && width > 0 && height > 0);
+
+        ret_motions->n = 0;
+        fold_init(&fold, ret_geometry, width, height, &recipe->conversion);
+        fold.motions = ret_motions;
+        return plan_steps(recipe, &fold, seed, epoch, sample, why);
 }

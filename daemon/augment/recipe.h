@@ -21,6 +21,7 @@
 
 #include "daemon/augment/border.h"
 #include "daemon/augment/conversion.h"
+#include "daemon/augment/motions.h"
 #include "daemon/augment/operation.h"
 #include "daemon/augment/resize/resize.h"
 #include "daemon/base/box.h"
@@ -108,6 +109,10 @@ struct geometry {
  * picture is smaller than the crop. */
 int recipe_plan(const struct recipe *recipe, uint32_t width, uint32_t height, uint64_t seed, uint32_t epoch,
                 uint64_t sample, struct geometry *ret_geometry, struct why *why);
+
+/* The same plan, and what it does to coordinates. */
+int recipe_plan_motions(const struct recipe *recipe, uint32_t width, uint32_t height, uint64_t seed, uint32_t epoch,
+                        uint64_t sample, struct geometry *ret_geometry, struct motions *ret_motions, struct why *why);
 
 /* ---- phase two ----------------------------------------------------------------------------------------------- */
 

@@ -9,6 +9,7 @@
 #include "daemon/base/step_text.h"
 #include "daemon/codec/codec_type.h"
 #include "proto/base/cleanup.h"
+#include "proto/order/philox.h"
 
 /* ---- making and freeing ---------------------------------------------------------------------------------------- */
 
@@ -87,7 +88,7 @@ static int choose_by_value_steps(struct codec *codec, const char *text, struct w
         return 0;
 }
 
-/* For pictures, the steps say what is done to the pixels; for others, what the bytes are. */
+/* For pictures and boxes, the steps say what is done to the pixels; for others, what the bytes are. */
 static int choose_by_recipe(struct codec *codec, const char *text, struct why *why) {
         int r = recipe_parse(text, &codec->recipe, why);
 
@@ -95,14 +96,26 @@ static int choose_by_recipe(struct codec *codec, const char *text, struct why *w
                 return r;
         free(codec->text);
         codec->text = strdup(recipe_text(codec->recipe));
-        codec->type = recipe_kind(codec->recipe) == RECIPE_RAW ? &CODEC_BYTES : &CODEC_PICTURE;
+        codec->type = recipe_kind(codec->recipe) == RECIPE_RAW ? &CODEC_BYTES
+                      : codec->field.kind == FIELD_VALUE       ? &CODEC_BOXES
+                                                               : &CODEC_PICTURE;
         return codec->text ? 0 : why_errno(why, -ENOMEM, "pipeline");
+}
+
+/* Left, top, right and bottom in pixels, any number of them; and the steps are for a picture. */
+static bool moves_with_picture(const struct schema_field *field, const char *text) {
+        const char *word = text + strspn(text, " \t\r\n");
+        size_t n = word_length(word);
+
+        return field->kind == FIELD_VALUE && field->coding == CODING_PLAIN && field->dtype == DLP_DTYPE_FLOAT32 &&
+               field->n_dims == 2 && field->shape[0] < 0 && field->shape[1] == 4 && !value_steps_are(word, n) &&
+               (recipe_is_step(word, n) || word_is(word, n, "sanitize"));
 }
 
 static bool has_value_steps(const struct codec *codec, const char *text) {
         const char *word = text + strspn(text, " \t\r\n");
 
-        if (codec->field.kind == FIELD_PICTURE)
+        if (codec->field.kind == FIELD_PICTURE || moves_with_picture(&codec->field, text))
                 return false;
         return codec->field.kind != FIELD_BYTES ||
                (value_steps_are(word, word_length(word)) && !word_is(word, word_length(word), "raw"));
@@ -161,6 +174,7 @@ int codec_new(const struct source *source, uint32_t idx_field, uint32_t group, c
         codec->field = source->schema.fields[idx_field];
         codec->idx_field = idx_field;
         codec->group = group;
+        codec->idx_lead = CODEC_NO_LEAD;
         codec->text = strdup("");
         if (!codec->text)
                 return why_errno(why, -ENOMEM, "pipeline");
@@ -169,6 +183,26 @@ int codec_new(const struct source *source, uint32_t idx_field, uint32_t group, c
                 return r;
         *ret_codec = TAKE_PTR(codec);
         return 0;
+}
+
+uint32_t codec_lead(const struct codec *codec) {
+        return codec->idx_lead;
+}
+
+void codec_set_lead(struct codec *codec, uint32_t idx_lead) {
+        codec->idx_lead = idx_lead;
+}
+
+bool codec_is_moved(const struct codec *codec) {
+        return codec->type == &CODEC_BOXES;
+}
+
+bool codec_is_picture(const struct codec *codec) {
+        return codec->type == &CODEC_PICTURE;
+}
+
+uint64_t codec_seed(const struct codec *codec, const struct codec_input *input) {
+        return codec->group == 0 ? input->seed : dlp_philox_seed(input->seed, UINT64_MAX - codec->group);
 }
 
 uint32_t codec_field(const struct codec *codec) {

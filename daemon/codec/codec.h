@@ -30,7 +30,8 @@ struct codec_input {
         const uint8_t *bytes; /* of the field, as they are stored; NULL if it is not stored */
         size_t n_bytes;
         const struct source *source;
-        uint64_t sample; /* in the source */
+        uint64_t sample;                  /* in the source */
+        uint32_t lead_width, lead_height; /* of the picture that it moves with, as it is stored: codec_lead() */
 
         uint64_t seed; /* of what is drawn; epoch, sample and the step say the rest */
         uint32_t epoch;
@@ -41,6 +42,7 @@ struct codec_opened {
         int64_t shape[FIELD_DIMS_MAX]; /* as many as the form has dimensions */
         uint64_t n_bytes;              /* of its elements */
         uint64_t need_bytes;           /* the most memory that rendering may take beside them */
+        uint32_t width, height;        /* of a picture as it is stored */
         bool is_absent;                /* only now it is known that the sample does not have it; nothing to render */
 };
 
@@ -60,6 +62,16 @@ int codec_new(const struct source *source, uint32_t idx_field, uint32_t group, c
 
 /* Takes NULL. */
 void codec_free(struct codec *codec);
+
+/* Boxes move with a picture of their part of the pipeline, and need its size. Which field of the program that is;
+ * CODEC_NO_LEAD: it moves with none. codec_set_lead() is for who makes the program. */
+#define CODEC_NO_LEAD UINT32_MAX
+uint32_t codec_lead(const struct codec *codec);
+void codec_set_lead(struct codec *codec, uint32_t idx_lead);
+
+/* Does it need a lead? Can it be one? */
+bool codec_is_moved(const struct codec *codec);
+bool codec_is_picture(const struct codec *codec);
 
 /* Which of the source's fields it is. */
 uint32_t codec_field(const struct codec *codec);

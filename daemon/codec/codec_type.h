@@ -10,6 +10,8 @@ struct codec_tools {
         struct workspace *workspace;
         struct geometry geometry; /* of the picture that is open */
         struct image_info info;   /* of the same */
+        struct motions motions;   /* of the boxes that are open */
+        size_t n_boxes;
         struct codec_counts counts;
         uint8_t *elements; /* of a field that is being converted */
         size_t n_elements_bytes;
@@ -40,12 +42,16 @@ struct codec {
         struct schema_field field;
         uint32_t idx_field;       /* of the source */
         uint32_t group;           /* of fields that draw alike */
-        struct recipe *recipe;    /* pictures; for others NULL */
+        uint32_t idx_lead;        /* CODEC_BOXES: the field of the program that they move with */
+        struct recipe *recipe;    /* pictures and boxes; for others NULL */
         struct value_steps steps; /* CODEC_TEXT, CODEC_ELEMENTS */
         uint32_t dtype, n_dims;   /* of what is delivered: CODEC_ELEMENTS */
         int64_t shape[SCHEMA_DIMS_MAX];
         char *text;
 };
+
+/* What its part of the pipeline draws from. Each part draws its own random numbers, even if its steps are the same. */
+uint64_t codec_seed(const struct codec *codec, const struct codec_input *input);
 
 /* The room of a ragged field, of which each stored byte becomes at most `factor` bytes. -ENOMEM. */
 int codec_form_ragged(const struct codec *codec, const struct codec_terms *terms, uint64_t factor,
@@ -59,6 +65,7 @@ int codec_refuse_ragged(const struct codec *codec, const struct codec_opened *op
 void codec_swap_elements(uint8_t *bytes, uint64_t n_bytes, uint64_t n_element);
 
 extern const struct codec_type CODEC_PICTURE;
+extern const struct codec_type CODEC_BOXES;
 extern const struct codec_type CODEC_BYTES;
 extern const struct codec_type CODEC_VALUE;
 extern const struct codec_type CODEC_GATHERED;

@@ -4,7 +4,6 @@
 
 #include "daemon/codec/codec_type.h"
 #include "daemon/codec/render.h"
-#include "proto/order/philox.h"
 
 static int picture_form(const struct codec *codec, const struct codec_terms *terms, struct field_form *ret_form,
                         struct why *why) {
@@ -27,11 +26,6 @@ static int picture_form(const struct codec *codec, const struct codec_terms *ter
         return 0;
 }
 
-/* Each part of a pipeline draws its own random numbers, even if its steps are the same. */
-static uint64_t seed_of(const struct codec *codec, const struct codec_input *input) {
-        return codec->group == 0 ? input->seed : dlp_philox_seed(input->seed, UINT64_MAX - codec->group);
-}
-
 static int picture_open(const struct codec *codec, struct codec_tools *tools, const struct codec_input *input,
                         struct codec_opened *ret_opened, struct why *why) {
         const struct pixel_format *format = recipe_format(codec->recipe);
@@ -42,10 +36,12 @@ static int picture_open(const struct codec *codec, struct codec_tools *tools, co
         r = decoder_open(tools->decoder, input->bytes, input->n_bytes, &tools->info, why);
         if (r < 0)
                 return r;
-        r = recipe_plan(codec->recipe, tools->info.width, tools->info.height, seed_of(codec, input), input->epoch,
+        r = recipe_plan(codec->recipe, tools->info.width, tools->info.height, codec_seed(codec, input), input->epoch,
                         input->sample, geometry, why);
         if (r < 0)
                 return r;
+        ret_opened->width = tools->info.width;
+        ret_opened->height = tools->info.height;
         ret_opened->shape[0] = first ? format->n_channels : geometry->height;
         ret_opened->shape[1] = first ? geometry->height : geometry->width;
         ret_opened->shape[2] = first ? geometry->width : format->n_channels;

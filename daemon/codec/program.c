@@ -252,6 +252,31 @@ static int parse_part(struct program *program, const struct source *source, cons
         }
 }
 
+/* Boxes move with the only picture of their part, whose fields begin at `begin`. */
+static int lead_boxes(struct program *program, const struct source *source, uint32_t begin, struct why *why) {
+        uint32_t n_pictures = 0, idx_picture = 0;
+
+        for (uint32_t i = begin; i < program->n_fields; i++)
+                if (codec_is_picture(program->codecs[i])) {
+                        n_pictures++;
+                        idx_picture = i;
+                }
+        for (uint32_t i = begin; i < program->n_fields; i++) {
+                const char *name = source->schema.fields[codec_field(program->codecs[i])].name;
+
+                if (!codec_is_moved(program->codecs[i]))
+                        continue;
+                if (n_pictures != 1)
+                        return why_set(
+                                why, -EINVAL,
+                                "pipeline: field %s moves with a picture, and its part names %s; name one picture "
+                                "with it, as in \"image, %s: hflip(0.5)\", or name it without steps",
+                                name, n_pictures == 0 ? "none" : "several", name);
+                codec_set_lead(program->codecs[i], idx_picture);
+        }
+        return 0;
+}
+
 /* Prints the fields of each part as "a, b: steps"; parts are separated by "; ". */
 static int print_named(struct program *program, const struct source *source, const uint32_t *parts, struct why *why) {
         char *text = NULL;
@@ -289,6 +314,8 @@ static int parse_named(struct program *program, const struct source *source, con
                 uint32_t n_before = program->n_fields;
                 int r = parse_part(program, source, text, &part, n_with_steps, why);
 
+                if (r == 0)
+                        r = lead_boxes(program, source, n_before, why);
                 if (r < 0)
                         return r;
                 for (uint32_t i = n_before; i < program->n_fields; i++)

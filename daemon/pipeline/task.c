@@ -89,6 +89,14 @@ static void span_piece(struct task *task, uint32_t idx_field, struct source_read
                 (struct source_read){ .first = extent, .begin = extent.offset, .end = extent.offset + extent.length };
 }
 
+/* Boxes that are known without reading are served with the picture that they move with. */
+static void follow_lead(struct task *task, uint32_t idx_field) {
+        const struct codec *codec = program_codec(task->batch->stream->program, idx_field);
+
+        if (codec_lead(codec) != CODEC_NO_LEAD && !codec_is_stored(codec))
+                task->fields[idx_field].idx_read = task->fields[codec_lead(codec)].idx_read;
+}
+
 /* Finds where each field of the candidate lies, and which reads are needed. The task says how many; `ret_span` is the
  * read that comes next. The offsets of its fields are counted from its beginning. */
 static void span_fields(struct task *task, struct source_read *ret_span) {
@@ -123,6 +131,8 @@ static void span_fields(struct task *task, struct source_read *ret_span) {
         if (task->n_reads == 0 || is_gathered)
                 return;
         *ret_span = spans[task->idx_read];
+        for (uint32_t i = 0; i < n_fields; i++)
+                follow_lead(task, i);
         for (uint32_t i = 0; i < n_fields; i++)
                 if (is_due(task, i) && !task->fields[i].is_absent)
                         task->fields[i].offset -= ret_span->begin;

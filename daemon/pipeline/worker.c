@@ -107,6 +107,35 @@ static int leave_out(struct task *task, uint32_t idx_field, struct why *why) {
         return 0;
 }
 
+/* Tells boxes how large the picture is that they move with: from its header, which came with the same read. */
+static int measure_lead(struct worker *worker, const struct task *task, uint32_t idx_field, struct codec_input *input,
+                        struct why *why) {
+        const struct program *program = task->batch->stream->program;
+        uint32_t idx_lead = codec_lead(program_codec(program, idx_field));
+        const struct codec *lead;
+        struct codec_input picture;
+        struct codec_opened opened;
+        int r;
+
+        if (idx_lead == CODEC_NO_LEAD)
+                return 0;
+        if (task->fields[idx_lead].is_absent)
+                return why_set(why, -EBADMSG, "the sample does not have the picture that it moves with");
+        if (task->fields[idx_lead].idx_read != task->idx_read)
+                return why_set(why, -ENOTSUP,
+                               "it is stored in another file than the picture that it moves with, or far from it; "
+                               "name it without steps, and move it after delivery");
+        lead = program_codec(program, idx_lead);
+        picture = input_of(task, idx_lead);
+        r = codec_open(lead, worker->tools, &picture, &opened, why);
+        codec_close(lead, worker->tools);
+        if (r < 0)
+                return r;
+        input->lead_width = opened.width;
+        input->lead_height = opened.height;
+        return 0;
+}
+
 /* Returns 0, SAMPLE_WAITS, or a negative errno for what is wrong. */
 static int serve_field(struct worker *worker, struct task *task, uint32_t idx_field, struct why *why) {
         const struct codec *codec = program_codec(task->batch->stream->program, idx_field);
@@ -116,6 +145,9 @@ static int serve_field(struct worker *worker, struct task *task, uint32_t idx_fi
 
         if (task->fields[idx_field].is_absent)
                 return leave_out(task, idx_field, why);
+        r = measure_lead(worker, task, idx_field, &input, why);
+        if (r < 0)
+                return r;
         r = codec_open(codec, worker->tools, &input, &opened, why);
         if (r == 0 && opened.is_absent) {
                 codec_close(codec, worker->tools);

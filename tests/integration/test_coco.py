@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """COCO's object detection: pictures with boxes, labels, areas, crowds and segmentations, as pycocotools finds them; what is refused."""
+import hashlib
 import json
 import os
 import random
@@ -7,7 +8,8 @@ import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 from harness import case, check_sequence, contains, equal, expected_order, identity_pixels, indices, main, png, within, write
-from coco import FIELDS, annotations_of, told
+from coco import FIELDS, annotations_of, f4, told
+from listings import told_array
 
 def coco(box, **more):
     return {"path": box.path("p"), "format": "coco", "annotations": box.path("a.json"), **more}
@@ -30,6 +32,55 @@ def _(box):
     plain = daemon.read("f", pipeline="image: resize(4)", seed=9, batch=5)
     lines = daemon.read("d", pipeline="image: resize(4); boxes; labels", seed=9, batch=5)
     equal([line["fields"]["image"] for line in lines], [line["fields"]["image"] for line in plain], "pixels")
+
+
+@case("boxes move with their picture: the same crop and flips, found by the pixels; values as torchvision's arithmetic gives them")
+def _(box):
+    width, height, wide, high = 9, 7, 6, 5
+    dice = random.Random(5)
+    pixels = {i: identity_pixels(i, width, height) for i in range(12)}
+    content = {"images": [{"id": i, "file_name": f"{i}.png"} for i in pixels], "categories": [{"id": 1}], "annotations": []}
+    boxes = {i: [] for i in pixels}
+    for i in pixels:
+        write(box.path("p", f"{i}.png"), png(width, height, pixels[i]))
+        for _ in range(dice.randrange(4)):
+            x, y = dice.randrange(width), dice.randrange(height)
+            w, h = dice.randint(1, width - x), dice.randint(1, height - y)
+            content["annotations"].append({"image_id": i, "category_id": 1, "bbox": [x, y, w, h]})
+            boxes[i].append((x, y, x + w, y + h))
+    write(box.path("a.json"), json.dumps(content).encode())
+    daemon = box.daemon({"d": coco(box)})
+
+    def results(i):
+        """All that the steps may make of a sample."""
+        rows = [[pixels[i][(y * width + x) * 3:][:3] for x in range(width)] for y in range(height)]
+        for left in range(width - wide + 1):
+            for top in range(height - high + 1):
+                for h, v in ((0, 0), (0, 1), (1, 0), (1, 1)):
+                    part = [row[left:left + wide][::-1 if h else 1] for row in rows[top:top + high]][::-1 if v else 1]
+                    corners = []
+                    for x0, y0, x1, y1 in boxes[i]:
+                        x0, x1 = (min(max(x - left, 0), wide) for x in (x0, x1))
+                        y0, y1 = (min(max(y - top, 0), high) for y in (y0, y1))
+                        x0, x1 = (-(x1 - float(wide)), -(x0 - float(wide))) if h else (x0, x1)
+                        y0, y1 = (-(y1 - float(high)), -(y0 - float(high))) if v else (y0, y1)
+                        corners += [x0, y0, x1, y1]
+                    yield hashlib.sha256(b"".join(b"".join(row) for row in part)).hexdigest(), told_array(corners, "f4", [len(boxes[i]), 4])
+
+    steps = "random_crop(5:6) hflip(0.5) color_jitter(0) vflip(0.5)"
+    for fields in ("image, boxes", "boxes, image"):
+        for line in daemon.read("d", pipeline=f"{fields}: {steps}; labels", batch=4, seed=8):
+            expected = dict(results(line["index"]))
+            equal(line["fields"]["boxes"], expected[line["fields"]["image"]["sha256"]], f"{fields}: sample {line['index']}")
+    for line in daemon.read("d", pipeline="image, boxes: resize(short=8, max=9)", batch=3, seed=8):
+        new_width, new_height = 9, 9 * 8 // 10
+        corners = [f4(value * f4(new / old)) for each in boxes[line["index"]]
+                   for value, new, old in zip(each, (new_width, new_height) * 2, (width, height) * 2)]
+        equal(line["fields"]["image"]["shape"][:2], [new_height, new_width], "size")
+        equal(line["fields"]["boxes"], told_array(corners, "f4", [len(boxes[line["index"]]), 4]), f"resized: sample {line['index']}")
+    for pipeline, word in (("boxes: hflip(0.5)", "names none"), ("image, boxes: hflip(0.5) sanitize()", "sanitize is not available"),
+                           ("image, boxes, labels: hflip(0.5)", "labels")):
+        daemon.refused("d", word, pipeline=pipeline)
 
 
 @case("a picture that is missing is a damaged sample; annotations that changed are indexed again")

@@ -1,0 +1,39 @@
+/* augment/motions.h: what a recipe does to coordinates, for boxes that move with their picture.
+ *
+ * The steps of a plan tell the fold how they move pixels; the same calls are noted here, in their sequence and
+ * unfolded, because each of them rounds (float32) and clamps as torchvision's functions for bounding boxes do. */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "proto/limits.h"
+
+#define MOTIONS_MAX (4u * DLP_STEPS_MAX) /* one step makes at most three paddings and a crop */
+
+enum motion_kind {
+        MOTION_SCALE, /* by x and y */
+        MOTION_SHIFT, /* by x and y, then clamped to the picture of width x height that results */
+        MOTION_HFLIP, /* within `width` */
+        MOTION_VFLIP, /* within `height` */
+};
+
+struct motion {
+        enum motion_kind kind;
+        float x, y;
+        float width, height;
+};
+
+struct motions {
+        uint32_t n;
+        struct motion motions[MOTIONS_MAX];
+};
+
+/* Notes a motion. Takes NULL: nobody asked. A crop is a shift by -x, also by -0: so the sign of a zero is torch's. */
+void motions_scale(struct motions *motions, uint32_t width, uint32_t height, uint64_t new_width, uint64_t new_height);
+void motions_shift(struct motions *motions, float x, float y, uint64_t new_width, uint64_t new_height);
+void motions_hflip(struct motions *motions, uint32_t width);
+void motions_vflip(struct motions *motions, uint32_t height);
+
+/* Moves n boxes: left, top, right, bottom, each float32, one after the other. Need not be aligned. */
+void motions_apply(const struct motions *motions, uint8_t *boxes, size_t n);

@@ -1,0 +1,117 @@
+/* Boxes move as torchvision's functions for bounding boxes move them: tests/vectors/boxes, made by torchvision. */
+#include <check.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "daemon/augment/motions.h"
+#include "daemon/augment/recipe.h"
+#include "tests/support/suite.h"
+#include "tests/support/vectors.h"
+
+static void note(const cJSON *step, struct motions *motions) {
+        const char *kind = cJSON_GetArrayItem(step, 0)->valuestring;
+        int64_t a = vector_item(step, 1), b = 0, c = 0, d = 0;
+
+        if (cJSON_GetArraySize(step) > 2) {
+                b = vector_item(step, 2);
+                c = vector_item(step, 3);
+                d = vector_item(step, 4);
+        }
+        if (strcmp(kind, "scale") == 0) {
+                if (a != c || b != d)
+                        motions_scale(motions, (uint32_t)a, (uint32_t)b, (uint64_t)c, (uint64_t)d);
+        } else if (strcmp(kind, "crop") == 0) {
+                motions_shift(motions, -(float)a, -(float)b, (uint64_t)c, (uint64_t)d);
+        } else if (strcmp(kind, "pad") == 0) {
+                motions_shift(motions, (float)a, (float)b, (uint64_t)c, (uint64_t)d);
+        } else if (strcmp(kind, "hflip") == 0) {
+                motions_hflip(motions, (uint32_t)a);
+        } else {
+                ck_assert_str_eq(kind, "vflip");
+                motions_vflip(motions, (uint32_t)a);
+        }
+}
+
+START_TEST(boxes_have_the_bits_of_torchvisions) {
+        struct vectors vectors;
+        unsigned n_boxes = 0;
+
+        vectors_open(&vectors, "boxes/boxes.jsonl");
+        while (vectors_next(&vectors)) {
+                static struct motions motions;
+                const cJSON *in, *out, *steps;
+                uint8_t bytes[16 * 4];
+                size_t n, n_steps;
+
+                if (!vectors_kind(&vectors, "boxes"))
+                        continue;
+                in = vector_array(vectors.line, "in", &n);
+                out = vector_array(vectors.line, "out", NULL);
+                steps = vector_array(vectors.line, "steps", &n_steps);
+                motions.n = 0;
+                for (size_t i = 0; i < n_steps; i++)
+                        note(cJSON_GetArrayItem(steps, (int)i), &motions);
+                ck_assert_uint_le(n * 4, sizeof(bytes));
+                for (size_t i = 0; i < n; i++) {
+                        int32_t bits = (int32_t)vector_item(in, i);
+
+                        memcpy(bytes + i * 4, &bits, 4);
+                }
+                motions_apply(&motions, bytes, n / 4);
+                for (size_t i = 0; i < n; i++) {
+                        int32_t bits;
+
+                        memcpy(&bits, bytes + i * 4, 4);
+                        ck_assert_msg(bits == (int32_t)vector_item(out, i), "line %u, number %zu: %08x", vectors.number,
+                                      i, (unsigned)bits);
+                }
+                n_boxes += (unsigned)n / 4;
+        }
+        ck_assert_uint_gt(n_boxes, 300);
+}
+END_TEST
+
+/* What the steps of a recipe tell is what happens to the picture, also where they are folded into one stage. */
+START_TEST(the_steps_of_a_recipe_move_boxes_in_their_sequence) {
+        static const struct {
+                const char *text;
+                float box[4];
+        } rows[] = {
+                { "decode", { 10, 5, 30, 25 } },
+                { "resize(80)", { 20, 10, 60, 50 } },
+                { "resize(short=80, max=100)", { 10 * 1.25f, 5 * 1.25f, 30 * 1.25f, 25 * 1.25f } },
+                { "hflip(1)", { 50, 5, 70, 25 } },
+                { "vflip(1) hflip(0)", { 10, 15, 30, 35 } },
+                { "center_crop(20:40)", { 0, 0, 10, 15 } },
+                { "pad(1:2:3:4) hflip(1) color_jitter(0.4) center_crop(46:84)", { 53, 7, 73, 27 } },
+                { "center_crop(60) grayscale(1) to(float32) layout(nchw)", { 0, 15, 20, 35 } },
+        };
+
+        for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+                float box[4] = { 10, 5, 30, 25 };
+                struct recipe *recipe = NULL;
+                struct geometry geometry, plain;
+                struct motions motions;
+                struct why why;
+
+                ck_assert_int_eq(recipe_parse(rows[i].text, &recipe, &why), 0);
+                ck_assert_int_eq(recipe_plan_motions(recipe, 80, 40, 1, 2, 3, &geometry, &motions, &why), 0);
+                ck_assert_int_eq(recipe_plan(recipe, 80, 40, 1, 2, 3, &plain, &why), 0);
+                ck_assert_uint_eq(geometry.width, plain.width);
+                ck_assert_uint_eq(geometry.height, plain.height);
+                motions_apply(&motions, (uint8_t *)box, 1);
+                for (unsigned k = 0; k < 4; k++)
+                        ck_assert_msg(box[k] == rows[i].box[k], "%s: number %u is %g", rows[i].text, k, (double)box[k]);
+                recipe_free(recipe);
+        }
+}
+END_TEST
+
+int main(void) {
+        const struct suite_row rows[] = {
+                { "boxes", boxes_have_the_bits_of_torchvisions, 0 },
+                { "boxes", the_steps_of_a_recipe_move_boxes_in_their_sequence, 0 },
+        };
+
+        return suite_run("boxes", rows, sizeof(rows) / sizeof(rows[0]));
+}
