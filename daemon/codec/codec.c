@@ -29,6 +29,8 @@ void codec_free(struct codec *codec) {
 static const struct codec_type *type_without_steps(const struct schema_field *field) {
         switch (field->kind) {
         case FIELD_VALUE:
+                if (field->is_stored && field->coding == CODING_NPY)
+                        return &CODEC_NPY;
                 return field->is_stored && field->coding != CODING_PLAIN ? &CODEC_ELEMENTS : &CODEC_VALUE;
         case FIELD_NUMBER:
                 return &CODEC_NUMBER;
@@ -55,6 +57,22 @@ static int refuse_steps(const struct codec *codec, const char *what, struct why 
         return why_set(why, -EINVAL, "pipeline: field %s %s", codec->field.name, what);
 }
 
+/* The step npy; an array that the dataset knows as a .npy file needs not name it before to(DTYPE). */
+static int choose_npy(struct codec *codec, struct why *why) {
+        const struct schema_field *field = &codec->field;
+
+        if (field->kind == FIELD_VALUE && field->coding == CODING_NPY)
+                codec->steps.is_npy = !codec->steps.is_raw;
+        else if (codec->steps.is_npy && field->kind != FIELD_BYTES)
+                return refuse_steps(codec, "is not the bytes of a .npy file: leave npy out", why);
+        else if (codec->steps.is_npy && !codec->steps.has_dtype)
+                return refuse_steps(codec,
+                                    "is bytes to the dataset, which does not know one dtype and shape for all samples: "
+                                    "name them, as in npy to(float32, shape=-1:4)",
+                                    why);
+        return 0;
+}
+
 static int choose_by_value_steps(struct codec *codec, const char *text, struct why *why) {
         const struct schema_field *field = &codec->field;
         bool is_number = field->kind == FIELD_VALUE || field->kind == FIELD_NUMBER;
@@ -78,11 +96,15 @@ static int choose_by_value_steps(struct codec *codec, const char *text, struct w
                 return refuse_steps(codec, "is text in a file of JSON or CSV: no step but text and raw applies", why);
         if (field->kind == FIELD_VALUE && codec->steps.has_shape)
                 return refuse_steps(codec, "has a shape of its own: leave shape out", why);
+        r = choose_npy(codec, why);
+        if (r < 0)
+                return r;
         free(codec->text);
         codec->text = value_steps_text(&codec->steps);
         if (!codec->text)
                 return why_errno(why, -ENOMEM, "pipeline");
         codec->type = codec->steps.is_raw      ? &CODEC_BYTES
+                      : codec->steps.is_npy    ? &CODEC_NPY
                       : codec->steps.has_dtype ? &CODEC_ELEMENTS
                                                : &CODEC_TEXT; /* JSON is text, too */
         return 0;

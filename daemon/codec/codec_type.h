@@ -44,8 +44,8 @@ struct codec {
         uint32_t group;           /* of fields that draw alike */
         uint32_t idx_lead;        /* CODEC_BOXES: the field of the program that they move with */
         struct recipe *recipe;    /* pictures and boxes; for others NULL */
-        struct value_steps steps; /* CODEC_TEXT, CODEC_ELEMENTS */
-        uint32_t dtype, n_dims;   /* of what is delivered: CODEC_ELEMENTS */
+        struct value_steps steps; /* CODEC_TEXT, CODEC_ELEMENTS, CODEC_NPY */
+        uint32_t dtype, n_dims;   /* of what is delivered: CODEC_ELEMENTS, CODEC_NPY */
         int64_t shape[SCHEMA_DIMS_MAX];
         char *text;
 };
@@ -73,3 +73,4 @@ extern const struct codec_type CODEC_NUMBER;
 extern const struct codec_type CODEC_NAME;
 extern const struct codec_type CODEC_TEXT;
 extern const struct codec_type CODEC_ELEMENTS;
+extern const struct codec_type CODEC_NPY;

@@ -10,7 +10,15 @@
 #include "proto/base/cleanup.h"
 #include "proto/layout.h"
 
-static const char *const NAMES[] = { "json", "text", "to", "raw" };
+enum step {
+        STEP_JSON,
+        STEP_NPY,
+        STEP_TEXT,
+        STEP_TO,
+        STEP_RAW
+};
+
+static const char *const NAMES[] = { "json", "npy", "text", "to", "raw" };
 
 bool value_steps_are(const char *word, size_t n) {
         for (size_t i = 0; i < ARRAY_SIZE(NAMES); i++)
@@ -141,6 +149,13 @@ static int read_bare(struct step_text *reader, bool *flag) {
 
 /* ---- steps ----------------------------------------------------------------------------------------------------- */
 
+/* The steps before it have a smaller number; which of them exclude it? */
+static bool may_follow(unsigned step, unsigned n_done, const struct value_steps *steps) {
+        if (step < n_done || (step == STEP_RAW && n_done > 0) || (step == STEP_TO && steps->is_text))
+                return false;
+        return !(step == STEP_NPY && steps->path) && !(step == STEP_TEXT && steps->is_npy);
+}
+
 /* Which step it is; the steps before it must have a smaller number. */
 static int read_step(struct step_text *reader, struct value_steps *steps, unsigned *n_done) {
         size_t n = word_length(reader->at);
@@ -151,22 +166,24 @@ static int read_step(struct step_text *reader, struct value_steps *steps, unsign
                 i++;
         if (i == ARRAY_SIZE(NAMES))
                 return why_set(reader->why, -EINVAL,
-                               "pipeline, column %zu: this field has no step \"%.*s\"; expected json(PATH), text, "
+                               "pipeline, column %zu: this field has no step \"%.*s\"; expected json(PATH), npy, text, "
                                "to(DTYPE) or raw",
                                step_text_column(reader, word), word_shown(n), word);
-        if (i < *n_done || (i == 3 && *n_done > 0) || (i == 2 && steps->is_text))
+        if (!may_follow(i, *n_done, steps))
                 return why_set(reader->why, -EINVAL,
-                               "pipeline, column %zu: %s cannot follow here; the sequence is json(PATH), then text or "
-                               "to(DTYPE); raw stands alone",
+                               "pipeline, column %zu: %s cannot follow here; the sequence is json(PATH) or npy, then "
+                               "text or to(DTYPE); raw stands alone, text does not follow npy",
                                step_text_column(reader, word), NAMES[i]);
         *n_done = i + 1;
         reader->at += n;
         switch (i) {
-        case 0:
+        case STEP_JSON:
                 return read_json(reader, steps);
-        case 1:
+        case STEP_NPY:
+                return read_bare(reader, &steps->is_npy);
+        case STEP_TEXT:
                 return read_bare(reader, &steps->is_text);
-        case 2:
+        case STEP_TO:
                 return read_to(reader, steps);
         default:
                 return read_bare(reader, &steps->is_raw);
@@ -200,6 +217,8 @@ char *value_steps_text(const struct value_steps *steps) {
                 return NULL;
         if (steps->path)
                 fprintf(stream, "json(%s)%s", steps->path, steps->is_text || steps->has_dtype ? " " : "");
+        if (steps->is_npy)
+                fprintf(stream, "npy%s", steps->has_dtype ? " " : "");
         if (steps->is_text)
                 fputs("text", stream);
         if (steps->is_raw)

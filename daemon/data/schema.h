@@ -29,6 +29,7 @@ enum field_coding {
         CODING_JSON,    /* JSON: a string with its quotes; a number, true or false; an array of these */
         CODING_CSV,     /* a cell of a CSV file, in quotes if it has them there */
         CODING_VARINTS, /* protobuf's packed varints -> int64 */
+        CODING_NPY,     /* a whole .npy file, with its header */
         N_FIELD_CODINGS,
 };
 

@@ -7,6 +7,7 @@ import hashlib
 import lzma
 import os
 import random
+import struct
 import subprocess
 import sys
 import tarfile
@@ -62,6 +63,36 @@ def _(box):
     ours = daemon.read("w", pipeline=pipeline, batch=4, seed=2)
     equal([line["fields"]["png"] for line in ours], [line["fields"]["image"] for line in theirs], "pixels")
     equal([line["fields"]["cls"] for line in ours], [line["fields"]["label"] for line in theirs], "classes")
+
+
+def npy(descr, shape, data):
+    """A file as numpy.save() writes it."""
+    text = f"{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape}, }}".ljust(117) + "\n"
+    return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(text)) + text.encode() + data
+
+
+def array(dtype, shape, data):
+    return {"dtype": dtype, "shape": shape, "sha256": hashlib.sha256(data).hexdigest()}
+
+
+@case("arrays in .npy files are arrays, in either byte order; files that differ in dtype are bytes until a step says which")
+def _(box):
+    members, small = [], [struct.pack("<3f", i, -i, 0.5) for i in range(6)]
+    for i in range(6):
+        swapped = struct.pack(">3f", i, -i, 0.5)
+        members += [(f"{i}.emb.npy", npy(">f4", "(3,)", swapped) if i % 2 else npy("<f4", "(3,)", small[i])),
+                    (f"{i}.mixed.npy", npy("<i2", "(1,)", struct.pack("<h", i)) if i % 2
+                     else npy("<i4", "(1,)", struct.pack("<i", i)))]
+    archive(box.path("d", "x.tar"), members)
+    daemon = box.daemon({"d": web(box.path("d"))})
+    for line in daemon.read("d", pipeline="emb.npy: npy; mixed.npy: npy to(float32, shape=1)", batch=2):
+        i = line["index"]
+        equal(line["fields"], {"emb.npy": array("float32", [3], small[i]),
+                               "mixed.npy": array("float32", [1], struct.pack("<f", i))}, f"sample {i}")
+    files = dict(members)
+    for line in daemon.read("d", pipeline="emb.npy: raw; mixed.npy", batch=2):
+        for name in ("emb.npy", "mixed.npy"):
+            equal(line["fields"][name]["sha256"], hashlib.sha256(files[f"{line['index']}.{name}"]).hexdigest(), name)
 
 
 @case("names as archives may have them: long ones, prefixes, what the library passes over")

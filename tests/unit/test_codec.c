@@ -172,6 +172,87 @@ START_TEST(numbers_come_out_of_every_coding) {
 }
 END_TEST
 
+/* Version 1 of the format, without padding. Returns the length. */
+static size_t npy_file(char *into, const char *descr, const char *shape, const void *data, size_t n_data) {
+        int n = sprintf(into + 10, "{'descr': '%s', 'fortran_order': False, 'shape': %s, }", descr, shape);
+
+        memcpy(into, "\x93NUMPY\x01", 8);
+        into[8] = (char)n;
+        into[9] = 0;
+        memcpy(into + 10 + n, data, n_data);
+        return 10 + (size_t)n + n_data;
+}
+
+START_TEST(a_npy_file_is_its_array) {
+        struct schema_field known = stored(FIELD_VALUE, CODING_NPY, DLP_DTYPE_INT16, -1);
+        struct schema_field bytes = stored(FIELD_BYTES, CODING_PLAIN, 0, 0);
+        static const char little[] = { 1, 0, 0xfe, 0xff }, big[] = { 0, 1, 0xff, 0xfe };
+        struct codec_opened opened;
+        char file[256], out[256];
+        struct why why;
+        int16_t *small = (void *)out;
+        float *real = (void *)out;
+        size_t n;
+
+        begin();
+        n = npy_file(file, "<i2", "(2,)", little, 4);
+        ck_assert_int_eq(serve(&known, NULL, file, n, out, &opened, &why), 4);
+        ck_assert(opened.shape[0] == 2 && small[0] == 1 && small[1] == -2);
+        ck_assert_int_eq(serve(&known, "npy", file, n, out, &opened, &why), 4);
+        ck_assert_int_eq(serve(&known, "to(float32)", file, n, out, &opened, &why), 8);
+        ck_assert(real[0] == 1.0f && real[1] == -2.0f);
+        ck_assert_int_eq(serve(&known, "raw", file, n, out, &opened, &why), (int64_t)n);
+        ck_assert_mem_eq(out, file, n);
+        ck_assert_int_eq(serve(&bytes, "npy to(float32, shape=-1)", file, n, out, &opened, &why), 8);
+        ck_assert(real[0] == 1.0f && real[1] == -2.0f);
+        n = npy_file(file, ">i2", "(2,)", big, 4);
+        ck_assert_int_eq(serve(&known, NULL, file, n, out, &opened, &why), 4);
+        ck_assert(small[0] == 1 && small[1] == -2);
+        ck_assert_int_eq(serve(&known, "npy to(float32)", file, n, out, &opened, &why), 8);
+        ck_assert(real[0] == 1.0f && real[1] == -2.0f);
+        n = npy_file(file, "<i2", "(0,)", "", 0);
+        ck_assert_int_eq(serve(&known, NULL, file, n, out, &opened, &why), 0);
+        ck_assert_int_eq(opened.shape[0], 0);
+        n = npy_file(file, "<i2", "()", little, 2);
+        ck_assert_int_eq(serve(&bytes, "npy to(float32)", file, n, out, &opened, &why), 4);
+        ck_assert(real[0] == 1.0f);
+        end();
+}
+END_TEST
+
+START_TEST(a_npy_file_of_another_shape_or_length_is_damaged) {
+        struct schema_field known = stored(FIELD_VALUE, CODING_NPY, DLP_DTYPE_INT16, 2);
+        struct schema_field bytes = stored(FIELD_BYTES, CODING_PLAIN, 0, 0);
+        const struct {
+                const struct schema_field *field;
+                const char *steps, *descr, *shape, *said;
+                size_t n_data;
+        } rows[] = {
+                { &known, NULL, "<i4", "(2,)", "is an array of int32, int16 is expected", 8 },
+                { &known, NULL, "<i2", "(3,)", "the shape [3], [2] is expected", 6 },
+                { &known, NULL, "<i2", "(1, 2)", "the shape [1 x 2], [2] is expected", 4 },
+                { &known, NULL, "<i2", "(2,)", "ends at byte", 3 },
+                { &known, NULL, "<i2", "(2,)", "ends at byte", 5 },
+                { &known, NULL, "|O", "(2,)", "Python objects", 8 },
+                { &bytes, "npy to(int8)", "<i2", "(2,)", "name its shape", 4 },
+                { &bytes, "npy to(uint8, shape=2)", "<i2", "(2,)", "257 does not fit uint8", 4 },
+        };
+        struct codec_opened opened;
+        char file[256], out[64];
+        struct why why;
+
+        begin();
+        for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+                size_t n = npy_file(file, rows[i].descr, rows[i].shape, "\1\1\1\1\1\1\1\1", rows[i].n_data);
+
+                ck_assert_int_eq(serve(rows[i].field, rows[i].steps, file, n, out, &opened, &why), -EBADMSG);
+                ck_assert_msg(strstr(why.text, rows[i].said) != NULL, "row %zu: %s", i, why.text);
+        }
+        ck_assert_int_eq(serve(&bytes, "npy to(int8)", "", 0, out, &opened, &why), -EBADMSG);
+        end();
+}
+END_TEST
+
 START_TEST(numbers_that_do_not_fit_are_damaged) {
         struct schema_field ints = stored(FIELD_VALUE, CODING_JSON, DLP_DTYPE_INT64, -1);
         struct schema_field pair = stored(FIELD_VALUE, CODING_JSON, DLP_DTYPE_INT64, 2);
@@ -217,7 +298,7 @@ START_TEST(a_step_that_does_not_fit_its_field_is_refused_with_its_column) {
                 const struct schema_field *field;
                 const char *steps, *said;
         } rows[] = {
-                { &text, "hflip(0.5)", "column 1: this field has no step \"hflip\"; expected json(PATH), text" },
+                { &text, "hflip(0.5)", "column 1: this field has no step \"hflip\"; expected json(PATH), npy, text" },
                 { &text, "text to(int64)", "column 6: to cannot follow here" },
                 { &text, "to(int64)", "field f is text in a file of JSON or CSV" },
                 { &bytes, "json(a", "\")\"" },
@@ -227,6 +308,11 @@ START_TEST(a_step_that_does_not_fit_its_field_is_refused_with_its_column) {
                 { &bytes, "to(int64, size=2)", "expected shape=" },
                 { &bytes, "text(1)", "has no arguments" },
                 { &bytes, "text raw", "raw stands alone" },
+                { &bytes, "npy", "name them, as in npy to(float32, shape=-1:4)" },
+                { &bytes, "npy text", "text does not follow npy" },
+                { &bytes, "json(a) npy to(int8)", "npy cannot follow here" },
+                { &text, "npy", "leave npy out" },
+                { &number, "npy", "leave npy out" },
                 { &number, "json(a)", "field f is a number" },
                 { &number, "to(int64, shape=3)", "has a shape of its own" },
                 { &number, "hflip(1)", "the steps are for pictures" },
@@ -326,6 +412,8 @@ int main(void) {
                 { "text", text_that_is_not_utf8_is_damaged, 0 },
                 { "text", a_member_that_is_not_there_is_absent, 0 },
                 { "numbers", numbers_come_out_of_every_coding, 0 },
+                { "numbers", a_npy_file_is_its_array, 0 },
+                { "numbers", a_npy_file_of_another_shape_or_length_is_damaged, 0 },
                 { "numbers", numbers_that_do_not_fit_are_damaged, 0 },
                 { "steps", a_step_that_does_not_fit_its_field_is_refused_with_its_column, 0 },
                 { "dtypes", small_numbers_are_the_same_in_every_dtype, 0 },

@@ -242,26 +242,27 @@ static int find_text(const uint8_t *bytes, size_t n_bytes, size_t *ret_begin, si
         return 0;
 }
 
-static int measure(struct npy_header *header, struct why *why) {
-        uint64_t n_bytes = dlp_dtype_bytes(header->dtype);
+static int measure(struct npy_header *header, bool is_value, struct why *why) {
+        uint64_t n_bytes = dlp_dtype_bytes(header->dtype), n_rows = header->n_dims > 0 ? header->shape[0] : 1;
 
-        if (header->n_dims == 0)
+        if (header->n_dims == 0 && !is_value)
                 return why_set(why, -ENOTSUP, "holds a single number, which has no rows: save an array");
         for (uint32_t i = 1; i < header->n_dims; i++)
                 if (__builtin_mul_overflow(n_bytes, header->shape[i], &n_bytes))
                         return why_set(why, -EBADMSG, "is damaged: the shape in its header overflows");
         if (n_bytes == 0)
                 return why_set(why, -ENOTSUP, "has rows without elements");
-        if (header->shape[0] == 0)
+        if (n_rows == 0 && !is_value)
                 return why_set(why, -ENOENT, "has no rows");
         header->row_bytes = n_bytes;
-        if (__builtin_mul_overflow(n_bytes, header->shape[0], &n_bytes) ||
+        if (__builtin_mul_overflow(n_bytes, n_rows, &n_bytes) ||
             __builtin_add_overflow(n_bytes, header->data, &header->end) || header->end > INT64_MAX)
                 return why_set(why, -EBADMSG, "is damaged: the shape in its header overflows");
         return 0;
 }
 
-int npy_header_read(const uint8_t *bytes, size_t n_bytes, struct npy_header *ret_header, struct why *why) {
+static int read_header(const uint8_t *bytes, size_t n_bytes, bool is_value, struct npy_header *ret_header,
+                       struct why *why) {
         struct npy_header header = { 0 };
         struct literal literal = { .why = why };
         bool is_fortran = false;
@@ -280,8 +281,16 @@ int npy_header_read(const uint8_t *bytes, size_t n_bytes, struct npy_header *ret
                                "is in Fortran order, so its rows do not lie together: save it with "
                                "numpy.ascontiguousarray()");
         header.data = begin + length;
-        r = measure(&header, why);
+        r = measure(&header, is_value, why);
         if (r == 0)
                 *ret_header = header;
         return r;
+}
+
+int npy_header_read(const uint8_t *bytes, size_t n_bytes, struct npy_header *ret_header, struct why *why) {
+        return read_header(bytes, n_bytes, false, ret_header, why);
+}
+
+int npy_header_read_value(const uint8_t *bytes, size_t n_bytes, struct npy_header *ret_header, struct why *why) {
+        return read_header(bytes, n_bytes, true, ret_header, why);
 }

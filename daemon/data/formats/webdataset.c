@@ -16,6 +16,7 @@
 #include <sys/stat.h>
 
 #include "daemon/data/format_tell.h"
+#include "daemon/data/formats/npy_survey.h"
 #include "daemon/data/formats/tar.h"
 #include "daemon/data/growing.h"
 #include "daemon/data/listed.h"
@@ -40,6 +41,8 @@ struct found_shard {
 struct found_field {
         char name[SCHEMA_NAME_MAX];
         uint64_t n_samples; /* that have this field */
+        bool is_npy;        /* by its name */
+        struct npy_survey npy;
 };
 
 struct walk {
@@ -117,6 +120,13 @@ static int refuse(const struct walk *walk, const char *shard, const struct tar_m
                        member->header, member->name, what);
 }
 
+/* Told by the last part of the name of a field. */
+static bool is_npy(const char *name) {
+        const char *dot = strrchr(name, '.');
+
+        return strcmp(dot ? dot + 1 : name, "npy") == 0;
+}
+
 /* Finds the number of a field. A field that is met for the first time gets a new number. */
 static int find_field(struct walk *walk, const char *shard, const struct tar_member *member, const char *extension,
                       uint32_t *ret_idx) {
@@ -137,6 +147,7 @@ static int find_field(struct walk *walk, const char *shard, const struct tar_mem
                 return refuse(walk, shard, member, "too many fields, a dataset has 128 at most");
         _Static_assert(INDEX_FIELDS_MAX == 128, "as the message says");
         strcpy(walk->fields[walk->n_fields].name, name);
+        walk->fields[walk->n_fields].is_npy = is_npy(name);
         *ret_idx = walk->n_fields++;
         return 0;
 }
@@ -176,7 +187,15 @@ static bool has_field(const struct walk *walk, const struct found_shard *shard, 
         return false;
 }
 
-static int take_member(struct walk *walk, struct found_shard *shard, const char *shard_name,
+static int survey_member(struct walk *walk, int fd, const char *shard, const struct tar_member *member,
+                         struct found_field *field) {
+        struct why detail;
+        int r = field->is_npy ? npy_survey_take(&field->npy, fd, member->offset, member->n_bytes, &detail) : 0;
+
+        return r < 0 ? refuse(walk, shard, member, detail.text) : 0;
+}
+
+static int take_member(struct walk *walk, int fd, struct found_shard *shard, const char *shard_name,
                        const struct tar_member *member) {
         struct member taken = { .offset = member->offset, .n_bytes = member->n_bytes };
         const char *name = member->name, *extension;
@@ -213,6 +232,9 @@ static int take_member(struct walk *walk, struct found_shard *shard, const char 
         } else if (has_field(walk, shard, taken.idx_field)) {
                 return refuse(walk, shard_name, member, "the sample has this field twice");
         }
+        r = survey_member(walk, fd, shard_name, member, &walk->fields[taken.idx_field]);
+        if (r < 0)
+                return r;
         taken.idx_sample = (uint32_t)(shard->n_keys - 1);
         r = growing_append(&walk->members, &taken, sizeof(taken));
         if (r < 0)
@@ -230,7 +252,7 @@ static int walk_archive(struct walk *walk, int fd, struct found_shard *shard, co
         int r = tar_open(fd, (uint64_t)shard->status.st_size, &tar, &detail);
 
         while (r == 0 && (r = tar_next(tar, &member, &detail)) == 0) {
-                r = take_member(walk, shard, name, &member);
+                r = take_member(walk, fd, shard, name, &member);
                 if (r < 0)
                         return r;
         }
@@ -315,6 +337,18 @@ static enum field_kind kind_of(const char *name) {
         return FIELD_BYTES;
 }
 
+/* Arrays of one dtype and shape are known as arrays; others are bytes. */
+static void describe_field(const struct walk *walk, const struct found_field *found, struct index_builder *builder,
+                           uint32_t idx) {
+        struct schema_field field = { .kind = kind_of(found->name),
+                                      .may_be_absent = found->n_samples < walk->n_samples };
+
+        strcpy(field.name, found->name);
+        if (found->is_npy)
+                npy_survey_describe(&found->npy, &field);
+        index_builder_describe(builder, idx, &field);
+}
+
 /* Finds the folder of a key, which is usually that of the sample before. */
 struct placing {
         struct index_builder *builder;
@@ -376,8 +410,7 @@ static int make_index(const struct walk *walk, struct index_builder **ret_builde
                 return r;
         placing->builder = builder;
         for (uint32_t i = 0; i < walk->n_fields; i++)
-                index_builder_set_field(builder, i, walk->fields[i].name, kind_of(walk->fields[i].name),
-                                        walk->fields[i].n_samples < walk->n_samples);
+                describe_field(walk, &walk->fields[i], builder, i);
         r = index_builder_add_dir(builder, "", &walk->folder, &idx_root);
         if (r >= 0 && walk->files->n_names > 0)
                 index_builder_set_named(builder);
