@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "daemon/data/format.h"
-#include "daemon/data/formats/tar.h"
+#include "daemon/data/formats/webdataset/tar.h"
 #include "daemon/data/index/index.h"
 #include "proto/base/cleanup.h"
 #include "tests/fuzz/folder.h"

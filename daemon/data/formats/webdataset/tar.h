@@ -1,4 +1,4 @@
-/* data/formats/tar.h: which files lie where in a tar archive.
+/* data/formats/webdataset/tar.h: which files lie where in a tar archive.
  *
  * Only headers are read; the members' bytes are skipped. This understands what GNU tar, Python's tarfile and libarchive
  * write: ustar with its prefix, GNU's long names, names and sizes of pax headers, sizes in base 256. An archive that

@@ -1,4 +1,4 @@
-#include "daemon/data/formats/tar.h"
+#include "daemon/data/formats/webdataset/tar.h"
 
 #include <errno.h>
 #include <inttypes.h>

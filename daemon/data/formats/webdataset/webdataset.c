@@ -17,7 +17,7 @@
 
 #include "daemon/data/format_tell.h"
 #include "daemon/data/formats/npy_survey.h"
-#include "daemon/data/formats/tar.h"
+#include "daemon/data/formats/webdataset/tar.h"
 #include "daemon/data/growing.h"
 #include "daemon/data/listed.h"
 #include "proto/base/cleanup.h"
