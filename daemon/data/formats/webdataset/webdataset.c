@@ -17,6 +17,7 @@
 
 #include "daemon/data/format_tell.h"
 #include "daemon/data/formats/npy_survey.h"
+#include "daemon/data/formats/webdataset/member_name.h"
 #include "daemon/data/formats/webdataset/tar.h"
 #include "daemon/data/growing.h"
 #include "daemon/data/listed.h"
@@ -87,44 +88,9 @@ static int add_name(struct walk *walk, const char *name, size_t n, uint64_t *ret
 
 /* ---- names ----------------------------------------------------------------------------------------------------- */
 
-/* Splits at the first dot of the last component. Returns false for a name without a dot, which is not a field. */
-static bool split_name(const char *name, size_t *ret_n_key, const char **ret_extension) {
-        const char *slash = strrchr(name, '/'), *base = slash ? slash + 1 : name, *dot = strchr(base, '.');
-
-        if (!dot || dot == base)
-                return false;
-        *ret_n_key = (size_t)(dot - name);
-        *ret_extension = dot + 1;
-        return true;
-}
-
-/* Names that the library uses itself: "__index__", "__meta__/...". */
-static bool is_meta(const char *name) {
-        const char *end = name[0] == '_' && name[1] == '_' ? strstr(name + 2, "__") : NULL;
-        const char *slash = strchr(name, '/');
-
-        while (end && end[2] != '\0' && end[2] != '/')
-                end = strstr(end + 1, "__");
-        return end && (!slash || end < slash);
-}
-
-/* "d/.x" would be a field x of the sample "d/", which is certainly not meant. */
-static bool is_hidden(const char *name) {
-        const char *slash = strrchr(name, '/');
-
-        return (slash ? slash[1] : name[0]) == '.';
-}
-
 static int refuse(const struct walk *walk, const char *shard, const struct tar_member *member, const char *what) {
         return why_set(walk->why, -EBADMSG, "%s/%s: at byte %" PRIu64 ": \"%.100s\": %s", walk->root, shard,
                        member->header, member->name, what);
-}
-
-/* Told by the last part of the name of a field. */
-static bool is_npy(const char *name) {
-        const char *dot = strrchr(name, '.');
-
-        return strcmp(dot ? dot + 1 : name, "npy") == 0;
 }
 
 /* Finds the number of a field. A field that is met for the first time gets a new number. */
@@ -147,7 +113,7 @@ static int find_field(struct walk *walk, const char *shard, const struct tar_mem
                 return refuse(walk, shard, member, "too many fields, a dataset has 128 at most");
         _Static_assert(INDEX_FIELDS_MAX == 128, "as the message says");
         strcpy(walk->fields[walk->n_fields].name, name);
-        walk->fields[walk->n_fields].is_npy = is_npy(name);
+        walk->fields[walk->n_fields].is_npy = member_is_npy(name);
         *ret_idx = walk->n_fields++;
         return 0;
 }
@@ -198,19 +164,18 @@ static int survey_member(struct walk *walk, int fd, const char *shard, const str
 static int take_member(struct walk *walk, int fd, struct found_shard *shard, const char *shard_name,
                        const struct tar_member *member) {
         struct member taken = { .offset = member->offset, .n_bytes = member->n_bytes };
-        const char *name = member->name, *extension;
+        const char *name, *extension;
         size_t n_key;
         uint64_t at;
         int r;
 
-        while (name[0] == '.' && name[1] == '/') /* it is only a name here, not a path to open */
-                name += 2;
-        if (is_meta(name))
-                return 0;
-        if (!split_name(name, &n_key, &extension)) {
-                if (!is_hidden(name) || !strchr(name, '/'))
-                        return 0;
+        switch (member_name_split(member->name, &name, &n_key, &extension)) {
+        case MEMBER_IS_FIELD:
+                break;
+        case MEMBER_IS_HIDDEN:
                 return refuse(walk, shard_name, member, "a hidden file in a folder; rename or remove it");
+        default:
+                return 0;
         }
         r = find_field(walk, shard_name, member, extension, &taken.idx_field);
         if (r < 0)
@@ -321,26 +286,10 @@ static int walk_all(struct walk *walk) {
 
 /* ---- the index ------------------------------------------------------------------------------------------------- */
 
-/* The kind of a field, from the last part of its name. */
-static enum field_kind kind_of(const char *name) {
-        static const char *const PICTURES[] = { "jpg",  "jpeg", "png", "ppm",  "pgm", "pbm", "pnm",
-                                                "webp", "bmp",  "tif", "tiff", "gif", "avif" };
-        static const char *const NUMBERS[] = { "cls", "cls2", "index", "inx", "id" };
-        const char *dot = strrchr(name, '.'), *last = dot ? dot + 1 : name;
-
-        for (size_t i = 0; i < ARRAY_SIZE(PICTURES); i++)
-                if (strcmp(last, PICTURES[i]) == 0)
-                        return FIELD_PICTURE;
-        for (size_t i = 0; i < ARRAY_SIZE(NUMBERS); i++)
-                if (strcmp(last, NUMBERS[i]) == 0)
-                        return FIELD_NUMBER;
-        return FIELD_BYTES;
-}
-
 /* Arrays of one dtype and shape are known as arrays; others are bytes. */
 static void describe_field(const struct walk *walk, const struct found_field *found, struct index_builder *builder,
                            uint32_t idx) {
-        struct schema_field field = { .kind = kind_of(found->name),
+        struct schema_field field = { .kind = member_kind(found->name),
                                       .may_be_absent = found->n_samples < walk->n_samples };
 
         strcpy(field.name, found->name);
