@@ -16,7 +16,7 @@
 /* Texts are never NULL: "" means not set, unless a default is named. */
 struct dataset_setting {
         char *name, *path, *format;
-        char *fields, *split; /* data/view.h */
+        char *fields, *split; /* data/view/view.h */
         char *options; /* of the format: lines "KEY=VALUE", of the rows below that are set (data/format_options.h) */
 
         /* Of formats: "" is not set. */

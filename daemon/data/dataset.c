@@ -19,8 +19,8 @@
 #include "daemon/data/index/index_draft.h"
 #include "daemon/data/index/index_given.h"
 #include "daemon/data/index/index_stamp.h"
-#include "daemon/data/split.h"
-#include "daemon/data/view.h"
+#include "daemon/data/view/split.h"
+#include "daemon/data/view/view.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/clock.h"
 
@@ -38,7 +38,7 @@ struct dataset {
         struct format_options options;
         const struct format *format;
         char options_digest[65];  /* of the options, and of the state of the file that one of them may name */
-        struct stat split_status; /* of the file that names the samples (data/split.h); zeroes without one */
+        struct stat split_status; /* of the file that names the samples (data/view/split.h); zeroes without one */
         struct source *index;
         bool is_given; /* the index came with the folder: its times may be those of another node */
 };

@@ -10,7 +10,7 @@
 
 #include "daemon/data/format.h"
 #include "daemon/data/index/index_stamp.h"
-#include "daemon/data/split.h"
+#include "daemon/data/view/split.h"
 
 /* A view of the dataset takes them (data/dataset.h), whatever its format is. */
 static const char *const OF_EVERY_DATASET[] = { "fields", "split" };

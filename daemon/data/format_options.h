@@ -20,7 +20,7 @@ struct format_options {
         struct {
                 const char *key, *value;
         } options[FORMAT_OPTIONS_MAX];
-        const char *fields, *split; /* of every dataset: data/view.h. NULL: not set */
+        const char *fields, *split; /* of every dataset: data/view/view.h. NULL: not set */
         char digest[65];            /* of all keys and values: 64 hexadecimal digits; "" without any */
 };
 

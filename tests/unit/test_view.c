@@ -1,4 +1,4 @@
-/* Some samples and fields of a source: data/view.h, data/split.h. */
+/* Some samples and fields of a source: data/view/view.h, data/view/split.h. */
 #include <check.h>
 #include <errno.h>
 #include <stdio.h>
@@ -8,8 +8,8 @@
 #include <unistd.h>
 
 #include "daemon/data/index/index_builder.h"
-#include "daemon/data/split.h"
-#include "daemon/data/view.h"
+#include "daemon/data/view/split.h"
+#include "daemon/data/view/view.h"
 #include "proto/base/cleanup.h"
 #include "tests/support/suite.h"
 

@@ -1,4 +1,4 @@
-#include "daemon/data/split.h"
+#include "daemon/data/view/split.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -352,14 +352,13 @@ static int shuffle_part(uint64_t n_samples, uint64_t seed, uint64_t begin, uint6
 }
 
 static int make_random(const struct source *source, const char *text, struct split *split, struct why *why) {
-        const char *at = read_parts(text + strlen("random_split("), &(struct parts){ 0 });
         uint64_t lengths[PARTS_MAX] = { 0 }, begin = 0, idx, seed;
         struct parts parts = { 0 };
+        const char *at = read_parts(text + strlen("random_split("), &parts);
         char seed_text[64], *end;
 
         if (!at || !read_seed(at, seed_text, &at) || !seed_text[0] || *at != '[')
                 return refuse(text, why);
-        read_parts(text + strlen("random_split("), &parts);
         seed = strtoull(seed_text, &end, 10);
         idx = *end ? PARTS_MAX : strtoull(at + 1, &end, 10);
         if (idx >= parts.n || strcmp(end, "]") != 0)

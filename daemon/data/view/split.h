@@ -1,4 +1,4 @@
-/* data/split.h: which samples of a source belong to a dataset.
+/* data/view/split.h: which samples of a source belong to a dataset.
  *
  *      10:90%, :1000, 90%:               a range; each end is a number of samples or a share of all, rounded down
  *      hash(0:90%), hash(0:90%; seed=7)  by name: a sample stays in its part when others come or go. Its share is the

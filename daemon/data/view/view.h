@@ -1,8 +1,8 @@
-/* data/view.h: a source over another one, with some of its samples and fields.
+/* data/view/view.h: a source over another one, with some of its samples and fields.
  *
  * `fields = "image=jpg|png, caption=txt, id=__key__"` chooses fields and renames them; alternatives become one field,
- * of which each sample has the first one that it has. `split = "0:90%"` chooses samples (data/split.h). Modules above
- * notice neither.
+ * of which each sample has the first one that it has. `split = "0:90%"` chooses samples (data/view/split.h). Modules
+ * above notice neither.
  *
  * The digest of a view is made of the digest of what is under it, of both texts, and of the samples that a list names.
  */

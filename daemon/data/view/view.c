@@ -1,4 +1,4 @@
-#include "daemon/data/view.h"
+#include "daemon/data/view/view.h"
 
 #include <assert.h>
 #include <ctype.h>
@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "daemon/data/source_type.h"
-#include "daemon/data/split.h"
+#include "daemon/data/view/split.h"
 #include "proto/base/cleanup.h"
 
 #define ALTERNATIVES_MAX 8u
