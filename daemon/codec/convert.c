@@ -262,6 +262,8 @@ int convert(uint32_t from_dtype, const void *from, uint32_t to_dtype, void *to, 
 
         assert(from_dtype != DLP_DTYPE_BYTES && from_dtype != DLP_DTYPE_TEXT);
         assert(to_dtype != DLP_DTYPE_BYTES && to_dtype != DLP_DTYPE_TEXT);
+        if (n == 0)
+                return 0; /* an empty value may have no memory at all */
         if (from_dtype == to_dtype && from_dtype != DLP_DTYPE_BOOL) {
                 memcpy(to, from, n * from_size);
                 return 0;
