@@ -39,7 +39,7 @@ def hang(box, disk, daemon, **options):
     return reader
 
 
-@case("beside a job with a heavy pipeline the workers' time goes to both")
+@case("beside a job with a heavy pipeline the workers' time goes to both", sanitized=False)
 def _(box):
     daemon = box.daemon({"d": photos(300, 3)}, workers=2)
     heavy = daemon.reader("d", job="heavy", pipeline=HEAVY, batch=4, epochs=1000, slots=2)
@@ -106,7 +106,7 @@ for READER in ("io_uring", "threads"):
         check_sequence(daemon.read("hanging", batch=10), N_FILES, batch=10)
 
 
-@case("a dataset of three times the weight gets three times the workers' time while both want more")
+@case("a dataset of three times the weight gets three times the workers' time while both want more", sanitized=False)
 def _(box):
     folder = photos(300, 3)
     daemon = box.daemon({"favoured": {"path": folder, "weight": 3}, "usual": folder}, workers=2)

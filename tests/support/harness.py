@@ -59,10 +59,12 @@ class Skip(Exception):
 CASES = []
 
 
-def case(sentence):
-    """Registers a case. Its name is the sentence that it proves."""
+def case(sentence, sanitized=True):
+    """Registers a case. Its name is the sentence that it proves. With sanitized=False the sanitizers' builds leave it
+    out: it compares how fast things are, and takes them minutes."""
     def register(function):
-        CASES.append((sentence, function))
+        if sanitized or not IS_SANITIZED:
+            CASES.append((sentence, function))
         return function
     return register
 
