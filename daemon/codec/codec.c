@@ -8,6 +8,7 @@
 
 #include "daemon/base/step_text.h"
 #include "daemon/codec/codec_type.h"
+#include "daemon/decode/sound.h"
 #include "proto/base/cleanup.h"
 #include "proto/order/philox.h"
 
@@ -80,6 +81,8 @@ static int choose_by_value_steps(struct codec *codec, const char *text, struct w
 
         if (!field->is_stored && !codec->steps.has_dtype && !codec->steps.is_text)
                 return refuse_steps(codec, "has a value of its own: no step but to(DTYPE) can be applied to it", why);
+        if (r == -EINVAL && field->kind == FIELD_SOUND)
+                return refuse_steps(codec, "is sound: only audio(...) and raw apply", why);
         if (r == -EINVAL && field->kind == FIELD_VALUE)
                 return refuse_steps(codec,
                                     "is an array, and the steps are for pictures; name it without steps to get "
@@ -88,6 +91,8 @@ static int choose_by_value_steps(struct codec *codec, const char *text, struct w
                                     why);
         if (r < 0)
                 return r;
+        if (field->kind == FIELD_SOUND && !codec->steps.is_raw)
+                return refuse_steps(codec, "is sound: only audio(...) and raw apply", why);
         if (!field->is_stored && (codec->steps.path || (codec->steps.has_dtype && field->kind != FIELD_VALUE)))
                 return refuse_steps(codec, "is not a number", why);
         if (is_number && (codec->steps.path || codec->steps.is_text))
@@ -143,6 +148,20 @@ static bool has_value_steps(const struct codec *codec, const char *text) {
                (value_steps_are(word, word_length(word)) && !word_is(word, word_length(word), "raw"));
 }
 
+static int choose_sound(struct codec *codec, const char *text, struct why *why) {
+        int r;
+
+        if (codec->field.kind != FIELD_SOUND && (codec->field.kind != FIELD_BYTES || !codec->field.is_stored))
+                return refuse_steps(codec, "is not sound: the step audio applies to stored bytes of sound files", why);
+        r = sound_steps_parse(text, &codec->sound, why);
+        if (r < 0)
+                return r;
+        free(codec->text);
+        codec->text = sound_steps_text(&codec->sound);
+        codec->type = &CODEC_SOUND;
+        return codec->text ? 0 : why_errno(why, -ENOMEM, "pipeline");
+}
+
 /* A name may be called raw, because it is bytes. */
 static int choose_by_name(struct codec *codec, const char *text, struct why *why) {
         int r = value_steps_parse(text, &codec->steps, why);
@@ -178,6 +197,8 @@ static int choose(struct codec *codec, const char *text, struct why *why) {
                 codec->type = type_without_steps(&codec->field);
         else if (codec->field.kind == FIELD_NAME)
                 r = choose_by_name(codec, text, why);
+        else if (sound_steps_are(text))
+                r = choose_sound(codec, text, why);
         else if (has_value_steps(codec, text))
                 r = choose_by_value_steps(codec, text, why);
         else
@@ -317,6 +338,7 @@ void codec_tools_free(struct codec_tools *tools) {
                 return;
         decoder_free(tools->decoder);
         workspace_free(tools->workspace);
+        sound_close(tools->sound);
         free(tools->elements);
         free(tools);
 }

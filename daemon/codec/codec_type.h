@@ -3,7 +3,18 @@
 
 #include "daemon/augment/recipe.h"
 #include "daemon/codec/codec.h"
+#include "daemon/codec/sound_steps.h"
 #include "daemon/codec/value_steps.h"
+
+struct sound;
+
+/* What is taken of an open sound. */
+struct sound_part {
+        uint64_t first, n_frames; /* of the file */
+        double ratio;             /* of the rates: delivered to stored */
+        uint64_t n_resampled;     /* frames that the part becomes */
+        uint64_t n_out;           /* frames that are delivered; zeroes follow */
+};
 
 struct codec_tools {
         struct decoder *decoder;
@@ -12,6 +23,8 @@ struct codec_tools {
         struct image_info info;   /* of the same */
         struct motions motions;   /* of the boxes that are open */
         size_t n_boxes;
+        struct sound *sound;      /* that is open; else NULL */
+        struct sound_part sound_part;
         struct codec_counts counts;
         uint8_t *elements; /* of a field that is being converted */
         size_t n_elements_bytes;
@@ -46,6 +59,7 @@ struct codec {
         struct recipe *recipe;    /* pictures and boxes; for others NULL */
         struct value_steps steps; /* CODEC_TEXT, CODEC_ELEMENTS, CODEC_NPY */
         uint32_t dtype, n_dims;   /* of what is delivered: CODEC_ELEMENTS, CODEC_NPY */
+        struct sound_steps sound; /* CODEC_SOUND */
         int64_t shape[SCHEMA_DIMS_MAX];
         char *text;
 };
@@ -66,6 +80,7 @@ void codec_swap_elements(uint8_t *bytes, uint64_t n_bytes, uint64_t n_element);
 
 extern const struct codec_type CODEC_PICTURE;
 extern const struct codec_type CODEC_BOXES;
+extern const struct codec_type CODEC_SOUND;
 extern const struct codec_type CODEC_BYTES;
 extern const struct codec_type CODEC_VALUE;
 extern const struct codec_type CODEC_GATHERED;

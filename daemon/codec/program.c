@@ -90,8 +90,8 @@ static bool is_value(const struct schema_field *field) {
 }
 
 static bool has_steps(const struct schema_field *field) {
-        return field->is_stored &&
-               (field->kind == FIELD_PICTURE || field->kind == FIELD_BYTES || field->kind == FIELD_TEXT);
+        return field->is_stored && (field->kind == FIELD_PICTURE || field->kind == FIELD_SOUND ||
+                                    field->kind == FIELD_BYTES || field->kind == FIELD_TEXT);
 }
 
 /* The dataset's only picture, or else its only field of stored bytes or text. */

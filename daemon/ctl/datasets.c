@@ -40,6 +40,7 @@ static const char *kind_name(enum field_kind kind) {
         static const char *const NAMES[N_FIELD_KINDS] = {
                 [FIELD_PICTURE] = "picture", [FIELD_BYTES] = "bytes", [FIELD_VALUE] = "value",
                 [FIELD_NUMBER] = "number",   [FIELD_NAME] = "name",   [FIELD_TEXT] = "text",
+                [FIELD_SOUND] = "sound",
         };
 
         return NAMES[kind];

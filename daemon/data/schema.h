@@ -20,6 +20,7 @@ enum field_kind {
         FIELD_NUMBER,  /* stored: a whole number as decimal text */
         FIELD_NAME,    /* the name of the sample: source_name(). Never stored */
         FIELD_TEXT,    /* UTF-8 */
+        FIELD_SOUND,   /* stored: an encoded sound */
         N_FIELD_KINDS,
 };
 

@@ -1,0 +1,217 @@
+/* Sound: decoded, cropped, mixed and resampled as the step audio(...) says. */
+
+#include <errno.h>
+#include <math.h>
+#include <samplerate.h>
+#include <string.h>
+
+#include "daemon/codec/codec_type.h"
+#include "daemon/decode/sound.h"
+#include "proto/order/philox.h"
+
+#define RATE_USUAL_MAX  48000u       /* of what room is made for, if the pipeline says no rate */
+#define RESAMPLER_BYTES (256u << 10) /* of libsamplerate's state, at most */
+#define RATIO_MAX       256.0        /* libsamplerate's limit, both ways */
+
+static uint32_t n_channels_of(const struct codec *codec) {
+        return codec->sound.is_mono ? 1 : 2;
+}
+
+static uint64_t frame_bytes(const struct codec *codec) {
+        return n_channels_of(codec) * (codec->sound.is_int16 ? sizeof(int16_t) : sizeof(float));
+}
+
+/* The frames of every sample; 0: any number. */
+static uint64_t fixed_frames(const struct codec *codec) {
+        return (uint64_t)rint(codec->sound.seconds * codec->sound.rate);
+}
+
+static int sound_form(const struct codec *codec, const struct codec_terms *terms, struct field_form *ret_form,
+                      struct why *why) {
+        const struct sound_steps *steps = &codec->sound;
+        uint32_t rate = steps->rate ? steps->rate : RATE_USUAL_MAX;
+        uint64_t n_frames = fixed_frames(codec);
+
+        (void)terms;
+        (void)why;
+        ret_form->dtype = steps->is_int16 ? DLP_DTYPE_INT16 : DLP_DTYPE_FLOAT32;
+        ret_form->n_dims = steps->is_mono ? 1 : 2;
+        ret_form->shape[0] = n_frames > 0 ? (int64_t)n_frames : -1;
+        if (!steps->is_mono)
+                ret_form->shape[1] = 2;
+        ret_form->how = n_frames > 0 && !codec->field.may_be_absent ? COLLATE_STACK : COLLATE_RAGGED;
+        if (ret_form->how == COLLATE_STACK)
+                return 0;
+        if (n_frames == 0)
+                n_frames = (uint64_t)ceil(steps->max_seconds * rate);
+        ret_form->unit_bytes = frame_bytes(codec);
+        ret_form->max_bytes = n_frames * ret_form->unit_bytes;
+        ret_form->fails_late = true; /* a sound that is shorter than its header claims */
+        return 0;
+}
+
+/* ---- which part -------------------------------------------------------------------------------------------------- */
+
+static uint64_t draw_start(const struct codec *codec, const struct codec_input *input, uint64_t n_starts) {
+        uint64_t seed = codec->group == 0 ? input->seed : dlp_philox_seed(input->seed, UINT64_MAX - codec->group);
+        struct dlp_philox philox;
+
+        dlp_philox_init(&philox, seed, input->epoch, input->sample, 0);
+        return dlp_philox_below(&philox, (uint32_t)n_starts);
+}
+
+/* The crop is drawn in frames of the file; what it keeps is resampled on its own. */
+static void plan_crop(const struct codec *codec, const struct codec_input *input, const struct sound_info *info,
+                      struct sound_part *part) {
+        uint64_t n_fixed = fixed_frames(codec), n_spare;
+
+        part->first = 0;
+        part->n_frames = info->n_frames;
+        if (n_fixed > 0) {
+                uint64_t n_wanted = (n_fixed * info->rate + codec->sound.rate - 1) / codec->sound.rate;
+
+                if (n_wanted < info->n_frames) {
+                        n_spare = info->n_frames - n_wanted;
+                        part->n_frames = n_wanted;
+                        part->first = codec->sound.crop == SOUND_CROP_RANDOM   ? draw_start(codec, input, n_spare + 1)
+                                      : codec->sound.crop == SOUND_CROP_CENTER ? n_spare / 2
+                                                                               : 0;
+                }
+        }
+        part->ratio = codec->sound.rate && codec->sound.rate != info->rate ? (double)codec->sound.rate / info->rate : 1;
+        part->n_resampled = part->n_frames;
+        if (part->ratio != 1)
+                part->n_resampled = (part->n_frames * codec->sound.rate + info->rate - 1) / info->rate;
+        if (n_fixed > 0 && part->n_resampled > n_fixed)
+                part->n_resampled = n_fixed;
+        part->n_out = n_fixed > 0 ? n_fixed : part->n_resampled;
+}
+
+/* Floats between the file and what is delivered. */
+static uint64_t need_floats(const struct codec *codec, const struct sound_part *part) {
+        uint64_t n = part->ratio != 1        ? part->n_frames + part->n_resampled
+                     : codec->sound.is_int16 ? part->n_resampled
+                                             : 0;
+
+        return n * n_channels_of(codec);
+}
+
+static void sound_codec_close(struct codec_tools *tools) {
+        sound_close(tools->sound);
+        tools->sound = NULL;
+}
+
+static int check_fits(const struct codec *codec, const struct sound_info *info, struct why *why) {
+        double ratio = codec->sound.rate ? (double)codec->sound.rate / info->rate : 1;
+
+        if (!codec->sound.is_mono && info->n_channels != 2)
+                return why_set(why, -ENOTSUP, "has %u channel%s, audio(mono=false) needs two; use mono=true",
+                               info->n_channels, info->n_channels == 1 ? "" : "s");
+        if (ratio > RATIO_MAX || ratio < 1 / RATIO_MAX)
+                return why_set(why, -ENOTSUP, "has %u frames a second, which is too far from rate=%u", info->rate,
+                               codec->sound.rate);
+        return 0;
+}
+
+static int sound_codec_open(const struct codec *codec, struct codec_tools *tools, const struct codec_input *input,
+                            struct codec_opened *ret_opened, struct why *why) {
+        struct sound_info info;
+        int r;
+
+        sound_codec_close(tools);
+        r = sound_open(input->bytes, input->n_bytes, &tools->sound, &info, why);
+        if (r == 0)
+                r = check_fits(codec, &info, why);
+        if (r < 0) {
+                sound_codec_close(tools);
+                return r;
+        }
+        plan_crop(codec, input, &info, &tools->sound_part);
+        ret_opened->shape[0] = (int64_t)tools->sound_part.n_out;
+        if (!codec->sound.is_mono)
+                ret_opened->shape[1] = 2;
+        ret_opened->n_bytes = tools->sound_part.n_out * frame_bytes(codec);
+        ret_opened->need_bytes = SOUND_BYTES + RESAMPLER_BYTES + need_floats(codec, &tools->sound_part) * sizeof(float);
+        return 0;
+}
+
+/* ---- samples ----------------------------------------------------------------------------------------------------- */
+
+/* libsamplerate gives a frame more or less than the ratio says: the rest is zero. */
+static int resample(const struct sound_part *part, uint32_t n_channels, const float *from, float *to, struct why *why) {
+        SRC_DATA data = { .data_in = from,
+                          .data_out = to,
+                          .input_frames = (long)part->n_frames,
+                          .output_frames = (long)part->n_resampled,
+                          .src_ratio = part->ratio };
+        int r;
+
+        memset(to, 0, part->n_resampled * n_channels * sizeof(*to));
+        if (part->n_frames == 0 || part->n_resampled == 0)
+                return 0;
+        r = src_simple(&data, SRC_SINC_MEDIUM_QUALITY, (int)n_channels);
+        return r == 0 ? 0 : why_set(why, -EBADMSG, "cannot be resampled: %s", src_strerror(r));
+}
+
+static int16_t int16_of(float sample) {
+        float scaled = sample * 32768.0f;
+
+        if (!(scaled > -32768.0f)) /* NaN is silence */
+                return isnan(scaled) ? 0 : INT16_MIN;
+        return scaled >= 32767.0f ? INT16_MAX : (int16_t)lrintf(scaled);
+}
+
+static int sound_render(const struct codec *codec, struct codec_tools *tools, const struct codec_input *input,
+                        uint8_t *out, struct why *why) {
+        const struct sound_part *part = &tools->sound_part;
+        uint64_t n_samples = part->n_resampled * n_channels_of(codec);
+        uint32_t n_channels = n_channels_of(codec);
+        float *last = (float *)(void *)out, *first;
+        int r = codec_tools_reserve(tools, need_floats(codec, part) * sizeof(float), why);
+
+        (void)input;
+        if (r < 0)
+                return r;
+        if (codec->sound.is_int16)
+                last = (float *)(void *)tools->elements;
+        first = part->ratio == 1 ? last : codec->sound.is_int16 ? last + n_samples : (float *)(void *)tools->elements;
+        r = sound_read(tools->sound, part->first, part->n_frames, n_channels, first, why);
+        if (r == 0 && part->ratio != 1)
+                r = resample(part, n_channels, first, last, why);
+        if (r < 0)
+                return r;
+        for (uint64_t i = 0; codec->sound.is_int16 && i < n_samples; i++)
+                ((int16_t *)(void *)out)[i] = int16_of(last[i]);
+        memset(out + part->n_resampled * frame_bytes(codec), 0, (part->n_out - part->n_resampled) * frame_bytes(codec));
+        return 0;
+}
+
+/* ---- refusals ---------------------------------------------------------------------------------------------------- */
+
+static int sound_refuse_room(const struct codec *codec, const struct codec_opened *opened,
+                             const struct field_layout *field, struct why *why) {
+        return why_set(why, -EFBIG,
+                       "has %lld frames, there is room for %llu; raise audio(max_seconds=%g), or use seconds=... to "
+                       "take a part",
+                       (long long)opened->shape[0], (unsigned long long)(field->form.max_bytes / frame_bytes(codec)),
+                       codec->sound.max_seconds);
+}
+
+static int sound_refuse_memory(const struct codec_tools *tools, const struct codec_opened *opened,
+                               uint64_t allowed_bytes, struct why *why) {
+        return why_set(why, -EFBIG,
+                       "%llu frames need %llu bytes to be decoded, %llu are allowed (a quarter of memory_limit); take "
+                       "a part with audio(seconds=...)",
+                       (unsigned long long)tools->sound_part.n_frames, (unsigned long long)opened->need_bytes,
+                       (unsigned long long)allowed_bytes);
+}
+
+const struct codec_type CODEC_SOUND = {
+        .name = "sound",
+        .form = sound_form,
+        .open = sound_codec_open,
+        .render = sound_render,
+        .close = sound_codec_close,
+        .refuse_room = sound_refuse_room,
+        .refuse_memory = sound_refuse_memory,
+};

@@ -1,0 +1,203 @@
+#include "daemon/codec/sound_steps.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/base/step_text.h"
+#include "proto/base/cleanup.h"
+
+#define RATE_MIN        1000.0
+#define RATE_MAX        192000.0
+#define SECONDS_MIN     0.001
+#define SECONDS_MAX     86400.0
+#define SECONDS_DEFAULT 30.0
+#define NUMBER_TEXT_MAX 32u
+
+static const char *const CROPS[N_SOUND_CROPS] = { "random", "center", "start" };
+static const char *const BOOLS[] = { "false", "true" };
+static const char *const DTYPES[] = { "float32", "int16" };
+
+bool sound_steps_are(const char *text) {
+        text += strspn(text, " \t\r\n");
+        return word_is(text, word_length(text), "audio");
+}
+
+/* ---- values ------------------------------------------------------------------------------------------------------ */
+
+static size_t value_length(const char *text) {
+        return strcspn(text, ",) \t\r\n");
+}
+
+static int refuse_value(const struct step_text *reader, const char *expected) {
+        size_t n = value_length(reader->at);
+
+        return why_set(reader->why, -EINVAL, "pipeline, column %zu: \"%.*s\" is not allowed here; expected %s",
+                       step_text_column(reader, reader->at), word_shown(n), reader->at, expected);
+}
+
+static int read_number(struct step_text *reader, double minimum, double maximum, const char *expected,
+                       double *ret_number) {
+        size_t n = value_length(reader->at);
+        char copy[NUMBER_TEXT_MAX], *end;
+        double number;
+
+        if (n == 0 || n >= sizeof(copy) || strspn(reader->at, "0123456789.") < n)
+                return refuse_value(reader, expected);
+        memcpy(copy, reader->at, n);
+        copy[n] = '\0';
+        number = strtod(copy, &end);
+        if (*end || !(number >= minimum && number <= maximum))
+                return refuse_value(reader, expected);
+        reader->at += n;
+        *ret_number = number;
+        return 0;
+}
+
+static int read_choice(struct step_text *reader, const char *const *names, unsigned n_names, const char *expected,
+                       unsigned *ret_choice) {
+        size_t n = value_length(reader->at);
+
+        for (unsigned i = 0; i < n_names; i++)
+                if (word_is(reader->at, n, names[i])) {
+                        *ret_choice = i;
+                        reader->at += n;
+                        return 0;
+                }
+        return refuse_value(reader, expected);
+}
+
+/* ---- arguments --------------------------------------------------------------------------------------------------- */
+
+enum argument {
+        RATE,
+        MONO,
+        SECONDS,
+        CROP,
+        MAX_SECONDS,
+        DTYPE,
+        N_ARGUMENTS
+};
+
+static const char *const NAMES[N_ARGUMENTS] = { "rate", "mono", "seconds", "crop", "max_seconds", "dtype" };
+
+static int read_value(struct step_text *reader, unsigned idx, struct sound_steps *steps) {
+        static const char SECONDS_TEXT[] = "seconds, 0.001 to 86400";
+        unsigned choice = 0;
+        double number = 0;
+        int r;
+
+        switch (idx) {
+        case RATE:
+                r = read_number(reader, RATE_MIN, RATE_MAX, "a whole number from 1000 to 192000", &number);
+                if (r == 0 && number != floor(number))
+                        return refuse_value(reader, "a whole number from 1000 to 192000");
+                steps->rate = (uint32_t)number;
+                return r;
+        case MONO:
+                r = read_choice(reader, BOOLS, 2, "true or false", &choice);
+                steps->is_mono = choice;
+                return r;
+        case SECONDS:
+                return read_number(reader, SECONDS_MIN, SECONDS_MAX, SECONDS_TEXT, &steps->seconds);
+        case CROP:
+                r = read_choice(reader, CROPS, N_SOUND_CROPS, "random, center or start", &choice);
+                steps->crop = (enum sound_crop)choice;
+                return r;
+        case MAX_SECONDS:
+                return read_number(reader, SECONDS_MIN, SECONDS_MAX, SECONDS_TEXT, &steps->max_seconds);
+        default:
+                r = read_choice(reader, DTYPES, 2, "float32 or int16", &choice);
+                steps->is_int16 = choice;
+                return r;
+        }
+}
+
+static int read_argument(struct step_text *reader, struct sound_steps *steps, unsigned *seen) {
+        size_t n = word_length(reader->at);
+        unsigned i = 0;
+
+        while (i < N_ARGUMENTS && !word_is(reader->at, n, NAMES[i]))
+                i++;
+        if (i == N_ARGUMENTS || *seen & 1u << i || reader->at[n] != '=')
+                return step_text_refuse_here(
+                        reader, "rate=, mono=, seconds=, crop=, max_seconds= or dtype=, each at most once");
+        *seen |= 1u << i;
+        reader->at += n + 1;
+        return read_value(reader, i, steps);
+}
+
+static int read_arguments(struct step_text *reader, struct sound_steps *steps, unsigned *seen) {
+        if (*reader->at != '(')
+                return 0;
+        reader->at++;
+        step_text_skip_blanks(reader);
+        while (*reader->at != ')') {
+                int r = read_argument(reader, steps, seen);
+
+                if (r < 0)
+                        return r;
+                step_text_skip_blanks(reader);
+                if (*reader->at == ')')
+                        break;
+                if (*reader->at != ',')
+                        return step_text_refuse_here(reader, "\",\" or \")\"");
+                reader->at++;
+                step_text_skip_blanks(reader);
+        }
+        reader->at++;
+        return 0;
+}
+
+int sound_steps_parse(const char *text, struct sound_steps *ret_steps, struct why *why) {
+        struct step_text reader = { .what = "pipeline", .text = text, .at = text, .why = why };
+        struct sound_steps steps = { .is_mono = true, .max_seconds = SECONDS_DEFAULT };
+        unsigned seen = 0;
+        int r;
+
+        step_text_skip_blanks(&reader);
+        reader.at += word_length(reader.at);
+        r = read_arguments(&reader, &steps, &seen);
+        if (r < 0)
+                return r;
+        step_text_skip_blanks(&reader);
+        if (*reader.at)
+                return step_text_refuse_here(&reader, "the end: audio stands alone");
+        if (steps.seconds > 0 && steps.rate == 0)
+                return why_set(why, -EINVAL,
+                               "pipeline: audio(seconds=...) needs rate=..., so that all samples have "
+                               "the same number of frames");
+        if (seen & 1u << CROP && steps.seconds == 0)
+                return why_set(why, -EINVAL, "pipeline: audio(crop=...) needs seconds=...");
+        if (seen & 1u << MAX_SECONDS && steps.seconds > 0)
+                return why_set(why, -EINVAL, "pipeline: audio(...): use either seconds= or max_seconds=");
+        if (steps.seconds > 0 && rint(steps.seconds * steps.rate) < 1)
+                return why_set(why, -EINVAL, "pipeline: audio(...): rate * seconds is less than one frame");
+        *ret_steps = steps;
+        return 0;
+}
+
+char *sound_steps_text(const struct sound_steps *steps) {
+        char *text = NULL;
+        size_t size;
+        FILE *stream = open_memstream(&text, &size);
+
+        if (!stream)
+                return NULL;
+        fputs("audio(", stream);
+        if (steps->rate > 0)
+                fprintf(stream, "rate=%u, ", steps->rate);
+        fprintf(stream, "mono=%s, ", BOOLS[steps->is_mono]);
+        if (steps->seconds > 0)
+                fprintf(stream, "seconds=%.15g, crop=%s, ", steps->seconds, CROPS[steps->crop]);
+        else
+                fprintf(stream, "max_seconds=%.15g, ", steps->max_seconds);
+        fprintf(stream, "dtype=%s)", DTYPES[steps->is_int16]);
+        if (fclose(stream) != 0) {
+                free(text);
+                return NULL;
+        }
+        return text;
+}

@@ -1,0 +1,42 @@
+/* codec/sound_steps.h: the step for sound.
+ *
+ *      audio(rate=R, mono=true, seconds=S, crop=random, max_seconds=30, dtype=float32)
+ *
+ *      rate         frames a second, 1000 to 192000; without it each sound keeps its own
+ *      mono         true: the mean of all channels; false: two channels
+ *      seconds      every sample has rate * seconds frames: longer ones are cropped, shorter ones padded with zeroes;
+ *                   needs rate. Without it, samples have their own lengths
+ *      crop         random, center or start
+ *      max_seconds  without seconds: the longest sound that there is room for
+ *      dtype        float32 or int16 */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "proto/base/why.h"
+
+enum sound_crop {
+        SOUND_CROP_RANDOM,
+        SOUND_CROP_CENTER,
+        SOUND_CROP_START,
+        N_SOUND_CROPS,
+};
+
+struct sound_steps {
+        uint32_t rate; /* 0: as in the file */
+        bool is_mono;
+        bool is_int16;
+        double seconds; /* 0: any length */
+        double max_seconds;
+        enum sound_crop crop;
+};
+
+/* Does the text begin with this step? */
+bool sound_steps_are(const char *text);
+
+/* -EINVAL with the column in the text. */
+int sound_steps_parse(const char *text, struct sound_steps *ret_steps, struct why *why);
+
+/* The step in its one normal spelling, with all defaults; the caller frees it. NULL: no memory. */
+char *sound_steps_text(const struct sound_steps *steps);

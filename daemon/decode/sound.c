@@ -1,0 +1,191 @@
+#include "daemon/decode/sound.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <sndfile.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "proto/base/cleanup.h"
+
+#define BLOCK_SAMPLES 4096u /* of all channels together, decoded at once */
+
+struct sound {
+        SNDFILE *file;
+        struct sound_info info;
+        bool seeks; /* to the exact frame */
+        const uint8_t *bytes;
+        sf_count_t n_bytes, at;
+};
+
+/* ---- the bytes as a file ---------------------------------------------------------------------------------------- */
+
+static sf_count_t get_length(void *user) {
+        return ((const struct sound *)user)->n_bytes;
+}
+
+static sf_count_t seek_to(sf_count_t offset, int whence, void *user) {
+        struct sound *sound = user;
+        sf_count_t from = whence == SEEK_SET ? 0 : whence == SEEK_CUR ? sound->at : sound->n_bytes;
+
+        if (offset < -from || offset > sound->n_bytes - from)
+                return -1;
+        sound->at = from + offset;
+        return sound->at;
+}
+
+static sf_count_t read_bytes(void *into, sf_count_t n, void *user) {
+        struct sound *sound = user;
+        sf_count_t n_left = sound->n_bytes - sound->at;
+
+        if (n > n_left)
+                n = n_left;
+        if (n <= 0)
+                return 0;
+        memcpy(into, sound->bytes + sound->at, (size_t)n);
+        sound->at += n;
+        return n;
+}
+
+static sf_count_t write_nothing(const void *from, sf_count_t n, void *user) {
+        (void)from;
+        (void)n;
+        (void)user;
+        return 0;
+}
+
+static sf_count_t get_place(void *user) {
+        return ((const struct sound *)user)->at;
+}
+
+/* ---- opening ----------------------------------------------------------------------------------------------------- */
+
+/* libsndfile knows many more formats; only these are given to it. */
+static bool is_known(const uint8_t *bytes, size_t n_bytes) {
+        if (n_bytes < 12)
+                return false;
+        return (memcmp(bytes, "RIFF", 4) == 0 && memcmp(bytes + 8, "WAVE", 4) == 0) || memcmp(bytes, "fLaC", 4) == 0 ||
+               memcmp(bytes, "OggS", 4) == 0 || memcmp(bytes, "ID3", 3) == 0 ||
+               (bytes[0] == 0xff && (bytes[1] & 0xe6) == 0xe2); /* MPEG audio, layer III */
+}
+
+static int check_info(const SF_INFO *info, struct why *why) {
+        if (info->channels < 1 || (uint32_t)info->channels > SOUND_CHANNELS_MAX)
+                return why_set(why, -ENOTSUP, "has %d channels; 1 to %u are handled", info->channels,
+                               SOUND_CHANNELS_MAX);
+        if (info->samplerate < 1 || (uint32_t)info->samplerate > SOUND_RATE_MAX)
+                return why_set(why, -ENOTSUP, "has %d frames a second; 1 to %u are handled", info->samplerate,
+                               SOUND_RATE_MAX);
+        if (info->frames < 0 || info->frames > UINT32_MAX)
+                return why_set(why, -ENOTSUP, "its header does not say how long it is, or claims more than %u frames",
+                               UINT32_MAX);
+        return 0;
+}
+
+int sound_open(const uint8_t *bytes, size_t n_bytes, struct sound **ret_sound, struct sound_info *ret_info,
+               struct why *why) {
+        static const SF_VIRTUAL_IO STATIC_IO = { get_length, seek_to, read_bytes, write_nothing, get_place };
+        SF_VIRTUAL_IO io = STATIC_IO;
+        SF_INFO info = { 0 };
+        struct sound *sound;
+        int format, r;
+
+        if (!is_known(bytes, n_bytes))
+                return why_set(why, -ENOTSUP,
+                               "is not a sound file that is handled: WAV, FLAC, Ogg (Vorbis, Opus), MP3");
+        sound = calloc(1, sizeof(*sound));
+        if (!sound)
+                return why_errno(why, -ENOMEM, "a sound");
+        sound->bytes = bytes;
+        sound->n_bytes = (sf_count_t)n_bytes;
+        sound->file = sf_open_virtual(&io, SFM_READ, &info, sound);
+        if (!sound->file) {
+                free(sound);
+                return why_set(why, -EBADMSG, "is damaged, or a variant that libsndfile does not read");
+        }
+        r = check_info(&info, why);
+        if (r < 0) {
+                sound_close(sound);
+                return r;
+        }
+        format = info.format & SF_FORMAT_TYPEMASK;
+        sound->seeks = format == SF_FORMAT_WAV || format == SF_FORMAT_WAVEX || format == SF_FORMAT_FLAC;
+        sound->info = (struct sound_info){ (uint64_t)info.frames, (uint32_t)info.samplerate, (uint32_t)info.channels };
+        *ret_info = sound->info;
+        *ret_sound = sound;
+        return 0;
+}
+
+void sound_close(struct sound *sound) {
+        if (!sound)
+                return;
+        sf_close(sound->file);
+        free(sound);
+}
+
+/* ---- reading ----------------------------------------------------------------------------------------------------- */
+
+/* The next frames, at most a block. -EBADMSG if they are not all there. */
+static int read_block(struct sound *sound, float *block, uint64_t n_frames, uint64_t frame, struct why *why) {
+        sf_count_t n = sf_readf_float(sound->file, block, (sf_count_t)n_frames);
+
+        if (n == (sf_count_t)n_frames && sf_error(sound->file) == SF_ERR_NO_ERROR)
+                return 0;
+        return why_set(why, -EBADMSG, "is damaged or cut short near frame %llu of the %llu that its header claims",
+                       (unsigned long long)(frame + (n > 0 ? (uint64_t)n : 0)),
+                       (unsigned long long)sound->info.n_frames);
+}
+
+static int skip_to(struct sound *sound, uint64_t first, struct why *why) {
+        float block[BLOCK_SAMPLES];
+        uint64_t n_block = BLOCK_SAMPLES / sound->info.n_channels;
+        int r = 0;
+
+        if (first == 0)
+                return 0;
+        if (sound->seeks) {
+                if (sf_seek(sound->file, (sf_count_t)first, SEEK_SET) == (sf_count_t)first)
+                        return 0;
+                return why_set(why, -EBADMSG, "is damaged or cut short: frame %llu is not found",
+                               (unsigned long long)first);
+        }
+        for (uint64_t at = 0; at < first && r == 0; at += n_block)
+                r = read_block(sound, block, first - at < n_block ? first - at : n_block, at, why);
+        return r;
+}
+
+static void mix(const float *block, uint64_t n_frames, uint32_t n_channels, float *out) {
+        for (uint64_t i = 0; i < n_frames; i++) {
+                float sum = block[i * n_channels];
+
+                for (uint32_t k = 1; k < n_channels; k++)
+                        sum += block[i * n_channels + k];
+                out[i] = sum / (float)n_channels;
+        }
+}
+
+int sound_read(struct sound *sound, uint64_t first, uint64_t n_frames, uint32_t n_out_channels, float *out,
+               struct why *why) {
+        uint32_t n_channels = sound->info.n_channels;
+        uint64_t n_block = BLOCK_SAMPLES / n_channels;
+        float block[BLOCK_SAMPLES];
+        int r;
+
+        assert(n_out_channels == 1 || n_out_channels == n_channels);
+        assert(first <= sound->info.n_frames && n_frames <= sound->info.n_frames - first);
+        r = skip_to(sound, first, why);
+        for (uint64_t at = 0; at < n_frames && r == 0; at += n_block) {
+                uint64_t n = n_frames - at < n_block ? n_frames - at : n_block;
+
+                r = read_block(sound, block, n, first + at, why);
+                if (r < 0)
+                        break;
+                if (n_out_channels == n_channels)
+                        memcpy(out + at * n_channels, block, n * n_channels * sizeof(*out));
+                else
+                        mix(block, n, n_channels, out + at);
+        }
+        return r;
+}
