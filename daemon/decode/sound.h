@@ -18,7 +18,7 @@
 
 #define SOUND_CHANNELS_MAX 8u
 #define SOUND_RATE_MAX     1000000u
-#define SOUND_BYTES        (2u << 20) /* the most that libsndfile and the codecs behind it hold for one sound, about */
+#define SOUND_BYTES        (2u << 20) /* what libsndfile and its codecs hold for one sound, about: charged, not enforced */
 
 struct sound;
 
