@@ -8,9 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "proto/base/cleanup.h"
+#include "daemon/base/little_endian.h"
+#include "daemon/decode/vorbis_headers.h"
 
-#define BLOCK_SAMPLES 4096u /* of all channels together, decoded at once */
+#define WAV_UNKNOWN_MIN 0x7ffff000u
+#define BLOCK_SAMPLES   4096u /* of all channels together, decoded at once */
 
 struct sound {
         SNDFILE *file;
@@ -71,6 +73,34 @@ static bool is_known(const uint8_t *bytes, size_t n_bytes) {
                (bytes[0] == 0xff && (bytes[1] & 0xe6) == 0xe2); /* MPEG audio, layer III */
 }
 
+/* libsndfile delivers what is there of a WAV that was cut. 0 and the largest numbers stand for a length that the writer
+ * did not know. */
+static int check_wav_is_whole(const uint8_t *bytes, size_t n_bytes, struct why *why) {
+        size_t at = 12;
+
+        while (n_bytes - at >= 8) {
+                uint32_t n = le32(bytes + at + 4);
+                bool is_data = memcmp(bytes + at, "data", 4) == 0;
+
+                at += 8;
+                if (is_data && n > n_bytes - at && n < WAV_UNKNOWN_MIN)
+                        return why_set(why, -EBADMSG, "is cut short: %zu of the %u bytes of samples are there",
+                                       n_bytes - at, n);
+                if (is_data || n > n_bytes - at)
+                        break;
+                at += n + (n & 1);
+                if (at > n_bytes)
+                        break;
+        }
+        return 0;
+}
+
+static int check_container(const uint8_t *bytes, size_t n_bytes, struct why *why) {
+        if (memcmp(bytes, "OggS", 4) == 0)
+                return vorbis_headers_check(bytes, n_bytes, why);
+        return memcmp(bytes, "RIFF", 4) == 0 ? check_wav_is_whole(bytes, n_bytes, why) : 0;
+}
+
 static int check_info(const SF_INFO *info, struct why *why) {
         if (info->channels < 1 || (uint32_t)info->channels > SOUND_CHANNELS_MAX)
                 return why_set(why, -ENOTSUP, "has %d channels; 1 to %u are handled", info->channels,
@@ -95,6 +125,9 @@ int sound_open(const uint8_t *bytes, size_t n_bytes, struct sound **ret_sound, s
         if (!is_known(bytes, n_bytes))
                 return why_set(why, -ENOTSUP,
                                "is not a sound file that is handled: WAV, FLAC, Ogg (Vorbis, Opus), MP3");
+        r = check_container(bytes, n_bytes, why);
+        if (r < 0)
+                return r;
         sound = calloc(1, sizeof(*sound));
         if (!sound)
                 return why_errno(why, -ENOMEM, "a sound");
