@@ -52,7 +52,7 @@ ASAN_TESTS += $(FAULTS_TESTS)
 ONE_THREAD := test_arrow test_bars test_baseline_kernels test_baseline_tables test_chunks test_classes test_coco test_codec test_cpus test_cursor test_epoch_plan test_decode% test_documents \
 	test_cluster test_fetch_words test_imagefolder test_index_columns test_json test_launch_% test_listing \
 	test_megatron test_moves test_npy% test_order test_page_cache test_philox \
-	test_plan test_progress test_recipe test_resize% test_settings test_shard test_stamp test_tdperm \
+	test_plan test_progress test_recipe test_resize% test_settings test_shard test_sound test_stamp test_tdperm \
 	test_tfrecord test_torch_random test_journal test_tree test_tree_publish test_view
 TSAN_UNIT := $(filter-out $(ONE_THREAD),$(SANITIZED_UNIT))
 # Of these a part alone: the rest runs on one thread, and decodes thousands of pictures.

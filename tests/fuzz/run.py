@@ -33,6 +33,7 @@ TERMS = {
     "control": {"max_len": 400, "options": ["-len_control=0"]},
     "decode": {"max_len": 20000, "seeds": ["tests/vectors/pictures"]},
     "recipe": {"max_len": 400},
+    "sound": {"max_len": 10000},
 }
 
 
