@@ -23,7 +23,7 @@ struct codec_tools {
         struct image_info info;   /* of the same */
         struct motions motions;   /* of the boxes that are open */
         size_t n_boxes;
-        struct sound *sound;      /* that is open; else NULL */
+        struct sound *sound; /* that is open; else NULL */
         struct sound_part sound_part;
         struct codec_counts counts;
         uint8_t *elements; /* of a field that is being converted */

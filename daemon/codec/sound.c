@@ -53,10 +53,9 @@ static int sound_form(const struct codec *codec, const struct codec_terms *terms
 /* ---- which part -------------------------------------------------------------------------------------------------- */
 
 static uint64_t draw_start(const struct codec *codec, const struct codec_input *input, uint64_t n_starts) {
-        uint64_t seed = codec->group == 0 ? input->seed : dlp_philox_seed(input->seed, UINT64_MAX - codec->group);
         struct dlp_philox philox;
 
-        dlp_philox_init(&philox, seed, input->epoch, input->sample, 0);
+        dlp_philox_init(&philox, codec_seed(codec, input), input->epoch, input->sample, 0);
         return dlp_philox_below(&philox, (uint32_t)n_starts);
 }
 

@@ -3,10 +3,10 @@
  * WAV, FLAC, Ogg (Vorbis and Opus) and MP3, through libsndfile, told by their first bytes. A whole number of b bits
  * becomes itself / 2^(b - 1); floats stay as they are. Files that name other files are not read.
  *
- * What a header claims is not trusted: it says how much is asked for, and sound_read() fails if that is not there. A WAV
- * or FLAC that was cut is damaged; an Ogg or MP3 that was cut between two pages or frames is a shorter sound.
- * WAV and FLAC are read from the wanted frame on; what lies outside the part is not looked at. Ogg and MP3 do not seek
- * to the exact frame, so they are decoded from the beginning and the first part is dropped.
+ * What a header claims is not trusted: it says how much is asked for, and sound_read() fails if that is not there. A
+ * WAV or FLAC that was cut is damaged; an Ogg or MP3 that was cut between two pages or frames is a shorter sound. WAV
+ * and FLAC are read from the wanted frame on; what lies outside the part is not looked at. Ogg and MP3 do not seek to
+ * the exact frame, so they are decoded from the beginning and the first part is dropped.
  *
  * A sound belongs to one thread at a time. All functions compute for a time that depends on the length of the sound
  * and never block. Errors: -EBADMSG damaged or cut short, -ENOTSUP not handled, -ENOMEM. */
