@@ -130,6 +130,38 @@ def _(box):
           "names")
 
 
+@case("ImageNet's list of the validation set, and CelebA's attributes: cells between blanks, pictures in a folder beside the list")
+def _(box):
+    dice = random.Random(8)
+    names = [f"ILSVRC2012_val_{i + 1:08d}.JPEG" for i in range(20)]
+    labels = [dice.randrange(1000) for _ in names]
+    for i, name in enumerate(names):
+        write(box.path("imagenet", "val", name), png(9, 7, identity_pixels(i, 9, 7)))
+    write(box.path("imagenet", "val.txt"), "".join(f"{name} {label}\n" for name, label in zip(names, labels)).encode())
+    attributes = ["5_o_Clock_Shadow", "Smiling", "Young"]
+    faces = [[dice.choice([-1, 1]) for _ in attributes] for _ in range(10)]
+    for i in range(10):
+        write(box.path("celeba", "img_align_celeba", f"{i + 1:06d}.jpg"), png(9, 7, identity_pixels(i, 9, 7)))
+    write(box.path("celeba", "list_attr_celeba.txt"), ("10\n" + " ".join(attributes) + " \n" + "".join(
+        f"{i + 1:06d}.jpg " + " ".join(f"{value:2d}" for value in faces[i]) + "\n" for i in range(10))).encode())
+    daemon = box.daemon({
+        "val": listing(box.path("imagenet", "val.txt"), "csv", delimiter="blank", columns="name, label",
+                       files="image=val/{name}"),
+        "faces": listing(box.path("celeba", "list_attr_celeba.txt"), "csv", delimiter="blank", skip_lines="2",
+                         columns="name, " + ", ".join(attributes), files="image=img_align_celeba/{name}")})
+    lines = daemon.read("val", pipeline="image: raw; name; label", seed=3, batch=4)
+    equal(indices(lines), expected_order(20, seed=3), "order")
+    for line in lines:
+        i = line["index"]
+        equal(line["fields"]["image"]["sha256"], sha256_of(box.path("imagenet", "val", names[i])), f"picture {i}")
+        equal((line["fields"]["label"]["value"], line["fields"]["name"]["text"]), (labels[i], names[i]), f"sample {i}")
+    for line in daemon.read("faces", pipeline="image: raw; " + "; ".join(attributes), shuffle=False):
+        i = line["index"]
+        equal(line["fields"]["image"]["sha256"], sha256_of(box.path("celeba", "img_align_celeba", f"{i + 1:06d}.jpg")), "picture")
+        equal([line["fields"][name]["value"] for name in attributes], faces[i], f"attributes of {i}")
+    check_sequence(daemon.read("val", pipeline="image: center_crop(7); label", world=2, rank=1), 20, world=2, rank=1)
+
+
 @case("a column of paths is the pictures, decoded without being named, and its captions; as Hugging Face's metadata.jsonl has it")
 def _(box):
     for i in range(12):

@@ -270,6 +270,46 @@ START_TEST(paths_stay_within_the_dataset) {
 }
 END_TEST
 
+START_TEST(a_path_may_be_made_of_several_columns) {
+        setup();
+        tree_file(&tree, "a.jsonl",
+                  "{\"set\":\"tr\\u0061in\",\"id\":7,\"n\":\"1\"}\n{\"id\":8,\"n\":\"2\",\"set\":\"val\"}\n"
+                  "{\"set\":\"val\",\"n\":\"3\"}\n{\"id\":9,\"set\":\"val\",\"n\":\"4\",\"id\":null}\n");
+        tree_file(&tree, "d/train/7.jpg", "picture 7");
+        tree_file(&tree, "d/val/8.jpg", "picture 8");
+        tree_file(&tree, "m7", "mask 7");
+        expect("jsonl", "a.jsonl", "files=image=d/{set}/{id}.jpg , mask=m{id}\n",
+               "image:p'? mask:b'? set:t' n:t' id:i8?\n"
+               "a.jsonl:0 | picture 7 | mask 7 | \"tr\\u0061in\" | \"1\" | 7\n"
+               "a.jsonl:1 | picture 8 | missing | \"val\" | \"2\" | 8\n"
+               "a.jsonl:2 | - | - | \"val\" | \"3\" | -\n"
+               "a.jsonl:3 | - | - | \"val\" | \"4\" | -\n");
+        tree_file(&tree, "b.jsonl", "{\"p\":\"x\",\"q\":[1],\"r\":\"../..\"}\n");
+        refuse("jsonl", "b.jsonl", "files=f=a/{p\n", "files = \"f=a/{p\"");
+        refuse("jsonl", "b.jsonl", "files=f=a/{}\n", "names of fields and of columns were expected");
+        refuse("jsonl", "b.jsonl", "files=f={p}}\n", "names of fields and of columns were expected");
+        refuse("jsonl", "b.jsonl", "files=f={p{p}}\n", "names of fields and of columns were expected");
+        refuse("jsonl", "b.jsonl", "files=f={p}{p}{p}{p}{p}{p}{p}{p}{p}\n",
+               "names of fields and of columns were expected");
+        refuse("jsonl", "b.jsonl", "files=f={p}.{x}\n", "files names the column \"x\", which no sample has");
+        refuse("jsonl", "b.jsonl", "files=f={q}\n", "no sample has all columns that name the files of the field \"f\"");
+        refuse("jsonl", "b.jsonl", "files=f=a/{r}/b\n", "b.jsonl: line 1: the path \"a/../../b\" has \"..\"");
+        refuse("jsonl", "b.jsonl", "files=f=/{p}\n", "is absolute");
+        teardown();
+}
+END_TEST
+
+START_TEST(a_path_that_comes_twice_and_is_null_then_is_none) {
+        setup();
+        tree_file(&tree, "a.jsonl", "{\"p\":\"1\",\"p\":null}\n{\"p\":\"2\"}\n{\"p\":\"2\",\"p\":\"1\"}\n");
+        tree_file(&tree, "1", "one");
+        tree_file(&tree, "2", "two");
+        expect("jsonl", "a.jsonl", "files=f=p\n",
+               "f:b'? p:t'?\na.jsonl:0 | - | -\na.jsonl:1 | two | \"2\"\na.jsonl:2 | one | \"1\"\n");
+        teardown();
+}
+END_TEST
+
 /* ---- csv ------------------------------------------------------------------------------------------------------- */
 
 START_TEST(cells_become_fields_of_their_kind) {
@@ -304,6 +344,41 @@ START_TEST(delimiters_and_names_may_be_given) {
         expect("csv", "a.tsv", NULL, "b:t' a:i8\na.tsv:0 | x,y | 1\n");
         tree_file(&tree, "a.csv", "1;x\r2;y");
         expect("csv", "a.csv", "delimiter=;\ncolumns=n,t\n", "t:t' n:i8\na.csv:0 | x | 1\na.csv:1 | y | 2\n");
+        teardown();
+}
+END_TEST
+
+START_TEST(cells_may_be_between_blanks) {
+        setup();
+        tree_file(&tree, "val.txt", "  1.JPEG \t 65\n\n \t \n2.JPEG 970  \r\n\"a \"\"b\"\".JPEG\"\t-1");
+        tree_file(&tree, "val/1.JPEG", "one");
+        tree_file(&tree, "val/a \"b\".JPEG", "three");
+        expect("csv", "val.txt", "delimiter=blank\ncolumns=name,label\nfiles=image=val/{name}\n",
+               "image:p' name:t' label:i8\n"
+               "val.txt:0 | one | 1.JPEG | 65\n"
+               "val.txt:1 | missing | 2.JPEG | 970\n"
+               "val.txt:2 | three | \"a \"\"b\"\".JPEG\" | -1\n");
+        tree_file(&tree, "b.txt", "a b\n1 2 3\n");
+        refuse("csv", "b.txt", "delimiter=blank\n", "b.txt: line 2: there are more cells than the 2 columns");
+        tree_file(&tree, "b.txt", "a b\n 1 \n");
+        refuse("csv", "b.txt", "delimiter=blank\n", "b.txt: line 2: there are 1 cells for 2 columns");
+        tree_file(&tree, "b.txt", "a b\n\"1\"2\n");
+        refuse("csv", "b.txt", "delimiter=blank\n", "b.txt: line 2: \"2\" follows the quote");
+        teardown();
+}
+END_TEST
+
+START_TEST(lines_before_the_first_row_can_be_skipped) {
+        setup();
+        tree_file(&tree, "a.txt", "2\r\nyoung smiling\r\n1.jpg  1 -1\r\n2.jpg -1  1\r\n");
+        expect("csv", "a.txt", "delimiter=blank\nskip_lines=2\ncolumns=f, young, smiling\n",
+               "f:t' young:i8 smiling:i8\na.txt:0 | 1.jpg | 1 | -1\na.txt:1 | 2.jpg | -1 | 1\n");
+        expect("csv", "a.txt", "delimiter=blank\nskip_lines=2\n", "1.jpg:t' 1:i8 -1:i8\na.txt:0 | 2.jpg | -1 | 1\n");
+        refuse("csv", "a.txt", "skip_lines=4\n", "there is no sample in it");
+        refuse("csv", "a.txt", "skip_lines=9\n", "there is no sample in it");
+        refuse("csv", "a.txt", "skip_lines=x\n", "skip_lines: \"x\" is not allowed");
+        tree_file(&tree, "b.txt", "#\n#\na,b\n1,2,3\n");
+        refuse("csv", "b.txt", "skip_lines=2\n", "b.txt: line 4: there are more cells");
         teardown();
 }
 END_TEST
@@ -473,9 +548,13 @@ int main(void) {
                 { "files", paths_are_relative_to_the_folder_of_their_listing },
                 { "files", known_names_of_columns_are_files_only_if_they_exist },
                 { "files", paths_stay_within_the_dataset },
+                { "files", a_path_may_be_made_of_several_columns },
+                { "files", a_path_that_comes_twice_and_is_null_then_is_none },
                 { "csv", cells_become_fields_of_their_kind },
                 { "csv", blanks_around_numbers_do_not_count },
                 { "csv", delimiters_and_names_may_be_given },
+                { "csv", cells_may_be_between_blanks },
+                { "csv", lines_before_the_first_row_can_be_skipped },
                 { "csv", a_bad_row_is_refused_with_its_line },
                 { "csv", a_row_that_is_cut_is_not_taken_for_a_whole_one },
                 { "text", each_line_of_a_text_is_a_sample_also_an_empty_one },

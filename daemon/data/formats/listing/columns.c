@@ -12,6 +12,7 @@ _Static_assert(sizeof(struct table_cell) == 16, "memory for each cell is as docu
 void columns_fini(struct table_columns *columns) {
         for (size_t i = 0; i < columns->n_columns; i++) {
                 growing_fini(&columns->columns[i]->cells);
+                growing_fini(&columns->columns[i]->part);
                 free(columns->columns[i]);
         }
         growing_fini(&columns->rows);
@@ -97,6 +98,12 @@ int columns_put(struct table_columns *columns, struct table_column *column, cons
                 column->seen[cell->kind].idx_file = idx_file;
         }
         return 0;
+}
+
+int columns_put_part(struct table_columns *columns, struct table_column *column, const void *text, size_t n) {
+        growing_clear(&column->part);
+        column->part_row = columns->n_rows;
+        return n > 0 ? growing_append(&column->part, text, n) : 0;
 }
 
 struct table_cell column_cell(const struct table_column *column, uint64_t row) {

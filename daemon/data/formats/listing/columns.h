@@ -28,7 +28,6 @@ struct table_cell {
         union {
                 int64_t integer; /* CELL_BOOLEAN, CELL_INTEGER */
                 double number;   /* CELL_FLOAT */
-                uint64_t path;   /* of a column of paths: where it is in struct file_paths */
         };
         uint32_t begin;        /* bytes from the beginning of its record */
         uint32_t n_bytes : 28; /* < TEXT_WINDOW_RECORD_MAX */
@@ -37,8 +36,11 @@ struct table_cell {
 
 struct table_column {
         char name[SCHEMA_NAME_MAX];
-        bool is_raw;          /* wanted as the bytes in the file, whatever they are */
-        bool is_path;         /* names files */
+        bool is_raw;         /* wanted as the bytes in the file, whatever they are */
+        bool is_path;        /* names files */
+        bool is_part;        /* its text is a part of the names of files */
+        struct growing part; /* of such a column: the text that it has in record part_row - 1 */
+        uint64_t part_row;
         struct growing cells; /* struct table_cell, from the first record on; absent ones at the end are left out */
         uint64_t n_present;
         /* Where the first cell of each kind was found; line 0: nowhere. */
@@ -82,6 +84,9 @@ int columns_add(struct table_columns *columns, const char *name, size_t n, struc
  * messages. -ENOMEM. */
 int columns_put(struct table_columns *columns, struct table_column *column, const struct table_cell *cell,
                 uint64_t line, size_t idx_file);
+
+/* The text that the record has in a column that is a part of names. -ENOMEM. */
+int columns_put_part(struct table_columns *columns, struct table_column *column, const void *text, size_t n);
 
 /* Notes the shape of an array that will be put, or was put. */
 void column_note_numbers(struct table_column *column, const struct json_numbers *numbers);

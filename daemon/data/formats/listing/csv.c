@@ -14,8 +14,10 @@
 
 struct csv_dataset {
         struct record_table table;
-        char delimiter;    /* '\0': told by the ending of a file's name */
-        const char *names; /* the option `columns`; NULL: the first row of each file names them */
+        char delimiter;     /* or CSV_BLANKS */
+        bool is_by_name;    /* the delimiter is told by the ending of a file's name instead */
+        uint64_t n_skipped; /* lines before the first row of each file */
+        const char *names;  /* the option `columns`; NULL: the first row of each file names them */
         struct table_column *order[INDEX_FIELDS_MAX]; /* the columns as they stand in a row */
         size_t n_columns;
         struct why why; /* what is wrong in the row that is being read */
@@ -26,17 +28,24 @@ struct csv_dataset {
 static int read_options(struct csv_dataset *dataset, const struct format_options *options) {
         const char *delimiter = format_option(options, "delimiter");
         struct text_listing *listing = &dataset->table.listing;
+        int r;
 
         dataset->names = format_option(options, "columns");
+        dataset->is_by_name = delimiter == NULL;
         if (delimiter) {
-                dataset->delimiter = strcmp(delimiter, "tab") == 0 ? '\t' : delimiter[0];
-                if ((strlen(delimiter) != 1 && dataset->delimiter != '\t') || strchr("\"\r\n", dataset->delimiter) ||
-                    (unsigned char)dataset->delimiter >= 0x80)
+                bool is_word = strcmp(delimiter, "tab") == 0 || strcmp(delimiter, "blank") == 0;
+
+                dataset->delimiter = !is_word ? delimiter[0] : delimiter[0] == 't' ? '\t' : CSV_BLANKS;
+                if (!is_word &&
+                    (strlen(delimiter) != 1 || strchr("\"\r\n", delimiter[0]) || (unsigned char)delimiter[0] >= 0x80))
                         return why_set(listing->why, -EINVAL,
-                                       "delimiter = \"%.40s\": one character such as \";\" or \"|\", or \"tab\", was "
-                                       "expected",
+                                       "delimiter = \"%.40s\": one character such as \";\" or \"|\", or \"tab\" or "
+                                       "\"blank\", was expected",
                                        delimiter);
         }
+        r = format_option_u64(options, "skip_lines", 0, 0, 1000000, &dataset->n_skipped, listing->why);
+        if (r < 0)
+                return r;
         return table_init(&dataset->table, format_option(options, "files"), format_option(options, "raw"));
 }
 
@@ -44,7 +53,7 @@ static char delimiter_of(const struct csv_dataset *dataset) {
         const char *name = listing_name(&dataset->table.listing);
         size_t n = strlen(name);
 
-        if (dataset->delimiter)
+        if (!dataset->is_by_name)
                 return dataset->delimiter;
         return n > 4 && strcasecmp(name + n - 4, ".tsv") == 0 ? '\t' : ',';
 }
@@ -151,7 +160,17 @@ static int name_column(struct csv_dataset *dataset, size_t idx, const char *name
         return 0;
 }
 
-/* The first row of a file. */
+/* In the option, blanks around a name do not count. */
+static void trim(char *name, size_t *n) {
+        size_t n_before = strspn(name, " \t");
+
+        memmove(name, name + n_before, *n - n_before + 1);
+        *n -= n_before;
+        while (*n > 0 && (name[*n - 1] == ' ' || name[*n - 1] == '\t'))
+                name[--*n] = '\0';
+}
+
+/* The first row of a file, or the option. */
 static int take_names(struct csv_dataset *dataset, const uint8_t *row, size_t n_row, char delimiter) {
         bool is_first_file = dataset->n_columns == 0;
         struct csv_cell cell;
@@ -162,6 +181,8 @@ static int take_names(struct csv_dataset *dataset, const uint8_t *row, size_t n_
                 size_t n = 0;
                 int r = text_of(row, &cell, &name, &n, &dataset->why);
 
+                if (r == 0 && dataset->names)
+                        trim(name, &n);
                 if (r == 0)
                         r = name_column(dataset, n_cells++, name, n, is_first_file);
                 if (r < 0)
@@ -181,11 +202,12 @@ static int take_cell(struct csv_dataset *dataset, struct table_column *column, c
         size_t n = 0;
         int r = 0;
 
-        if (column->is_path) {
+        if (column->is_path || column->is_part)
                 r = text_of(row, found, &text, &n, &dataset->why);
+        if (r == 0 && n > 0)
+                r = table_note_text(&dataset->table, column, text, n, &dataset->why);
+        if (column->is_path) {
                 cell.kind = n > 0 ? CELL_TEXT : CELL_ABSENT;
-                if (r == 0 && n > 0)
-                        r = table_note_path(&dataset->table, column, text, n, &cell, &dataset->why);
         } else {
                 bool has_quotes = found->is_quoted && found->n_bytes >= 2;
 
@@ -249,21 +271,37 @@ static int next_row(struct csv_dataset *dataset, char delimiter, const uint8_t *
 
 static int take_sample(struct csv_dataset *dataset, const uint8_t *row, size_t n_row, uint64_t offset, char delimiter) {
         struct text_listing *listing = &dataset->table.listing;
+        int r;
 
         if (columns_begin_row(&dataset->table.columns, offset) < 0)
                 return why_set(&dataset->why, -ENOMEM, "no memory for another row");
         listing->n_samples++;
-        return take_row(dataset, row, n_row, delimiter);
+        r = take_row(dataset, row, n_row, delimiter);
+        return r < 0 ? r : table_end_record(&dataset->table, &dataset->why);
+}
+
+static int skip_lines(struct csv_dataset *dataset) {
+        struct text_window *window = &dataset->table.listing.window;
+        int r = 0;
+
+        for (uint64_t i = 0; i < dataset->n_skipped && r == 0; i++) {
+                const uint8_t *line;
+                size_t n;
+                uint64_t offset;
+
+                r = text_window_line(window, &line, &n, &offset, &dataset->why);
+        }
+        return r < 0 ? r : 0;
 }
 
 static int read_rows(struct text_listing *listing, void *userdata) {
         struct csv_dataset *dataset = userdata;
         char delimiter = delimiter_of(dataset);
         bool needs_names = !dataset->names;
-        int r = 0;
+        int r = skip_lines(dataset);
 
-        listing->window.n_lines = 1; /* of the row that is read */
-        if (dataset->names && dataset->n_columns == 0)
+        listing->window.n_lines = dataset->n_skipped + 1; /* of the row that is read */
+        if (r == 0 && dataset->names && dataset->n_columns == 0)
                 r = take_names(dataset, (const uint8_t *)dataset->names, strlen(dataset->names), ',');
         while (r == 0) {
                 uint64_t offset = 0, n_lines = 0;
@@ -323,7 +361,7 @@ static int csv_build(int root_fd, const struct files *files, const struct format
         return r;
 }
 
-static const char *const OPTIONS[] = { "files", "raw", "delimiter", "columns", NULL };
+static const char *const OPTIONS[] = { "files", "raw", "delimiter", "columns", "skip_lines", NULL };
 
 const struct format FORMAT_CSV = {
         .name = "csv",

@@ -3,6 +3,14 @@
 #include <errno.h>
 #include <string.h>
 
+static bool is_blank(uint8_t byte) {
+        return byte == ' ' || byte == '\t';
+}
+
+static bool is_delimiter(uint8_t byte, char delimiter) {
+        return delimiter == CSV_BLANKS ? is_blank(byte) : byte == (uint8_t)delimiter;
+}
+
 static uint64_t count_lines(const uint8_t *at, const uint8_t *end) {
         uint64_t n = 0;
 
@@ -27,7 +35,7 @@ static size_t end_of_quoted(const uint8_t *bytes, size_t at, size_t n_bytes, uin
 }
 
 static size_t end_of_plain(const uint8_t *bytes, size_t at, size_t n_bytes, char delimiter) {
-        while (at < n_bytes && bytes[at] != (uint8_t)delimiter && bytes[at] != '\n' && bytes[at] != '\r')
+        while (at < n_bytes && !is_delimiter(bytes[at], delimiter) && bytes[at] != '\n' && bytes[at] != '\r')
                 at++;
         return at;
 }
@@ -49,7 +57,7 @@ int csv_find_row(const uint8_t *bytes, size_t n_bytes, bool is_last, char delimi
                         return CSV_MORE;
                 if (at == n_bytes || bytes[at] == '\n' || bytes[at] == '\r')
                         break;
-                if (bytes[at] != (uint8_t)delimiter)
+                if (!is_delimiter(bytes[at], delimiter))
                         return why_set(why, -EBADMSG,
                                        "\"%c\" follows the quote that ends a cell; a quote in a quoted cell is written "
                                        "twice",
@@ -57,6 +65,8 @@ int csv_find_row(const uint8_t *bytes, size_t n_bytes, bool is_last, char delimi
                 at++;
         }
         *ret_n_row = at;
+        while (delimiter == CSV_BLANKS && *ret_n_row > 0 && is_blank(bytes[*ret_n_row - 1]))
+                (*ret_n_row)--;
         if (at < n_bytes)
                 at += bytes[at] == '\r' && at + 1 < n_bytes && bytes[at + 1] == '\n' ? 2 : 1;
         *ret_n_with_end = at;
@@ -69,6 +79,8 @@ bool csv_next_cell(const uint8_t *row, size_t n_row, char delimiter, size_t *at,
         uint64_t n_lines = 0;
         bool is_quoted;
 
+        while (delimiter == CSV_BLANKS && begin < n_row && is_blank(row[begin]))
+                begin++;
         if (begin > n_row) /* the cell before was the last one */
                 return false;
         is_quoted = begin < n_row && row[begin] == '"';

@@ -1,7 +1,8 @@
 /* data/formats/listing/csv_scan.h: rows and cells of a CSV file, as RFC 4180 and Python's csv module have them.
  *
  * A cell that begins with a quote ends at the next quote that is not doubled, and may hold delimiters and line breaks.
- * A row ends with "\n", "\r\n" or "\r". Nothing is copied: a cell is where it lies. */
+ * A row ends with "\n", "\r\n" or "\r". Nothing is copied: a cell is where it lies. With CSV_BLANKS as the delimiter
+ * any number of blanks and tabs is between cells, and those before the first and after the last cell do not count. */
 #pragma once
 
 #include <stdbool.h>
@@ -9,6 +10,8 @@
 #include <stdint.h>
 
 #include "proto/base/why.h"
+
+#define CSV_BLANKS '\0' /* as a delimiter */
 
 /* Positive outcome: the bytes end within the row, and more of them follow. */
 #define CSV_MORE 1

@@ -46,21 +46,21 @@ static bool append(char *into, size_t *n_into, const char *component, size_t n) 
 
 /* Joins folder and path without "." and empty components: "./a//b" -> "a/b". */
 static int join(const char *listing, const char *path, size_t n, char *into, struct why *why) {
-        const char *slash = strrchr(listing, '/'), *end = path + n;
+        const char *slash = strrchr(listing, '/'), *at = path, *end = path + n;
         size_t n_into = 0;
 
         into[0] = '\0';
         if (slash && !append(into, &n_into, listing, (size_t)(slash - listing)))
                 return refuse(path, n, "is too long", why);
-        while (path < end) {
-                const char *next = memchr(path, '/', (size_t)(end - path));
-                size_t n_one = (size_t)((next ? next : end) - path);
+        while (at < end) {
+                const char *next = memchr(at, '/', (size_t)(end - at));
+                size_t n_one = (size_t)((next ? next : end) - at);
 
-                if (n_one == 2 && path[0] == '.' && path[1] == '.')
+                if (n_one == 2 && at[0] == '.' && at[1] == '.')
                         return refuse(path, n, "has \"..\" in it; a path stays within the dataset's folder", why);
-                if (n_one > 0 && !(n_one == 1 && path[0] == '.') && !append(into, &n_into, path, n_one))
+                if (n_one > 0 && !(n_one == 1 && at[0] == '.') && !append(into, &n_into, at, n_one))
                         return refuse(path, n, "is too long", why);
-                path += n_one + (next != NULL);
+                at += n_one + (next != NULL);
         }
         return 0;
 }

@@ -51,10 +51,10 @@ static int take_string(struct json_line *line, struct table_column *column, cons
         int r = 0;
 
         cell->kind = CELL_TEXT;
-        if (!column->is_path)
+        if (!column->is_path && !column->is_part)
                 return 0;
         r = unescape(token, &text, &n, &line->why);
-        return r < 0 ? r : table_note_path(line->table, column, text, n, cell, &line->why);
+        return r < 0 ? r : table_note_text(line->table, column, text, n, &line->why);
 }
 
 static int take_array(struct json_line *line, struct table_column *column, const struct json_token *token,
@@ -79,6 +79,7 @@ static int take_value(struct json_line *line, struct table_column *column, const
         switch (token->kind) {
         case JSON_NULL:
                 cell->kind = CELL_ABSENT;
+                table_forget_text(line->table, column);
                 return 0;
         case JSON_TRUE:
         case JSON_FALSE:
@@ -119,6 +120,9 @@ static int take_member(struct json_line *line, struct json_token *name, const st
                                                      : "")
                               : r;
         }
+        if (column->is_part && (cell.kind == CELL_INTEGER || cell.kind == CELL_FLOAT) &&
+            columns_put_part(&line->table->columns, column, token->bytes, token->n_bytes) < 0)
+                return why_set(&line->why, -ENOMEM, "no memory for a part of a path");
         r = columns_put(&line->table->columns, column, &cell, listing->window.n_lines, listing_n_files(listing) - 1);
         return r < 0 ? why_set(&line->why, r, "no memory for its values") : 0;
 }
@@ -162,6 +166,8 @@ static int take_sample(struct json_line *line, uint64_t offset) {
                 return listing_no_memory(listing, -ENOMEM);
         listing->n_samples++;
         r = take_object(line);
+        if (r == 0)
+                r = table_end_record(line->table, &line->why);
         return r < 0 ? listing_refuse(listing, listing->window.n_lines, r, &line->why) : listing_look_up(listing);
 }
 

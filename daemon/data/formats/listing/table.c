@@ -3,70 +3,38 @@
 #include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
-#include <strings.h>
 
 #include "proto/base/cleanup.h"
 
 void table_fini(struct record_table *table) {
         listing_fini(&table->listing);
         columns_fini(&table->columns);
-        for (size_t i = 0; i < table->n_files; i++)
-                file_paths_fini(&table->files[i].paths);
+        table_files_fini(&table->files);
 }
 
-/* ---- options --------------------------------------------------------------------------------------------------- */
+/* ---- while records are read ------------------------------------------------------------------------------------ */
 
-/* Takes the next name of a list "a, b=c" up to one of `ends`, without the blanks around it. False: none, or too long.
- */
-static bool take_name(const char **at, const char *ends, char name[SCHEMA_NAME_MAX]) {
-        size_t n;
+/* Takes the next name of a list "a, b", without the blanks around it. False: none, or too long. */
+static bool take_word(const char **at, char name[SCHEMA_NAME_MAX]) {
+        size_t n, n_name;
 
         *at += strspn(*at, " \t");
-        n = strcspn(*at, ends);
-        while (n > 0 && ((*at)[n - 1] == ' ' || (*at)[n - 1] == '\t'))
-                n--;
-        if (n == 0 || n >= SCHEMA_NAME_MAX)
+        n = n_name = strcspn(*at, ",");
+        while (n_name > 0 && ((*at)[n_name - 1] == ' ' || (*at)[n_name - 1] == '\t'))
+                n_name--;
+        if (n_name == 0 || n_name >= SCHEMA_NAME_MAX)
                 return false;
-        memcpy(name, *at, n);
-        name[n] = '\0';
-        *at += strcspn(*at, ends);
+        memcpy(name, *at, n_name);
+        name[n_name] = '\0';
+        *at += n;
         return true;
-}
-
-static int refuse_files(const struct record_table *table, const char *files) {
-        return why_set(table->listing.why, -EINVAL,
-                       "files = \"%.200s\": names of fields and of columns were expected, as in \"image=path, "
-                       "audio=wav\", %u at most, and no field twice",
-                       files, TABLE_FILES_MAX);
-}
-
-static int read_files(struct record_table *table, const char *files) {
-        for (const char *at = files; *at;) {
-                struct table_files *one = &table->files[table->n_files];
-
-                if (table->n_files == TABLE_FILES_MAX || !take_name(&at, ",=", one->field))
-                        return refuse_files(table, files);
-                strcpy(one->column, one->field);
-                if (*at == '=') {
-                        at++;
-                        if (!take_name(&at, ",=", one->column) || *at == '=')
-                                return refuse_files(table, files);
-                }
-                for (size_t i = 0; i < table->n_files; i++)
-                        if (strcmp(table->files[i].field, one->field) == 0)
-                                return refuse_files(table, files);
-                table->n_files++;
-                at += *at == ',';
-        }
-        return 0;
 }
 
 static bool is_in_list(const char *list, const char *name) {
         char one[SCHEMA_NAME_MAX];
 
-        while (list && take_name(&list, ",", one)) {
+        while (list && take_word(&list, one)) {
                 if (strcmp(one, name) == 0)
                         return true;
                 list += *list == ',';
@@ -76,16 +44,8 @@ static bool is_in_list(const char *list, const char *name) {
 
 int table_init(struct record_table *table, const char *files, const char *raw) {
         table->raw = raw;
-        if (files)
-                return read_files(table, files);
-        strcpy(table->files[0].column, "file_name");
-        strcpy(table->files[1].column, "audio_filepath");
-        table->files[0].is_guess = table->files[1].is_guess = true;
-        table->n_files = 2;
-        return 0;
+        return table_files_init(&table->files, files, table->listing.why);
 }
-
-/* ---- while records are read ------------------------------------------------------------------------------------ */
 
 int table_find_column(struct record_table *table, const char *name, size_t n, struct table_column **ret_column,
                       struct why *why) {
@@ -97,97 +57,42 @@ int table_find_column(struct record_table *table, const char *name, size_t n, st
                 if (r < 0)
                         return r;
                 column->is_raw = is_in_list(table->raw, column->name);
-                for (size_t i = 0; i < table->n_files; i++)
-                        column->is_path |= strcmp(table->files[i].column, column->name) == 0;
+                table_files_bind(&table->files, column);
         }
         *ret_column = column;
         return 0;
 }
 
-int table_note_path(struct record_table *table, struct table_column *column, const char *path, size_t n,
-                    struct table_cell *cell, struct why *why) {
+/* The path of the listing that is read, from the root. */
+static const char *name_of_listing(const struct record_table *table) {
         const struct text_listing *listing = &table->listing;
-        const struct listed_file *file = listing_file(listing, listing_n_files(listing) - 1);
+
+        return (const char *)listing->names.bytes + listing_file(listing, listing_n_files(listing) - 1)->name;
+}
+
+int table_note_text(struct record_table *table, struct table_column *column, const char *text, size_t n,
+                    struct why *why) {
         int r = 0;
 
-        for (size_t i = 0; i < table->n_files && r == 0; i++) {
-                struct table_files *files = &table->files[i];
-
-                if (strcmp(files->column, column->name) != 0 || files->is_none)
-                        continue;
-                r = file_paths_add(&files->paths, (const char *)listing->names.bytes + file->name, path, n, &cell->path,
-                                   why);
-                if (r == -EINVAL && files->is_guess) {
-                        files->is_none = true;
-                        r = 0;
-                }
-        }
+        if (column->is_part && columns_put_part(&table->columns, column, text, n) < 0)
+                return why_set(why, -ENOMEM, "no memory for a part of a path");
+        if (column->is_path)
+                r = table_files_note_path(&table->files, column, table->columns.n_rows - 1, name_of_listing(table),
+                                          text, n, why);
         return r;
 }
 
+void table_forget_text(struct record_table *table, struct table_column *column) {
+        column->part_row = 0;
+        if (column->is_path)
+                table_files_forget_path(&table->files, column, table->columns.n_rows - 1);
+}
+
+int table_end_record(struct record_table *table, struct why *why) {
+        return table_files_end_record(&table->files, table->columns.n_rows - 1, name_of_listing(table), why);
+}
+
 /* ---- what the columns are -------------------------------------------------------------------------------------- */
-
-/* The first cell of a column that is there; column->n_present is not 0. */
-static struct table_cell first_cell(const struct table_column *column) {
-        uint64_t row = 0;
-
-        while (column_cell(column, row).kind == CELL_ABSENT)
-                row++;
-        return column_cell(column, row);
-}
-
-static bool is_text_only(const struct table_column *column) {
-        for (enum cell_kind kind = CELL_BOOLEAN; kind < N_CELL_KINDS; kind++)
-                if (kind != CELL_TEXT && column->seen[kind].line > 0)
-                        return false;
-        return column->seen[CELL_TEXT].line > 0;
-}
-
-/* A guess comes true if the file that the first record names exists; its ending says what the field is called. */
-static void judge_guess(struct record_table *table, struct table_files *files, const struct table_column *column) {
-        static const char *const SOUNDS[] = { ".wav", ".flac", ".mp3", ".ogg", ".opus", ".oga" };
-        const char *dot;
-
-        files->is_none = files->is_none || !is_text_only(column) ||
-                         !file_paths_exists(&files->paths, first_cell(column).path, table->listing.root_fd);
-        if (files->is_none)
-                return;
-        strcpy(files->field, files->paths.is_picture ? "image" : "file");
-        dot = strrchr(file_paths_text(&files->paths, first_cell(column).path), '.');
-        for (size_t i = 0; i < ARRAY_SIZE(SOUNDS) && dot; i++)
-                if (strcasecmp(dot, SOUNDS[i]) == 0)
-                        strcpy(files->field, "audio");
-}
-
-/* Is there a column or another field of files of this name? */
-static bool has_field(const struct record_table *table, const struct table_files *files) {
-        for (size_t i = 0; i < table->columns.n_columns; i++)
-                if (strcmp(table->columns.columns[i]->name, files->field) == 0)
-                        return true;
-        return false;
-}
-
-static int judge_files(struct record_table *table) {
-        for (size_t i = 0; i < table->n_files; i++) {
-                struct table_files *files = &table->files[i];
-                const struct table_column *column = columns_find(&table->columns, files->column, strlen(files->column));
-
-                if (files->is_guess) {
-                        if (!column || column->n_present == 0)
-                                files->is_none = true;
-                        else
-                                judge_guess(table, files, column);
-                        if (!files->is_none && (has_field(table, files) || (i > 0 && !table->files[0].is_none)))
-                                files->is_none = true;
-                } else if (!column || !is_text_only(column)) {
-                        return why_set(table->listing.why, -EINVAL, "%s: files names the column \"%s\", %s",
-                                       table->listing.files->root, files->column,
-                                       column ? "whose values are not all strings"
-                                              : "which no sample has; the names are those in the listing");
-                }
-        }
-        return 0;
-}
 
 /* What the index will have: stored fields first, then columns. */
 struct table_plan {
@@ -216,14 +121,6 @@ static int refuse_kinds(const struct record_table *table, const struct table_col
                        column->seen[other].line, column->name);
 }
 
-/* Is there a field of files with the name of this column? It takes the column's place. */
-static bool is_replaced(const struct record_table *table, const struct table_column *column) {
-        for (size_t i = 0; i < table->n_files; i++)
-                if (!table->files[i].is_none && strcmp(table->files[i].field, column->name) == 0)
-                        return true;
-        return false;
-}
-
 static int plan_field(const struct record_table *table, struct table_plan *plan, const struct schema_field *field,
                       const struct table_column *column, struct table_files *files) {
         if (plan->n_fields == INDEX_FIELDS_MAX)
@@ -243,7 +140,8 @@ static int plan_columns(const struct record_table *table, struct table_plan *pla
                 struct schema_field field;
                 int r = 0;
 
-                if (is_replaced(table, column) || (column->n_present == 0 && table->syntax == COLUMNS_JSON))
+                if (table_files_replace(&table->files, column->name) ||
+                    (column->n_present == 0 && table->syntax == COLUMNS_JSON))
                         continue;
                 if (column_describe(&table->columns, column, table->syntax, &field, &one, &other) < 0)
                         return refuse_kinds(table, column, one, other);
@@ -256,20 +154,19 @@ static int plan_columns(const struct record_table *table, struct table_plan *pla
 }
 
 static int plan_index(struct record_table *table, struct table_plan *plan) {
-        int r = judge_files(table);
+        const struct text_listing *listing = &table->listing;
+        int r = table_files_judge(&table->files, &table->columns, listing->root_fd, listing->files->root, listing->why);
 
-        for (size_t i = 0; i < table->n_files && r == 0; i++) {
-                struct table_files *files = &table->files[i];
-                const struct table_column *column;
+        for (size_t i = 0; i < table->files.n && r == 0; i++) {
+                struct table_files *files = &table->files.items[i];
                 struct schema_field field = { .is_stored = true };
 
                 if (files->is_none)
                         continue;
-                column = columns_find(&table->columns, files->column, strlen(files->column));
                 strcpy(field.name, files->field);
                 field.kind = files->paths.is_picture ? FIELD_PICTURE : FIELD_BYTES;
-                field.may_be_absent = column->n_present < table->columns.n_rows;
-                r = plan_field(table, plan, &field, column, files);
+                field.may_be_absent = files->n_present < table->columns.n_rows;
+                r = plan_field(table, plan, &field, NULL, files);
         }
         if (r == 0)
                 r = plan_columns(table, plan, true);
@@ -283,6 +180,11 @@ static int plan_index(struct record_table *table, struct table_plan *plan) {
 }
 
 /* ---- the index ------------------------------------------------------------------------------------------------- */
+
+static int give_file(const struct record_table *table, struct table_files *files, uint64_t row,
+                     struct index_builder *builder, struct index_row *ret_row) {
+        return file_paths_give(&files->paths, table_files_path(files, row), table->listing.root_fd, builder, ret_row);
+}
 
 static int make_builder(struct record_table *table, struct table_plan *plan, struct index_builder **ret_builder) {
         _cleanup_(index_builder_freep) struct index_builder *builder = NULL;
@@ -304,8 +206,8 @@ static int make_builder(struct record_table *table, struct table_plan *plan, str
         /* A row has a file also where a sample names none. */
         for (uint32_t i = 0; i < plan->n_stored && r == 0; i++)
                 if (plan->from[i].files && plan->fields[i].may_be_absent)
-                        r = file_paths_give(&plan->from[i].files->paths, first_cell(plan->from[i].column).path,
-                                            table->listing.root_fd, builder, &plan->first_file[i]);
+                        r = give_file(table, plan->from[i].files, table_files_first(plan->from[i].files), builder,
+                                      &plan->first_file[i]);
         if (r == 0)
                 *ret_builder = TAKE_PTR(builder);
         return r;
@@ -327,25 +229,32 @@ static int give_value(const struct table_plan *plan, uint32_t i, const struct ta
                                        dlp_dtype_bytes(plan->fields[i].dtype));
 }
 
+/* A file that the record names, if it names one. */
+static int give_own_file(const struct record_table *table, const struct table_plan *plan, uint32_t i, uint64_t row,
+                         struct index_builder *builder, struct index_row *ret_row) {
+        if (table_files_path(plan->from[i].files, row) != TABLE_FILES_NONE)
+                return give_file(table, plan->from[i].files, row, builder, ret_row);
+        *ret_row = (struct index_row){ .file = plan->first_file[i].file, .offset = INDEX_ROW_ABSENT };
+        return 0;
+}
+
 static int give_row(struct record_table *table, const struct table_plan *plan, uint64_t row,
                     struct index_builder *builder) {
         uint64_t offset = ((const uint64_t *)(const void *)table->columns.rows.bytes)[row];
         struct index_row rows[INDEX_FIELDS_MAX];
 
         for (uint32_t i = 0; i < plan->n_fields; i++) {
-                struct table_cell cell = column_cell(plan->from[i].column, row);
+                struct table_cell cell = { .kind = CELL_ABSENT };
                 int r = 0;
 
+                if (!plan->from[i].files)
+                        cell = column_cell(plan->from[i].column, row);
                 if (i >= plan->n_stored)
                         r = give_value(plan, i, &cell, builder);
-                else if (cell.kind == CELL_ABSENT && plan->fields[i].may_be_absent)
-                        rows[i] = (struct index_row){
-                                .file = plan->from[i].files ? plan->first_file[i].file : INDEX_NO_FILE,
-                                .offset = INDEX_ROW_ABSENT,
-                        };
                 else if (plan->from[i].files)
-                        r = file_paths_give(&plan->from[i].files->paths, cell.path, table->listing.root_fd, builder,
-                                            &rows[i]);
+                        r = give_own_file(table, plan, i, row, builder, &rows[i]);
+                else if (cell.kind == CELL_ABSENT && plan->fields[i].may_be_absent)
+                        rows[i] = (struct index_row){ .file = INDEX_NO_FILE, .offset = INDEX_ROW_ABSENT };
                 else
                         rows[i] = (struct index_row){ .file = INDEX_NO_FILE,
                                                       .offset = offset + cell.begin,
