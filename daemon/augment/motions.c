@@ -1,6 +1,7 @@
 #include "daemon/augment/motions.h"
 
 #include <assert.h>
+#include <stdbool.h>
 #include <string.h>
 
 static void add(struct motions *motions, const struct motion *motion) {
@@ -34,6 +35,15 @@ void motions_vflip(struct motions *motions, uint32_t height) {
                 add(motions, &(struct motion){ .kind = MOTION_VFLIP, .height = (float)height });
 }
 
+void motions_sanitize(struct motions *motions, float min_size, float min_area, uint32_t width, uint32_t height) {
+        if (motions)
+                add(motions, &(struct motion){ .kind = MOTION_SANITIZE,
+                                               .x = min_size,
+                                               .y = min_area,
+                                               .width = (float)width,
+                                               .height = (float)height });
+}
+
 /* NaN stays NaN. */
 static float clamped(float value, float limit) {
         return value < 0 ? 0 : value > limit ? limit : value;
@@ -47,33 +57,49 @@ static void flip(float *low, float *high, float length) {
         *high = -(old_low - length);
 }
 
-static void apply(const struct motion *motion, float *box) {
+/* torchvision's SanitizeBoundingBoxes. A box with NaN is dropped. */
+static bool is_sane(const struct motion *motion, const float *box) {
+        float width = box[2] - box[0], height = box[3] - box[1];
+
+        return width >= motion->x && height >= motion->x && width * height >= motion->y && box[0] >= 0 && box[1] >= 0 &&
+               box[2] >= 0 && box[3] >= 0 && box[0] <= motion->width && box[2] <= motion->width &&
+               box[1] <= motion->height && box[3] <= motion->height;
+}
+
+/* Returns whether the box stays. */
+static bool apply(const struct motion *motion, float *box) {
         switch (motion->kind) {
         case MOTION_SCALE:
                 for (unsigned i = 0; i < 4; i++)
                         box[i] *= i % 2 ? motion->y : motion->x;
-                return;
+                break;
         case MOTION_SHIFT:
                 for (unsigned i = 0; i < 4; i++)
                         box[i] = clamped(box[i] + (i % 2 ? motion->y : motion->x),
                                          i % 2 ? motion->height : motion->width);
-                return;
+                break;
         case MOTION_HFLIP:
                 flip(&box[0], &box[2], motion->width);
-                return;
+                break;
         case MOTION_VFLIP:
                 flip(&box[1], &box[3], motion->height);
-                return;
+                break;
+        case MOTION_SANITIZE:
+                return is_sane(motion, box);
         }
+        return true;
 }
 
-void motions_apply(const struct motions *motions, uint8_t *boxes, size_t n) {
+void motions_apply(const struct motions *motions, uint8_t *boxes, size_t n, uint8_t *kept) {
         for (size_t i = 0; i < n; i++) {
+                bool stays = true;
                 float box[4];
 
                 memcpy(box, boxes + i * sizeof(box), sizeof(box));
                 for (uint32_t k = 0; k < motions->n; k++)
-                        apply(&motions->motions[k], box);
+                        stays = apply(&motions->motions[k], box) && stays;
                 memcpy(boxes + i * sizeof(box), box, sizeof(box));
+                if (kept)
+                        kept[i / 8] = (uint8_t)((kept[i / 8] & ~(1u << i % 8)) | (unsigned)stays << i % 8);
         }
 }

@@ -12,10 +12,11 @@
 #define MOTIONS_MAX (4u * DLP_STEPS_MAX) /* one step makes at most three paddings and a crop */
 
 enum motion_kind {
-        MOTION_SCALE, /* by x and y */
-        MOTION_SHIFT, /* by x and y, then clamped to the picture of width x height that results */
-        MOTION_HFLIP, /* within `width` */
-        MOTION_VFLIP, /* within `height` */
+        MOTION_SCALE,    /* by x and y */
+        MOTION_SHIFT,    /* by x and y, then clamped to the picture of width x height that results */
+        MOTION_HFLIP,    /* within `width` */
+        MOTION_VFLIP,    /* within `height` */
+        MOTION_SANITIZE, /* drops boxes that are narrower or lower than x, have an area below y, or leave the picture */
 };
 
 struct motion {
@@ -35,5 +36,8 @@ void motions_shift(struct motions *motions, float x, float y, uint64_t new_width
 void motions_hflip(struct motions *motions, uint32_t width);
 void motions_vflip(struct motions *motions, uint32_t height);
 
-/* Moves n boxes: left, top, right, bottom, each float32, one after the other. Need not be aligned. */
-void motions_apply(const struct motions *motions, uint8_t *boxes, size_t n);
+void motions_sanitize(struct motions *motions, float min_size, float min_area, uint32_t width, uint32_t height);
+
+/* Moves n boxes: left, top, right, bottom, each float32, one after the other. Need not be aligned. Sets bit i % 8 of
+ * kept[i / 8] if box i stays, and clears it if it is dropped; it is moved nevertheless. NULL: nobody asks. */
+void motions_apply(const struct motions *motions, uint8_t *boxes, size_t n, uint8_t *kept);

@@ -23,6 +23,7 @@ static const struct step_type *const STEPS[] = {
         &step_color_jitter,
         &step_grayscale,
         &step_random_grayscale,
+        &step_sanitize,
         &step_to,
         &step_normalize,
         &step_layout,
@@ -58,12 +59,6 @@ static void list_steps(char *text, size_t size) {
 static int refuse_step(const struct step_text *reader, const char *word, size_t n_word) {
         char names[32 * ARRAY_SIZE(STEPS) + 32], expected[sizeof(names) + 32];
 
-        if (word_is(word, n_word, "sanitize"))
-                return why_set(reader->why, -EINVAL,
-                               "pipeline, column %zu: sanitize is not available: all boxes are delivered, also those "
-                               "that a crop left without area; drop these after delivery, as torchvision's "
-                               "SanitizeBoundingBoxes does",
-                               step_text_column(reader, word));
         list_steps(names, sizeof(names));
         if (n_word > 0)
                 return why_set(reader->why, -EINVAL, "pipeline, column %zu: unknown step \"%.*s\"; the steps are %s",
@@ -456,6 +451,13 @@ int recipe_output(const struct recipe *recipe, uint32_t *ret_height, uint32_t *r
         *ret_height = height;
         *ret_width = width;
         return 0;
+}
+
+bool recipe_drops_boxes(const struct recipe *recipe) {
+        for (uint32_t i = 0; i < recipe->n_steps; i++)
+                if (recipe->steps[i].type->drops_boxes)
+                        return true;
+        return false;
 }
 
 uint64_t recipe_max_pixels(const struct recipe *recipe) {

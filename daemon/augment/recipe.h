@@ -70,6 +70,9 @@ int recipe_output(const struct recipe *recipe, uint32_t *ret_height, uint32_t *r
 #define RECIPE_MAX_PIXELS_MAX 4294967295u
 uint64_t recipe_max_pixels(const struct recipe *recipe);
 
+/* Does it drop boxes (`sanitize`)? */
+bool recipe_drops_boxes(const struct recipe *recipe);
+
 /* Type and layout of its samples. Owned by the recipe; for RECIPE_PIXELS. */
 const struct pixel_format *recipe_format(const struct recipe *recipe);
 

@@ -82,6 +82,8 @@ struct step_type {
          * the conversion, the form in which all samples leave. -EINVAL if that is impossible, with what is expected.
          * NULL: nothing to check, no effect on the conversion. */
         int (*convert)(const struct value *values, struct conversion *conversion, struct why *why);
+
+        bool drops_boxes; /* recipe_drops_boxes() */
 };
 
 extern const struct step_type step_random_resized_crop;
@@ -94,6 +96,7 @@ extern const struct step_type step_vflip;
 extern const struct step_type step_color_jitter;
 extern const struct step_type step_grayscale;
 extern const struct step_type step_random_grayscale;
+extern const struct step_type step_sanitize;
 extern const struct step_type step_to;
 extern const struct step_type step_normalize;
 extern const struct step_type step_layout;

@@ -115,6 +115,28 @@ static int choose_by_value_steps(struct codec *codec, const char *text, struct w
         return 0;
 }
 
+const struct codec_type *codec_value_type(const struct codec *codec) {
+        const struct codec_type *type = type_without_steps(&codec->field);
+
+        return codec->steps.has_dtype && type == &CODEC_VALUE ? &CODEC_ELEMENTS : type;
+}
+
+/* An array in a part with a picture. Left, top, right and bottom in pixels are boxes, delivered as float32; of others,
+ * rows may leave with boxes. The number of rows then varies, even if it is the same in all samples. */
+static const struct codec_type *choose_moved(struct codec *codec) {
+        struct schema_field *field = &codec->field;
+
+        if (field->n_dims == 2 && field->shape[1] == 4) {
+                field->shape[0] = -1;
+                codec->steps.has_dtype = field->dtype != DLP_DTYPE_FLOAT32 || field->coding != CODING_PLAIN;
+                codec->steps.dtype = DLP_DTYPE_FLOAT32;
+                return &CODEC_BOXES;
+        }
+        if (recipe_drops_boxes(codec->recipe))
+                field->shape[0] = -1;
+        return &CODEC_ROWS;
+}
+
 /* For pictures and boxes, the steps say what is done to the pixels; for others, what the bytes are. */
 static int choose_by_recipe(struct codec *codec, const char *text, struct why *why) {
         int r = recipe_parse(text, &codec->recipe, why);
@@ -124,25 +146,23 @@ static int choose_by_recipe(struct codec *codec, const char *text, struct why *w
         free(codec->text);
         codec->text = strdup(recipe_text(codec->recipe));
         codec->type = recipe_kind(codec->recipe) == RECIPE_RAW ? &CODEC_BYTES
-                      : codec->field.kind == FIELD_VALUE       ? &CODEC_BOXES
+                      : codec->field.kind == FIELD_VALUE       ? choose_moved(codec)
                                                                : &CODEC_PICTURE;
         return codec->text ? 0 : why_errno(why, -ENOMEM, "pipeline");
 }
 
-/* Left, top, right and bottom in pixels, any number of them; and the steps are for a picture. */
-static bool moves_with_picture(const struct schema_field *field, const char *text) {
+/* An array, and the steps are for a picture. */
+static bool is_array_of_picture(const struct schema_field *field, const char *text) {
         const char *word = text + strspn(text, " \t\r\n");
         size_t n = word_length(word);
 
-        return field->kind == FIELD_VALUE && field->coding == CODING_PLAIN && field->dtype == DLP_DTYPE_FLOAT32 &&
-               field->n_dims == 2 && field->shape[0] < 0 && field->shape[1] == 4 && !value_steps_are(word, n) &&
-               (recipe_is_step(word, n) || word_is(word, n, "sanitize"));
+        return field->kind == FIELD_VALUE && field->n_dims > 0 && !value_steps_are(word, n) && recipe_is_step(word, n);
 }
 
 static bool has_value_steps(const struct codec *codec, const char *text) {
         const char *word = text + strspn(text, " \t\r\n");
 
-        if (codec->field.kind == FIELD_PICTURE || moves_with_picture(&codec->field, text))
+        if (codec->field.kind == FIELD_PICTURE || is_array_of_picture(&codec->field, text))
                 return false;
         return codec->field.kind != FIELD_BYTES ||
                (value_steps_are(word, word_length(word)) && !word_is(word, word_length(word), "raw"));
@@ -217,7 +237,7 @@ int codec_new(const struct source *source, uint32_t idx_field, uint32_t group, c
         codec->field = source->schema.fields[idx_field];
         codec->idx_field = idx_field;
         codec->group = group;
-        codec->idx_lead = CODEC_NO_LEAD;
+        codec->idx_lead = codec->idx_boxes = CODEC_NONE;
         codec->text = strdup("");
         if (!codec->text)
                 return why_errno(why, -ENOMEM, "pipeline");
@@ -232,16 +252,32 @@ uint32_t codec_lead(const struct codec *codec) {
         return codec->idx_lead;
 }
 
+uint32_t codec_boxes(const struct codec *codec) {
+        return codec->idx_boxes;
+}
+
 void codec_set_lead(struct codec *codec, uint32_t idx_lead) {
         codec->idx_lead = idx_lead;
+}
+
+void codec_set_boxes(struct codec *codec, uint32_t idx_boxes) {
+        codec->idx_boxes = idx_boxes;
 }
 
 bool codec_is_moved(const struct codec *codec) {
         return codec->type == &CODEC_BOXES;
 }
 
+bool codec_is_thinned(const struct codec *codec) {
+        return codec->type == &CODEC_ROWS;
+}
+
 bool codec_is_picture(const struct codec *codec) {
         return codec->type == &CODEC_PICTURE;
+}
+
+bool codec_drops_boxes(const struct codec *codec) {
+        return codec->recipe && recipe_drops_boxes(codec->recipe);
 }
 
 uint64_t codec_seed(const struct codec *codec, const struct codec_input *input) {
@@ -339,33 +375,38 @@ void codec_tools_free(struct codec_tools *tools) {
         decoder_free(tools->decoder);
         workspace_free(tools->workspace);
         sound_close(tools->sound);
-        free(tools->elements);
+        free(tools->elements.bytes);
+        free(tools->rows.bytes);
         free(tools);
 }
 
 size_t codec_tools_bytes(const struct codec_tools *tools) {
-        return decoder_scratch_bytes(tools->decoder) + workspace_bytes(tools->workspace) + tools->n_elements_bytes;
+        return decoder_scratch_bytes(tools->decoder) + workspace_bytes(tools->workspace) + tools->elements.n_bytes +
+               tools->rows.n_bytes;
+}
+
+static void trim(struct codec_memory *memory) {
+        free(memory->bytes);
+        *memory = (struct codec_memory){ 0 };
 }
 
 void codec_tools_trim(struct codec_tools *tools) {
         decoder_trim(tools->decoder);
         workspace_trim(tools->workspace);
-        free(tools->elements);
-        tools->elements = NULL;
-        tools->n_elements_bytes = 0;
+        trim(&tools->elements);
+        trim(&tools->rows);
 }
 
-int codec_tools_reserve(struct codec_tools *tools, size_t n_bytes, struct why *why) {
+int codec_memory_reserve(struct codec_memory *memory, size_t n_bytes, struct why *why) {
         uint8_t *bytes;
 
-        if (n_bytes <= tools->n_elements_bytes)
+        if (memory->bytes && n_bytes <= memory->n_bytes)
                 return 0;
-        bytes = malloc(n_bytes);
+        bytes = malloc(n_bytes > 0 ? n_bytes : 1);
         if (!bytes)
                 return why_errno(why, -ENOMEM, "%zu bytes to convert its elements", n_bytes);
-        free(tools->elements);
-        tools->elements = bytes;
-        tools->n_elements_bytes = n_bytes;
+        free(memory->bytes);
+        *memory = (struct codec_memory){ bytes, n_bytes };
         return 0;
 }
 

@@ -25,6 +25,15 @@
 struct codec;
 struct codec_tools;
 
+#define BOXES_MAX 8192u /* of a sample whose pipeline drops some; COCO has at most 93 */
+
+/* Which boxes of a sample stay: `sanitize` drops the others, and the rows of other fields leave with them. */
+struct codec_kept {
+        bool is_known; /* false: no boxes of this sample were served, so all rows stay */
+        uint32_t n_boxes, n_kept;
+        uint8_t bits[BOXES_MAX / 8]; /* box i: bit i % 8 of byte i / 8 */
+};
+
 /* One field of one sample. */
 struct codec_input {
         const uint8_t *bytes; /* of the field, as they are stored; NULL if it is not stored */
@@ -32,6 +41,7 @@ struct codec_input {
         const struct source *source;
         uint64_t sample;                  /* in the source */
         uint32_t lead_width, lead_height; /* of the picture that it moves with, as it is stored: codec_lead() */
+        struct codec_kept *kept;          /* boxes that are opened write it, fields with codec_boxes() read it */
 
         uint64_t seed; /* of what is drawn; epoch, sample and the step say the rest */
         uint32_t epoch;
@@ -63,15 +73,20 @@ int codec_new(const struct source *source, uint32_t idx_field, uint32_t group, c
 /* Takes NULL. */
 void codec_free(struct codec *codec);
 
-/* Boxes move with a picture of their part of the pipeline, and need its size. Which field of the program that is;
- * CODEC_NO_LEAD: it moves with none. codec_set_lead() is for who makes the program. */
-#define CODEC_NO_LEAD UINT32_MAX
+/* Boxes move with a picture of their part of the pipeline, and need its size; where the part drops boxes, its other
+ * arrays need to know which. Both must be served before. Which fields of the program these are; CODEC_NONE: the field
+ * needs none. codec_set_lead() and codec_set_boxes() are for who makes the program. */
+#define CODEC_NONE UINT32_MAX
 uint32_t codec_lead(const struct codec *codec);
+uint32_t codec_boxes(const struct codec *codec);
 void codec_set_lead(struct codec *codec, uint32_t idx_lead);
+void codec_set_boxes(struct codec *codec, uint32_t idx_boxes);
 
-/* Does it need a lead? Can it be one? */
-bool codec_is_moved(const struct codec *codec);
+/* Is it a picture; boxes that move with one; an array whose rows leave with boxes? Does its part drop boxes? */
 bool codec_is_picture(const struct codec *codec);
+bool codec_is_moved(const struct codec *codec);
+bool codec_is_thinned(const struct codec *codec);
+bool codec_drops_boxes(const struct codec *codec);
 
 /* Which of the source's fields it is. */
 uint32_t codec_field(const struct codec *codec);

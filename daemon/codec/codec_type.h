@@ -16,6 +16,12 @@ struct sound_part {
         uint64_t n_out;           /* frames that are delivered; zeroes follow */
 };
 
+/* Kept from sample to sample. */
+struct codec_memory {
+        uint8_t *bytes;
+        size_t n_bytes;
+};
+
 struct codec_tools {
         struct decoder *decoder;
         struct workspace *workspace;
@@ -25,13 +31,14 @@ struct codec_tools {
         size_t n_boxes;
         struct sound *sound; /* that is open; else NULL */
         struct sound_part sound_part;
+        uint64_t n_rows_bytes, n_row_bytes; /* of the array that is open: before rows leave; of one row */
         struct codec_counts counts;
-        uint8_t *elements; /* of a field that is being converted */
-        size_t n_elements_bytes;
+        struct codec_memory elements; /* of a field that is being converted */
+        struct codec_memory rows;     /* of a field some of whose rows leave */
 };
 
-/* Makes tools->elements at least this long. -ENOMEM. */
-int codec_tools_reserve(struct codec_tools *tools, size_t n_bytes, struct why *why);
+/* Makes it at least this long; what it held is lost. -ENOMEM. */
+int codec_memory_reserve(struct codec_memory *memory, size_t n_bytes, struct why *why);
 
 /* Functions as in codec.h; those that may be NULL say so. */
 struct codec_type {
@@ -55,14 +62,21 @@ struct codec {
         struct schema_field field;
         uint32_t idx_field;       /* of the source */
         uint32_t group;           /* of fields that draw alike */
-        uint32_t idx_lead;        /* CODEC_BOXES: the field of the program that they move with */
-        struct recipe *recipe;    /* pictures and boxes; for others NULL */
+        uint32_t idx_lead;        /* codec_lead() */
+        uint32_t idx_boxes;       /* codec_boxes() */
+        struct recipe *recipe;    /* pictures, boxes, and arrays in a part with them; for others NULL */
         struct value_steps steps; /* CODEC_TEXT, CODEC_ELEMENTS, CODEC_NPY */
         uint32_t dtype, n_dims;   /* of what is delivered: CODEC_ELEMENTS, CODEC_NPY */
         struct sound_steps sound; /* CODEC_SOUND */
         int64_t shape[SCHEMA_DIMS_MAX];
         char *text;
 };
+
+/* What serves a value without steps for pictures: boxes and rows stand on it. */
+const struct codec_type *codec_value_type(const struct codec *codec);
+
+/* Copies the rows that stay, n_row_bytes each, one after the other. */
+void codec_copy_kept(const struct codec_kept *kept, const uint8_t *rows, uint64_t n_row_bytes, uint8_t *out);
 
 /* What its part of the pipeline draws from. Each part draws its own random numbers, even if its steps are the same. */
 uint64_t codec_seed(const struct codec *codec, const struct codec_input *input);
@@ -75,12 +89,17 @@ int codec_form_ragged(const struct codec *codec, const struct codec_terms *terms
 int codec_refuse_ragged(const struct codec *codec, const struct codec_opened *opened, const struct field_layout *field,
                         struct why *why);
 
+/* refuse_memory() of elements that are converted. */
+int codec_refuse_elements(const struct codec_tools *tools, const struct codec_opened *opened, uint64_t allowed_bytes,
+                          struct why *why);
+
 /* Reverses the bytes of each element. */
 void codec_swap_elements(uint8_t *bytes, uint64_t n_bytes, uint64_t n_element);
 
 extern const struct codec_type CODEC_PICTURE;
 extern const struct codec_type CODEC_BOXES;
 extern const struct codec_type CODEC_SOUND;
+extern const struct codec_type CODEC_ROWS;
 extern const struct codec_type CODEC_BYTES;
 extern const struct codec_type CODEC_VALUE;
 extern const struct codec_type CODEC_GATHERED;

@@ -238,16 +238,16 @@ static int elements_render(const struct codec *codec, struct codec_tools *tools,
         int r = count_elements(codec, input, &n, why);
 
         if (r == 0)
-                r = codec_tools_reserve(tools, n * sizeof(int64_t), why);
+                r = codec_memory_reserve(&tools->elements, n * sizeof(int64_t), why);
         if (r == 0)
-                r = gather(codec, input, tools->elements, &dtype, why);
+                r = gather(codec, input, tools->elements.bytes, &dtype, why);
         if (r == 0)
-                r = convert(dtype, tools->elements, codec->dtype, out, n, why);
+                r = convert(dtype, tools->elements.bytes, codec->dtype, out, n, why);
         return r == -ERANGE || r == -EINVAL ? -EBADMSG : r;
 }
 
-static int elements_refuse_memory(const struct codec_tools *tools, const struct codec_opened *opened,
-                                  uint64_t allowed_bytes, struct why *why) {
+int codec_refuse_elements(const struct codec_tools *tools, const struct codec_opened *opened, uint64_t allowed_bytes,
+                          struct why *why) {
         (void)tools;
         return why_set(why, -EFBIG, "needs %llu bytes to be converted, %llu are allowed (a quarter of memory_limit)",
                        (unsigned long long)opened->need_bytes, (unsigned long long)allowed_bytes);
@@ -259,5 +259,5 @@ const struct codec_type CODEC_ELEMENTS = {
         .open = elements_open,
         .render = elements_render,
         .refuse_room = codec_refuse_ragged,
-        .refuse_memory = elements_refuse_memory,
+        .refuse_memory = codec_refuse_elements,
 };

@@ -120,12 +120,12 @@ static int npy_render(const struct codec *codec, struct codec_tools *tools, cons
                 return 0;
         }
         if (needs_copy(codec, &header)) {
-                r = codec_tools_reserve(tools, n_bytes, why);
+                r = codec_memory_reserve(&tools->elements, n_bytes, why);
                 if (r < 0)
                         return r;
-                memcpy(tools->elements, elements, n_bytes);
-                codec_swap_elements(tools->elements, n_bytes, size);
-                elements = tools->elements;
+                memcpy(tools->elements.bytes, elements, n_bytes);
+                codec_swap_elements(tools->elements.bytes, n_bytes, size);
+                elements = tools->elements.bytes;
         }
         r = convert(header.dtype, elements, codec->dtype, out, n_bytes / size, why);
         return r == -ERANGE || r == -EINVAL ? -EBADMSG : r;

@@ -14,6 +14,7 @@
 struct program {
         uint32_t n_fields;
         struct codec *codecs[DLP_TENSORS_MAX];
+        uint32_t serving[DLP_TENSORS_MAX]; /* program_serving() */
         char *text;
 };
 
@@ -40,6 +41,24 @@ uint32_t program_n_fields(const struct program *program) {
 
 const struct codec *program_codec(const struct program *program, uint32_t idx) {
         return program->codecs[idx];
+}
+
+uint32_t program_serving(const struct program *program, uint32_t k) {
+        return program->serving[k];
+}
+
+/* 0: needs no other field; 1: boxes; 2: what leaves with boxes. */
+static unsigned level_of(const struct codec *codec) {
+        return codec_boxes(codec) != CODEC_NONE ? 2 : codec_lead(codec) != CODEC_NONE;
+}
+
+static void order_fields(struct program *program) {
+        uint32_t n = 0;
+
+        for (unsigned level = 0; level <= 2; level++)
+                for (uint32_t i = 0; i < program->n_fields; i++)
+                        if (level_of(program->codecs[i]) == level)
+                                program->serving[n++] = i;
 }
 
 /* ---- fields ---------------------------------------------------------------------------------------------------- */
@@ -78,6 +97,14 @@ static int add_field(struct program *program, const struct source *source, uint3
         if (r == 0)
                 program->n_fields++;
         return r;
+}
+
+static int refuse_dropping(uint32_t n_boxes, struct why *why) {
+        return why_set(
+                why, -EINVAL,
+                "pipeline: sanitize drops boxes, and its part names %s; name one field of boxes with the picture, "
+                "as in \"image, boxes, labels: hflip(0.5) sanitize\"",
+                n_boxes == 0 ? "none" : "several fields of them");
 }
 
 /* ---- without names --------------------------------------------------------------------------------------------- */
@@ -159,6 +186,8 @@ static int parse_unnamed(struct program *program, const struct source *source, c
 
         if (r == 0 && !no_main)
                 r = add_field(program, source, idx_main, 0, text, why);
+        if (r == 0 && !no_main && codec_drops_boxes(program->codecs[0]))
+                r = refuse_dropping(0, why);
         for (uint32_t i = 0; i < source->schema.n_fields && r == 0; i++)
                 if (no_main ? source->schema.fields[i].kind != FIELD_NAME
                             : is_value(&source->schema.fields[i]) && i != idx_main)
@@ -252,29 +281,59 @@ static int parse_part(struct program *program, const struct source *source, cons
         }
 }
 
-/* Boxes move with the only picture of their part, whose fields begin at `begin`. */
-static int lead_boxes(struct program *program, const struct source *source, uint32_t begin, struct why *why) {
-        uint32_t n_pictures = 0, idx_picture = 0;
+static uint32_t count_fields(const struct program *program, uint32_t begin, bool (*is)(const struct codec *codec),
+                             uint32_t *ret_idx_last) {
+        uint32_t n = 0;
 
         for (uint32_t i = begin; i < program->n_fields; i++)
-                if (codec_is_picture(program->codecs[i])) {
-                        n_pictures++;
-                        idx_picture = i;
+                if (is(program->codecs[i])) {
+                        n++;
+                        *ret_idx_last = i;
                 }
-        for (uint32_t i = begin; i < program->n_fields; i++) {
-                const char *name = source->schema.fields[codec_field(program->codecs[i])].name;
+        return n;
+}
 
-                if (!codec_is_moved(program->codecs[i]))
-                        continue;
-                if (n_pictures != 1)
+/* A part drops boxes: are there some, and is it clear which ones decide about the rows of other fields? */
+static int check_dropping(const struct program *program, uint32_t begin, uint32_t n_boxes, struct why *why) {
+        for (uint32_t i = 0; i < begin; i++)
+                if (codec_drops_boxes(program->codecs[i]))
+                        return why_set(why, -EINVAL,
+                                       "pipeline: sanitize is in two parts; only one of them may have it");
+        return n_boxes == 1 ? 0 : refuse_dropping(n_boxes, why);
+}
+
+/* Boxes move with the only picture of their part, whose fields begin at `begin`; if the part drops boxes, rows of its
+ * other arrays leave with them. */
+static int lead_boxes(struct program *program, const struct source *source, uint32_t begin, struct why *why) {
+        uint32_t idx_picture = 0, idx_boxes = 0;
+        uint32_t n_pictures = count_fields(program, begin, codec_is_picture, &idx_picture);
+        uint32_t n_boxes = count_fields(program, begin, codec_is_moved, &idx_boxes);
+        bool drops = codec_drops_boxes(program->codecs[begin]);
+        int r = drops ? check_dropping(program, begin, n_boxes, why) : 0;
+
+        for (uint32_t i = begin; i < program->n_fields && r == 0; i++) {
+                const char *name = source->schema.fields[codec_field(program->codecs[i])].name;
+                struct codec *codec = program->codecs[i];
+
+                if (codec_is_moved(codec) && n_pictures != 1)
                         return why_set(
                                 why, -EINVAL,
                                 "pipeline: field %s moves with a picture, and its part names %s; name one picture "
                                 "with it, as in \"image, %s: hflip(0.5)\", or name it without steps",
                                 name, n_pictures == 0 ? "none" : "several", name);
-                codec_set_lead(program->codecs[i], idx_picture);
+                if (codec_is_thinned(codec) && n_boxes == 0)
+                        return why_set(
+                                why, -EINVAL,
+                                "pipeline: field %s is an array, and the steps are for pictures; name it without "
+                                "steps to get its elements, with to(DTYPE) to convert them, or with raw to get "
+                                "its stored bytes",
+                                name);
+                if (codec_is_moved(codec))
+                        codec_set_lead(codec, idx_picture);
+                if (codec_is_thinned(codec) && drops)
+                        codec_set_boxes(codec, idx_boxes);
         }
-        return 0;
+        return r;
 }
 
 /* Prints the fields of each part as "a, b: steps"; parts are separated by "; ". */
@@ -374,6 +433,7 @@ int program_parse(const char *text, const struct source *source, struct program 
                             DLP_PIPELINE_MAX - 1);
         if (r < 0)
                 return r;
+        order_fields(program);
         *ret_program = TAKE_PTR(program);
         return 0;
 }

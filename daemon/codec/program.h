@@ -29,3 +29,7 @@ const char *program_text(const struct program *program);
 /* Tensors of a batch, 1 to DLP_TENSORS_MAX, in the sequence in which they are delivered. */
 uint32_t program_n_fields(const struct program *program);
 const struct codec *program_codec(const struct program *program, uint32_t idx);
+
+/* Field number k in the sequence in which a sample's fields are served: pictures before boxes that move with them, and
+ * boxes before what leaves with them. */
+uint32_t program_serving(const struct program *program, uint32_t k);

@@ -166,14 +166,16 @@ static int sound_render(const struct codec *codec, struct codec_tools *tools, co
         uint64_t n_samples = part->n_resampled * n_channels_of(codec);
         uint32_t n_channels = n_channels_of(codec);
         float *last = (float *)(void *)out, *first;
-        int r = codec_tools_reserve(tools, need_floats(codec, part) * sizeof(float), why);
+        int r = codec_memory_reserve(&tools->elements, need_floats(codec, part) * sizeof(float), why);
 
         (void)input;
         if (r < 0)
                 return r;
         if (codec->sound.is_int16)
-                last = (float *)(void *)tools->elements;
-        first = part->ratio == 1 ? last : codec->sound.is_int16 ? last + n_samples : (float *)(void *)tools->elements;
+                last = (float *)(void *)tools->elements.bytes;
+        first = part->ratio == 1        ? last
+                : codec->sound.is_int16 ? last + n_samples
+                                        : (float *)(void *)tools->elements.bytes;
         r = sound_read(tools->sound, part->first, part->n_frames, n_channels, first, why);
         if (r == 0 && part->ratio != 1)
                 r = resample(part, n_channels, first, last, why);

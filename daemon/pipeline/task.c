@@ -43,11 +43,25 @@ static int task_buffer(struct planner *planner, struct task *task, uint64_t n_by
 
 /* ---- where its bytes are --------------------------------------------------------------------------------------- */
 
+/* The first read that may bring the field: not before the picture that it moves with, or the boxes that it leaves with.
+ */
+static uint32_t first_read(const struct task *task, uint32_t idx_field) {
+        const struct codec *codec = program_codec(task->batch->stream->program, idx_field);
+        uint32_t lead = codec_lead(codec), boxes = codec_boxes(codec);
+
+        return lead != CODEC_NONE    ? task->fields[lead].idx_read
+               : boxes != CODEC_NONE ? task->fields[boxes].idx_read
+                                     : 0;
+}
+
 /* One read for each file: the fields of a sample lie side by side in a shard, but arrays have a file each. Fields that
  * are far apart in their file are read one by one, too. */
 static void add_to_reads(const struct source *source, struct source_read *reads, struct task *task, uint32_t idx_field,
                          const struct extent *extent) {
-        uint32_t i = source_add_to_reads(source, extent, reads, &task->n_reads);
+        uint32_t first = first_read(task, idx_field), n = task->n_reads - first;
+        uint32_t i = first + source_add_to_reads(source, extent, reads + first, &n);
+
+        task->n_reads = first + n;
 
         task->fields[idx_field] =
                 (struct field_bytes){ .offset = extent->offset, .n_bytes = extent->length, .idx_read = i };
@@ -89,14 +103,6 @@ static void span_piece(struct task *task, uint32_t idx_field, struct source_read
                 (struct source_read){ .first = extent, .begin = extent.offset, .end = extent.offset + extent.length };
 }
 
-/* Boxes that are known without reading are served with the picture that they move with. */
-static void follow_lead(struct task *task, uint32_t idx_field) {
-        const struct codec *codec = program_codec(task->batch->stream->program, idx_field);
-
-        if (codec_lead(codec) != CODEC_NO_LEAD && !codec_is_stored(codec))
-                task->fields[idx_field].idx_read = task->fields[codec_lead(codec)].idx_read;
-}
-
 /* Finds where each field of the candidate lies, and which reads are needed. The task says how many; `ret_span` is the
  * read that comes next. The offsets of its fields are counted from its beginning. */
 static void span_fields(struct task *task, struct source_read *ret_span) {
@@ -109,10 +115,11 @@ static void span_fields(struct task *task, struct source_read *ret_span) {
 
         task->n_reads = 0;
         *ret_span = (struct source_read){ 0 };
-        for (uint32_t i = 0; i < n_fields; i++) {
+        for (uint32_t k = 0; k < n_fields; k++) {
+                uint32_t i = program_serving(stream->program, k);
                 const struct codec *codec = program_codec(stream->program, i);
 
-                task->fields[i] = (struct field_bytes){ 0 };
+                task->fields[i] = (struct field_bytes){ .idx_read = first_read(task, i) };
                 if (!codec_is_stored(codec)) {
                         task->fields[i].is_absent = !source_has(source, task->candidate, codec_field(codec));
                         continue;
@@ -131,8 +138,6 @@ static void span_fields(struct task *task, struct source_read *ret_span) {
         if (task->n_reads == 0 || is_gathered)
                 return;
         *ret_span = spans[task->idx_read];
-        for (uint32_t i = 0; i < n_fields; i++)
-                follow_lead(task, i);
         for (uint32_t i = 0; i < n_fields; i++)
                 if (is_due(task, i) && !task->fields[i].is_absent)
                         task->fields[i].offset -= ret_span->begin;

@@ -19,6 +19,10 @@
 
 #define TASK_BUFFER_BYTES (256u << 10) /* registered with the kernel; an ImageNet photo is 110 KiB */
 
+struct picture_size {
+        uint32_t width, height;
+};
+
 /* A piece of what a task reads. */
 struct field_bytes {
         uint64_t offset; /* from the first byte that is read */
@@ -45,7 +49,10 @@ struct task {
         uint32_t n_reads;  /* of the sample: one for each file that has fields of it. 0: nothing has to be read */
         uint32_t idx_read; /* the one under way; the fields of earlier ones are served */
         struct source_piece piece; /* of a gathered field: what the read under way brings */
-        uint32_t idx_field;    /* worker: the first of them that is not served yet; it may wait for memory in between */
+        uint32_t idx_field; /* worker: the first of them (in program_serving()) that is not served yet; it may wait */
+                            /* for memory in between */
+        struct picture_size sizes[DLP_TENSORS_MAX]; /* worker: of the pictures that are served, as they are stored */
+        struct codec_kept kept;                     /* worker: boxes of the candidate */
         const char *bad_field; /* worker: which one the candidate failed with; NULL: none, or more than one */
         char path[PATH_MAX];   /* the sample's name: its file, or the file that it was before it was packed */
 

@@ -63,16 +63,20 @@ static void worker_count_decoded(struct worker *worker) {
 }
 
 /* A whole file may have become longer than the index says: then the field is all of it. */
-static struct codec_input input_of(const struct task *task, uint32_t idx_field) {
+static struct codec_input input_of(struct task *task, uint32_t idx_field) {
         const struct stream *stream = task->batch->stream;
         const struct job_terms *terms = &stream->job->terms;
         const struct field_bytes *field = &task->fields[idx_field];
+        uint32_t lead = codec_lead(program_codec(stream->program, idx_field));
 
         return (struct codec_input){
                 .bytes = task->request.buffer + field->offset,
                 .n_bytes = task->request.is_part ? field->n_bytes : task->request.n_bytes,
                 .source = dataset_source(stream->dataset->dataset),
                 .sample = task->candidate,
+                .lead_width = lead == CODEC_NONE ? 0 : task->sizes[lead].width,
+                .lead_height = lead == CODEC_NONE ? 0 : task->sizes[lead].height,
+                .kept = &task->kept,
                 .seed = dlp_philox_seed(terms->seed, terms->draws),
                 .epoch = (uint32_t)task->batch->epoch,
         };
@@ -107,33 +111,10 @@ static int leave_out(struct task *task, uint32_t idx_field, struct why *why) {
         return 0;
 }
 
-/* Tells boxes how large the picture is that they move with: from its header, which came with the same read. */
-static int measure_lead(struct worker *worker, const struct task *task, uint32_t idx_field, struct codec_input *input,
-                        struct why *why) {
-        const struct program *program = task->batch->stream->program;
-        uint32_t idx_lead = codec_lead(program_codec(program, idx_field));
-        const struct codec *lead;
-        struct codec_input picture;
-        struct codec_opened opened;
-        int r;
-
-        if (idx_lead == CODEC_NO_LEAD)
-                return 0;
-        if (task->fields[idx_lead].is_absent)
-                return why_set(why, -EBADMSG, "the sample does not have the picture that it moves with");
-        if (task->fields[idx_lead].idx_read != task->idx_read)
-                return why_set(why, -ENOTSUP,
-                               "it is stored in another file than the picture that it moves with, or far from it; "
-                               "name it without steps, and move it after delivery");
-        lead = program_codec(program, idx_lead);
-        picture = input_of(task, idx_lead);
-        r = codec_open(lead, worker->tools, &picture, &opened, why);
-        codec_close(lead, worker->tools);
-        if (r < 0)
-                return r;
-        input->lead_width = opened.width;
-        input->lead_height = opened.height;
-        return 0;
+/* Fields that are served later in this sample may need the picture's size. */
+static void note_size(struct task *task, uint32_t idx_field, const struct codec_opened *opened) {
+        if (codec_is_picture(program_codec(task->batch->stream->program, idx_field)))
+                task->sizes[idx_field] = (struct picture_size){ opened->width, opened->height };
 }
 
 /* Returns 0, SAMPLE_WAITS, or a negative errno for what is wrong. */
@@ -143,16 +124,17 @@ static int serve_field(struct worker *worker, struct task *task, uint32_t idx_fi
         struct codec_opened opened;
         int r;
 
+        if (codec_is_moved(codec) && codec_drops_boxes(codec))
+                task->kept.is_known = false;
         if (task->fields[idx_field].is_absent)
                 return leave_out(task, idx_field, why);
-        r = measure_lead(worker, task, idx_field, &input, why);
-        if (r < 0)
-                return r;
         r = codec_open(codec, worker->tools, &input, &opened, why);
         if (r == 0 && opened.is_absent) {
                 codec_close(codec, worker->tools);
                 return leave_out(task, idx_field, why);
         }
+        if (r == 0)
+                note_size(task, idx_field, &opened);
         if (r == 0)
                 r = worker_charge(worker, task, codec, &opened, why);
         if (r == 0)
@@ -226,7 +208,8 @@ static int serve_fields(struct worker *worker, struct task *task, struct why *wh
         uint32_t i;
         int r = 0;
 
-        for (i = task->idx_field; i < stream->layout.n_fields; i++, task->idx_field++) {
+        for (; task->idx_field < stream->layout.n_fields; task->idx_field++) {
+                i = program_serving(stream->program, task->idx_field);
                 if (task->fields[i].idx_read != task->idx_read)
                         continue;
                 if (codec_is_gathered(program_codec(stream->program, i)))

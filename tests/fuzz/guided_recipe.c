@@ -1,5 +1,5 @@
 /* Coverage-guided (libFuzzer): any text as a pipeline. What is accepted must be accepted again as it is printed, and
- * must plan every size of picture without a crop outside of it. */
+ * must plan every size of picture without a crop outside of it, and boxes with it. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,12 +9,22 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes);
 
 static void plan(const struct recipe *recipe, uint32_t width, uint32_t height) {
-        struct geometry geometry;
+        static const float boxes[2][4] = { { 0, 0, 1, 1 }, { 100, 7, 70000, 3 } };
+        uint8_t bytes[sizeof(boxes)], kept = 0;
+        struct geometry geometry, plain;
+        struct motions motions;
         const struct box *box = &geometry.source;
         struct why why;
 
-        if (recipe_plan(recipe, width, height, 1, 2, 3, &geometry, &why) < 0)
+        if (recipe_plan(recipe, width, height, 1, 2, 3, &plain, &why) < 0)
                 return;
+        if (recipe_plan_motions(recipe, width, height, 1, 2, 3, &geometry, &motions, &why) < 0 ||
+            geometry.width != plain.width || geometry.height != plain.height)
+                abort();
+        memcpy(bytes, boxes, sizeof(bytes));
+        motions_apply(&motions, bytes, 2, &kept);
+        if (!recipe_drops_boxes(recipe) && kept != 3)
+                abort();
         if (box->width == 0 || box->height == 0 || box->width > width || box->x > width - box->width ||
             box->height > height || box->y > height - box->height || geometry.width == 0 || geometry.height == 0)
                 abort();

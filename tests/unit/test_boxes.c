@@ -24,6 +24,8 @@ static void note(const cJSON *step, struct motions *motions) {
                 motions_shift(motions, -(float)a, -(float)b, (uint64_t)c, (uint64_t)d);
         } else if (strcmp(kind, "pad") == 0) {
                 motions_shift(motions, (float)a, (float)b, (uint64_t)c, (uint64_t)d);
+        } else if (strcmp(kind, "sanitize") == 0) {
+                motions_sanitize(motions, (float)a, (float)b, (uint32_t)c, (uint32_t)d);
         } else if (strcmp(kind, "hflip") == 0) {
                 motions_hflip(motions, (uint32_t)a);
         } else {
@@ -33,20 +35,21 @@ static void note(const cJSON *step, struct motions *motions) {
 }
 
 START_TEST(boxes_have_the_bits_of_torchvisions) {
+        unsigned n_boxes = 0, n_dropped = 0;
         struct vectors vectors;
-        unsigned n_boxes = 0;
 
         vectors_open(&vectors, "boxes/boxes.jsonl");
         while (vectors_next(&vectors)) {
                 static struct motions motions;
-                const cJSON *in, *out, *steps;
-                uint8_t bytes[16 * 4];
+                const cJSON *in, *out, *kept, *steps;
+                uint8_t bytes[16 * 8], is_kept = 0;
                 size_t n, n_steps;
 
                 if (!vectors_kind(&vectors, "boxes"))
                         continue;
                 in = vector_array(vectors.line, "in", &n);
                 out = vector_array(vectors.line, "out", NULL);
+                kept = vector_array(vectors.line, "kept", NULL);
                 steps = vector_array(vectors.line, "steps", &n_steps);
                 motions.n = 0;
                 for (size_t i = 0; i < n_steps; i++)
@@ -57,7 +60,7 @@ START_TEST(boxes_have_the_bits_of_torchvisions) {
 
                         memcpy(bytes + i * 4, &bits, 4);
                 }
-                motions_apply(&motions, bytes, n / 4);
+                motions_apply(&motions, bytes, n / 4, &is_kept);
                 for (size_t i = 0; i < n; i++) {
                         int32_t bits;
 
@@ -65,9 +68,15 @@ START_TEST(boxes_have_the_bits_of_torchvisions) {
                         ck_assert_msg(bits == (int32_t)vector_item(out, i), "line %u, number %zu: %08x", vectors.number,
                                       i, (unsigned)bits);
                 }
+                for (size_t i = 0; i < n / 4; i++) {
+                        ck_assert_msg((is_kept >> i & 1) == vector_item(kept, i), "line %u, box %zu", vectors.number,
+                                      i);
+                        n_dropped += !vector_item(kept, i);
+                }
                 n_boxes += (unsigned)n / 4;
         }
-        ck_assert_uint_gt(n_boxes, 300);
+        ck_assert_uint_gt(n_boxes, 600);
+        ck_assert_uint_gt(n_dropped, 100);
 }
 END_TEST
 
@@ -99,7 +108,7 @@ START_TEST(the_steps_of_a_recipe_move_boxes_in_their_sequence) {
                 ck_assert_int_eq(recipe_plan(recipe, 80, 40, 1, 2, 3, &plain, &why), 0);
                 ck_assert_uint_eq(geometry.width, plain.width);
                 ck_assert_uint_eq(geometry.height, plain.height);
-                motions_apply(&motions, (uint8_t *)box, 1);
+                motions_apply(&motions, (uint8_t *)box, 1, NULL);
                 for (unsigned k = 0; k < 4; k++)
                         ck_assert_msg(box[k] == rows[i].box[k], "%s: number %u is %g", rows[i].text, k, (double)box[k]);
                 recipe_free(recipe);

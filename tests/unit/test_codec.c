@@ -315,7 +315,6 @@ START_TEST(a_step_that_does_not_fit_its_field_is_refused_with_its_column) {
                 { &number, "npy", "leave npy out" },
                 { &number, "json(a)", "field f is a number" },
                 { &number, "to(int64, shape=3)", "has a shape of its own" },
-                { &number, "hflip(1)", "the steps are for pictures" },
         };
         struct codec_opened opened;
         struct why why;

@@ -276,6 +276,7 @@ static const struct step_type *const STEP_TYPES[] = {
         &step_color_jitter,
         &step_grayscale,
         &step_random_grayscale,
+        &step_sanitize,
         &step_to,
         &step_normalize,
         &step_layout,

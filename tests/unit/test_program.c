@@ -43,6 +43,22 @@ static const struct source ARRAYS = {
                       { .name = "label", .kind = FIELD_VALUE, .dtype = DLP_DTYPE_INT64, .is_stored = true } } },
 };
 
+static const struct source BOXES = {
+        .schema = { 4,
+                    { { .name = "labels", .kind = FIELD_VALUE, .dtype = DLP_DTYPE_INT64, .n_dims = 1, .shape = { -1 } },
+                      { .name = "boxes",
+                        .kind = FIELD_VALUE,
+                        .dtype = DLP_DTYPE_INT64,
+                        .n_dims = 2,
+                        .shape = { 2, 4 } },
+                      { .name = "more",
+                        .kind = FIELD_VALUE,
+                        .dtype = DLP_DTYPE_FLOAT32,
+                        .n_dims = 2,
+                        .shape = { -1, 4 } },
+                      { .name = "image", .kind = FIELD_PICTURE, .is_stored = true } } },
+};
+
 /* Its fields as "name name", or why there is none. */
 static const char *fields_of(const struct source *source, const char *text, char *ret_text, size_t size) {
         static char names[512];
@@ -124,6 +140,12 @@ START_TEST(what_is_wrong_is_named_with_its_column_in_the_whole_text) {
                 { &PICTURES, "imago: raw", { "column 1", "\"imago\"", "image, label" } },
                 { &PAIRS, "hflip(0.5)", { "several", "left, right, seg.png" } },
                 { &PICTURES, "image: center_crop(8) raw", { "column 23" } },
+                { &PICTURES, "sanitize", { "its part names none" } },
+                { &BOXES, "labels: hflip(1)", { "labels is an array", "the steps are for pictures" } },
+                { &BOXES, "image, labels: hflip(1)", { "labels is an array" } },
+                { &BOXES, "image; boxes: hflip(1)", { "boxes moves with a picture", "names none" } },
+                { &BOXES, "image, labels: sanitize", { "its part names none" } },
+                { &BOXES, "image, boxes, more: sanitize", { "several fields of them" } },
         };
         char text[512];
 
@@ -164,6 +186,29 @@ START_TEST(a_word_that_is_a_step_and_a_field_is_never_guessed) {
 }
 END_TEST
 
+START_TEST(a_picture_is_served_before_its_boxes_and_boxes_before_what_leaves_with_them) {
+        static const struct {
+                const char *text;
+                uint32_t serving[4];
+        } rows[] = {
+                { "labels, boxes, image: sanitize", { 2, 1, 0 } },
+                { "labels, more, image, boxes: hflip(1)", { 0, 2, 1, 3 } },
+                { "more; labels, boxes, image: hflip(1) sanitize", { 0, 3, 2, 1 } },
+                { "image; labels; boxes", { 0, 1, 2 } },
+        };
+
+        for (size_t i = 0; i < ARRAY_LENGTH(rows); i++) {
+                struct program *program = NULL;
+                struct why why;
+
+                ck_assert_int_eq(program_parse(rows[i].text, &BOXES, &program, &why), 0);
+                for (uint32_t k = 0; k < program_n_fields(program); k++)
+                        ck_assert_msg(program_serving(program, k) == rows[i].serving[k], "\"%s\": %u", rows[i].text, k);
+                program_free(program);
+        }
+}
+END_TEST
+
 START_TEST(more_fields_than_a_batch_has_are_refused) {
         static struct source many;
         char text[512] = "", normal[512];
@@ -188,6 +233,7 @@ int main(void) {
                 { "programs", the_normal_text_means_itself, 0 },
                 { "programs", what_is_wrong_is_named_with_its_column_in_the_whole_text, 0 },
                 { "programs", a_word_that_is_a_step_and_a_field_is_never_guessed, 0 },
+                { "programs", a_picture_is_served_before_its_boxes_and_boxes_before_what_leaves_with_them, 0 },
                 { "programs", more_fields_than_a_batch_has_are_refused, 0 },
         };
 

@@ -55,6 +55,7 @@ START_TEST(a_text_has_one_normal_spelling) {
                 { "to(float16) layout(nchw)", "to(float16) layout(nchw)" },
                 { "hflip normalize(0.5, std=.25:1:2e0)", "hflip(0.5) normalize(0.5, std=0.25:1:2)" },
                 { "pad(4:0, 255.0, edge)", "pad(4:0, fill=255, padding_mode=edge)" },
+                { "sanitize sanitize(0.5, min_area=4)", "sanitize(1, min_area=1) sanitize(0.5, min_area=4)" },
         };
 
         for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -139,6 +140,9 @@ static const struct {
         { "random_crop(8, pad_if_needed=yes)",
           "column 30: pad_if_needed: \"yes\" is not allowed; expected false or true" },
         { "pad", "column 1: pad needs its padding, as in pad(4)" },
+        { "sanitize(-1)", "column 10: min_size: \"-1\" is not allowed; expected a number from 0 to 16384" },
+        { "sanitize(1, 2, 3)", "column 16: \"3\"; expected \")\"" },
+        { "to(float32) sanitize", "column 13: \"sanitize\" after \"to\"" },
         { "pad(1, fill=256)",
           "column 13: fill: \"256\" is not allowed; expected N or R:G:B, whole numbers from 0 to 255" },
         { "pad(1, fill=1:2)", "column 13: fill: \"1:2\"" },

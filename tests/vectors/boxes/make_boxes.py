@@ -12,7 +12,9 @@ from torchvision.transforms.v2 import functional
 
 def step_of(dice, boxes):
     height, width = boxes.canvas_size
-    kind = dice.choice(("scale", "crop", "pad", "hflip", "vflip"))
+    kind = dice.choice(("scale", "crop", "pad", "hflip", "vflip", "sanitize"))
+    if kind == "sanitize":
+        return [kind, dice.randrange(0, 40), dice.choice((0, 1, dice.randrange(2000))), width, height], boxes
     if kind == "scale":
         to = [dice.randrange(1, 1500), dice.randrange(1, 1500)]
         return [kind, width, height, to[1], to[0]], functional.resize(boxes, to)
@@ -38,11 +40,15 @@ with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "boxes.jsonl"
     for i in range(300):
         height, width = dice.randrange(1, 900), dice.randrange(1, 900)
         reach = 1.2 if i % 4 == 0 else 1  # some lie outside of their picture
-        corners = [[dice.uniform(1 - reach, reach) * width, dice.uniform(1 - reach, reach) * height] * 2 for _ in range(dice.randrange(4))]
+        corners = [[dice.uniform(1 - reach, reach) * width, dice.uniform(1 - reach, reach) * height] * 2 for _ in range(dice.randrange(8))]
         corners = [[x, y, x + dice.uniform(0, 1) * (width - x), y + dice.uniform(0, 1) * (height - y)] for x, y, _, _ in corners]
         boxes = tv_tensors.BoundingBoxes(torch.tensor(corners, dtype=torch.float32).reshape(-1, 4), format="XYXY", canvas_size=(height, width))
         line = {"kind": "boxes", "in": bits(boxes), "steps": []}
+        stays = [True] * len(boxes)
         for _ in range(dice.randrange(1, 6)):
             step, boxes = step_of(dice, boxes)
             line["steps"].append(step)
-        file.write(json.dumps({**line, "out": bits(boxes)}) + "\n")
+            if step[0] == "sanitize":  # all boxes are moved on, also those that it drops: each is compared
+                valid = functional.sanitize_bounding_boxes(boxes, min_size=float(step[1]), min_area=float(step[2]))[1]
+                stays = [one and bool(other) for one, other in zip(stays, valid)]
+        file.write(json.dumps({**line, "out": bits(boxes), "kept": [int(one) for one in stays]}) + "\n")

@@ -1,0 +1,140 @@
+#!/usr/bin/env python3
+"""Boxes that move with their picture, and what leaves with those that `sanitize` drops; from annotations, and from listings, where
+they come with another read than the picture. The arithmetic of each step is compared with torchvision in test_boxes.c."""
+import hashlib
+import json
+import os
+import random
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+from harness import case, contains, equal, identity_pixels, indices, main, png, write
+import coco  # registers float32
+from listings import told_array
+
+WIDTH, HEIGHT, WIDE, HIGH = 9, 7, 6, 5
+STEPS = f"random_crop({HIGH}:{WIDE}) hflip(0.5) color_jitter(0) vflip(0.5)"
+MIN_SIZE, MIN_AREA = 2, 5
+
+
+def make_boxes(dice, n):
+    boxes = []
+    for _ in range(n):
+        x, y = dice.randrange(WIDTH), dice.randrange(HEIGHT)
+        boxes.append([x, y, x + dice.randint(1, WIDTH - x), y + dice.randint(1, HEIGHT - y)])
+    return boxes
+
+
+def moved(box, left, top, h, v):
+    x0, x1 = (min(max(x - left, 0), WIDE) for x in (box[0], box[2]))
+    y0, y1 = (min(max(y - top, 0), HIGH) for y in (box[1], box[3]))
+    x0, x1 = (-(x1 - float(WIDE)), -(x0 - float(WIDE))) if h else (x0, x1)
+    y0, y1 = (-(y1 - float(HIGH)), -(y0 - float(HIGH))) if v else (y0, y1)
+    return [x0, y0, x1, y1]
+
+
+def stays(box):
+    width, height = box[2] - box[0], box[3] - box[1]
+    return width >= MIN_SIZE and height >= MIN_SIZE and width * height >= MIN_AREA
+
+
+def results(pixels, boxes):
+    """{hash of the pixels: boxes} of all that the steps may make of a sample."""
+    rows = [[pixels[(y * WIDTH + x) * 3:][:3] for x in range(WIDTH)] for y in range(HEIGHT)]
+    found = {}
+    for left in range(WIDTH - WIDE + 1):
+        for top in range(HEIGHT - HIGH + 1):
+            for h, v in ((0, 0), (0, 1), (1, 0), (1, 1)):
+                part = [row[left:left + WIDE][::-1 if h else 1] for row in rows[top:top + HIGH]][::-1 if v else 1]
+                digest = hashlib.sha256(b"".join(b"".join(row) for row in part)).hexdigest()
+                found[digest] = [moved(box, left, top, h, v) for box in boxes]
+    return found
+
+
+def check_thinned(line, found, columns, n_dropped):
+    """Compares the boxes and all columns, {field: (values, kind)}, of a sample. Returns how many were dropped so far."""
+    boxes = found[line["fields"]["image"]["sha256"]]
+    kept = [i for i, box in enumerate(boxes) if stays(box)]
+    equal(line["fields"]["boxes"], told_array([boxes[i] for i in kept], "f4", [len(kept), 4]), f"boxes of sample {line['index']}")
+    for name, (values, kind) in columns.items():
+        equal(line["fields"][name], told_array([values[i] for i in kept], kind, [len(kept)]), f"{name} of sample {line['index']}")
+    return n_dropped + len(boxes) - len(kept)
+
+
+@case("sanitize drops boxes, and their labels, areas and crowds leave with them")
+def _(box):
+    dice = random.Random(6)
+    pixels = {i: identity_pixels(i, WIDTH, HEIGHT) for i in range(16)}
+    boxes = {i: make_boxes(dice, dice.randrange(12)) for i in pixels}
+    content = {"images": [{"id": i, "file_name": f"{i}.png"} for i in pixels], "categories": [{"id": 1 + k} for k in range(12)],
+               "annotations": [{"image_id": i, "category_id": 1 + k, "bbox": [x0, y0, x1 - x0, y1 - y0], "area": 100 * i + k, "iscrowd": k % 2}
+                               for i in pixels for k, (x0, y0, x1, y1) in enumerate(boxes[i])]}
+    for i in pixels:
+        write(box.path("p", f"{i}.png"), png(WIDTH, HEIGHT, pixels[i]))
+    write(box.path("a.json"), json.dumps(content).encode())
+    daemon = box.daemon({"d": {"path": box.path("p"), "format": "coco", "annotations": box.path("a.json")}})
+    sanitize = f"sanitize(min_size={MIN_SIZE}, min_area={MIN_AREA})"
+    for fields in ("image, boxes, labels, area, iscrowd", "iscrowd, labels, boxes, area, image"):
+        n_dropped = 0
+        for line in daemon.read("d", pipeline=f"{fields}: {STEPS} {sanitize}; category_ids", batch=4, seed=8):
+            i, n = line["index"], len(boxes[line["index"]])
+            n_dropped = check_thinned(line, results(pixels[i], boxes[i]), {
+                "labels": (list(range(n)), int), "area": ([100 * i + k for k in range(n)], "f4"), "iscrowd": ([k % 2 for k in range(n)], int)}, n_dropped)
+            equal(line["fields"]["category_ids"], told_array([1 + k for k in range(n)], int, [n]), "those of another part stay")
+        equal(n_dropped > 20, True, f"{n_dropped} were dropped")
+    for line in daemon.read("d", pipeline=f"image, boxes, labels: {STEPS}", batch=4, seed=8):
+        n = len(boxes[line["index"]])
+        equal(line["fields"]["labels"], told_array(list(range(n)), int, [n]), "without sanitize all stay")
+        equal(line["fields"]["boxes"]["shape"], [n, 4], "boxes")
+
+
+@case("boxes and labels of a listing, which come after the file of their picture, in any dtype; rows that do not fit are damage")
+def _(box):
+    dice = random.Random(7)
+    pixels = {i: identity_pixels(i, WIDTH, HEIGHT) for i in range(12)}
+    boxes = {i: make_boxes(dice, 1 + dice.randrange(9)) for i in pixels}
+    lines = [{"labels": [50 + k for k in range(len(boxes[i]))], "path": f"{i}.png", "boxes": boxes[i]} for i in pixels]
+    lines[3]["boxes"] = boxes[3] = [[1.5, 0.25, 8, 6.5]]
+    lines[3]["labels"] = [50]
+    lines[5]["labels"].append(99)
+    del lines[7]["boxes"]
+    for i in pixels:
+        write(box.path("d", f"{i}.png"), png(WIDTH, HEIGHT, pixels[i]))
+    write(box.path("d", "list.jsonl"), "".join(json.dumps(line) + "\n" for line in lines).encode())
+    daemon = box.daemon({"d": {"path": box.path("d"), "format": "jsonl", "files": "image=path"}})
+    sanitize = f"sanitize(min_size={MIN_SIZE}, min_area={MIN_AREA})"
+    for fields in ("image, boxes, labels", "labels, boxes, image"):
+        n_dropped, seen = 0, []
+        for line in daemon.read("d", pipeline=f"{fields}: {STEPS} {sanitize}", batch=4, seed=8, on_error="skip"):
+            i = line["index"]
+            seen.append(i)
+            if i == 7:
+                equal(line["fields"]["boxes"], None, "boxes that are absent")
+                equal(line["fields"]["labels"], told_array(lines[7]["labels"], int, [len(lines[7]["labels"])]), "labels without boxes")
+                continue
+            n_dropped = check_thinned(line, results(pixels[i], boxes[i]), {"labels": (lines[i]["labels"], int)}, n_dropped)
+        equal(sorted(seen), [i for i in pixels if i != 5], f"{fields}: samples")
+        equal(n_dropped > 10, True, f"{n_dropped} were dropped")
+    reader = daemon.reader("d", pipeline=f"image, boxes, labels: {STEPS} {sanitize}", shuffle=False)
+    reader.finish(20)
+    contains(reader.errors(), "field labels", f"has {len(boxes[5]) + 1} rows for {len(boxes[5])} boxes")
+    for line in daemon.read("d", pipeline=f"image, boxes: {STEPS}", batch=4, seed=8):
+        i = line["index"]
+        expected = results(pixels[i], boxes[i])[line["fields"]["image"]["sha256"]]
+        equal(line["fields"]["boxes"], None if i == 7 else told_array(expected, "f4", [len(expected), 4]), f"sample {i}")
+
+
+@case("a pipeline that names no boxes for sanitize, or several, or arrays without boxes, is refused")
+def _(box):
+    write(box.path("d", "0.png"), png(WIDTH, HEIGHT, identity_pixels(0, WIDTH, HEIGHT)))
+    write(box.path("d", "list.jsonl"), (json.dumps({"path": "0.png", "boxes": [[0, 0, 2, 2]], "more": [[0, 0, 2, 2]], "labels": [1]}) + "\n").encode())
+    daemon = box.daemon({"d": {"path": box.path("d"), "format": "jsonl", "files": "image=path"}})
+    for pipeline, word in (("hflip(0.5) sanitize", "names none"), ("image: sanitize", "names none"), ("image, labels: sanitize", "names none"),
+                           ("image, boxes, more: sanitize", "several"), ("boxes, labels: sanitize", "its part names none"),
+                           ("image, labels: hflip(0.5)", "is an array"), ("labels: hflip(0.5)", "is an array"),
+                           ("image, boxes: to(float32) sanitize", "sets the form"), ("image, boxes: sanitize(min_size=-1)", "min_size")):
+        daemon.refused("d", word, pipeline=pipeline)
+    daemon.read("d", pipeline="image, boxes, more, labels: hflip(0.5)")
+
+
+main()
