@@ -103,3 +103,35 @@ void motions_apply(const struct motions *motions, uint8_t *boxes, size_t n, uint
                         kept[i / 8] = (uint8_t)((kept[i / 8] & ~(1u << i % 8)) | (unsigned)stays << i % 8);
         }
 }
+
+static void apply_to_point(const struct motion *motion, float *point) {
+        switch (motion->kind) {
+        case MOTION_SCALE:
+                point[0] *= motion->x;
+                point[1] *= motion->y;
+                return;
+        case MOTION_SHIFT:
+                point[0] += motion->x;
+                point[1] += motion->y;
+                return;
+        case MOTION_HFLIP:
+                point[0] = -(point[0] - (motion->width - 1));
+                return;
+        case MOTION_VFLIP:
+                point[1] = -(point[1] - (motion->height - 1));
+                return;
+        case MOTION_SANITIZE:
+                return;
+        }
+}
+
+void motions_apply_points(const struct motions *motions, uint8_t *points, size_t n) {
+        for (size_t i = 0; i < n; i++) {
+                float point[2];
+
+                memcpy(point, points + i * sizeof(point), sizeof(point));
+                for (uint32_t k = 0; k < motions->n; k++)
+                        apply_to_point(&motions->motions[k], point);
+                memcpy(points + i * sizeof(point), point, sizeof(point));
+        }
+}

@@ -41,3 +41,7 @@ void motions_sanitize(struct motions *motions, float min_size, float min_area, u
 /* Moves n boxes: left, top, right, bottom, each float32, one after the other. Need not be aligned. Sets bit i % 8 of
  * kept[i / 8] if box i stays, and clears it if it is dropped; it is moved nevertheless. NULL: nobody asks. */
 void motions_apply(const struct motions *motions, uint8_t *boxes, size_t n, uint8_t *kept);
+
+/* Moves n points: x and y, each float32. As in torchvision, a crop does not clamp them, and a flip counts from the
+ * centres of the outermost pixels. */
+void motions_apply_points(const struct motions *motions, uint8_t *points, size_t n);

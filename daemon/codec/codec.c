@@ -121,20 +121,25 @@ const struct codec_type *codec_value_type(const struct codec *codec) {
         return codec->steps.has_dtype && type == &CODEC_VALUE ? &CODEC_ELEMENTS : type;
 }
 
-/* An array in a part with a picture. Left, top, right and bottom in pixels are boxes, delivered as float32; of others,
- * rows may leave with boxes. The number of rows then varies, even if it is the same in all samples. */
+static void deliver_float32(struct codec *codec) {
+        codec->steps.has_dtype = codec->field.dtype != DLP_DTYPE_FLOAT32 || codec->field.coding != CODING_PLAIN;
+        codec->steps.dtype = DLP_DTYPE_FLOAT32;
+}
+
+/* An array in a part with a picture. Left, top, right and bottom in pixels are boxes; x and y are points; both move. A
+ * row of any other array belongs to a box, also a row of several points; it may leave with the box. The number of rows
+ * then varies, even if it is the same in all samples. */
 static const struct codec_type *choose_moved(struct codec *codec) {
         struct schema_field *field = &codec->field;
+        bool is_boxes = field->n_dims == 2 && field->shape[1] == 4;
 
-        if (field->n_dims == 2 && field->shape[1] == 4) {
+        codec->is_points = field->n_dims >= 2 && field->shape[field->n_dims - 1] == 2;
+        if (is_boxes || codec->is_points)
+                deliver_float32(codec);
+        codec->is_of_boxes = !is_boxes && !(codec->is_points && field->n_dims == 2);
+        if (is_boxes || (codec->is_of_boxes && recipe_drops_boxes(codec->recipe)))
                 field->shape[0] = -1;
-                codec->steps.has_dtype = field->dtype != DLP_DTYPE_FLOAT32 || field->coding != CODING_PLAIN;
-                codec->steps.dtype = DLP_DTYPE_FLOAT32;
-                return &CODEC_BOXES;
-        }
-        if (recipe_drops_boxes(codec->recipe))
-                field->shape[0] = -1;
-        return &CODEC_ROWS;
+        return is_boxes ? &CODEC_BOXES : &CODEC_ROWS;
 }
 
 /* For pictures and boxes, the steps say what is done to the pixels; for others, what the bytes are. */
@@ -264,12 +269,16 @@ void codec_set_boxes(struct codec *codec, uint32_t idx_boxes) {
         codec->idx_boxes = idx_boxes;
 }
 
-bool codec_is_moved(const struct codec *codec) {
+bool codec_is_boxes(const struct codec *codec) {
         return codec->type == &CODEC_BOXES;
 }
 
-bool codec_is_thinned(const struct codec *codec) {
-        return codec->type == &CODEC_ROWS;
+bool codec_is_points(const struct codec *codec) {
+        return codec->is_points;
+}
+
+bool codec_is_of_boxes(const struct codec *codec) {
+        return codec->is_of_boxes;
 }
 
 bool codec_is_picture(const struct codec *codec) {

@@ -73,19 +73,21 @@ int codec_new(const struct source *source, uint32_t idx_field, uint32_t group, c
 /* Takes NULL. */
 void codec_free(struct codec *codec);
 
-/* Boxes move with a picture of their part of the pipeline, and need its size; where the part drops boxes, its other
- * arrays need to know which. Both must be served before. Which fields of the program these are; CODEC_NONE: the field
- * needs none. codec_set_lead() and codec_set_boxes() are for who makes the program. */
+/* Boxes and points move with a picture of their part of the pipeline, and need its size; where the part drops boxes,
+ * its other arrays need to know which. Both must be served before. Which fields of the program these are; CODEC_NONE:
+ * the field needs none. codec_set_lead() and codec_set_boxes() are for who makes the program. */
 #define CODEC_NONE UINT32_MAX
 uint32_t codec_lead(const struct codec *codec);
 uint32_t codec_boxes(const struct codec *codec);
 void codec_set_lead(struct codec *codec, uint32_t idx_lead);
 void codec_set_boxes(struct codec *codec, uint32_t idx_boxes);
 
-/* Is it a picture; boxes that move with one; an array whose rows leave with boxes? Does its part drop boxes? */
+/* Is it a picture; boxes or points that move with one; an array that has a row for each box? Does its part drop boxes?
+ */
 bool codec_is_picture(const struct codec *codec);
-bool codec_is_moved(const struct codec *codec);
-bool codec_is_thinned(const struct codec *codec);
+bool codec_is_boxes(const struct codec *codec);
+bool codec_is_points(const struct codec *codec);
+bool codec_is_of_boxes(const struct codec *codec);
 bool codec_drops_boxes(const struct codec *codec);
 
 /* Which of the source's fields it is. */

@@ -31,7 +31,8 @@ struct codec_tools {
         size_t n_boxes;
         struct sound *sound; /* that is open; else NULL */
         struct sound_part sound_part;
-        uint64_t n_rows_bytes, n_row_bytes; /* of the array that is open: before rows leave; of one row */
+        /* Of the array that is open: before rows leave, of one row, of what is delivered. */
+        uint64_t n_rows_bytes, n_row_bytes, n_out_bytes;
         struct codec_counts counts;
         struct codec_memory elements; /* of a field that is being converted */
         struct codec_memory rows;     /* of a field some of whose rows leave */
@@ -60,14 +61,15 @@ struct codec_type {
 struct codec {
         const struct codec_type *type;
         struct schema_field field;
-        uint32_t idx_field;       /* of the source */
-        uint32_t group;           /* of fields that draw alike */
-        uint32_t idx_lead;        /* codec_lead() */
-        uint32_t idx_boxes;       /* codec_boxes() */
-        struct recipe *recipe;    /* pictures, boxes, and arrays in a part with them; for others NULL */
-        struct value_steps steps; /* CODEC_TEXT, CODEC_ELEMENTS, CODEC_NPY */
-        uint32_t dtype, n_dims;   /* of what is delivered: CODEC_ELEMENTS, CODEC_NPY */
-        struct sound_steps sound; /* CODEC_SOUND */
+        uint32_t idx_field;          /* of the source */
+        uint32_t group;              /* of fields that draw alike */
+        uint32_t idx_lead;           /* codec_lead() */
+        uint32_t idx_boxes;          /* codec_boxes() */
+        bool is_points, is_of_boxes; /* CODEC_ROWS */
+        struct recipe *recipe;       /* pictures, boxes, and arrays in a part with them; for others NULL */
+        struct value_steps steps;    /* CODEC_TEXT, CODEC_ELEMENTS, CODEC_NPY */
+        uint32_t dtype, n_dims;      /* of what is delivered: CODEC_ELEMENTS, CODEC_NPY */
+        struct sound_steps sound;    /* CODEC_SOUND */
         int64_t shape[SCHEMA_DIMS_MAX];
         char *text;
 };

@@ -302,12 +302,12 @@ static int check_dropping(const struct program *program, uint32_t begin, uint32_
         return n_boxes == 1 ? 0 : refuse_dropping(n_boxes, why);
 }
 
-/* Boxes move with the only picture of their part, whose fields begin at `begin`; if the part drops boxes, rows of its
- * other arrays leave with them. */
+/* Boxes and points move with the only picture of their part, whose fields begin at `begin`; if the part drops boxes,
+ * rows of its other arrays leave with them. */
 static int lead_boxes(struct program *program, const struct source *source, uint32_t begin, struct why *why) {
         uint32_t idx_picture = 0, idx_boxes = 0;
         uint32_t n_pictures = count_fields(program, begin, codec_is_picture, &idx_picture);
-        uint32_t n_boxes = count_fields(program, begin, codec_is_moved, &idx_boxes);
+        uint32_t n_boxes = count_fields(program, begin, codec_is_boxes, &idx_boxes);
         bool drops = codec_drops_boxes(program->codecs[begin]);
         int r = drops ? check_dropping(program, begin, n_boxes, why) : 0;
 
@@ -315,22 +315,24 @@ static int lead_boxes(struct program *program, const struct source *source, uint
                 const char *name = source->schema.fields[codec_field(program->codecs[i])].name;
                 struct codec *codec = program->codecs[i];
 
-                if (codec_is_moved(codec) && n_pictures != 1)
+                bool moves = codec_is_boxes(codec) || codec_is_points(codec);
+
+                if (moves && n_pictures != 1)
                         return why_set(
                                 why, -EINVAL,
                                 "pipeline: field %s moves with a picture, and its part names %s; name one picture "
                                 "with it, as in \"image, %s: hflip(0.5)\", or name it without steps",
                                 name, n_pictures == 0 ? "none" : "several", name);
-                if (codec_is_thinned(codec) && n_boxes == 0)
+                if (codec_is_of_boxes(codec) && !moves && n_boxes == 0)
                         return why_set(
                                 why, -EINVAL,
                                 "pipeline: field %s is an array, and the steps are for pictures; name it without "
                                 "steps to get its elements, with to(DTYPE) to convert them, or with raw to get "
                                 "its stored bytes",
                                 name);
-                if (codec_is_moved(codec))
+                if (moves)
                         codec_set_lead(codec, idx_picture);
-                if (codec_is_thinned(codec) && drops)
+                if (codec_is_of_boxes(codec) && drops)
                         codec_set_boxes(codec, idx_boxes);
         }
         return r;

@@ -1,10 +1,12 @@
 /* Arrays in a part with boxes: labels, areas and whatever else has a row for each box. Where the part drops boxes
- * (`sanitize`), their rows leave with them; else they are delivered as they are. */
+ * (`sanitize`), their rows leave with them; else they are delivered as they are. Points move with the picture. */
 
 #include <errno.h>
 #include <string.h>
 
 #include "daemon/codec/codec_type.h"
+
+#define POINT_BYTES 8u
 
 static int rows_form(const struct codec *codec, const struct codec_terms *terms, struct field_form *ret_form,
                      struct why *why) {
@@ -15,7 +17,7 @@ static int rows_form(const struct codec *codec, const struct codec_terms *terms,
 }
 
 static bool drops_some(const struct codec *codec, const struct codec_input *input) {
-        return codec_drops_boxes(codec) && input->kept->is_known;
+        return codec->is_of_boxes && codec_drops_boxes(codec) && input->kept->is_known;
 }
 
 static uint64_t row_bytes(const struct codec_opened *opened) {
@@ -25,8 +27,14 @@ static uint64_t row_bytes(const struct codec_opened *opened) {
 static int rows_open(const struct codec *codec, struct codec_tools *tools, const struct codec_input *input,
                      struct codec_opened *ret_opened, struct why *why) {
         const struct codec_kept *kept = input->kept;
-        int r = codec_value_type(codec)->open(codec, tools, input, ret_opened, why);
+        int r = codec->is_points ? recipe_plan_motions(codec->recipe, input->lead_width, input->lead_height,
+                                                       codec_seed(codec, input), input->epoch, input->sample,
+                                                       &tools->geometry, &tools->motions, why)
+                                 : 0;
 
+        if (r == 0)
+                r = codec_value_type(codec)->open(codec, tools, input, ret_opened, why);
+        tools->n_out_bytes = r == 0 ? ret_opened->n_bytes : 0;
         if (r < 0 || !drops_some(codec, input))
                 return r;
         if (ret_opened->shape[0] != kept->n_boxes)
@@ -37,12 +45,12 @@ static int rows_open(const struct codec *codec, struct codec_tools *tools, const
         tools->n_rows_bytes = ret_opened->n_bytes;
         tools->n_row_bytes = row_bytes(ret_opened);
         ret_opened->need_bytes += ret_opened->n_bytes;
-        ret_opened->n_bytes = kept->n_kept * tools->n_row_bytes;
+        ret_opened->n_bytes = tools->n_out_bytes = kept->n_kept * tools->n_row_bytes;
         ret_opened->shape[0] = kept->n_kept;
         return 0;
 }
 
-static int rows_render(const struct codec *codec, struct codec_tools *tools, const struct codec_input *input,
+static int render_rows(const struct codec *codec, struct codec_tools *tools, const struct codec_input *input,
                        uint8_t *out, struct why *why) {
         int r;
 
@@ -53,6 +61,15 @@ static int rows_render(const struct codec *codec, struct codec_tools *tools, con
                 r = codec_value_type(codec)->render(codec, tools, input, tools->rows.bytes, why);
         if (r == 0)
                 codec_copy_kept(input->kept, tools->rows.bytes, tools->n_row_bytes, out);
+        return r;
+}
+
+static int rows_render(const struct codec *codec, struct codec_tools *tools, const struct codec_input *input,
+                       uint8_t *out, struct why *why) {
+        int r = render_rows(codec, tools, input, out, why);
+
+        if (r == 0 && codec->is_points)
+                motions_apply_points(&tools->motions, out, tools->n_out_bytes / POINT_BYTES);
         return r;
 }
 

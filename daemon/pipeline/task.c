@@ -49,9 +49,9 @@ static uint32_t first_read(const struct task *task, uint32_t idx_field) {
         const struct codec *codec = program_codec(task->batch->stream->program, idx_field);
         uint32_t lead = codec_lead(codec), boxes = codec_boxes(codec);
 
-        return lead != CODEC_NONE    ? task->fields[lead].idx_read
-               : boxes != CODEC_NONE ? task->fields[boxes].idx_read
-                                     : 0;
+        return boxes != CODEC_NONE  ? task->fields[boxes].idx_read
+               : lead != CODEC_NONE ? task->fields[lead].idx_read
+                                    : 0;
 }
 
 /* One read for each file: the fields of a sample lie side by side in a shard, but arrays have a file each. Fields that

@@ -124,7 +124,7 @@ static int serve_field(struct worker *worker, struct task *task, uint32_t idx_fi
         struct codec_opened opened;
         int r;
 
-        if (codec_is_moved(codec) && codec_drops_boxes(codec))
+        if (codec_is_boxes(codec) && codec_drops_boxes(codec))
                 task->kept.is_known = false;
         if (task->fields[idx_field].is_absent)
                 return leave_out(task, idx_field, why);

@@ -1,16 +1,19 @@
 #!/usr/bin/env python3
-"""Boxes that move with their picture, and what leaves with those that `sanitize` drops; from annotations, and from listings, where
-they come with another read than the picture. The arithmetic of each step is compared with torchvision in test_boxes.c."""
+"""Boxes and points that move with their picture, and what leaves with those that `sanitize` drops; from annotations, from archives, and
+from listings, where they come with another read than the picture. The arithmetic of each step is compared with torchvision in
+test_boxes.c."""
 import hashlib
 import json
 import os
 import random
+import struct
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 from harness import case, contains, equal, identity_pixels, indices, main, png, write
 import coco  # registers float32
 from listings import told_array
+from tars import archive, npy, web
 
 WIDTH, HEIGHT, WIDE, HIGH = 9, 7, 6, 5
 STEPS = f"random_crop({HIGH}:{WIDE}) hflip(0.5) color_jitter(0) vflip(0.5)"
@@ -33,12 +36,17 @@ def moved(box, left, top, h, v):
     return [x0, y0, x1, y1]
 
 
+def moved_point(point, left, top, h, v):
+    x, y = point[0] - left, point[1] - top
+    return [-(x - (WIDE - 1.0)) if h else x, -(y - (HIGH - 1.0)) if v else y]
+
+
 def stays(box):
     width, height = box[2] - box[0], box[3] - box[1]
     return width >= MIN_SIZE and height >= MIN_SIZE and width * height >= MIN_AREA
 
 
-def results(pixels, boxes):
+def results(pixels, boxes, move=moved):
     """{hash of the pixels: boxes} of all that the steps may make of a sample."""
     rows = [[pixels[(y * WIDTH + x) * 3:][:3] for x in range(WIDTH)] for y in range(HEIGHT)]
     found = {}
@@ -47,7 +55,7 @@ def results(pixels, boxes):
             for h, v in ((0, 0), (0, 1), (1, 0), (1, 1)):
                 part = [row[left:left + WIDE][::-1 if h else 1] for row in rows[top:top + HIGH]][::-1 if v else 1]
                 digest = hashlib.sha256(b"".join(b"".join(row) for row in part)).hexdigest()
-                found[digest] = [moved(box, left, top, h, v) for box in boxes]
+                found[digest] = [move(box, left, top, h, v) for box in boxes]
     return found
 
 
@@ -93,9 +101,12 @@ def _(box):
     dice = random.Random(7)
     pixels = {i: identity_pixels(i, WIDTH, HEIGHT) for i in range(12)}
     boxes = {i: make_boxes(dice, 1 + dice.randrange(9)) for i in pixels}
-    lines = [{"labels": [50 + k for k in range(len(boxes[i]))], "path": f"{i}.png", "boxes": boxes[i]} for i in pixels]
+    lines = [{"labels": [50 + k for k in range(len(boxes[i]))], "path": f"{i}.png", "boxes": boxes[i],
+              "points": [[dice.randrange(20) - 5, 0.5 * k] for k in range(3)]} for i in pixels]
     lines[3]["boxes"] = boxes[3] = [[1.5, 0.25, 8, 6.5]]
     lines[3]["labels"] = [50]
+    for i in pixels:
+        lines[i]["corners"] = [[box[:2], box[2:]] for box in boxes[i]]
     lines[5]["labels"].append(99)
     del lines[7]["boxes"]
     for i in pixels:
@@ -103,11 +114,17 @@ def _(box):
     write(box.path("d", "list.jsonl"), "".join(json.dumps(line) + "\n" for line in lines).encode())
     daemon = box.daemon({"d": {"path": box.path("d"), "format": "jsonl", "files": "image=path"}})
     sanitize = f"sanitize(min_size={MIN_SIZE}, min_area={MIN_AREA})"
-    for fields in ("image, boxes, labels", "labels, boxes, image"):
+    for fields in ("image, boxes, labels, points, corners", "corners, labels, points, boxes, image"):
         n_dropped, seen = 0, []
         for line in daemon.read("d", pipeline=f"{fields}: {STEPS} {sanitize}", batch=4, seed=8, on_error="skip"):
             i = line["index"]
             seen.append(i)
+            digest = line["fields"]["image"]["sha256"]
+            points = results(pixels[i], lines[i]["points"], moved_point)[digest]
+            equal(line["fields"]["points"], told_array(points, "f4", [3, 2]), f"points of sample {i}")
+            kept = [k for k, each in enumerate(results(pixels[i], boxes[i])[digest]) if i == 7 or stays(each)]
+            corners = [results(pixels[i], lines[i]["corners"][k], moved_point)[digest] for k in kept]
+            equal(line["fields"]["corners"], told_array(corners, "f4", [len(kept), 2, 2]), f"corners of sample {i}")
             if i == 7:
                 equal(line["fields"]["boxes"], None, "boxes that are absent")
                 equal(line["fields"]["labels"], told_array(lines[7]["labels"], int, [len(lines[7]["labels"])]), "labels without boxes")
@@ -122,6 +139,25 @@ def _(box):
         i = line["index"]
         expected = results(pixels[i], boxes[i])[line["fields"]["image"]["sha256"]]
         equal(line["fields"]["boxes"], None if i == 7 else told_array(expected, "f4", [len(expected), 4]), f"sample {i}")
+
+
+@case("boxes and labels in .npy files of an archive")
+def _(box):
+    dice = random.Random(9)
+    pixels = {i: identity_pixels(i, WIDTH, HEIGHT) for i in range(8)}
+    boxes = {i: make_boxes(dice, i % 5) for i in pixels}
+    members = []
+    for i in pixels:
+        n = len(boxes[i])
+        members += [(f"{i}.boxes.npy", npy(">i4", f"({n}, 4)", struct.pack(f">{4 * n}i", *(x for each in boxes[i] for x in each)))),
+                    (f"{i}.labels.npy", npy("<i8", f"({n},)", struct.pack(f"<{n}q", *range(n)))), (f"{i}.png", png(WIDTH, HEIGHT, pixels[i]))]
+    archive(box.path("d", "x.tar"), members)
+    daemon = box.daemon({"d": {**web(box.path("d")), "fields": "image=png, boxes=boxes.npy, labels=labels.npy"}})
+    n_dropped = 0
+    for line in daemon.read("d", pipeline=f"labels, boxes, image: {STEPS} sanitize(min_size={MIN_SIZE}, min_area={MIN_AREA})", batch=3):
+        i = line["index"]
+        n_dropped = check_thinned(line, results(pixels[i], boxes[i]), {"labels": (list(range(len(boxes[i]))), int)}, n_dropped)
+    equal(n_dropped > 3, True, f"{n_dropped} were dropped")
 
 
 @case("a pipeline that names no boxes for sanitize, or several, or arrays without boxes, is refused")

@@ -16,7 +16,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 from harness import (Skip, case, contains, equal, expected_order, identity_bytes, identity_pixels, indices, main, png,
                      within, write)
 from pyclient import trainer
-from tars import archive, check_raw, samples_of, web
+from tars import archive, check_raw, npy, samples_of, web
 
 FORMATS = {"ustar": tarfile.USTAR_FORMAT, "gnu": tarfile.GNU_FORMAT, "pax": tarfile.PAX_FORMAT}
 WIDTH, HEIGHT = 9, 7
@@ -63,12 +63,6 @@ def _(box):
     ours = daemon.read("w", pipeline=pipeline, batch=4, seed=2)
     equal([line["fields"]["png"] for line in ours], [line["fields"]["image"] for line in theirs], "pixels")
     equal([line["fields"]["cls"] for line in ours], [line["fields"]["label"] for line in theirs], "classes")
-
-
-def npy(descr, shape, data):
-    """A file as numpy.save() writes it."""
-    text = f"{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape}, }}".ljust(117) + "\n"
-    return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(text)) + text.encode() + data
 
 
 def array(dtype, shape, data):

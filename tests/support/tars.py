@@ -3,9 +3,16 @@ import hashlib
 import io
 import os
 import re
+import struct
 import tarfile
 
 from harness import equal, expected_order, indices
+
+
+def npy(descr, shape, data):
+    """A file as numpy.save() writes it."""
+    text = f"{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape}, }}".ljust(117) + "\n"
+    return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(text)) + text.encode() + data
 
 
 def archive(path, members, kind=tarfile.PAX_FORMAT, mode="w"):

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes boxes.jsonl: random boxes, and what torchvision's functions for bounding boxes make of them. Needs torch and torchvision."""
+"""Writes boxes.jsonl: random boxes, what torchvision's functions for bounding boxes make of them, and those for keypoints of their corners. Needs torch and torchvision."""
 import json
 import os
 import random
@@ -30,6 +30,21 @@ def step_of(dice, boxes):
     return [kind, height], functional.vertical_flip(boxes)
 
 
+def moved(points, step):
+    """What the step makes of points."""
+    kind, rest = step[0], step[1:]
+    if kind == "scale":
+        return functional.resize(points, [rest[3], rest[2]])
+    if kind == "crop":
+        return functional.crop(points, rest[1], rest[0], rest[3], rest[2])
+    if kind == "pad":
+        height, width = points.canvas_size
+        return functional.pad(points, [rest[0], rest[1], rest[2] - width - rest[0], rest[3] - height - rest[1]])
+    if kind == "sanitize":
+        return points
+    return functional.horizontal_flip(points) if kind == "hflip" else functional.vertical_flip(points)
+
+
 def bits(boxes):
     return boxes.as_subclass(torch.Tensor).view(torch.int32).flatten().tolist()
 
@@ -37,18 +52,20 @@ def bits(boxes):
 dice = random.Random(13)
 with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "boxes.jsonl"), "w", encoding="ascii") as file:
     file.write(json.dumps({"kind": "versions", "torch": torch.__version__, "torchvision": torchvision.__version__}) + "\n")
-    for i in range(300):
+    for i in range(200):
         height, width = dice.randrange(1, 900), dice.randrange(1, 900)
         reach = 1.2 if i % 4 == 0 else 1  # some lie outside of their picture
         corners = [[dice.uniform(1 - reach, reach) * width, dice.uniform(1 - reach, reach) * height] * 2 for _ in range(dice.randrange(8))]
         corners = [[x, y, x + dice.uniform(0, 1) * (width - x), y + dice.uniform(0, 1) * (height - y)] for x, y, _, _ in corners]
         boxes = tv_tensors.BoundingBoxes(torch.tensor(corners, dtype=torch.float32).reshape(-1, 4), format="XYXY", canvas_size=(height, width))
         line = {"kind": "boxes", "in": bits(boxes), "steps": []}
+        points = tv_tensors.KeyPoints(boxes.as_subclass(torch.Tensor).reshape(-1, 2), canvas_size=(height, width))
         stays = [True] * len(boxes)
         for _ in range(dice.randrange(1, 6)):
             step, boxes = step_of(dice, boxes)
             line["steps"].append(step)
+            points = moved(points, step)
             if step[0] == "sanitize":  # all boxes are moved on, also those that it drops: each is compared
                 valid = functional.sanitize_bounding_boxes(boxes, min_size=float(step[1]), min_area=float(step[2]))[1]
                 stays = [one and bool(other) for one, other in zip(stays, valid)]
-        file.write(json.dumps({**line, "out": bits(boxes), "kept": [int(one) for one in stays]}) + "\n")
+        file.write(json.dumps({**line, "out": bits(boxes), "kept": [int(one) for one in stays], "points": bits(points)}) + "\n")
