@@ -1,13 +1,23 @@
-/* data/looks_like.h: what bytes without a name seem to be. A format that finds no kind in its files asks here, for every
- * value of a field, so that the answer does not depend on which samples were looked at. */
+/* data/looks_like.h: what files seem to be, by their names, and what bytes without a name seem to be. A format that finds
+ * no kind in its files asks here, for every value of a field, so that the answer does not depend on which samples were
+ * looked at. */
 #pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
+#include "daemon/data/schema.h"
+
+/* What a file of this name holds, by what follows after the last dot, in any case: FIELD_PICTURE, FIELD_SOUND, or
+ * FIELD_BYTES for everything else. "jpg" alone is a name as well. */
+enum field_kind kind_of_file(const char *name);
+
 /* Do they begin like a picture of a kind that the daemon decodes? Looks at the first bytes only. */
 bool looks_like_picture(const uint8_t *bytes, size_t n_bytes);
+
+/* The same for a sound: WAV, FLAC, Ogg, MP3. */
+bool looks_like_sound(const uint8_t *bytes, size_t n_bytes);
 
 /* Are they valid UTF-8 without a NUL? Nothing at all is text. */
 bool looks_like_text(const uint8_t *bytes, size_t n_bytes);

@@ -9,6 +9,7 @@ import sys
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 from harness import case, contains, equal, indices, main, write
 from tars import archive, web
+from tfrecords import example, record_file, texts
 
 VECTORS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "vectors", "sound")
 
@@ -53,6 +54,39 @@ def _(box):
     equal([line["fields"]["text"]["text"] for line in lines], names, "texts")
     equal(digests(lines, "audio"), [sha256(vector(name + ".f32")) for name in names], "samples")
     contains(daemon.dlctl("errors", "d").stdout, "l.jsonl:2", "cut short")
+
+
+@case("an Arrow file of datasets: an Audio column with bytes, with a file outside, and with nothing")
+def _(box):
+    for name, file in (("inside", "sounds.arrow"), ("outside", "sounds-outside.arrow")):
+        write(box.path(name, "a.arrow"), vector("../arrow/" + file))
+        write(box.path(name, "snd", "s16.wav"), vector("s16.wav"))
+    daemon = box.daemon({name: {"path": box.path(name), "format": "arrow"} for name in ("inside", "outside")})
+    lines = daemon.read("inside", pipeline="audio: audio(max_seconds=1)", shuffle=False, batch=4)
+    equal(digests(lines[:2], "audio"), [sha256(vector(name + ".f32")) for name in ("u8.wav", "s16.flac")], "samples")
+    equal([lines[2]["fields"]["audio"]["shape"], lines[3]["fields"]["audio"]], [[3200], None], "Opus, and no sound")
+    equal(digests(daemon.read("inside", pipeline="audio: raw", shuffle=False)[:3], "audio"),
+          [sha256(vector(name)) for name in ("u8.wav", "s16.flac", "opus.opus")], "stored bytes")
+    lines = daemon.read("outside", pipeline="audio: audio(max_seconds=1)")
+    equal(digests(lines, "audio"), [sha256(vector("s16.wav.f32"))], "a file")
+    daemon.refused("outside", "is sound: only audio(...) and raw apply", pipeline="audio: text")
+
+
+@case("sound is told by the endings of files, by what archives call it, and by the bytes of a TFRecord")
+def _(box):
+    names = ["s16.wav", "s16.flac"]
+    for name in names:
+        write(box.path("l", name), vector(name))
+    write(box.path("l", "m.jsonl"), "".join(json.dumps({"audio_filepath": name, "text": name}) + "\n" for name in names).encode())
+    archive(box.path("w", "all.tar"), [(f"{i}.wav", vector("s16.wav")) for i in range(2)])
+    write(box.path("r", "r.tfrecord"), record_file([example(sound=texts(vector(name))) for name in names]))
+    daemon = box.daemon({"l": {"path": box.path("l", "m.jsonl"), "format": "jsonl"}, "w": web(box.path("w")),
+                         "r": {"path": box.path("r"), "format": "tfrecord"}})
+    for dataset, field in (("l", "audio"), ("w", "wav"), ("r", "sound")):
+        lines = daemon.read(dataset, pipeline=f"{field}: audio(rate=16000, seconds=0.05, crop=start)", shuffle=False)
+        equal(digests(lines, field), [sha256(vector(name + ".f32")[:3200]) for name in (names if dataset != "w" else names[:1] * 2)],
+              dataset)
+        daemon.refused(dataset, "is sound: only audio(...) and raw apply", pipeline=f"{field}: text")
 
 
 main()

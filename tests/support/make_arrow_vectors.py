@@ -230,6 +230,20 @@ def write_outside(folder):
         write_stream(f"{folder}/{name}.arrow", table.to_batches(), schema)
 
 
+def write_sounds(folder):
+    """Audio columns: bytes inside, or a file outside; and a row with neither. Casting needs no decoder, encoding would."""
+    here = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "vectors", "sound")
+    rows = []
+    for name in ("u8.wav", "s16.flac", "opus.opus"):
+        with open(os.path.join(here, name), "rb") as file:
+            rows.append({"bytes": file.read(), "path": name})
+    features = datasets.Features({"audio": {"bytes": datasets.Value("binary"), "path": datasets.Value("string")}})
+    for name, some in (("sounds", rows + [None]), ("sounds-outside", [{"bytes": None, "path": "snd/s16.wav"}])):
+        data = datasets.Dataset.from_dict({"audio": some}, features=features)
+        table = data.cast_column("audio", datasets.Audio(decode=False)).data.table
+        write_stream(f"{folder}/{name}.arrow", table.to_batches(), table.schema)
+
+
 def main():
     folder = sys.argv[1]
     datasets.disable_progress_bars()
@@ -238,9 +252,10 @@ def main():
     write_plain(folder)
     write_datasets(folder)
     write_outside(folder)
+    write_sounds(folder)
     values = []
     for name in sorted(os.listdir(folder)):
-        if name.endswith((".arrow", ".feather")) and not name.startswith(("pictures", "kilobytes", "structs", "outside", "climbing")):
+        if name.endswith((".arrow", ".feather")) and not name.startswith(("pictures", "kilobytes", "structs", "outside", "climbing", "sounds")):
             note(values, folder, name, read(f"{folder}/{name}"))
     for name, is_compressed in (("values", False), ("compressed", True)):
         with open(f"{folder}/{name}.jsonl", "w", encoding="utf-8") as out:

@@ -28,8 +28,8 @@ static char *append(char *at, const char *end, const char *format, ...) {
         return at;
 }
 
-/* "name:kind" of each field but the name of the sample: b bytes, t text, p picture, i8 f8 b1 values, [shape]; "'" after
- * a stored field, "?" if it may be absent. */
+/* "name:kind" of each field but the name of the sample: b bytes, t text, p picture, s sound, i8 f8 b1 values, [shape];
+ * "'" after a stored field, "?" if it may be absent. */
 static char *show_schema(const struct source *source, char *at, const char *end) {
         for (uint32_t i = 0; i < source->schema.n_fields; i++) {
                 const struct schema_field *field = &source->schema.fields[i];
@@ -38,6 +38,7 @@ static char *show_schema(const struct source *source, char *at, const char *end)
                         continue;
                 at = append(at, end, "%s%s:%s", i ? " " : "", field->name,
                             field->kind == FIELD_PICTURE        ? "p"
+                            : field->kind == FIELD_SOUND        ? "s"
                             : field->kind == FIELD_BYTES        ? "b"
                             : field->kind == FIELD_TEXT         ? "t"
                             : field->dtype == DLP_DTYPE_BOOL    ? "b1"

@@ -205,7 +205,7 @@ START_TEST(a_column_of_paths_becomes_the_files) {
         tree_file(&tree, "x/2.PNG", "picture 2");
         tree_file(&tree, "s/1.wav", "sound 1");
         expect("jsonl", "a.jsonl", "files=image=path, wav\n",
-               "image:p' wav:b'? path:t' t:t'\n"
+               "image:p' wav:s'? path:t' t:t'\n"
                "a.jsonl:0 | picture 1 | sound 1 | \"./x/1.jpg\" | \"one\"\n"
                "a.jsonl:1 | picture 2 | - | \"x//\\u0032.PNG\" | \"two\"\n"
                "a.jsonl:2 | missing | sound 1 | \"none.jpg\" | \"three\"\n");
@@ -233,7 +233,7 @@ START_TEST(known_names_of_columns_are_files_only_if_they_exist) {
         expect("jsonl", "a.jsonl", NULL, "audio_filepath:t' duration:f8\na.jsonl:0 | \"1.flac\" | 1.5\n");
         tree_file(&tree, "1.flac", "sound");
         expect("jsonl", "a.jsonl", NULL,
-               "audio:b' audio_filepath:t' duration:f8\na.jsonl:0 | sound | \"1.flac\" | 1.5\n");
+               "audio:s' audio_filepath:t' duration:f8\na.jsonl:0 | sound | \"1.flac\" | 1.5\n");
         tree_file(&tree, "a.jsonl", "{\"file_name\":\"1.flac\"}\n{\"file_name\":\"/etc/passwd\"}\n");
         expect("jsonl", "a.jsonl", NULL, "file_name:t'\na.jsonl:0 | \"1.flac\"\na.jsonl:1 | \"/etc/passwd\"\n");
         teardown();

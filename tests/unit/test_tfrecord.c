@@ -394,13 +394,17 @@ END_TEST
 START_TEST(bytes_are_told_by_all_values) {
         static const struct {
                 const char *values[2];
-                bool is_picture, is_text;
+                bool is_picture, is_sound, is_text;
         } CASES[] = {
-                { { "\xff\xd8\xff\xe0", "\x89PNG\r\n\x1a\n" }, true, false },
-                { { "\xff\xd8\xff\xe0", "text" }, false, false },
-                { { "text", "gr\xc3\xbc\xc3\x9f" }, false, true },
-                { { "text", "latin \xfc" }, false, false },
-                { { "", "text" }, false, true },
+                { { "\xff\xd8\xff\xe0", "\x89PNG\r\n\x1a\n" }, true, false, false },
+                { { "\xff\xd8\xff\xe0", "text" }, false, false, false },
+                { { "RIFF\1\1\1\1WAVE", "\xff\xfb\x90\xc4" }, false, true, false },
+                { { "RIFF\1\1\1\1WAVE", "\xff\xfb\xff\xc4" }, false, false, false },
+                { { "RIFF\1\1\1\1WAVE", "OggS\xff" }, false, true, false },
+                { { "fLaC\xff", "ID3\xff" }, false, true, false },
+                { { "text", "gr\xc3\xbc\xc3\x9f" }, false, false, true },
+                { { "text", "latin \xfc" }, false, false, false },
+                { { "", "text" }, false, false, true },
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(CASES); i++) {
@@ -411,6 +415,7 @@ START_TEST(bytes_are_told_by_all_values) {
                 found = the_only_one();
                 ck_assert_int_eq(found->form, FOUND_VALUE);
                 ck_assert_int_eq(found->is_not_picture, !CASES[i].is_picture);
+                ck_assert_int_eq(found->is_not_sound, !CASES[i].is_sound);
                 ck_assert_int_eq(found->is_not_text, !CASES[i].is_text);
                 survey_fini(&survey);
         }

@@ -156,6 +156,8 @@ static void plan_feature(const struct planning *planning, struct arrow_column *c
                 return;
         if (strcmp(type, "Image") == 0 && column->field.kind == FIELD_BYTES)
                 column->field.kind = FIELD_PICTURE;
+        if (strcmp(type, "Audio") == 0 && column->field.kind == FIELD_BYTES)
+                column->field.kind = FIELD_SOUND;
         if (strcmp(type, "ClassLabel") != 0 || column->field.dtype != DLP_DTYPE_INT64 ||
             column->role != ARROW_ROLE_NUMBER || strcmp(column->field.name, "label") != 0)
                 return;
@@ -179,7 +181,8 @@ static const cJSON *find_features(struct arrow_columns *columns, const struct ar
 
 /* What is unpacked goes into the index, which is meant for text and numbers. */
 static int plan_copy(const struct planning *planning, struct arrow_column *column) {
-        if (column->role == ARROW_ROLE_MEDIA || column->field.kind == FIELD_PICTURE)
+        if (column->role == ARROW_ROLE_MEDIA || column->field.kind == FIELD_PICTURE ||
+            column->field.kind == FIELD_SOUND)
                 return why_set(planning->why, -ENOTSUP,
                                "column \"%s\" holds pictures or sound, and the batches are compressed; write the file "
                                "without compression (pyarrow: IpcWriteOptions(compression=None), feather: "

@@ -55,7 +55,7 @@ static const struct {
         { "jpeg_array", FIELD_BYTES, 0, PREFIX_NONE },
         { "json", FIELD_BYTES, 0, PREFIX_NONE }, /* a binary form of LitData's own */
         { "video", FIELD_BYTES, 0, PREFIX_NONE },
-        { "audio", FIELD_BYTES, 0, PREFIX_NONE },
+        { "audio", FIELD_SOUND, 0, PREFIX_NONE },
         { "nifti", FIELD_BYTES, 0, PREFIX_NONE },
         { "mesh", FIELD_BYTES, 0, PREFIX_NONE },
         { "pdf", FIELD_BYTES, 0, PREFIX_NONE },

@@ -3,9 +3,9 @@
 #include <errno.h>
 #include <limits.h>
 #include <string.h>
-#include <strings.h>
 #include <sys/stat.h>
 
+#include "daemon/data/looks_like.h"
 #include "proto/base/cleanup.h"
 
 #define FIRST_DIRS 64u /* a power of two */
@@ -65,21 +65,11 @@ static int join(const char *listing, const char *path, size_t n, char *into, str
         return 0;
 }
 
-static bool is_picture(const char *path) {
-        static const char *const ENDINGS[] = { ".jpg", ".jpeg", ".png", ".ppm",  ".pgm", ".pbm",
-                                               ".pnm", ".webp", ".bmp", ".tiff", ".tif", ".gif" };
-        const char *dot = strrchr(path, '.');
-
-        for (size_t i = 0; i < ARRAY_SIZE(ENDINGS) && dot; i++)
-                if (strcasecmp(dot, ENDINGS[i]) == 0)
-                        return true;
-        return false;
-}
-
 int file_paths_add(struct file_paths *paths, const char *listing, const char *path, size_t n, uint64_t *ret_at,
                    struct why *why) {
         char joined[PATH_MAX];
         uint64_t at = paths->texts.n_bytes;
+        enum field_kind kind;
         int r;
 
         if (n == 0 || memchr(path, '\0', n))
@@ -94,7 +84,8 @@ int file_paths_add(struct file_paths *paths, const char *listing, const char *pa
         r = growing_append(&paths->texts, joined, strlen(joined) + 1);
         if (r < 0)
                 return why_set(why, r, "no memory for a path");
-        paths->is_picture = (!paths->has_any || paths->is_picture) && is_picture(joined);
+        kind = kind_of_file(joined);
+        paths->kind = !paths->has_any || paths->kind == kind ? kind : FIELD_BYTES;
         paths->has_any = true;
         *ret_at = at;
         return 0;

@@ -16,7 +16,7 @@ struct file_paths {
         struct growing texts; /* each with its NUL, relative to the root */
         struct growing dirs;  /* struct file_paths_dir, an open-addressed table */
         size_t n_dirs;
-        bool is_picture; /* every path that was added ends as a picture does */
+        enum field_kind kind; /* FIELD_PICTURE or FIELD_SOUND if every path that was added ends so */
         bool has_any;
 };
 

@@ -164,7 +164,7 @@ static int plan_index(struct record_table *table, struct table_plan *plan) {
                 if (files->is_none)
                         continue;
                 strcpy(field.name, files->field);
-                field.kind = files->paths.is_picture ? FIELD_PICTURE : FIELD_BYTES;
+                field.kind = files->paths.kind;
                 field.may_be_absent = files->n_present < table->columns.n_rows;
                 r = plan_field(table, plan, &field, NULL, files);
         }

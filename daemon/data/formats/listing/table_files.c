@@ -242,11 +242,9 @@ static bool is_text_only(const struct table_column *column) {
         return column->seen[CELL_TEXT].line > 0;
 }
 
-/* A guess comes true if the file that the first record names exists; its ending says what the field is called. */
+/* A guess comes true if the file that the first record names exists; the endings say what the field is called. */
 static void judge_guess(struct table_files *files, const struct table_column *column, int root_fd) {
-        static const char *const SOUNDS[] = { ".wav", ".flac", ".mp3", ".ogg", ".opus", ".oga" };
         uint64_t first;
-        const char *dot;
 
         files->is_none = files->is_none || !column || files->n_present == 0 || !is_text_only(column);
         if (files->is_none)
@@ -255,11 +253,9 @@ static void judge_guess(struct table_files *files, const struct table_column *co
         files->is_none = !file_paths_exists(&files->paths, first, root_fd);
         if (files->is_none)
                 return;
-        strcpy(files->field, files->paths.is_picture ? "image" : "file");
-        dot = strrchr(file_paths_text(&files->paths, first), '.');
-        for (size_t i = 0; i < ARRAY_SIZE(SOUNDS) && dot; i++)
-                if (strcasecmp(dot, SOUNDS[i]) == 0)
-                        strcpy(files->field, "audio");
+        strcpy(files->field, files->paths.kind == FIELD_PICTURE ? "image"
+                             : files->paths.kind == FIELD_SOUND ? "audio"
+                                                                : "file");
 }
 
 static int judge_parts(const struct table_files *files, const char *root, struct why *why) {

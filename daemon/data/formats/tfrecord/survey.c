@@ -216,6 +216,7 @@ static void look_at(struct found_feature *found, const struct wire *value) {
         size_t n = wire_left(value);
 
         found->is_not_picture = found->is_not_picture || !looks_like_picture(value->at, n);
+        found->is_not_sound = found->is_not_sound || !looks_like_sound(value->at, n);
         found->is_not_text = found->is_not_text || !looks_like_text(value->at, n);
 }
 

@@ -47,7 +47,7 @@ struct found_feature {
         uint64_t count;      /* of values, or of steps: in each record so far, if not is_varying */
         uint64_t step_count; /* of values in each step; 0 until one was seen */
         bool is_varying;
-        bool is_not_text, is_not_picture; /* some bytes value is not */
+        bool is_not_text, is_not_picture, is_not_sound; /* some bytes value is not */
 
         struct growing places;  /* struct found_place, of records 0 .. n_records - 1 */
         struct growing numbers; /* floats or int64 of all records, one after the other */

@@ -179,6 +179,8 @@ static bool is_stored(const struct found_feature *found) {
 static enum field_kind kind_of(const struct found_feature *found) {
         if (found->form == FOUND_VALUE && !found->is_not_picture)
                 return FIELD_PICTURE;
+        if (found->form == FOUND_VALUE && !found->is_not_sound)
+                return FIELD_SOUND;
         if (found->form == FOUND_VALUE && !found->is_not_text)
                 return FIELD_TEXT;
         return found->form == FOUND_VALUE || found->form == FOUND_MESSAGE ? FIELD_BYTES : FIELD_VALUE;

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "daemon/data/looks_like.h"
 #include "proto/base/cleanup.h"
 
 /* Names that the library uses itself: "__index__", "__meta__/...". */
@@ -42,22 +43,13 @@ static const char *last_part(const char *field) {
 }
 
 enum field_kind member_kind(const char *field) {
-        static const char *const PICTURES[] = { "jpg",  "jpeg", "png", "ppm",  "pgm", "pbm", "pnm",
-                                                "webp", "bmp",  "tif", "tiff", "gif", "avif" };
-        static const char *const SOUNDS[] = { "wav", "flac", "ogg", "opus", "mp3" };
         static const char *const NUMBERS[] = { "cls", "cls2", "index", "inx", "id" };
         const char *last = last_part(field);
 
-        for (size_t i = 0; i < ARRAY_SIZE(PICTURES); i++)
-                if (strcmp(last, PICTURES[i]) == 0)
-                        return FIELD_PICTURE;
-        for (size_t i = 0; i < ARRAY_SIZE(SOUNDS); i++)
-                if (strcmp(last, SOUNDS[i]) == 0)
-                        return FIELD_SOUND;
         for (size_t i = 0; i < ARRAY_SIZE(NUMBERS); i++)
                 if (strcmp(last, NUMBERS[i]) == 0)
                         return FIELD_NUMBER;
-        return FIELD_BYTES;
+        return kind_of_file(field);
 }
 
 bool member_is_npy(const char *field) {
