@@ -60,7 +60,7 @@ LIBS_proto := -lprotobuf-c
 LIBS_daemon := -levent_core -luring -lprotobuf-c -ljpeg -lspng -lwebp -ltiff -lgif -lsndfile -lvorbis -logg -lsamplerate -lconfuse -lcjson -llz4 -lzstd -lcrypto -lhwloc -lsystemd -lm
 LIBS_stage := -lcurl -larchive -lexpat -lxxhash
 LIBS_client := -lprotobuf-c
-LIBS_dlctl := -lprotobuf-c -lcjson -lcrypto
+LIBS_dlctl := -lprotobuf-c -lsndfile -lcjson -lcrypto
 
 # Without MPI everything is built, but the staging program stages for one node only. `make MPICC=` leaves it out on purpose.
 MPICC ?= mpicc

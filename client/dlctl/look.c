@@ -12,6 +12,7 @@
 #include "client/dlctl/control.h"
 #include "client/dlctl/options.h"
 #include "client/dlctl/sample.h"
+#include "client/dlctl/sound.h"
 #include "client/include/dlclient.h"
 #include "proto/limits.h"
 
@@ -53,7 +54,8 @@ static void make_pipelines(const Dlp__Dataset *dataset, char *shown, char *store
                         continue;
                 n_shown++;
                 append(shown, size, shown[0] ? "; " : "", field->name, is_picture ? ": decode()" : "");
-                if (field->stored && (is_picture || strcmp(field->kind, "bytes") == 0))
+                if (field->stored &&
+                    (is_picture || strcmp(field->kind, "bytes") == 0 || strcmp(field->kind, "sound") == 0))
                         append(stored, size, stored[0] ? "; " : "", field->name, ": raw");
         }
 }
@@ -171,6 +173,9 @@ static void show_field(struct text *text, const struct dlc_tensor *tensor) {
                 text_i64(text, tensor->shape[2]);
                 text_string(text, " x ");
                 text_i64(text, tensor->shape[1]);
+        } else if (tensor->dtype == DLC_BYTES &&
+                   sound_print(text, sample_bytes(tensor, 0), tensor->places[0].n_bytes)) {
+                /* it is printed */
         } else if (tensor->dtype == DLC_TEXT || tensor->dtype == DLC_BYTES) {
                 text_string(text, tensor->dtype == DLC_TEXT ? "text, " : "bytes, ");
                 text_u64(text, tensor->places[0].n_bytes);
@@ -200,12 +205,14 @@ static const char *ending_of(const uint8_t *bytes, uint64_t n_bytes, const char 
                 const char *magic, *ending;
         } KNOWN[] = { { "\xff\xd8\xff", ".jpg" }, { "\x89PNG", ".png" }, { "GIF8", ".gif" },  { "BM", ".bmp" },
                       { "II*", ".tif" },          { "MM", ".tif" },      { "fLaC", ".flac" }, { "OggS", ".ogg" },
-                      { "\x93NUMPY", ".npy" },    { "{", ".json" } };
+                      { "\x93NUMPY", ".npy" },    { "ID3", ".mp3" },     { "{", ".json" } };
 
         if (strchr(name, '.'))
                 return "";
         if (n_bytes > 12 && memcmp(bytes, "RIFF", 4) == 0)
                 return memcmp(bytes + 8, "WEBP", 4) == 0 ? ".webp" : ".wav";
+        if (n_bytes > 2 && bytes[0] == 0xff && (bytes[1] & 0xe6) == 0xe2)
+                return ".mp3";
         for (size_t i = 0; i < sizeof(KNOWN) / sizeof(KNOWN[0]); i++)
                 if (n_bytes >= strlen(KNOWN[i].magic) && memcmp(bytes, KNOWN[i].magic, strlen(KNOWN[i].magic)) == 0)
                         return KNOWN[i].ending;
@@ -308,7 +315,7 @@ int look_run(struct context *context, const struct command *command, int argc, c
         char shown[DLP_PIPELINE_MAX], stored[DLP_PIPELINE_MAX];
         const struct option_row rows[] = {
                 { "save", OPTION_TEXT, &look.folder, "DIR",
-                  "write the stored bytes of pictures and other files there" },
+                  "write the stored bytes of pictures, sounds and other files there" },
         };
         uint64_t n_samples = 0;
         int r = options_parse(context, command, rows, sizeof(rows) / sizeof(rows[0]), 1, argc, argv);

@@ -89,4 +89,24 @@ def _(box):
         daemon.refused(dataset, "is sound: only audio(...) and raw apply", pipeline=f"{field}: text")
 
 
+@case("dlctl look shows what a sound is, and writes it")
+def _(box):
+    shown = {"float.wav": "WAV, 8000 Hz, 1 channel, 0.200 s", "s24.flac": "FLAC, 16000 Hz, 2 channels, 0.100 s",
+             "opus.opus": "Opus, 16000 Hz, 1 channel, 0.200 s", "vorbis.ogg": "Ogg, 16000 Hz, 1 channel, 0.200 s",
+             "layer3.mp3": "MP3, 16000 Hz, 1 channel, 0.200 s", "cut.flac": "bytes, 30: \"fLaC"}
+    endings = [".wav", ".flac", ".ogg", ".ogg", ".mp3", ".flac"]
+    for name in shown:
+        write(box.path("d", name), vector("s16.flac")[:30] if name == "cut.flac" else vector(name))
+    write(box.path("d", "l.jsonl"), "".join(json.dumps({"path": name}) + "\n" for name in shown).encode())
+    daemon = box.daemon({"d": {"path": box.path("d", "l.jsonl"), "format": "jsonl", "files": "audio=path"}})
+    done = daemon.dlctl("look", "d", "--save", box.path("saved"), *range(len(shown)))
+    equal(done.returncode, 0, done.stderr)
+    lines = [line.split(None, 1)[1] for line in done.stdout.splitlines() if line.startswith("  audio")]
+    for line, (name, words) in zip(lines, shown.items()):
+        contains(line, words if name == "cut.flac" else "sound, " + words)
+    equal(sorted(os.listdir(box.path("saved"))), [f"{i}.audio{ending}" for i, ending in enumerate(endings)], "files")
+    with open(box.path("saved", "1.audio.flac"), "rb") as file:
+        equal(file.read() == vector("s24.flac"), True, "the stored bytes")
+
+
 main()

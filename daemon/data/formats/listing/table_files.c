@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <limits.h>
 #include <string.h>
-#include <strings.h>
 
 #include "proto/base/cleanup.h"
 
