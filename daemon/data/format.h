@@ -55,6 +55,7 @@ struct format {
 extern const struct format FORMAT_ARROW;
 extern const struct format FORMAT_COCO;
 extern const struct format FORMAT_CSV;
+extern const struct format FORMAT_FOLDER;
 extern const struct format FORMAT_IMAGEFOLDER;
 extern const struct format FORMAT_JSONL;
 extern const struct format FORMAT_LITDATA;

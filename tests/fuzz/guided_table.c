@@ -77,7 +77,7 @@ static void try_format(const struct format *format, const char *name, const char
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes) {
         static const char *const OPTIONS[] = { NULL, "files=image=p\n", "raw=a, b\n", "files=f=x/{p}.{a}\n" };
-        static const char *const BLANKS = "delimiter=blank\nskip_lines=1\ncolumns=p, a\nfiles=f=x/{p}\n";
+        static const char *const BLANKS = "delimiter=blank\nskip_lines=1\ncolumns=p, a\nfiles=f=x/{p}\nlabel=a\n";
         static bool has_folder;
         const char *options;
 

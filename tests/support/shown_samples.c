@@ -92,6 +92,8 @@ static char *show_value(const struct source *source, uint64_t sample, uint32_t f
         source_value(source, sample, field, &value);
         if (described->kind == FIELD_BYTES)
                 return append(at, end, "%.*s", (int)n_bytes, (const char *)value.bytes);
+        if (described->kind == FIELD_TEXT)
+                return append(at, end, "\"%.*s\"", (int)n_bytes, (const char *)value.bytes);
         for (uint64_t i = 0; i < n_bytes / dlp_dtype_bytes(described->dtype); i++)
                 if (described->dtype == DLP_DTYPE_INT64)
                         at = append(at, end, "%s%" PRId64, i ? "," : "", value.integers[i]);

@@ -310,6 +310,27 @@ START_TEST(a_path_that_comes_twice_and_is_null_then_is_none) {
 }
 END_TEST
 
+START_TEST(a_column_of_texts_can_be_the_class) {
+        setup();
+        tree_file(&tree, "a.csv", "id,breed\n1,pug\n2,\"a \"\"b\"\"\"\n3,pug\n");
+        expect("csv", "a.csv", "label=breed\n",
+               "breed:t' id:i8 label:i8\na.csv:0 | pug | 1 | 1\na.csv:1 | \"a \"\"b\"\"\" | 2 | 0\na.csv:2 | pug | 3 | 1\n");
+        expect("csv", "a.csv", "label=id\n",
+               "breed:t' label:i8\na.csv:0 | pug | 1\na.csv:1 | \"a \"\"b\"\"\" | 2\na.csv:2 | pug | 3\n");
+        tree_file(&tree, "a.jsonl", "{\"label\":\"caf\\u00e9\",\"n\":\"x\"}\n{\"label\":\"b\",\"n\":\"y\"}\n");
+        expect("jsonl", "a.jsonl", "label=label\n", "n:t' label:i8\na.jsonl:0 | \"x\" | 1\na.jsonl:1 | \"y\" | 0\n");
+        tree_file(&tree, "b.csv", "a,b\n1,x\n2,\n");
+        refuse("csv", "b.csv", "label=b\n", "sample 1 has no \"b\", which label makes its class");
+        refuse("csv", "b.csv", "label=c\n", "label names the column \"c\", which no sample has");
+        tree_file(&tree, "b.jsonl", "{\"a\":[1],\"b\":\"x\\u0000\"}\n");
+        refuse("jsonl", "b.jsonl", "label=a\n", "which is neither text nor a number");
+        refuse("jsonl", "b.jsonl", "label=b\n", "b.jsonl: line 1: \"b\": the name of a class has a NUL in it");
+        tree_file(&tree, "c.csv", "a,label\nx,y\n");
+        refuse("csv", "c.csv", "label=a\n", "there is a column \"label\" too");
+        teardown();
+}
+END_TEST
+
 /* ---- csv ------------------------------------------------------------------------------------------------------- */
 
 START_TEST(cells_become_fields_of_their_kind) {
@@ -553,6 +574,7 @@ int main(void) {
                 { "csv", cells_become_fields_of_their_kind },
                 { "csv", blanks_around_numbers_do_not_count },
                 { "csv", delimiters_and_names_may_be_given },
+                { "label", a_column_of_texts_can_be_the_class },
                 { "csv", cells_may_be_between_blanks },
                 { "csv", lines_before_the_first_row_can_be_skipped },
                 { "csv", a_bad_row_is_refused_with_its_line },

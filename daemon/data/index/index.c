@@ -197,7 +197,7 @@ static void describe(struct index *index) {
                 .max_span = header->n_shards > 0 ? header->max_span : header->max_length,
                 .n_classes = (uint32_t)header->n_classes,
         };
-        if (header->n_shards > 0 && has_own_files(index)) {
+        if (has_own_files(index)) {
                 index->source.has_several_files = true;
                 if (header->max_length > header->max_span)
                         index->source.max_span = header->max_length;

@@ -13,6 +13,7 @@ void columns_fini(struct table_columns *columns) {
         for (size_t i = 0; i < columns->n_columns; i++) {
                 growing_fini(&columns->columns[i]->cells);
                 growing_fini(&columns->columns[i]->part);
+                growing_fini(&columns->columns[i]->texts);
                 free(columns->columns[i]);
         }
         growing_fini(&columns->rows);

@@ -36,8 +36,11 @@ struct table_cell {
 
 struct table_column {
         char name[SCHEMA_NAME_MAX];
-        bool is_raw;         /* wanted as the bytes in the file, whatever they are */
-        bool is_path;        /* names files */
+        bool is_raw;   /* wanted as the bytes in the file, whatever they are */
+        bool is_path;  /* names files */
+        bool is_label; /* the option label names it */
+        bool is_kept;  /* its texts are in `texts`, at `begin` of each cell: there is no file to read them from */
+        struct growing texts;
         bool is_part;        /* its text is a part of the names of files */
         struct growing part; /* of such a column: the text that it has in record part_row - 1 */
         uint64_t part_row;

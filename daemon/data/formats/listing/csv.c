@@ -8,6 +8,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "daemon/data/formats/listing/csv_cell.h"
 #include "daemon/data/formats/listing/csv_scan.h"
 #include "daemon/data/formats/listing/table.h"
 #include "proto/base/cleanup.h"
@@ -46,7 +47,8 @@ static int read_options(struct csv_dataset *dataset, const struct format_options
         r = format_option_u64(options, "skip_lines", 0, 0, 1000000, &dataset->n_skipped, listing->why);
         if (r < 0)
                 return r;
-        return table_init(&dataset->table, format_option(options, "files"), format_option(options, "raw"));
+        return table_init(&dataset->table, format_option(options, "files"), format_option(options, "raw"),
+                          format_option(options, "label"));
 }
 
 static char delimiter_of(const struct csv_dataset *dataset) {
@@ -56,70 +58,6 @@ static char delimiter_of(const struct csv_dataset *dataset) {
         if (!dataset->is_by_name)
                 return dataset->delimiter;
         return n > 4 && strcasecmp(name + n - 4, ".tsv") == 0 ? '\t' : ',';
-}
-
-/* ---- numbers --------------------------------------------------------------------------------------------------- */
-
-static bool is_one_of(const uint8_t *text, size_t n, const char *const *words) {
-        for (; *words; words++)
-                if (strlen(*words) == n && strncasecmp((const char *)text, *words, n) == 0)
-                        return true;
-        return false;
-}
-
-/* Digits with a point among them or before them, and an exponent: as Python's float() reads them. */
-static bool is_float(const uint8_t *text, size_t n) {
-        size_t at = n > 0 && (text[0] == '+' || text[0] == '-'), n_digits = 0, begin;
-        bool has_point = false;
-
-        for (; at < n && ((text[at] >= '0' && text[at] <= '9') || (text[at] == '.' && !has_point)); at++) {
-                has_point |= text[at] == '.';
-                n_digits += text[at] != '.';
-        }
-        if (n_digits == 0)
-                return false;
-        if (at == n)
-                return has_point;
-        if (text[at] != 'e' && text[at] != 'E')
-                return false;
-        at++;
-        at += at < n && (text[at] == '+' || text[at] == '-');
-        for (begin = at; at < n && text[at] >= '0' && text[at] <= '9';)
-                at++;
-        return at == n && at > begin;
-}
-
-static bool is_blank(uint8_t byte) {
-        return byte == ' ' || byte == '\t';
-}
-
-/* What a cell is by itself. Blanks around a number do not count. A whole number with zeros before it, or beyond 64
- * bits, is a text: nothing may get lost. */
-static void judge_cell(const uint8_t *text, size_t n, struct table_cell *cell) {
-        static const char *const FLOATS[] = { "nan", "inf", "-inf", "infinity", "-infinity", NULL };
-        static const char *const TRUE[] = { "true", NULL }, *const FALSE[] = { "false", NULL };
-        char number[JSON_NUMBER_MAX + 1];
-
-        cell->kind = n == 0 ? CELL_ABSENT : CELL_TEXT;
-        while (n > 0 && is_blank(text[0])) {
-                text++;
-                n--;
-        }
-        while (n > 0 && is_blank(text[n - 1]))
-                n--;
-        if (n == 0 || n > JSON_NUMBER_MAX)
-                return;
-        if (json_integer_read(text, n, &cell->integer, NULL) == 0) {
-                cell->kind = CELL_INTEGER;
-        } else if (is_float(text, n) || is_one_of(text, n, FLOATS)) {
-                memcpy(number, text, n);
-                number[n] = '\0';
-                cell->number = strtod(number, NULL);
-                cell->kind = CELL_FLOAT;
-        } else if (is_one_of(text, n, TRUE) || is_one_of(text, n, FALSE)) {
-                cell->integer = n == strlen(TRUE[0]);
-                cell->kind = CELL_BOOLEAN;
-        }
 }
 
 /* ---- rows ------------------------------------------------------------------------------------------------------ */
@@ -202,7 +140,7 @@ static int take_cell(struct csv_dataset *dataset, struct table_column *column, c
         size_t n = 0;
         int r = 0;
 
-        if (column->is_path || column->is_part)
+        if (column->is_path || column->is_part || column->is_label)
                 r = text_of(row, found, &text, &n, &dataset->why);
         if (r == 0 && n > 0)
                 r = table_note_text(&dataset->table, column, text, n, &dataset->why);
@@ -211,7 +149,7 @@ static int take_cell(struct csv_dataset *dataset, struct table_column *column, c
         } else {
                 bool has_quotes = found->is_quoted && found->n_bytes >= 2;
 
-                judge_cell(row + found->begin + has_quotes, found->n_bytes - 2 * has_quotes, &cell);
+                csv_cell_judge(row + found->begin + has_quotes, found->n_bytes - 2 * has_quotes, &cell);
         }
         if (r < 0)
                 return r;
@@ -361,7 +299,7 @@ static int csv_build(int root_fd, const struct files *files, const struct format
         return r;
 }
 
-static const char *const OPTIONS[] = { "files", "raw", "delimiter", "columns", "skip_lines", NULL };
+static const char *const OPTIONS[] = { "files", "raw", "delimiter", "columns", "skip_lines", "label", NULL };
 
 const struct format FORMAT_CSV = {
         .name = "csv",

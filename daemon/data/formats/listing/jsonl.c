@@ -51,7 +51,7 @@ static int take_string(struct json_line *line, struct table_column *column, cons
         int r = 0;
 
         cell->kind = CELL_TEXT;
-        if (!column->is_path && !column->is_part)
+        if (!column->is_path && !column->is_part && !column->is_label)
                 return 0;
         r = unescape(token, &text, &n, &line->why);
         return r < 0 ? r : table_note_text(line->table, column, text, n, &line->why);
@@ -358,14 +358,15 @@ static int jsonl_build(int root_fd, const struct files *files, const struct form
                 .listing = { .root_fd = root_fd, .files = files, .watch = watch, .why = why, .format = "jsonl" },
                 .syntax = COLUMNS_JSON,
         };
-        int r = table_init(&table, format_option(options, "files"), format_option(options, "raw"));
+        int r = table_init(&table, format_option(options, "files"), format_option(options, "raw"),
+                           format_option(options, "label"));
 
         if (r == 0)
                 r = listing_walk(&table.listing, is_jsonl, is_json, read_objects, &table);
         return r < 0 ? r : table_make_index(&table, ret_builder);
 }
 
-static const char *const OPTIONS[] = { "files", "raw", NULL };
+static const char *const OPTIONS[] = { "files", "raw", "label", NULL };
 
 const struct format FORMAT_JSONL = {
         .name = "jsonl",

@@ -5,12 +5,14 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "daemon/data/formats/listing/csv_cell.h"
 #include "proto/base/cleanup.h"
 
 void table_fini(struct record_table *table) {
         listing_fini(&table->listing);
         columns_fini(&table->columns);
         table_files_fini(&table->files);
+        class_names_fini(&table->classes);
 }
 
 /* ---- while records are read ------------------------------------------------------------------------------------ */
@@ -42,8 +44,9 @@ static bool is_in_list(const char *list, const char *name) {
         return false;
 }
 
-int table_init(struct record_table *table, const char *files, const char *raw) {
+int table_init(struct record_table *table, const char *files, const char *raw, const char *label) {
         table->raw = raw;
+        table->label = label;
         return table_files_init(&table->files, files, table->listing.why);
 }
 
@@ -56,6 +59,7 @@ int table_find_column(struct record_table *table, const char *name, size_t n, st
 
                 if (r < 0)
                         return r;
+                column->is_label = table->label && strcmp(table->label, column->name) == 0;
                 column->is_raw = is_in_list(table->raw, column->name);
                 table_files_bind(&table->files, column);
         }
@@ -67,7 +71,18 @@ int table_find_column(struct record_table *table, const char *name, size_t n, st
 static const char *name_of_listing(const struct record_table *table) {
         const struct text_listing *listing = &table->listing;
 
+        if (listing_n_files(listing) == 0)
+                return "";
         return (const char *)listing->names.bytes + listing_file(listing, listing_n_files(listing) - 1)->name;
+}
+
+static int note_label(struct record_table *table, const char *text, size_t n, struct why *why) {
+        int r;
+
+        if (memchr(text, '\0', n))
+                return why_set(why, -EINVAL, "the name of a class has a NUL in it");
+        r = class_names_put(&table->classes, table->columns.n_rows - 1, text, n);
+        return r < 0 ? why_set(why, r, r == -E2BIG ? "there are too many classes" : "no memory for the classes") : 0;
 }
 
 int table_note_text(struct record_table *table, struct table_column *column, const char *text, size_t n,
@@ -76,13 +91,36 @@ int table_note_text(struct record_table *table, struct table_column *column, con
 
         if (column->is_part && columns_put_part(&table->columns, column, text, n) < 0)
                 return why_set(why, -ENOMEM, "no memory for a part of a path");
-        if (column->is_path)
+        if (column->is_label)
+                r = note_label(table, text, n, why);
+        if (column->is_path && r == 0)
                 r = table_files_note_path(&table->files, column, table->columns.n_rows - 1, name_of_listing(table),
                                           text, n, why);
         return r;
 }
 
+int table_keep_text(struct record_table *table, struct table_column *column, const char *text, size_t n,
+                    struct why *why) {
+        struct table_cell cell = { .begin = (uint32_t)column->texts.n_bytes, .n_bytes = (uint32_t)n & 0xfffffffu };
+        int r = 0;
+
+        if (column->texts.n_bytes + n > UINT32_MAX)
+                return why_set(why, -E2BIG, "\"%s\" has more than 4 GiB of text", column->name);
+        column->is_kept = true;
+        csv_cell_judge((const uint8_t *)text, n, &cell);
+        if (growing_append(&column->texts, text, n) < 0)
+                return why_set(why, -ENOMEM, "no memory for a text");
+        if (n > 0 && (column->is_path || column->is_part || column->is_label))
+                r = table_note_text(table, column, text, n, why);
+        if (r < 0)
+                return r;
+        r = columns_put(&table->columns, column, &cell, table->columns.n_rows, 0);
+        return r < 0 ? why_set(why, r, "no memory for its values") : 0;
+}
+
 void table_forget_text(struct record_table *table, struct table_column *column) {
+        if (column->is_label)
+                class_names_forget(&table->classes, table->columns.n_rows - 1);
         column->part_row = 0;
         if (column->is_path)
                 table_files_forget_path(&table->files, column, table->columns.n_rows - 1);
@@ -133,19 +171,38 @@ static int plan_field(const struct record_table *table, struct table_plan *plan,
         return 0;
 }
 
+/* The column becomes the label; a column of that name has another meaning then. */
+static bool is_replaced(const struct record_table *table, const struct table_column *column) {
+        return table_files_replace(&table->files, column->name) ||
+               (table->has_classes && strcmp(column->name, "label") == 0);
+}
+
+/* What the column is in the index. */
+static int describe(const struct record_table *table, const struct table_column *column,
+                    struct schema_field *ret_field) {
+        enum cell_kind one = CELL_ABSENT, other = CELL_ABSENT;
+
+        if (column_describe(&table->columns, column, table->syntax, ret_field, &one, &other) < 0)
+                return refuse_kinds(table, column, one, other);
+        if (column->is_kept && ret_field->is_stored) {
+                ret_field->is_stored = false;
+                ret_field->coding = CODING_PLAIN;
+        }
+        if (column->is_label && !table->has_classes)
+                strcpy(ret_field->name, "label");
+        return 0;
+}
+
 static int plan_columns(const struct record_table *table, struct table_plan *plan, bool is_stored) {
         for (size_t i = 0; i < table->columns.n_columns; i++) {
                 const struct table_column *column = table->columns.columns[i];
-                enum cell_kind one = CELL_ABSENT, other = CELL_ABSENT;
                 struct schema_field field;
-                int r = 0;
+                int r;
 
-                if (table_files_replace(&table->files, column->name) ||
-                    (column->n_present == 0 && table->syntax == COLUMNS_JSON))
+                if (is_replaced(table, column) || (column->n_present == 0 && table->syntax == COLUMNS_JSON))
                         continue;
-                if (column_describe(&table->columns, column, table->syntax, &field, &one, &other) < 0)
-                        return refuse_kinds(table, column, one, other);
-                if (field.is_stored == is_stored)
+                r = describe(table, column, &field);
+                if (r == 0 && field.is_stored == is_stored)
                         r = plan_field(table, plan, &field, column, NULL);
                 if (r < 0)
                         return r;
@@ -153,10 +210,58 @@ static int plan_columns(const struct record_table *table, struct table_plan *pla
         return 0;
 }
 
+/* Is there a label, and are its values classes? */
+static int judge_label(struct record_table *table) {
+        struct why *why = table->listing.why;
+        const char *root = table->listing.files->root;
+        const struct table_column *column;
+        struct schema_field field;
+        int r;
+
+        if (!table->label)
+                return 0;
+        column = columns_find(&table->columns, table->label, strlen(table->label));
+        if (!column || column->n_present == 0)
+                return why_set(why, -EINVAL, "%s: label names the column \"%.100s\", which no sample has", root,
+                               table->label);
+        if (strcmp(table->label, "label") != 0 && columns_find(&table->columns, "label", 5))
+                return why_set(why, -EINVAL,
+                               "%s: label names the column \"%s\", but there is a column \"label\" too; leave the key "
+                               "label out, and choose with fields",
+                               root, table->label);
+        r = describe(table, column, &field);
+        if (r < 0 || (field.kind == FIELD_VALUE && field.n_dims == 0))
+                return r;
+        if (field.kind != FIELD_TEXT)
+                return why_set(why, -EINVAL, "%s: label names the column \"%s\", which is neither text nor a number",
+                               root, table->label);
+        for (uint64_t row = 0; row < table->columns.n_rows; row++)
+                if (column_cell(column, row).kind == CELL_ABSENT)
+                        return why_set(why, -EINVAL,
+                                       "%s: sample %" PRIu64 " has no \"%s\", which label makes its class", root, row,
+                                       table->label);
+        table->has_classes = true;
+        return class_names_sort(&table->classes) < 0 ? listing_no_memory(&table->listing, -ENOMEM) : 0;
+}
+
+static int plan_samples(const struct record_table *table, struct table_plan *plan) {
+        struct schema_field field = { .is_stored = true };
+
+        if (!table->samples)
+                return 0;
+        field.kind = table->samples->kind;
+        strcpy(field.name, field.kind == FIELD_PICTURE ? "image" : field.kind == FIELD_SOUND ? "audio" : "file");
+        return plan_field(table, plan, &field, NULL, NULL);
+}
+
 static int plan_index(struct record_table *table, struct table_plan *plan) {
         const struct text_listing *listing = &table->listing;
         int r = table_files_judge(&table->files, &table->columns, listing->root_fd, listing->files->root, listing->why);
 
+        if (r == 0)
+                r = judge_label(table);
+        if (r == 0)
+                r = plan_samples(table, plan);
         for (size_t i = 0; i < table->files.n && r == 0; i++) {
                 struct table_files *files = &table->files.items[i];
                 struct schema_field field = { .is_stored = true };
@@ -192,7 +297,10 @@ static int make_builder(struct record_table *table, struct table_plan *plan, str
 
         if (r < 0)
                 return r;
-        index_builder_name_rows(builder);
+        if (!table->samples)
+                index_builder_name_rows(builder);
+        for (size_t i = 0; table->has_classes && i < class_names_count(&table->classes) && r == 0; i++)
+                r = index_builder_add_class(builder, class_names_at(&table->classes, i));
         for (uint32_t i = 0; i < plan->n_fields && r == 0; i++) {
                 if (i < plan->n_stored)
                         index_builder_describe(builder, i, &plan->fields[i]);
@@ -202,7 +310,8 @@ static int make_builder(struct record_table *table, struct table_plan *plan, str
                         index_builder_set_own_file(builder, i);
         }
         if (r == 0)
-                r = listing_give_root(&table->listing, builder);
+                r = table->samples ? table->samples->begin(table->samples->userdata, builder)
+                                   : listing_give_root(&table->listing, builder);
         /* A row has a file also where a sample names none. */
         for (uint32_t i = 0; i < plan->n_stored && r == 0; i++)
                 if (plan->from[i].files && plan->fields[i].may_be_absent)
@@ -213,12 +322,23 @@ static int make_builder(struct record_table *table, struct table_plan *plan, str
         return r;
 }
 
+/* A text that the column keeps; a cell without a byte is an empty text. */
+static int give_text(const struct table_plan *plan, uint32_t i, const struct table_cell *cell,
+                     struct index_builder *builder) {
+        const struct table_column *column = plan->from[i].column;
+        const uint8_t *text = cell->n_bytes > 0 ? column->texts.bytes + cell->begin : (const uint8_t *)"";
+
+        return index_builder_set_value(builder, plan->from[i].idx_column, text, cell->n_bytes);
+}
+
 static int give_value(const struct table_plan *plan, uint32_t i, const struct table_cell *cell,
                       struct index_builder *builder) {
         double number = cell->kind == CELL_FLOAT ? cell->number : (double)cell->integer;
         uint8_t truth = cell->integer != 0;
         const void *value = &cell->integer;
 
+        if (plan->fields[i].kind == FIELD_TEXT)
+                return give_text(plan, i, cell, builder);
         if (cell->kind == CELL_ABSENT)
                 return 0;
         if (plan->fields[i].dtype == DLP_DTYPE_BOOL)
@@ -241,16 +361,19 @@ static int give_own_file(const struct record_table *table, const struct table_pl
 static int give_row(struct record_table *table, const struct table_plan *plan, uint64_t row,
                     struct index_builder *builder) {
         uint64_t offset = ((const uint64_t *)(const void *)table->columns.rows.bytes)[row];
+        int32_t label = table->has_classes ? class_names_label(&table->classes, row) : 0;
         struct index_row rows[INDEX_FIELDS_MAX];
 
         for (uint32_t i = 0; i < plan->n_fields; i++) {
                 struct table_cell cell = { .kind = CELL_ABSENT };
                 int r = 0;
 
-                if (!plan->from[i].files)
+                if (plan->from[i].column)
                         cell = column_cell(plan->from[i].column, row);
                 if (i >= plan->n_stored)
                         r = give_value(plan, i, &cell, builder);
+                else if (table->samples && i == 0)
+                        r = table->samples->give(table->samples->userdata, row, builder, &rows[0]);
                 else if (plan->from[i].files)
                         r = give_own_file(table, plan, i, row, builder, &rows[i]);
                 else if (cell.kind == CELL_ABSENT && plan->fields[i].may_be_absent)
@@ -262,17 +385,14 @@ static int give_row(struct record_table *table, const struct table_plan *plan, u
                 if (r < 0)
                         return r;
         }
-        return index_builder_add_sample(builder, rows, 0);
+        return index_builder_add_sample(builder, rows, label);
 }
 
-/* The samples of one file. */
-static int give_rows(struct record_table *table, const struct table_plan *plan, size_t idx_file,
+/* The samples from `row` to before `end`. */
+static int give_rows(struct record_table *table, const struct table_plan *plan, uint64_t row, uint64_t end,
                      struct index_builder *builder) {
         struct text_listing *listing = &table->listing;
-        uint64_t row = listing_file(listing, idx_file)->first_sample;
-        uint64_t end = idx_file + 1 < listing_n_files(listing) ? listing_file(listing, idx_file + 1)->first_sample
-                                                               : table->columns.n_rows;
-        int r = listing_give_file(listing, builder, idx_file);
+        int r = 0;
 
         for (; row < end && r == 0; row++) {
                 r = give_row(table, plan, row, builder);
@@ -281,6 +401,17 @@ static int give_rows(struct record_table *table, const struct table_plan *plan, 
                         return -ECANCELED;
         }
         return r;
+}
+
+/* The samples of one listing. */
+static int give_listing(struct record_table *table, const struct table_plan *plan, size_t idx_file,
+                        struct index_builder *builder) {
+        const struct text_listing *listing = &table->listing;
+        uint64_t end = idx_file + 1 < listing_n_files(listing) ? listing_file(listing, idx_file + 1)->first_sample
+                                                               : table->columns.n_rows;
+        int r = listing_give_file(listing, builder, idx_file);
+
+        return r < 0 ? r : give_rows(table, plan, listing_file(listing, idx_file)->first_sample, end, builder);
 }
 
 int table_make_index(struct record_table *table, struct index_builder **ret_builder) {
@@ -298,7 +429,9 @@ int table_make_index(struct record_table *table, struct index_builder **ret_buil
         r = make_builder(table, plan, &builder);
         listing->n_looked = 0;
         for (size_t i = 0; i < listing_n_files(listing) && r == 0; i++)
-                r = give_rows(table, plan, i, builder);
+                r = give_listing(table, plan, i, builder);
+        if (r == 0 && table->samples)
+                r = give_rows(table, plan, 0, table->columns.n_rows, builder);
         if (r == -ECANCELED)
                 return r;
         if (r < 0)

@@ -3,29 +3,49 @@
  * Which columns name files is in table_files.h. The option `raw = "a, b"` keeps columns as they are written. */
 #pragma once
 
+#include "daemon/data/formats/listing/class_names.h"
 #include "daemon/data/formats/listing/columns.h"
 #include "daemon/data/formats/listing/listing.h"
 #include "daemon/data/formats/listing/table_files.h"
+
+/* Samples that are files themselves, not records of a listing (the format folder). */
+struct table_samples {
+        enum field_kind kind; /* a picture is the field "image", a sound "audio"; others "file" */
+        /* Adds the folders to the index, the root first; then the file of each sample, with its row. An errno without
+         * `why`. */
+        int (*begin)(void *userdata, struct index_builder *builder);
+        int (*give)(void *userdata, uint64_t row, struct index_builder *builder, struct index_row *ret_row);
+        void *userdata;
+};
 
 struct record_table {
         struct text_listing listing;
         struct table_columns columns;
         enum columns_syntax syntax;
-        const char *raw; /* the option; may be NULL */
+        const char *raw;   /* the option; may be NULL */
+        const char *label; /* the option: the column that is the label; may be NULL */
+        struct class_names classes;
+        bool has_classes;                    /* the label is a place among the texts of its column */
+        const struct table_samples *samples; /* NULL: samples are the records of listings */
         struct table_files_set files;
 };
 
 void table_fini(struct record_table *table);
 
-/* Reads the options; `files` and `raw` may be NULL. Returns 0 or -EINVAL with listing.why. */
-int table_init(struct record_table *table, const char *files, const char *raw);
+/* Reads the options, each of which may be NULL. Returns 0 or -EINVAL with listing.why. */
+int table_init(struct record_table *table, const char *files, const char *raw, const char *label);
 
 /* The column of this name, which is added if it is new. Returns 0 or an errno with `why`, which says nothing of lines.
  */
 int table_find_column(struct record_table *table, const char *name, size_t n, struct table_column **ret_column,
                       struct why *why);
 
-/* Notes what the record that is read has in a column that names files, or is a part of their names (is_path, is_part).
+/* Puts a text that lies in no file: the column keeps it. Returns 0 or an errno with `why`. */
+int table_keep_text(struct record_table *table, struct table_column *column, const char *text, size_t n,
+                    struct why *why);
+
+/* Notes what the record that is read has in a column that names files, is a part of their names, or is the label
+ * (is_path, is_part, is_label).
  * `text` is UTF-8. Returns 0 or an errno with `why`. */
 int table_note_text(struct record_table *table, struct table_column *column, const char *text, size_t n,
                     struct why *why);

@@ -1,0 +1,67 @@
+#include "daemon/data/formats/listing/csv_cell.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "daemon/base/json/json_value.h"
+
+static bool is_one_of(const uint8_t *text, size_t n, const char *const *words) {
+        for (; *words; words++)
+                if (strlen(*words) == n && strncasecmp((const char *)text, *words, n) == 0)
+                        return true;
+        return false;
+}
+
+/* Digits with a point among them or before them, and an exponent: as Python's float() reads them. */
+static bool is_float(const uint8_t *text, size_t n) {
+        size_t at = n > 0 && (text[0] == '+' || text[0] == '-'), n_digits = 0, begin;
+        bool has_point = false;
+
+        for (; at < n && ((text[at] >= '0' && text[at] <= '9') || (text[at] == '.' && !has_point)); at++) {
+                has_point |= text[at] == '.';
+                n_digits += text[at] != '.';
+        }
+        if (n_digits == 0)
+                return false;
+        if (at == n)
+                return has_point;
+        if (text[at] != 'e' && text[at] != 'E')
+                return false;
+        at++;
+        at += at < n && (text[at] == '+' || text[at] == '-');
+        for (begin = at; at < n && text[at] >= '0' && text[at] <= '9';)
+                at++;
+        return at == n && at > begin;
+}
+
+static bool is_blank(uint8_t byte) {
+        return byte == ' ' || byte == '\t';
+}
+
+void csv_cell_judge(const uint8_t *text, size_t n, struct table_cell *cell) {
+        static const char *const FLOATS[] = { "nan", "inf", "-inf", "infinity", "-infinity", NULL };
+        static const char *const TRUE[] = { "true", NULL }, *const FALSE[] = { "false", NULL };
+        char number[JSON_NUMBER_MAX + 1];
+
+        cell->kind = n == 0 ? CELL_ABSENT : CELL_TEXT;
+        while (n > 0 && is_blank(text[0])) {
+                text++;
+                n--;
+        }
+        while (n > 0 && is_blank(text[n - 1]))
+                n--;
+        if (n == 0 || n > JSON_NUMBER_MAX)
+                return;
+        if (json_integer_read(text, n, &cell->integer, NULL) == 0) {
+                cell->kind = CELL_INTEGER;
+        } else if (is_float(text, n) || is_one_of(text, n, FLOATS)) {
+                memcpy(number, text, n);
+                number[n] = '\0';
+                cell->number = strtod(number, NULL);
+                cell->kind = CELL_FLOAT;
+        } else if (is_one_of(text, n, TRUE) || is_one_of(text, n, FALSE)) {
+                cell->integer = n == strlen(TRUE[0]);
+                cell->kind = CELL_BOOLEAN;
+        }
+}

@@ -1,0 +1,103 @@
+#!/usr/bin/env python3
+"""Folders by pattern: the layouts of known datasets, with labels and targets from paths, names and files beside them."""
+import os
+import random
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+from harness import (case, check_sequence, equal, expected_order, identity_pixels, indices, main, png, sha256_of, write)
+
+
+def folder(path, pattern, **more):
+    return {"path": path, "format": "folder", "pattern": pattern, **more}
+
+
+def picture(number):
+    return png(9, 7, identity_pixels(number, 9, 7))
+
+
+def fields_of(lines, *names):
+    """What each line has in these fields, by its index."""
+    def told(entry):
+        return entry["value"] if "value" in entry else entry.get("text", entry.get("sha256"))
+    return {line["index"]: tuple(told(line["fields"][name]) for name in names) for line in lines}
+
+
+@case("a folder for each class has the labels, the order and the pixels that imagefolder gives")
+def _(box):
+    dice = random.Random(5)
+    for i in range(30):
+        write(box.path("d", f"n{dice.randrange(4):02d}", f"{dice.choice('abXYZ')}{i}.png"), picture(i))
+    daemon = box.daemon({"f": folder(box.path("d"), "{class}/{name}.png"),
+                         "auto": {**folder(box.path("d"), "{class}/{name}.png"), "format": "auto"},
+                         "i": {"path": box.path("d"), "format": "imagefolder"}})
+    pipeline = "random_resized_crop(4) hflip(0.5)"
+    told = daemon.read("i", pipeline=pipeline, seed=3, batch=4)
+    for name in ("f", "auto"):
+        lines = daemon.read(name, pipeline=f"image: {pipeline}; label", seed=3, batch=4)
+        equal([line["fields"] for line in lines], [line["fields"] for line in told], "pixels and labels")
+        equal(indices(lines), expected_order(30, seed=3), "order")
+    check_sequence(daemon.read("f", pipeline="image: center_crop(7); class", world=3, rank=2), 30, world=3, rank=2)
+
+
+@case("SUN397's classes are paths, UTKFace's targets are in names, Cityscapes' masks lie in another folder")
+def _(box):
+    places = ["a/abbey/sun_a1.jpg", "a/abbey/sun_a2.jpg", "a/apartment_building/outdoor/sun_b1.jpg", "s/street/sun_c1.jpg"]
+    faces = ["1_0_0_20161219140530307.jpg", "100_1_2_20170112213001988.jpg", "25_0_4_20170104.jpg"]
+    cities = [("train", "aachen", "000000_000019"), ("train", "bochum", "000000_000313"), ("val", "munster", "000167_000019")]
+    for i, path in enumerate(places):
+        write(box.path("SUN397", *path.split("/")), picture(i))
+    for i, name in enumerate(faces):
+        write(box.path("UTKFace", name), picture(i))
+    for i, (part, city, frame) in enumerate(cities):
+        write(box.path("city", "leftImg8bit", part, city, f"{city}_{frame}_leftImg8bit.png"), picture(i))
+        write(box.path("city", "gtFine", part, city, f"{city}_{frame}_gtFine_labelIds.png"), picture(100 + i))
+        write(box.path("city", "gtFine", part, city, f"{city}_{frame}_gtFine_color.png"), b"another file")
+    daemon = box.daemon({
+        "sun": folder(box.path("SUN397"), "*/{class:**}/*.jpg"),
+        "faces": folder(box.path("UTKFace"), "{age}_{gender}_{race}_{time}.jpg"),
+        "city": folder(box.path("city"), "leftImg8bit/{set}/{city}/{frame}_leftImg8bit.png",
+                       files="mask=gtFine/{set}/{city}/{frame}_gtFine_labelIds.png")})
+    equal(fields_of(daemon.read("sun", pipeline="image: raw; class; label"), "image", "class", "label"),
+          {i: (sha256_of(box.path("SUN397", path)), name, label) for i, (path, name, label) in enumerate(
+              zip(places, ["abbey", "abbey", "apartment_building/outdoor", "street"], [0, 0, 1, 2]))}, "SUN397")
+    equal(fields_of(daemon.read("faces", pipeline="image: raw; age: to(float32); gender; race; time"), "image", "age", "gender", "race",
+                    "time"),
+          {0: (sha256_of(box.path("UTKFace", faces[1])), 100.0, 1, 2, 20170112213001988),
+           1: (sha256_of(box.path("UTKFace", faces[0])), 1.0, 0, 0, 20161219140530307),
+           2: (sha256_of(box.path("UTKFace", faces[2])), 25.0, 0, 4, 20170104)}, "UTKFace")
+    lines = daemon.read("city", pipeline="image: raw; mask: raw; set; __key__")
+    equal(fields_of(lines, "image", "mask", "set"),
+          {i: (sha256_of(box.path("city", "leftImg8bit", part, city, f"{city}_{frame}_leftImg8bit.png")),
+               sha256_of(box.path("city", "gtFine", part, city, f"{city}_{frame}_gtFine_labelIds.png")), part)
+           for i, (part, city, frame) in enumerate(cities)}, "Cityscapes")
+    plain = daemon.read("city", pipeline="image: center_crop(7); mask: center_crop(7)", batch=2)
+    equal(indices(plain), expected_order(3), "order of pictures and masks in one batch")
+
+
+@case("a file that comes, also into a folder that had none, is a sample of the next job; one that went is not")
+def _(box):
+    for i in range(4):
+        write(box.path("d", "a", f"{i}.png"), picture(i))
+    os.makedirs(box.path("d", "b"))
+    daemon = box.daemon({"d": folder(box.path("d"), "{class}/{id}.png")})
+    equal(len(daemon.read("d", pipeline="image: raw; label")), 4, "samples")
+    write(box.path("d", "b", "9.png"), picture(9))
+    lines = daemon.read("d", pipeline="image: raw; id; label", shuffle=False)
+    equal([line["fields"]["label"]["value"] for line in lines], [0, 0, 0, 0, 1], "labels")
+    os.unlink(box.path("d", "a", "2.png"))
+    lines = daemon.read("d", pipeline="image: raw; id", shuffle=False)
+    equal([line["fields"]["id"]["value"] for line in lines], [0, 1, 3, 9], "samples that are left")
+
+
+@case("what cannot be served is refused with the folder, and what to do")
+def _(box):
+    write(box.path("d", "x", "1.jpeg"), picture(1))
+    daemon = box.daemon({"none": folder(box.path("d"), "{class}/{id}.jpg"), "bad": folder(box.path("d"), "{class}{id}"),
+                         "no": {"path": box.path("d"), "format": "folder"}})
+    for name, words in {"none": "no file in it fits the pattern; there is, for example, x/1.jpeg",
+                        "bad": "a text is needed between two names", "no": "the format folder needs pattern"}.items():
+        daemon.refused(name, words)
+
+
+main()
