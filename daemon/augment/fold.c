@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <string.h>
 
 static struct stage *current(const struct fold *fold) {
         return &fold->geometry->stages[fold->geometry->n_stages - 1];
@@ -28,6 +29,7 @@ void fold_init(struct fold *fold, struct geometry *geometry, uint32_t width, uin
                const struct conversion *conversion) {
         fold->geometry = geometry;
         fold->motions = NULL;
+        fold->is_mask = false;
         geometry->conversion = conversion;
         geometry->n_stages = geometry->n_operations = 0;
         begin_stage(fold, width, height);
@@ -155,6 +157,9 @@ int fold_pad(struct fold *fold, const struct padding *padding, const struct bord
 
         if (padding->left + padding->right + padding->top + padding->bottom == 0)
                 return 0;
+        if (fold->is_mask && border->mode == BORDER_CONSTANT &&
+            memcmp(border->fill, border->fill + 1, PIXEL_BYTES - 1) != 0)
+                return why_set(why, -EINVAL, "is a mask, and the steps pad with a colour: give fill one number");
         if (stage->n_operations > 0 || (is_padded(stage) && !border_is_same_colour(&stage->border, border))) {
                 r = begin_next(fold, why);
                 if (r < 0)
@@ -200,6 +205,8 @@ int fold_vflip(struct fold *fold, struct why *why) {
 void fold_operate(struct fold *fold, const struct operation *operation) {
         struct geometry *geometry = fold->geometry;
 
+        if (fold->is_mask)
+                return;
         assert(geometry->n_operations < DLP_STEPS_MAX * STEP_OPERATIONS_MAX);
         geometry->operations[geometry->n_operations++] = *operation;
         current(fold)->n_operations++;
@@ -236,7 +243,7 @@ int fold_resize(struct fold *fold, uint64_t width, uint64_t height, enum resize_
 
         motions_scale(fold->motions, stage->canvas_width, stage->canvas_height, width, height);
         fold_window(stage);
-        stage->filter = filter;
+        stage->filter = fold->is_mask ? RESIZE_NEAREST_FLOOR : filter;
         stage->width = stage->window.width = stage->canvas_width = (uint32_t)width;
         stage->height = stage->window.height = stage->canvas_height = (uint32_t)height;
         return 0;

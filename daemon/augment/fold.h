@@ -13,6 +13,7 @@
 struct fold {
         struct geometry *geometry; /* being written; the last stage in it is the current one */
         struct motions *motions;   /* what is done to coordinates; NULL: nobody asked */
+        bool is_mask;              /* pixels are numbers of classes: they are moved, never mixed or changed */
 };
 
 /* How the stage's window is resampled out of its source. */

@@ -507,3 +507,16 @@ int recipe_plan_motions(const struct recipe *recipe, uint32_t width, uint32_t he
         fold.motions = ret_motions;
         return plan_steps(recipe, &fold, seed, epoch, sample, why);
 }
+
+int recipe_plan_mask(const struct recipe *recipe, uint32_t width, uint32_t height, uint64_t seed, uint32_t epoch,
+                     uint64_t sample, struct geometry *ret_geometry, struct why *why) {
+        static const struct conversion UNCHANGED = { .format = { .dtype = DLP_DTYPE_UINT8,
+                                                                 .n_channels = PIXEL_BYTES } };
+        struct fold fold;
+
+        assert(recipe->kind == RECIPE_PIXELS && width > 0 && height > 0);
+
+        fold_init(&fold, ret_geometry, width, height, &UNCHANGED);
+        fold.is_mask = true;
+        return plan_steps(recipe, &fold, seed, epoch, sample, why);
+}

@@ -117,6 +117,11 @@ int recipe_plan(const struct recipe *recipe, uint32_t width, uint32_t height, ui
 int recipe_plan_motions(const struct recipe *recipe, uint32_t width, uint32_t height, uint64_t seed, uint32_t epoch,
                         uint64_t sample, struct geometry *ret_geometry, struct motions *ret_motions, struct why *why);
 
+/* The same plan for a mask that belongs to a picture of this size: it is moved as the picture is, but its pixels are
+ * never mixed or changed, and leave as uint8 height x width x 3. -EINVAL if it were padded with a colour. */
+int recipe_plan_mask(const struct recipe *recipe, uint32_t width, uint32_t height, uint64_t seed, uint32_t epoch,
+                     uint64_t sample, struct geometry *ret_geometry, struct why *why);
+
 /* ---- phase two ----------------------------------------------------------------------------------------------- */
 
 /* What a worker needs to apply recipes: a resizer and the pixels between stages, kept from sample to sample. One thread

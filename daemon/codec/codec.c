@@ -285,6 +285,15 @@ bool codec_is_picture(const struct codec *codec) {
         return codec->type == &CODEC_PICTURE;
 }
 
+void codec_set_mask(struct codec *codec) {
+        assert(codec->type == &CODEC_PICTURE);
+        codec->type = &CODEC_MASK;
+}
+
+bool codec_is_mask(const struct codec *codec) {
+        return codec->type == &CODEC_MASK;
+}
+
 bool codec_drops_boxes(const struct codec *codec) {
         return codec->recipe && recipe_drops_boxes(codec->recipe);
 }

@@ -90,6 +90,10 @@ bool codec_is_points(const struct codec *codec);
 bool codec_is_of_boxes(const struct codec *codec);
 bool codec_drops_boxes(const struct codec *codec);
 
+/* Makes a picture a mask, which moves with another picture. Is it one? */
+void codec_set_mask(struct codec *codec);
+bool codec_is_mask(const struct codec *codec);
+
 /* Which of the source's fields it is. */
 uint32_t codec_field(const struct codec *codec);
 

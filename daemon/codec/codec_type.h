@@ -99,6 +99,7 @@ int codec_refuse_elements(const struct codec_tools *tools, const struct codec_op
 void codec_swap_elements(uint8_t *bytes, uint64_t n_bytes, uint64_t n_element);
 
 extern const struct codec_type CODEC_PICTURE;
+extern const struct codec_type CODEC_MASK;
 extern const struct codec_type CODEC_BOXES;
 extern const struct codec_type CODEC_SOUND;
 extern const struct codec_type CODEC_ROWS;

@@ -302,9 +302,42 @@ static int check_dropping(const struct program *program, uint32_t begin, uint32_
         return n_boxes == 1 ? 0 : refuse_dropping(n_boxes, why);
 }
 
-/* Boxes and points move with the only picture of their part, whose fields begin at `begin`; if the part drops boxes,
- * rows of its other arrays leave with them. */
-static int lead_boxes(struct program *program, const struct source *source, uint32_t begin, struct why *why) {
+/* A picture whose name has one of these words ("mask.png", "seg") is a mask if another picture is named with it. */
+static bool is_name_of_mask(const char *name) {
+        static const char *const WORDS[] = { "mask", "masks", "seg", "segmentation" };
+
+        for (;;) {
+                size_t n = strcspn(name, "._-/");
+
+                for (size_t i = 0; i < ARRAY_SIZE(WORDS); i++)
+                        if (word_is(name, n, WORDS[i]))
+                                return true;
+                if (name[n] == '\0')
+                        return false;
+                name += n + 1;
+        }
+}
+
+static void find_masks(struct program *program, const struct source *source, uint32_t begin) {
+        uint32_t n_masks = 0, ignored = 0, n_pictures = count_fields(program, begin, codec_is_picture, &ignored);
+
+        for (unsigned pass = 0; pass < 2; pass++)
+                for (uint32_t i = begin; i < program->n_fields; i++) {
+                        struct codec *codec = program->codecs[i];
+
+                        if (!codec_is_picture(codec) ||
+                            !is_name_of_mask(source->schema.fields[codec_field(codec)].name))
+                                continue;
+                        if (pass == 0)
+                                n_masks++;
+                        else if (n_masks < n_pictures)
+                                codec_set_mask(codec);
+                }
+}
+
+/* Masks, boxes and points move with the only picture of their part, whose fields begin at `begin`; if the part drops
+ * boxes, rows of its other arrays leave with them. */
+static int lead_fields(struct program *program, const struct source *source, uint32_t begin, struct why *why) {
         uint32_t idx_picture = 0, idx_boxes = 0;
         uint32_t n_pictures = count_fields(program, begin, codec_is_picture, &idx_picture);
         uint32_t n_boxes = count_fields(program, begin, codec_is_boxes, &idx_boxes);
@@ -314,8 +347,7 @@ static int lead_boxes(struct program *program, const struct source *source, uint
         for (uint32_t i = begin; i < program->n_fields && r == 0; i++) {
                 const char *name = source->schema.fields[codec_field(program->codecs[i])].name;
                 struct codec *codec = program->codecs[i];
-
-                bool moves = codec_is_boxes(codec) || codec_is_points(codec);
+                bool moves = codec_is_boxes(codec) || codec_is_points(codec) || codec_is_mask(codec);
 
                 if (moves && n_pictures != 1)
                         return why_set(
@@ -375,8 +407,10 @@ static int parse_named(struct program *program, const struct source *source, con
                 uint32_t n_before = program->n_fields;
                 int r = parse_part(program, source, text, &part, n_with_steps, why);
 
-                if (r == 0)
-                        r = lead_boxes(program, source, n_before, why);
+                if (r == 0) {
+                        find_masks(program, source, n_before);
+                        r = lead_fields(program, source, n_before, why);
+                }
                 if (r < 0)
                         return r;
                 for (uint32_t i = n_before; i < program->n_fields; i++)

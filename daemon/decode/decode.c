@@ -207,6 +207,16 @@ int decoder_open(struct decoder *decoder, const uint8_t *bytes, size_t n_bytes, 
         return 0;
 }
 
+int decoder_as_numbers(struct decoder *decoder, struct why *why) {
+        const struct picture_format *format = FORMATS[decoder->idx_format];
+
+        assert(decoder->is_open);
+        if (!format->as_numbers)
+                return why_set(why, -ENOTSUP, "is a mask in a file of %s; only PNG files are read as masks",
+                               format->name);
+        return format->as_numbers(decoder->states[decoder->idx_format], why);
+}
+
 static void check_box(const struct decoder *decoder, const struct box *box) {
         const struct image_info *info = &decoder->info;
 

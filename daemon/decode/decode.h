@@ -79,6 +79,11 @@ void decoder_free(struct decoder *decoder);
 int decoder_open(struct decoder *decoder, const uint8_t *bytes, size_t n_bytes, struct image_info *ret_info,
                  struct why *why);
 
+/* The open picture's samples are numbers, such as classes: its pixels will be these numbers, each three times, instead
+ * of colours. They are what Pillow gives without a conversion: the index in a palette, the level of grey, 0 or 1 for
+ * one bit. -ENOTSUP for a format or variant that has no such numbers, with what it is. Before anything is read. */
+int decoder_as_numbers(struct decoder *decoder, struct why *why);
+
 /* Decodes the pixels of `box`, which lies within the picture (asserted), and passes them to the sink in bands of whole
  * rows, from the top down, while they are still in the cache (base/rows.h). Avoids memory of the box's size if the
  * format allows it. Also returns an error of the sink. Call it once for each picture: after an error or a success, the

@@ -35,6 +35,9 @@ struct picture_format {
          * between open and read. */
         uint64_t (*need)(const void *state, const struct box *box);
 
+        /* decoder_as_numbers(), between open and read. NULL: it cannot. */
+        int (*as_numbers)(void *state, struct why *why);
+
         /* All three may be NULL. bytes: memory that is held in addition to `work`. trim: frees what can be freed, also
          * between open and read. decoded_by: which decoder decoded the last picture, and whether it took over from
          * another one. */

@@ -28,6 +28,7 @@ struct png_state {
         const uint8_t *bytes;               /* of the open picture's file */
         size_t n_bytes;
         bool is_whole;     /* its end is there */
+        bool as_numbers;   /* decoder_as_numbers() */
         size_t n_row;      /* bytes of a row as the file has it */
         spng_ctx *spng;    /* of the open picture */
         uint8_t *repaired; /* copy of the file with correct checksums; rarely needed */
@@ -139,6 +140,7 @@ static int png_open(void *opaque, const uint8_t *bytes, size_t n_bytes, struct i
         end_picture(state);
         state->bytes = bytes;
         state->n_bytes = n_bytes;
+        state->as_numbers = false;
         r = begin(state, bytes, n_bytes);
         if (r)
                 return fail(state, r, why);
@@ -253,6 +255,33 @@ static void convert_colour(const struct png_state *state, const uint8_t *row, ui
                 rgb[1] = row[step];
                 rgb[2] = row[2 * step];
         }
+}
+
+/* As Pillow's "1", "L" and "P": grey of 2 and 4 bits is scaled, the others are not. */
+static void convert_numbers(const struct png_state *state, const uint8_t *row, uint8_t *rgb, uint32_t width) {
+        unsigned depth = state->header.bit_depth;
+        bool is_scaled = state->header.color_type == SPNG_COLOR_TYPE_GRAYSCALE && depth > 1;
+        unsigned scale = is_scaled ? 255 / ((1u << depth) - 1) : 1;
+
+        for (uint32_t x = 0; x < width; x++)
+                memset(rgb + (size_t)x * PIXEL_BYTES, (int)(sample_at(row, x, depth) * scale), PIXEL_BYTES);
+}
+
+static int png_as_numbers(void *opaque, struct why *why) {
+        static const char *const KINDS[] = { [SPNG_COLOR_TYPE_GRAYSCALE] = "grey",
+                                             [SPNG_COLOR_TYPE_TRUECOLOR] = "red, green and blue",
+                                             [SPNG_COLOR_TYPE_INDEXED] = "a palette",
+                                             [SPNG_COLOR_TYPE_GRAYSCALE_ALPHA] = "grey and alpha",
+                                             [SPNG_COLOR_TYPE_TRUECOLOR_ALPHA] = "red, green, blue and alpha" };
+        struct png_state *state = opaque;
+        unsigned type = state->header.color_type;
+
+        if ((type != SPNG_COLOR_TYPE_GRAYSCALE && type != SPNG_COLOR_TYPE_INDEXED) || state->header.bit_depth > 8)
+                return why_set(why, -ENOTSUP,
+                               "is a mask with %s of %u bits; a mask has a palette or grey of at most 8 bits",
+                               KINDS[type], state->header.bit_depth);
+        state->as_numbers = true;
+        return 0;
 }
 
 /* NULL: the samples are RGB already. */
@@ -384,7 +413,7 @@ static int png_read_rows(void *opaque, const struct box *box, const struct row_s
         }
         reading.raw = work->bytes;
         reading.band = work->bytes + raw_bytes(state);
-        reading.convert = find_converter(&state->header);
+        reading.convert = state->as_numbers ? convert_numbers : find_converter(&state->header);
 
         r = read_once(state, &reading);
         if (r == SPNG_ECHUNK_CRC) {
@@ -414,4 +443,5 @@ const struct picture_format format_png = {
         .open = png_open,
         .read_rows = png_read_rows,
         .need = png_need,
+        .as_numbers = png_as_numbers,
 };

@@ -8,6 +8,7 @@ import os
 import random
 import struct
 import sys
+import zlib
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 from harness import case, contains, equal, identity_pixels, indices, main, png, write
@@ -158,6 +159,80 @@ def _(box):
         i = line["index"]
         n_dropped = check_thinned(line, results(pixels[i], boxes[i]), {"labels": (list(range(len(boxes[i]))), int)}, n_dropped)
     equal(n_dropped > 3, True, f"{n_dropped} were dropped")
+
+
+def mask_png(width, height, depth, kind, numbers):
+    """A PNG of grey levels (kind 0) or of a palette (3)."""
+    def chunk(name, data):
+        return struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
+    rows = b""
+    for y in range(height):
+        bits = "".join(format(number, f"0{depth}b") for number in numbers[y * width:(y + 1) * width])
+        rows += b"\0" + int(bits.ljust(-(-len(bits) // 8) * 8, "0"), 2).to_bytes(-(-len(bits) // 8), "big")
+    palette = chunk(b"PLTE", bytes(255 - i // 3 for i in range(3 << depth))) if kind == 3 else b""
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, depth, kind, 0, 0, 0)) + palette + \
+        chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")
+
+
+def told_mask(numbers, height, width):
+    return {"dtype": "uint8", "shape": [height, width], "sha256": hashlib.sha256(bytes(numbers)).hexdigest()}
+
+
+@case("masks move with their picture: numbers of a palette or of grey, never mixed; others are damaged samples")
+def _(box):
+    dice = random.Random(10)
+    pixels = {i: identity_pixels(i, WIDTH, HEIGHT) for i in range(10)}
+    # bits, kind, and what a number becomes: grey of 2 and 4 bits is scaled, as Pillow's "L"
+    kinds = [(8, 3, 1), (8, 0, 1), (1, 0, 1), (1, 3, 1), (4, 3, 1), (4, 0, 17), (2, 0, 85)]
+    numbers, members = {}, []
+    for i in pixels:
+        depth, kind, scale = kinds[i % len(kinds)]
+        stored = [dice.randrange(1 << depth) for _ in range(WIDTH * HEIGHT)]
+        numbers[i] = [number * scale for number in stored]
+        members += [(f"{i}.png", png(WIDTH, HEIGHT, pixels[i])), (f"{i}.seg.png", mask_png(WIDTH, HEIGHT, depth, kind, stored))]
+    members += [("a.png", png(WIDTH, HEIGHT, pixels[0])), ("a.seg.png", png(WIDTH, HEIGHT, pixels[0])),
+                ("b.png", png(WIDTH, HEIGHT, pixels[0])), ("b.seg.png", mask_png(HEIGHT, WIDTH, 8, 0, numbers[0]))]
+    archive(box.path("d", "x.tar"), members)
+    daemon = box.daemon({"d": web(box.path("d")), "r": {**web(box.path("d")), "fields": "image=png, mask=seg.png"}})
+
+    def places(left, top, h, v):
+        rows = [[y * WIDTH + x for x in range(left, left + WIDE)][::-1 if h else 1] for y in range(top, top + HIGH)]
+        return [place for row in rows[::-1 if v else 1] for place in row]
+
+    def found_of(i):
+        """{hash of the pixels: mask} of all that the steps may make of a sample."""
+        found = {}
+        for where in ((left, top, h, v) for left in range(WIDTH - WIDE + 1) for top in range(HEIGHT - HIGH + 1) for h in (0, 1) for v in (0, 1)):
+            pixel = b"".join(pixels[i][3 * place:3 * place + 3] for place in places(*where))
+            found[hashlib.sha256(pixel).hexdigest()] = [numbers[i][place] for place in places(*where)]
+        return found
+
+    for name, fields in ("d", "png, seg.png"), ("r", "mask, image"):
+        seen = []
+        for line in daemon.read(name, pipeline=f"{fields}: {STEPS}", batch=4, seed=3, on_error="skip"):
+            i, parts = line["index"], line["fields"]
+            seen.append(i)
+            mask, image = parts.get("mask") or parts["seg.png"], parts.get("image") or parts["png"]
+            equal(mask, told_mask(found_of(i)[image["sha256"]], HIGH, WIDE), f"mask of sample {i}")
+        equal(sorted(seen), list(range(10)), f"{name}: samples")
+    for new_height, new_width in ((4, 20), (15, 5), (HEIGHT, WIDTH)):
+        pipeline = f"png, seg.png: resize({new_height}:{new_width}) color_jitter(0.5) grayscale pad(1, fill=9) to(float32) layout(nchw)"
+        for line in daemon.read("d", pipeline=pipeline, batch=2, on_error="skip"):
+            i = line["index"]
+            mask = [9] * (new_width + 2)
+            for y in range(new_height):
+                mask += [9, *(numbers[i][(y * HEIGHT // new_height) * WIDTH + x * WIDTH // new_width] for x in range(new_width)), 9]
+            mask += [9] * (new_width + 2)
+            equal(line["fields"]["seg.png"], told_mask(mask, new_height + 2, new_width + 2), f"resized mask of sample {i}")
+            equal(line["fields"]["png"]["shape"], [1, new_height + 2, new_width + 2], "picture")
+    for bad, words in (10, ("field seg.png", "red, green and blue")), (11, ("mask of 7 x 9", "picture of 9 x 7")):
+        reader = daemon.reader("d", pipeline="png, seg.png: hflip(0.5)", shuffle=False, batch=1, job=f"bad {bad}",
+                               **({} if bad == 10 else {"on_error": "skip", "max_errors": 1}))
+        reader.finish(20)
+        contains(reader.errors() if bad == 10 else daemon.log(), *words)
+    reader = daemon.reader("d", pipeline="png, seg.png: pad(1, fill=1:2:3)", shuffle=False)
+    reader.finish(20)
+    contains(reader.errors(), "fill one number")
 
 
 @case("a pipeline that names no boxes for sanitize, or several, or arrays without boxes, is refused")

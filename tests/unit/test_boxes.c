@@ -123,9 +123,65 @@ START_TEST(the_steps_of_a_recipe_move_boxes_in_their_sequence) {
 }
 END_TEST
 
+/* A row of `n` pixels, each its own place, resized: which places are taken? */
+static void resize_places(uint32_t n, uint32_t n_out, bool flip, uint8_t *out) {
+        static uint8_t source[400 * PIXEL_BYTES];
+        struct resize_job job = {
+                .width = n_out,
+                .height = 1,
+                .window = { 0, 0, n_out, 1 },
+                .filter = RESIZE_NEAREST_FLOOR,
+                .flip = flip,
+        };
+        struct view view = { .pixels = source, .stride = sizeof(source), .width = n, .height = 1 };
+        struct resizer *resizer = NULL;
+        struct why why;
+
+        for (uint32_t x = 0; x < n; x++) {
+                source[x * PIXEL_BYTES] = (uint8_t)x;
+                source[x * PIXEL_BYTES + 1] = (uint8_t)(x >> 8);
+        }
+        ck_assert_int_eq(resizer_new(RESIZE_CODE_BEST, &resizer, &why), 0);
+        ck_assert_int_eq(resizer_begin(resizer, n, 1, NULL, &job, out, (size_t)n_out * PIXEL_BYTES, &why), 0);
+        resizer_feed(resizer, &view);
+        resizer_free(resizer);
+}
+
+START_TEST(masks_take_the_pixels_that_torch_takes) {
+        struct vectors vectors;
+        unsigned n_masks = 0;
+
+        vectors_open(&vectors, "boxes/boxes.jsonl");
+        while (vectors_next(&vectors)) {
+                uint8_t out[200 * PIXEL_BYTES], flipped[200 * PIXEL_BYTES];
+                const cJSON *places;
+                uint32_t n;
+                size_t n_out;
+
+                if (!vectors_kind(&vectors, "mask"))
+                        continue;
+                n = (uint32_t)vector_int(vectors.line, "n");
+                places = vector_array(vectors.line, "places", &n_out);
+                resize_places(n, (uint32_t)n_out, false, out);
+                resize_places(n, (uint32_t)n_out, true, flipped);
+                for (size_t x = 0; x < n_out; x++) {
+                        const uint8_t *pixel = out + x * PIXEL_BYTES;
+                        const uint8_t *mirrored = flipped + (n_out - 1 - x) * PIXEL_BYTES;
+
+                        ck_assert_msg(pixel[0] + 256 * pixel[1] == vector_item(places, x), "line %u: pixel %zu is %d",
+                                      vectors.number, x, pixel[0] + 256 * pixel[1]);
+                        ck_assert_mem_eq(pixel, mirrored, PIXEL_BYTES);
+                }
+                n_masks++;
+        }
+        ck_assert_uint_ge(n_masks, 50);
+}
+END_TEST
+
 int main(void) {
         const struct suite_row rows[] = {
                 { "boxes", boxes_and_points_have_the_bits_of_torchvisions, 0 },
+                { "boxes", masks_take_the_pixels_that_torch_takes, 0 },
                 { "boxes", the_steps_of_a_recipe_move_boxes_in_their_sequence, 0 },
         };
 

@@ -30,6 +30,15 @@ static const struct source BYTES = {
                       { .name = "blob", .kind = FIELD_BYTES, .is_stored = true } } },
 };
 
+static const struct source MASKS = {
+        .schema = { 5,
+                    { { .name = "seg.png", .kind = FIELD_PICTURE, .is_stored = true },
+                      { .name = "jpg", .kind = FIELD_PICTURE, .is_stored = true },
+                      { .name = "left.mask", .kind = FIELD_PICTURE, .is_stored = true },
+                      { .name = "unmasked", .kind = FIELD_PICTURE, .is_stored = true },
+                      { .name = "masks", .kind = FIELD_VALUE, .dtype = DLP_DTYPE_INT64 } } },
+};
+
 static const struct source STEPS = {
         /* fields that are called like steps */
         .schema = { 3,
@@ -209,6 +218,31 @@ START_TEST(a_picture_is_served_before_its_boxes_and_boxes_before_what_leaves_wit
 }
 END_TEST
 
+START_TEST(a_picture_that_is_called_a_mask_is_one_beside_another_picture) {
+        static const struct {
+                const char *text, *masks; /* a letter a field: m is a mask */
+        } rows[] = {
+                { "jpg, seg.png: hflip", "-m" },        { "seg.png, left.mask, jpg: hflip", "mm-" },
+                { "jpg: hflip; seg.png: hflip", "--" }, { "jpg, unmasked: hflip", "--" },
+                { "seg.png, left.mask: hflip", "--" },  { "jpg; seg.png", "--" },
+        };
+        char text[512];
+
+        for (size_t i = 0; i < ARRAY_LENGTH(rows); i++) {
+                struct program *program = NULL;
+                struct why why;
+
+                ck_assert_int_eq(program_parse(rows[i].text, &MASKS, &program, &why), 0);
+                for (uint32_t k = 0; k < program_n_fields(program); k++)
+                        ck_assert_msg(codec_is_mask(program_codec(program, k)) == (rows[i].masks[k] == 'm'),
+                                      "\"%s\": %u", rows[i].text, k);
+                program_free(program);
+        }
+        ck_assert_ptr_nonnull(
+                strstr(fields_of(&MASKS, "jpg, unmasked, seg.png: hflip", text, sizeof(text)), "names several"));
+}
+END_TEST
+
 START_TEST(more_fields_than_a_batch_has_are_refused) {
         static struct source many;
         char text[512] = "", normal[512];
@@ -234,6 +268,7 @@ int main(void) {
                 { "programs", what_is_wrong_is_named_with_its_column_in_the_whole_text, 0 },
                 { "programs", a_word_that_is_a_step_and_a_field_is_never_guessed, 0 },
                 { "programs", a_picture_is_served_before_its_boxes_and_boxes_before_what_leaves_with_them, 0 },
+                { "programs", a_picture_that_is_called_a_mask_is_one_beside_another_picture, 0 },
                 { "programs", more_fields_than_a_batch_has_are_refused, 0 },
         };
 

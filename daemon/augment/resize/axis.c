@@ -21,7 +21,7 @@ const char *const RESIZE_FILTER_NAMES[N_RESIZE_FILTERS] = {
 };
 
 /* Half the filter's width, in output pixels or source pixels, whichever are larger. */
-static const double SUPPORT[N_RESIZE_FILTERS] = {
+static const double SUPPORT[N_RESIZE_FILTERS + 1] = {
         [RESIZE_BOX] = 0.5,     [RESIZE_BILINEAR] = 1.0, [RESIZE_HAMMING] = 1.0,
         [RESIZE_BICUBIC] = 2.0, [RESIZE_LANCZOS] = 3.0,
 };
@@ -321,6 +321,20 @@ static void choose_pixels(struct axis *axis) {
         }
 }
 
+/* torch's, in its float32. */
+static void choose_floor(struct axis *axis) {
+        const struct axis_key *key = &axis->key;
+        float step = (float)key->n_source / (float)key->n_outputs;
+
+        for (uint32_t x = 0; x < key->window_n; x++) {
+                uint32_t place = (uint32_t)((float)(key->window_first + x) * step),
+                         idx_output = place_of_output(key, x);
+
+                axis->weights.first[idx_output] = place < key->n_source ? place : key->n_source - 1;
+                axis->weights.count[idx_output] = 1;
+        }
+}
+
 static void weigh_pixels(struct axis *axis) {
         static const double one[2] = { 1.0, 0.0 };
 
@@ -336,11 +350,13 @@ static void count_from_given(struct axis *axis) {
 
 static int prepare(struct axis *axis) {
         struct scaling scaling = scaling_of(&axis->key);
-        bool is_choice = is_same_length(&axis->key) || axis->key.filter == RESIZE_NEAREST;
+        bool is_choice = is_same_length(&axis->key) || resize_chooses(axis->key.filter);
         uint32_t n_taps = 2;
         int r;
 
-        if (is_choice)
+        if (is_choice && axis->key.filter == RESIZE_NEAREST_FLOOR && !is_same_length(&axis->key))
+                choose_floor(axis);
+        else if (is_choice)
                 choose_pixels(axis);
         else
                 n_taps = (find_windows(axis, &scaling) + 1) / 2 * 2;
@@ -370,7 +386,7 @@ uint64_t axis_bytes_needed(const struct axis_key *key, uint32_t *ret_n_taps) {
         struct scaling scaling = scaling_of(key);
         uint64_t n_outputs = padded_outputs(key), n_taps = 2, n_weights;
 
-        if (!is_same_length(key) && key->filter != RESIZE_NEAREST)
+        if (!is_same_length(key) && !resize_chooses(key->filter))
                 n_taps = ((uint64_t)(2 * scaling.support) + 4) / 2 * 2;
         n_weights = n_outputs * n_taps;
         n_weights += n_weights / 4;
@@ -386,7 +402,7 @@ void axis_need(const struct axis_key *key, uint32_t *ret_first, uint32_t *ret_n)
         if (is_same_length(key)) {
                 first = key->window_first;
                 end = first + key->window_n;
-        } else if (key->filter != RESIZE_NEAREST) { /* its positions are sums: not worth computing twice */
+        } else if (!resize_chooses(key->filter)) { /* its positions are sums: not worth computing twice */
                 find_window(key, &scaling, 0, &first, &ignored);
                 find_window(key, &scaling, key->window_n - 1, &ignored, &end);
         }

@@ -161,7 +161,7 @@ static int reserve_rows(struct resizer *resizer) {
 static enum row_source choose_row_source(uint32_t source_width, const struct resize_job *job) {
         if (job->width == source_width && !job->flip)
                 return ROWS_IN_PLACE;
-        return job->width == source_width || job->filter == RESIZE_NEAREST ? ROWS_PICKED : ROWS_RESAMPLED;
+        return job->width == source_width || resize_chooses(job->filter) ? ROWS_PICKED : ROWS_RESAMPLED;
 }
 
 static struct axis_key horizontal_key(uint32_t source_width, const struct resize_job *job) {

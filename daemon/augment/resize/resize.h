@@ -25,7 +25,16 @@ enum resize_filter {
         RESIZE_BICUBIC,
         RESIZE_LANCZOS,
         N_RESIZE_FILTERS,
+
+        RESIZE_NEAREST_FLOOR =
+                N_RESIZE_FILTERS, /* for masks: the pixel that torch's "nearest" takes, which counts from */
+                                  /* the pixels' corners; without a name */
 };
+
+/* Is each output pixel a source pixel? */
+static inline bool resize_chooses(enum resize_filter filter) {
+        return filter == RESIZE_NEAREST || filter == RESIZE_NEAREST_FLOOR;
+}
 
 /* Names as in Pillow, in small letters: index = enum resize_filter. */
 extern const char *const RESIZE_FILTER_NAMES[N_RESIZE_FILTERS];

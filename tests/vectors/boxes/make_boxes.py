@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Writes boxes.jsonl: random boxes, what torchvision's functions for bounding boxes make of them, and those for keypoints of their corners. Needs torch and torchvision."""
+"""Writes boxes.jsonl: random boxes, what torchvision's functions for bounding boxes make of them, those for
+keypoints of their corners, and which pixels it takes when it resizes masks. Needs torch and torchvision."""
 import json
 import os
 import random
@@ -69,3 +70,7 @@ with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "boxes.jsonl"
                 valid = functional.sanitize_bounding_boxes(boxes, min_size=float(step[1]), min_area=float(step[2]))[1]
                 stays = [one and bool(other) for one, other in zip(stays, valid)]
         file.write(json.dumps({**line, "out": bits(boxes), "kept": [int(one) for one in stays], "points": bits(points)}) + "\n")
+    for i in range(60):
+        n, to = dice.randrange(1, 400), dice.randrange(1, 200)
+        mask = tv_tensors.Mask(torch.arange(n, dtype=torch.int32).reshape(1, 1, n))
+        file.write(json.dumps({"kind": "mask", "n": n, "places": functional.resize(mask, [1, to]).flatten().tolist()}) + "\n")
