@@ -6,6 +6,8 @@
 #include <string.h>
 #include <vorbis/codec.h>
 
+#include "daemon/decode/vorbis_codebooks.h"
+
 #define N_HEADERS   3
 #define PIECE_BYTES 4096u
 
@@ -41,6 +43,8 @@ static bool take_page(struct headers *headers, ogg_page *page) {
                         headers->is_other = true;
                         return true;
                 }
+                if (headers->n_read == N_HEADERS - 1 && !vorbis_codebooks_fit(packet.packet, (size_t)packet.bytes))
+                        return false;
                 if (vorbis_synthesis_headerin(&headers->info, &headers->comment, &packet) < 0)
                         return false;
                 headers->n_read++;
@@ -72,7 +76,8 @@ static int read_headers(struct headers *headers, const uint8_t *bytes, size_t n_
                 long n;
 
                 if (r < 0 || (r > 0 && !take_page(headers, &page)))
-                        return why_set(why, -EBADMSG, "is damaged: its Vorbis headers");
+                        return why_set(why, -EBADMSG,
+                                       "is damaged: its Vorbis headers, or they ask for too much memory");
                 if (r > 0)
                         continue;
                 n = feed(headers, bytes + at, n_bytes - at);

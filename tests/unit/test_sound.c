@@ -2,12 +2,14 @@
 #include <check.h>
 #include <errno.h>
 #include <math.h>
+#include <ogg/ogg.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "daemon/codec/codec.h"
+#include "daemon/decode/vorbis_codebooks.h"
 #include "proto/base/cleanup.h"
 #include "tests/support/suite.h"
 
@@ -312,6 +314,42 @@ START_TEST(a_flac_that_claims_a_day_is_refused_for_its_room) {
 }
 END_TEST
 
+/* 256 books of some bytes each. */
+static size_t make_books(uint8_t *packet, uint32_t n_entries, int n_length_bits) {
+        oggpack_buffer bits;
+        size_t n;
+
+        oggpack_writeinit(&bits);
+        oggpack_write(&bits, 255, 8);
+        for (unsigned i = 0; i < 256; i++) {
+                oggpack_write(&bits, 0x564342, 24);
+                oggpack_write(&bits, 1, 16); /* dimension */
+                oggpack_write(&bits, n_entries, 24);
+                oggpack_write(&bits, 1, 1); /* ordered: all code words are of one length */
+                oggpack_write(&bits, (unsigned long)n_length_bits - 1, 5);
+                oggpack_write(&bits, n_entries, n_length_bits + 1);
+                oggpack_write(&bits, 0, 4); /* no vectors */
+        }
+        n = (size_t)oggpack_bytes(&bits);
+        memcpy(packet, "\x05vorbis", 7);
+        memcpy(packet + 7, oggpack_get_buffer(&bits), n);
+        oggpack_writeclear(&bits);
+        return n + 7;
+}
+
+START_TEST(codebooks_cannot_ask_for_gigabytes) {
+        uint8_t packet[8192];
+        size_t n = make_books(packet, 1u << 22, 22);
+
+        ck_assert_uint_lt(n, sizeof(packet));
+        ck_assert(!vorbis_codebooks_fit(packet, n));
+        n = make_books(packet, 1u << 8, 8);
+        ck_assert(vorbis_codebooks_fit(packet, n));
+        for (size_t n_cut = 0; n_cut < n; n_cut++)
+                ck_assert(!vorbis_codebooks_fit(packet, n_cut));
+}
+END_TEST
+
 START_TEST(a_step_that_makes_no_sense_is_refused) {
         static const struct {
                 const char *steps, *said;
@@ -353,6 +391,7 @@ int main(void) {
                 { "bad", a_sound_that_is_cut_is_never_a_shorter_one, 0 },
                 { "bad", a_wav_of_unknown_length_ends_with_its_file, 0 },
                 { "bad", a_flac_that_claims_a_day_is_refused_for_its_room, 0 },
+                { "bad", codebooks_cannot_ask_for_gigabytes, 0 },
                 { "bad", a_step_that_makes_no_sense_is_refused, 0 },
         };
 
