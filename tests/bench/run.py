@@ -46,6 +46,7 @@ their speed drifts. Times here are reported, never asserted.
                            batches of 1,024, two workers; _uint16: in the type of the file; _64: batches of 64
     arrow_rows             rows/s of a text of 1,000 bytes and two integers out of a 200 MB Arrow file in the page cache, in its order,
                            batches of 1,024, two workers; arrow_rows_64: batches of 64
+    sound_*                crops of 3 s out of FLAC files of 10 s, beside torch's DataLoader with soundfile (tests/bench/sound.py)
     torch_vs_daemon        images/s of the daemon over torch DataLoader + torchvision on Pillow at its best worker count
     kills                  kill -9 of a daemon and its trainers at random moments (KILLS=10000; only if asked for by name: it
                            takes six minutes): kills_lost_or_twice, kills_wrong samples, of kills_samples
@@ -680,6 +681,12 @@ def arrow():
             emit(name, statistics.median(json.loads(run.stdout)["rows_per_s"] for run in runs), "rows/s", repeats=REPEATS)
 
 
+def sound():
+    """Crops of FLAC files, beside soundfile in torch's DataLoader."""
+    import sound as measurement  # pylint: disable=import-outside-toplevel
+    measurement.run(daemon, emit, PYTHON, BUILD, os.path.join(OUT, "sound"), REPEATS, 30)
+
+
 def growth():
     from growth import run
     for name in names_for("growth"):
@@ -708,6 +715,7 @@ MEASUREMENTS = [
     (("npy",), npy),
     (("megatron",), megatron),
     (("arrow",), arrow),
+    (("sound",), sound),
     (("staging",), staging),
     (("torch_vs_daemon", "torch"), torch_vs_daemon),
     (("compare",), compare),
