@@ -1,10 +1,12 @@
 /* Coverage-guided (libFuzzer): any text as a pipeline. What is accepted must be accepted again as it is printed, and
- * must plan every size of picture without a crop outside of it, and boxes with it. */
+ * must plan every size of picture without a crop outside of it, and boxes with it. The same for
+ * the step of sounds. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "daemon/augment/recipe.h"
+#include "daemon/codec/sound_steps.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes);
 
@@ -30,6 +32,23 @@ static void plan(const struct recipe *recipe, uint32_t width, uint32_t height) {
                 abort();
 }
 
+static void read_sound_steps(const char *text) {
+        struct sound_steps steps, again;
+        char *printed, *twice;
+        struct why why;
+
+        if (!sound_steps_are(text) || sound_steps_parse(text, &steps, &why) < 0)
+                return;
+        printed = sound_steps_text(&steps);
+        if (sound_steps_parse(printed, &again, &why) < 0)
+                abort();
+        twice = sound_steps_text(&again);
+        if (strcmp(printed, twice) != 0)
+                abort();
+        free(printed);
+        free(twice);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes) {
         static const uint32_t sides[] = { 1, 2, 7, 224, 500, 65535 };
         char *text = strndup((const char *)data, n_bytes);
@@ -44,6 +63,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes) {
                         for (size_t k = 0; k < sizeof(sides) / sizeof(sides[0]); k++)
                                 plan(recipe, sides[i], sides[k]);
         }
+        read_sound_steps(text);
         recipe_free(recipe);
         recipe_free(again);
         free(text);

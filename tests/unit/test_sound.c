@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "daemon/codec/codec.h"
+#include "daemon/decode/sound.h"
 #include "daemon/decode/vorbis_codebooks.h"
 #include "proto/base/cleanup.h"
 #include "tests/support/suite.h"
@@ -165,6 +166,26 @@ START_TEST(a_crop_is_a_part_of_the_whole_in_every_format) {
                                       rows[i].name, k);
         }
         end();
+}
+END_TEST
+
+/* Of eight frames of 4,096: each place is found, though the file has no table of them. */
+START_TEST(a_crop_of_a_long_flac_is_right_wherever_it_begins) {
+        static float whole[30000], part[500];
+        struct sound_info info;
+        struct sound *sound;
+
+        n_stored = load("long.flac", "", stored);
+        ck_assert_int_eq(sound_open(stored, n_stored, &sound, &info, &why), 0);
+        ck_assert_uint_eq(info.n_frames, ARRAY_SIZE(whole));
+        ck_assert_int_eq(sound_read(sound, 0, ARRAY_SIZE(whole), 1, whole, &why), 0);
+        sound_close(sound);
+        for (size_t first = 0; first + ARRAY_SIZE(part) <= ARRAY_SIZE(whole); first += 89) {
+                ck_assert_int_eq(sound_open(stored, n_stored, &sound, &info, &why), 0);
+                ck_assert_int_eq(sound_read(sound, first, ARRAY_SIZE(part), 1, part, &why), 0);
+                ck_assert_msg(memcmp(part, whole + first, sizeof(part)) == 0, "from %zu", first);
+                sound_close(sound);
+        }
 }
 END_TEST
 
@@ -384,6 +405,7 @@ int main(void) {
                 { "decoding", mono_is_the_mean_of_the_channels, 0 },
                 { "decoding", int16_is_the_stored_number_of_16_bits, 0 },
                 { "crops", a_crop_is_a_part_of_the_whole_in_every_format, 0 },
+                { "crops", a_crop_of_a_long_flac_is_right_wherever_it_begins, 0 },
                 { "crops", a_random_crop_belongs_to_its_sample, 0 },
                 { "crops", a_short_sound_is_padded_with_zeroes, 0 },
                 { "rate", a_tone_stays_the_tone_at_another_rate, 0 },
