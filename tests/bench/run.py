@@ -40,6 +40,8 @@ their speed drifts. Times here are reported, never asserted.
                            that makes an index, and of opening it again (tests/bench/webdataset.py)
     tfrecord_*             the same photos as TFRecord files over the folder, and over tf.data; the speed of the pass that makes an
                            index (tests/bench/tfrecord.py); needs TensorFlow, which `make check-formats` installs
+    coco_*                 pictures with boxes and labels (resize(short=800, max=1333), hflip, sanitize) beside torchvision's reference
+                           pipeline (tests/bench/coco.py); needs torch and torchvision, which `make bench-peers` installs
     npy_rows               rows/s of 2,049 uint16 out of a 4 GB array in the page cache, batches of 1,024, two workers;
                            npy_memcpy: two threads that do nothing but copy such rows, in turns; npy_vs_memcpy: over that
     megatron_rows          rows/s of 2,049 tokens (int64) in Megatron's order out of a 1 GB file of documents in the page cache,
@@ -117,13 +119,13 @@ def photos():
 class Daemon:
     """A private daemon with its own folder; ended with the block."""
 
-    def __init__(self, workers, memory="2GiB", more="", path=None, format="imagefolder"):  # pylint: disable=redefined-builtin
+    def __init__(self, workers, memory="2GiB", more="", path=None, format="imagefolder", options=""):  # pylint: disable=redefined-builtin
         self.folder = tempfile.mkdtemp(prefix="dlbench-")
         self.socket = os.path.join(self.folder, "s")
         config = os.path.join(self.folder, "c")
         with open(config, "w", encoding="utf-8") as file:
             file.write(f'socket = "{self.socket}"\nindex_dir = "{self.folder}/i"\nworkers = {workers}\n'
-                       f'memory_limit = "{memory}"\ndataset "photos" {{ path = "{path or photos()}" format = "{format}" }}\n{more}')
+                       f'memory_limit = "{memory}"\ndataset "photos" {{ path = "{path or photos()}" format = "{format}" {options} }}\n{more}')
         self.start()
         self.wait_ready()
         self.consume("first")  # waits for the index
@@ -566,6 +568,11 @@ def packed():
     emit("packed_warm_vs_files", statistics.median(a["mb_per_s"] / b["mb_per_s"] for a, b in zip(warm, plain)), "ratio")
 
 
+def coco():
+    import coco as measurement
+    measurement.run(daemon, emit, ROOT, BUILD, photos(), os.path.join(OUT, "coco"), REPEATS, 200)
+
+
 def tfrecord():
     import tfrecord as measurement
     measurement.run(daemon, emit, ROOT, BUILD, photos(), os.path.join(OUT, "tfrecord"), REPEATS, IMAGES // BATCH)
@@ -712,6 +719,7 @@ MEASUREMENTS = [
     (("packed",), packed),
     (("tfrecord",), tfrecord),
     (("webdataset",), webdataset),
+    (("coco",), coco),
     (("npy",), npy),
     (("megatron",), megatron),
     (("arrow",), arrow),
