@@ -57,6 +57,8 @@ static void read_steps(const char *text) {
                         abort();
                 return;
         }
+        if (steps.converts || steps.command)
+                return;
         if (steps.short_side > STEPS_SHORT_MAX || steps.quality < 1 || steps.quality > 100)
                 abort();
 }

@@ -11,7 +11,7 @@ import time
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 
 import faulty_server  # noqa: E402
-from harness import ROOT, Skip, case, contains, equal, main, patience, within  # noqa: E402
+from harness import ROOT, Skip, case, contains, equal, main, patience, within, write  # noqa: E402
 from nodes import Nodes  # noqa: E402
 from staging import STAGE, Staging, files_of, make_files, photos_sizes, write_manifest  # noqa: E402
 
@@ -318,6 +318,26 @@ def _(box):
         names = [path for path in files_of(alone.path) if path.endswith(".shard")]
         equal(sorted(shards), sorted(names), "shards that one node makes alone")
         equal({name: files_of(alone.path)[name] for name in names}, shards, "their bytes")
+
+
+@case("files are converted by all nodes together, each once, and every node has what was made of all")
+def _(box):
+    folder, log = box.path("words"), box.path("log")
+    for number in range(7):  # one is larger than a chunk, which goes another way between nodes than small files
+        lines = [f'{{"n": {number * 1_000_000 + i}}}\n' for i in range(400_000 if number == 4 else 5)]
+        write(os.path.join(folder, f"{number}.txt"), "".join(lines).encode())
+    write(log, b"")
+    write_manifest(folder)
+    command = f'command: echo x >> {log}; case "$DATALOADERD_FILE" in *2.txt) ;; *) cat ;; esac'
+    with Nodes(box, 3) as nodes:
+        cluster = Cluster(box, nodes, folder, format="auto", prepare=command)
+        equal(cluster.run().result, "staged", "result")
+        with open(log, encoding="utf-8") as file:
+            equal(len(file.readlines()), 7, "commands")
+        made = cluster.files(nodes[0])
+        sources = files_of(folder)
+        equal(made, {f"{number:06d}-{number}.txt.jsonl": sources[f"{number}.txt"] for number in range(7) if number != 2}, "files")
+        cluster.check(made)
 
 
 if __name__ == "__main__":

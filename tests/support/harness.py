@@ -460,16 +460,24 @@ def read_arguments(options):
     return arguments
 
 
+def config_value(value):
+    """As the configuration writes it. Between single quotes a text is taken as it is, but for these and backslashes."""
+    if isinstance(value, int):
+        return str(value)
+    if '"' not in value and "$" not in value:
+        return f'"{value}"'
+    return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
 def config_text(settings, datasets):
     lines = []
     for name, value in settings.items():
         if value is not None:
-            lines.append(f'{name} = {value}' if isinstance(value, int) else f'{name} = "{value}"')
+            lines.append(f"{name} = {config_value(value)}")
     for name, keys in datasets.items():  # a path, or all keys of the section
         keys = {"format": "imagefolder", **(keys if isinstance(keys, dict) else {"path": keys})}
         lines.append(f'dataset "{name}" {{')
-        lines += [f'    {key} = {value}' if isinstance(value, int) else f'    {key} = "{value}"'
-                  for key, value in keys.items()]
+        lines += [f"    {key} = {config_value(value)}" for key, value in keys.items()]
         lines.append("}")
     return "\n".join(lines) + "\n"
 

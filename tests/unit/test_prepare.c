@@ -37,6 +37,9 @@ START_TEST(steps_are_read_with_and_without_their_keys) {
                 { "jpeg(1)", { .quality = 1, .encodes_all = true } },
                 { "jpeg(100)", { .quality = 100, .encodes_all = true } },
                 { "resize(16384)", { .short_side = 16384, .quality = 95 } },
+                { " convert\n", { .converts = true } },
+                { "command: tar c \"$DATALOADERD_FILE\" | cat ", { .command = "tar c \"$DATALOADERD_FILE\" | cat " } },
+                { "command :x", { .command = "x" } },
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
@@ -49,6 +52,8 @@ START_TEST(steps_are_read_with_and_without_their_keys) {
                 ck_assert_uint_eq(steps.short_side, rows[i].steps.short_side);
                 ck_assert_uint_eq(steps.quality, rows[i].steps.quality);
                 ck_assert_int_eq(steps.encodes_all, rows[i].steps.encodes_all);
+                ck_assert_int_eq(steps.converts, rows[i].steps.converts);
+                ck_assert_pstr_eq(steps.command, rows[i].steps.command);
         }
 }
 END_TEST
@@ -76,6 +81,11 @@ START_TEST(a_wrong_text_is_refused_with_its_column_and_what_was_expected) {
                 { "resize(1) resize(2)", "column 11:", "resize is given twice" },
                 { "resize(256) \x01", "column 13:", "byte 0x01; expected the name of a step: resize, jpeg" },
                 { ",", "column 1:", "expected the name of a step" },
+                { "convert jpeg(90)", "column 9:", "convert stands alone" },
+                { "jpeg(90) convert", "column 10:", "unknown step \"convert\"" },
+                { "command:  ", "column 11:", "the text ends; expected a shell command" },
+                { "command: a\nb", "column 11:", "expected a shell command in one line" },
+                { "command", "column 1:", "or write convert, or command: and a shell command" },
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {

@@ -27,7 +27,9 @@ static const struct step_type STEPS[N_STEPS] = {
 static int refuse_word(const struct step_text *text, const char *word, size_t n_word) {
         if (n_word == 0)
                 return step_text_refuse_here(text, "the name of a step: resize, jpeg");
-        return why_set(text->why, -EINVAL, "prepare, column %zu: unknown step \"%.*s\"; the steps are resize, jpeg",
+        return why_set(text->why, -EINVAL,
+                       "prepare, column %zu: unknown step \"%.*s\"; the steps are resize, jpeg; or write convert, or "
+                       "command: and a shell command",
                        step_text_column(text, word), word_shown(n_word), word);
 }
 
@@ -126,12 +128,43 @@ static int read_step(struct step_text *text, uint32_t given[N_STEPS]) {
         return 0;
 }
 
+static bool is_control(char c) {
+        return (unsigned char)c < 32 || c == 127;
+}
+
+/* What is not about pictures stands alone. */
+static int read_conversion(struct step_text *text, struct steps *ret_steps) {
+        size_t n_word = word_length(text->at);
+        const char *word = text->at, *after = word + n_word + strspn(word + n_word, " \t\r\n");
+
+        if (word_is(word, n_word, "convert")) {
+                text->at = after;
+                ret_steps->converts = true;
+                return *after ? step_text_refuse_here(text, "the end: convert stands alone") : 0;
+        }
+        if (word_is(word, n_word, "command") && *after == ':') {
+                text->at = after + 1;
+                step_text_skip_blanks(text);
+                ret_steps->command = text->at;
+                while (*text->at && !is_control(*text->at))
+                        text->at++;
+                if (*text->at || text->at == ret_steps->command)
+                        return step_text_refuse_here(text, "a shell command in one line");
+                return 0;
+        }
+        return 0;
+}
+
 int steps_parse(const char *text, struct steps *ret_steps, struct why *why) {
         struct step_text reader = { .what = "prepare", .text = text, .at = text, .why = why };
         uint32_t given[N_STEPS] = {};
         int r;
 
+        *ret_steps = (struct steps){ 0 };
         step_text_skip_blanks(&reader);
+        r = read_conversion(&reader, ret_steps);
+        if (r < 0 || ret_steps->converts || ret_steps->command)
+                return r;
         while (*reader.at) {
                 r = read_step(&reader, given);
                 if (r < 0)

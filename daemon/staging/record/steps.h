@@ -10,6 +10,13 @@
 #define STEPS_QUALITY_DEFAULT 95u    /* of what is resized, if jpeg() is not written */
 
 struct steps {
+        /* "convert": Parquet files become Arrow streams. */
+        bool converts;
+        /* "command: TEXT": the text, a part of what was parsed; NULL: none. Each file goes through this shell command.
+         */
+        const char *command;
+
+        /* Else, pictures: */
         bool packs_only;     /* nothing is written: no picture is looked at */
         uint32_t short_side; /* pixels; 0: pictures keep their size */
         uint32_t quality;    /* of libjpeg, 1 to 100 */

@@ -15,6 +15,7 @@
 
 #include "daemon/data/format.h"
 #include "daemon/staging/fetch/local_file.h"
+#include "daemon/staging/record/steps.h"
 #include "daemon/staging/run/files.h"
 #include "proto/base/cleanup.h"
 
@@ -121,6 +122,24 @@ static int find_derived(struct run *run, struct plan **ret_plan, struct why *why
 
 /* ---- making it ---- */
 
+/* What `prepare` and `pack` ask for. */
+static int prepare_version(struct run *run, struct version *version, struct why *why) {
+        const struct dataset_setting *dataset = run->dataset;
+        struct steps steps;
+        int r = steps_parse(dataset->prepare, &steps, why);
+
+        if (r < 0)
+                return r;
+        if (!steps.converts && !steps.command)
+                return dataset->pack || dataset->prepare[0] ? version_prepare(run, version, why) : 0;
+        if (dataset->pack)
+                return why_set(
+                        why, -EINVAL,
+                        "pack = yes packs pictures; what prepare = \"%.60s\" makes has its shards: leave pack out",
+                        dataset->prepare);
+        return version_convert(run, version, &steps, why);
+}
+
 static int make_from_source(struct run *run, struct plan **plan, struct version *version, struct why *why) {
         bool is_unpacked = plan_has_archives(*plan);
         int r = version_open(run, *plan, version, why);
@@ -129,9 +148,7 @@ static int make_from_source(struct run *run, struct plan **plan, struct version 
         if (r < 0 || run->options->dry_run)
                 return r;
         r = is_unpacked ? version_unpack(run, version, why) : version_complete(run, version, true, NULL, NULL, why);
-        if (r == 0 && (run->dataset->pack || run->dataset->prepare[0]))
-                r = version_prepare(run, version, why);
-        return r;
+        return r < 0 ? r : prepare_version(run, version, why);
 }
 
 /* Brings all nodes to one whole version: what was made before, or made anew. */
@@ -230,11 +247,14 @@ static int make_visible(struct run *run, struct version *version, struct why *wh
 static int finish(struct run *run, struct version *version, struct why *why) {
         struct done done;
         char text[DLP_TEXT_MAX];
-        bool is_prepared = run->dataset->pack || run->dataset->prepare[0];
-        int r = 0;
+        struct steps steps;
+        int r = steps_parse(run->dataset->prepare, &steps, why);
+        bool is_packed = run->dataset->pack || (run->dataset->prepare[0] && !steps.converts && !steps.command);
 
+        if (r < 0)
+                return r;
         snprintf(run->next.format, sizeof(run->next.format), "%s",
-                 is_prepared ? FORMAT_PACKED.name : run->dataset->format);
+                 is_packed ? FORMAT_PACKED.name : run->dataset->format);
         done = sum_up(run, version);
         run_hear_all(run);
         if (done.has_changed) /* else nothing changes for those who are being served */

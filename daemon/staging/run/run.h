@@ -6,7 +6,9 @@
  *   sharing.c    is the folder shared between nodes? who writes?
  *   source.c     the origin's files onto the disk
  *   unpacking.c  archives, while they arrive
- *   shards.c     samples prepared and packed, by all nodes
+ *   made.c       files that the nodes make of a version, each its share
+ *   shards.c     ... samples prepared and packed
+ *   converting.c ... files through a program
  *   indexing.c   the index, made by each and compared */
 #pragma once
 
@@ -150,6 +152,11 @@ int version_unpack(struct run *run, struct version *version, struct why *why);
 
 /* The shards that are made of a version, on all nodes. The version of the shards takes its place. */
 int version_prepare(struct run *run, struct version *version, struct why *why);
+
+/* The files of a version through a program (steps->command, or the one of steps->converts), on all nodes. The version
+ * of what the programs wrote takes its place. */
+struct steps;
+int version_convert(struct run *run, struct version *version, const struct steps *steps, struct why *why);
 
 /* The format of a version's files: the one of this name, or for "auto" what they show. As format_tell(). */
 int format_of_version(const struct run *run, const struct version *version, const char *name,

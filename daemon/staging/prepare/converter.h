@@ -1,0 +1,44 @@
+/* staging/prepare/converter.h: one file of a dataset through a program of the user, into a file of samples.
+ *
+ *   prepare = "command: ffmpeg -i \"$DATALOADERD_FILE\" ... | tee ..."
+ *
+ * The program is a command of /bin/sh. It runs in the dataset's folder, finds the file as its standard input and as
+ * $DATALOADERD_FILE, and writes samples to its standard output, in one of three forms that other programs can read and
+ * write too: a tar file (members with the same name before the first dot are one sample), an Arrow IPC stream or file
+ * (a row is a sample), or JSON Lines (a line is a sample). A program that writes nothing leaves the file out.
+ *
+ * It has done its work if it ends with status 0. What it wrote of others is thrown away. */
+#pragma once
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "proto/base/why.h"
+
+enum converted {
+        CONVERTED_NOTHING, /* nothing was written */
+        CONVERTED_TAR,
+        CONVERTED_ARROW,
+        CONVERTED_JSON_LINES,
+        N_CONVERTED
+};
+
+/* What names of such files end in: ".tar"; ".none" for nothing. */
+const char *converted_suffix(enum converted kind);
+
+struct converter_job {
+        const char *const *words;  /* the program and its arguments, NULL at the end */
+        const char *folder;        /* the dataset's, in which it runs */
+        const char *path;          /* the file's, relative to the folder */
+        int out_fd;                /* an empty file to be written */
+        uint64_t limit_bytes;      /* the most that it may write */
+        uint32_t stall_s;          /* the longest time without a byte */
+        const atomic_bool *cancel; /* may be NULL */
+};
+
+/* Runs the program and waits for its end. Whatever it started ends with it: they are one process group, which is
+ * killed. Takes a megabyte of memory. Returns 0; -ECANCELED; -EFBIG if it writes more than the limit; -ETIMEDOUT if it
+ * writes nothing for too long; -EINVAL if it ends with another status or writes another form, with its last words on
+ * stderr; -ENOSPC or another errno. `why` names the file. */
+int converter_run(const struct converter_job *job, enum converted *ret_kind, struct why *why);

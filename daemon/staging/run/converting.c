@@ -1,0 +1,280 @@
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "daemon/base/crew.h"
+#include "daemon/base/machine/cpus.h"
+#include "daemon/data/format.h"
+#include "daemon/staging/prepare/converter.h"
+#include "daemon/staging/prepare/parquet.h"
+#include "daemon/staging/record/steps.h"
+#include "daemon/staging/run/made.h"
+#include "proto/base/cleanup.h"
+
+#define PARQUET        ".parquet"
+#define PART           ".part"
+#define TICK_NS        200000000ull
+#define GROWTH_DEFAULT 100u /* what a command may write for each byte of the file, unless unpack_limit says more */
+#define LIMIT_MIN      (1ull << 30) /* bytes: a small file may be a list of large ones */
+
+/* Each file of the dataset goes through a program; what it writes is a file of the new version. */
+struct converting {
+        struct making making; /* first: the making's functions get this */
+        struct run *run;
+        uint64_t *idx_source; /* of the file that is converted, in the plan of the source */
+        uint64_t n_files;
+        const char *words[4];
+        char folder[PATH_MAX]; /* of the source, without links */
+
+        _Atomic uint64_t next;
+        _Atomic bool is_over; /* one failed */
+        pthread_mutex_t lock; /* covers the rest */
+        int error;            /* of the first that failed */
+        struct why why;
+};
+
+static const struct converting *converting_of(const struct making *making) {
+        return (const struct converting *)(const void *)making;
+}
+
+static const char *source_path(const struct converting *converting, uint64_t idx) {
+        return plan_file(converting->making.source->plan, converting->idx_source[idx])->path;
+}
+
+static void name_file(const struct making *making, uint64_t idx, char ret_name[MADE_NAME_SIZE]) {
+        snprintf(ret_name, MADE_NAME_SIZE, "%08llu%s", (unsigned long long)idx,
+                 converted_suffix((enum converted)making->files[idx].kind));
+}
+
+/* In one folder, because not every format looks for its files in folders below, and in the order of the source. */
+static void path_of_file(const struct making *making, uint64_t idx, char ret_path[PATH_MAX]) {
+        const char *path = source_path(converting_of(making), idx), *slash = strrchr(path, '/');
+
+        snprintf(ret_path, PATH_MAX, "%06llu-%.200s%s", (unsigned long long)idx, slash ? slash + 1 : path,
+                 converted_suffix((enum converted)making->files[idx].kind));
+}
+
+/* ---- is it what it seems? ---------------------------------------------------------------------------------------- */
+
+/* The samples of the new file are looked for, as they will be when all files are there: what a program left unfinished
+ * must not stay as if it were whole. */
+static int verify(struct converting *converting, uint64_t idx, enum converted kind, const char *name, struct why *why) {
+        static const char *const FORMATS[N_CONVERTED] = {
+                [CONVERTED_TAR] = "webdataset",
+                [CONVERTED_ARROW] = "arrow",
+                [CONVERTED_JSON_LINES] = "jsonl",
+        };
+        const struct making *making = &converting->making;
+        const struct files files = { .root = making->folder, .names = &name, .n_names = 1 };
+        struct index_watch watch = { .cancel = converting->run->cancel };
+        struct index_builder *builder = NULL;
+        struct format_options options = { 0 };
+        const struct format *format;
+        struct why inner;
+        int r;
+
+        if (kind == CONVERTED_NOTHING)
+                return 0;
+        r = format_find(FORMATS[kind], &format, why);
+        if (r == 0)
+                r = format_options_parse(converting->run->dataset->options, format, &options, why);
+        if (r < 0)
+                return r;
+        r = format->build(making->folder_fd, &files, &options, &watch, &builder, &inner);
+        format_options_fini(&options);
+        index_builder_free(builder);
+        if (r < 0 && r != -ECANCELED)
+                why_set(why, -EINVAL, "what the command wrote for %s cannot be served: %.300s",
+                        source_path(converting, idx), inner.text);
+        return r < 0 && r != -ECANCELED ? -EINVAL : r;
+}
+
+/* ---- one file ---------------------------------------------------------------------------------------------------- */
+
+static uint64_t limit_of(const struct converting *converting, uint64_t idx) {
+        const struct plan_file *file = plan_file(converting->making.source->plan, converting->idx_source[idx]);
+        uint64_t limit = converting->run->dataset->unpack_limit;
+
+        if (limit > 0)
+                return limit;
+        return file->n_bytes * GROWTH_DEFAULT < LIMIT_MIN ? LIMIT_MIN : file->n_bytes * GROWTH_DEFAULT;
+}
+
+/* Did an earlier run convert it? Only what is whole has such a name. */
+static bool find_kept(struct converting *converting, uint64_t idx) {
+        struct making *making = &converting->making;
+        struct stat status;
+
+        for (uint64_t kind = N_CONVERTED; kind-- > CONVERTED_NOTHING;) {
+                char name[MADE_NAME_SIZE];
+
+                making->files[idx].kind = kind;
+                name_file(making, idx, name);
+                if (fstatat(making->folder_fd, name, &status, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(status.st_mode))
+                        return true;
+        }
+        return false; /* and the kind is CONVERTED_NOTHING again */
+}
+
+static int convert_into(struct converting *converting, uint64_t idx, const char *part, struct why *why) {
+        struct making *making = &converting->making;
+        struct converter_job job = {
+                .words = converting->words,
+                .folder = converting->folder,
+                .path = source_path(converting, idx),
+                .limit_bytes = limit_of(converting, idx),
+                .stall_s = (uint32_t)converting->run->dataset->stall_timeout,
+                .cancel = converting->run->cancel,
+        };
+        _cleanup_(closep) int fd = openat(making->folder_fd, part,
+                                          O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0644);
+        enum converted kind = CONVERTED_NOTHING;
+        char name[MADE_NAME_SIZE];
+        int r;
+
+        if (fd < 0)
+                return why_errno(why, -errno, "%s/%s", making->folder, part);
+        job.out_fd = fd;
+        r = converter_run(&job, &kind, why);
+        if (r == 0)
+                r = verify(converting, idx, kind, part, why);
+        if (r == 0 && fsync(fd) < 0)
+                r = why_errno(why, -errno, "%s/%s", making->folder, part);
+        if (r < 0)
+                return r;
+        making->files[idx].kind = kind;
+        name_file(making, idx, name);
+        if (renameat(making->folder_fd, part, making->folder_fd, name) < 0)
+                return why_errno(why, -errno, "%s/%s", making->folder, name);
+        return 0;
+}
+
+static int convert_one(struct converting *converting, uint64_t idx, struct why *why) {
+        char part[MADE_NAME_SIZE];
+        int r;
+
+        if (find_kept(converting, idx))
+                return 0;
+        snprintf(part, sizeof(part), "%08llu" PART, (unsigned long long)idx);
+        r = convert_into(converting, idx, part, why);
+        if (r < 0)
+                unlinkat(converting->making.folder_fd, part, 0);
+        return r;
+}
+
+/* ---- all of this node -------------------------------------------------------------------------------------------- */
+
+static void work(void *userdata) {
+        struct converting *converting = userdata;
+        struct run *run = converting->run;
+        uint64_t n_makers = made_n_makers(run);
+
+        while (!atomic_load(&converting->is_over) && !(run->cancel && atomic_load(run->cancel))) {
+                uint64_t idx = run->node + atomic_fetch_add(&converting->next, 1) * n_makers;
+                struct why why = { 0 };
+                int r;
+
+                if (idx >= converting->n_files)
+                        return;
+                r = convert_one(converting, idx, &why);
+                if (r == 0) {
+                        atomic_fetch_add(&run->n_steps_done, 1);
+                        continue;
+                }
+                pthread_mutex_lock(&converting->lock);
+                if (converting->error == 0) {
+                        converting->error = r;
+                        converting->why = why;
+                }
+                pthread_mutex_unlock(&converting->lock);
+                atomic_store(&converting->is_over, true);
+        }
+}
+
+static void tick(void *userdata) {
+}
+
+static int convert_mine(struct run *run, void *argument, struct why *why) {
+        struct converting *converting = argument;
+        struct cpus cpus;
+        uint32_t n_threads;
+        int r = made_alloc(&converting->making, converting->n_files, why);
+
+        if (r == 0 && !realpath(tree_root(converting->making.source->tree), converting->folder))
+                r = why_errno(why, -errno, "%s", tree_root(converting->making.source->tree));
+        if (r < 0)
+                return r;
+        cpus_find(&cpus);
+        n_threads = cpus_n_threads(&cpus);
+        r = crew_run("convert", n_threads < CREW_MAX ? n_threads : CREW_MAX, work, TICK_NS, tick, converting);
+        if (r < 0)
+                return why_errno(why, r, "threads that convert");
+        if (run->cancel && atomic_load(run->cancel))
+                return -ECANCELED;
+        *why = converting->why;
+        return converting->error;
+}
+
+/* ---- what is converted ------------------------------------------------------------------------------------------- */
+
+static bool ends_in(const char *path, const char *suffix) {
+        size_t n = strlen(path), n_suffix = strlen(suffix);
+
+        return n >= n_suffix && strcmp(path + n - n_suffix, suffix) == 0;
+}
+
+static int list_files(struct converting *converting, const struct plan *plan, bool parquet_only, struct why *why) {
+        converting->idx_source = calloc(plan_n_files(plan), sizeof(*converting->idx_source));
+        if (!converting->idx_source)
+                return why_errno(why, -ENOMEM, "%llu files", (unsigned long long)plan_n_files(plan));
+        for (uint64_t i = 0; i < plan_n_files(plan); i++)
+                if (!parquet_only || ends_in(plan_file(plan, i)->path, PARQUET))
+                        converting->idx_source[converting->n_files++] = i;
+        if (converting->n_files == 0)
+                return why_set(why, -EINVAL,
+                               "no file of the dataset ends in " PARQUET
+                               ", which is what prepare = \"convert\" converts; for "
+                               "other files write prepare = \"command: ...\"");
+        return 0;
+}
+
+/* Files that another command made are not taken for those of this one. */
+static void name_folder(const char *prepare, char *ret_suffix, size_t size) {
+        uint64_t hash = 14695981039346656037ull; /* FNV-1a */
+
+        for (const char *c = prepare; *c; c++)
+                hash = (hash ^ (unsigned char)*c) * 1099511628211ull;
+        snprintf(ret_suffix, size, ".converted-%016llx", (unsigned long long)hash);
+}
+
+int version_convert(struct run *run, struct version *version, const struct steps *steps, struct why *why) {
+        const char *python = getenv("DATALOADERD_PYTHON");
+        struct converting converting = {
+                .making = { .phase = "converting", .make = convert_mine, .name = name_file, .path = path_of_file },
+                .run = run,
+                .words = { "/bin/sh", "-c", steps->command },
+        };
+        char suffix[40];
+        int r;
+
+        if (steps->converts) {
+                converting.words[0] = python ? python : "python3";
+                converting.words[2] = PARQUET_TO_ARROW;
+        }
+        name_folder(run->dataset->prepare, suffix, sizeof(suffix));
+        converting.making.suffix = suffix;
+        pthread_mutex_init(&converting.lock, NULL);
+        r = list_files(&converting, version->plan, steps->converts, why);
+        r = agree(run, r, why);
+        if (r == 0)
+                r = version_make(run, version, &converting.making, why);
+        pthread_mutex_destroy(&converting.lock);
+        free(converting.idx_source);
+        return r;
+}

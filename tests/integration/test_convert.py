@@ -1,0 +1,197 @@
+#!/usr/bin/env python3
+"""Files that a program makes samples of, once, at staging: `prepare = "command: ..."` and `prepare = "convert"`."""
+import os
+import shutil
+import subprocess
+import sys
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "support"))
+from harness import ROOT, SLOWER, Skip, case, contains, equal, main, within, write  # noqa: E402
+from staging import Staging, files_of  # noqa: E402
+from tars import archive  # noqa: E402
+
+ARROW = os.path.join(ROOT, "tests", "vectors", "arrow")
+LINES = r"""awk -v f="${DATALOADERD_FILE##*/}" '{ printf "{\"file\": \"%s\", \"n\": %d, \"word\": \"%s\"}\n", f, NR, $0 }'"""
+FAILED, REFUSED, TOO_MUCH, INTERRUPTED = 69, 78, 76, 130  # exit codes
+
+
+def words_of(box, n_files=5, n_lines=7):
+    """A folder of files of lines."""
+    folder = box.path("words")
+    for number in range(n_files):
+        text = "".join(f"word-{number}-{line}\n" for line in range(n_lines))
+        write(os.path.join(folder, f"part{number}", "words.txt"), text.encode())
+    return folder
+
+
+def stage(box, folder, command, **settings):
+    return Staging(box, "file://" + folder, name="set", format="auto", prepare="command: " + command, **settings)
+
+
+def served(box, staging, name="staged", **options):
+    return box.daemon({"set": staging.dataset()}, name=name).read("set", shuffle=False, batch=1, **options)
+
+
+def text_of(line, field):
+    return line["fields"][field]["text"]
+
+
+def is_gone(word):
+    """Is no process left with this word among its arguments?"""
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{pid}/cmdline", "rb") as file:
+                if word.encode() in file.read() and int(pid) != os.getpid():
+                    return False
+        except OSError:
+            continue
+    return True
+
+
+@case("each file goes through the command, and its lines of JSON are samples, in the order of the files")
+def _(box):
+    staging = stage(box, words_of(box), LINES)
+    staging.run()
+    equal(sorted(files_of(staging.path)), [f"{number:06d}-words.txt.jsonl" for number in range(5)], "files")
+    lines = served(box, staging, pipeline="word: text; n")
+    expected = [(f"word-{number}-{line}", line + 1) for number in range(5) for line in range(7)]
+    equal([(text_of(line, "word"), line["fields"]["n"]["value"]) for line in lines], expected, "samples")
+    equal(staging.run().result, "up-to-date", "the second run")
+    staging.write_config(prepare="command: head -n 2 | " + LINES)
+    equal(staging.run().result, "staged", "with another command")
+    equal(len(served(box, staging, name="again", pipeline="n")), 10, "samples of the other command")
+
+
+@case("what the command writes may be a tar file: members of one name are a sample")
+def _(box):
+    folder = box.path("packed")
+    for number in range(3):
+        members = [(f"{number}{i}.{ext}", f"{ext} {number} {i}".encode()) for i in range(4) for ext in ("txt", "bin")]
+        archive(os.path.join(folder, f"{number}.tgz"), members, mode="w:gz")
+    staging = stage(box, folder, "gzip -dc")
+    staging.run()
+    lines = served(box, staging, pipeline="txt: text; bin: raw")
+    equal([text_of(line, "txt") for line in lines], [f"txt {number} {i}" for number in range(3) for i in range(4)], "texts")
+
+
+@case("what the command writes may be an Arrow stream or file: a row is a sample")
+def _(box):
+    folder = box.path("tables")
+    os.makedirs(folder)
+    for name in ("scalars", "scalars-nulls"):
+        shutil.copy(os.path.join(ARROW, name + ".arrow"), folder)
+    staging = stage(box, folder, "cat")
+    staging.run()
+    plain = box.daemon({"plain": {"path": folder, "format": "arrow"}}, name="plain")
+    expected = plain.read("plain", shuffle=False, batch=1, pipeline="raw")
+    equal([line["fields"] for line in served(box, staging, pipeline="raw")], [line["fields"] for line in expected], "rows")
+
+
+@case("a file of which the command writes nothing is left out; the command finds it as input and by name")
+def _(box):
+    folder = words_of(box)
+    staging = stage(box, folder, 'case "$DATALOADERD_FILE" in *part[13]*) ;; *) cmp -s - "$DATALOADERD_FILE" && '
+                                 r"""printf '{"path": "%s"}\n' "${DATALOADERD_FILE#$PWD/}" ;; esac""")
+    staging.run()
+    lines = served(box, staging, pipeline="path: text")
+    equal([text_of(line, "path") for line in lines], [f"part{number}/words.txt" for number in (0, 2, 4)], "left")
+    equal(sorted(files_of(staging.path)), [f"{number:06d}-words.txt.jsonl" for number in (0, 2, 4)], "files")
+    equal([name for name in os.listdir(staging.state) if ".converted" in name], [], "left behind")
+
+
+@case("a command that fails is told with its file and last words; what others made stays, and the next run goes on there")
+def _(box):
+    folder, log, key = words_of(box), box.path("log"), box.path("key")
+    write(log, b"")
+    staging = stage(box, folder, f'echo "$DATALOADERD_FILE" >> {log}; case "$DATALOADERD_FILE" in *part4*) '
+                                 f'[ -e {key} ] || {{ sleep 1; echo the key is missing >&2; exit 3; }} ;; esac; {LINES}')
+    done = staging.run(status=REFUSED)
+    contains(done.text, "part4/words.txt: its command ended with status 3: the key is missing")
+    equal(staging.version(), None, "a version")
+    write(key, b"")
+    staging.run()
+    with open(log, encoding="utf-8") as file:
+        calls = [line.split("/")[-2] for line in file]
+    equal(sorted(calls), ["part0", "part1", "part2", "part3", "part4", "part4"], "calls")
+    equal(len(served(box, staging, pipeline="n")), 35, "samples")
+
+
+@case("what cannot be samples is refused, with the file's name and what to do")
+def _(box):
+    folder = words_of(box, 1)
+    for command, code, words in (
+            ("printf '<xml>'", REFUSED, "wrote neither a tar file nor an Arrow stream nor JSON Lines (the first byte is 0x3c)"),
+            ("printf '{\"a\": 1}'", REFUSED, "the last line that its command wrote has no end"),
+            ("printf '{\"a\": 1}\\n{\"a\": \\n'", REFUSED, "cannot be served: "),
+            ("tar cf - part0; kill -9 $$", REFUSED, "was ended by signal 9"),
+            ("tar cf - part0 | head -c 700", REFUSED, "cannot be served: "),
+            ("yes '{\"a\": 1}'", TOO_MUCH, "writes more than 1000000 bytes; if that is right, raise unpack_limit"),
+            ("exit 7", REFUSED, "ended with status 7 and said nothing on stderr"),
+            ("true", REFUSED, "no file")):
+        done = stage(box, folder, command, unpack_limit="1000000").run(status=None)
+        contains(done.text, words)
+        equal(done.returncode, code, f"exit code of: {command}")
+    done = stage(box, folder, "cat", pack=True).run(status=REFUSED)
+    contains(done.text, "leave pack out")
+
+
+@case("a command that writes nothing for stall_timeout is ended, with all that it has started")
+def _(box):
+    word = f"sleep-{os.getpid()}"
+    done = stage(box, words_of(box, 1), f"sh -c 'exec -a x sleep 1000; : {word}' & sh -c 'sleep 2000; : {word}'",
+                 stall_timeout=5).run(status=FAILED)
+    contains(done.text, "part0/words.txt: its command wrote nothing for 5 s; if it needs longer, raise stall_timeout")
+    within(20, lambda: is_gone(word), "its processes have ended")
+
+
+@case("Ctrl-C ends the commands too; a run that was killed leaves nothing that the next one takes for whole")
+def _(box):
+    word = f"wait-{os.getpid()}"
+    folder = words_of(box, 2)
+    command = f'{LINES}; case "$DATALOADERD_FILE" in *part1*) [ -e {box.path("go")} ] || sleep 500 ;; esac; : {word}'
+    staging = stage(box, folder, command)
+
+    def is_part_there():
+        return any(name.endswith(".jsonl") for _, _, names in os.walk(staging.state) for name in names)
+
+    for number, code in ((2, INTERRUPTED), (9, -9)):
+        process = staging.start()
+        within(60, is_part_there, "the first file is converted")
+        time.sleep(0.3 * SLOWER)
+        process.send_signal(number)
+        equal(staging.finish(process, status=None).returncode, code, "exit code")
+        if number == 2:
+            within(20, lambda: is_gone(word), "its processes have ended")
+    for pid in filter(str.isdigit, os.listdir("/proc")):  # what kill -9 could not end
+        try:
+            with open(f"/proc/{pid}/cmdline", "rb") as file:
+                if word.encode() in file.read() and int(pid) != os.getpid():
+                    os.killpg(int(pid), 9)
+        except OSError:
+            continue
+    write(box.path("go"), b"")
+    staging.run()
+    equal(len(served(box, staging, pipeline="n")), 14, "samples")
+
+
+@case("Parquet without pyarrow: it is said where it is missing and how to get it")
+def _(box):
+    folder = box.path("parquet")
+    write(os.path.join(folder, "x.parquet"), b"PAR1PAR1")
+    python = box.path("python")
+    write(python, b"#!/bin/sh\nexec python3 -S -I \"$@\"\n")  # a Python without packages
+    os.chmod(python, 0o755)
+    if subprocess.run([python, "-c", "import pyarrow"], stderr=subprocess.DEVNULL, check=False).returncode == 0:
+        raise Skip("this Python has pyarrow among its own modules")
+    staging = Staging(box, "file://" + folder, name="set", format="auto", prepare="convert")
+    done = staging.run(status=REFUSED, environment={"DATALOADERD_PYTHON": python})
+    contains(done.text, "x.parquet: its command ended with status 1: converting Parquet needs pyarrow")
+    contains(done.text, "-m pip install pyarrow")
+    os.rename(os.path.join(folder, "x.parquet"), os.path.join(folder, "x.pq"))
+    done = Staging(box, "file://" + folder, name="other", format="auto", prepare="convert").run(status=REFUSED)
+    contains(done.text, "no file of the dataset ends in .parquet")
+
+
+if __name__ == "__main__":
+    main()
