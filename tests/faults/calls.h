@@ -108,6 +108,8 @@ HAND(budget_reserve)
 
 /* ---- processes, threads, the machine ---- */
 HAND(pthread_create)
+POSITIVE(posix_spawnp, int, 0, (pid_t *pid, const char *file, const posix_spawn_file_actions_t *actions, const posix_spawnattr_t *attributes, char *const *words, char *const *variables), (pid, file, actions, attributes, words, variables), EAGAIN, ENOENT)
+ERRNO(waitid, int, -1, (idtype_t type, id_t id, siginfo_t *info, int options), (type, id, info, options), EINVAL)
 ERRNO(fork, pid_t, -1, (void), (), EAGAIN)
 ERRNO(execvp, int, -1, (const char *file, char *const argv[]), (file, argv), ENOENT)
 ERRNO(waitpid, pid_t, -1, (pid_t pid, int *status, int options), (pid, status, options), EINTR)

@@ -93,6 +93,10 @@ void scenario_stage_packed(struct scene *scene) {
         stage(scene, "photos", "prepare = \"resize(short=16) jpeg(90)\"", false);
 }
 
+void scenario_stage_converted(struct scene *scene) {
+        stage(scene, "files", "prepare = 'command: echo {\\\\\"n\\\\\":1}'", false);
+}
+
 void scenario_stage_archive(struct scene *scene) {
         stage(scene, "files.tar", "", true);
 }

@@ -236,5 +236,6 @@ const struct scenario SCENARIOS[] = {
         { "stage-folder", scenario_stage_folder },
         { "stage-packed", scenario_stage_packed },
         { "stage-archive", scenario_stage_archive },
+        { "stage-converted", scenario_stage_converted },
 };
 const unsigned N_SCENARIOS = sizeof(SCENARIOS) / sizeof(SCENARIOS[0]);

@@ -20,3 +20,4 @@ void scenario_requests(struct scene *scene);
 void scenario_stage_folder(struct scene *scene);
 void scenario_stage_packed(struct scene *scene);
 void scenario_stage_archive(struct scene *scene);
+void scenario_stage_converted(struct scene *scene);

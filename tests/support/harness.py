@@ -461,7 +461,7 @@ def read_arguments(options):
 
 
 def config_value(value):
-    """As the configuration writes it. Between single quotes a text is taken as it is, but for these and backslashes."""
+    """As the configuration writes it. Between single quotes a text is taken as it is, except these and backslashes."""
     if isinstance(value, int):
         return str(value)
     if '"' not in value and "$" not in value:

@@ -16,7 +16,7 @@ def library(box):
 
 
 def told(value, dtype):
-    """What `dlctl read` says of a value, but for the text itself."""
+    """What `dlctl read` says of a value, except the text itself."""
     import numpy
     if value is None:
         return None
