@@ -74,6 +74,8 @@ const struct setting DATASET_SETTINGS[] = {
           "folder: the files that are samples, as in \"{class}/{name}.jpg\"" },
         { "label", SETTING_OPTIONAL, AT(label), "", 0, 31, NULL, "column", true,
           "jsonl, csv, folder: the column that is the label" },
+        { "join", SETTING_OPTIONAL, AT(join), "", 0, 4095, NULL, "files", true,
+          "csv: further tables, as in \"labels.txt(id, class)\"" },
         { "delimiter", SETTING_OPTIONAL, AT(delimiter), "", 0, 15, NULL, "", true,
           "csv: the character between cells, \"tab\" or \"blank\"; empty: a comma, in .tsv files a tab" },
         { "columns", SETTING_OPTIONAL, AT(columns), "", 0, 4095, NULL, "columns", true,

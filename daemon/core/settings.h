@@ -20,7 +20,8 @@ struct dataset_setting {
         char *options; /* of the format: lines "KEY=VALUE", of the rows below that are set (data/format_options.h) */
 
         /* Of formats: "" is not set. */
-        char *annotations, *files, *raw, *pattern, *label, *delimiter, *columns, *skip_lines, *sample, *block_size;
+        char *annotations, *files, *raw, *pattern, *label, *join, *delimiter, *columns, *skip_lines, *sample,
+                *block_size;
 
         /* Staging: without an origin these have no effect. */
         char *origin;                                                 /* URL; "": the dataset is already at `path` */

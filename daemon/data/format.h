@@ -28,8 +28,8 @@ struct format {
         /* The keys of the configuration that it takes (data/format_options.h), with a NULL at the end; NULL: none. */
         const char *const *options;
 
-        /* The one of these keys that names a file of which the index is made too: when it changes, the index is made
-         * anew. NULL: none. */
+        /* The one of these keys that names files of which the index is made too, separated by commas, perhaps with
+         * something in brackets after each: when one changes, the index is made anew. NULL: none. */
         const char *file_option;
 
         /* Are these files of this format? Told by their content, with a few reads. For `format = "auto"`: at most one

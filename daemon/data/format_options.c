@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <openssl/evp.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -109,22 +110,56 @@ int format_options_parse(const char *text, const struct format *format, struct f
         return r;
 }
 
+/* The next file of "a.txt(id, x), b.csv", without the blanks around it. Returns false after the last one. */
+static bool next_file(const char **at, char name[PATH_MAX]) {
+        size_t n, n_name;
+
+        *at += strspn(*at, " \t,");
+        n = n_name = strcspn(*at, ",(");
+        while (n_name > 0 && ((*at)[n_name - 1] == ' ' || (*at)[n_name - 1] == '\t'))
+                n_name--;
+        if (n_name == 0 || n_name >= PATH_MAX)
+                return false;
+        memcpy(name, *at, n_name);
+        name[n_name] = '\0';
+        *at += n;
+        if (**at == '(')
+                *at += strcspn(*at, ")");
+        *at += **at == ')';
+        return true;
+}
+
+static int add_file(EVP_MD_CTX *context, const char *path, int root_fd) {
+        struct stat status;
+        char text[64];
+        int n;
+
+        if (fstatat(root_fd, path, &status, 0) < 0)
+                return 1; /* nothing is known of it */
+        n = snprintf(text, sizeof(text), " %" PRIi64 " %" PRIi64, (int64_t)status.st_size, index_mtime_ns(&status));
+        return EVP_DigestUpdate(context, text, (size_t)n);
+}
+
 int format_options_stamp(const struct format_options *options, const char *key, int root_fd, char ret_digest[65]) {
-        const char *path = options && key ? format_option(options, key) : NULL;
+        const char *value = options && key ? format_option(options, key) : NULL;
         unsigned char digest[EVP_MAX_MD_SIZE];
         EVP_MD_CTX *context;
-        char text[128];
+        char name[PATH_MAX];
         struct stat status;
-        int n, is_fine;
+        int is_fine;
 
         snprintf(ret_digest, 65, "%s", options ? options->digest : "");
-        if (!path || fstatat(root_fd, path, &status, 0) < 0)
+        if (!value)
                 return 0;
-        n = snprintf(text, sizeof(text), "%s %" PRIi64 " %" PRIi64, options->digest, (int64_t)status.st_size,
-                     index_mtime_ns(&status));
         context = EVP_MD_CTX_new();
         is_fine = context && EVP_DigestInit_ex(context, EVP_sha256(), NULL) &&
-                  EVP_DigestUpdate(context, text, (size_t)n) && EVP_DigestFinal_ex(context, digest, NULL);
+                  EVP_DigestUpdate(context, options->digest, strlen(options->digest));
+        if (is_fine && fstatat(root_fd, value, &status, 0) == 0)
+                is_fine = add_file(context, value, root_fd);
+        else
+                while (is_fine && next_file(&value, name))
+                        is_fine = add_file(context, name, root_fd);
+        is_fine = is_fine && EVP_DigestFinal_ex(context, digest, NULL);
         EVP_MD_CTX_free(context);
         if (!is_fine)
                 return -ENOMEM;

@@ -78,6 +78,7 @@ static void try_format(const struct format *format, const char *name, const char
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes) {
         static const char *const OPTIONS[] = { NULL, "files=image=p\n", "raw=a, b\n", "files=f=x/{p}.{a}\n" };
         static const char *const BLANKS = "delimiter=blank\nskip_lines=1\ncolumns=p, a\nfiles=f=x/{p}\nlabel=a\n";
+        static const char *const JOINED = "delimiter=blank\ncolumns=p, a\njoin=a.csv(p, q)\nlabel=q\n"; /* to itself */
         static bool has_folder;
         const char *options;
 
@@ -98,8 +99,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes) {
                 try_format(&FORMAT_COCO, NULL, "annotations=a.json\n", data + 1, n_bytes - 1);
                 break;
         case 2:
-                try_format(&FORMAT_CSV, data[0] & 64 ? "a.tsv" : "a.csv", data[0] & 128 ? BLANKS : options, data + 1,
-                           n_bytes - 1);
+                if (data[0] & 128)
+                        options = data[0] & 64 ? BLANKS : JOINED;
+                try_format(&FORMAT_CSV, data[0] & 64 ? "a.tsv" : "a.csv", options, data + 1, n_bytes - 1);
                 break;
         default:
                 try_format(&FORMAT_TEXT, "a.txt", NULL, data + 1, n_bytes - 1);

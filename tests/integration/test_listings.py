@@ -162,6 +162,40 @@ def _(box):
     check_sequence(daemon.read("val", pipeline="image: center_crop(7); label", world=2, rank=1), 20, world=2, rank=1)
 
 
+@case("CUB-200's tables are joined by their ids: class names, boxes and the parts of the set; a table that changes is noticed")
+def _(box):
+    dice = random.Random(9)
+    classes = ["001.Black_footed_Albatross", "002.Laysan_Albatross", "003.Sooty_Albatross"]
+    images = [(i + 1, dice.randrange(3), f"Bird_{i:04d}_{dice.randrange(999)}.jpg") for i in range(12)]
+    boxes = [[dice.randrange(999) / 2 for _ in range(4)] for _ in images]
+    parts = [dice.randrange(2) for _ in images]
+    path = lambda image: f"{classes[image[1]]}/{image[2]}"
+    for image in images:
+        write(box.path("cub", "images", *path(image).split("/")), png(9, 7, identity_pixels(image[0], 9, 7)))
+    tables = {"images.txt": [f"{image[0]} {path(image)}" for image in images],
+              "image_class_labels.txt": [f"{image[0]} {image[1] + 1}" for image in images],
+              "classes.txt": [f"{i + 1} {name}" for i, name in enumerate(classes)],
+              "bounding_boxes.txt": [f"{image[0]} " + " ".join(f"{x:.1f}" for x in one) for image, one in zip(images, boxes)],
+              "train_test_split.txt": [f"{image[0]} {part}" for image, part in zip(images, parts)]}
+    for name, lines in tables.items():
+        write(box.path("cub", name), "".join(line + "\n" for line in lines).encode())
+    daemon = box.daemon({"cub": listing(
+        box.path("cub", "images.txt"), "csv", delimiter="blank", columns="id, path", files="image=images/{path}", label="class",
+        join="image_class_labels.txt(id, class_id), classes.txt(class_id, class), bounding_boxes.txt(id, x, y, w, h), "
+             "train_test_split.txt(id, is_training)")})
+    pipeline = "image: raw; label; class; class_id; x; y; w; h; is_training"
+    lines = daemon.read("cub", pipeline=pipeline, batch=4)
+    equal(indices(lines), expected_order(12), "order")
+    for line in lines:
+        i, fields = line["index"], line["fields"]
+        equal(fields["image"]["sha256"], sha256_of(box.path("cub", "images", *path(images[i]).split("/"))), f"picture {i}")
+        equal((fields["label"]["value"], fields["class"]["text"], fields["class_id"]["value"], fields["is_training"]["value"]),
+              (images[i][1], classes[images[i][1]], images[i][1] + 1, parts[i]), f"sample {i}")
+        equal([fields[name]["value"] for name in "xywh"], boxes[i], f"box of {i}")
+    write(box.path("cub", "train_test_split.txt"), "".join(f"{image[0]} 7\n" for image in images).encode())
+    equal([line["fields"]["is_training"]["value"] for line in daemon.read("cub", pipeline=pipeline)], [7] * 12, "after a change")
+
+
 @case("a column of paths is the pictures, decoded without being named, and its captions; as Hugging Face's metadata.jsonl has it")
 def _(box):
     for i in range(12):

@@ -389,6 +389,56 @@ START_TEST(cells_may_be_between_blanks) {
 }
 END_TEST
 
+START_TEST(rows_of_other_tables_belong_to_the_samples) {
+        setup();
+        tree_file(&tree, "images.txt", "1 a/x.jpg\n2 b/y.jpg\n3 a/z.jpg\n");
+        tree_file(&tree, "labels.txt",
+                  "\xef\xbb\xbf"
+                  "3 7\n1 7\n\n2 5\n9 5\n");
+        tree_file(&tree, "classes.txt", "class_id class\r\n5 \"a \"\"b\"\"\"\r\n7 007\r\n");
+        tree_file(&tree, "boxes.txt", "2 1.5\n1 2\n3 3\n");
+        expect("csv", "images.txt",
+               "delimiter=blank\ncolumns=id, path\nlabel=class\n"
+               "join=labels.txt(id, class_id), classes.txt , boxes.txt ( id,w )\n",
+               "path:t' id:i8 class_id:i8 class:t w:f8 label:i8\n"
+               "images.txt:0 | a/x.jpg | 1 | 7 | \"007\" | 2 | 0\n"
+               "images.txt:1 | b/y.jpg | 2 | 5 | \"a \"b\"\" | 1.5 | 1\n"
+               "images.txt:2 | a/z.jpg | 3 | 7 | \"007\" | 3 | 0\n");
+        teardown();
+}
+END_TEST
+
+START_TEST(a_table_that_does_not_belong_is_refused) {
+        static const struct {
+                const char *options, *words;
+        } ROWS[] = {
+                { "join=none.csv\n", "none.csv" },
+                { "join=a.csv(\n", "files and their columns were expected" },
+                { "join=a.csv(id, x) y\n", "files and their columns were expected" },
+                { "join=a.csv()\n", "files and their columns were expected" },
+                { "join=../a.csv(id, x)\n", "files and their columns were expected" },
+                { "join=a.csv,,\n", "files and their columns were expected" },
+                { "join=a.csv(id)\n", "a.csv: line 1: there are 2 cells for 1 columns" },
+                { "join=a.csv(id, x)\n", "images.csv: line 3: a.csv has no row for the id \"2\"" },
+                { "join=a.csv(key, x)\n", "the first column of a.csv, \"key\", is in none of the tables before it" },
+                { "join=a.csv(id, path)\n", "a.csv has a column \"path\", as a table before it; rename one" },
+                { "join=twice.csv(id, x)\n", "twice.csv: two rows have the key \"1\"" },
+                { "join=uneven.csv(id, x)\n", "uneven.csv: line 2: there are 3 cells for 2 columns" },
+                { "join=empty.csv\n", "empty.csv has no column but its key" },
+        };
+
+        setup();
+        tree_file(&tree, "images.csv", "id,path\n1,a\n2,b\n");
+        tree_file(&tree, "a.csv", "1,x\n");
+        tree_file(&tree, "twice.csv", "1,x\n2,y\n1,z\n");
+        tree_file(&tree, "uneven.csv", "1,x\n2,y,z\n");
+        tree_file(&tree, "empty.csv", "");
+        for (size_t i = 0; i < ARRAY_SIZE(ROWS); i++)
+                refuse("csv", "images.csv", ROWS[i].options, ROWS[i].words);
+        teardown();
+}
+END_TEST
+
 START_TEST(lines_before_the_first_row_can_be_skipped) {
         setup();
         tree_file(&tree, "a.txt", "2\r\nyoung smiling\r\n1.jpg  1 -1\r\n2.jpg -1  1\r\n");
@@ -576,6 +626,8 @@ int main(void) {
                 { "csv", delimiters_and_names_may_be_given },
                 { "label", a_column_of_texts_can_be_the_class },
                 { "csv", cells_may_be_between_blanks },
+                { "csv", rows_of_other_tables_belong_to_the_samples },
+                { "csv", a_table_that_does_not_belong_is_refused },
                 { "csv", lines_before_the_first_row_can_be_skipped },
                 { "csv", a_bad_row_is_refused_with_its_line },
                 { "csv", a_row_that_is_cut_is_not_taken_for_a_whole_one },

@@ -10,11 +10,13 @@
 
 #include "daemon/data/formats/listing/csv_cell.h"
 #include "daemon/data/formats/listing/csv_scan.h"
+#include "daemon/data/formats/listing/join.h"
 #include "daemon/data/formats/listing/table.h"
 #include "proto/base/cleanup.h"
 
 struct csv_dataset {
         struct record_table table;
+        struct join join;
         char delimiter;     /* or CSV_BLANKS */
         bool is_by_name;    /* the delimiter is told by the ending of a file's name instead */
         uint64_t n_skipped; /* lines before the first row of each file */
@@ -211,10 +213,15 @@ static int take_sample(struct csv_dataset *dataset, const uint8_t *row, size_t n
         struct text_listing *listing = &dataset->table.listing;
         int r;
 
+        r = listing->n_samples == 0 ? join_bind(&dataset->join, &dataset->table, &dataset->why) : 0;
+        if (r < 0)
+                return r;
         if (columns_begin_row(&dataset->table.columns, offset) < 0)
                 return why_set(&dataset->why, -ENOMEM, "no memory for another row");
         listing->n_samples++;
         r = take_row(dataset, row, n_row, delimiter);
+        if (r == 0)
+                r = join_record(&dataset->join, &dataset->table, &dataset->why);
         return r < 0 ? r : table_end_record(&dataset->table, &dataset->why);
 }
 
@@ -291,20 +298,25 @@ static int csv_build(int root_fd, const struct files *files, const struct format
         dataset->table.syntax = COLUMNS_CSV;
         r = read_options(dataset, options);
         if (r == 0)
+                r = join_open(&dataset->join, format_option(options, "join"), dataset->delimiter, dataset->is_by_name,
+                              root_fd, files->root, why);
+        if (r == 0)
                 r = listing_walk(&dataset->table.listing, is_csv, is_tsv, read_rows, dataset);
         if (r == 0)
                 r = table_make_index(&dataset->table, ret_builder);
         table_fini(&dataset->table);
+        join_fini(&dataset->join);
         free(dataset);
         return r;
 }
 
-static const char *const OPTIONS[] = { "files", "raw", "delimiter", "columns", "skip_lines", "label", NULL };
+static const char *const OPTIONS[] = { "files", "raw", "delimiter", "columns", "skip_lines", "label", "join", NULL };
 
 const struct format FORMAT_CSV = {
         .name = "csv",
         .takes_files = true,
         .options = OPTIONS,
+        .file_option = "join",
         .is_it = csv_is_it,
         .build = csv_build,
 };
