@@ -1,5 +1,6 @@
 /* Coverage-guided (libFuzzer): any bytes as a picture of any format. The last four bytes choose the box, the rest is
- * the file, so that plain pictures are good seeds; nothing may crash, hang or read beyond, whoever decodes. */
+ * the file, so that plain pictures are good seeds; nothing may crash, hang or read beyond, whoever decodes, also as
+ * a mask. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,14 +21,16 @@ static int on_take(void *userdata, const struct view *rows, struct why *why) {
         return 0;
 }
 
-static void read_box(struct decoder *decoder, const uint8_t *box_bytes, const uint8_t *bytes, size_t n_bytes) {
+static void read_box(struct decoder *decoder, const uint8_t *box_bytes, const uint8_t *bytes, size_t n_bytes,
+                     bool as_numbers) {
         struct image_info info;
         struct box box;
         unsigned sum = 0;
         struct row_sink sink = { on_begin, on_take, &sum };
         struct why why;
 
-        if (decoder_open(decoder, bytes, n_bytes, &info, &why) < 0)
+        if (decoder_open(decoder, bytes, n_bytes, &info, &why) < 0 ||
+            (as_numbers && decoder_as_numbers(decoder, &why) < 0))
                 return;
         box.x = box_bytes[0] * info.width / 256;
         box.y = box_bytes[1] * info.height / 256;
@@ -52,7 +55,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes) {
         bytes = malloc(n_bytes - 4);
         memcpy(bytes, data, n_bytes - 4);
         for (unsigned i = 0; i < 2; i++)
-                read_box(decoders[i], data + n_bytes - 4, bytes, n_bytes - 4);
+                read_box(decoders[i], data + n_bytes - 4, bytes, n_bytes - 4, false);
+        read_box(decoders[0], data + n_bytes - 4, bytes, n_bytes - 4, true);
         free(bytes);
         return 0;
 }
