@@ -1,5 +1,8 @@
 #!/usr/bin/env python3
 """Files that a program makes samples of, once, at staging: `prepare = "command: ..."` and `prepare = "convert"`."""
+import bz2
+import gzip
+import lzma
 import os
 import shutil
 import subprocess
@@ -12,6 +15,7 @@ from staging import Staging, files_of  # noqa: E402
 from tars import archive  # noqa: E402
 
 ARROW = os.path.join(ROOT, "tests", "vectors", "arrow")
+TFRECORD = os.path.join(ROOT, "tests", "vectors", "tfrecord")
 LINES = r"""awk -v f="${DATALOADERD_FILE##*/}" '{ printf "{\"file\": \"%s\", \"n\": %d, \"word\": \"%s\"}\n", f, NR, $0 }'"""
 FAILED, REFUSED, TOO_MUCH, INTERRUPTED = 69, 78, 76, 130  # exit codes
 
@@ -121,7 +125,7 @@ def _(box):
 def _(box):
     folder = words_of(box, 1)
     for command, code, words in (
-            ("printf '<xml>'", REFUSED, "wrote neither a tar file nor an Arrow stream nor JSON Lines (the first byte is 0x3c)"),
+            ("printf '<xml>'", REFUSED, "is not a tar file, an Arrow stream, TFRecord or JSON Lines (the first byte is 0x3c)"),
             ("printf '{\"a\": 1}'", REFUSED, "the last line that its command wrote has no end"),
             ("printf '{\"a\": 1}\\n{\"a\": \\n'", REFUSED, "cannot be served: "),
             ("tar cf - part0; kill -9 $$", REFUSED, "was ended by signal 9"),
@@ -175,6 +179,50 @@ def _(box):
     equal(len(served(box, staging, pipeline="n")), 14, "samples")
 
 
+def pack(data, ending):
+    """Compressed by the usual program, or Python's own writer of the same form."""
+    if ending == ".zst":
+        return subprocess.run(["zstd", "-q"], input=data, stdout=subprocess.PIPE, check=True).stdout
+    return {".gz": gzip.compress, ".tgz": gzip.compress, ".xz": lzma.compress, ".bz2": bz2.compress}[ending](data)
+
+
+@case("compressed archives, tables and records are decompressed: the samples are those of the plain files")
+def _(box):
+    def tar_of(number):
+        path = os.path.join(box.path("plain-tar"), f"{number}.tar")
+        archive(path, [(f"{number}{i}.txt", f"text {number} {i}".encode()) for i in range(4)])
+        return path
+
+    with open(os.path.join(TFRECORD, "tokens", "tokens.tfrecord-00000-of-00002"), "rb") as file:
+        records = file.read()
+    sets = {"tar": {"a.tar.gz": tar_of(0), "b.tgz": tar_of(1), "c.tar.xz": tar_of(2), "d.tar.bz2": tar_of(3)},
+            "arrow": {"a.arrow.gz": os.path.join(ARROW, "scalars.arrow"), "b.arrow.xz": os.path.join(ARROW, "scalars-nulls.arrow")},
+            "tfrecord": {"a.tfrecord.gz": records, "b.tfrecord.bz2": records},
+            "jsonl": {"a.jsonl.gz": b'{"n": 1}\n{"n": 2}\n', "b.json.xz": b'{"n": 3}\n'}}
+    if shutil.which("zstd"):
+        sets["tar"]["e.tar.zst"] = tar_of(4)
+    for form, files in sets.items():
+        folder, plain = box.path(f"{form}-packed"), box.path(f"{form}-plain")
+        for name, source in files.items():
+            data = source
+            if isinstance(source, str):
+                with open(source, "rb") as file:
+                    data = file.read()
+            write(os.path.join(folder, name), pack(data, os.path.splitext(name)[1]))
+            write(os.path.join(plain, f"{name.split('.')[0]}.{form}"), data)
+        write(os.path.join(folder, "README.md"), b"# about\n")
+        staging = Staging(box, "file://" + folder, name=form, format="auto", prepare="convert")
+        contains(staging.run().text, "1 files are left out", "README.md")
+        equal([name.split("-", 1)[1].split(".", 1)[1] for name in sorted(files_of(staging.path))],
+              ["json.jsonl" if name == "b.json.xz" else form for name in files], f"endings of {form}")
+        daemon = box.daemon({"got": staging.dataset(), "wanted": {"path": plain, "format": "auto"}}, name=form)
+        got, wanted = (daemon.read(name, shuffle=False, batch=1, pipeline="raw") for name in ("got", "wanted"))
+        equal([line["fields"] for line in got], [line["fields"] for line in wanted], form)
+    write(os.path.join(box.path("cut"), "x.tar.gz"), pack(b"0" * 100_000, ".gz")[:-9])
+    done = Staging(box, "file://" + box.path("cut"), name="cut", format="auto", prepare="convert").run(status=REFUSED)
+    contains(done.text, "x.tar.gz: its command ended with status 1: gzip: stdin: unexpected end of file")
+
+
 @case("Parquet without pyarrow: it is said where it is missing and how to get it")
 def _(box):
     folder = box.path("parquet")
@@ -190,7 +238,7 @@ def _(box):
     contains(done.text, "-m pip install pyarrow")
     os.rename(os.path.join(folder, "x.parquet"), os.path.join(folder, "x.pq"))
     done = Staging(box, "file://" + folder, name="other", format="auto", prepare="convert").run(status=REFUSED)
-    contains(done.text, "no file of the dataset ends in .parquet")
+    contains(done.text, "converts Parquet files (.parquet) and compressed ones", "the dataset has none")
 
 
 if __name__ == "__main__":

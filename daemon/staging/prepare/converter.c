@@ -13,6 +13,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "daemon/base/little_endian.h"
+#include "daemon/data/formats/tfrecord/crc32c.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/clock.h"
 
@@ -42,10 +44,8 @@ struct converter {
 
 const char *converted_suffix(enum converted kind) {
         static const char *const SUFFIXES[N_CONVERTED] = {
-                [CONVERTED_NOTHING] = ".none",
-                [CONVERTED_TAR] = ".tar",
-                [CONVERTED_ARROW] = ".arrow",
-                [CONVERTED_JSON_LINES] = ".jsonl",
+                [CONVERTED_NOTHING] = ".none",      [CONVERTED_TAR] = ".tar",          [CONVERTED_ARROW] = ".arrow",
+                [CONVERTED_TFRECORD] = ".tfrecord", [CONVERTED_JSON_LINES] = ".jsonl",
         };
 
         return SUFFIXES[kind];
@@ -317,6 +317,11 @@ static int tell_status(const struct converter *converter, int status, struct why
         return 0;
 }
 
+/* A length, and a checksum of it. */
+static bool is_tfrecord(const uint8_t *head) {
+        return le32(head + 8) == crc32c_masked(crc32c(head, 8));
+}
+
 static bool is_blank(uint8_t byte) {
         return byte == ' ' || byte == '\t' || byte == '\r' || byte == '\n';
 }
@@ -332,14 +337,17 @@ static int tell_kind(const struct converter *converter, enum converted *ret_kind
                 *ret_kind = CONVERTED_TAR;
         else if (n >= 8 && (memcmp(head, "ARROW1", 6) == 0 || memcmp(head, "\xff\xff\xff\xff", 4) == 0))
                 *ret_kind = CONVERTED_ARROW;
+        else if (n >= 16 && is_tfrecord(head))
+                *ret_kind = CONVERTED_TFRECORD;
         else {
                 while (i < n && is_blank(head[i]))
                         i++;
                 if (i == n || head[i] != '{')
-                        return why_set(why, -EINVAL,
-                                       "%s: its command wrote neither a tar file nor an Arrow stream nor JSON Lines "
-                                       "(the first byte is 0x%02x)",
-                                       path, head[0]);
+                        return why_set(
+                                why, -EINVAL,
+                                "%s: what its command wrote is not a tar file, an Arrow stream, TFRecord or JSON "
+                                "Lines (the first byte is 0x%02x)",
+                                path, head[0]);
                 if (converter->last_byte != '\n')
                         return why_set(why, -EINVAL, "%s: the last line that its command wrote has no end", path);
                 *ret_kind = CONVERTED_JSON_LINES;
@@ -354,7 +362,7 @@ int converter_run(const struct converter_job *job, enum converted *ret_kind, str
         converter.buffer = malloc(PIPE_BYTES);
         r = converter.buffer ? start(&converter) : -ENOMEM;
         if (r < 0)
-                why_errno(why, r, "%s: its command cannot be started", job->path);
+                why_errno(why, r, "%s: the program %s cannot be started", job->path, job->words[0]);
         if (r == 0)
                 r = take_all(&converter, why);
         if (r == 0)

@@ -17,11 +17,30 @@
 #include "daemon/staging/run/made.h"
 #include "proto/base/cleanup.h"
 
-#define PARQUET        ".parquet"
 #define PART           ".part"
 #define TICK_NS        200000000ull
 #define GROWTH_DEFAULT 100u /* what a command may write for each byte of the file, unless unpack_limit says more */
 #define LIMIT_MIN      (1ull << 30) /* bytes: a small file may be a list of large ones */
+
+/* What prepare = "convert" converts. */
+struct conversion {
+        const char *ending; /* of the file's name */
+        const char *words[4];
+};
+
+static const struct conversion CONVERSIONS[] = {
+        { ".parquet", { NULL, "-c", PARQUET_TO_ARROW } }, /* the program: python() */
+        { ".gz", { "gzip", "-dc" } },
+        { ".tgz", { "gzip", "-dc" } },
+        { ".zst", { "zstd", "-dcq" } },
+        { ".tzst", { "zstd", "-dcq" } },
+        { ".xz", { "xz", "-dc" } },
+        { ".txz", { "xz", "-dc" } },
+        { ".bz2", { "bzip2", "-dc" } },
+        { ".tbz", { "bzip2", "-dc" } },
+        { ".tbz2", { "bzip2", "-dc" } },
+        { ".lz4", { "lz4", "-dcq" } },
+};
 
 /* Each file of the dataset goes through a program; what it writes is a file of the new version. */
 struct converting {
@@ -29,7 +48,7 @@ struct converting {
         struct run *run;
         uint64_t *idx_source; /* of the file that is converted, in the plan of the source */
         uint64_t n_files;
-        const char *words[4];
+        const char *command;   /* of all files; NULL: by their endings */
         char folder[PATH_MAX]; /* of the source, without links */
 
         _Atomic uint64_t next;
@@ -52,12 +71,33 @@ static void name_file(const struct making *making, uint64_t idx, char ret_name[M
                  converted_suffix((enum converted)making->files[idx].kind));
 }
 
-/* In one folder, because not every format looks for its files in folders below, and in the order of the source. */
-static void path_of_file(const struct making *making, uint64_t idx, char ret_path[PATH_MAX]) {
-        const char *path = source_path(converting_of(making), idx), *slash = strrchr(path, '/');
+static bool ends_in(const char *path, const char *ending) {
+        size_t n = strlen(path), n_ending = strlen(ending);
 
-        snprintf(ret_path, PATH_MAX, "%06llu-%.200s%s", (unsigned long long)idx, slash ? slash + 1 : path,
-                 converted_suffix((enum converted)making->files[idx].kind));
+        return n > n_ending && strcmp(path + n - n_ending, ending) == 0;
+}
+
+/* NULL: the file is not converted. */
+static const struct conversion *conversion_of(const char *path) {
+        for (size_t i = 0; i < ARRAY_SIZE(CONVERSIONS); i++)
+                if (ends_in(path, CONVERSIONS[i].ending))
+                        return &CONVERSIONS[i];
+        return NULL;
+}
+
+/* In one folder, because not every format looks for its files in folders below, and in the order of the source:
+ * "a/x.tar.gz" becomes "000007-x.tar". */
+static void path_of_file(const struct making *making, uint64_t idx, char ret_path[PATH_MAX]) {
+        const struct converting *converting = converting_of(making);
+        const char *path = source_path(converting, idx), *slash = strrchr(path, '/');
+        const char *name = slash ? slash + 1 : path,
+                   *suffix = converted_suffix((enum converted)making->files[idx].kind);
+        const struct conversion *conversion = converting->command ? NULL : conversion_of(path);
+        int n = (int)strlen(name) - (conversion ? (int)strlen(conversion->ending) : 0);
+
+        snprintf(ret_path, PATH_MAX, "%06llu-%.*s", (unsigned long long)idx, n < 200 ? n : 200, name);
+        if (!ends_in(ret_path, suffix))
+                strncat(ret_path, suffix, PATH_MAX - strlen(ret_path) - 1);
 }
 
 /* ---- is it what it seems? ---------------------------------------------------------------------------------------- */
@@ -68,6 +108,7 @@ static int verify(struct converting *converting, uint64_t idx, enum converted ki
         static const char *const FORMATS[N_CONVERTED] = {
                 [CONVERTED_TAR] = "webdataset",
                 [CONVERTED_ARROW] = "arrow",
+                [CONVERTED_TFRECORD] = "tfrecord",
                 [CONVERTED_JSON_LINES] = "jsonl",
         };
         const struct making *making = &converting->making;
@@ -122,10 +163,26 @@ static bool find_kept(struct converting *converting, uint64_t idx) {
         return false; /* and the kind is CONVERTED_NOTHING again */
 }
 
+/* The program for a file: words of which the last is NULL. */
+static void find_words(const struct converting *converting, const char *path, const char *ret_words[5]) {
+        const char *python = getenv("DATALOADERD_PYTHON");
+
+        if (converting->command) {
+                ret_words[0] = "/bin/sh";
+                ret_words[1] = "-c";
+                ret_words[2] = converting->command;
+                return;
+        }
+        memcpy(ret_words, conversion_of(path)->words, sizeof(CONVERSIONS->words));
+        if (!ret_words[0])
+                ret_words[0] = python ? python : "python3";
+}
+
 static int convert_into(struct converting *converting, uint64_t idx, const char *part, struct why *why) {
         struct making *making = &converting->making;
+        const char *words[5] = { NULL };
         struct converter_job job = {
-                .words = converting->words,
+                .words = words,
                 .folder = converting->folder,
                 .path = source_path(converting, idx),
                 .limit_bytes = limit_of(converting, idx),
@@ -140,6 +197,7 @@ static int convert_into(struct converting *converting, uint64_t idx, const char 
 
         if (fd < 0)
                 return why_errno(why, -errno, "%s/%s", making->folder, part);
+        find_words(converting, job.path, words);
         job.out_fd = fd;
         r = converter_run(&job, &kind, why);
         if (r == 0)
@@ -223,24 +281,40 @@ static int convert_mine(struct run *run, void *argument, struct why *why) {
 
 /* ---- what is converted ------------------------------------------------------------------------------------------- */
 
-static bool ends_in(const char *path, const char *suffix) {
-        size_t n = strlen(path), n_suffix = strlen(suffix);
+/* What is left out is said: it may be there by mistake. */
+static void say_left_out(struct run *run, uint64_t n, const char *first) {
+        char text[DLP_TEXT_MAX];
 
-        return n >= n_suffix && strcmp(path + n - n_suffix, suffix) == 0;
+        snprintf(text, sizeof(text),
+                 "%llu files are left out, because they are neither Parquet nor compressed; the first: %.300s",
+                 (unsigned long long)n, first);
+        if (run->node == 0)
+                run_say(run, "info", text);
 }
 
-static int list_files(struct converting *converting, const struct plan *plan, bool parquet_only, struct why *why) {
-        converting->idx_source = calloc(plan_n_files(plan), sizeof(*converting->idx_source));
+static int list_files(struct converting *converting, const struct plan *plan, struct why *why) {
+        uint64_t n = plan_n_files(plan), n_left_out;
+        const char *first = NULL;
+
+        converting->idx_source = calloc(n, sizeof(*converting->idx_source));
         if (!converting->idx_source)
-                return why_errno(why, -ENOMEM, "%llu files", (unsigned long long)plan_n_files(plan));
-        for (uint64_t i = 0; i < plan_n_files(plan); i++)
-                if (!parquet_only || ends_in(plan_file(plan, i)->path, PARQUET))
+                return why_errno(why, -ENOMEM, "%llu files", (unsigned long long)n);
+        for (uint64_t i = 0; i < n; i++) {
+                const char *path = plan_file(plan, i)->path;
+
+                if (converting->command || conversion_of(path))
                         converting->idx_source[converting->n_files++] = i;
+                else if (!first)
+                        first = path;
+        }
+        n_left_out = n - converting->n_files;
         if (converting->n_files == 0)
-                return why_set(why, -EINVAL,
-                               "no file of the dataset ends in " PARQUET
-                               ", which is what prepare = \"convert\" converts; for "
-                               "other files write prepare = \"command: ...\"");
+                return why_set(
+                        why, -EINVAL,
+                        "prepare = \"convert\" converts Parquet files (.parquet) and compressed ones (.gz, .zst, .xz, "
+                        ".bz2, .lz4), and the dataset has none; for other files write prepare = \"command: ...\"");
+        if (n_left_out > 0)
+                say_left_out(converting->run, n_left_out, first);
         return 0;
 }
 
@@ -254,24 +328,22 @@ static void name_folder(const char *prepare, char *ret_suffix, size_t size) {
 }
 
 int version_convert(struct run *run, struct version *version, const struct steps *steps, struct why *why) {
-        const char *python = getenv("DATALOADERD_PYTHON");
         struct converting converting = {
-                .making = { .phase = "converting", .make = convert_mine, .name = name_file, .path = path_of_file },
+                .making = { .phase = "converting",
+                            .make = convert_mine,
+                            .name = name_file,
+                            .path = path_of_file,
+                            .source = version },
                 .run = run,
-                .words = { "/bin/sh", "-c", steps->command },
+                .command = steps->command,
         };
         char suffix[40];
         int r;
 
-        if (steps->converts) {
-                converting.words[0] = python ? python : "python3";
-                converting.words[2] = PARQUET_TO_ARROW;
-        }
         name_folder(run->dataset->prepare, suffix, sizeof(suffix));
         converting.making.suffix = suffix;
         pthread_mutex_init(&converting.lock, NULL);
-        r = list_files(&converting, version->plan, steps->converts, why);
-        r = agree(run, r, why);
+        r = agree(run, list_files(&converting, version->plan, why), why);
         if (r == 0)
                 r = version_make(run, version, &converting.making, why);
         pthread_mutex_destroy(&converting.lock);

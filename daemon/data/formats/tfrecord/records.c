@@ -107,9 +107,10 @@ static int refuse_length(const struct records *records, const uint8_t *header, s
                               "the checksum of its length is wrong: the file is damaged, or it is not a TFRecord file",
                               why);
         return why_set(why, -ENOTSUP,
-                       "the file is compressed (%s), so that no record can be read by itself; decompress it before it "
-                       "is staged or served, for instance with %s",
-                       compression, compression[0] == 'g' ? "gunzip" : "\"pigz -dz\"");
+                       "the file is compressed (%s), so that no record can be read by itself; stage it with prepare = "
+                       "\"%s\", or decompress it, for instance with %s",
+                       compression, compression[0] == 'g' ? "convert" : "command: pigz -dcz",
+                       compression[0] == 'g' ? "gunzip" : "\"pigz -dz\"");
 }
 
 int records_next(struct records *records, struct record *ret_record, struct why *why) {

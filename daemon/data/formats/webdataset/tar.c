@@ -56,11 +56,10 @@ static int check_plain(int fd, uint64_t n_bytes, struct why *why) {
                         continue;
                 if (PACKERS[i].bytes[0] == 'B' && memcmp(bytes + 4, "1AY&SY", 6) != 0) /* a member may be called BZh */
                         continue;
-                return why_set(
-                        why, -ENOTSUP,
-                        "the archive is compressed (%s), so that no sample can be read by itself; decompress it, "
-                        "before it is staged or served, for instance with %s",
-                        PACKERS[i].name, PACKERS[i].command);
+                return why_set(why, -ENOTSUP,
+                               "the archive is compressed (%s), so that no sample can be read by itself; stage it with "
+                               "prepare = \"convert\", or decompress it, for instance with %s",
+                               PACKERS[i].name, PACKERS[i].command);
         }
         return 0;
 }
