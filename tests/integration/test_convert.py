@@ -92,6 +92,25 @@ def _(box):
     equal([line["fields"] for line in served(box, staging, pipeline="raw")], [line["fields"] for line in expected], "rows")
 
 
+@case("a file's name may be as long as a name can be")
+def _(box):
+    folder = box.path("long")
+    for name in ("x" * 255, "a" + "\u00e9" * 127):
+        write(os.path.join(folder, name), b"word\n")
+    staging = stage(box, folder, r"""printf '{"n": 1}\n'""")
+    staging.run()
+    equal(sorted(files_of(staging.path)), ["000000-a" + "\u00e9" * 99 + ".jsonl", "000001-" + "x" * 200 + ".jsonl"], "files")
+
+
+@case("what another command writes the same leaves nothing behind beside the version that has it")
+def _(box):
+    staging = stage(box, words_of(box), LINES)
+    staging.run()
+    staging.write_config(prepare="command: true; " + LINES)
+    equal(staging.run().result, "staged", "the second command")
+    equal([name for name in os.listdir(staging.state) if ".converted" in name], [], "left behind")
+
+
 @case("a file of which the command writes nothing is left out; the command finds it as input and by name")
 def _(box):
     folder = words_of(box)
@@ -132,12 +151,22 @@ def _(box):
             ("tar cf - part0 | head -c 700", REFUSED, "cannot be served: "),
             ("yes '{\"a\": 1}'", TOO_MUCH, "writes more than 1000000 bytes; if that is right, raise unpack_limit"),
             ("exit 7", REFUSED, "ended with status 7 and said nothing on stderr"),
-            ("true", REFUSED, "no file")):
+            ("true", REFUSED, "the command wrote nothing for any of the 1 files")):
         done = stage(box, folder, command, unpack_limit="1000000").run(status=None)
         contains(done.text, words)
         equal(done.returncode, code, f"exit code of: {command}")
+    command = r"""case "$DATALOADERD_FILE" in *part0*) tar cf - words.txt ;; *) printf '{"a": 1}\n' ;; esac"""
+    done = stage(box, words_of(box, 2), "cd \"${DATALOADERD_FILE%/*}\"; " + command).run(status=REFUSED)
+    contains(done.text, "wrote a .tar file for part0/words.txt, and a .jsonl file for part1/words.txt; it must write the same form")
     done = stage(box, folder, "cat", pack=True).run(status=REFUSED)
     contains(done.text, "leave pack out")
+
+
+@case("a command that fails is told also if the caller ignores SIGCHLD")
+def _(box):
+    ignoring = "import os, signal, sys; signal.signal(signal.SIGCHLD, signal.SIG_IGN); os.execv(sys.argv[1], sys.argv[1:])"
+    done = stage(box, words_of(box, 1), LINES + "; exit 3").run(status=REFUSED, program=(sys.executable, "-c", ignoring))
+    contains(done.text, "part0/words.txt: its command ended with status 3")
 
 
 @case("a command that writes nothing for stall_timeout is ended, with all that it has started")
@@ -236,6 +265,8 @@ def _(box):
     done = staging.run(status=REFUSED, environment={"DATALOADERD_PYTHON": python})
     contains(done.text, "x.parquet: its command ended with status 1: converting Parquet needs pyarrow")
     contains(done.text, "-m pip install pyarrow")
+    done = staging.run(status=FAILED, environment={"DATALOADERD_PYTHON": box.path("none")})
+    contains(done.text, f"x.parquet: the program {box.path('none')} cannot be started")
     os.rename(os.path.join(folder, "x.parquet"), os.path.join(folder, "x.pq"))
     done = Staging(box, "file://" + folder, name="other", format="auto", prepare="convert").run(status=REFUSED)
     contains(done.text, "converts Parquet files (.parquet) and compressed ones", "the dataset has none")

@@ -23,6 +23,7 @@
 #define LOOK_MS    100       /* how often cancellation and the clock are looked at */
 #define GRACE_NS   2000000000ull
 #define NS_PER_S   1000000000ull
+#define HEAR_MAX   32u  /* reads: more than a pipe of 64 KiB holds */
 #define TAR_MAGIC  257u /* bytes of a header before "ustar" */
 #define HEAD_BYTES 512u
 
@@ -150,23 +151,25 @@ static bool has_ended(const struct converter *converter) {
         return waitid(P_PID, (id_t)converter->pid, &info, WEXITED | WNOHANG | WNOWAIT) < 0 || info.si_pid != 0;
 }
 
-/* Whatever it left behind is in its group. Returns its status. */
-static int reap(struct converter *converter) {
-        int status = 0;
+/* Whatever it left behind is in its group. Returns 0 with its status, or an errno if that is not known. */
+static int reap(struct converter *converter, int *ret_status) {
+        int r = 0;
 
         kill(-converter->pid, SIGKILL);
-        waitpid(converter->pid, &status, 0);
+        while (r == 0 && waitpid(converter->pid, ret_status, 0) < 0)
+                r = errno == EINTR ? 0 : -errno;
         converter->pid = 0;
-        return status;
+        return r;
 }
 
 static void kill_all(struct converter *converter) {
         uint64_t end_ns = clock_now_ns() + GRACE_NS;
+        int status;
 
         kill(-converter->pid, SIGTERM);
         while (!has_ended(converter) && clock_now_ns() < end_ns)
                 poll(NULL, 0, 10);
-        reap(converter);
+        reap(converter, &status);
 }
 
 static void stop(struct converter *converter) {
@@ -297,10 +300,10 @@ static int wait_for_end(struct converter *converter, int *ret_status, struct why
                 if (fd.revents)
                         hear(converter);
         }
-        if (converter->err_fd >= 0)
+        for (unsigned i = 0; i < HEAR_MAX && converter->err_fd >= 0; i++) /* what is left in the pipe */
                 hear(converter);
-        *ret_status = reap(converter);
-        return 0;
+        r = reap(converter, ret_status);
+        return r < 0 ? why_errno(why, r, "%s: how its command ended", converter->job->path) : 0;
 }
 
 /* ---- what came of it --------------------------------------------------------------------------------------------- */

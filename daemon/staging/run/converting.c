@@ -20,6 +20,7 @@
 #define PART           ".part"
 #define TICK_NS        200000000ull
 #define GROWTH_DEFAULT 100u /* what a command may write for each byte of the file, unless unpack_limit says more */
+#define NAME_KEPT      200  /* bytes of a file's name that the new file's name has */
 #define LIMIT_MIN      (1ull << 30) /* bytes: a small file may be a list of large ones */
 
 /* What prepare = "convert" converts. */
@@ -86,7 +87,7 @@ static const struct conversion *conversion_of(const char *path) {
 }
 
 /* In one folder, because not every format looks for its files in folders below, and in the order of the source:
- * "a/x.tar.gz" becomes "000007-x.tar". */
+ * "a/x.tar.gz" becomes "000007-x.tar". A long name is cut where a character of UTF-8 ends. */
 static void path_of_file(const struct making *making, uint64_t idx, char ret_path[PATH_MAX]) {
         const struct converting *converting = converting_of(making);
         const char *path = source_path(converting, idx), *slash = strrchr(path, '/');
@@ -95,9 +96,34 @@ static void path_of_file(const struct making *making, uint64_t idx, char ret_pat
         const struct conversion *conversion = converting->command ? NULL : conversion_of(path);
         int n = (int)strlen(name) - (conversion ? (int)strlen(conversion->ending) : 0);
 
-        snprintf(ret_path, PATH_MAX, "%06llu-%.*s", (unsigned long long)idx, n < 200 ? n : 200, name);
+        if (n > NAME_KEPT)
+                for (n = NAME_KEPT; n > 0 && ((unsigned char)name[n] & 0xc0) == 0x80;)
+                        n--;
+        snprintf(ret_path, PATH_MAX, "%06llu-%.*s", (unsigned long long)idx, n, name);
         if (!ends_in(ret_path, suffix))
                 strncat(ret_path, suffix, PATH_MAX - strlen(ret_path) - 1);
+}
+
+/* A dataset has one format, so files of another one would not be served. */
+static int check_kinds(const struct making *making, struct why *why) {
+        const struct converting *converting = converting_of(making);
+        uint64_t first = 0;
+
+        while (first < making->n_files && making->files[first].kind == CONVERTED_NOTHING)
+                first++;
+        if (first == making->n_files)
+                return why_set(why, -EINVAL, "the command wrote nothing for any of the %llu files",
+                               (unsigned long long)making->n_files);
+        for (uint64_t i = first; i < making->n_files; i++)
+                if (making->files[i].kind != CONVERTED_NOTHING && making->files[i].kind != making->files[first].kind)
+                        return why_set(
+                                why, -EINVAL,
+                                "the command wrote a %s file for %.200s, and a %s file for %.200s; it must write "
+                                "the same form for all files",
+                                converted_suffix((enum converted)making->files[first].kind),
+                                source_path(converting, first), converted_suffix((enum converted)making->files[i].kind),
+                                source_path(converting, i));
+        return 0;
 }
 
 /* ---- is it what it seems? ---------------------------------------------------------------------------------------- */
@@ -333,6 +359,7 @@ int version_convert(struct run *run, struct version *version, const struct steps
                             .make = convert_mine,
                             .name = name_file,
                             .path = path_of_file,
+                            .check = check_kinds,
                             .source = version },
                 .run = run,
                 .command = steps->command,

@@ -81,6 +81,8 @@ static int share_made(struct run *run, struct making *making, struct plan **ret_
                 file.sha256 = making->files[i].sha256;
                 r = plan_add(&begun, &file, why);
         }
+        if (r == 0 && making->check)
+                r = making->check(making, why);
         if (r == 0)
                 r = plan_finish(&begun, ret_plan, why);
         return agree(run, r, why);
@@ -144,13 +146,12 @@ static int adopt_mine(struct run *run, void *argument, struct why *why) {
         return 0;
 }
 
-/* Files of which nothing was made have left a note of that, for a run that goes on. */
-static void remove_notes(const struct making *making) {
+/* Files of which nothing was made have left a note of that, for a run that goes on; and what the version had already
+ * was not taken over. */
+static void remove_rest(const struct making *making) {
         for (uint64_t i = 0; i < making->n_files; i++) {
                 char name[MADE_NAME_SIZE];
 
-                if (making->files[i].kind != 0)
-                        continue;
                 making->name(making, i, name);
                 unlinkat(making->folder_fd, name, 0);
         }
@@ -189,7 +190,7 @@ int version_make(struct run *run, struct version *version, struct making *making
         if (r == 0 && run->is_writer)
                 r = run_aside(run, adopt_mine, &adopting, why);
         if (r == 0 && run->is_writer)
-                remove_notes(making);
+                remove_rest(making);
         making_fini(making);
         r = agree(run, r, why);
         if (r == 0)

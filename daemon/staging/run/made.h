@@ -33,6 +33,9 @@ struct making {
         void (*name)(const struct making *making, uint64_t idx, char ret_name[MADE_NAME_SIZE]);
         void (*path)(const struct making *making, uint64_t idx, char ret_path[PATH_MAX]);
 
+        /* Can the files of all nodes be one dataset? May be NULL. Returns 0, or an errno with `why`. */
+        int (*check)(const struct making *making, struct why *why);
+
         /* What make() finds. */
         struct version *source;
         char folder[PATH_MAX];

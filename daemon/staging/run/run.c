@@ -36,6 +36,7 @@ static void catch_signals(void) {
         sigaction(SIGINT, &action, NULL);
         sigaction(SIGTERM, &action, NULL);
         signal(SIGPIPE, SIG_IGN);
+        signal(SIGCHLD, SIG_DFL); /* some parents ignore it: how a command has ended would then not be known */
 }
 
 static int exit_code_of(int error) {
