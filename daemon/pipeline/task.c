@@ -228,6 +228,10 @@ void task_read(struct planner *planner, struct task *task) {
         if (r == -EAGAIN) {
                 STAILQ_INSERT_TAIL(&task->batch->stream->large_waiting, task, entry);
         } else if (r < 0 || r == TASK_KNOWN) {
+                if (r == TASK_KNOWN) { /* what an earlier sample read may be gone */
+                        task->request.path = NULL;
+                        task->request.is_part = false;
+                }
                 /* An error goes to a worker as well: the worker applies the job's policy to it. */
                 task->request.result = r < 0 ? r : 0;
                 task->request.n_bytes = 0;

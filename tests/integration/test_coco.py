@@ -99,6 +99,20 @@ def _(box):
            "the annotations that changed")
 
 
+@case("a value that does not fit is a damaged sample, also where no file is read")
+def _(box):
+    images = [{"id": i, "file_name": f"{i}.png"} for i in range(4)]
+    for i in range(4):
+        write(box.path("p", f"{i}.png"), png(3, 3, identity_pixels(i, 3, 3)))
+    write(box.path("a.json"), json.dumps({"images": images, "annotations": [
+        {"image_id": i, "category_id": 1000 if i == 2 else i, "bbox": [0, 0, 1, 1]} for i in range(4)]}).encode())
+    daemon = box.daemon({"d": coco(box)})
+    for fields in ("category_ids: to(uint8)", "image: raw; category_ids: to(uint8)", "category_ids: to(uint8)"):
+        lines = daemon.read("d", pipeline=fields, shuffle=False, on_error="skip")
+        equal([line["index"] for line in lines], [0, 1, 3], fields)
+    contains(daemon.dlctl("errors", "d").stdout, "category_ids", "1000")
+
+
 @case("what is wrong with annotations is refused with its place; the others are served")
 def _(box):
     one = {"id": 1, "file_name": "a.png"}

@@ -106,10 +106,12 @@ static enum failure end_too_many(struct task *task, const struct why *last) {
         return end_job(task, &why);
 }
 
-/* The reader's text begins with the path of the file that it read. */
+/* The reader's text begins with the path of the file that it read. There is none if all fields are known. */
 static const char *without_path(const struct task *task, const char *text) {
-        size_t n = strlen(task->request.path);
+        size_t n = task->request.path ? strlen(task->request.path) : 0;
 
+        if (n == 0)
+                return text;
         return strncmp(text, task->request.path, n) == 0 && strncmp(text + n, ": ", 2) == 0 ? text + n + 2 : text;
 }
 
