@@ -68,6 +68,20 @@ static int find_text(const struct codec *codec, const struct codec_input *input,
         return 0;
 }
 
+/* Parts of paths and cells of joined tables: whatever bytes somebody gave a file as its name. */
+static int open_known(const struct codec *codec, struct codec_tools *tools, const struct codec_input *input,
+                      struct codec_opened *ret_opened, struct why *why) {
+        uint64_t n = source_length(input->source, input->sample, codec->idx_field);
+        int r = codec_memory_reserve(&tools->rows, n, why);
+
+        if (r < 0)
+                return r;
+        source_value(input->source, input->sample, codec->idx_field, tools->rows.bytes);
+        ret_opened->n_bytes = n;
+        ret_opened->shape[0] = (int64_t)n;
+        return check_utf8(tools->rows.bytes, n, why);
+}
+
 static int text_open(const struct codec *codec, struct codec_tools *tools, const struct codec_input *input,
                      struct codec_opened *ret_opened, struct why *why) {
         enum field_coding coding;
@@ -75,13 +89,9 @@ static int text_open(const struct codec *codec, struct codec_tools *tools, const
         size_t n = 0;
         int r;
 
-        (void)tools;
         ret_opened->need_bytes = 0;
-        if (!codec->field.is_stored) {
-                ret_opened->n_bytes = source_length(input->source, input->sample, codec->idx_field);
-                ret_opened->shape[0] = (int64_t)ret_opened->n_bytes;
-                return 0;
-        }
+        if (!codec->field.is_stored)
+                return open_known(codec, tools, input, ret_opened, why);
         r = find_text(codec, input, &value, &coding, why);
         if (r != 0) {
                 ret_opened->is_absent = r == JSON_ABSENT;

@@ -5,7 +5,7 @@ import random
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-from harness import (case, check_sequence, equal, expected_order, identity_pixels, indices, main, png, sha256_of, within, write)
+from harness import (case, check_sequence, contains, equal, expected_order, identity_pixels, indices, main, png, sha256_of, within, write)
 
 
 def folder(path, pattern, **more):
@@ -89,6 +89,17 @@ def _(box):
     within(60, lambda: [line["fields"]["id"]["value"] for line in daemon.read(
         "d", pipeline="image: raw; id", shuffle=False, on_error="skip", batch=5)] == [0, 1, 3, 9] and
         len(daemon.read("d", pipeline="id")) == 4, "the file that went")
+
+
+@case("a name that is not UTF-8 is a damaged text, and its label is as good as others")
+def _(box):
+    for i in range(3):
+        write(box.path("d", "ok", f"{i}.png"), picture(i))
+    write(os.path.join(os.fsencode(box.path("d")), b"\xe9t\xe9", b"3.png"), picture(3))
+    daemon = box.daemon({"d": folder(box.path("d"), "{class}/{id}.png")})
+    equal(fields_of(daemon.read("d", pipeline="class; label", on_error="skip"), "class", "label"), {i: ("ok", 0) for i in range(3)}, "texts")
+    contains(daemon.dlctl("errors", "d").stdout, "class", "byte 0 is not UTF-8")
+    equal(fields_of(daemon.read("d", pipeline="id; label"), "id", "label"), {i: (i, i // 3) for i in range(4)}, "labels")
 
 
 @case("what cannot be served is refused with the folder, and what to do")
