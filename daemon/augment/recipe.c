@@ -41,6 +41,7 @@ struct recipe {
         uint32_t n_steps;
         struct step steps[DLP_STEPS_MAX]; /* without `decode`, which does nothing */
         uint64_t max_pixels;              /* of `decode`; 0: not given */
+        bool is_upright;                  /* decode(exif=transpose) */
         struct conversion conversion;
         char text[NORMAL_TEXT_MAX];
 };
@@ -253,12 +254,17 @@ static int read_step(struct step_text *reader, const struct step_type *type, con
         return 0;
 }
 
+/* What is done with the orientation that a camera noted. */
+static const char *const EXIF_NAMES[] = { "ignore", "transpose" };
+
 /* `raw` and `decode` are not in the table of steps: they do not change any pixel. */
 static const struct step_type DECODE = {
         .name = "decode",
         .example = "decode(max_pixels=1000000)",
         .arguments = { { ARGUMENT_LIST, "max_pixels", NULL, 1, RECIPE_MAX_PIXELS_MAX, .counts = 1u << 1,
-                         .is_whole = true, .form = "N" } },
+                         .is_whole = true, .form = "N" },
+                       { ARGUMENT_CHOICE, "exif", "ignore", .choices = EXIF_NAMES,
+                         .n_choices = ARRAY_SIZE(EXIF_NAMES) } },
 };
 
 static int read_decode(struct step_text *reader, struct recipe *recipe) {
@@ -269,7 +275,8 @@ static int read_decode(struct step_text *reader, struct recipe *recipe) {
         r = read_arguments(reader, &DECODE, &step, &given);
         if (r < 0)
                 return r;
-        recipe->max_pixels = given ? (uint64_t)step.values[0].list[0] : 0;
+        recipe->max_pixels = given & 1u ? (uint64_t)step.values[0].list[0] : 0;
+        recipe->is_upright = given & 2u && step.values[1].choice == 1;
         return 0;
 }
 
@@ -364,8 +371,12 @@ static void print_recipe(struct recipe *recipe) {
         size_t n = 0;
 
         if (recipe->max_pixels > 0)
-                n = (size_t)snprintf(recipe->text, sizeof(recipe->text), "decode(max_pixels=%" PRIu64 ")%s",
-                                     recipe->max_pixels, recipe->n_steps > 0 ? " " : "");
+                n = (size_t)snprintf(recipe->text, sizeof(recipe->text), "decode(max_pixels=%" PRIu64 "%s)%s",
+                                     recipe->max_pixels, recipe->is_upright ? ", exif=transpose" : "",
+                                     recipe->n_steps > 0 ? " " : "");
+        else if (recipe->is_upright)
+                n = (size_t)snprintf(recipe->text, sizeof(recipe->text), "decode(exif=transpose)%s",
+                                     recipe->n_steps > 0 ? " " : "");
         else if (recipe->n_steps == 0)
                 strcpy(recipe->text, recipe->kind == RECIPE_RAW ? "raw" : "decode");
         for (uint32_t i = 0; i < recipe->n_steps; i++) {
@@ -458,6 +469,10 @@ bool recipe_drops_boxes(const struct recipe *recipe) {
                 if (recipe->steps[i].type->drops_boxes)
                         return true;
         return false;
+}
+
+bool recipe_is_upright(const struct recipe *recipe) {
+        return recipe->is_upright;
 }
 
 uint64_t recipe_max_pixels(const struct recipe *recipe) {

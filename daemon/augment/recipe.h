@@ -4,7 +4,7 @@
  *
  * Steps are written one after the other, separated by blanks; each is name(argument, key=value), with torchvision's
  * meaning and defaults. `raw` alone gives the encoded bytes, `decode` alone the unchanged pixels; `decode` may also be
- * written before other steps, where it has no effect. The steps and their arguments are the table in recipe.c.
+ * written before other steps, for its arguments. The steps and their arguments are the table in recipe.c.
  *
  * A sample goes through a recipe in two phases, because a crop is drawn from the size in the header, before anything is
  * decoded:
@@ -69,6 +69,10 @@ int recipe_output(const struct recipe *recipe, uint32_t *ret_height, uint32_t *r
  * given. */
 #define RECIPE_MAX_PIXELS_MAX 4294967295u
 uint64_t recipe_max_pixels(const struct recipe *recipe);
+
+/* Are pictures turned as EXIF says before the first step, `decode(exif=transpose)`? Then recipe_plan() gets the upright
+ * size. */
+bool recipe_is_upright(const struct recipe *recipe);
 
 /* Does it drop boxes (`sanitize`)? */
 bool recipe_drops_boxes(const struct recipe *recipe);

@@ -294,6 +294,10 @@ bool codec_is_mask(const struct codec *codec) {
         return codec->type == &CODEC_MASK;
 }
 
+bool codec_is_upright(const struct codec *codec) {
+        return codec->recipe && recipe_is_upright(codec->recipe);
+}
+
 bool codec_drops_boxes(const struct codec *codec) {
         return codec->recipe && recipe_drops_boxes(codec->recipe);
 }

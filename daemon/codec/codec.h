@@ -90,6 +90,9 @@ bool codec_is_points(const struct codec *codec);
 bool codec_is_of_boxes(const struct codec *codec);
 bool codec_drops_boxes(const struct codec *codec);
 
+/* Is it a picture that is turned as EXIF says? */
+bool codec_is_upright(const struct codec *codec);
+
 /* Makes a picture a mask, which moves with another picture. Is it one? */
 void codec_set_mask(struct codec *codec);
 bool codec_is_mask(const struct codec *codec);

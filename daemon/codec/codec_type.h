@@ -26,7 +26,8 @@ struct codec_tools {
         struct decoder *decoder;
         struct workspace *workspace;
         struct geometry geometry; /* of the picture that is open */
-        struct image_info info;   /* of the same */
+        struct image_info info;   /* of the same, as it is stored */
+        uint32_t orientation;     /* of the same: EXIF's, 1 if it is not turned */
         struct motions motions;   /* of the boxes that are open */
         size_t n_boxes;
         struct sound *sound; /* that is open; else NULL */

@@ -4,6 +4,10 @@
 
 #include "daemon/codec/codec_type.h"
 #include "daemon/codec/render.h"
+#include "daemon/codec/turned.h"
+#include "daemon/decode/exif.h"
+
+#define UPRIGHT 1u
 
 static int picture_form(const struct codec *codec, const struct codec_terms *terms, struct field_form *ret_form,
                         struct why *why) {
@@ -31,31 +35,42 @@ static int picture_open(const struct codec *codec, struct codec_tools *tools, co
         const struct pixel_format *format = recipe_format(codec->recipe);
         struct geometry *geometry = &tools->geometry;
         bool first = format->channels_first;
+        struct box source;
         int r;
 
         r = decoder_open(tools->decoder, input->bytes, input->n_bytes, &tools->info, why);
         if (r < 0)
                 return r;
-        r = recipe_plan(codec->recipe, tools->info.width, tools->info.height, codec_seed(codec, input), input->epoch,
+        tools->orientation = recipe_is_upright(codec->recipe) ? exif_orientation(input->bytes, input->n_bytes)
+                                                              : UPRIGHT;
+        ret_opened->width = tools->info.width;
+        ret_opened->height = tools->info.height;
+        turned_size(tools->orientation, &ret_opened->width, &ret_opened->height);
+        r = recipe_plan(codec->recipe, ret_opened->width, ret_opened->height, codec_seed(codec, input), input->epoch,
                         input->sample, geometry, why);
         if (r < 0)
                 return r;
-        ret_opened->width = tools->info.width;
-        ret_opened->height = tools->info.height;
         ret_opened->shape[0] = first ? format->n_channels : geometry->height;
         ret_opened->shape[1] = first ? geometry->height : geometry->width;
         ret_opened->shape[2] = first ? geometry->width : format->n_channels;
         ret_opened->n_bytes = (uint64_t)geometry->height * geometry->width * pixel_format_bytes(format);
-        ret_opened->need_bytes = decoder_need(tools->decoder, &geometry->source) + recipe_bytes_needed(geometry);
+        source = turned_source(tools->orientation, tools->info.width, tools->info.height, &geometry->source);
+        ret_opened->need_bytes = decoder_need(tools->decoder, &source) + recipe_bytes_needed(geometry);
+        if (tools->orientation != UPRIGHT)
+                ret_opened->need_bytes += turned_need(geometry);
         return 0;
 }
 
 static int picture_render(const struct codec *codec, struct codec_tools *tools, const struct codec_input *input,
                           uint8_t *out, struct why *why) {
         size_t stride = pixel_format_row_bytes(recipe_format(codec->recipe), tools->geometry.width);
-        int r = render(tools->decoder, tools->workspace, &tools->geometry, out, stride, why);
+        int r;
 
         (void)input;
+        if (tools->orientation == UPRIGHT)
+                r = render(tools->decoder, tools->workspace, &tools->geometry, out, stride, why);
+        else
+                r = turned_render(tools, tools->orientation, out, stride, why);
         if (r < 0)
                 return r;
         tools->counts.n_decoded[decoder_decoded_by(tools->decoder)]++;

@@ -355,6 +355,12 @@ static int lead_fields(struct program *program, const struct source *source, uin
                                 "pipeline: field %s moves with a picture, and its part names %s; name one picture "
                                 "with it, as in \"image, %s: hflip(0.5)\", or name it without steps",
                                 name, n_pictures == 0 ? "none" : "several", name);
+                if (moves && codec_is_upright(program->codecs[idx_picture]))
+                        return why_set(
+                                why, -EINVAL,
+                                "pipeline: field %s belongs to the picture as it is stored, and decode(exif=transpose) "
+                                "would turn the picture alone: leave exif out, or name %s in a part of its own",
+                                name, name);
                 if (codec_is_of_boxes(codec) && !moves && n_boxes == 0)
                         return why_set(
                                 why, -EINVAL,

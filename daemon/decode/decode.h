@@ -2,8 +2,8 @@
  *
  * The format is recognised by the first bytes, never by a name: JPEG, PNG, WebP, BMP, PNM, TIFF and GIF are decoded, a
  * dozen others are recognised so that the error can name them. Alpha is dropped, not blended; EXIF orientation is
- * ignored, but not the orientation of a TIFF; only the first frame of an animation and the first page of a TIFF are
- * used.
+ * ignored (decode/exif.h says it), but not the orientation of a TIFF; only the first frame of an animation and the
+ * first page of a TIFF are used.
  *
  * A picture is read in three steps, because the needed part is decided between the first and the last:
  *

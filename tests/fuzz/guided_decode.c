@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "daemon/decode/decode.h"
+#include "daemon/decode/exif.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes);
 
@@ -57,6 +58,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes) {
         for (unsigned i = 0; i < 2; i++)
                 read_box(decoders[i], data + n_bytes - 4, bytes, n_bytes - 4, false);
         read_box(decoders[0], data + n_bytes - 4, bytes, n_bytes - 4, true);
+        if (exif_orientation(bytes, n_bytes - 4) - 1 > 7)
+                abort();
         free(bytes);
         return 0;
 }

@@ -89,6 +89,61 @@ def odd_pictures(folder):
         picture.save(os.path.join(folder, "kinds", name), kind, **keywords)
 
 
+def cameras_pictures(folder):
+    """A picture in each orientation and format that notes one; some whose EXIF is odd or cut."""
+    image = pillow()
+    source = image.frombytes("RGB", (61, 47), identity_pixels(1, 61, 47)).resize((122, 94), image.BICUBIC)
+    os.makedirs(os.path.join(folder, "kinds"))
+    for number in range(10):  # 9 has no meaning
+        exif = image.Exif()
+        exif[0x010F] = "a camera"
+        if number > 0:
+            exif[0x0112] = number
+        for name, kind, keywords in (("jpg", "JPEG", {"quality": 90}), ("png", "PNG", {}), ("webp", "WEBP", {"lossless": True})):
+            source.save(os.path.join(folder, "kinds", f"{number}.{name}"), kind, exif=exif, **keywords)
+    source.save(os.path.join(folder, "kinds", "big_endian.jpg"), "JPEG", quality=90,
+                exif=b"Exif\0\0MM\0*\0\0\0\x08\0\x01\x01\x12\0\x03\0\0\0\x01\0\x06\0\0\0\0\0\0")
+    source.save(os.path.join(folder, "kinds", "cut.jpg"), "JPEG", quality=90, exif=b"Exif\0\0II*\0\x08\0\0\0\x09\0\x12")
+    source.convert("L").save(os.path.join(folder, "kinds", "grey.jpg"), "JPEG", quality=90, exif=exif)
+
+
+@case("decode(exif=transpose) turns pictures as Pillow's exif_transpose does, before any other step; without it none is turned")
+def _(box):
+    image = pillow()
+    from PIL import ImageOps
+    folder = box.path("cameras")
+    cameras_pictures(folder)
+    daemon = box.daemon({"cameras": folder})
+    names = [path for path, _ in samples_of(folder)]
+
+    def read(pipeline):
+        lines = daemon.read("cameras", pipeline=pipeline, batch=1, shuffle=False)
+        equal(indices(lines), list(range(len(names))), "order")
+        return zip(lines, names)
+
+    def upright(name):
+        with image.open(name) as picture:
+            picture.load()  # PNG: what lies after the pixels
+            return ImageOps.exif_transpose(picture).convert("RGB")
+
+    n_turned = 0
+    for line, name in read("decode(exif=transpose)"):
+        picture = upright(name)
+        n_turned += picture.width == 94
+        check_pixels(line, picture.tobytes(), [picture.height, picture.width, 3])
+    equal(n_turned, 4 * 3 + 1, "pictures on their side")
+    for line, name in read("decode(exif=transpose) center_crop(40)"):
+        picture = upright(name)
+        left, top = (picture.width - 40) // 2, (picture.height - 40) // 2
+        check_pixels(line, picture.crop((left, top, left + 40, top + 40)).tobytes(), [40, 40, 3])
+    for line, name in read("decode(exif=transpose) resize(32:48) hflip(1)"):
+        picture = upright(name).resize((48, 32), image.BILINEAR).transpose(image.FLIP_LEFT_RIGHT)
+        check_pixels(line, picture.tobytes(), [32, 48, 3])
+    for line, name in read("decode(exif=ignore)"):
+        with image.open(name) as picture:
+            check_pixels(line, picture.convert("RGB").tobytes(), [94, 122, 3])
+
+
 @case("raw serves real photographs byte for byte, in the order that torch gives, over three ranks")
 def _(box):
     folder = photos(N_PHOTOS, N_CLASSES)

@@ -153,6 +153,9 @@ START_TEST(what_is_wrong_is_named_with_its_column_in_the_whole_text) {
                 { &BOXES, "labels: hflip(1)", { "labels is an array", "the steps are for pictures" } },
                 { &BOXES, "image, labels: hflip(1)", { "labels is an array" } },
                 { &BOXES, "image; boxes: hflip(1)", { "boxes moves with a picture", "names none" } },
+                { &BOXES,
+                  "image, boxes: decode(exif=transpose) hflip(1)",
+                  { "would turn the picture alone", "leave exif out" } },
                 { &BOXES, "image, labels: sanitize", { "its part names none" } },
                 { &BOXES, "image, boxes, more: sanitize", { "several fields of them" } },
         };
