@@ -63,8 +63,9 @@ START_TEST(fields_are_chosen_renamed_and_merged) {
         int64_t width = 0;
         struct why why;
 
-        ck_assert_msg(view_open(&source, " image = jpg | png , caption=txt, width,id=__key__", NULL, &why) == 0, "%s",
-                      why.text);
+        ck_assert_msg(
+                view_open(&source, " image = gif | jpg | bmp | png , caption=txt, width,id=__key__", NULL, &why) == 0,
+                "%s", why.text);
         ck_assert_uint_eq(source->schema.n_fields, 4);
         ck_assert_str_eq(source->schema.fields[0].name, "image");
         ck_assert_str_eq(source->schema.fields[3].name, "id");
@@ -238,6 +239,9 @@ START_TEST(what_is_wrong_is_said) {
         } rows[] = {
                 { "image=jpg|txt", NULL, "jpg and txt differ in kind" },
                 { "image=gif", NULL, "no field \"gif\"; its fields are jpg, png, txt, width, __key__" },
+                { "image=gif|bmp", NULL, "no field \"gif\"; its fields are jpg, png, txt, width, __key__" },
+                { "image=jpg|", NULL, "no field \"\"" },
+                { "image=gif|jpg|txt", NULL, "jpg and txt differ in kind" },
                 { "a=jpg, a=png", NULL, "two fields have the name \"a\"" },
                 { "", NULL, "is not understood" },
                 { "a=", NULL, "no field \"\"" },

@@ -82,8 +82,10 @@ static const char *trim(const char *text, size_t *n) {
         return text;
 }
 
+/* One that no sample has is passed over: "jpg|png" is also for a dataset of PNG files. */
 static int add_alternatives(struct view *view, struct view_field *field, const char *text, size_t n, struct why *why) {
         const struct schema *schema = &view->inner->schema;
+        struct why first = { 0 };
 
         for (;;) {
                 size_t n_one = 0, n_name;
@@ -97,19 +99,25 @@ static int add_alternatives(struct view *view, struct view_field *field, const c
                 n_name = n_one;
                 name = trim(text, &n_name);
                 r = find_inner(view->inner, name, n_name, &field->inner[field->n], why);
-                if (r < 0)
+                if (r < 0 && n_name == 0)
                         return r;
-                if (!is_alike(&schema->fields[field->inner[0]], &schema->fields[field->inner[field->n]]))
+                if (r < 0 && !first.text[0])
+                        first = *why;
+                if (r == 0 && !is_alike(&schema->fields[field->inner[0]], &schema->fields[field->inner[field->n]]))
                         return why_set(
                                 why, -EINVAL,
                                 "fields: %s and %.*s differ in kind, dtype or shape, so they cannot be one field",
                                 schema->fields[field->inner[0]].name, (int)n_name, name);
-                field->n++;
+                field->n += r == 0;
                 if (n_one == n)
-                        return 0;
+                        break;
                 text += n_one + 1;
                 n -= n_one + 1;
         }
+        if (field->n > 0)
+                return 0;
+        *why = first;
+        return -EINVAL;
 }
 
 /* "NAME=FIELD|FIELD", or "FIELD" under its own name. */
