@@ -186,6 +186,8 @@ START_TEST(what_is_not_a_dataset_is_refused) {
         refuse("pattern={a\n", "a brace is not closed");
         refuse("pattern=d/{a}.jpeg\nlabel=b\n", "label names the column \"b\", which no sample has");
         refuse("pattern={label}/{a}.jpeg\nlabel=a\n", "there is a column \"label\" too");
+        refuse("pattern=d/{image}.jpeg\n", "two fields would be called \"image\"");
+        refuse("pattern=d/{a}.jpeg\nfiles=image=d/{a}.jpeg\n", "two fields would be called \"image\"");
         tree_link(&tree, "d/loop", "..");
         refuse("pattern=**/{a}.jpeg\n", "this link leads back to a folder that contains it");
         tree_remove(&tree);

@@ -164,6 +164,13 @@ static int plan_field(const struct record_table *table, struct table_plan *plan,
         if (plan->n_fields == INDEX_FIELDS_MAX)
                 return why_set(table->listing.why, -E2BIG, "%s: more than %u fields", table->listing.files->root,
                                INDEX_FIELDS_MAX);
+        for (uint32_t i = 0; i < plan->n_fields; i++)
+                if (strcmp(plan->fields[i].name, field->name) == 0)
+                        return why_set(
+                                table->listing.why, -EINVAL,
+                                "%s: two fields would be called \"%s\", of which one is the files; give the other "
+                                "one another name",
+                                table->listing.files->root, field->name);
         plan->fields[plan->n_fields] = *field;
         plan->from[plan->n_fields].column = column;
         plan->from[plan->n_fields].files = files;
