@@ -35,6 +35,8 @@ static void add(cJSON *list, const Dlp__Job *job) {
         record_number(record, "draws", job->draws);
         record_bool(record, "shuffle", job->shuffle);
         record_text(record, "order", job->order);
+        if (job->shuffle_buffer > 0)
+                record_number(record, "shuffle_buffer", job->shuffle_buffer);
         record_text(record, "partition", job->partition);
         record_bool(record, "drop_last", job->drop_last);
         record_text(record, "on_error", job->on_error);

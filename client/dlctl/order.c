@@ -20,7 +20,7 @@ struct order {
         struct dlp_sampler_terms terms;
         struct dlp_sampler sampler;
         struct dlp_epoch_plan plan;
-        uint64_t world, rank, position; /* as asked for */
+        uint64_t world, rank, position, shuffle_buffer; /* as asked for */
         enum dlp_partition partition;
         enum output_format format;
         uint64_t n_printed;
@@ -109,7 +109,9 @@ int order_run(struct context *context, const struct command *command, int argc, 
                 { "epoch", OPTION_NUMBER, &order.terms.epoch, "E", "epoch (default 0)" },
                 { "no-shuffle", OPTION_FLAG_OFF, &order.terms.shuffle, NULL, "in the dataset's own order" },
                 { "partition", OPTION_TEXT, &partition, "P", "pad, drop or exact (default pad)" },
-                { "order", OPTION_TEXT, &name, "O", "torch or tdperm (default torch)" },
+                { "order", OPTION_TEXT, &name, "O", "torch, tdperm or buffer (default torch)" },
+                { "shuffle-buffer", OPTION_NUMBER, &order.shuffle_buffer, "N",
+                  "samples in the shuffle buffer of --order buffer (default 1000)" },
                 { "position", OPTION_NUMBER, &order.position, "P",
                   "the rest of the epoch from this global position on (default 0)" },
         };
@@ -127,6 +129,13 @@ int order_run(struct context *context, const struct command *command, int argc, 
                             partition);
         if (dlp_order_kind_from_name(name, &order.terms.kind) < 0)
                 return fail(EXIT_REFUSED, "order: \"%.64s\" is not known; choose one of: %s", name, dlp_order_kinds);
+
+        if (order.shuffle_buffer > 0 && order.terms.kind != DLP_ORDER_BUFFER)
+                return fail(EXIT_REFUSED, "shuffle-buffer: is for --order buffer");
+        if (order.shuffle_buffer > DLP_BUFFER_MAX)
+                return fail(EXIT_REFUSED, "shuffle-buffer: %" PRIu64 "; at most %u samples are allowed",
+                            order.shuffle_buffer, DLP_BUFFER_MAX);
+        order.terms.shuffle_buffer = (uint32_t)order.shuffle_buffer;
 
         order.format = context->format;
         epoch_terms = (struct dlp_epoch_terms){ .n_positions = dlp_sampler_n_positions(&order.terms),

@@ -97,7 +97,8 @@ struct dlc_options {
         const char *partition; /* "pad" (default): all ranks get the same number, the last ones repeat samples, as with
                                 * torch's DistributedSampler; "drop": the rest is left out; "exact": each sample once */
         const char *order;     /* "torch" (default): the order of torch's samplers. "tdperm": an order of our own that
-                                * takes no memory and resumes at once, for datasets of 10^8 samples and more */
+                                * takes no memory and resumes at once, for datasets of 10^8 samples and more. "buffer":
+                                * WebDataset's shuffle buffer; a stream always has it. See shuffle_buffer */
         const char *on_error;  /* at a damaged sample: "fail" (default) ends the job; "substitute" serves the next one
                                 * of the order in its place; "skip" leaves it out, so that batches may be smaller
                                 * and a rank may get one batch fewer: not for ranks that must step together */
@@ -129,12 +130,16 @@ struct dlc_options {
         /* Which random draws the augmentation uses. Loaders that differ only in this have the same order and different
          * crops, flips and colours: several views of the same samples, as contrastive learning needs them. Default 0 */
         uint64_t draws;
+
+        /* How many samples the shuffle buffer holds, of a stream or with the order "buffer": 1 .. 16777216.
+         * 0 (default): 1000. */
+        int shuffle_buffer;
 };
 
 #define DLC_OPTIONS_INIT                                                                                               \
         {                                                                                                              \
                 sizeof(struct dlc_options), NULL, NULL, 1, 0, NULL, NULL, -1, -1, true, false, NULL, NULL, NULL, 0, 0, \
-                        0, -1, NULL, NULL, 0, NULL, 300000, 0.0, 0                                                     \
+                        0, -1, NULL, NULL, 0, NULL, 300000, 0.0, 0, 0                                                  \
         }
 
 /* Attaches as a rank. The daemon begins to fill the rank's slots before this returns.

@@ -52,6 +52,7 @@ static void message_make(struct message *message, const struct dlc_options *opti
         attach->n_slots = (uint32_t)options->n_slots;
         attach->max_errors = options->max_errors;
         attach->draws = options->draws;
+        attach->shuffle_buffer = (uint32_t)options->shuffle_buffer;
         attach->pid = (uint32_t)getpid();
         message->request.body_case = DLP__REQUEST__BODY_ATTACH;
         message->request.attach = attach;

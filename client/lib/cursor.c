@@ -13,7 +13,8 @@
 struct dlp_epoch_terms dli_epoch_terms(const struct dlc_options *options, uint64_t n_samples) {
         struct dlp_sampler_terms sampler = { .n_samples = n_samples,
                                              .seed = options->seed,
-                                             .shuffle = options->shuffle };
+                                             .shuffle = options->shuffle,
+                                             .shuffle_buffer = (uint32_t)options->shuffle_buffer };
         struct dlp_epoch_terms terms = { .world = (uint32_t)options->world_size,
                                          .batch_size = (uint32_t)options->batch_size,
                                          .drop_last = options->drop_last };

@@ -104,6 +104,10 @@ static int check_numbers(const struct dlc_options *options, struct why *reason) 
         if (options->n_slots != 0 && (options->n_slots < (int)DLP_SLOTS_MIN || options->n_slots > (int)DLP_SLOTS_MAX))
                 return why_set(reason, -EINVAL, "n_slots: %d; %u to %u are allowed, or 0 for the daemon's setting",
                                options->n_slots, DLP_SLOTS_MIN, DLP_SLOTS_MAX);
+        if (options->shuffle_buffer < 0 || options->shuffle_buffer > (int)DLP_BUFFER_MAX)
+                return why_set(reason, -EINVAL,
+                               "shuffle_buffer: %d; 1 to %u samples are allowed, or 0 for the usual %u",
+                               options->shuffle_buffer, DLP_BUFFER_MAX, DLP_BUFFER_DEFAULT);
         if (options->first_epoch > DLP_EPOCH_MAX)
                 return why_set(reason, -EINVAL, "first_epoch: %llu; 0 to %llu are allowed",
                                (unsigned long long)options->first_epoch, DLP_EPOCH_MAX);

@@ -102,9 +102,31 @@ static int read_terms(const Dlp__Attach *wish, struct job_terms *terms, struct w
         terms->batch_size = wish->batch_size;
         terms->seed = wish->seed;
         terms->draws = wish->draws;
+        terms->shuffle_buffer = wish->shuffle_buffer;
         terms->max_errors = wish->max_errors + 0.0; /* turns -0 into 0 */
         terms->shuffle = wish->shuffle;
         terms->drop_last = wish->drop_last;
+        return 0;
+}
+
+/* The order of the shuffling, once it is known what the dataset is. Terms that ask for the same order must be equal. */
+static int settle_order(struct job_terms *terms, struct why *why) {
+        bool has_buffer = terms->shuffle && terms->order == DLP_ORDER_BUFFER;
+
+        if (terms->shuffle_buffer > 0 && terms->shuffle && !has_buffer)
+                return why_set(why, -EINVAL,
+                               "shuffle_buffer: is for streams, and for the order \"buffer\"; the order "
+                               "\"%s\" shuffles all samples",
+                               dlp_order_kind_name(terms->order));
+        if (terms->shuffle_buffer > DLP_BUFFER_MAX)
+                return why_set(why, -EINVAL,
+                               "shuffle_buffer: %u is out of range; 1 to %u samples are allowed, or 0 for "
+                               "the usual %u",
+                               terms->shuffle_buffer, DLP_BUFFER_MAX, DLP_BUFFER_DEFAULT);
+        if (!has_buffer)
+                terms->shuffle_buffer = 0;
+        else if (terms->shuffle_buffer == 0)
+                terms->shuffle_buffer = DLP_BUFFER_DEFAULT;
         return 0;
 }
 
@@ -253,6 +275,9 @@ static int attach_prepare(struct attach *attach, const Dlp__Attach *wish, struct
         snprintf(terms.pipeline, sizeof(terms.pipeline), "%s", program_text(attach->options.program));
         snprintf(terms.digest, sizeof(terms.digest), "%s", source->digest);
         terms.n_samples = source->n_samples;
+        r = settle_order(&terms, why);
+        if (r < 0)
+                return r;
 
         attach->options.first = (struct cursor){ .epoch = wish->first_epoch,
                                                  .position = wish->first_position,

@@ -85,6 +85,8 @@ static int job_agree(const struct job *job, const struct job_terms *mine, struct
         if (theirs->order != mine->order)
                 return differ(why, job->name, "order", dlp_order_kind_name(theirs->order),
                               dlp_order_kind_name(mine->order));
+        if (theirs->shuffle_buffer != mine->shuffle_buffer)
+                return differ_number(why, job->name, "shuffle_buffer", theirs->shuffle_buffer, mine->shuffle_buffer);
         if (theirs->on_error != mine->on_error)
                 return differ(why, job->name, "on_error", on_error_name(theirs->on_error),
                               on_error_name(mine->on_error));
@@ -203,7 +205,8 @@ struct dlp_sampler_terms job_sampler_terms(const struct job_terms *terms, uint64
                                            .seed = terms->seed,
                                            .epoch = epoch,
                                            .shuffle = terms->shuffle,
-                                           .kind = terms->order };
+                                           .kind = terms->order,
+                                           .shuffle_buffer = terms->shuffle_buffer };
 }
 
 struct dlp_epoch_terms job_epoch_terms(const struct job_terms *terms, uint64_t n_samples) {

@@ -47,6 +47,7 @@ struct job_terms {
         double max_errors;  /* as asked for, checked */
         bool shuffle;
         enum dlp_order_kind order; /* of the shuffling */
+        uint32_t shuffle_buffer;   /* samples; 0 for other orders */
         bool drop_last;
         enum dlp_partition partition;
         enum on_error on_error;

@@ -11,8 +11,9 @@ static const struct {
 } KINDS[] = {
         [DLP_ORDER_TORCH] = { "torch", &dlp_sampler_torch },
         [DLP_ORDER_TDPERM] = { "tdperm", &dlp_sampler_tdperm },
+        [DLP_ORDER_BUFFER] = { "buffer", &dlp_sampler_buffer },
 };
-const char dlp_order_kinds[] = "torch tdperm"; /* names as in KINDS */
+const char dlp_order_kinds[] = "torch tdperm buffer"; /* names as in KINDS */
 #define N_KINDS (sizeof(KINDS) / sizeof(KINDS[0]))
 
 const char *dlp_order_kind_name(enum dlp_order_kind kind) {
@@ -30,6 +31,10 @@ int dlp_order_kind_from_name(const char *name, enum dlp_order_kind *ret_kind) {
 
 static const struct dlp_sampler_type *type_of(const struct dlp_sampler_terms *terms) {
         return terms->shuffle && (unsigned)terms->kind < N_KINDS ? KINDS[terms->kind].type : &dlp_sampler_sequential;
+}
+
+uint32_t dlp_sampler_buffer_size(const struct dlp_sampler_terms *terms) {
+        return terms->shuffle_buffer > 0 ? terms->shuffle_buffer : DLP_BUFFER_DEFAULT;
 }
 
 uint64_t dlp_sampler_n_positions(const struct dlp_sampler_terms *terms) {

@@ -1,11 +1,12 @@
 /* order/sampler.h: which sample is at a position of an epoch.
  *
  * A sampler is a pure function of (seed, epoch): it says how many positions an epoch has and which sample is at each.
- * There may be more or fewer positions than samples; with today's three samplers there are as many:
+ * There may be more or fewer positions than samples; with today's samplers there are as many:
  *
  *   sequential  position i holds sample i
  *   torch       torch.randperm(n) seeded with seed + epoch, which is DistributedSampler's order (order/shuffle.h)
  *   tdperm      ours, computed (order/tdperm.h)
+ *   buffer      a shuffle buffer, which streams have: a table (order/shuffle_buffer.h)
  *
  * A sampler either computes each position, or fills a table that belongs to the caller, in steps: after each step more
  * leading positions are final. The daemon fills tables in the background (daemon/data/order_table.h), `dlctl order`
@@ -20,6 +21,7 @@
 #include <stdint.h>
 
 #include "proto/order/shuffle.h"
+#include "proto/order/shuffle_buffer.h"
 #include "proto/order/tdperm.h"
 #include "proto/order/torch_random.h"
 
@@ -27,9 +29,10 @@
 enum dlp_order_kind {
         DLP_ORDER_TORCH = 0,  /* torch.randperm: a table, made from its beginning */
         DLP_ORDER_TDPERM = 1, /* computed element by element */
+        DLP_ORDER_BUFFER = 2, /* a shuffle buffer: the only one that needs not know how many samples there are */
 };
 
-/* "torch", "tdperm"; NULL for a value that is none of them. Static text. */
+/* "torch", "tdperm", "buffer"; NULL for a value that is none of them. Static text. */
 const char *dlp_order_kind_name(enum dlp_order_kind kind);
 
 /* From the name to the value. Returns 0 or -EINVAL. */
@@ -40,13 +43,18 @@ extern const char dlp_order_kinds[];
 
 /* Everything on which the order of an epoch depends. */
 struct dlp_sampler_terms {
-        uint64_t n_samples; /* of the dataset, <= DLP_SAMPLES_MAX */
+        uint64_t n_samples; /* of the dataset, <= DLP_SAMPLES_MAX; or DLP_UNKNOWN: then it can be asked for its length
+                               and compared, but has no table */
         uint64_t seed;
         uint64_t epoch;
         bool shuffle;
         enum dlp_order_kind kind;     /* of the shuffling */
         enum dlp_torch_compat compat; /* DLP_ORDER_TORCH; 0: the newest torch */
+        uint32_t shuffle_buffer;      /* DLP_ORDER_BUFFER: samples, <= DLP_BUFFER_MAX; 0: DLP_BUFFER_DEFAULT */
 };
+
+/* The size of the shuffle buffer of these terms. */
+uint32_t dlp_sampler_buffer_size(const struct dlp_sampler_terms *terms);
 
 struct dlp_sampler_type;
 
@@ -59,6 +67,8 @@ struct dlp_sampler {
 
         _Alignas(64) struct dlp_shuffle shuffle;
         struct dlp_torch_random random;
+        struct dlp_shuffle_buffer buffer;
+        uint64_t n_final; /* of a buffer's order */
 };
 
 /* What a kind of sampler does. Functions get terms with n_samples > 0, except n_positions() and is_same(). */

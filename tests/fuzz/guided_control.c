@@ -64,7 +64,7 @@ static void fill_attach(Dlp__Attach *attach, struct input *input) {
         attach->n_slots = (uint32_t)small_or_number(input, 0, 8);
         attach->on_error = CHOOSE_TEXT(input, on_error, "skip", "substitute", "fail", "");
         attach->partition = CHOOSE_TEXT(input, partition, "pad", "drop", "exact", "");
-        attach->order = CHOOSE_TEXT(input, order, "torch", "tdperm", "");
+        attach->order = CHOOSE_TEXT(input, order, "torch", "tdperm", "buffer", "");
         attach->first_epoch = small_or_number(input, 0, 3);
         attach->first_position = small_or_number(input, 0, 12);
         attach->first_step = small_or_number(input, 0, 3);

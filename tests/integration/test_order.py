@@ -7,7 +7,7 @@ import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-from harness import DLCTL, ROOT, Skip, case, contains, equal, expected_order, main
+from harness import DLCTL, ROOT, Skip, case, contains, equal, expected_order, main, whole_order
 
 N_RANDOM = 60
 
@@ -55,7 +55,7 @@ def _(box):
     for _ in range(N_RANDOM):
         n, world, rank, seed, epoch, shuffle = random_terms(chance)
         partition = chance.choice(["pad", "drop", "exact"])
-        terms = (n, world, rank, seed, epoch, shuffle, partition, chance.choice(["torch", "tdperm"]),
+        terms = (n, world, rank, seed, epoch, shuffle, partition, chance.choice(["torch", "tdperm", "buffer"]),
                  chance.choice([0, 0, n, chance.randrange(n)]))
         equal(order(*arguments_of(*terms)), expected_order(*terms), f"order of {terms}")
 
@@ -78,6 +78,16 @@ def _(box):
         equal(order(*arguments_of(*terms)), list(sampler), f"order of {terms}")
 
 
+@case("a shuffle buffer of any size gives what WebDataset's shuffle() gives with these draws")
+def _(box):
+    chance = random.Random()
+    for _ in range(N_RANDOM):
+        n, seed, epoch = chance.choice([1, 2, 99, 100, 101, 1000, 3001]), chance.randrange(2**40), chance.randrange(5)
+        size = chance.choice([1, 2, 3, 50, 99, 100, 101, 999, 1000, 5000])
+        equal(order("--samples", n, "--seed", seed, "--epoch", epoch, "--order", "buffer", "--shuffle-buffer", size),
+              whole_order(n, seed, epoch, order="buffer", shuffle_buffer=size), f"{n} samples, a buffer of {size}")
+
+
 @case("every vector of tdperm comes out of dlctl order")
 def _(box):
     n_checked = 0
@@ -96,7 +106,7 @@ def _(box):
 
 @case("what is left behind a position is what the whole epoch has there, at any world")
 def _(box):
-    for name in ("torch", "tdperm"):
+    for name in ("torch", "tdperm", "buffer"):
         whole = order(*arguments_of(1000, 1, 0, 5, 2, True, "exact", name))
         for position, world in ((0, 3), (1, 1), (333, 4), (997, 7), (1000, 2)):
             parts = [order(*arguments_of(1000, world, rank, 5, 2, True, "exact", name, position)) for rank in range(world)]

@@ -704,17 +704,44 @@ def tdperm(n, seed, epoch):
     return values
 
 
-def whole_order(n, seed=0, epoch=0, shuffle=True, order="torch"):
+def shuffled_by_buffer(samples, size, seed):
+    """WebDataset's shuffle(size) of an iterable of samples, word for word its meaning: with torch.randint() instead of
+    Python's random."""
+    generator, buffer, initial = TorchGenerator(seed), [], min(100, size)
+    samples = iter(samples)
+
+    def pick():
+        place = generator.word() % len(buffer)
+        buffer[place], buffer[-1] = buffer[-1], buffer[place]
+        return buffer.pop()
+
+    for sample in samples:
+        buffer.append(sample)
+        if len(buffer) < size:
+            try:
+                buffer.append(next(samples))
+            except StopIteration:
+                pass
+        if len(buffer) >= initial:
+            yield pick()
+    while buffer:
+        yield pick()
+
+
+def whole_order(n, seed=0, epoch=0, shuffle=True, order="torch", shuffle_buffer=1000):
     """An epoch's samples by their global position."""
     if not shuffle:
         return list(range(n))
+    if order == "buffer":
+        return list(shuffled_by_buffer(range(n), shuffle_buffer, seed + epoch))
     return tdperm(n, seed, epoch) if order == "tdperm" else randperm(n, seed + epoch)
 
 
-def expected_order(n, world=1, rank=0, seed=0, epoch=0, shuffle=True, partition="pad", order="torch", position=0):
+def expected_order(n, world=1, rank=0, seed=0, epoch=0, shuffle=True, partition="pad", order="torch", position=0,
+                   shuffle_buffer=1000):
     """The indices that DistributedSampler gives a rank; "exact" is our own: each once. With a position, what is left of
     the epoch after it is dealt out."""
-    whole, n_left = whole_order(n, seed, epoch, shuffle, order), n - position
+    whole, n_left = whole_order(n, seed, epoch, shuffle, order, shuffle_buffer), n - position
     n_rank = {"pad": (n_left + world - 1) // world, "drop": n_left // world,
               "exact": (n_left + world - 1 - rank) // world}[partition]
     return [whole[(position + step * world + rank) % n] for step in range(n_rank)]

@@ -63,6 +63,10 @@ static void other_pipeline(struct job_terms *terms) {
 static void other_seed(struct job_terms *terms) {
         terms->seed = 18446744073709551614ull;
 }
+static void other_buffer(struct job_terms *terms) {
+        terms->shuffle_buffer = 7;
+}
+
 static void other_draws(struct job_terms *terms) {
         terms->draws = 7;
 }
@@ -99,6 +103,7 @@ static const struct {
         { other_batch_size, "batch_size:", "runs with 64", "asks for 63" },
         { other_pipeline, "pipeline:", "runs with center_crop(224)", "asks for raw" },
         { other_seed, "seed:", "runs with 18446744073709551615", "asks for 18446744073709551614" },
+        { other_buffer, "shuffle_buffer:", "runs with 0", "asks for 7" },
         { other_draws, "draws:", "runs with 0", "asks for 7" },
         { other_shuffle, "shuffle:", "runs with true", "asks for false" },
         { other_partition, "partition:", "runs with pad", "asks for exact" },
@@ -203,7 +208,7 @@ START_TEST(no_term_is_left_out_of_the_comparison) {
         struct job_terms terms = terms_of_first();
         size_t n_text = sizeof(terms.dataset) + sizeof(terms.digest) + sizeof(terms.pipeline);
         size_t n_numbers = sizeof(terms.world) + sizeof(terms.batch_size) + sizeof(terms.seed) + sizeof(terms.draws) +
-                           sizeof(terms.n_samples) + sizeof(terms.max_errors);
+                           sizeof(terms.n_samples) + sizeof(terms.max_errors) + sizeof(terms.shuffle_buffer);
         size_t n_choices = sizeof(terms.partition) + sizeof(terms.on_error);
         size_t truths = offsetof(struct job_terms, shuffle), behind = offsetof(struct job_terms, partition);
         struct job_member *member, *second;

@@ -49,6 +49,7 @@ class Options(ctypes.Structure):
         ("restart_timeout_ms", ctypes.c_int),
         ("max_errors", ctypes.c_double),
         ("draws", ctypes.c_uint64),
+        ("shuffle_buffer", ctypes.c_int),
     ]
 
 

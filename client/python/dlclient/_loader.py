@@ -54,7 +54,9 @@ class Loader:
                         seed and pipeline also have the same crops
         draws           0, 1, ...: another number gives other crops of the same samples in the same order, for several
                         views of each sample
-        order           "torch", or "tdperm" for datasets of 10^8 samples and more
+        order           "torch", or "tdperm" for datasets of 10^8 samples and more; "buffer": a shuffle buffer, as
+                        streams always have it
+        shuffle_buffer  how many samples that holds; None: 1000
         drop_last       leave out a rank's last batch if it is incomplete
         partition       "pad" (all ranks get the same number of samples, as with DistributedSampler), "drop", or "exact"
                         (each sample once)
@@ -100,6 +102,7 @@ class Loader:
     drop_last: Fixed[bool] = Fixed()
     partition: Fixed[str] = Fixed()
     order: Fixed[str] = Fixed()
+    shuffle_buffer: Fixed[int] = Fixed()
     rank: Fixed[int] = Fixed()
     world_size: Fixed[int] = Fixed()
     num_workers: Fixed[int] = Fixed()       # these three as libraries look for them on torch's DataLoader
@@ -109,8 +112,8 @@ class Loader:
     @_options.names_wrong_keywords
     def __init__(self, dataset: str, *, batch_size: int = 1, pipeline: Optional[str] = None, seed: int = 0,
                  draws: int = 0, shuffle: bool = True, drop_last: bool = False, partition: str = "pad",
-                 order: str = "torch", rank: Optional[int] = None, world_size: Optional[int] = None,
-                 ranks: Optional[Sequence[int]] = None,
+                 order: str = "torch", shuffle_buffer: Optional[int] = None, rank: Optional[int] = None,
+                 world_size: Optional[int] = None, ranks: Optional[Sequence[int]] = None,
                  job: Optional[str] = None, socket: Optional[str] = None, epochs: Optional[int] = 1,
                  steps_per_epoch: Optional[int] = None, state: Optional[Dict[str, Any]] = None, on_error: str = "fail",
                  max_errors: Union[int, float, None] = None, on_restart: str = "wait",
@@ -120,7 +123,7 @@ class Loader:
         self._closed = "the loader was never opened"
         self._wish = _options.Wish(dataset=dataset, batch_size=batch_size, pipeline=pipeline, seed=seed,
                                    draws=draws, shuffle=shuffle, drop_last=drop_last, partition=partition, order=order,
-                                   rank=rank, world_size=world_size, ranks=ranks, job=job, socket=socket,
+                                   shuffle_buffer=shuffle_buffer, rank=rank, world_size=world_size, ranks=ranks, job=job, socket=socket,
                                    on_error=on_error,
                                    max_errors=max_errors, on_restart=on_restart, restart_timeout=restart_timeout,
                                    slots=slots, open_timeout=open_timeout)
@@ -164,13 +167,14 @@ class Loader:
         world, wish = int(info.world_size), self._wish
         settle(self, pipeline=_library.text_of(info.pipeline), world_size=world, rank=ranks[0].number,
                batch_size=wish.batch_size, seed=wish.seed, draws=wish.draws, shuffle=wish.shuffle,
-               drop_last=wish.drop_last, partition=wish.partition, order=wish.order, num_workers=0, pin_memory=False,
+               drop_last=wish.drop_last, partition=wish.partition, order=wish.order, shuffle_buffer=wish.shuffle_buffer, num_workers=0, pin_memory=False,
                batch_sampler=None,
                dataset=Dataset(wish.dataset, weakref.WeakMethod(self._first_handle), self._lock),
                sampler=Sampler(ranks[0].epoch_samples, ranks[0].number, world, weakref.WeakMethod(self.set_epoch)))
         self._epoch_batches = max(rank.epoch_batches for rank in ranks)
         self._saver.identity = self._identity = Identity(self._wish.dataset, self.dataset.digest, len(self.dataset),
-                                                         self.pipeline, self.order, self.shuffle, self.seed, self.draws)
+                                                         self.pipeline, self.order, self.shuffle, self.seed, self.draws,
+                                                         self.shuffle_buffer)
         if self._span.steps is not None and self.partition == "exact" and self.world_size > 1:
             self.close()
             raise OptionError("steps_per_epoch: with partition=\"exact\" ranks have epochs of different lengths; take "

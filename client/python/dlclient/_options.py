@@ -113,8 +113,8 @@ class Wish:
     library is to take them from the environment. `run` is the beginning of the job's default name."""
 
     def __init__(self, *, dataset: object, batch_size: object, pipeline: object, seed: object, draws: object,
-                 shuffle: object, drop_last: object, partition: object, order: object, rank: object, world_size: object,
-                 ranks: object, job: object, socket: object, on_error: object, max_errors: object, on_restart: object,
+                 shuffle: object, drop_last: object, partition: object, order: object, shuffle_buffer: object,
+                 rank: object, world_size: object, ranks: object, job: object, socket: object, on_error: object, max_errors: object, on_restart: object,
                  restart_timeout: object, slots: object, open_timeout: object) -> None:
         self.dataset = text("dataset", dataset)
         self.batch_size = integer("batch_size", batch_size, 1, 65536)
@@ -125,6 +125,7 @@ class Wish:
         self.drop_last = flag("drop_last", drop_last)
         self.partition = text("partition", partition)
         self.order = text("order", order)
+        self.shuffle_buffer = 0 if shuffle_buffer is None else integer("shuffle_buffer", shuffle_buffer, 1, 2**24)
         self.world = -1 if world_size is None else integer("world_size", world_size, 1, 2**31 - 1)
         self.rank = -1 if rank is None else integer("rank", rank, 0, 2**31 - 1)
         self.ranks = rank_list(ranks, rank, self.world if self.world > 0 else None)
@@ -166,6 +167,7 @@ class Wish:
         options.drop_last = self.drop_last
         options.partition = encoded(self.partition)
         options.order = encoded(self.order)
+        options.shuffle_buffer = self.shuffle_buffer
         options.on_error = encoded(self.on_error)
         options.first_epoch = epoch
         options.n_slots = self.slots

@@ -4,6 +4,7 @@
     dataset, digest, samples         which data: the name, the daemon's digest of it, how many samples
     pipeline, order, shuffle, seed   what makes the sequence of samples and what is done to them
     draws      the stream of draws, if it is not 0
+    shuffle_buffer   its size, if one was given
     epoch, position                  global positions below it were consumed by all ranks together
     virtual    where the loop stands, if one `for` is not one epoch: None, or
                {"steps_per_epoch": N, "epoch": v, "step": i} or {"epochs": N, "done": k}
@@ -50,12 +51,14 @@ class Identity(NamedTuple):
     shuffle: bool
     seed: int
     draws: int = 0
+    shuffle_buffer: int = 0
 
     def told(self) -> Dict[str, Any]:
         """As a state has it."""
         fields = self._asdict()
-        if self.draws == 0:  # states without it look as they did before draws existed
-            del fields["draws"]
+        for name in ("draws", "shuffle_buffer"):
+            if fields[name] == 0:  # states without it look as they did before it existed
+                del fields[name]
         return fields
 
 
@@ -100,8 +103,9 @@ def _check_shape(state: object) -> Dict[str, Any]:
             raise StateError(f"state: {name}: is missing; the state was truncated")
         if not _is_kind(state[name], kind):
             raise StateError(f"state: {name}: {_shown(state[name])} is of the wrong type")
-    if not _is_kind(state.get("draws", 0), int):
-        raise StateError(f"state: draws: {state['draws']!r} is of the wrong type")
+    for name in ("draws", "shuffle_buffer"):
+        if not _is_kind(state.get(name, 0), int):
+            raise StateError(f"state: {name}: {_shown(state[name])} is of the wrong type")
     return {name: state[name] for name in state}
 
 
@@ -129,7 +133,7 @@ def verify(state: object, identity: Identity) -> Dict[str, Any]:
         raise StateError(f"state: check: the state says {_shown(known['check'])}, its fields give {check!r}: "
                          f"it was truncated or edited")
     for name, mine in identity._asdict().items():
-        theirs = known.get(name, 0)  # all but draws are there
+        theirs = known.get(name, 0)  # all but draws and shuffle_buffer are there
         if theirs != mine:
             raise StateError(f"state: {name}: the state was saved with {theirs!r}, this loader has {mine!r}"
                              f"{_advice(name)}")
