@@ -1,6 +1,7 @@
 /* augment/apply.c: executes the stages that fold.c has made. */
 #include "daemon/augment/recipe.h"
 
+#include "daemon/augment/alpha.h"
 #include "daemon/augment/canvas.h"
 #include "daemon/augment/fold.h"
 #include "proto/base/cleanup.h"
@@ -10,10 +11,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define N_BETWEEN 4u
+
 struct workspace {
         struct resizer *resizer;
-        uint8_t *between[2]; /* canvases of even and odd stages */
-        size_t n_between_bytes[2];
+        uint8_t *between[N_BETWEEN]; /* canvases of even and odd stages; then the same for alpha */
+        size_t n_between_bytes[N_BETWEEN];
 
         /* The sample that is being fed. */
         const struct geometry *geometry;
@@ -37,7 +40,7 @@ int workspace_new(enum resize_code code, struct workspace **ret_workspace, struc
 
 void workspace_trim(struct workspace *workspace) {
         resizer_trim(workspace->resizer);
-        for (uint32_t i = 0; i < 2; i++) {
+        for (uint32_t i = 0; i < N_BETWEEN; i++) {
                 free(workspace->between[i]);
                 workspace->between[i] = NULL;
                 workspace->n_between_bytes[i] = 0;
@@ -57,7 +60,11 @@ void workspace_freep(struct workspace **workspace) {
 }
 
 size_t workspace_bytes(const struct workspace *workspace) {
-        return resizer_bytes(workspace->resizer) + workspace->n_between_bytes[0] + workspace->n_between_bytes[1];
+        size_t n_bytes = resizer_bytes(workspace->resizer);
+
+        for (uint32_t i = 0; i < N_BETWEEN; i++)
+                n_bytes += workspace->n_between_bytes[i];
+        return n_bytes;
 }
 
 static int reserve_between(struct workspace *workspace, uint32_t idx, size_t n_bytes, struct why *why) {
@@ -95,7 +102,7 @@ uint64_t recipe_bytes_needed(const struct geometry *geometry) {
                         resizer += resize_bytes_needed(stage->source.width, stage->source.height,
                                                        i == 0 ? &geometry->source : NULL, &job);
         }
-        return between[0] + between[1] + resizer;
+        return (between[0] + between[1]) * (pixel_format_has_alpha(&geometry->conversion->format) ? 2 : 1) + resizer;
 }
 
 /* The window's box on its canvas after mirroring left to right, which the resampling does. Top and bottom are exchanged
@@ -233,6 +240,103 @@ int recipe_end(struct workspace *workspace, struct why *why) {
                 finish_canvas(geometry, &geometry->stages[i], &workspace->canvas);
         }
         if (!geometry->is_direct)
-                conversion_run(geometry->conversion, &workspace->canvas, workspace->out, workspace->stride);
+                conversion_run(geometry->conversion, &workspace->canvas, NULL, workspace->out, workspace->stride);
+        return 0;
+}
+
+/* ---- colours and alpha --------------------------------------------------------------------------------------- */
+
+enum {
+        COLORS,
+        ALPHA,
+        N_LAYERS
+};
+
+/* Draws a layer's window out of its source, which is all of `given`. */
+static int draw_layer(struct workspace *workspace, uint32_t layer, uint32_t idx, const struct box *given,
+                      const struct canvas *source, struct canvas *ret_canvas, struct why *why) {
+        const struct stage *stage = &workspace->geometry->stages[idx];
+        struct canvas *canvas = &workspace->canvas;
+        uint32_t idx_between = layer * 2 + idx % 2;
+        int r;
+
+        *canvas = (struct canvas){ .stride = (size_t)stage->canvas_width * PIXEL_BYTES,
+                                   .width = stage->canvas_width,
+                                   .height = stage->canvas_height };
+        r = reserve_between(workspace, idx_between, canvas->stride * canvas->height, why);
+        if (r < 0)
+                return r;
+        canvas->pixels = workspace->between[idx_between];
+        r = begin_window(workspace, stage, given, why);
+        if (r == 0 && !is_empty(stage))
+                resizer_feed(workspace->resizer, &(struct view){ .pixels = source->pixels,
+                                                                 .stride = source->stride,
+                                                                 .width = source->width,
+                                                                 .height = source->height });
+        *ret_canvas = *canvas;
+        return r;
+}
+
+static struct canvas part_of(const struct canvas *canvas, const struct box *box) {
+        return (struct canvas){ .pixels = canvas_at(canvas, box->x, box->y),
+                                .stride = canvas->stride,
+                                .width = box->width,
+                                .height = box->height };
+}
+
+/* Does the stage mix pixels? Pillow does not multiply where it only chooses them. */
+static bool is_mixing(const struct stage *stage) {
+        return !is_empty(stage) && (stage->width != stage->source.width || stage->height != stage->source.height) &&
+               !resize_chooses(stage->filter);
+}
+
+/* A stage for both layers: `sources` -> `canvases`. */
+static int run_stage(struct workspace *workspace, uint32_t idx, const struct box *given, const struct canvas *sources,
+                     struct canvas *canvases, struct why *why) {
+        const struct geometry *geometry = workspace->geometry;
+        const struct stage *stage = &geometry->stages[idx];
+        struct stage without_operations = *stage;
+        struct box place = window_on_canvas(stage);
+        int r = 0;
+
+        if (is_mixing(stage))
+                alpha_multiply(&sources[COLORS], &sources[ALPHA]);
+        for (uint32_t layer = 0; layer < N_LAYERS && r == 0; layer++)
+                r = draw_layer(workspace, layer, idx, given, &sources[layer], &canvases[layer], why);
+        if (r < 0)
+                return r;
+        if (is_mixing(stage)) {
+                struct canvas colors = part_of(&canvases[COLORS], &place), alpha = part_of(&canvases[ALPHA], &place);
+
+                alpha_divide(&colors, &alpha);
+        }
+        without_operations.n_operations = 0;
+        finish_canvas(geometry, stage, &canvases[COLORS]);
+        finish_canvas(geometry, &without_operations, &canvases[ALPHA]);
+        return 0;
+}
+
+int recipe_run_alpha(struct workspace *workspace, const struct geometry *geometry, uint8_t *colors, uint8_t *alpha,
+                     uint8_t *out, size_t stride, struct why *why) {
+        struct canvas sources[N_LAYERS], canvases[N_LAYERS];
+        struct box given = geometry->source;
+
+        given.x -= geometry->stages[0].source.x;
+        given.y -= geometry->stages[0].source.y;
+        workspace->geometry = geometry;
+        for (uint32_t layer = 0; layer < N_LAYERS; layer++)
+                sources[layer] = (struct canvas){ .pixels = layer == COLORS ? colors : alpha,
+                                                  .stride = (size_t)given.width * PIXEL_BYTES,
+                                                  .width = given.width,
+                                                  .height = given.height };
+        for (uint32_t i = 0; i < geometry->n_stages; i++) {
+                int r = run_stage(workspace, i, i == 0 ? &given : NULL, sources, canvases, why);
+
+                if (r < 0)
+                        return r;
+                for (uint32_t layer = 0; layer < N_LAYERS && i + 1 < geometry->n_stages; layer++)
+                        sources[layer] = part_of(&canvases[layer], &geometry->stages[i + 1].source);
+        }
+        conversion_run(geometry->conversion, &canvases[COLORS], &canvases[ALPHA], out, stride);
         return 0;
 }

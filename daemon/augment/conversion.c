@@ -4,9 +4,23 @@
 
 #include <string.h>
 
+const char *const PIXEL_MODE_NAMES[N_PIXEL_MODES] = { "RGB", "L", "RGBA", "LA", "P", "I;16" };
+
 void conversion_init(struct conversion *conversion) {
         memset(conversion, 0, sizeof(*conversion));
         conversion->format = (struct pixel_format){ .dtype = DLP_DTYPE_UINT8, .n_channels = PIXEL_BYTES };
+}
+
+void conversion_set_mode(struct conversion *conversion, enum pixel_mode mode) {
+        static const uint32_t N_CHANNELS[N_PIXEL_MODES] = { 3, 1, 4, 2, 1, 1 };
+
+        conversion->format.mode = mode;
+        conversion->format.n_channels = N_CHANNELS[mode];
+        conversion->format.dtype = mode == PIXELS_I16 ? DLP_DTYPE_UINT16 : DLP_DTYPE_UINT8;
+}
+
+bool pixel_format_has_alpha(const struct pixel_format *format) {
+        return format->mode == PIXELS_RGBA || format->mode == PIXELS_LA;
 }
 
 bool conversion_is_none(const struct conversion *conversion) {
@@ -25,8 +39,9 @@ size_t pixel_format_row_bytes(const struct pixel_format *format, uint32_t width)
 
 /* ---- the table ----------------------------------------------------------------------------------------------- */
 
-static uint32_t number_of(const struct conversion *conversion, uint32_t channel, uint32_t level) {
-        float number = (float)level / 255.0f;
+/* The bits of a float32. */
+static uint32_t number_of(const struct conversion *conversion, uint32_t channel, uint32_t level, float largest) {
+        float number = (float)level / largest;
         uint32_t bits;
 
         if (conversion->is_normalized)
@@ -35,20 +50,22 @@ static uint32_t number_of(const struct conversion *conversion, uint32_t channel,
         return bits;
 }
 
+static uint16_t half_of(const struct conversion *conversion, uint32_t bits) {
+        return conversion->format.dtype == DLP_DTYPE_FLOAT16 ? half_from_float32(bits) : bfloat16_from_float32(bits);
+}
+
 void conversion_finish(struct conversion *conversion) {
         if (!conversion->has_dtype && conversion->is_normalized)
                 conversion->format.dtype = DLP_DTYPE_FLOAT32;
 
-        for (uint32_t channel = 0; channel < PIXEL_BYTES; channel++)
+        for (uint32_t channel = 0; channel < CHANNELS_MAX; channel++)
                 for (uint32_t level = 0; level < 256; level++) {
-                        uint32_t bits = number_of(conversion, channel, level);
+                        uint32_t bits = number_of(conversion, channel, level, 255.0f);
 
                         if (conversion->format.dtype == DLP_DTYPE_FLOAT32)
                                 conversion->wide[channel][level] = bits;
-                        else if (conversion->format.dtype == DLP_DTYPE_FLOAT16)
-                                conversion->narrow[channel][level] = half_from_float32(bits);
                         else
-                                conversion->narrow[channel][level] = bfloat16_from_float32(bits);
+                                conversion->narrow[channel][level] = half_of(conversion, bits);
                 }
 }
 
@@ -86,20 +103,46 @@ static void convert_row(const struct conversion *conversion, uint32_t channel, c
         }
 }
 
-void conversion_run(const struct conversion *conversion, const struct canvas *canvas, uint8_t *out, size_t stride) {
+/* One row of PIXELS_I16, whose only channel is where a pixel is, whatever comes first. */
+static void convert_wide_row(const struct conversion *conversion, const uint8_t *row, uint32_t width, void *out) {
+        for (size_t x = 0; x < width; x++) {
+                uint32_t value = row[x * PIXEL_BYTES] | (uint32_t)row[x * PIXEL_BYTES + 1] << 8;
+                uint32_t bits = number_of(conversion, 0, value, 65535.0f);
+
+                if (conversion->format.dtype == DLP_DTYPE_UINT16)
+                        ((uint16_t *)out)[x] = (uint16_t)value;
+                else if (conversion->format.dtype == DLP_DTYPE_FLOAT32)
+                        ((uint32_t *)out)[x] = bits;
+                else
+                        ((uint16_t *)out)[x] = half_of(conversion, bits);
+        }
+}
+
+/* Where row y of a channel is. */
+static const uint8_t *row_of_channel(const struct conversion *conversion, const struct canvas *canvas,
+                                     const struct canvas *alpha, uint32_t channel, uint32_t y) {
+        bool is_alpha = alpha && channel + 1 == conversion->format.n_channels;
+
+        return is_alpha ? canvas_at(alpha, 0, y) : canvas_at(canvas, 0, y) + channel;
+}
+
+void conversion_run(const struct conversion *conversion, const struct canvas *canvas, const struct canvas *alpha,
+                    uint8_t *out, size_t stride) {
         const struct pixel_format *format = &conversion->format;
         size_t n_plane = format->channels_first ? stride * canvas->height : dlp_dtype_bytes(format->dtype);
         uint32_t step = format->channels_first ? 1 : format->n_channels;
 
         for (uint32_t y = 0; y < canvas->height; y++) {
-                const uint8_t *row = canvas_at(canvas, 0, y);
-
                 if (conversion_is_none(conversion)) {
-                        memcpy(out + y * stride, row, (size_t)canvas->width * PIXEL_BYTES);
+                        memcpy(out + y * stride, canvas_at(canvas, 0, y), (size_t)canvas->width * PIXEL_BYTES);
+                        continue;
+                }
+                if (format->mode == PIXELS_I16) {
+                        convert_wide_row(conversion, canvas_at(canvas, 0, y), canvas->width, out + y * stride);
                         continue;
                 }
                 for (uint32_t channel = 0; channel < format->n_channels; channel++)
-                        convert_row(conversion, channel, row + channel, canvas->width,
-                                    out + channel * n_plane + y * stride, step);
+                        convert_row(conversion, channel, row_of_channel(conversion, canvas, alpha, channel, y),
+                                    canvas->width, out + channel * n_plane + y * stride, step);
         }
 }

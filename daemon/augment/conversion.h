@@ -1,9 +1,10 @@
 /* augment/conversion.h: from the pixels of the last stage to the output: its type, its numbers, its layout. Private to
  * this floor, except the format, which recipe.h passes on.
  *
- * A sample has 256 levels, so any conversion of its value is a table of 256 entries for each channel. The table is made
- * once, when the pipeline is read, in torch's arithmetic: float32(level) / 255, minus the mean, divided by the
- * deviation, and only then rounded to the wanted type. */
+ * A sample of 8 bits has 256 levels, so any conversion of its value is a table of 256 entries for each channel. It is
+ * made once, when the pipeline is read, in torch's arithmetic: float32(level) / 255, minus the mean, divided by the
+ * deviation, and only then rounded to the wanted type. Samples of 16 bits are divided by 65535, as torchvision v2's
+ * to_dtype(scale=True) does, and are computed one by one. */
 #pragma once
 
 #include "daemon/augment/canvas.h"
@@ -12,25 +13,48 @@
 
 #include <stdbool.h>
 
+/* What the channels of a picture are, with Pillow's names: decode(mode=...). Between the stages of a recipe a pixel has
+ * PIXEL_BYTES in each of them: grey and indices are there three times, 16 bits are two bytes and a zero, and alpha is a
+ * second picture beside the first, three times as well. */
+enum pixel_mode {
+        PIXELS_RGB,
+        PIXELS_L,    /* grey */
+        PIXELS_RGBA, /* with alpha */
+        PIXELS_LA,
+        PIXELS_P,   /* indices of a palette, or other numbers: never mixed */
+        PIXELS_I16, /* grey of 16 bits: never mixed */
+        N_PIXEL_MODES
+};
+extern const char *const PIXEL_MODE_NAMES[N_PIXEL_MODES];
+
+#define CHANNELS_MAX 4u
+
 /* The output format of a pixel and its picture. */
 struct pixel_format {
-        enum dlp_dtype dtype; /* uint8, float16, bfloat16 or float32 */
-        uint32_t n_channels;  /* 3; or 1, the first of three equal ones */
-        bool channels_first;  /* channel x height x width instead of height x width x channel */
+        enum dlp_dtype dtype; /* uint8, float16, bfloat16 or float32; uint16 for PIXELS_I16 */
+        enum pixel_mode mode;
+        uint32_t n_channels; /* the first one of a pixel, or all; and alpha, if the mode has it */
+        bool channels_first; /* channel x height x width instead of height x width x channel */
 };
+
+/* Does a picture of this mode have alpha? */
+bool pixel_format_has_alpha(const struct pixel_format *format);
 
 struct conversion {
         struct pixel_format format;
         bool has_dtype, has_layout, is_normalized; /* set by a step */
-        float mean[PIXEL_BYTES], deviation[PIXEL_BYTES];
+        float mean[CHANNELS_MAX], deviation[CHANNELS_MAX];
         union {
-                uint32_t wide[PIXEL_BYTES][256]; /* the bits of a float32 */
-                uint16_t narrow[PIXEL_BYTES][256];
+                uint32_t wide[CHANNELS_MAX][256]; /* the bits of a float32 */
+                uint16_t narrow[CHANNELS_MAX][256];
         };
 };
 
 /* Pixels without conversion: uint8, height x width x 3. */
 void conversion_init(struct conversion *conversion);
+
+/* Sets the mode, before all steps. */
+void conversion_set_mode(struct conversion *conversion, enum pixel_mode mode);
 
 /* Call it after all steps: sets what no step has set, and makes the table. */
 void conversion_finish(struct conversion *conversion);
@@ -39,8 +63,9 @@ void conversion_finish(struct conversion *conversion);
 bool conversion_is_none(const struct conversion *conversion);
 
 /* Writes a picture whose rows are `stride` bytes apart; with channels first, one plane after the other. `out` and
- * `stride` are aligned for the output type. */
-void conversion_run(const struct conversion *conversion, const struct canvas *canvas, uint8_t *out, size_t stride);
+ * `stride` are aligned for the output type. `alpha` has the size of the canvas; NULL if the mode has none. */
+void conversion_run(const struct conversion *conversion, const struct canvas *canvas, const struct canvas *alpha,
+                    uint8_t *out, size_t stride);
 
 /* Bytes of one pixel; of one row. */
 size_t pixel_format_bytes(const struct pixel_format *format);

@@ -171,6 +171,8 @@ int fold_pad(struct fold *fold, const struct padding *padding, const struct bord
                       (uint64_t)stage->canvas_width + padding->left + padding->right,
                       (uint64_t)stage->canvas_height + padding->top + padding->bottom);
         stage->border = *border;
+        if (fold->geometry->conversion->format.mode == PIXELS_I16) /* the number, of which there is one */
+                stage->border.fill[1] = stage->border.fill[2] = 0;
         stage->paste_x += stage->flip ? padding->right : padding->left;
         stage->paste_y += stage->vflip ? padding->bottom : padding->top;
         stage->canvas_width += padding->left + padding->right;
@@ -223,6 +225,20 @@ static int check_sides(const struct stage *stage, uint64_t width, uint64_t heigh
         return 0;
 }
 
+/* Numbers are never mixed, whatever filter is asked for. */
+static enum resize_filter filter_of(const struct fold *fold, enum resize_filter filter) {
+        if (fold->is_mask)
+                return RESIZE_NEAREST_FLOOR;
+        switch (fold->geometry->conversion->format.mode) {
+        case PIXELS_P:
+                return RESIZE_NEAREST;
+        case PIXELS_I16: /* another filter was refused */
+                return RESIZE_NEAREST_CENTER;
+        default:
+                return filter;
+        }
+}
+
 int fold_resize(struct fold *fold, uint64_t width, uint64_t height, enum resize_filter filter, struct why *why) {
         struct stage *stage = current(fold);
         int r;
@@ -243,7 +259,7 @@ int fold_resize(struct fold *fold, uint64_t width, uint64_t height, enum resize_
 
         motions_scale(fold->motions, stage->canvas_width, stage->canvas_height, width, height);
         fold_window(stage);
-        stage->filter = fold->is_mask ? RESIZE_NEAREST_FLOOR : filter;
+        stage->filter = filter_of(fold, filter);
         stage->width = stage->window.width = stage->canvas_width = (uint32_t)width;
         stage->height = stage->window.height = stage->canvas_height = (uint32_t)height;
         return 0;

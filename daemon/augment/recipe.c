@@ -264,7 +264,8 @@ static const struct step_type DECODE = {
         .arguments = { { ARGUMENT_LIST, "max_pixels", NULL, 1, RECIPE_MAX_PIXELS_MAX, .counts = 1u << 1,
                          .is_whole = true, .form = "N" },
                        { ARGUMENT_CHOICE, "exif", "ignore", .choices = EXIF_NAMES,
-                         .n_choices = ARRAY_SIZE(EXIF_NAMES) } },
+                         .n_choices = ARRAY_SIZE(EXIF_NAMES) },
+                       { ARGUMENT_CHOICE, "mode", "RGB", .choices = PIXEL_MODE_NAMES, .n_choices = N_PIXEL_MODES } },
 };
 
 static int read_decode(struct step_text *reader, struct recipe *recipe) {
@@ -277,6 +278,7 @@ static int read_decode(struct step_text *reader, struct recipe *recipe) {
                 return r;
         recipe->max_pixels = given & 1u ? (uint64_t)step.values[0].list[0] : 0;
         recipe->is_upright = given & 2u && step.values[1].choice == 1;
+        conversion_set_mode(&recipe->conversion, given & 4u ? (enum pixel_mode)step.values[2].choice : PIXELS_RGB);
         return 0;
 }
 
@@ -367,17 +369,29 @@ static void print_step(const struct step *step, char *text, size_t size) {
         snprintf(text + n, size - n, ")");
 }
 
-static void print_recipe(struct recipe *recipe) {
+/* `decode` with those arguments that are not as by default. Returns its length; 0: there are none. */
+static size_t print_decode(const struct recipe *recipe, char *text, size_t size) {
+        enum pixel_mode mode = recipe->conversion.format.mode;
+        char max_pixels[40] = "";
+        const char *arguments[] = { max_pixels, recipe->is_upright ? "exif=transpose" : "",
+                                    mode == PIXELS_RGB ? "" : "mode=" };
         size_t n = 0;
 
         if (recipe->max_pixels > 0)
-                n = (size_t)snprintf(recipe->text, sizeof(recipe->text), "decode(max_pixels=%" PRIu64 "%s)%s",
-                                     recipe->max_pixels, recipe->is_upright ? ", exif=transpose" : "",
-                                     recipe->n_steps > 0 ? " " : "");
-        else if (recipe->is_upright)
-                n = (size_t)snprintf(recipe->text, sizeof(recipe->text), "decode(exif=transpose)%s",
-                                     recipe->n_steps > 0 ? " " : "");
-        else if (recipe->n_steps == 0)
+                snprintf(max_pixels, sizeof(max_pixels), "max_pixels=%" PRIu64, recipe->max_pixels);
+        for (size_t i = 0; i < ARRAY_SIZE(arguments); i++)
+                if (arguments[i][0])
+                        n += (size_t)snprintf(text + n, size - n, "%s%s%s", n > 0 ? ", " : "decode(", arguments[i],
+                                              i == 2 ? PIXEL_MODE_NAMES[mode] : "");
+        if (n > 0)
+                n += (size_t)snprintf(text + n, size - n, ")%s", recipe->n_steps > 0 ? " " : "");
+        return n;
+}
+
+static void print_recipe(struct recipe *recipe) {
+        size_t n = print_decode(recipe, recipe->text, sizeof(recipe->text));
+
+        if (n == 0 && recipe->n_steps == 0)
                 strcpy(recipe->text, recipe->kind == RECIPE_RAW ? "raw" : "decode");
         for (uint32_t i = 0; i < recipe->n_steps; i++) {
                 char text[NORMAL_TEXT_MAX / DLP_STEPS_MAX - 1];

@@ -111,5 +111,11 @@ void argument_print(const struct argument *argument, const struct value *value, 
 struct padding padding_of(const struct value *value);
 struct border border_of(const struct value *fill, const struct value *mode);
 
-/* Refuses a colour if the picture has one channel: -EINVAL. */
+/* Refuses a colour if the picture does not have three channels: -EINVAL. */
 int fill_check(const struct value *fill, const struct conversion *conversion, struct why *why);
+
+/* Refuses a step for pictures of some modes, bit i of `modes` for mode i: -EINVAL with what is `expected` instead. */
+int mode_check(const struct conversion *conversion, unsigned modes, const char *expected, struct why *why);
+
+/* Refuses a filter that mixes pixels of 16 bits: -EINVAL. */
+int filter_check(const struct value *filter, const struct conversion *conversion, struct why *why);

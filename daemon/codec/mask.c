@@ -34,7 +34,7 @@ static int mask_open(const struct codec *codec, struct codec_tools *tools, const
                 return why_set(why, -EBADMSG, "is a mask of %u x %u pixels for a picture of %u x %u", tools->info.width,
                                tools->info.height, input->lead_width, input->lead_height);
         if (r == 0)
-                r = decoder_as_numbers(tools->decoder, why);
+                r = decoder_as(tools->decoder, DECODE_NUMBERS, why);
         if (r == 0)
                 r = recipe_plan_mask(codec->recipe, tools->info.width, tools->info.height, codec_seed(codec, input),
                                      input->epoch, input->sample, geometry, why);

@@ -3,6 +3,7 @@
 #include <errno.h>
 
 #include "daemon/codec/codec_type.h"
+#include "daemon/codec/layered.h"
 #include "daemon/codec/render.h"
 #include "daemon/codec/turned.h"
 #include "daemon/decode/exif.h"
@@ -30,6 +31,23 @@ static int picture_form(const struct codec *codec, const struct codec_terms *ter
         return 0;
 }
 
+/* What the decoder makes of the picture, for the mode of the pipeline. */
+static int open_as(const struct codec *codec, struct codec_tools *tools, struct why *why) {
+        switch (recipe_format(codec->recipe)->mode) {
+        case PIXELS_L:
+                return decoder_as(tools->decoder, DECODE_GREY, why);
+        case PIXELS_P:
+                return decoder_as(tools->decoder, DECODE_NUMBERS, why);
+        case PIXELS_I16:
+                return decoder_as(tools->decoder, DECODE_WIDE, why);
+        case PIXELS_RGBA:
+        case PIXELS_LA:
+                return layered_open(tools, why);
+        default:
+                return 0;
+        }
+}
+
 static int picture_open(const struct codec *codec, struct codec_tools *tools, const struct codec_input *input,
                         struct codec_opened *ret_opened, struct why *why) {
         const struct pixel_format *format = recipe_format(codec->recipe);
@@ -39,6 +57,8 @@ static int picture_open(const struct codec *codec, struct codec_tools *tools, co
         int r;
 
         r = decoder_open(tools->decoder, input->bytes, input->n_bytes, &tools->info, why);
+        if (r == 0)
+                r = open_as(codec, tools, why);
         if (r < 0)
                 return r;
         tools->orientation = recipe_is_upright(codec->recipe) ? exif_orientation(input->bytes, input->n_bytes)
@@ -56,7 +76,9 @@ static int picture_open(const struct codec *codec, struct codec_tools *tools, co
         ret_opened->n_bytes = (uint64_t)geometry->height * geometry->width * pixel_format_bytes(format);
         source = turned_source(tools->orientation, tools->info.width, tools->info.height, &geometry->source);
         ret_opened->need_bytes = decoder_need(tools->decoder, &source) + recipe_bytes_needed(geometry);
-        if (tools->orientation != UPRIGHT)
+        if (pixel_format_has_alpha(format))
+                ret_opened->need_bytes += layered_need(tools, &source);
+        else if (tools->orientation != UPRIGHT)
                 ret_opened->need_bytes += turned_need(geometry);
         return 0;
 }
@@ -64,10 +86,13 @@ static int picture_open(const struct codec *codec, struct codec_tools *tools, co
 static int picture_render(const struct codec *codec, struct codec_tools *tools, const struct codec_input *input,
                           uint8_t *out, struct why *why) {
         size_t stride = pixel_format_row_bytes(recipe_format(codec->recipe), tools->geometry.width);
+        struct box source = turned_source(tools->orientation, tools->info.width, tools->info.height,
+                                          &tools->geometry.source);
         int r;
 
-        (void)input;
-        if (tools->orientation == UPRIGHT)
+        if (pixel_format_has_alpha(recipe_format(codec->recipe)))
+                r = layered_render(codec, tools, input, &source, out, stride, why);
+        else if (tools->orientation == UPRIGHT)
                 r = render(tools->decoder, tools->workspace, &tools->geometry, out, stride, why);
         else
                 r = turned_render(tools, tools->orientation, out, stride, why);

@@ -1,9 +1,6 @@
 #include "daemon/codec/turned.h"
 
 #include <stdbool.h>
-#include <string.h>
-
-#include "daemon/base/rows.h"
 
 #define BAND_ROWS 16u
 
@@ -50,28 +47,9 @@ uint64_t turned_need(const struct geometry *geometry) {
 /* ---- the stored pixels ------------------------------------------------------------------------------------------- */
 
 struct stored {
-        uint8_t *pixels;
-        uint32_t width, height, n_rows; /* n_rows of them have come */
+        const uint8_t *pixels;
+        uint32_t width, height;
 };
-
-static int on_begin(void *userdata, struct why *why) {
-        struct stored *stored = userdata;
-
-        (void)why;
-        stored->n_rows = 0;
-        return 0;
-}
-
-static int on_rows(void *userdata, const struct view *rows, struct why *why) {
-        struct stored *stored = userdata;
-        size_t row_bytes = (size_t)stored->width * PIXEL_BYTES;
-
-        (void)why;
-        for (uint32_t y = 0; y < rows->height; y++)
-                memcpy(stored->pixels + (stored->n_rows + y) * row_bytes, rows->pixels + y * rows->stride, row_bytes);
-        stored->n_rows += rows->height;
-        return 0;
-}
 
 /* ---- upright rows ------------------------------------------------------------------------------------------------ */
 
@@ -114,14 +92,13 @@ int turned_render(struct codec_tools *tools, uint32_t orientation, uint8_t *out,
         const struct turn *turn = &TURNS[orientation];
         struct box source = turned_source(orientation, tools->info.width, tools->info.height, &geometry->source);
         struct stored stored = { .width = source.width, .height = source.height };
-        struct row_sink sink = { .begin = on_begin, .take = on_rows, .userdata = &stored };
         size_t n_bytes = (size_t)source.width * source.height * PIXEL_BYTES;
         int r = codec_memory_reserve(&tools->rows, (size_t)turned_need(geometry), why);
 
         if (r < 0)
                 return r;
         stored.pixels = tools->rows.bytes;
-        r = decoder_read_rows(tools->decoder, &source, &sink, why);
+        r = decoder_read_box(tools->decoder, &source, tools->rows.bytes, (size_t)source.width * PIXEL_BYTES, why);
         if (r < 0)
                 return r;
         if (!geometry->is_copy)
@@ -129,4 +106,12 @@ int turned_render(struct codec_tools *tools, uint32_t orientation, uint8_t *out,
         for (uint32_t y = 0; y < geometry->height; y++)
                 turn_row(&stored, turn, y, geometry->width, out + y * stride);
         return 0;
+}
+
+void turned_copy(uint32_t orientation, const uint8_t *pixels, uint32_t width, uint32_t height, uint8_t *out) {
+        struct stored stored = { .pixels = pixels, .width = width, .height = height };
+
+        turned_size(orientation, &width, &height);
+        for (uint32_t y = 0; y < height; y++)
+                turn_row(&stored, &TURNS[orientation], y, width, out + (size_t)y * width * PIXEL_BYTES);
 }

@@ -17,5 +17,8 @@ uint64_t turned_need(const struct geometry *geometry);
  * the stored size. */
 int turned_render(struct codec_tools *tools, uint32_t orientation, uint8_t *out, size_t stride, struct why *why);
 
+/* Turns pixels that lie one after the other: width x height stored ones -> upright ones. */
+void turned_copy(uint32_t orientation, const uint8_t *pixels, uint32_t width, uint32_t height, uint8_t *out);
+
 /* The stored pixels that a box of the upright picture shows. `width` and `height` are stored ones. */
 struct box turned_source(uint32_t orientation, uint32_t width, uint32_t height, const struct box *box);

@@ -1,8 +1,8 @@
 /* decode/bmp.c: Windows and OS/2 bitmaps.
  *
- * Files are interpreted as in Pillow 9.4: alpha is dropped, 5 and 6 bits become 8 by multiplying with 255 / 31 and 255
- * / 63, and values above the palette are grey. Rows lie in the file one by one, usually from the bottom up, so only
- * those of the box are read. A run-length coded picture is expanded first, one byte for each pixel.
+ * Files are interpreted as in Pillow 9.4: alpha is not part of the colours, 5 and 6 bits become 8 by multiplying with
+ * 255 / 31 and 255 / 63, and values above the palette are grey. Rows lie in the file one by one, usually from the
+ * bottom up, so only those of the box are read. A run-length coded picture is expanded first, one byte for each pixel.
  *
  * Pillow reads some rare files wrongly, or other readers disagree with it. These files are refused, and the error names
  * the reason: skips (delta) and half-filled bytes in run-length coding, and palettes of grey that Pillow takes for
@@ -39,6 +39,7 @@ struct bmp_state {
         uint64_t at;          /* where the pixels begin */
         uint64_t stride;      /* bytes from row to row */
         uint8_t order[3];     /* 24 and 32 bits: which byte is red, green, blue */
+        int alpha;            /* which byte is alpha; -1: none */
         unsigned green_bits;  /* 16 bits: 5 or 6 */
         struct palette palette;
 };
@@ -66,16 +67,17 @@ static const struct {
         bool any_alpha;
         uint32_t alpha;
         uint8_t order[3];
+        int byte_of_alpha;
 } LAYOUTS[] = {
-        { 32, 0xff0000, 0xff00, 0xff, false, 0, { 2, 1, 0 } },
-        { 32, 0xff0000, 0xff00, 0xff, false, 0xff000000, { 2, 1, 0 } },
-        { 32, 0xff000000, 0xff0000, 0xff00, false, 0, { 3, 2, 1 } },
-        { 32, 0xff000000, 0xff0000, 0xff00, false, 0xff, { 3, 2, 1 } },
-        { 32, 0xff, 0xff00, 0xff0000, false, 0xff000000, { 0, 1, 2 } },
-        { 32, 0, 0, 0, false, 0, { 2, 1, 0 } },
-        { 24, 0xff0000, 0xff00, 0xff, true, 0, { 2, 1, 0 } },
-        { 16, 0xf800, 0x7e0, 0x1f, true, 0, { 0, 0, 0 } },
-        { 16, 0x7c00, 0x3e0, 0x1f, true, 0, { 0, 0, 0 } },
+        { 32, 0xff0000, 0xff00, 0xff, false, 0, { 2, 1, 0 }, -1 },
+        { 32, 0xff0000, 0xff00, 0xff, false, 0xff000000, { 2, 1, 0 }, 3 },
+        { 32, 0xff000000, 0xff0000, 0xff00, false, 0, { 3, 2, 1 }, -1 },
+        { 32, 0xff000000, 0xff0000, 0xff00, false, 0xff, { 3, 2, 1 }, 0 },
+        { 32, 0xff, 0xff00, 0xff0000, false, 0xff000000, { 0, 1, 2 }, 3 },
+        { 32, 0, 0, 0, false, 0, { 2, 1, 0 }, 3 },
+        { 24, 0xff0000, 0xff00, 0xff, true, 0, { 2, 1, 0 }, -1 },
+        { 16, 0xf800, 0x7e0, 0x1f, true, 0, { 0, 0, 0 }, -1 },
+        { 16, 0x7c00, 0x3e0, 0x1f, true, 0, { 0, 0, 0 }, -1 },
 };
 
 static int read_masks(struct bmp_state *state, const uint8_t *masks, bool has_alpha, struct why *why) {
@@ -86,6 +88,7 @@ static int read_masks(struct bmp_state *state, const uint8_t *masks, bool has_al
                 if (LAYOUTS[i].bits == state->bits && LAYOUTS[i].red == red && LAYOUTS[i].green == green &&
                     LAYOUTS[i].blue == blue && (LAYOUTS[i].any_alpha || LAYOUTS[i].alpha == alpha)) {
                         memcpy(state->order, LAYOUTS[i].order, sizeof(state->order));
+                        state->alpha = LAYOUTS[i].byte_of_alpha;
                         state->green_bits = green == 0x7e0 ? 6 : 5;
                         return 0;
                 }
@@ -163,6 +166,7 @@ static int read_tables(struct bmp_state *state, uint32_t n_header, uint32_t n_co
         int r = 0;
 
         memcpy(state->order, (uint8_t[]){ 2, 1, 0 }, sizeof(state->order));
+        state->alpha = -1;
         state->green_bits = 5;
         if (state->compression == BITFIELDS && n_header > INFO_HEADER) {
                 r = read_masks(state, state->bytes + FILE_HEADER + INFO_HEADER, true, why);
@@ -247,6 +251,22 @@ static int bmp_open(void *opaque, const uint8_t *bytes, size_t n_bytes, struct i
         ret_info->width = state->width;
         ret_info->height = state->height;
         return check_whole(state, why);
+}
+
+/* Alpha is read in place of each of the colours; numbers are looked up in a palette of themselves. */
+static int bmp_as(void *opaque, enum decode_as as, struct why *why) {
+        struct bmp_state *state = opaque;
+
+        if (as == DECODE_ALPHA) {
+                if (state->alpha < 0)
+                        return DECODE_OPAQUE;
+                memset(state->order, state->alpha, sizeof(state->order));
+                return 0;
+        }
+        if (as == DECODE_WIDE || state->bits > 8)
+                return refuse_as(as, state->bits > 8 ? "red, green and blue" : "a palette", why);
+        palette_set_grey(&state->palette);
+        return 0;
 }
 
 /* ---- run-length coding --------------------------------------------------------------------------------------- */
@@ -412,4 +432,5 @@ const struct picture_format format_bmp = {
         .open = bmp_open,
         .read_rows = bmp_read_rows,
         .need = bmp_need,
+        .as = bmp_as,
 };

@@ -1,6 +1,8 @@
 #include "daemon/decode/decode.h"
 
 #include "daemon/decode/picture_format.h"
+#include "daemon/decode/row_band.h"
+#include "daemon/decode/samples.h"
 #include "proto/base/cleanup.h"
 
 #include <assert.h>
@@ -27,7 +29,9 @@ struct decoder {
         size_t idx_format;       /* of the open picture */
         bool is_open;            /* between a successful open and its read */
         struct image_info info;
+        enum decode_as as;   /* of the open picture */
         struct scratch work; /* for the format's own use */
+        struct scratch grey; /* rows on their way to a sink that wants grey */
 };
 
 /* ---- formats that are refused by name ------------------------------------------------------------------------ */
@@ -167,6 +171,7 @@ void decoder_free(struct decoder *decoder) {
                 if (decoder->states[i])
                         FORMATS[i]->state_free(decoder->states[i]);
         scratch_release(&decoder->work);
+        scratch_release(&decoder->grey);
         free(decoder);
 }
 
@@ -201,20 +206,35 @@ int decoder_open(struct decoder *decoder, const uint8_t *bytes, size_t n_bytes, 
 
         info.format = FORMATS[i]->name;
         decoder->idx_format = i;
+        decoder->as = DECODE_COLORS;
         decoder->info = info;
         decoder->is_open = true;
         *ret_info = info;
         return 0;
 }
 
-int decoder_as_numbers(struct decoder *decoder, struct why *why) {
-        const struct picture_format *format = FORMATS[decoder->idx_format];
+int refuse_as(enum decode_as as, const char *what, struct why *why) {
+        if (as == DECODE_WIDE)
+                return why_set(why, -ENOTSUP, "has %s, not grey of 16 bits, which is in PNG, TIFF and PGM files", what);
+        return why_set(why, -ENOTSUP,
+                       "has %s, not numbers of at most 8 bits, which are palettes and grey in PNG, GIF, BMP, TIFF and "
+                       "PGM files",
+                       what);
+}
 
-        assert(decoder->is_open);
-        if (!format->as_numbers)
-                return why_set(why, -ENOTSUP, "is a mask in a file of %s; only PNG files are read as masks",
-                               format->name);
-        return format->as_numbers(decoder->states[decoder->idx_format], why);
+int decoder_as(struct decoder *decoder, enum decode_as as, struct why *why) {
+        const struct picture_format *format = FORMATS[decoder->idx_format];
+        bool by_format = as != DECODE_COLORS && as != DECODE_GREY;
+        int r = 0;
+
+        assert(decoder->is_open && decoder->as == DECODE_COLORS);
+        if (by_format && format->as)
+                r = format->as(decoder->states[decoder->idx_format], as, why);
+        else if (by_format)
+                r = as == DECODE_ALPHA ? DECODE_OPAQUE : refuse_as(as, format->name, why);
+        if (r == 0)
+                decoder->as = as;
+        return r;
 }
 
 static void check_box(const struct decoder *decoder, const struct box *box) {
@@ -225,14 +245,49 @@ static void check_box(const struct decoder *decoder, const struct box *box) {
         assert(box->height > 0 && box->height <= info->height && box->y <= info->height - box->height);
 }
 
+/* Grey is made of the colours of any format, a few rows at a time. */
+struct greying {
+        const struct row_sink *sink;
+        uint8_t *pixels; /* ROW_BAND_ROWS rows */
+};
+
+static int grey_begin(void *userdata, struct why *why) {
+        const struct greying *greying = userdata;
+
+        return greying->sink->begin(greying->sink->userdata, why);
+}
+
+static int grey_take(void *userdata, const struct view *rows, struct why *why) {
+        const struct greying *greying = userdata;
+        struct view grey = { .pixels = greying->pixels,
+                             .stride = (size_t)rows->width * PIXEL_BYTES,
+                             .width = rows->width };
+        int r = 0;
+
+        for (uint32_t y = 0; y < rows->height && r == 0; y += grey.height) {
+                grey.height = rows->height - y < ROW_BAND_ROWS ? rows->height - y : ROW_BAND_ROWS;
+                for (uint32_t i = 0; i < grey.height; i++)
+                        colors_to_grey(rows->pixels + (y + i) * rows->stride, rows->width,
+                                       greying->pixels + i * grey.stride);
+                r = greying->sink->take(greying->sink->userdata, &grey, why);
+        }
+        return r;
+}
+
 int decoder_read_rows(struct decoder *decoder, const struct box *box, const struct row_sink *sink, struct why *why) {
         const struct picture_format *format = FORMATS[decoder->idx_format];
         void *state = decoder->states[decoder->idx_format];
-        int r;
+        struct greying greying = { .sink = sink };
+        struct row_sink grey = { .begin = grey_begin, .take = grey_take, .userdata = &greying };
+        int r = 0;
 
         check_box(decoder, box);
         decoder->is_open = false;
-        r = format->read_rows(state, box, sink, &decoder->work, why);
+        if (decoder->as == DECODE_GREY)
+                r = scratch_reserve(&decoder->grey, row_band_bytes(box->width), &decoder->limits, why);
+        greying.pixels = decoder->grey.bytes;
+        if (r == 0)
+                r = format->read_rows(state, box, decoder->as == DECODE_GREY ? &grey : sink, &decoder->work, why);
         if (r < 0)
                 return r;
 
@@ -265,7 +320,7 @@ static int collect_take(void *userdata, const struct view *rows, struct why *why
         return 0;
 }
 
-static int collect(struct decoder *decoder, const struct box *box, uint8_t *out, size_t stride, struct why *why) {
+int decoder_read_box(struct decoder *decoder, const struct box *box, uint8_t *out, size_t stride, struct why *why) {
         struct collector collector = { .out = out, .stride = stride, .width = box->width, .height = box->height };
         struct row_sink sink = { .begin = collect_begin, .take = collect_take, .userdata = &collector };
         int r = decoder_read_rows(decoder, box, &sink, why);
@@ -278,7 +333,7 @@ int decoder_read_into(struct decoder *decoder, uint8_t *out, size_t stride, stru
         struct box whole = { 0, 0, decoder->info.width, decoder->info.height };
 
         assert(stride >= (size_t)whole.width * PIXEL_BYTES);
-        return collect(decoder, &whole, out, stride, why);
+        return decoder_read_box(decoder, &whole, out, stride, why);
 }
 
 /* ---- results and memory -------------------------------------------------------------------------------------- */
@@ -293,18 +348,20 @@ bool decoder_handed_over(const struct decoder *decoder) {
 
 uint64_t decoder_need(const struct decoder *decoder, const struct box *box) {
         check_box(decoder, box);
-        return FORMATS[decoder->idx_format]->need(decoder->states[decoder->idx_format], box);
+        return FORMATS[decoder->idx_format]->need(decoder->states[decoder->idx_format], box) +
+               (decoder->as == DECODE_GREY ? row_band_bytes(box->width) : 0);
 }
 
 void decoder_trim(struct decoder *decoder) {
         scratch_release(&decoder->work);
+        scratch_release(&decoder->grey);
         for (size_t i = 0; i < N_FORMATS; i++)
                 if (decoder->states[i] && FORMATS[i]->trim)
                         FORMATS[i]->trim(decoder->states[i]);
 }
 
 size_t decoder_scratch_bytes(const struct decoder *decoder) {
-        size_t n_bytes = decoder->work.n_bytes;
+        size_t n_bytes = decoder->work.n_bytes + decoder->grey.n_bytes;
 
         for (size_t i = 0; i < N_FORMATS; i++)
                 if (decoder->states[i] && FORMATS[i]->bytes)

@@ -1,9 +1,9 @@
-/* decode/decode.h: the bytes of a picture file -> RGB pixels, as Pillow's convert("RGB") gives them.
+/* decode/decode.h: the bytes of a picture file -> pixels, as Pillow gives them: RGB, or what decoder_as() names.
  *
  * The format is recognised by the first bytes, never by a name: JPEG, PNG, WebP, BMP, PNM, TIFF and GIF are decoded, a
- * dozen others are recognised so that the error can name them. Alpha is dropped, not blended; EXIF orientation is
- * ignored (decode/exif.h says it), but not the orientation of a TIFF; only the first frame of an animation and the
- * first page of a TIFF are used.
+ * dozen others are recognised so that the error can name them. Alpha is not part of the colours: it is dropped, not
+ * blended, and can be read on its own. EXIF orientation is ignored (decode/exif.h says it), but not the
+ * orientation of a TIFF; only the first frame of an animation and the first page of a TIFF are used.
  *
  * A picture is read in three steps, because the needed part is decided between the first and the last:
  *
@@ -60,6 +60,17 @@ enum decoded_by {
         N_DECODED_BY,
 };
 
+/* What becomes of a picture's samples. A pixel always has PIXEL_BYTES, so that all that comes after the decoder works
+ * on any of them. */
+enum decode_as {
+        DECODE_COLORS,  /* red, green, blue: convert("RGB") */
+        DECODE_GREY,    /* their grey three times: convert("L") */
+        DECODE_NUMBERS, /* three times what Pillow gives without a conversion: the index in a palette, the level of
+                         * grey, 0 or 1 for one bit */
+        DECODE_WIDE,    /* grey of 16 bits: low byte, high byte, 0 */
+        DECODE_ALPHA,   /* three times how opaque it is: the last channel of convert("RGBA") */
+};
+
 /* The values from the header. */
 struct image_info {
         uint32_t width, height; /* pixels, at least 1 */
@@ -79,10 +90,11 @@ void decoder_free(struct decoder *decoder);
 int decoder_open(struct decoder *decoder, const uint8_t *bytes, size_t n_bytes, struct image_info *ret_info,
                  struct why *why);
 
-/* The open picture's samples are numbers, such as classes: its pixels will be these numbers, each three times, instead
- * of colours. They are what Pillow gives without a conversion: the index in a palette, the level of grey, 0 or 1 for
- * one bit. -ENOTSUP for a format or variant that has no such numbers, with what it is. Before anything is read. */
-int decoder_as_numbers(struct decoder *decoder, struct why *why);
+/* Says what the open picture's pixels shall be; without it they are DECODE_COLORS. 0; DECODE_OPAQUE if alpha is asked
+ * for and all of it is 255, which need not be read then; -ENOTSUP for a format or variant that has no such samples,
+ * with what it is. After decoder_open(), before anything is read. */
+#define DECODE_OPAQUE 1
+int decoder_as(struct decoder *decoder, enum decode_as as, struct why *why);
 
 /* Decodes the pixels of `box`, which lies within the picture (asserted), and passes them to the sink in bands of whole
  * rows, from the top down, while they are still in the cache (base/rows.h). Avoids memory of the box's size if the
@@ -93,6 +105,9 @@ int decoder_read_rows(struct decoder *decoder, const struct box *box, const stru
 /* Decodes the whole picture straight to `out`: info.height rows of info.width pixels, `stride` bytes apart. Nothing
  * else is written; after an error the rows are undefined. Once for each picture, as above. */
 int decoder_read_into(struct decoder *decoder, uint8_t *out, size_t stride, struct why *why);
+
+/* The same for a box of the picture: box->height rows of box->width pixels. */
+int decoder_read_box(struct decoder *decoder, const struct box *box, uint8_t *out, size_t stride, struct why *why);
 
 /* Ends the picture. Scratch above DECODE_SCRATCH_KEEP is freed, so that one huge picture does not cost memory for ever.
  */

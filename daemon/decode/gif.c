@@ -29,6 +29,7 @@ struct gif_state {
         bool is_interlaced;
         bool is_whole;   /* the end of the frame's data is there */
         uint8_t outside; /* the value around the frame */
+        int transparent; /* the value that is transparent; -1: none */
         struct palette palette;
 };
 
@@ -90,7 +91,7 @@ static int read_extension(struct gif_state *state) {
         if (DGifGetExtension(state->gif, &code, &block) == GIF_ERROR)
                 return GIF_ERROR;
         if (code == GRAPHICS_EXT_FUNC_CODE && block && block[0] >= 4 && block[1] & 1)
-                state->outside = block[4];
+                state->transparent = state->outside = block[4];
         while (block)
                 if (DGifGetExtensionNext(state->gif, &block) == GIF_ERROR)
                         return GIF_ERROR;
@@ -178,6 +179,7 @@ static int gif_open(void *opaque, const uint8_t *bytes, size_t n_bytes, struct i
         state->n_bytes = n_bytes;
         state->at = 0;
         state->outside = 0;
+        state->transparent = -1;
         state->gif = DGifOpen(state, on_read, &error);
         if (!state->gif)
                 return fail(state, error, why);
@@ -191,6 +193,20 @@ static int gif_open(void *opaque, const uint8_t *bytes, size_t n_bytes, struct i
         }
         ret_info->width = state->width;
         ret_info->height = state->height;
+        return 0;
+}
+
+/* Each value is looked up in a palette: that of the alphas, or that of the values themselves. */
+static int gif_as(void *opaque, enum decode_as as, struct why *why) {
+        struct gif_state *state = opaque;
+
+        if (as == DECODE_WIDE)
+                return refuse_as(as, "8 bits", why);
+        if (as == DECODE_ALPHA && state->transparent < 0)
+                return DECODE_OPAQUE;
+        palette_set_grey(&state->palette);
+        for (int i = 0; i < 256 && as == DECODE_ALPHA; i++)
+                put_level(i == state->transparent ? 0 : 255, state->palette.colors[i]);
         return 0;
 }
 
@@ -282,4 +298,5 @@ const struct picture_format format_gif = {
         .open = gif_open,
         .read_rows = gif_read_rows,
         .need = gif_need,
+        .as = gif_as,
 };

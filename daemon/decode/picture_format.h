@@ -35,8 +35,9 @@ struct picture_format {
          * between open and read. */
         uint64_t (*need)(const void *state, const struct box *box);
 
-        /* decoder_as_numbers(), between open and read. NULL: it cannot. */
-        int (*as_numbers)(void *state, struct why *why);
+        /* decoder_as(), between open and read, for DECODE_NUMBERS, DECODE_WIDE and DECODE_ALPHA; open() goes back to
+         * colours. NULL: pictures are opaque and have neither numbers nor 16 bits. */
+        int (*as)(void *state, enum decode_as as, struct why *why);
 
         /* All three may be NULL. bytes: memory that is held in addition to `work`. trim: frees what can be freed, also
          * between open and read. decoded_by: which decoder decoded the last picture, and whether it took over from
@@ -53,6 +54,9 @@ extern const struct picture_format format_png;
 extern const struct picture_format format_pnm;
 extern const struct picture_format format_tiff;
 extern const struct picture_format format_webp;
+
+/* The refusals of `as`: `what` the format has instead, such as "JPEG" or "red and green". -ENOTSUP. */
+int refuse_as(enum decode_as as, const char *what, struct why *why);
 
 /* -EFBIG with both numbers if the picture has too many pixels, else 0. */
 int check_pixels(const struct decode_limits *limits, uint32_t width, uint32_t height, struct why *why);

@@ -1,8 +1,8 @@
 /* decode/png.c: PNG through libspng.
  *
  * The library undoes the compression and the filters; samples are interpreted here, row by row, as in Pillow: 16-bit
- * grey is cut at 255 (Pillow keeps it as a 32-bit picture), 16-bit colour loses its low bytes, alpha and tRNS are
- * dropped. 8-bit RGB is handed out as it is.
+ * grey is cut at 255 (Pillow keeps it as a picture of 16 or 32 bits), 16-bit colour loses its low bytes. Alpha and tRNS
+ * are not part of the colours, and read on their own if they are asked for. 8-bit RGB is handed out as it is.
  *
  * Rows come from the top: those above the box are decompressed and discarded, those below are not read. If the file's
  * end is missing, all rows are read, because a file that was cut is refused wherever the box lies.
@@ -10,10 +10,12 @@
  * Pillow ignores the checksum (CRC) of a chunk of pixels, but not the one (Adler) of the data inside it. libspng checks
  * both or none. So if a picture fails because of a CRC, it is read a second time, from a copy with correct CRCs. */
 #include "daemon/decode/picture_format.h"
+#include "daemon/decode/samples.h"
 
 #include "proto/base/cleanup.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -28,12 +30,13 @@ struct png_state {
         const uint8_t *bytes;               /* of the open picture's file */
         size_t n_bytes;
         bool is_whole;     /* its end is there */
-        bool as_numbers;   /* decoder_as_numbers() */
+        enum decode_as as; /* decoder_as() */
         size_t n_row;      /* bytes of a row as the file has it */
         spng_ctx *spng;    /* of the open picture */
         uint8_t *repaired; /* copy of the file with correct checksums; rarely needed */
         struct spng_ihdr header;
         uint8_t palette[256][PIXEL_BYTES];
+        struct spng_trns transparent; /* tRNS, where DECODE_ALPHA needs it */
 };
 
 typedef void row_converter(const struct png_state *state, const uint8_t *row, uint8_t *rgb, uint32_t width);
@@ -140,7 +143,7 @@ static int png_open(void *opaque, const uint8_t *bytes, size_t n_bytes, struct i
         end_picture(state);
         state->bytes = bytes;
         state->n_bytes = n_bytes;
-        state->as_numbers = false;
+        state->as = DECODE_COLORS;
         r = begin(state, bytes, n_bytes);
         if (r)
                 return fail(state, r, why);
@@ -267,25 +270,111 @@ static void convert_numbers(const struct png_state *state, const uint8_t *row, u
                 memset(rgb + (size_t)x * PIXEL_BYTES, (int)(sample_at(row, x, depth) * scale), PIXEL_BYTES);
 }
 
-static int png_as_numbers(void *opaque, struct why *why) {
+/* The high bytes of the channel that is alpha. */
+static void convert_alpha(const struct png_state *state, const uint8_t *row, uint8_t *rgb, uint32_t width) {
+        size_t step = state->header.bit_depth / 8;
+        size_t n_channels = state->header.color_type == SPNG_COLOR_TYPE_TRUECOLOR_ALPHA ? 4 : 2;
+
+        for (uint32_t x = 0; x < width; x++)
+                put_level(row[((x + (size_t)1) * n_channels - 1) * step], rgb + (size_t)x * PIXEL_BYTES);
+}
+
+/* An index that tRNS does not name is opaque. */
+static void convert_palette_alpha(const struct png_state *state, const uint8_t *row, uint8_t *rgb, uint32_t width) {
+        const struct spng_trns *transparent = &state->transparent;
+
+        for (uint32_t x = 0; x < width; x++) {
+                unsigned index = sample_at(row, x, state->header.bit_depth);
+
+                put_level(index < transparent->n_type3_entries ? transparent->type3_alpha[index] : 255,
+                          rgb + (size_t)x * PIXEL_BYTES);
+        }
+}
+
+/* The one grey, or colour, of tRNS is transparent. 8 bits a sample, or one bit. */
+static void convert_key_alpha(const struct png_state *state, const uint8_t *row, uint8_t *rgb, uint32_t width) {
+        const struct spng_trns *key = &state->transparent;
+
+        for (uint32_t x = 0; x < width; x++) {
+                bool is_key;
+
+                if (state->header.color_type == SPNG_COLOR_TYPE_GRAYSCALE)
+                        is_key = sample_at(row, x, state->header.bit_depth) == key->gray;
+                else
+                        is_key = row[3 * (size_t)x] == key->red && row[3 * (size_t)x + 1] == key->green &&
+                                 row[3 * (size_t)x + 2] == key->blue;
+
+                put_level(is_key ? 0 : 255, rgb + (size_t)x * PIXEL_BYTES);
+        }
+}
+
+static void convert_wide(const struct png_state *state, const uint8_t *row, uint8_t *rgb, uint32_t width) {
+        (void)state;
+        for (uint32_t x = 0; x < width; x++)
+                put_wide((uint16_t)(row[2 * x] << 8 | row[2 * x + 1]), rgb + (size_t)x * PIXEL_BYTES);
+}
+
+static bool has_alpha(const struct spng_ihdr *header) {
+        return header->color_type == SPNG_COLOR_TYPE_GRAYSCALE_ALPHA ||
+               header->color_type == SPNG_COLOR_TYPE_TRUECOLOR_ALPHA;
+}
+
+/* Pillow compares the key with samples that it has scaled (2 and 4 bits) or cut (16 bits): another meaning than PNG's.
+ */
+static int png_as_alpha(struct png_state *state, struct why *why) {
+        unsigned depth = state->header.bit_depth;
+        bool has_palette = state->header.color_type == SPNG_COLOR_TYPE_INDEXED;
+
+        if (has_alpha(&state->header))
+                return 0;
+        if (spng_get_trns(state->spng, &state->transparent))
+                return DECODE_OPAQUE;
+        if (!has_palette && depth != 8 && depth != 1)
+                return why_set(why, -ENOTSUP, "PNG: a transparent colour (tRNS) in a picture of %u bits is not handled",
+                               depth);
+        return 0;
+}
+
+static int png_as(void *opaque, enum decode_as as, struct why *why) {
         static const char *const KINDS[] = { [SPNG_COLOR_TYPE_GRAYSCALE] = "grey",
                                              [SPNG_COLOR_TYPE_TRUECOLOR] = "red, green and blue",
                                              [SPNG_COLOR_TYPE_INDEXED] = "a palette",
                                              [SPNG_COLOR_TYPE_GRAYSCALE_ALPHA] = "grey and alpha",
                                              [SPNG_COLOR_TYPE_TRUECOLOR_ALPHA] = "red, green, blue and alpha" };
         struct png_state *state = opaque;
-        unsigned type = state->header.color_type;
+        unsigned type = state->header.color_type, depth = state->header.bit_depth;
+        bool is_grey = type == SPNG_COLOR_TYPE_GRAYSCALE;
+        char what[48];
+        int r = 0;
 
-        if ((type != SPNG_COLOR_TYPE_GRAYSCALE && type != SPNG_COLOR_TYPE_INDEXED) || state->header.bit_depth > 8)
-                return why_set(why, -ENOTSUP,
-                               "is a mask with %s of %u bits; a mask has a palette or grey of at most 8 bits",
-                               KINDS[type], state->header.bit_depth);
-        state->as_numbers = true;
-        return 0;
+        if (as == DECODE_ALPHA)
+                r = png_as_alpha(state, why);
+        else if (as == DECODE_WIDE ? !is_grey || depth != 16
+                                   : (!is_grey && type != SPNG_COLOR_TYPE_INDEXED) || depth > 8) {
+                snprintf(what, sizeof(what), "%s of %u bits", KINDS[type], depth);
+                r = refuse_as(as, what, why);
+        }
+        if (r == 0)
+                state->as = as;
+        return r;
+}
+
+static row_converter *find_alpha_converter(const struct spng_ihdr *header) {
+        if (has_alpha(header))
+                return convert_alpha;
+        return header->color_type == SPNG_COLOR_TYPE_INDEXED ? convert_palette_alpha : convert_key_alpha;
 }
 
 /* NULL: the samples are RGB already. */
-static row_converter *find_converter(const struct spng_ihdr *header) {
+static row_converter *find_converter(const struct png_state *state) {
+        const struct spng_ihdr *header = &state->header;
+
+        if (state->as == DECODE_NUMBERS)
+                return convert_numbers;
+        if (state->as == DECODE_WIDE)
+                return convert_wide;
+        if (state->as == DECODE_ALPHA)
+                return find_alpha_converter(header);
         switch (header->color_type) {
         case SPNG_COLOR_TYPE_GRAYSCALE:
                 return header->bit_depth == 16 ? convert_grey_16 : convert_grey;
@@ -413,7 +502,7 @@ static int png_read_rows(void *opaque, const struct box *box, const struct row_s
         }
         reading.raw = work->bytes;
         reading.band = work->bytes + raw_bytes(state);
-        reading.convert = state->as_numbers ? convert_numbers : find_converter(&state->header);
+        reading.convert = find_converter(state);
 
         r = read_once(state, &reading);
         if (r == SPNG_ECHUNK_CRC) {
@@ -443,5 +532,5 @@ const struct picture_format format_png = {
         .open = png_open,
         .read_rows = png_read_rows,
         .need = png_need,
-        .as_numbers = png_as_numbers,
+        .as = png_as,
 };

@@ -28,6 +28,7 @@ struct pnm_state {
         uint32_t max;        /* of a sample; 1 for bits */
         unsigned n_channels; /* 1 or 3 */
         bool is_text;
+        bool is_wide;           /* DECODE_WIDE */
         struct palette palette; /* RGB of a sample of up to 255 */
 };
 
@@ -148,6 +149,7 @@ static int read_header(struct pnm_state *state, struct why *why) {
         state->height = (uint32_t)numbers[1];
         state->max = (uint32_t)numbers[2];
         state->is_text = state->bytes[1] < '4';
+        state->is_wide = false;
         state->n_channels = state->bytes[1] == '3' || state->bytes[1] == '6' ? 3 : 1;
         set_palette(state, is_bits);
         return 0;
@@ -174,10 +176,31 @@ static int pnm_open(void *opaque, const uint8_t *bytes, size_t n_bytes, struct i
         return 0;
 }
 
+/* Numbers are the levels that Pillow gives, but bits are 0 and 1 there. */
+static int pnm_as(void *opaque, enum decode_as as, struct why *why) {
+        struct pnm_state *state = opaque;
+        bool is_bits = state->bytes[1] == '1' || state->bytes[1] == '4';
+
+        if (as == DECODE_ALPHA)
+                return DECODE_OPAQUE;
+        if (state->n_channels != 1 || (as == DECODE_WIDE) != (state->max > 255))
+                return refuse_as(as,
+                                 state->n_channels != 1 ? "red, green and blue"
+                                 : state->max > 255     ? "grey of 16 bits"
+                                                        : "grey of at most 8 bits",
+                                 why);
+        state->is_wide = as == DECODE_WIDE;
+        for (unsigned i = 0; i < 2 && is_bits; i++)
+                put_level(i == 0, state->palette.colors[i]);
+        return 0;
+}
+
 /* ---- pixels -------------------------------------------------------------------------------------------------- */
 
 static void put_sample(const struct pnm_state *state, uint32_t value, uint8_t *rgb) {
-        if (state->n_channels == 1)
+        if (state->is_wide)
+                put_wide((uint16_t)scale(value, state->max, 65535), rgb);
+        else if (state->n_channels == 1)
                 memset(rgb, level_of(state, value), PIXEL_BYTES);
         else
                 *rgb = level_of(state, value);
@@ -288,4 +311,5 @@ const struct picture_format format_pnm = {
         .open = pnm_open,
         .read_rows = pnm_read_rows,
         .need = pnm_need,
+        .as = pnm_as,
 };

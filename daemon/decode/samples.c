@@ -17,6 +17,11 @@ void palette_set_levels(struct palette *palette, unsigned bits, bool is_inverted
         }
 }
 
+void colors_to_grey(const uint8_t *rgb, uint32_t n, uint8_t *grey) {
+        for (uint32_t i = 0; i < n; i++, rgb += PIXEL_BYTES, grey += PIXEL_BYTES)
+                put_level((uint8_t)((rgb[0] * 19595u + rgb[1] * 38470u + rgb[2] * 7471u + 0x8000u) >> 16), grey);
+}
+
 void indices_to_rgb(const struct palette *palette, unsigned bits, const uint8_t *row, uint32_t x, uint32_t width,
                     uint8_t *rgb) {
         unsigned mask = (1u << bits) - 1, n_in_byte = 8 / bits;

@@ -1,11 +1,12 @@
 /* decode/webp.c: WebP through libwebp.
  *
  * Pillow reads every WebP as an animation and takes the first frame: a canvas of transparent black, into which the
- * frame is decoded at its place; then alpha is dropped. A still picture is a frame that fills the canvas. So this file
- * parses the container up to the first frame, and libwebp decodes the frame. It leaves out what is outside of the box,
- * as far as it can. */
+ * frame is decoded at its place. Alpha is not part of the colours. A still picture is a frame that fills the canvas. So
+ * this file parses the container up to the first frame, and libwebp decodes the frame. It leaves out what is outside of
+ * the box, as far as it can. */
 #include "daemon/base/little_endian.h"
 #include "daemon/decode/picture_format.h"
+#include "daemon/decode/samples.h"
 
 #include "proto/base/cleanup.h"
 
@@ -26,6 +27,8 @@ struct webp_state {
         size_t n_bytes;
         uint32_t width, height; /* of the canvas */
         struct box frame;       /* within the canvas */
+        bool has_alpha;
+        bool as_alpha; /* DECODE_ALPHA */
 };
 
 static bool webp_probe(const uint8_t *bytes, size_t n_bytes) {
@@ -82,6 +85,8 @@ static int webp_open(void *opaque, const uint8_t *bytes, size_t n_bytes, struct 
 
         state->width = (uint32_t)features.width;
         state->height = (uint32_t)features.height;
+        state->has_alpha = features.has_alpha;
+        state->as_alpha = false;
         r = check_pixels(state->limits, state->width, state->height, why);
         if (r < 0)
                 return r;
@@ -105,6 +110,20 @@ static int webp_open(void *opaque, const uint8_t *bytes, size_t n_bytes, struct 
         ret_info->width = state->width;
         ret_info->height = state->height;
         return 0;
+}
+
+static int webp_as(void *opaque, enum decode_as as, struct why *why) {
+        struct webp_state *state = opaque;
+
+        if (as != DECODE_ALPHA)
+                return refuse_as(as, "red, green and blue", why);
+        state->as_alpha = state->has_alpha;
+        return state->has_alpha ? 0 : DECODE_OPAQUE;
+}
+
+/* Of a pixel, as the library writes it: alpha comes only with the colours. */
+static unsigned library_bytes(const struct webp_state *state) {
+        return state->as_alpha ? PIXEL_BYTES + 1 : PIXEL_BYTES;
 }
 
 /* ---- pixels -------------------------------------------------------------------------------------------------- */
@@ -141,11 +160,11 @@ static int decode_part(const struct webp_state *state, const struct box *part, u
         config.options.crop_top = (int)part->y;
         config.options.crop_width = (int)part->width;
         config.options.crop_height = (int)part->height;
-        config.output.colorspace = MODE_RGB;
+        config.output.colorspace = state->as_alpha ? MODE_RGBA : MODE_RGB;
         config.output.is_external_memory = 1;
         config.output.u.RGBA.rgba = out;
-        config.output.u.RGBA.stride = (int)(part->width * PIXEL_BYTES);
-        config.output.u.RGBA.size = (size_t)part->width * PIXEL_BYTES * part->height;
+        config.output.u.RGBA.stride = (int)(part->width * library_bytes(state));
+        config.output.u.RGBA.size = (size_t)part->width * library_bytes(state) * part->height;
 
         status = WebPDecode(state->bytes, state->n_bytes, &config);
         WebPFreeDecBuffer(&config.output);
@@ -153,10 +172,12 @@ static int decode_part(const struct webp_state *state, const struct box *part, u
                 return why_set(why, -ENOMEM, "WebP: no memory");
         if (status != VP8_STATUS_OK)
                 return why_set(why, -EBADMSG, "WebP: the data are damaged or cut short");
+        for (size_t i = 0; state->as_alpha && i < (size_t)part->width * part->height; i++)
+                put_level(out[i * 4 + 3], out + i * PIXEL_BYTES); /* lies before what is still to be read */
         return 0;
 }
 
-/* The part of the box that the frame does not cover is black: copies the frame's part into the box. */
+/* The part of the box that the frame does not cover is black and transparent: copies the frame's part into the box. */
 static void paint(uint8_t *out, const struct box *box, const struct box *frame, const struct box *part,
                   const uint8_t *pixels) {
         memset(out, 0, (size_t)box->width * PIXEL_BYTES * box->height);
@@ -178,7 +199,7 @@ static int webp_read_rows(void *opaque, const struct box *box, const struct row_
         bool overlaps = find_part(frame, box, &part);
         bool covers = frame->x <= box->x && box->x + box->width <= frame->x + frame->width && frame->y <= box->y &&
                       box->y + box->height <= frame->y + frame->height;
-        uint64_t n_part = (uint64_t)part.width * PIXEL_BYTES * part.height;
+        uint64_t n_part = (uint64_t)part.width * library_bytes(state) * part.height;
         uint64_t n_box = covers ? 0 : (uint64_t)box->width * PIXEL_BYTES * box->height;
         struct view view = { .width = box->width, .height = box->height };
         int r;
@@ -206,7 +227,8 @@ static int webp_read_rows(void *opaque, const struct box *box, const struct row_
  * plane. */
 static uint64_t webp_need(const void *opaque, const struct box *box) {
         const struct webp_state *state = opaque;
-        uint64_t n_box = (uint64_t)(box->width + 2 * MARGIN + 1) * (box->height + 2 * MARGIN + 1) * PIXEL_BYTES;
+        uint64_t n_box = (uint64_t)(box->width + 2 * MARGIN + 1) * (box->height + 2 * MARGIN + 1) *
+                         library_bytes(state);
 
         return 2 * n_box + (uint64_t)state->frame.width * state->frame.height * 5;
 }
@@ -219,4 +241,5 @@ const struct picture_format format_webp = {
         .open = webp_open,
         .read_rows = webp_read_rows,
         .need = webp_need,
+        .as = webp_as,
 };

@@ -1,6 +1,6 @@
 /* Coverage-guided (libFuzzer): any bytes as a picture of any format. The last four bytes choose the box, the rest is
- * the file, so that plain pictures are good seeds; nothing may crash, hang or read beyond, whoever decodes, also as
- * a mask. */
+ * the file, so that plain pictures are good seeds; nothing may crash, hang or read beyond, whoever decodes, and
+ * whatever becomes of the samples. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,7 +23,7 @@ static int on_take(void *userdata, const struct view *rows, struct why *why) {
 }
 
 static void read_box(struct decoder *decoder, const uint8_t *box_bytes, const uint8_t *bytes, size_t n_bytes,
-                     bool as_numbers) {
+                     enum decode_as as) {
         struct image_info info;
         struct box box;
         unsigned sum = 0;
@@ -31,7 +31,7 @@ static void read_box(struct decoder *decoder, const uint8_t *box_bytes, const ui
         struct why why;
 
         if (decoder_open(decoder, bytes, n_bytes, &info, &why) < 0 ||
-            (as_numbers && decoder_as_numbers(decoder, &why) < 0))
+            (as != DECODE_COLORS && decoder_as(decoder, as, &why) != 0))
                 return;
         box.x = box_bytes[0] * info.width / 256;
         box.y = box_bytes[1] * info.height / 256;
@@ -56,8 +56,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes) {
         bytes = malloc(n_bytes - 4);
         memcpy(bytes, data, n_bytes - 4);
         for (unsigned i = 0; i < 2; i++)
-                read_box(decoders[i], data + n_bytes - 4, bytes, n_bytes - 4, false);
-        read_box(decoders[0], data + n_bytes - 4, bytes, n_bytes - 4, true);
+                read_box(decoders[i], data + n_bytes - 4, bytes, n_bytes - 4, DECODE_COLORS);
+        for (enum decode_as as = DECODE_GREY; as <= DECODE_ALPHA; as++)
+                read_box(decoders[0], data + n_bytes - 4, bytes, n_bytes - 4, as);
         if (exif_orientation(bytes, n_bytes - 4) - 1 > 7)
                 abort();
         free(bytes);

@@ -21,7 +21,7 @@ const char *const RESIZE_FILTER_NAMES[N_RESIZE_FILTERS] = {
 };
 
 /* Half the filter's width, in output pixels or source pixels, whichever are larger. */
-static const double SUPPORT[N_RESIZE_FILTERS + 1] = {
+static const double SUPPORT[N_RESIZE_FILTERS + 2] = {
         [RESIZE_BOX] = 0.5,     [RESIZE_BILINEAR] = 1.0, [RESIZE_HAMMING] = 1.0,
         [RESIZE_BICUBIC] = 2.0, [RESIZE_LANCZOS] = 3.0,
 };
@@ -335,6 +335,20 @@ static void choose_floor(struct axis *axis) {
         }
 }
 
+/* Pillow's for samples of 16 bits. */
+static void choose_center(struct axis *axis) {
+        const struct axis_key *key = &axis->key;
+        double step = (double)(float)key->n_source / key->n_outputs;
+
+        for (uint32_t x = 0; x < key->window_n; x++) {
+                uint32_t place = (uint32_t)(step * ((double)key->window_first + x + 0.5)),
+                         idx_output = place_of_output(key, x);
+
+                axis->weights.first[idx_output] = place < key->n_source ? place : key->n_source - 1;
+                axis->weights.count[idx_output] = 1;
+        }
+}
+
 static void weigh_pixels(struct axis *axis) {
         static const double one[2] = { 1.0, 0.0 };
 
@@ -356,6 +370,8 @@ static int prepare(struct axis *axis) {
 
         if (is_choice && axis->key.filter == RESIZE_NEAREST_FLOOR && !is_same_length(&axis->key))
                 choose_floor(axis);
+        else if (is_choice && axis->key.filter == RESIZE_NEAREST_CENTER && !is_same_length(&axis->key))
+                choose_center(axis);
         else if (is_choice)
                 choose_pixels(axis);
         else

@@ -26,14 +26,15 @@ enum resize_filter {
         RESIZE_LANCZOS,
         N_RESIZE_FILTERS,
 
-        RESIZE_NEAREST_FLOOR =
-                N_RESIZE_FILTERS, /* for masks: the pixel that torch's "nearest" takes, which counts from */
-                                  /* the pixels' corners; without a name */
+        /* Without names. For masks: the pixel that torch's "nearest" takes, which counts from the pixels' corners. For
+         * pictures of 16 bits: Pillow's nearest, which multiplies there and adds up elsewhere. */
+        RESIZE_NEAREST_FLOOR = N_RESIZE_FILTERS,
+        RESIZE_NEAREST_CENTER,
 };
 
 /* Is each output pixel a source pixel? */
 static inline bool resize_chooses(enum resize_filter filter) {
-        return filter == RESIZE_NEAREST || filter == RESIZE_NEAREST_FLOOR;
+        return filter == RESIZE_NEAREST || filter >= RESIZE_NEAREST_FLOOR;
 }
 
 /* Names as in Pillow, in small letters: index = enum resize_filter. */

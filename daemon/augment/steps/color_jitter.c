@@ -60,6 +60,15 @@ static int plan(const struct value *values, struct dlp_philox *philox, struct fo
         return 0;
 }
 
+/* Pillow makes HSV of colours only, and alpha is lost on the way. */
+static int convert(const struct value *values, struct conversion *conversion, struct why *why) {
+        unsigned modes = 1u << PIXELS_P | 1u << PIXELS_I16;
+
+        if (!leaves_as_is(&values[HUE].range, HUE))
+                return mode_check(conversion, modes | 1u << PIXELS_RGBA | 1u << PIXELS_LA, "mode=RGB, or no hue", why);
+        return mode_check(conversion, modes, "mode=RGB, L, RGBA or LA", why);
+}
+
 const struct step_type step_color_jitter = {
         .name = "color_jitter",
         .example = "color_jitter(0.4, 0.4, 0.4)",
@@ -70,4 +79,5 @@ const struct step_type step_color_jitter = {
                 [HUE] = { ARGUMENT_AROUND, "hue", "0", -0.5, 0.5, .center = 0 },
         },
         .plan = plan,
+        .convert = convert,
 };

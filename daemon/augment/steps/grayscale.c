@@ -20,10 +20,22 @@ static int plan(const struct value *values, struct dlp_philox *philox, struct fo
         return 0;
 }
 
-static int convert(const struct value *values, struct conversion *conversion, struct why *why) {
-        (void)why;
-        conversion->format.n_channels = values[N_OUTPUT_CHANNELS].choice == 0 ? 1 : PIXEL_BYTES;
+int mode_check(const struct conversion *conversion, unsigned modes, const char *expected, struct why *why) {
+        enum pixel_mode mode = conversion->format.mode;
+
+        if (modes & 1u << mode)
+                return why_set(why, -EINVAL, "is not for pictures that are decoded with mode=%s; expected %s",
+                               PIXEL_MODE_NAMES[mode], expected);
         return 0;
+}
+
+static int convert(const struct value *values, struct conversion *conversion, struct why *why) {
+        int r = mode_check(conversion, ~(1u << PIXELS_RGB | 1u << PIXELS_L), "mode=RGB, or mode=L without this step",
+                           why);
+
+        if (r == 0)
+                conversion->format.n_channels = values[N_OUTPUT_CHANNELS].choice == 0 ? 1 : PIXEL_BYTES;
+        return r;
 }
 
 const struct step_type step_grayscale = {

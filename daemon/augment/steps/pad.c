@@ -31,9 +31,16 @@ struct border border_of(const struct value *fill, const struct value *mode) {
 }
 
 int fill_check(const struct value *fill, const struct conversion *conversion, struct why *why) {
-        if (fill->n_list > 1 && conversion->format.n_channels == 1)
+        enum pixel_mode mode = conversion->format.mode;
+
+        if (fill->n_list > 1 && mode != PIXELS_RGB && mode != PIXELS_L)
                 return why_set(why, -EINVAL,
-                               "fill is a colour, but grayscale(1) leaves one channel; expected one number");
+                               "fill is a colour, but the picture is decoded with mode=%s; expected one "
+                               "number",
+                               PIXEL_MODE_NAMES[mode]);
+        if (fill->n_list > 1 && conversion->format.n_channels == 1)
+                return why_set(why, -EINVAL, "fill is a colour, but %s leaves one channel; expected one number",
+                               mode == PIXELS_L ? "mode=L" : "grayscale(1)");
         return 0;
 }
 

@@ -12,9 +12,15 @@ static int plan(const struct value *values, struct dlp_philox *philox, struct fo
         return 0;
 }
 
+static int convert(const struct value *values, struct conversion *conversion, struct why *why) {
+        (void)values;
+        return mode_check(conversion, ~(1u << PIXELS_RGB | 1u << PIXELS_L), "mode=RGB", why);
+}
+
 const struct step_type step_random_grayscale = {
         .name = "random_grayscale",
         .example = "random_grayscale(0.1)",
         .arguments = { [PROBABILITY] = { ARGUMENT_NUMBER, "p", "0.1", 0, 1 } },
         .plan = plan,
+        .convert = convert,
 };

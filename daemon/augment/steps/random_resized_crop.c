@@ -26,6 +26,10 @@ static void output(const struct value *values, uint32_t *height, uint32_t *width
         *width = values[SIZE].width;
 }
 
+static int convert(const struct value *values, struct conversion *conversion, struct why *why) {
+        return filter_check(&values[INTERPOLATION], conversion, why);
+}
+
 const struct step_type step_random_resized_crop = {
         .name = "random_resized_crop",
         .example = "random_resized_crop(224)",
@@ -37,4 +41,5 @@ const struct step_type step_random_resized_crop = {
         },
         .plan = plan,
         .output = output,
+        .convert = convert,
 };

@@ -11,6 +11,14 @@ enum {
         MAX
 };
 
+int filter_check(const struct value *filter, const struct conversion *conversion, struct why *why) {
+        if (conversion->format.mode == PIXELS_I16 && filter->choice != RESIZE_NEAREST)
+                return why_set(why, -EINVAL,
+                               "numbers of 16 bits are not mixed; expected interpolation=nearest with "
+                               "mode=I;16, or another mode");
+        return 0;
+}
+
 /* The size of a picture of width x height after the step. A side is 0 if a narrow strip is scaled to nothing. */
 static void new_size(const struct value *values, uint32_t width, uint32_t height, uint64_t *ret_width,
                      uint64_t *ret_height) {
@@ -52,9 +60,10 @@ static void output(const struct value *values, uint32_t *height, uint32_t *width
 }
 
 static int convert(const struct value *values, struct conversion *conversion, struct why *why) {
-        (void)conversion;
-        if (values[MAX].n_list == 0)
-                return 0;
+        int r = filter_check(&values[INTERPOLATION], conversion, why);
+
+        if (r < 0 || values[MAX].n_list == 0)
+                return r;
         if (values[SIZE].width > 0)
                 return why_set(why, -EINVAL,
                                "max needs one number as the size, the short side; expected resize(%u, max=%.0f)",

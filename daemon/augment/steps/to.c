@@ -18,6 +18,12 @@ static int convert(const struct value *values, struct conversion *conversion, st
         if (dtype == DLP_DTYPE_UINT8 && conversion->is_normalized)
                 return why_set(why, -EINVAL,
                                "normalized numbers cannot be uint8; expected float16, bfloat16 or float32");
+        if (dtype == DLP_DTYPE_UINT8 && conversion->format.mode == PIXELS_I16)
+                return why_set(why, -EINVAL,
+                               "16 bits do not fit into uint8; expected float32, or mode=L, or no \"to\" for uint16");
+        if (dtype != DLP_DTYPE_UINT8 &&
+            mode_check(conversion, 1u << PIXELS_P, "no \"to\", because indices are not levels", why) < 0)
+                return -EINVAL;
         conversion->has_dtype = true;
         conversion->format.dtype = dtype;
         return 0;

@@ -1,5 +1,7 @@
 #include "daemon/decode/tiff/kind.h"
 
+#include "daemon/decode/picture_format.h"
+
 #include <errno.h>
 #include <string.h>
 
@@ -113,6 +115,14 @@ static bool find_samples(const struct tiff_tags *tags, enum tiff_samples *ret_sa
         }
 }
 
+/* Which sample of a pixel is alpha. Unspecified ones are not. */
+static int alpha_of(const struct tiff_tags *tags) {
+        bool is_first_extra = tags->n_extras > 0 &&
+                              (tags->extras[0] == EXTRASAMPLE_UNASSALPHA || tags->extras[0] == EXTRASAMPLE_ASSOCALPHA);
+
+        return is_first_extra ? tags->n_samples - tags->n_extras : -1;
+}
+
 int tiff_kind_of(const struct tiff_tags *tags, struct tiff_kind *ret_kind, struct why *why) {
         enum tiff_samples samples;
 
@@ -124,10 +134,32 @@ int tiff_kind_of(const struct tiff_tags *tags, struct tiff_kind *ret_kind, struc
                                tags->planar, tags->fill_order, tags->compression,
                                tags->is_big_endian ? "big" : "little");
         ret_kind->samples = samples;
+        ret_kind->as = DECODE_COLORS;
+        ret_kind->has_palette = tags->photometric == PHOTOMETRIC_PALETTE;
+        ret_kind->alpha = alpha_of(tags);
         ret_kind->bits = tags->bits;
         ret_kind->n_samples = tags->n_samples;
         if (samples == TIFF_INDICES && tags->photometric != PHOTOMETRIC_PALETTE)
                 palette_set_levels(&ret_kind->palette, tags->bits, tags->photometric == PHOTOMETRIC_MINISWHITE);
+        return 0;
+}
+
+int tiff_kind_as(struct tiff_kind *kind, enum decode_as as, struct why *why) {
+        bool is_number = kind->samples == TIFF_INDICES && kind->n_samples == 1;
+
+        if (as == DECODE_ALPHA && kind->alpha < 0)
+                return DECODE_OPAQUE;
+        if ((as == DECODE_NUMBERS && !is_number) || (as == DECODE_WIDE && kind->samples != TIFF_GREY_16))
+                return refuse_as(as,
+                                 is_number || kind->samples == TIFF_INDICES ? "at most 8 bits, or alpha"
+                                 : kind->n_samples > 1                      ? "several colours"
+                                                                            : "grey of 16 or 32 bits",
+                                 why);
+        kind->as = as;
+        if (as == DECODE_NUMBERS && kind->has_palette)
+                palette_set_grey(&kind->palette);
+        for (unsigned i = 0; i < 256 && as == DECODE_NUMBERS && kind->bits == 1; i++)
+                put_level(kind->palette.colors[i][0] != 0, kind->palette.colors[i]);
         return 0;
 }
 
@@ -226,6 +258,17 @@ static void convert_indices(const struct tiff_kind *kind, const uint8_t *row, ui
 void tiff_convert(const struct tiff_kind *kind, const uint8_t *row, uint32_t x, uint32_t width, uint8_t *rgb) {
         size_t n_pixel = (size_t)kind->n_samples * kind->bits / 8;
 
+        if (kind->as == DECODE_ALPHA || kind->as == DECODE_WIDE) {
+                for (uint32_t i = 0; i < width; i++, rgb += PIXEL_BYTES) {
+                        const uint8_t *pixel = row + ((size_t)x + i) * n_pixel;
+
+                        if (kind->as == DECODE_WIDE)
+                                put_wide(native_16(pixel), rgb);
+                        else
+                                put_level(high_byte(kind, pixel, (unsigned)kind->alpha), rgb);
+                }
+                return;
+        }
         switch (kind->samples) {
         case TIFF_INDICES:
                 convert_indices(kind, row, x, width, rgb);

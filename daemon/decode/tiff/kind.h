@@ -4,6 +4,7 @@
  * known to read wrongly, is refused here, with its numbers in the error. */
 #pragma once
 
+#include "daemon/decode/decode.h"
 #include "daemon/decode/samples.h"
 #include "proto/base/why.h"
 
@@ -33,12 +34,18 @@ struct tiff_kind {
         enum tiff_samples samples;
         unsigned bits;      /* of a sample */
         unsigned n_samples; /* of a pixel */
+        bool has_palette;   /* the file's own, not grey */
+        int alpha;          /* which sample is alpha; -1: none */
+        enum decode_as as;  /* what tiff_convert() makes of the samples */
         struct palette palette;
 };
 
 /* Returns 0; -ENOTSUP with the numbers if this combination is not handled. For photometric "palette", the caller sets
  * the palette. */
 int tiff_kind_of(const struct tiff_tags *tags, struct tiff_kind *ret_kind, struct why *why);
+
+/* Says what tiff_convert() makes of the samples: see decoder_as(), whose results it has. */
+int tiff_kind_as(struct tiff_kind *kind, enum decode_as as, struct why *why);
 
 /* Converts pixels x ... x + width - 1 of a row whose samples are stored pixel by pixel, 16 and 32 bits in this CPU's
  * byte order. */

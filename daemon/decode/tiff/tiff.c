@@ -1,7 +1,7 @@
 /* decode/tiff/tiff.c: TIFF through libtiff: the first picture of the file.
  *
- * As in Pillow 9.4: the picture is turned as its tag Orientation says, which is done only for TIFF; alpha is dropped,
- * and divided out if the colours were multiplied with it.
+ * As in Pillow 9.4: the picture is turned as its tag Orientation says, which is done only for TIFF; alpha is not part
+ * of the colours, and is divided out if they were multiplied with it.
  *
  * A picture that needs no turning goes row by row to the sink. Otherwise the box's part of it is kept and passed on
  * from there. */
@@ -82,6 +82,12 @@ static void turn_row(const struct tiff_source *source, const struct box *in_file
                         from_y = in_file->height - 1 - from_y;
                 memcpy(rgb, kept + ((size_t)from_y * in_file->width + from_x) * PIXEL_BYTES, PIXEL_BYTES);
         }
+}
+
+static int tiff_as(void *opaque, enum decode_as as, struct why *why) {
+        struct tiff_source *source = opaque;
+
+        return tiff_kind_as(&source->kind, as, why);
 }
 
 /* ---- the format ---------------------------------------------------------------------------------------------- */
@@ -184,4 +190,5 @@ const struct picture_format format_tiff = {
         .open = tiff_open,
         .read_rows = tiff_read_rows,
         .need = tiff_need,
+        .as = tiff_as,
 };

@@ -1,0 +1,268 @@
+#!/usr/bin/env python3
+"""decode(mode=...): the channels of pictures as Pillow's convert() gives them, for every kind of file and mode, and what
+steps make of them."""
+import hashlib
+import json
+import os
+import shutil
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+from harness import ROOT, Skip, Table, case, contains, equal, identity_pixels, main, samples_of, within
+
+VECTORS = os.path.join(ROOT, "tests", "vectors", "pictures")
+MODES = ("L", "RGBA", "LA", "P", "I;16")
+
+
+def pillow():
+    try:
+        import numpy
+        from PIL import Image, ImageOps
+        return Image, ImageOps, numpy
+    except ImportError as error:
+        raise Skip("Pillow and NumPy are not installed for this python3") from error
+
+
+def kinds(folder):
+    """Pictures with alpha, palettes, grey and 16 bits, as Pillow writes them, beside the vectors of all formats."""
+    image, _, numpy = pillow()
+    source = image.frombytes("RGB", (61, 47), identity_pixels(1, 61, 47)).resize((72, 54), image.BICUBIC)
+    alpha = source.convert("RGBA")
+    alpha.putalpha(source.transpose(image.FLIP_TOP_BOTTOM).convert("L").point(lambda v: max(0, min(255, v * 3 - 256))))
+    palette = source.convert("P", palette=image.ADAPTIVE, colors=100)
+    wide = image.fromarray(numpy.arange(72 * 54, dtype=numpy.uint16).reshape(54, 72) * numpy.uint16(16))
+    key = source.copy()
+    key.paste((7, 8, 9), (5, 6, 30, 40))
+    os.makedirs(folder)
+    for name, picture, keywords in (
+            ("rgba.png", alpha, {}), ("rgba.webp", alpha, {"lossless": True, "exact": True}), ("rgba_lossy.webp", alpha, {}),
+            ("rgba.tif", alpha, {"compression": "tiff_lzw"}), ("la.png", alpha.convert("LA"), {}), ("la.tif", alpha.convert("LA"), {}),
+            ("rgba.bmp", alpha, {}), ("palette.png", palette, {}), ("palette_4.png", source.quantize(11), {"bits": 4}),
+            ("one_transparent.png", palette, {"transparency": 3}),
+            ("transparent.png", palette, {"transparency": bytes(range(0, 200, 2))}),
+            ("key.png", key, {"transparency": (7, 8, 9)}), ("grey_key.png", key.convert("L"), {"transparency": 40}),
+            ("palette.gif.jpg", palette, {}), ("transparent.gif.jpg", palette, {"transparency": 5}), ("palette.bmp", palette, {}),
+            ("palette.tif", palette, {}), ("wide.png", wide, {}), ("wide.tif", wide, {}), ("wide.pgm", wide.convert("I"), {}),
+            ("grey.jpg", source.convert("L"), {}), ("colours.jpg", source, {}), ("grey.png", source.convert("L"), {}),
+            ("bits.png", source.convert("1"), {}), ("bits.pbm.ppm", source.convert("1"), {}), ("grey.pgm", source.convert("L"), {})):
+        kind = {"pgm": "PPM", "pbm": "PPM", "tif": "TIFF", "jpg": "JPEG"}.get(name.split(".")[1], name.split(".")[1].upper())
+        picture.save(os.path.join(folder, name), kind, **keywords)
+
+
+def converted(picture, mode):
+    """What the daemon shall deliver; None: no such numbers."""
+    _, _, numpy = pillow()
+    if mode == "I;16":
+        wide = picture.mode.startswith("I;16") or (picture.mode == "I" and picture.format in ("PNG", "PPM"))
+        return numpy.asarray(picture).astype(numpy.uint16) if wide else None
+    if mode == "P":
+        has_numbers = picture.mode in ("P", "L", "1") and picture.format != "JPEG"  # JPEG's levels are not exact
+        return numpy.asarray(picture).astype(numpy.uint8) if has_numbers else None
+    if mode == "LA" and picture.mode == "RGB":
+        picture = picture.convert("RGBA")  # Pillow looks for a transparent colour among greys
+    return numpy.asarray(picture.convert(mode))
+
+
+def check(line, pixels):
+    """Pixels are height x width (x channels)."""
+    _, _, numpy = pillow()
+    field = line["fields"]["image"]
+    shape = list(pixels.shape) + [1] * (pixels.ndim == 2)
+    equal((field["dtype"], field["shape"]), (str(pixels.dtype), shape), "form")
+    equal(field["sha256"], hashlib.sha256(numpy.ascontiguousarray(pixels).tobytes()).hexdigest(), "pixels")
+
+
+def folder_of_all(box):
+    folder = box.path("all")
+    os.makedirs(folder)
+    kinds(os.path.join(folder, "kinds"))
+    os.makedirs(os.path.join(folder, "vectors"))
+    with open(os.path.join(VECTORS, "expected.jsonl")) as file:
+        for known in map(json.loads, file):
+            if "fnv" in known:  # Pillow and the daemon read it
+                name = known["file"] + (".jpg" if known["file"].endswith(".gif") else "")  # which ImageFolder leaves out
+                shutil.copy(os.path.join(VECTORS, known["file"]), os.path.join(folder, "vectors", name))
+    return folder
+
+
+@case("each mode gives the numbers of Pillow's convert() for each kind of file, and refuses those that have none")
+def _(box):
+    image, _, _ = pillow()
+    folder = folder_of_all(box)
+    daemon = box.daemon({"all": folder})
+    names = [path for path, _ in samples_of(folder)]
+    known = {line["index"]: line["fields"]["image"]["sha256"]
+             for line in daemon.read("all", pipeline="decode", batch=1, shuffle=False)}
+    rows, counts = Table(), {}
+    for mode in MODES:
+        lines = {line["index"]: line for line in daemon.read("all", pipeline=f"decode(mode={mode})", batch=1, shuffle=False,
+                                                             on_error="skip")}
+        for i in range(len(names)):
+            with rows.row((mode, os.path.basename(names[i]))):
+                with image.open(names[i]) as picture:
+                    wanted = converted(picture, mode)
+                    if hashlib.sha256(picture.convert("RGB").tobytes()).hexdigest() != known[i]:
+                        continue  # another version of Pillow, whose colours are others
+                equal(i in lines, wanted is not None, f"served as {mode}")
+                if wanted is not None:
+                    check(lines[i], wanted)
+                    counts[mode] = counts.get(mode, 0) + 1
+    print(counts)
+    for mode, least in zip(MODES, (250, 250, 250, 80, 14)):
+        equal(counts[mode] >= least, True, f"{counts[mode]} pictures as {mode}")
+    rows.done()
+
+
+def read(daemon, name, pipeline, **options):
+    return daemon.read(name, pipeline=pipeline, batch=1, shuffle=False, on_error="skip", **options)
+
+
+def center(picture, size):
+    """torchvision's CenterCrop."""
+    left, top = round((picture.width - size) / 2), round((picture.height - size) / 2)
+    return picture.crop((left, top, left + size, top + size))
+
+
+def compare(daemon, folder, mode, steps, function):
+    """`function` does with Pillow what `steps` say. Returns how many pictures were compared."""
+    image, _, numpy = pillow()
+    names = [path for path, _ in samples_of(folder)]
+    lines = read(daemon, "d", f"decode(mode={mode}) {steps}")
+    for line in lines:
+        with image.open(names[line["index"]]) as picture:
+            pixels = converted(picture, mode)
+        try:
+            check(line, numpy.asarray(function(image.fromarray(pixels))))
+        except AssertionError as error:
+            raise AssertionError(f"decode(mode={mode}) {steps}: {os.path.basename(names[line['index']])}: {error}") from error
+    return len(lines)
+
+
+@case("steps move the channels of each mode as Pillow does: alpha weighs pixels that are mixed, numbers are never mixed")
+def _(box):
+    image, operations, _ = pillow()
+    folder = box.path("d")
+    os.makedirs(folder)
+    kinds(os.path.join(folder, "kinds"))
+    daemon = box.daemon({"d": folder})
+    filters = ("nearest", "box", "bilinear", "hamming", "bicubic", "lanczos")
+    n = 0
+
+    for mode in MODES:
+        chosen = filters if mode not in ("P", "I;16") else ("nearest",)
+        channels = {"RGBA": 4, "LA": 2}.get(mode, 1)
+        fill = (9,) * channels if channels > 1 else 9
+        flip, flop = image.FLIP_LEFT_RIGHT, image.FLIP_TOP_BOTTOM
+        for interpolation in chosen:
+            how = getattr(image, interpolation.upper())
+            n += compare(daemon, folder, mode, f"resize(33:50, interpolation={interpolation})",
+                         lambda p: p.resize((50, 33), how))
+            n += compare(daemon, folder, mode, f"center_crop(40) resize(23:31, interpolation={interpolation}) pad(3, fill=9) hflip(1)",
+                         lambda p: operations.expand(center(p, 40).resize((31, 23), how), 3, fill).transpose(flip))
+            n += compare(daemon, folder, mode, f"pad(4, fill=9) resize(90:70, interpolation={interpolation}) vflip(1) "
+                         f"resize(41:43, interpolation={interpolation}) center_crop(20)",
+                         lambda p: center(operations.expand(p, 4, fill).resize((70, 90), how).transpose(flop).resize((43, 41), how), 20))
+        n += compare(daemon, folder, mode, "hflip(1) center_crop(30) vflip(1)",
+                     lambda p: center(p.transpose(flip), 30).transpose(flop))
+        n += compare(daemon, folder, mode, "pad(3, fill=200) center_crop(100)",
+                     lambda p: padded(operations.expand(p, 3, (200,) * channels if channels > 1 else 200), 100, operations))
+        n += compare(daemon, folder, mode, "resize(54:72) center_crop(54:72)" if channels > 1 else "center_crop(54:72)", lambda p: p)
+    print(f"{n} pictures compared")
+    equal(n > 1000, True, f"{n} pictures")
+
+
+def padded(picture, size, operations):
+    """What center_crop does with pictures that are too small."""
+    left, top = (size - picture.width) // 2, (size - picture.height) // 2
+    return operations.expand(picture, (left, top, size - picture.width - left, size - picture.height - top), 0)
+
+
+@case("colours change in pictures with alpha and in grey as torchvision's functions on Pillow's pictures do")
+def _(box):
+    _, _, _ = pillow()
+    from PIL import ImageEnhance
+    folder = box.path("d")
+    os.makedirs(folder)
+    kinds(os.path.join(folder, "kinds"))
+    daemon = box.daemon({"d": folder})
+    for mode in ("L", "RGBA", "LA"):
+        for name, enhance in (("brightness", ImageEnhance.Brightness), ("contrast", ImageEnhance.Contrast),
+                              ("saturation", ImageEnhance.Color)):
+            for factor in (0.5, 1.5):
+                n = compare(daemon, folder, mode, f"color_jitter({name}={factor}:{factor})", lambda p: enhance(p).enhance(factor))
+                equal(n, 26, "pictures")
+
+
+@case("pictures with alpha, grey and indices are turned as EXIF says before any other step")
+def _(box):
+    image, operations, numpy = pillow()
+    folder = box.path("d")
+    os.makedirs(os.path.join(folder, "kinds"))
+    source = image.frombytes("RGB", (61, 47), identity_pixels(1, 61, 47))
+    alpha = source.convert("RGBA")
+    alpha.putalpha(source.convert("L"))
+    for number in range(1, 9):
+        exif = image.Exif()
+        exif[0x0112] = number
+        for name, picture in ("rgba", alpha), ("palette", source.quantize(90)):
+            picture.save(os.path.join(folder, "kinds", f"{name}_{number}.png"), exif=exif)
+    daemon = box.daemon({"d": folder})
+    names = [path for path, _ in samples_of(folder)]
+    for mode in "RGBA", "LA", "L", "P":
+        lines = read(daemon, "d", f"decode(mode={mode}, exif=transpose) center_crop(30) hflip(1)")
+        equal(len(lines), 8 if mode == "P" else 16, "pictures")
+        for line in lines:
+            with image.open(names[line["index"]]) as picture:
+                picture.load()
+                upright = image.fromarray(converted(operations.exif_transpose(picture), mode))
+            check(line, numpy.asarray(center(upright, 30).transpose(image.FLIP_LEFT_RIGHT)))
+
+
+@case("16 bits and alpha leave as float32, channels first")
+def _(box):
+    image, _, numpy = pillow()
+    folder = box.path("d")
+    os.makedirs(folder)
+    kinds(os.path.join(folder, "kinds"))
+    daemon = box.daemon({"d": folder})
+    names = [path for path, _ in samples_of(folder)]
+    for mode, steps, largest, mean, deviation in (
+            ("I;16", "to(float32)", 65535, 0, 1), ("I;16", "normalize(0.5, 0.25)", 65535, 0.5, 0.25), ("L", "to(float32)", 255, 0, 1),
+            ("RGBA", "normalize(0.1:0.2:0.3:0.4, 0.5:0.6:0.7:0.8)", 255, (0.1, 0.2, 0.3, 0.4), (0.5, 0.6, 0.7, 0.8)),
+            ("LA", "normalize(0.1:0.2, 0.5:0.6)", 255, (0.1, 0.2), (0.5, 0.6))):
+        lines = read(daemon, "d", f"decode(mode={mode}) center_crop(20) {steps} layout(nchw)")
+        equal(len(lines), 3 if mode == "I;16" else 26, "pictures")
+        for line in lines:
+            with image.open(names[line["index"]]) as picture:
+                pixels = converted(picture, mode)
+            top, left = (pixels.shape[0] - 20) // 2, (pixels.shape[1] - 20) // 2
+            part = pixels[top:top + 20, left:left + 20].astype(numpy.float32) / numpy.float32(largest)
+            if "normalize" in steps:
+                part = (part - numpy.array(mean, numpy.float32)) / numpy.array(deviation, numpy.float32)
+            part = part.reshape(20, 20, -1).transpose(2, 0, 1)
+            field = line["fields"]["image"]
+            equal((field["dtype"], field["shape"]), ("float32", list(part.shape)), "form")
+            equal(field["sha256"], hashlib.sha256(numpy.ascontiguousarray(part).tobytes()).hexdigest(), f"{mode} {steps}")
+
+
+@case("files without the numbers of the mode are damaged samples that say what they have")
+def _(box):
+    folder = box.path("d")
+    os.makedirs(folder)
+    kinds(os.path.join(folder, "kinds"))
+    for mode, words in (("I;16", {"grey.png": "grey of 8 bits, not grey of 16 bits", "colours.jpg": "has JPEG, not grey of 16"}),
+                        ("P", {"wide.png": "grey of 16 bits, not numbers", "rgba.webp": "not numbers of at most 8 bits"})):
+        daemon = box.daemon({"d": folder})
+        read(daemon, "d", f"decode(mode={mode})")
+        errors = {os.path.basename(error["path"]): error["error"] for error in within(10, lambda: damaged(daemon), "errors")}
+        for name, said in words.items():
+            contains(errors[name], said)
+
+
+def damaged(daemon):
+    """The ledger is written by a thread of its own."""
+    errors = daemon.objects("errors", "d")
+    return errors if len(errors) > 5 else None
+
+
+main()
