@@ -9,12 +9,14 @@
 #include <string.h>
 
 #include "daemon/base/little_endian.h"
+#include "daemon/decode/flac/flac.h"
 #include "daemon/decode/vorbis_headers.h"
 
 #define WAV_UNKNOWN_MIN 0x7ffff000u
 #define BLOCK_SAMPLES   4096u /* of all channels together, decoded at once */
 
 struct sound {
+        struct flac *flac; /* our own decoder; NULL: libsndfile's file */
         SNDFILE *file;
         struct sound_info info;
         bool seeks; /* to the exact frame */
@@ -114,13 +116,28 @@ static int check_info(const SF_INFO *info, struct why *why) {
         return 0;
 }
 
-int sound_open(const uint8_t *bytes, size_t n_bytes, struct sound **ret_sound, struct sound_info *ret_info,
-               struct why *why) {
+static int open_with_libsndfile(struct sound *sound, struct why *why) {
         static const SF_VIRTUAL_IO STATIC_IO = { get_length, seek_to, read_bytes, write_nothing, get_place };
         SF_VIRTUAL_IO io = STATIC_IO;
         SF_INFO info = { 0 };
-        struct sound *sound;
         int format, r;
+
+        sound->file = sf_open_virtual(&io, SFM_READ, &info, sound);
+        if (!sound->file)
+                return why_set(why, -EBADMSG, "is damaged, or a variant that libsndfile does not read");
+        r = check_info(&info, why);
+        if (r < 0)
+                return r;
+        format = info.format & SF_FORMAT_TYPEMASK;
+        sound->seeks = format == SF_FORMAT_WAV || format == SF_FORMAT_WAVEX || format == SF_FORMAT_FLAC;
+        sound->info = (struct sound_info){ (uint64_t)info.frames, (uint32_t)info.samplerate, (uint32_t)info.channels };
+        return 0;
+}
+
+int sound_open(const uint8_t *bytes, size_t n_bytes, struct sound **ret_sound, struct sound_info *ret_info,
+               struct why *why) {
+        struct sound *sound;
+        int r;
 
         if (!is_known(bytes, n_bytes))
                 return why_set(why, -ENOTSUP,
@@ -133,19 +150,15 @@ int sound_open(const uint8_t *bytes, size_t n_bytes, struct sound **ret_sound, s
                 return why_errno(why, -ENOMEM, "a sound");
         sound->bytes = bytes;
         sound->n_bytes = (sf_count_t)n_bytes;
-        sound->file = sf_open_virtual(&io, SFM_READ, &info, sound);
-        if (!sound->file) {
-                free(sound);
-                return why_set(why, -EBADMSG, "is damaged, or a variant that libsndfile does not read");
-        }
-        r = check_info(&info, why);
+        r = flac_open(bytes, n_bytes, &sound->flac, &sound->info);
+        if (r == -ENOTSUP)
+                r = open_with_libsndfile(sound, why);
+        else if (r < 0)
+                why_errno(why, r, "a sound");
         if (r < 0) {
                 sound_close(sound);
                 return r;
         }
-        format = info.format & SF_FORMAT_TYPEMASK;
-        sound->seeks = format == SF_FORMAT_WAV || format == SF_FORMAT_WAVEX || format == SF_FORMAT_FLAC;
-        sound->info = (struct sound_info){ (uint64_t)info.frames, (uint32_t)info.samplerate, (uint32_t)info.channels };
         *ret_info = sound->info;
         *ret_sound = sound;
         return 0;
@@ -154,7 +167,9 @@ int sound_open(const uint8_t *bytes, size_t n_bytes, struct sound **ret_sound, s
 void sound_close(struct sound *sound) {
         if (!sound)
                 return;
-        sf_close(sound->file);
+        flac_close(sound->flac);
+        if (sound->file)
+                sf_close(sound->file);
         free(sound);
 }
 
@@ -162,8 +177,11 @@ void sound_close(struct sound *sound) {
 
 /* The next frames, at most a block. -EBADMSG if they are not all there. */
 static int read_block(struct sound *sound, float *block, uint64_t n_frames, uint64_t frame, struct why *why) {
-        sf_count_t n = sf_readf_float(sound->file, block, (sf_count_t)n_frames);
+        sf_count_t n;
 
+        if (sound->flac) /* why it is damaged is libsndfile's to say */
+                return flac_read(sound->flac, block, n_frames);
+        n = sf_readf_float(sound->file, block, (sf_count_t)n_frames);
         if (n == (sf_count_t)n_frames && sf_error(sound->file) == SF_ERR_NO_ERROR)
                 return 0;
         return why_set(why, -EBADMSG, "is damaged or cut short near frame %llu of the %llu that its header claims",
@@ -171,11 +189,13 @@ static int read_block(struct sound *sound, float *block, uint64_t n_frames, uint
                        (unsigned long long)sound->info.n_frames);
 }
 
-static int skip_to(struct sound *sound, uint64_t first, struct why *why) {
+static int skip_to(struct sound *sound, uint64_t first, uint64_t end, struct why *why) {
         float block[BLOCK_SAMPLES];
         uint64_t n_block = BLOCK_SAMPLES / sound->info.n_channels;
         int r = 0;
 
+        if (sound->flac)
+                return flac_seek(sound->flac, first, end);
         if (first == 0)
                 return 0;
         if (sound->seeks) {
@@ -199,26 +219,46 @@ static void mix(const float *block, uint64_t n_frames, uint32_t n_channels, floa
         }
 }
 
-int sound_read(struct sound *sound, uint64_t first, uint64_t n_frames, uint32_t n_out_channels, float *out,
-               struct why *why) {
+static int read_part(struct sound *sound, uint64_t first, uint64_t n_frames, uint32_t n_out_channels, float *out,
+                     struct why *why) {
         uint32_t n_channels = sound->info.n_channels;
         uint64_t n_block = BLOCK_SAMPLES / n_channels;
         float block[BLOCK_SAMPLES];
-        int r;
+        int r = skip_to(sound, first, first + n_frames, why);
 
-        assert(n_out_channels == 1 || n_out_channels == n_channels);
-        assert(first <= sound->info.n_frames && n_frames <= sound->info.n_frames - first);
-        r = skip_to(sound, first, why);
         for (uint64_t at = 0; at < n_frames && r == 0; at += n_block) {
                 uint64_t n = n_frames - at < n_block ? n_frames - at : n_block;
 
+                if (n_out_channels == n_channels) {
+                        r = read_block(sound, out + at * n_channels, n, first + at, why);
+                        continue;
+                }
                 r = read_block(sound, block, n, first + at, why);
-                if (r < 0)
-                        break;
-                if (n_out_channels == n_channels)
-                        memcpy(out + at * n_channels, block, n * n_channels * sizeof(*out));
-                else
+                if (r == 0)
                         mix(block, n, n_channels, out + at);
         }
         return r;
+}
+
+int sound_read(struct sound *sound, uint64_t first, uint64_t n_frames, uint32_t n_out_channels, float *out,
+               struct why *why) {
+        assert(n_out_channels == 1 || n_out_channels == sound->info.n_channels);
+        assert(first <= sound->info.n_frames && n_frames <= sound->info.n_frames - first);
+        if (n_frames == 0)
+                return 0;
+        if (sound->flac) {
+                struct sound_info info = sound->info;
+                int r;
+
+                if (read_part(sound, first, n_frames, n_out_channels, out, why) == 0)
+                        return 0;
+                flac_close(sound->flac); /* libsndfile says what is wrong with it */
+                sound->flac = NULL;
+                r = open_with_libsndfile(sound, why);
+                if (r == 0 && memcmp(&info, &sound->info, sizeof(info)) != 0)
+                        r = why_set(why, -EBADMSG, "is damaged: its header can be read in two ways");
+                if (r < 0)
+                        return r;
+        }
+        return read_part(sound, first, n_frames, n_out_channels, out, why);
 }

@@ -1,7 +1,8 @@
 /* decode/sound.h: the bytes of a sound file -> float32 samples, as python-soundfile's read(dtype="float32") gives them.
  *
- * WAV, FLAC, Ogg (Vorbis and Opus) and MP3, through libsndfile, told by their first bytes. A whole number of b bits
- * becomes itself / 2^(b - 1); floats stay as they are. Files that name other files are not read.
+ * WAV, FLAC, Ogg (Vorbis and Opus) and MP3, told by their first bytes; through libsndfile, except the usual FLAC
+ * files, which decode/flac/ reads. A whole number of b bits becomes itself / 2^(b - 1); floats stay as they are. Files
+ * that name other files are not read.
  *
  * What a header claims is not trusted: it says how much is asked for, and sound_read() fails if that is not there. A
  * WAV or FLAC that was cut is damaged; an Ogg or MP3 that was cut between two pages or frames is a shorter sound. WAV
