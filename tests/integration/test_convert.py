@@ -252,6 +252,42 @@ def _(box):
     contains(done.text, "x.tar.gz: its command ended with status 1: gzip: stdin: unexpected end of file")
 
 
+@case("a compressed archive of arrays is unpacked: the rows are those of the arrays; damage and a second archive are refused")
+def _(box):
+    try:
+        import numpy
+    except ImportError as error:
+        raise Skip("NumPy is not installed for this python3") from error
+    fields = {"tokens": numpy.arange(70_000 * 9, dtype=numpy.uint16).reshape(70_000, 9), "label": numpy.arange(70_000)}
+    folder = box.path("packed")
+    os.makedirs(folder)
+    numpy.savez_compressed(os.path.join(folder, "train.npz"), **fields)
+    write(os.path.join(folder, "README.md"), b"# about\n")
+    numpy.savez(box.path("plain.npz"), **fields)
+    staging = Staging(box, "file://" + folder, name="npz", format="auto", prepare="convert")
+    contains(staging.run().text, "1 files are left out", "README.md")
+    equal(sorted(files_of(staging.path)), ["000000-train.npz"], "files")
+    with numpy.load(os.path.join(staging.path, "000000-train.npz")) as arrays:
+        for name, array in fields.items():
+            equal(bool((arrays[name] == array).all()), True, name)
+    daemon = box.daemon({"got": staging.dataset(), "wanted": {"path": box.path("plain.npz"), "format": "npy"}})
+    got, wanted = (daemon.read(name, shuffle=False, batch=512, pipeline="tokens; label", limit=3) for name in ("got", "wanted"))
+    equal([line["fields"] for line in got], [line["fields"] for line in wanted], "rows")
+    equal(len(got), 3 * 512, "rows")
+    numpy.savez_compressed(os.path.join(folder, "test.npz"), **fields)
+    done = Staging(box, "file://" + folder, name="two", format="auto", prepare="convert").run(status=REFUSED)
+    contains(done.text, "test.npz and train.npz are archives of arrays", "whose origin names it")
+    os.unlink(os.path.join(folder, "test.npz"))
+    with open(os.path.join(folder, "train.npz"), "r+b") as file:
+        file.seek(5_000)
+        file.write(b"damage")
+    done = Staging(box, "file://" + folder, name="bad", format="auto", prepare="convert").run(status=REFUSED)
+    contains(done.text, "train.npz: its command ended with status 1: not converted:")
+    numpy.savez_compressed(os.path.join(folder, "train.npz"), a=numpy.array([{}, None]))
+    done = Staging(box, "file://" + folder, name="objects", format="auto", prepare="convert").run(status=REFUSED)
+    contains(done.text, "what the command wrote for train.npz cannot be served", "Python objects")
+
+
 @case("Parquet without pyarrow: it is said where it is missing and how to get it")
 def _(box):
     folder = box.path("parquet")
@@ -269,7 +305,7 @@ def _(box):
     contains(done.text, f"x.parquet: the program {box.path('none')} cannot be started")
     os.rename(os.path.join(folder, "x.parquet"), os.path.join(folder, "x.pq"))
     done = Staging(box, "file://" + folder, name="other", format="auto", prepare="convert").run(status=REFUSED)
-    contains(done.text, "converts Parquet files (.parquet) and compressed ones", "the dataset has none")
+    contains(done.text, "converts Parquet files (.parquet), archives of arrays (.npz) and compressed files", "the dataset has none")
 
 
 if __name__ == "__main__":

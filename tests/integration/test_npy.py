@@ -443,6 +443,32 @@ def _(box):
     equal(len(daemon.read("good", batch=3)), 10, "samples of another one")
 
 
+@case("a folder with one archive is that archive; with several, the path has to name one")
+def _(box):
+    need("numpy")
+    import numpy
+    fields = {"a": numpy.arange(10), "b": numpy.arange(20, dtype=numpy.int16).reshape(10, 2)}
+    os.makedirs(box.path("one"))
+    packed(box.path("one", "x.npz"), fields)
+    write(box.path("one", "about.txt"), b"ten rows")
+    daemon = box.daemon({"folder": {"path": box.path("one"), "format": "auto"}, "file": arrays(box.path("one", "x.npz"))})
+    got, wanted = (daemon.read(name, pipeline="raw", batch=3) for name in ("folder", "file"))
+    equal([line["fields"] for line in got], [line["fields"] for line in wanted], "rows")
+    daemon.dlctl("status")
+    packed(box.path("one", "y.npz"), fields)
+    within(30, lambda: daemon.reader("folder").finish(20)[0] == 1, "the new archive is noticed")
+    daemon.refused("folder", "2 archives NAME.npz", "name it in path")
+    os.unlink(box.path("one", "y.npz"))
+    packed(box.path("one", "x.npz"), fields, numpy.savez_compressed)
+    within(30, lambda: "savez_compressed" in refusal(daemon, "folder"), "the compressed archive is noticed")
+
+
+def refusal(daemon, name):
+    reader = daemon.reader(name)
+    reader.finish(20)
+    return reader.errors()
+
+
 def header(text, version=(1, 0), n_bytes=None):
     text = text.encode("latin1")
     form = "<H" if version[0] == 1 else "<I"
@@ -491,12 +517,12 @@ def _(box):
     save(box.path("lengths", "a.npy"), numpy.zeros(5))
     save(box.path("lengths", "b.npy"), numpy.zeros(6))
     save(box.path("name", "a b.npy"), numpy.zeros(5))
-    write(box.path("none", "a.npz"), b"PK")
+    write(box.path("none", "a.npy.txt"), b"PK")
     os.makedirs(box.path("fifo"))
     os.mkfifo(box.path("fifo", "a.npy"))
     for number in range(131):
         save(box.path("full", f"{number}.npy"), numpy.zeros(5))
-    folders = {"lengths": ("b.npy has 6 rows", "a.npy has 5"), "name": ("a b.npy", "name of a field"), "none": ("no file NAME.npy",),
+    folders = {"lengths": ("b.npy has 6 rows", "a.npy has 5"), "name": ("a b.npy", "name of a field"), "none": ("no file NAME.npy or NAME.npz",),
                "fifo": ("a.npy", "not a regular file"), "full": ("more than 130", "arrays")}
     datasets.update({name: arrays(box.path(name)) for name in folders})
     save(box.path("good", "x.npy"), numpy.zeros((4, 2)))

@@ -3,6 +3,8 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -41,44 +43,6 @@ static int add_array(struct npy_list *list, const char *file, const char *member
         return array->file && (array->member || !member) ? 0 : why_set(why, -ENOMEM, "no memory");
 }
 
-static int read_folder(struct npy_list *list, DIR *dir, struct why *why) {
-        for (;;) {
-                struct dirent *entry;
-                int r;
-
-                errno = 0;
-                entry = readdir(dir);
-                if (!entry)
-                        return errno ? why_errno(why, -errno, "the folder cannot be read to its end") : 0;
-                if (!ends_with(entry->d_name, NPY_ENDING))
-                        continue;
-                r = add_array(list, entry->d_name, NULL, why);
-                if (r < 0)
-                        return r;
-        }
-}
-
-static int list_folder(struct npy_list *list, int root_fd, struct why *why) {
-        int fd = openat(root_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        int64_t settled_ns = 0;
-        int r = fd < 0 ? -errno : index_settle(fd, &settled_ns, &list->folder);
-        DIR *dir = r < 0 ? NULL : fdopendir(fd);
-
-        if (!dir) {
-                r = r < 0 ? r : -ENOMEM;
-                closep(&fd);
-                return why_errno(why, r, "the folder cannot be read");
-        }
-        r = read_folder(list, dir, why);
-        closedir(dir);
-        if (r < 0)
-                return r;
-        if (list->n_arrays == 0)
-                return why_set(why, -ENOENT, "there is no file NAME" NPY_ENDING " in it");
-        list->is_folder = true;
-        return 0;
-}
-
 struct archive {
         struct npy_list *list;
         const char *file;
@@ -98,7 +62,7 @@ static int found_member(void *userdata, const struct zip_file *file, struct why 
                 return why_set(
                         why, -ENOTSUP,
                         "%.100s in it is compressed or encrypted, so its rows cannot be read one by one: write it "
-                        "with numpy.savez(), not with savez_compressed()",
+                        "with numpy.savez(), not with savez_compressed(), or stage it with prepare = \"convert\"",
                         file->name);
         r = add_array(archive->list, archive->file, file->name, why);
         if (r < 0)
@@ -123,6 +87,70 @@ static int list_archive(struct npy_list *list, int root_fd, const char *file, st
         return list->n_arrays > 0 ? 0 : why_set(why, -ENOENT, "there is no array in it");
 }
 
+/* The archives in a folder, of which one may be meant if there is no array beside it. */
+struct archives {
+        char name[NAME_MAX + 1];
+        uint32_t n;
+};
+
+static int read_folder(struct npy_list *list, DIR *dir, struct archives *archives, struct why *why) {
+        for (;;) {
+                struct dirent *entry;
+                int r;
+
+                errno = 0;
+                entry = readdir(dir);
+                if (!entry)
+                        return errno ? why_errno(why, -errno, "the folder cannot be read to its end") : 0;
+                if (ends_with(entry->d_name, ARCHIVE) && archives->n++ == 0)
+                        snprintf(archives->name, sizeof(archives->name), "%s", entry->d_name);
+                if (!ends_with(entry->d_name, NPY_ENDING))
+                        continue;
+                r = add_array(list, entry->d_name, NULL, why);
+                if (r < 0)
+                        return r;
+        }
+}
+
+static int list_folder(struct npy_list *list, int root_fd, struct why *why) {
+        int fd = openat(root_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        struct archives archives = { .n = 0 };
+        struct why detail;
+        int64_t settled_ns = 0;
+        int r = fd < 0 ? -errno : index_settle(fd, &settled_ns, &list->folder);
+        DIR *dir = r < 0 ? NULL : fdopendir(fd);
+
+        if (!dir) {
+                r = r < 0 ? r : -ENOMEM;
+                closep(&fd);
+                return why_errno(why, r, "the folder cannot be read");
+        }
+        r = read_folder(list, dir, &archives, why);
+        closedir(dir);
+        if (r < 0)
+                return r;
+        list->is_folder = true;
+        if (list->n_arrays > 0)
+                return 0;
+        if (archives.n > 1)
+                return why_set(why, -EINVAL,
+                               "there are %u archives NAME" ARCHIVE " in it, and a dataset is one of them: name it in "
+                               "path",
+                               archives.n);
+        if (archives.n == 0)
+                return why_set(why, -ENOENT, "there is no file NAME" NPY_ENDING " or NAME" ARCHIVE " in it");
+        r = list_archive(list, root_fd, archives.name, &detail);
+        return r < 0 ? why_set(why, r, "%.200s: %.300s", archives.name, detail.text) : 0;
+}
+
+/* What a conversion is making has another name until it is whole. */
+static bool begins_as_archive(int root_fd, const char *file) {
+        _cleanup_(closep) int fd = openat(root_fd, file, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+        char begin[4];
+
+        return fd >= 0 && pread(fd, begin, sizeof(begin), 0) == sizeof(begin) && memcmp(begin, "PK\3\4", 4) == 0;
+}
+
 static int list_files(struct npy_list *list, int root_fd, const struct files *files, struct why *why) {
         if (files->n_names == 0 && list->is_raw)
                 return why_set(
@@ -139,12 +167,13 @@ static int list_files(struct npy_list *list, int root_fd, const struct files *fi
                 list->is_single = true;
                 return add_array(list, files->names[0], NULL, why);
         }
-        if (ends_with(files->names[0], ARCHIVE))
+        if (ends_with(files->names[0], NPY_ENDING)) {
+                list->is_single = true;
+                return add_array(list, files->names[0], NULL, why);
+        }
+        if (ends_with(files->names[0], ARCHIVE) || begins_as_archive(root_fd, files->names[0]))
                 return list_archive(list, root_fd, files->names[0], why);
-        if (!ends_with(files->names[0], NPY_ENDING))
-                return why_set(why, -EINVAL, "not a file NAME" NPY_ENDING " or NAME" ARCHIVE);
-        list->is_single = true;
-        return add_array(list, files->names[0], NULL, why);
+        return why_set(why, -EINVAL, "not a file NAME" NPY_ENDING " or NAME" ARCHIVE);
 }
 
 int npy_list_find(struct npy_list *list, int root_fd, const struct files *files, struct why *why) {

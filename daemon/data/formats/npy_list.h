@@ -15,7 +15,7 @@ struct npy_list {
         uint32_t n_arrays;                          /* at least one */
         bool is_single;                             /* one .npy file, whose field has no name of its own */
         bool is_raw;                                /* set by the caller: one file of any name, without a header */
-        bool is_folder;                             /* all .npy files of the root are meant, */
+        bool is_folder;                             /* all .npy files of the root are meant, or its only archive, */
         struct stat folder;                         /* which looked like this when they were listed */
 };
 

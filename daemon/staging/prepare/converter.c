@@ -46,7 +46,7 @@ struct converter {
 const char *converted_suffix(enum converted kind) {
         static const char *const SUFFIXES[N_CONVERTED] = {
                 [CONVERTED_NOTHING] = ".none",      [CONVERTED_TAR] = ".tar",          [CONVERTED_ARROW] = ".arrow",
-                [CONVERTED_TFRECORD] = ".tfrecord", [CONVERTED_JSON_LINES] = ".jsonl",
+                [CONVERTED_TFRECORD] = ".tfrecord", [CONVERTED_JSON_LINES] = ".jsonl", [CONVERTED_NPZ] = ".npz",
         };
 
         return SUFFIXES[kind];
@@ -342,6 +342,8 @@ static int tell_kind(const struct converter *converter, enum converted *ret_kind
                 *ret_kind = CONVERTED_ARROW;
         else if (n >= 16 && is_tfrecord(head))
                 *ret_kind = CONVERTED_TFRECORD;
+        else if (n >= 4 && memcmp(head, "PK\3\4", 4) == 0)
+                *ret_kind = CONVERTED_NPZ;
         else {
                 while (i < n && is_blank(head[i]))
                         i++;

@@ -5,8 +5,8 @@
  * The program is a command of /bin/sh. It runs in the dataset's folder, finds the file as its standard input and as
  * $DATALOADERD_FILE, and writes samples to its standard output, in one of four forms that other programs can read and
  * write too: a tar file (members with the same name before the first dot are one sample), an Arrow IPC stream or file
- * (a row is a sample), TFRecord (a record is a sample), or JSON Lines (a line is a sample). A program that writes
- * nothing leaves the file out.
+ * (a row is a sample), TFRecord (a record is a sample), or JSON Lines (a line is a sample). A dataset of one file may
+ * also be an .npz archive of arrays that are not compressed. A program that writes nothing leaves the file out.
  *
  * It has done its work if it ends with status 0. What it wrote of others is thrown away. */
 #pragma once
@@ -23,6 +23,7 @@ enum converted {
         CONVERTED_ARROW,
         CONVERTED_TFRECORD,
         CONVERTED_JSON_LINES,
+        CONVERTED_NPZ,
         N_CONVERTED
 };
 

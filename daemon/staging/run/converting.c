@@ -12,6 +12,7 @@
 #include "daemon/base/machine/cpus.h"
 #include "daemon/data/format.h"
 #include "daemon/staging/prepare/converter.h"
+#include "daemon/staging/prepare/npz.h"
 #include "daemon/staging/prepare/parquet.h"
 #include "daemon/staging/record/steps.h"
 #include "daemon/staging/run/made.h"
@@ -31,6 +32,7 @@ struct conversion {
 
 static const struct conversion CONVERSIONS[] = {
         { ".parquet", { NULL, "-c", PARQUET_TO_ARROW } }, /* the program: python() */
+        { ".npz", { NULL, "-c", NPZ_TO_STORED } },
         { ".gz", { "gzip", "-dc" } },
         { ".tgz", { "gzip", "-dc" } },
         { ".zst", { "zstd", "-dcq" } },
@@ -123,6 +125,12 @@ static int check_kinds(const struct making *making, struct why *why) {
                                 converted_suffix((enum converted)making->files[first].kind),
                                 source_path(converting, first), converted_suffix((enum converted)making->files[i].kind),
                                 source_path(converting, i));
+        for (uint64_t i = first + 1; i < making->n_files && making->files[first].kind == CONVERTED_NPZ; i++)
+                if (making->files[i].kind == CONVERTED_NPZ)
+                        return why_set(why, -EINVAL,
+                                       "%.200s and %.200s are archives of arrays, and a dataset is one of them: stage "
+                                       "each as a dataset of its own, whose origin names it",
+                                       source_path(converting, first), source_path(converting, i));
         return 0;
 }
 
@@ -132,16 +140,15 @@ static int check_kinds(const struct making *making, struct why *why) {
  * must not stay as if it were whole. */
 static int verify(struct converting *converting, uint64_t idx, enum converted kind, const char *name, struct why *why) {
         static const char *const FORMATS[N_CONVERTED] = {
-                [CONVERTED_TAR] = "webdataset",
-                [CONVERTED_ARROW] = "arrow",
-                [CONVERTED_TFRECORD] = "tfrecord",
-                [CONVERTED_JSON_LINES] = "jsonl",
+                [CONVERTED_TAR] = "webdataset",   [CONVERTED_ARROW] = "arrow", [CONVERTED_TFRECORD] = "tfrecord",
+                [CONVERTED_JSON_LINES] = "jsonl", [CONVERTED_NPZ] = "npy",
         };
         const struct making *making = &converting->making;
         const struct files files = { .root = making->folder, .names = &name, .n_names = 1 };
         struct index_watch watch = { .cancel = converting->run->cancel };
         struct index_builder *builder = NULL;
         struct format_options options = { 0 };
+        struct source *source = NULL;
         const struct format *format;
         struct why inner;
         int r;
@@ -153,8 +160,12 @@ static int verify(struct converting *converting, uint64_t idx, enum converted ki
                 r = format_options_parse(converting->run->dataset->options, format, &options, why);
         if (r < 0)
                 return r;
-        r = format->build(making->folder_fd, &files, &options, &watch, &builder, &inner);
+        if (format->build)
+                r = format->build(making->folder_fd, &files, &options, &watch, &builder, &inner);
+        else
+                r = format->open(making->folder_fd, &files, &options, &watch, NULL, &source, &inner);
         format_options_fini(&options);
+        source_close(source);
         index_builder_free(builder);
         if (r < 0 && r != -ECANCELED)
                 why_set(why, -EINVAL, "what the command wrote for %s cannot be served: %.300s",
@@ -312,7 +323,7 @@ static void say_left_out(struct run *run, uint64_t n, const char *first) {
         char text[DLP_TEXT_MAX];
 
         snprintf(text, sizeof(text),
-                 "%llu files are left out, because they are neither Parquet nor compressed; the first: %.300s",
+                 "%llu files are left out, because they are neither Parquet nor .npz nor compressed; the first: %.300s",
                  (unsigned long long)n, first);
         if (run->node == 0)
                 run_say(run, "info", text);
@@ -337,8 +348,9 @@ static int list_files(struct converting *converting, const struct plan *plan, st
         if (converting->n_files == 0)
                 return why_set(
                         why, -EINVAL,
-                        "prepare = \"convert\" converts Parquet files (.parquet) and compressed ones (.gz, .zst, .xz, "
-                        ".bz2, .lz4), and the dataset has none; for other files write prepare = \"command: ...\"");
+                        "prepare = \"convert\" converts Parquet files (.parquet), archives of arrays (.npz) and "
+                        "compressed files (.gz, .zst, .xz, .bz2, .lz4), and the dataset has none; for other files write "
+                        "prepare = \"command: ...\"");
         if (n_left_out > 0)
                 say_left_out(converting->run, n_left_out, first);
         return 0;
