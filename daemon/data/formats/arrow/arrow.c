@@ -11,10 +11,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "daemon/data/formats/arrow/outside.h"
 #include "daemon/data/formats/arrow/survey.h"
+#include "daemon/data/formats/outside.h"
+#include "daemon/data/formats/table_columns.h"
 #include "proto/base/cleanup.h"
-#include "proto/base/utf8.h"
 
 /* What is known of a chunk of rows, column by column. */
 struct gathered {
@@ -29,7 +29,7 @@ struct filling {
         struct arrow_pass *pass;
         struct index_builder *builder;
         struct gathered *gathered; /* one for each column */
-        struct arrow_outside outside;
+        struct outside_files outside;
         uint32_t n_stored;
         struct growing copy; /* the value of a row that was unpacked */
         uint64_t n_copied;
@@ -42,7 +42,7 @@ static void filling_fini(struct filling *filling) {
                 free(filling->gathered[i].is_valid);
         }
         free(filling->gathered);
-        arrow_outside_fini(&filling->outside);
+        outside_fini(&filling->outside);
         growing_fini(&filling->copy);
         index_builder_free(filling->builder);
 }
@@ -175,13 +175,28 @@ static bool is_whole(const struct arrow_column *column, const struct arrow_cell 
         return cell->n_bytes % unit == 0 && (field->n_dims == 0 || field->shape[0] < 0 || cell->n_bytes == unit);
 }
 
+/* The file that a row names. */
+static int find_outside(struct filling *filling, int fd, const struct arrow_cell *cell, struct index_row *ret_row,
+                        struct why *why) {
+        char path[PATH_MAX];
+        int r = outside_check_length(cell->n_bytes, why);
+
+        if (r < 0)
+                return r;
+        r = arrow_cell_read(cell, fd, path);
+        if (r < 0)
+                return why_errno(why, r, "a path cannot be read");
+        path[cell->n_bytes] = '\0';
+        return outside_find(&filling->outside, path, cell->n_bytes, ret_row, why);
+}
+
 static int fill_stored(struct filling *filling, const struct arrow_column *column, const struct arrow_rows *rows,
                        const struct arrow_cell *cell, struct index_row *ret_row, struct why *why) {
         struct why detail;
         int r;
 
         if (cell->offset != ARROW_CELL_NULL && has_own_file(column)) {
-                r = arrow_outside_find(&filling->outside, rows->fd, cell, ret_row, &detail);
+                r = find_outside(filling, rows->fd, cell, ret_row, &detail);
                 return r < 0 ? why_set(why, r, "column \"%s\": %.350s", column->field.name, detail.text) : 0;
         }
         if (cell->plain)
@@ -198,18 +213,6 @@ static int fill_stored(struct filling *filling, const struct arrow_column *colum
         return 0;
 }
 
-static bool is_utf8(const uint8_t *bytes, size_t n_bytes) {
-        uint32_t point;
-        size_t n;
-
-        for (size_t at = 0; at < n_bytes; at += n) {
-                n = bytes[at] < 0x80 ? 1 : utf8_decode((const char *)bytes + at, n_bytes - at, &point);
-                if (n == 0)
-                        return false;
-        }
-        return true;
-}
-
 static int fill_copied(struct filling *filling, const struct arrow_column *column, const struct arrow_rows *rows,
                        const struct arrow_cell *cell, struct why *why) {
         int r;
@@ -224,7 +227,7 @@ static int fill_copied(struct filling *filling, const struct arrow_column *colum
         r = growing_append(&filling->copy, NULL, cell->n_bytes + 1); /* one more: it is not NULL */
         if (r >= 0)
                 r = arrow_cell_read(cell, rows->fd, filling->copy.bytes);
-        if (r >= 0 && column->field.kind == FIELD_TEXT && !is_utf8(filling->copy.bytes, cell->n_bytes))
+        if (r >= 0 && column->field.kind == FIELD_TEXT && !table_is_utf8(filling->copy.bytes, cell->n_bytes))
                 return why_set(why, -EBADMSG, "column \"%s\": a text is not UTF-8: \"%.100s\"; write it as binary",
                                column->field.name, filling->copy.bytes);
         if (r >= 0)
@@ -313,7 +316,7 @@ static int fill(struct arrow_pass *pass, struct index_builder **ret_builder) {
                 r = add_folders(&filling);
         if (r < 0)
                 return why_set(pass->why, r, "%.300s: no memory for its index", pass->files->root);
-        arrow_outside_init(&filling.outside, pass->root_fd, pass->files->root, filling.builder);
+        outside_init(&filling.outside, pass->root_fd, pass->files->root, filling.builder);
         r = arrow_pass_run(pass, &(struct arrow_visitor){ .userdata = &filling, .file = fill_file, .rows = fill_rows });
         if (r == 0)
                 *ret_builder = TAKE_PTR(filling.builder);

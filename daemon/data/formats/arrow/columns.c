@@ -1,12 +1,12 @@
 #include "daemon/data/formats/arrow/columns.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/data/formats/table_columns.h"
 #include "daemon/data/index/index_layout.h"
 
 #define SERVED "numbers, bools, text, binary, lists of numbers, Image and Audio"
@@ -44,23 +44,6 @@ static int refuse_field(const struct planning *planning, uint32_t idx_field) {
 }
 
 /* ---- fields ---------------------------------------------------------------------------------------------------- */
-
-/* A field's name may only have characters that a pipeline can contain. */
-static int name_field(const struct planning *planning, uint32_t idx_field, struct schema_field *field) {
-        const char *name = name_of(planning, idx_field);
-        size_t n = strlen(name);
-        bool is_fine = n > 0 && n < sizeof(field->name);
-
-        for (size_t i = 0; i < n && is_fine; i++)
-                is_fine = isalnum((unsigned char)name[i]) || strchr("_.-", name[i]);
-        if (!is_fine)
-                return why_set(planning->why, -EINVAL,
-                               "column \"%.60s\": its name becomes the name of a field: it must have 1 to %zu letters, "
-                               "digits, \"_\", \".\" or \"-\"; call rename_column()",
-                               name, sizeof(field->name) - 1);
-        memcpy(field->name, name, n + 1);
-        return 0;
-}
 
 static int plan_list(const struct planning *planning, struct arrow_column *column) {
         uint32_t n_levels;
@@ -148,25 +131,11 @@ static int plan_type(const struct planning *planning, struct arrow_column *colum
 
 /* What "datasets" knows about the column. */
 static void plan_feature(const struct planning *planning, struct arrow_column *column) {
-        const cJSON *feature = cJSON_GetObjectItemCaseSensitive(planning->features, column->field.name);
-        const char *type = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(feature, "_type"));
-        const cJSON *names = cJSON_GetObjectItemCaseSensitive(feature, "names"), *name;
-
-        if (!type)
-                return;
-        if (strcmp(type, "Image") == 0 && column->field.kind == FIELD_BYTES)
-                column->field.kind = FIELD_PICTURE;
-        if (strcmp(type, "Audio") == 0 && column->field.kind == FIELD_BYTES)
-                column->field.kind = FIELD_SOUND;
-        if (strcmp(type, "ClassLabel") != 0 || column->field.dtype != DLP_DTYPE_INT64 ||
-            column->role != ARROW_ROLE_NUMBER || strcmp(column->field.name, "label") != 0)
-                return;
-        cJSON_ArrayForEach(name, names) {
-                if (!cJSON_IsString(name))
-                        return;
-        }
-        column->class_names = cJSON_GetArraySize(names) > 0 ? names : NULL;
-        column->is_surveyed = column->class_names != NULL;
+        column->field.kind = table_feature_kind(planning->features, &column->field);
+        column->class_names = column->role == ARROW_ROLE_NUMBER
+                                      ? table_feature_classes(planning->features, &column->field)
+                                      : NULL;
+        column->is_surveyed = column->is_surveyed || column->class_names;
 }
 
 /* The features as dataset_info.json or the schema's own notes tell them. */
@@ -176,7 +145,7 @@ static const cJSON *find_features(struct arrow_columns *columns, const struct ar
         if (features)
                 return features;
         columns->notes = cJSON_Parse(arrow_schema_text(schema, schema->huggingface));
-        return cJSON_GetObjectItemCaseSensitive(cJSON_GetObjectItemCaseSensitive(columns->notes, "info"), "features");
+        return table_features(columns->notes);
 }
 
 /* What is unpacked goes into the index, which is meant for text and numbers. */
@@ -202,7 +171,7 @@ static int plan_column(const struct planning *planning, struct arrow_columns *co
         column->least = INT64_MAX;
         column->most = INT64_MIN;
         column->field.may_be_absent = true; /* the index finds out whether all samples have it */
-        r = name_field(planning, column->idx_field, &column->field);
+        r = table_column_name(name_of(planning, idx_field), &column->field, planning->why);
         for (uint32_t i = 0; i < columns->n && r == 0; i++)
                 if (strcmp(columns->all[i].field.name, column->field.name) == 0)
                         r = why_set(planning->why, -EINVAL, "two columns have the name \"%s\"; call rename_column()",
@@ -215,23 +184,6 @@ static int plan_column(const struct planning *planning, struct arrow_columns *co
                 r = plan_copy(planning, column);
         columns->n++;
         return r;
-}
-
-/* Is it among the words of a list as "image=photo|scan, caption"? */
-static bool is_wanted(const char *fields, const char *name) {
-        static const char BETWEEN[] = " \t=|,";
-
-        if (!fields)
-                return true;
-        for (const char *at = fields; *at;) {
-                size_t n = strcspn(at, BETWEEN);
-
-                if (n == strlen(name) && memcmp(at, name, n) == 0)
-                        return true;
-                at += n;
-                at += strspn(at, BETWEEN);
-        }
-        return false;
 }
 
 int arrow_columns_plan(struct arrow_columns *columns, const struct arrow_schema *schema, const cJSON *info,
@@ -248,7 +200,7 @@ int arrow_columns_plan(struct arrow_columns *columns, const struct arrow_schema 
         for (uint32_t i = 0; i < schema->n_columns && r == 0; i++) {
                 uint32_t idx_field = arrow_schema_column(schema, i);
 
-                if (!is_wanted(fields, name_of(&planning, idx_field)))
+                if (!table_column_is_wanted(fields, name_of(&planning, idx_field)))
                         continue;
                 if (columns->n == INDEX_FIELDS_MAX)
                         return why_set(why, -ENOTSUP,

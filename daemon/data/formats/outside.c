@@ -1,4 +1,4 @@
-#include "daemon/data/formats/arrow/outside.h"
+#include "daemon/data/formats/outside.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -7,29 +7,28 @@
 
 #include "proto/base/cleanup.h"
 
-void arrow_outside_init(struct arrow_outside *outside, int root_fd, const char *root, struct index_builder *builder) {
-        *outside = (struct arrow_outside){ .root_fd = root_fd, .root = root, .builder = builder };
+void outside_init(struct outside_files *outside, int root_fd, const char *root, struct index_builder *builder) {
+        *outside = (struct outside_files){ .root_fd = root_fd, .root = root, .builder = builder };
 }
 
-void arrow_outside_fini(struct arrow_outside *outside) {
-        *outside = (struct arrow_outside){ .root_fd = -1 };
+void outside_fini(struct outside_files *outside) {
+        *outside = (struct outside_files){ .root_fd = -1 };
 }
 
-/* Reads the path, and makes it relative to the root. */
-static int read_path(const struct arrow_outside *outside, int fd, const struct arrow_cell *cell, char *path,
-                     const char **ret_inner, struct why *why) {
+int outside_check_length(uint64_t n_bytes, struct why *why) {
+        if (n_bytes < PATH_MAX)
+                return 0;
+        return why_set(why, -ENAMETOOLONG, "a path has %llu bytes; %d are allowed", (unsigned long long)n_bytes,
+                       PATH_MAX - 1);
+}
+
+/* Makes the path relative to the root. */
+static int find_inner(const struct outside_files *outside, const char *path, uint64_t n_bytes, const char **ret_inner,
+                      struct why *why) {
         size_t n_root = strlen(outside->root);
-        char *inner = path;
-        int r;
+        const char *inner = path;
 
-        if (cell->n_bytes >= PATH_MAX)
-                return why_set(why, -ENAMETOOLONG, "a path has %llu bytes; %d are allowed",
-                               (unsigned long long)cell->n_bytes, PATH_MAX - 1);
-        r = arrow_read(fd, path, cell->n_bytes, cell->offset);
-        if (r < 0)
-                return why_errno(why, r, "a path cannot be read");
-        path[cell->n_bytes] = '\0';
-        if (strlen(path) != cell->n_bytes)
+        if (strlen(path) != n_bytes)
                 return why_set(why, -EINVAL, "the path \"%.200s\" contains a NUL", path);
         if (strncmp(inner, outside->root, n_root) == 0 && inner[n_root] == '/')
                 inner += n_root + 1;
@@ -45,7 +44,7 @@ static int read_path(const struct arrow_outside *outside, int fd, const struct a
         return 0;
 }
 
-static int add_file(struct arrow_outside *outside, const char *path, const struct stat *status,
+static int add_file(struct outside_files *outside, const char *path, const struct stat *status,
                     struct index_row *ret_row) {
         const char *slash = strrchr(path, '/');
         size_t n_dir = slash ? (size_t)(slash - path) : 0;
@@ -69,13 +68,14 @@ static int add_file(struct arrow_outside *outside, const char *path, const struc
         return r;
 }
 
-int arrow_outside_find(struct arrow_outside *outside, int fd, const struct arrow_cell *cell, struct index_row *ret_row,
-                       struct why *why) {
-        char path[PATH_MAX];
+int outside_find(struct outside_files *outside, const char *path, uint64_t n_bytes, struct index_row *ret_row,
+                 struct why *why) {
         const char *inner = path;
         struct stat status;
-        int r = read_path(outside, fd, cell, path, &inner, why);
+        int r = outside_check_length(n_bytes, why);
 
+        if (r == 0)
+                r = find_inner(outside, path, n_bytes, &inner, why);
         if (r < 0)
                 return r;
         r = fstatat(outside->root_fd, inner, &status, 0);

@@ -1,0 +1,30 @@
+/* data/formats/table_columns.h: what the formats of tables (arrow, parquet) have in common: which columns become fields,
+ * under which names, and what the library "datasets" has noted about them: Image, Audio, the names of a ClassLabel. */
+#pragma once
+
+#include <cjson/cJSON.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "daemon/data/schema.h"
+#include "proto/base/why.h"
+
+/* Is the column among the words of a list as "image=photo|scan, caption"? Every one is if `fields` is NULL. */
+bool table_column_is_wanted(const char *fields, const char *name);
+
+/* Copies the name of a column to its field. A field's name may only have characters that a pipeline can contain.
+ * Returns 0, or -EINVAL with `why`. */
+int table_column_name(const char *name, struct schema_field *field, struct why *why);
+
+/* The features in the notes that "datasets" leaves in a schema; NULL if there are none. */
+const cJSON *table_features(const cJSON *notes);
+
+/* What the bytes of this field are, according to the features: pictures, sounds, or what it is already. */
+enum field_kind table_feature_kind(const cJSON *features, const struct schema_field *field);
+
+/* The names of the classes, an array of texts, if the field is the label; NULL: it is not. */
+const cJSON *table_feature_classes(const cJSON *features, const struct schema_field *field);
+
+/* Are they valid UTF-8? */
+bool table_is_utf8(const uint8_t *bytes, size_t n_bytes);
