@@ -160,11 +160,12 @@ static bool is_table(const struct schema *schema) {
         uint32_t n_bytes = 0, n_others = 0;
 
         for (uint32_t i = 0; i < schema->n_fields; i++) {
+                bool is_stored_bytes = schema->fields[i].kind == FIELD_BYTES && schema->fields[i].is_stored;
+
                 if (schema->fields[i].kind == FIELD_PICTURE)
                         return false;
-                n_bytes += schema->fields[i].kind == FIELD_BYTES;
-                n_others += schema->fields[i].kind != FIELD_BYTES && schema->fields[i].kind != FIELD_NAME &&
-                            !is_value(&schema->fields[i]);
+                n_bytes += is_stored_bytes;
+                n_others += !is_stored_bytes && schema->fields[i].kind != FIELD_NAME && !is_value(&schema->fields[i]);
         }
         return n_bytes != 1 || n_others > 0;
 }
