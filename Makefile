@@ -57,7 +57,7 @@ ALL_CFLAGS = -std=c11 -fPIC -pthread -fvisibility=hidden -ffp-contract=off $(WAR
 ALL_LDFLAGS = -pthread $(filter -fsanitize=%,$(CFLAGS_$(VARIANT))) -Wl,--as-needed $(HARD_LDFLAGS) $(LDFLAGS)
 
 LIBS_proto := -lprotobuf-c
-LIBS_daemon := -levent_core -luring -lprotobuf-c -ljpeg -lspng -lwebp -ltiff -lgif -lsndfile -lvorbis -logg -lsamplerate -lconfuse -lcjson -llz4 -lzstd -lcrypto -lhwloc -lsystemd -lm
+LIBS_daemon := -levent_core -luring -lprotobuf-c -ljpeg -lspng -lwebp -ltiff -lgif -lsndfile -lvorbis -logg -lsamplerate -lconfuse -lcjson -llz4 -lzstd -lsnappy -lz -lcrypto -lhwloc -lsystemd -lm
 LIBS_stage := -lcurl -larchive -lexpat -lxxhash
 LIBS_client := -lprotobuf-c
 LIBS_dlctl := -lprotobuf-c -lsndfile -lcjson -lcrypto

@@ -63,6 +63,7 @@ extern const struct format FORMAT_MDS;
 extern const struct format FORMAT_MEGATRON;
 extern const struct format FORMAT_NPY;
 extern const struct format FORMAT_PACKED;
+extern const struct format FORMAT_PARQUET;
 extern const struct format FORMAT_TEXT;
 extern const struct format FORMAT_TFRECORD;
 extern const struct format FORMAT_WEBDATASET;

@@ -33,13 +33,15 @@ def found(daemon):
 def _(box):
     archive(box.path("tars", "a.tar"), [("0.png", png(4, 4, identity_pixels(0, 4, 4))), ("0.cls", b"1")])
     folders = {"arrow": keep(box, "arrow", "arrow/saved"), "mds": keep(box, "mds", "mds/fixed"),
+               "parquet": keep(box, "parquet", "parquet/hub/data/test-00000-of-00001.parquet"),
                "litdata": keep(box, "litdata", "litdata/numbers"), "tfrecord": keep(box, "tfrecord", "tfrecord/photos/photos.tfrecord-00000-of-00002"),
                "jsonl": keep(box, "jsonl", "listings/datasets.jsonl"), "csv": keep(box, "csv", "listings/datasets.csv"),
                "text": keep(box, "text", "listings/lines.txt"), "webdataset": box.path("tars"),
                "imagefolder": box.folder_of_pictures("f", 6, n_classes=2)}
     files = {"arrow": os.path.join(VECTORS, "arrow", "scalars.arrow"), "csv": os.path.join(VECTORS, "listings", "pandas.tsv"),
              "jsonl": os.path.join(VECTORS, "listings", "pandas.jsonl"), "webdataset": box.path("tars", "a.tar"),
-             "text": os.path.join(VECTORS, "listings", "lines.txt")}
+             "text": os.path.join(VECTORS, "listings", "lines.txt"),
+             "parquet": os.path.join(VECTORS, "parquet", "strings-snappy.parquet")}
     datasets = {name: {"path": path, "format": "auto"} for name, path in folders.items()}
     datasets.update({f"{name}-file": {"path": path, "format": "auto"} for name, path in files.items()})
     daemon = box.daemon(datasets)

@@ -264,4 +264,5 @@ def main():
         out.write(f"pyarrow {pyarrow.__version__}\ndatasets {datasets.__version__}\n")
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,251 @@
+#include "daemon/data/formats/parquet/columns.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/data/index/index_layout.h"
+
+#define SERVED "numbers, bools, text, binary, lists of numbers, Image and Audio"
+
+struct planning {
+        const struct parquet_schema *schema;
+        const cJSON *features; /* NULL: nothing is known */
+        struct why *why;
+};
+
+/* ---- types ----------------------------------------------------------------------------------------------------- */
+
+static int refuse(const struct planning *planning, uint32_t idx, const char *type) {
+        return why_set(planning->why, -ENOTSUP,
+                       "column \"%.60s\" is %s, which cannot be served (" SERVED
+                       " can); convert it, or leave it out with fields = \"...\", which names the others",
+                       parquet_element_name(planning->schema, idx), type);
+}
+
+static int refuse_element(const struct planning *planning, uint32_t idx) {
+        const struct parquet_element *element = parquet_element(planning->schema, idx), *last = element;
+        char type[160];
+
+        for (uint32_t i = idx; last->n_children == 1; i++)
+                last = parquet_element(planning->schema, i + 1);
+        if (element->physical == PARQUET_INT96 && element->meaning == PARQUET_OTHER)
+                return why_set(planning->why, -ENOTSUP,
+                               "column \"%.60s\" is int96, a time as old writers stored it; stage the dataset with "
+                               "prepare = \"convert\", or leave it out with fields = \"...\", which names the others",
+                               parquet_element_name(planning->schema, idx));
+        snprintf(type, sizeof(type), "a %s%s%s%s", element->is_repeated ? "list of " : "", element->type,
+                 last != element ? " of " : "", last != element ? last->n_children > 0 ? "structs" : last->type : "");
+        return refuse(planning, idx, type);
+}
+
+/* The leaf at the end of lists; 0 if there is something else between. A list is a group with one repeated member, which
+ * is the element, or a group of one member, which is the element. */
+static uint32_t find_element(const struct parquet_schema *schema, uint32_t idx) {
+        for (;;) {
+                const struct parquet_element *list = parquet_element(schema, idx), *member = list + 1;
+                const char *name;
+
+                if (list->meaning < PARQUET_LIST)
+                        return idx;
+                if (list->meaning != PARQUET_LIST || list->n_children != 1 || !member->is_repeated)
+                        return 0;
+                name = parquet_element_name(schema, idx + 1);
+                if (member->meaning >= PARQUET_LIST) {
+                        size_t n = strlen(name);
+
+                        /* Under these names old writers have lists of structs with one member. */
+                        if (member->n_children != 1 || member[1].is_repeated || strcmp(name, "array") == 0 ||
+                            (n > 6 && strcmp(name + n - 6, "_tuple") == 0))
+                                return 0;
+                        idx++;
+                }
+                idx++;
+        }
+}
+
+static int plan_list(const struct planning *planning, struct parquet_column *column, uint32_t idx) {
+        uint32_t idx_leaf = find_element(planning->schema, idx);
+        const struct parquet_element *leaf = parquet_element(planning->schema, idx_leaf);
+
+        if (idx_leaf == 0 || leaf->meaning != PARQUET_NUMBER || leaf->n_repeated > PARQUET_LEVELS_MAX)
+                return refuse_element(planning, idx);
+        column->role = PARQUET_ROLE_LIST;
+        column->idx_value = idx_leaf;
+        column->is_surveyed = leaf->n_repeated > 1;
+        column->field.kind = FIELD_VALUE;
+        column->field.dtype = leaf->dtype;
+        column->field.n_dims = leaf->n_repeated;
+        for (uint32_t i = 0; i < leaf->n_repeated; i++)
+                column->field.shape[i] = -1;
+        return 0;
+}
+
+/* struct{bytes: binary, path: string}, as Image and Audio are stored. */
+static int plan_struct(const struct planning *planning, struct parquet_column *column, uint32_t idx) {
+        const struct parquet_element *group = parquet_element(planning->schema, idx);
+
+        for (uint32_t i = 1; i <= group->n_children && group->n_below == group->n_children; i++) {
+                const char *name = parquet_element_name(planning->schema, idx + i);
+
+                if (group[i].n_repeated > 0)
+                        continue;
+                if (strcmp(name, "bytes") == 0 && group[i].meaning == PARQUET_BYTES)
+                        column->idx_value = idx + i;
+                if (strcmp(name, "path") == 0 && group[i].meaning == PARQUET_TEXT)
+                        column->idx_path = idx + i;
+        }
+        if (group->n_children != 2 || !column->idx_value || !column->idx_path)
+                return refuse_element(planning, idx);
+        column->role = PARQUET_ROLE_MEDIA;
+        column->is_surveyed = true;
+        column->field.kind = FIELD_BYTES;
+        return 0;
+}
+
+static int plan_type(const struct planning *planning, struct parquet_column *column, uint32_t idx) {
+        const struct parquet_element *element = parquet_element(planning->schema, idx);
+
+        if (element->is_repeated || element->meaning == PARQUET_LIST)
+                return plan_list(planning, column, idx);
+        column->idx_value = idx;
+        switch (element->meaning) {
+        case PARQUET_NUMBER:
+                column->role = PARQUET_ROLE_NUMBER;
+                column->field.kind = FIELD_VALUE;
+                column->field.dtype = element->dtype;
+                return 0;
+        case PARQUET_TEXT:
+        case PARQUET_BYTES:
+                column->role = PARQUET_ROLE_STORED;
+                column->field.kind = element->meaning == PARQUET_TEXT ? FIELD_TEXT : FIELD_BYTES;
+                return 0;
+        case PARQUET_NOTHING:
+                column->role = PARQUET_ROLE_COPIED;
+                column->field.kind = FIELD_BYTES;
+                return 0;
+        case PARQUET_GROUP:
+                column->idx_value = 0;
+                return plan_struct(planning, column, idx);
+        default:
+                return refuse_element(planning, idx);
+        }
+}
+
+/* ---- columns --------------------------------------------------------------------------------------------------- */
+
+static int plan_column(const struct planning *planning, struct parquet_columns *columns, uint32_t idx) {
+        struct parquet_column *column = &columns->all[columns->n];
+        int r = table_column_name(parquet_element_name(planning->schema, idx), &column->field, planning->why);
+
+        for (uint32_t i = 0; i <= PARQUET_LEVELS_MAX; i++)
+                column->widths.n[i] = PARQUET_WIDTH_NONE;
+        column->least = INT64_MAX;
+        column->most = INT64_MIN;
+        column->field.may_be_absent = true; /* the index finds out whether all samples have it */
+        for (uint32_t i = 0; i < columns->n && r == 0; i++)
+                if (strcmp(columns->all[i].field.name, column->field.name) == 0)
+                        r = why_set(planning->why, -EINVAL, "two columns have the name \"%s\"; call rename_column()",
+                                    column->field.name);
+        if (r == 0)
+                r = plan_type(planning, column, idx);
+        if (r < 0)
+                return r;
+        column->field.kind = table_feature_kind(planning->features, &column->field);
+        column->class_names = column->role == PARQUET_ROLE_NUMBER
+                                      ? table_feature_classes(planning->features, &column->field)
+                                      : NULL;
+        column->is_surveyed = column->is_surveyed || column->class_names;
+        columns->n++;
+        return 0;
+}
+
+int parquet_columns_plan(struct parquet_columns *columns, const struct parquet_footer *footer, const char *fields,
+                         struct why *why) {
+        struct planning planning = { .schema = &footer->schema, .why = why };
+        int r = 0;
+
+        columns->notes = footer->notes ? cJSON_Parse(footer->notes) : NULL;
+        planning.features = table_features(columns->notes);
+        columns->all = calloc(INDEX_FIELDS_MAX, sizeof(*columns->all));
+        if (!columns->all)
+                return why_set(why, -ENOMEM, "no memory for its columns");
+        for (uint32_t i = 0, idx = 1; i < footer->schema.n_columns && r == 0; i++) {
+                if (table_column_is_wanted(fields, parquet_element_name(&footer->schema, idx))) {
+                        if (columns->n == INDEX_FIELDS_MAX)
+                                return why_set(why, -ENOTSUP,
+                                               "has %u columns; %u can be served: choose some with fields = \"...\"",
+                                               footer->schema.n_columns, INDEX_FIELDS_MAX);
+                        r = plan_column(&planning, columns, idx);
+                }
+                idx += 1 + parquet_element(&footer->schema, idx)->n_below;
+        }
+        if (r == 0 && columns->n == 0)
+                r = why_set(why, -EINVAL, "has no column%s%.100s", fields ? " that is named in fields = " : "",
+                            fields ? fields : "");
+        return r;
+}
+
+/* ---- after the first pass -------------------------------------------------------------------------------------- */
+
+bool parquet_column_has_own_file(const struct parquet_column *column) {
+        return column->role == PARQUET_ROLE_MEDIA && column->n_inside == 0 && column->n_outside > 0;
+}
+
+static int refuse_compressed(const struct parquet_column *column, struct why *why) {
+        return why_set(why, -ENOTSUP,
+                       "column \"%s\" holds pictures or sound, and its pages are compressed, so that no sample can be "
+                       "read alone; stage the dataset with prepare = \"convert\", or write it again: with datasets 4.6 "
+                       "or newer, or with pyarrow's compression={\"%s\": \"none\", ...}",
+                       column->field.name, column->field.name);
+}
+
+static int settle_media(const struct parquet_column *column, struct why *why) {
+        if (column->n_inside == 0)
+                return 0;
+        if (column->n_outside > 0)
+                return why_set(why, -ENOTSUP,
+                               "column \"%s\": %" PRIu64 " rows have their bytes in the Parquet files, and %" PRIu64
+                               " name a file outside; write the dataset again, so that all bytes are inside",
+                               column->field.name, column->n_inside, column->n_outside);
+        return column->is_compressed ? refuse_compressed(column, why) : 0;
+}
+
+static int settle_column(struct parquet_column *column, struct why *why) {
+        if (column->role == PARQUET_ROLE_MEDIA)
+                return settle_media(column, why);
+        if (column->role == PARQUET_ROLE_STORED && column->is_compressed) {
+                if (column->field.kind == FIELD_PICTURE || column->field.kind == FIELD_SOUND)
+                        return refuse_compressed(column, why);
+                column->role = PARQUET_ROLE_COPIED;
+        }
+        if (column->class_names && column->n_absent == 0 && column->least >= 0 &&
+            column->most < cJSON_GetArraySize(column->class_names))
+                column->role = PARQUET_ROLE_CLASS; /* else they are numbers: -1 stands for "unknown" */
+        for (uint32_t k = 1; column->role == PARQUET_ROLE_LIST && k < column->field.n_dims; k++) {
+                uint64_t *width = &column->widths.n[k + 1];
+
+                *width = *width == PARQUET_WIDTH_NONE ? 1 : *width;
+                if (*width > INT32_MAX)
+                        return why_set(why, -EFBIG, "column \"%s\" has inner lists of %" PRIu64 " elements",
+                                       column->field.name, *width);
+                column->field.shape[k] = (int64_t)*width;
+        }
+        return 0;
+}
+
+int parquet_columns_settle(struct parquet_columns *columns, struct why *why) {
+        int r = 0;
+
+        for (uint32_t i = 0; i < columns->n && r == 0; i++)
+                r = settle_column(&columns->all[i], why);
+        return r;
+}
+
+void parquet_columns_fini(struct parquet_columns *columns) {
+        free(columns->all);
+        cJSON_Delete(columns->notes);
+        *columns = (struct parquet_columns){ 0 };
+}

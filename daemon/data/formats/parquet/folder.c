@@ -1,0 +1,319 @@
+#include "daemon/data/formats/parquet/folder.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "daemon/data/formats/parquet/footer.h"
+#include "daemon/data/index/index_layout.h"
+#include "daemon/data/index/index_stamp.h"
+#include "proto/base/cleanup.h"
+
+#define ENDING     ".parquet"
+#define SPLITS_MAX 64u
+
+struct finding {
+        struct parquet_folder *folder;
+        int root_fd;
+        const char *root;
+        int64_t *settled_ns;
+        struct why *why;
+};
+
+/* The Parquet files of one folder, sorted. */
+struct found {
+        struct growing texts; /* names, each with a NUL */
+        const char **names;
+        size_t n;
+};
+
+static void found_fini(struct found *found) {
+        growing_fini(&found->texts);
+        free(found->names);
+        *found = (struct found){ 0 };
+}
+
+static int no_memory(const struct finding *finding) {
+        return why_set(finding->why, -ENOMEM, "%.300s: no memory for the names of its files", finding->root);
+}
+
+/* ---- names ----------------------------------------------------------------------------------------------------- */
+
+/* Length of the name without its ending; 0 if it has another one. */
+static size_t stem_of(const char *name) {
+        size_t n = strlen(name), n_ending = strlen(ENDING);
+
+        return name[0] != '.' && n > n_ending && strcmp(name + n - n_ending, ENDING) == 0 ? n - n_ending : 0;
+}
+
+static size_t count_digits(const char *text, size_t n) {
+        size_t i = 0;
+
+        while (i < n && isdigit((unsigned char)text[i]))
+                i++;
+        return i;
+}
+
+/* Length of what comes before "-00000-of-00005"; 0 if that is not there. */
+static size_t numbered_split(const char *stem, size_t n) {
+        for (size_t i = 1; i + 1 < n; i++) {
+                size_t n_first, n_last;
+
+                if (stem[i] != '-')
+                        continue;
+                n_first = count_digits(stem + i + 1, n - i - 1);
+                if (n_first < 5 || n - i - 1 - n_first < 9 || strncmp(stem + i + 1 + n_first, "-of-", 4) != 0)
+                        continue;
+                n_last = n - i - 1 - n_first - 4;
+                if (count_digits(stem + i + 1 + n_first + 4, n_last) == n_last)
+                        return i;
+        }
+        return 0;
+}
+
+/* Length of the split at the beginning of a name: that of a numbered file, or one of the usual words. 0: it has none.
+ */
+static size_t split_of(const char *name) {
+        static const char *const WORDS[] = { "training", "train",   "validation", "valid",      "val",
+                                             "dev",      "testing", "test",       "evaluation", "eval" };
+        size_t n = stem_of(name), n_numbered = numbered_split(name, n);
+
+        for (size_t i = 0; i < ARRAY_SIZE(WORDS) && n_numbered == 0; i++) {
+                size_t n_word = strlen(WORDS[i]);
+
+                if (n >= n_word && strncmp(name, WORDS[i], n_word) == 0 &&
+                    (n == n_word || strchr("-_. 0123456789", name[n_word])))
+                        return n_word;
+        }
+        return n_numbered;
+}
+
+static bool is_of_split(const char *name, const char *split) {
+        size_t n = strlen(split), n_stem = stem_of(name);
+
+        return (split_of(name) == n || n_stem == n) && strncmp(name, split, n) == 0;
+}
+
+/* ---- folders --------------------------------------------------------------------------------------------------- */
+
+static int by_name(const void *one, const void *other) {
+        return strcmp(*(const char *const *)one, *(const char *const *)other);
+}
+
+static int sort(struct found *found) {
+        const char *name = (const char *)found->texts.bytes;
+
+        found->names = calloc(found->n + 1, sizeof(*found->names));
+        if (!found->names)
+                return -ENOMEM;
+        for (size_t i = 0; i < found->n; i++, name += strlen(name) + 1)
+                found->names[i] = name;
+        qsort(found->names, found->n, sizeof(*found->names), by_name);
+        return 0;
+}
+
+/* Lists a folder; none in one that is not there. */
+static int list(int root_fd, const char *path, struct found *found) {
+        int fd = openat(root_fd, path[0] ? path : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), r = 0;
+        DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+        const struct dirent *entry;
+
+        if (!dir) {
+                r = -errno;
+                closep(&fd);
+                return path[0] && (r == -ENOENT || r == -ENOTDIR) ? 0 : r;
+        }
+        while (r == 0) {
+                errno = 0;
+                entry = readdir(dir);
+                if (!entry) {
+                        r = -errno;
+                        break;
+                }
+                if (stem_of(entry->d_name) == 0)
+                        continue;
+                r = growing_append(&found->texts, entry->d_name, strlen(entry->d_name) + 1);
+                found->n++;
+        }
+        closedir(dir);
+        return r < 0 ? r : sort(found);
+}
+
+/* The time of a folder, before it is read. Positive outcome: it is not there. */
+#define NOT_THERE 1
+
+static int note(const struct finding *finding, const char *path, struct stat *ret_status) {
+        _cleanup_(closep) int fd = openat(finding->root_fd, path[0] ? path : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        int r = fd < 0 ? -errno : index_settle(fd, finding->settled_ns, ret_status);
+
+        if (path[0] && (r == -ENOENT || r == -ENOTDIR))
+                return NOT_THERE;
+        return r < 0 ? why_errno(finding->why, r, "%.300s/%.200s: the folder cannot be read", finding->root, path) : 0;
+}
+
+static int add_file(const struct finding *finding, const char *name) {
+        struct parquet_folder *folder = finding->folder;
+        const char *part = folder->part;
+
+        if (strlen(part) + strlen(name) + 2 > PATH_MAX)
+                return why_set(finding->why, -ENAMETOOLONG, "%.300s/%.200s: its path is too long", finding->root, name);
+        if ((part[0] &&
+             (growing_append(&folder->names, part, strlen(part)) < 0 || growing_append(&folder->names, "/", 1) < 0)) ||
+            growing_append(&folder->names, name, strlen(name) + 1) < 0)
+                return no_memory(finding);
+        folder->n_files++;
+        return 0;
+}
+
+/* ---- splits ---------------------------------------------------------------------------------------------------- */
+
+/* Writes the splits of the files, separated by commas. Returns how many there are. */
+static size_t list_splits(const struct found *found, char *text, size_t size) {
+        const char *splits[SPLITS_MAX];
+        size_t lengths[SPLITS_MAX], n = 0, at = 0;
+
+        text[0] = '\0';
+        for (size_t i = 0; i < found->n && n < SPLITS_MAX; i++) {
+                size_t n_split = split_of(found->names[i]);
+                bool is_new = n_split > 0;
+
+                for (size_t k = 0; k < n && is_new; k++)
+                        is_new = lengths[k] != n_split || strncmp(splits[k], found->names[i], n_split) != 0;
+                if (!is_new)
+                        continue;
+                if (at < size)
+                        at += (size_t)snprintf(text + at, size - at, "%s%.*s", n ? ", " : "", (int)n_split,
+                                               found->names[i]);
+                splits[n] = found->names[i];
+                lengths[n++] = n_split;
+        }
+        return n;
+}
+
+/* Adds the files of a folder that belong to the split; of several splits one has to be chosen. */
+static int add_found(const struct finding *finding, const struct found *found, const char *split) {
+        char splits[256];
+        int r = 0;
+
+        if (!split && list_splits(found, splits, sizeof(splits)) > 1)
+                return why_set(finding->why, -EINVAL, "%.300s: has several splits: choose one with split = \"...\": %s",
+                               finding->root, splits);
+        for (size_t i = 0; i < found->n && r == 0; i++)
+                if (!split || is_of_split(found->names[i], split))
+                        r = add_file(finding, found->names[i]);
+        return r;
+}
+
+/* Looks into one folder. */
+static int look_into(const struct finding *finding, const char *part, const char *split) {
+        struct parquet_folder *folder = finding->folder;
+        _cleanup_(found_fini) struct found found = { 0 };
+        int r = part[0] ? note(finding, part, &folder->part_status) : 0;
+
+        if (r != 0)
+                return r < 0 ? r : 0;
+        r = list(finding->root_fd, part, &found);
+        if (r < 0)
+                return why_errno(finding->why, r, "%.300s/%.200s: the folder cannot be read", finding->root, part);
+        snprintf(folder->part, sizeof(folder->part), "%s", part);
+        return add_found(finding, &found, split);
+}
+
+static int refuse(const struct finding *finding, const char *split) {
+        _cleanup_(found_fini) struct found root = { 0 }, data = { 0 };
+        char splits[256] = "";
+
+        if (split && list(finding->root_fd, "", &root) == 0 && list(finding->root_fd, "data", &data) == 0 &&
+            list_splits(root.n > 0 ? &root : &data, splits, sizeof(splits)) > 0)
+                return why_set(finding->why, -EINVAL, "%.300s: has no split \"%.60s\"; choose one of: %s",
+                               finding->root, split, splits);
+        if (split)
+                return why_set(finding->why, -EINVAL,
+                               "%.300s: has no split \"%.60s\": no Parquet file or folder has this name, alone or "
+                               "before -00000-of-00001" ENDING,
+                               finding->root, split);
+        return why_set(finding->why, -ENOENT,
+                       "%.300s: it has no Parquet file; the path of a parquet dataset is a folder of " ENDING
+                       " files, or of a folder \"data\" that has them, or such a file, or a pattern; split = \"train\" "
+                       "chooses train-*" ENDING " or a folder \"train\"",
+                       finding->root);
+}
+
+static int find_in_folder(const struct finding *finding, const char *split) {
+        const char *bases[] = { "", "data" };
+        int r = 0;
+
+        if (split && (!split[0] || strchr(split, '/') || !index_is_inner_path(split)))
+                return why_set(finding->why, -EINVAL, "%.300s: \"%.60s\" is not the name of a split", finding->root,
+                               split);
+        for (size_t i = 0; i < ARRAY_SIZE(bases) && r == 0 && finding->folder->n_files == 0; i++)
+                r = look_into(finding, bases[i], split);
+        for (size_t i = 0; i < ARRAY_SIZE(bases) && r == 0 && split && finding->folder->n_files == 0; i++) {
+                char part[PATH_MAX];
+
+                if (snprintf(part, sizeof(part), "%s%s%s", bases[i], bases[i][0] ? "/" : "", split) < (int)sizeof(part))
+                        r = look_into(finding, part, NULL);
+        }
+        return r == 0 && finding->folder->n_files == 0 ? refuse(finding, split) : r;
+}
+
+int parquet_folder_find(struct parquet_folder *folder, int root_fd, const struct files *files, const char *split,
+                        int64_t *settled_ns, struct why *why) {
+        const struct finding finding = {
+                .folder = folder, .root_fd = root_fd, .root = files->root, .settled_ns = settled_ns, .why = why
+        };
+        int r = 0;
+
+        if (files->n_names == 0) {
+                r = note(&finding, "", &folder->root);
+                return r < 0 ? r : find_in_folder(&finding, split);
+        }
+        if (split)
+                return why_set(why, -EINVAL,
+                               "%.300s/%.200s: the path names the files, so split = \"%.60s\" chooses "
+                               "nothing; name the folder, or leave split out",
+                               files->root, files->names[0], split);
+        folder->is_named = true;
+        if (fstatat(root_fd, ".", &folder->root, 0) < 0)
+                return why_errno(why, -errno, "%.300s: the folder cannot be looked at", files->root);
+        for (size_t i = 0; i < files->n_names && r == 0; i++)
+                r = add_file(&finding, files->names[i]);
+        return r;
+}
+
+void parquet_folder_fini(struct parquet_folder *folder) {
+        growing_fini(&folder->names);
+        *folder = (struct parquet_folder){ .n_files = 0 };
+}
+
+/* ---- auto ------------------------------------------------------------------------------------------------------ */
+
+static bool begins_as_parquet(int root_fd, const char *path) {
+        _cleanup_(closep) int fd = openat(root_fd, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+        char magic[4];
+
+        return fd >= 0 && parquet_read(fd, magic, sizeof(magic), 0) == 0 && memcmp(magic, "PAR", 3) == 0 &&
+               (magic[3] == '1' || magic[3] == 'E');
+}
+
+bool parquet_folder_is_it(int root_fd, const struct files *files) {
+        static const char *const PARTS[] = { "",           "data",       "train",           "test",
+                                             "validation", "data/train", "data/validation", "data/test" };
+        bool is_it = false;
+
+        if (files->n_names > 0)
+                return begins_as_parquet(root_fd, files->names[0]);
+        for (size_t i = 0; i < ARRAY_SIZE(PARTS) && !is_it; i++) {
+                _cleanup_(found_fini) struct found found = { 0 };
+                char path[PATH_MAX];
+
+                if (list(root_fd, PARTS[i], &found) < 0 || found.n == 0)
+                        continue;
+                snprintf(path, sizeof(path), "%s%s%s", PARTS[i], PARTS[i][0] ? "/" : "", found.names[0]);
+                is_it = begins_as_parquet(root_fd, path);
+        }
+        return is_it;
+}

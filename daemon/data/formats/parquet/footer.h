@@ -1,0 +1,65 @@
+/* data/formats/parquet/footer.h: what a Parquet file says about itself at its end: columns, row groups, and where the
+ * chunk of each column begins.
+ *
+ *      PAR1 | chunks of pages | footer (Thrift) | its length, 4 bytes | PAR1
+ *
+ * The footer's bytes are kept, and a row group is read from them when it is asked for, so a file of many row groups and
+ * columns takes the memory of its footer and 16 bytes for each group. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "daemon/data/formats/parquet/schema.h"
+
+#define PARQUET_FOOTER_MAX (256u << 20) /* bytes */
+#define PARQUET_NOTES_MAX  (64u << 20)  /* bytes of the notes of "datasets" */
+
+enum parquet_codec {
+        PARQUET_UNCOMPRESSED = 0,
+        PARQUET_SNAPPY = 1,
+        PARQUET_GZIP = 2,
+        PARQUET_ZSTD = 6,
+        PARQUET_LZ4_RAW = 7,
+};
+
+/* The values of one leaf in one row group. */
+struct parquet_chunk {
+        uint64_t offset, n_bytes; /* of its pages, within the file and in front of the footer */
+        uint64_t n_values;        /* with those that are missing */
+        int64_t codec;            /* enum parquet_codec, or a number that is not among them */
+        bool is_encrypted;
+        bool is_elsewhere; /* in another file */
+};
+
+struct parquet_footer {
+        uint64_t end; /* where the footer begins: all pages are in front of it */
+        uint64_t n_rows;
+        struct parquet_schema schema;
+        uint64_t n_groups;
+        char *notes; /* what the library "datasets" has noted, JSON; NULL: nothing */
+
+        struct growing bytes;  /* the footer */
+        struct growing groups; /* of each row group, where it begins in `bytes`, and how many rows it has */
+};
+
+/* Reads the footer of `fd`, a regular file of n_bytes. Returns 0; -EBADMSG or -ENOTSUP with `why`, which does not name
+ * the file; -EFBIG for a footer above the limit; -ENOMEM; or an errno of reading. Blocks for two reads. */
+int parquet_footer_read(int fd, uint64_t n_bytes, struct parquet_footer *ret_footer, struct why *why);
+
+/* Takes a struct of zeroes. */
+void parquet_footer_fini(struct parquet_footer *footer);
+
+/* The rows of a row group < n_groups. */
+uint64_t parquet_footer_rows(const struct parquet_footer *footer, uint64_t idx_group);
+
+/* Writes the chunks of a row group, one for each leaf of the schema. Returns 0, or -EBADMSG with `why`, which does not
+ * name the group. */
+int parquet_footer_chunks(const struct parquet_footer *footer, uint64_t idx_group, struct parquet_chunk *ret_chunks,
+                          struct why *why);
+
+/* Reads exactly n_bytes at an offset of the file. -EBADMSG: it ends before. */
+int parquet_read(int fd, void *bytes, size_t n_bytes, uint64_t offset);
+
+/* Reads as parquet_read(), with `why` for an error. */
+int parquet_read_or_say(int fd, void *bytes, size_t n_bytes, uint64_t offset, struct why *why);

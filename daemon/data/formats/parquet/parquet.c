@@ -1,0 +1,335 @@
+#include "daemon/data/format.h"
+
+/* parquet: Parquet files as datasets, pandas, Polars, Spark or DuckDB write them. A row is a sample, a column is a
+ * field.
+ *
+ * The bytes of pictures, sound and text of columns that are not compressed lie in the files as they are, so the index
+ * keeps their places and copies nothing. Numbers are kept in the index, and so is what has to be unpacked. Samples are
+ * named FILE:ROW. */
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "daemon/data/formats/outside.h"
+#include "daemon/data/formats/parquet/survey.h"
+#include "proto/base/cleanup.h"
+
+#define COPIED_MAX     (2ull << 30) /* bytes of unpacked values: an index is made in memory */
+#define ROWS_AT_A_TIME 4096u        /* between two looks at whether it is cancelled */
+
+struct filling {
+        struct parquet_pass *pass;
+        struct index_builder *builder;
+        struct parquet_memory memory;
+        struct parquet_reader *readers; /* one for each column */
+        struct outside_files outside;
+        struct growing elements; /* of the list of a row */
+        uint64_t n_copied;
+};
+
+static void filling_fini(struct filling *filling) {
+        for (uint32_t i = 0; filling->readers && i < filling->pass->columns.n; i++)
+                parquet_reader_fini(&filling->readers[i]);
+        free(filling->readers);
+        outside_fini(&filling->outside);
+        growing_fini(&filling->elements);
+        index_builder_free(filling->builder);
+}
+
+static bool is_stored(const struct parquet_column *column) {
+        return column->role == PARQUET_ROLE_STORED || column->role == PARQUET_ROLE_MEDIA;
+}
+
+static bool is_null(const struct parquet_value *value) {
+        return !value->bytes && value->offset == PARQUET_NULL;
+}
+
+/* ---- the index's fields ---------------------------------------------------------------------------------------- */
+
+static int add_classes(struct index_builder *builder, const cJSON *names) {
+        const cJSON *name;
+        int r = 0;
+
+        cJSON_ArrayForEach(name, names) {
+                r = index_builder_add_class(builder, name->valuestring);
+                if (r < 0)
+                        break;
+        }
+        return r;
+}
+
+static int describe_column(struct filling *filling, struct parquet_column *column, uint32_t *n_stored) {
+        if (is_stored(column)) {
+                column->idx_index = (*n_stored)++;
+                index_builder_describe(filling->builder, column->idx_index, &column->field);
+                if (parquet_column_has_own_file(column))
+                        index_builder_set_own_file(filling->builder, column->idx_index);
+                return 0;
+        }
+        if (column->role == PARQUET_ROLE_CLASS)
+                return add_classes(filling->builder, column->class_names);
+        return index_builder_add_column(filling->builder, &column->field, &column->idx_index);
+}
+
+static int describe(struct filling *filling) {
+        struct parquet_columns *columns = &filling->pass->columns;
+        uint32_t n_stored = 0;
+        int r;
+
+        for (uint32_t i = 0; i < columns->n; i++)
+                n_stored += is_stored(&columns->all[i]);
+        r = index_builder_new(FORMAT_PARQUET.name, n_stored, &filling->builder);
+        if (r < 0)
+                return r;
+        index_builder_name_rows(filling->builder);
+        index_builder_set_scattered(filling->builder);
+        filling->readers = calloc(columns->n, sizeof(*filling->readers));
+        if (!filling->readers)
+                return -ENOMEM;
+        n_stored = 0;
+        for (uint32_t i = 0; i < columns->n; i++) {
+                filling->readers[i].memory = &filling->memory;
+                filling->readers[i].is_in_file = is_stored(&columns->all[i]) &&
+                                                 !parquet_column_has_own_file(&columns->all[i]);
+        }
+        for (uint32_t i = 0; i < columns->n && r >= 0; i++)
+                r = describe_column(filling, &columns->all[i], &n_stored);
+        return r;
+}
+
+static int add_folders(struct filling *filling) {
+        const struct parquet_folder *folder = &filling->pass->folder;
+        uint32_t idx_dir;
+        int r = index_builder_add_dir(filling->builder, "", &folder->root, &idx_dir);
+
+        if (r >= 0 && folder->is_named)
+                index_builder_set_named(filling->builder);
+        if (r >= 0 && folder->part[0])
+                r = index_builder_add_dir(filling->builder, folder->part, &folder->part_status, &idx_dir);
+        return r;
+}
+
+/* ---- rows ------------------------------------------------------------------------------------------------------ */
+
+static int fill_file(void *userdata, const char *name, const struct stat *status, struct why *why) {
+        struct filling *filling = userdata;
+        int r = index_builder_add_shard(filling->builder, name, status);
+
+        return r < 0 ? why_set(why, r, "no memory for its index") : 0;
+}
+
+/* Copies the bytes of a value, with a NUL after them. */
+static int copy_path(const struct parquet_reader *reader, const struct parquet_value *value, char *path,
+                     struct why *why) {
+        int r = outside_check_length(value->n_bytes, why);
+
+        if (r == 0 && !value->bytes)
+                r = parquet_read_or_say(reader->fd, path, value->n_bytes, value->offset, why);
+        else if (r == 0)
+                memcpy(path, value->bytes, value->n_bytes);
+        if (r == 0)
+                path[value->n_bytes] = '\0';
+        return r;
+}
+
+static int fill_stored(struct filling *filling, const struct parquet_column *column, struct parquet_reader *reader,
+                       struct index_row *ret_row, struct why *why) {
+        struct parquet_value value;
+        char path[PATH_MAX];
+        int r = parquet_reader_next(reader, &value, why);
+
+        if (r < 0)
+                return r;
+        if (!is_null(&value) && parquet_column_has_own_file(column)) {
+                r = copy_path(reader, &value, path, why);
+                return r == 0 ? outside_find(&filling->outside, path, value.n_bytes, ret_row, why) : r;
+        }
+        if (value.bytes)
+                return why_set(why, -ESTALE, "has changed while it was read");
+        *ret_row = (struct index_row){
+                .file = INDEX_NO_FILE,
+                .offset = is_null(&value) ? INDEX_ROW_ABSENT : value.offset,
+                .length = is_null(&value) ? 0 : value.n_bytes,
+        };
+        return 0;
+}
+
+/* Counts what is kept in the index beside numbers. */
+static int count_copied(struct filling *filling, uint64_t n_bytes, struct why *why) {
+        filling->n_copied += n_bytes;
+        if (filling->n_copied <= COPIED_MAX)
+                return 0;
+        return why_set(
+                why, -EFBIG,
+                "the dataset has more than %llu MiB when it is unpacked; stage it with prepare = \"convert\", or "
+                "choose columns with fields = \"...\"",
+                COPIED_MAX >> 20);
+}
+
+static int fill_copied(struct filling *filling, const struct parquet_column *column, struct parquet_reader *reader,
+                       struct why *why) {
+        struct parquet_value value;
+        int r = parquet_reader_next(reader, &value, why);
+
+        if (r < 0 || is_null(&value))
+                return r;
+        r = count_copied(filling, value.n_bytes, why);
+        if (r < 0)
+                return r;
+        if (reader->element->meaning == PARQUET_NOTHING)
+                return why_set(why, -EBADMSG, "is of the type null, but has a value; write the file again");
+        if (column->field.kind == FIELD_TEXT && !table_is_utf8(value.bytes, value.n_bytes))
+                return why_set(why, -EBADMSG, "a text is not UTF-8: \"%.*s\"; write it as binary",
+                               value.n_bytes < 100 ? (int)value.n_bytes : 100, (const char *)value.bytes);
+        r = index_builder_set_value(filling->builder, column->idx_index, value.bytes, value.n_bytes);
+        return r < 0 ? why_set(why, r, "no memory for its index") : 0;
+}
+
+static int fill_number(struct filling *filling, const struct parquet_column *column, struct parquet_reader *reader,
+                       int32_t *label, struct why *why) {
+        struct parquet_value value;
+        int64_t number = 0;
+        int r = parquet_reader_next(reader, &value, why);
+
+        if (r < 0 || (is_null(&value) && column->role == PARQUET_ROLE_NUMBER))
+                return r;
+        if (!is_null(&value) && !parquet_number(reader->element, value.bytes, &number))
+                return why_set(why, -EBADMSG, "has a number that does not fit %s; write the file again",
+                               dlp_dtype_name(reader->element->dtype));
+        if (column->role == PARQUET_ROLE_NUMBER) {
+                r = index_builder_set_value(filling->builder, column->idx_index, &number,
+                                            dlp_dtype_bytes(column->field.dtype));
+                return r < 0 ? why_set(why, r, "no memory for its index") : 0;
+        }
+        if (is_null(&value) || number < 0 || number >= cJSON_GetArraySize(column->class_names))
+                return why_set(why, -ESTALE, "has changed while it was read");
+        *label = (int32_t)number;
+        return 0;
+}
+
+static int fill_list(struct filling *filling, struct parquet_column *column, struct parquet_reader *reader,
+                     struct why *why) {
+        bool is_missing;
+        int r;
+
+        growing_clear(&filling->elements);
+        r = parquet_reader_next_list(reader, &column->widths, &filling->elements, &is_missing, why);
+        if (r == 0)
+                r = count_copied(filling, filling->elements.n_bytes, why);
+        if (r < 0 || is_missing)
+                return r;
+        r = index_builder_set_value(filling->builder, column->idx_index, filling->elements.bytes,
+                                    filling->elements.n_bytes);
+        return r < 0 ? why_set(why, r, "no memory for its index") : 0;
+}
+
+/* A row's value in one column. */
+static int fill_value(struct filling *filling, uint32_t idx_column, struct index_row *stored, int32_t *label,
+                      struct why *why) {
+        struct parquet_column *column = &filling->pass->columns.all[idx_column];
+        struct parquet_reader *reader = &filling->readers[idx_column];
+        struct why detail;
+        int r;
+
+        switch (column->role) {
+        case PARQUET_ROLE_STORED:
+        case PARQUET_ROLE_MEDIA:
+                r = fill_stored(filling, column, reader, &stored[column->idx_index], &detail);
+                break;
+        case PARQUET_ROLE_COPIED:
+                r = fill_copied(filling, column, reader, &detail);
+                break;
+        case PARQUET_ROLE_LIST:
+                r = fill_list(filling, column, reader, &detail);
+                break;
+        default:
+                r = fill_number(filling, column, reader, label, &detail);
+        }
+        return r < 0 ? why_set(why, r, "column \"%s\": %.350s", column->field.name, detail.text) : 0;
+}
+
+static int fill_row(struct filling *filling, struct why *why) {
+        struct index_row stored[INDEX_FIELDS_MAX];
+        int32_t label = 0;
+        int r = 0;
+
+        for (uint32_t k = 0; k < filling->pass->columns.n && r == 0; k++)
+                r = fill_value(filling, k, stored, &label, why);
+        if (r < 0)
+                return r;
+        r = index_builder_add_sample(filling->builder, stored, label);
+        if (r == -E2BIG)
+                return why_set(why, r, "more samples than an index can hold");
+        return r < 0 ? why_set(why, r, "no memory for its index") : 0;
+}
+
+/* Begins or ends with all columns of a group. */
+static int each_reader(struct filling *filling, const struct parquet_group *group, bool is_begin, struct why *why) {
+        struct why detail;
+        int r = 0;
+
+        for (uint32_t i = 0; i < filling->pass->columns.n && r == 0; i++) {
+                const struct parquet_column *column = &filling->pass->columns.all[i];
+                uint32_t idx = parquet_column_has_own_file(column) ? column->idx_path : column->idx_value;
+
+                r = is_begin ? parquet_group_begin(group, idx, &filling->readers[i], &detail)
+                             : parquet_reader_end(&filling->readers[i], &detail);
+                if (r < 0)
+                        return why_set(why, r, "column \"%s\": %.350s", column->field.name, detail.text);
+        }
+        return 0;
+}
+
+static int fill_group(void *userdata, const struct parquet_group *group, struct why *why) {
+        struct filling *filling = userdata;
+        uint64_t n = 0;
+        int r = each_reader(filling, group, true, why);
+
+        while (r == 0 && n < group->n_rows) {
+                r = fill_row(filling, why);
+                if (r == 0 && (++n % ROWS_AT_A_TIME == 0 || n == group->n_rows))
+                        r = parquet_pass_look_up(filling->pass, (n - 1) % ROWS_AT_A_TIME + 1, why);
+        }
+        return r == 0 ? each_reader(filling, group, false, why) : r;
+}
+
+/* ---- the format ------------------------------------------------------------------------------------------------ */
+
+static int fill(struct parquet_pass *pass, struct index_builder **ret_builder) {
+        _cleanup_(filling_fini) struct filling filling = { .pass = pass };
+        int r = describe(&filling);
+
+        if (r >= 0)
+                r = add_folders(&filling);
+        if (r < 0)
+                return why_set(pass->why, r, "%.300s: no memory for its index", pass->files->root);
+        outside_init(&filling.outside, pass->root_fd, pass->files->root, filling.builder);
+        r = parquet_pass_run(pass,
+                             &(struct parquet_visitor){ .userdata = &filling, .file = fill_file, .group = fill_group });
+        if (r == 0)
+                *ret_builder = TAKE_PTR(filling.builder);
+        return r;
+}
+
+static int parquet_build(int root_fd, const struct files *files, const struct format_options *options,
+                         const struct index_watch *watch, struct index_builder **ret_builder, struct why *why) {
+        _cleanup_(parquet_pass_fini) struct parquet_pass pass = {
+                .root_fd = root_fd, .files = files, .watch = watch, .why = why
+        };
+        int r = parquet_pass_open(&pass, format_option(options, "split"), format_option(options, "fields"));
+
+        if (r == 0)
+                r = parquet_survey(&pass);
+        return r < 0 ? r : fill(&pass, ret_builder);
+}
+
+static const char *const OPTIONS[] = { "split", "fields", NULL };
+
+const struct format FORMAT_PARQUET = {
+        .name = "parquet",
+        .takes_files = true,
+        .options = OPTIONS,
+        .is_it = parquet_folder_is_it,
+        .build = parquet_build,
+};

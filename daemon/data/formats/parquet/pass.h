@@ -1,0 +1,55 @@
+/* data/formats/parquet/pass.h: one pass over all row groups of a dataset, file by file.
+ *
+ * The dataset is opened first: its files are found, and the first one's schema decides what becomes of the columns. All
+ * other files must have the same schema. */
+#pragma once
+
+#include "daemon/data/format.h"
+#include "daemon/data/formats/parquet/columns.h"
+#include "daemon/data/formats/parquet/folder.h"
+
+struct parquet_pass {
+        int root_fd;
+        const struct files *files;
+        const struct index_watch *watch; /* may be NULL */
+        struct why *why;
+        struct parquet_folder folder;
+        struct parquet_footer first; /* of the first file */
+        struct parquet_columns columns;
+        int64_t settled_ns;
+        uint64_t n_rows; /* that were visited, in all passes */
+};
+
+/* A row group that is visited. */
+struct parquet_group {
+        int fd;
+        const struct parquet_footer *footer;
+        const struct parquet_chunk *chunks; /* one for each leaf */
+        uint64_t n_rows;
+};
+
+struct parquet_visitor {
+        void *userdata;
+        /* A file begins. `status` is from before it was read. May be NULL. Returns 0 or an errno with `why`. */
+        int (*file)(void *userdata, const char *name, const struct stat *status, struct why *why);
+        /* A row group of it, which has rows. Returns 0 or an errno with `why`, which names the column, but not the file
+         * or group. */
+        int (*group)(void *userdata, const struct parquet_group *group, struct why *why);
+};
+
+/* Fills in a struct of which only the first four members are set. `split` as in folder.h, `fields` as in columns.h.
+ * Returns 0 or an errno with `why`. */
+int parquet_pass_open(struct parquet_pass *pass, const char *split, const char *fields);
+
+/* Shows the visitor all row groups. Returns 0 or an errno with `why`. Blocks until all is read, or it is cancelled. */
+int parquet_pass_run(struct parquet_pass *pass, const struct parquet_visitor *visitor);
+
+/* To be called by a visitor after every few thousand rows. Returns 0, or -ECANCELED with `why`. */
+int parquet_pass_look_up(struct parquet_pass *pass, uint64_t n_rows, struct why *why);
+
+/* Begins to read the leaf `idx_element` of a group. Returns as parquet_reader_begin(). */
+int parquet_group_begin(const struct parquet_group *group, uint32_t idx_element, struct parquet_reader *reader,
+                        struct why *why);
+
+/* Takes a struct whose other members are zeroes. */
+void parquet_pass_fini(struct parquet_pass *pass);

@@ -1,0 +1,239 @@
+#!/usr/bin/env python3
+"""Parquet files that pyarrow and datasets wrote (tests/vectors/parquet), served in place: each value of each row, splits, pictures inside
+and outside, and what is refused."""
+import hashlib
+import json
+import os
+import shutil
+import struct
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+from harness import ROOT, case, equal, expected_order, identity_pixels, indices, main, png, write
+
+VECTORS = os.environ.get("PARQUET_VECTORS", os.path.join(ROOT, "tests", "vectors", "parquet"))  # written anew by check-formats
+DTYPES = {"bool": "?", "int8": "b", "int16": "h", "int32": "i", "int64": "q", "uint8": "B", "uint16": "H", "uint32": "I",
+          "uint64": "Q", "float16": "e", "float32": "f", "float64": "d"}
+
+
+def parquet(path, **more):
+    return {"path": path, "format": "parquet", **more}
+
+
+def copy(box, name):
+    """A file or folder of the vectors, where it may be changed."""
+    path = box.path(name)
+    if os.path.isdir(os.path.join(VECTORS, name)):
+        shutil.copytree(os.path.join(VECTORS, name), path, dirs_exist_ok=True)
+    else:
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        shutil.copy(os.path.join(VECTORS, name), path)
+    return path
+
+
+def read(name):
+    with open(os.path.join(VECTORS, name), "rb") as file:
+        return file.read()
+
+
+def values():
+    """What pyarrow reads: for each file, the bytes of each row, column by column."""
+    files = {}
+    with open(os.path.join(VECTORS, "values.jsonl"), encoding="utf-8") as file:
+        for line in map(json.loads, file):
+            for name in line["files"]:
+                rows = [None if row is None else bytes.fromhex(row) for row in line["rows"]]
+                files.setdefault(name, {})[line["column"]] = rows
+    return files
+
+
+def check_bytes(lines, columns):
+    """Every field as its bytes; a scalar by its value."""
+    for line in lines:
+        equal(set(line["fields"]), set(columns), "fields")
+        for name, field in line["fields"].items():
+            wanted, where = columns[name][line["index"]], f"{name} of sample {line['index']}"
+            if wanted is None or field is None:
+                equal(field, wanted, where)
+            elif "sha256" in field:
+                equal(field["sha256"], hashlib.sha256(wanted).hexdigest(), where)
+            else:
+                equal(field["value"], struct.unpack("<" + DTYPES[field["dtype"]], wanted)[0], where)
+
+
+@case("numbers, text, bytes and lists, in every codec, page version and encoding, with nulls, in several row groups")
+def _(box):
+    files = values()
+    equal(len(files), 27, "files")
+    daemon = box.daemon({name: parquet(os.path.join(VECTORS, name)) for name in files})
+    for name, columns in files.items():
+        n = len(next(iter(columns.values())))
+        lines = daemon.read(name, batch=7, seed=3)
+        equal(indices(lines), expected_order(n, seed=3), f"order of {name}")
+        check_bytes(lines, columns)
+
+
+@case("lists within lists are arrays whose inner dimensions are fixed")
+def _(box):
+    lines = box.daemon({"d": parquet(copy(box, "lists-gzip.parquet"))}).read("d", batch=5, shuffle=False)
+    for i in range(3, 37):
+        equal([lines[i]["fields"][name]["shape"] for name in ("tokens", "boxes", "cubes")], [[i % 6], [i % 4, 4], [i % 3, 3, 2]],
+              f"shapes of row {i}")
+
+
+def read_bytes(daemon):
+    return int({row["name"]: row["value"] for row in daemon.status()["counters"]}["n_bytes_read"])
+
+
+@case("text of uncompressed columns stays in the file, also where pages are indices into a dictionary; else it is in the index")
+def _(box):
+    daemon = box.daemon({name: parquet(copy(box, f"strings-{name}.parquet")) for name in ("snappy", "dictionary", "plain")})
+    for name, is_read in (("snappy", False), ("dictionary", True), ("plain", True)):
+        before = read_bytes(daemon)
+        daemon.read(name, batch=7, shuffle=False)
+        equal(read_bytes(daemon) > before, is_read, f"{name} is read from the file")
+
+
+def hub_rows(begin, end):
+    return [{"label": i % 3, "text": f"row {i} " + "äöü€𝄞"[i % 5] * (i % 9), "size": (8 + i % 3, 6), "color": (i * 5 % 256, i, 200)}
+            for i in range(begin, end)]
+
+
+def check_hub(lines, rows, **terms):
+    equal(indices(lines), expected_order(len(rows), **terms), "order")
+    for line in lines:
+        row, fields = rows[line["index"]], line["fields"]
+        width, height = row["size"]
+        equal(fields["image"], {"dtype": "uint8", "shape": [height, width, 3],
+                                "sha256": hashlib.sha256(bytes(row["color"]) * (width * height)).hexdigest()}, "picture")
+        equal([fields["label"]["value"], fields["text"]["text"]], [row["label"], row["text"]], "label and text")
+
+
+@case("a dataset of the hub: splits by the names of the files, pictures verbatim in the file, classes by name, any world size")
+def _(box):
+    folder = copy(box, "hub")
+    daemon = box.daemon({"train": parquet(folder, split="train"), "test": parquet(folder, split="test"), "none": parquet(folder),
+                         "other": parquet(folder, split="validation"), "part": parquet(os.path.join(folder, "data"), split="train"),
+                         "pattern": parquet(os.path.join(folder, "data", "train-0000{0,1}-of-00002.parquet")),
+                         "file": parquet(os.path.join(folder, "data", "test-00000-of-00001.parquet"))})
+    terms = {"batch": 1, "pipeline": "image: decode; label; text"}
+    for name in ("train", "part", "pattern"):
+        check_hub(daemon.read(name, seed=5, **terms), hub_rows(0, 12), seed=5)
+    for rank in range(3):
+        check_hub(daemon.read("train", seed=1, world=3, rank=rank, **terms), hub_rows(0, 12), seed=1, world=3, rank=rank)
+    for name in ("test", "file"):
+        check_hub(daemon.read(name, shuffle=False, **terms), hub_rows(12, 15), shuffle=False)
+    daemon.refused("none", "several splits", "test, train")
+    daemon.refused("other", "no split \"validation\"", "test, train")
+
+
+@case("splits may be folders, and format auto tells all of these by their content")
+def _(box):
+    for i, split in enumerate(("train", "test")):
+        write(box.path("folders", "data", split, "0000.parquet"), read(f"hub/data/{split}-0000{0}-of-0000{2 - i}.parquet"))
+    write(box.path("folders", "README.md"), b"# a card\n")
+    daemon = box.daemon({"train": {"path": box.path("folders"), "format": "auto", "split": "train"},
+                         "test": {"path": box.path("folders"), "format": "auto", "split": "test"},
+                         "part": {"path": box.path("folders"), "format": "auto", "split": "0:50%"},
+                         "hub": {"path": copy(box, "hub"), "format": "auto", "split": "train"},
+                         "file": {"path": copy(box, "scalars-plain.parquet"), "format": "auto"}})
+    equal([len(daemon.read(name, pipeline=pipeline)) for name, pipeline in
+           (("train", "label"), ("test", "label"), ("hub", "label"), ("file", None))], [7, 3, 12, 37], "samples")
+    equal({row["name"]: row["format"] for row in daemon.objects("datasets")}["hub"], "parquet", "format")
+    daemon.refused("part", "no Parquet file", "split = \"train\"")
+
+
+@case("fields names the columns that are wanted, and the others may be of any type or codec")
+def _(box):
+    daemon = box.daemon({"d": parquet(copy(box, "structs.parquet"), fields="n=number"), "all": parquet(copy(box, "structs.parquet")),
+                         "none": parquet(copy(box, "structs.parquet"), fields="x")})
+    equal([line["fields"]["n"]["value"] for line in daemon.read("d", batch=4, shuffle=False)], [1, 2, 3], "numbers")
+    daemon.refused("all", 'column "words" is a list of string', "fields = ")
+    daemon.refused("none", "no column")
+
+
+@case("what cannot be served is refused by its name, with what to do")
+def _(box):
+    names = ("int96", "brotli", "delta", "empty", "list-missing", "list-ragged", "pictures-snappy")
+    daemon = box.daemon({**{name: parquet(copy(box, f"{name}.parquet")) for name in names},
+                         **{name: parquet(copy(box, "structs.parquet"), fields=name) for name in ("both", "price", "map")}})
+    daemon.refused("int96", 'column "when" is int96', 'prepare = "convert"')
+    daemon.refused("brotli", 'column "text": is compressed with Brotli', 'prepare = "convert"')
+    daemon.refused("delta", 'column "number": is encoded as DELTA_BINARY_PACKED', 'prepare = "convert"')
+    daemon.refused("empty", "no rows")
+    daemon.refused("list-missing", 'column "list": has lists with missing or empty elements')
+    daemon.refused("list-ragged", 'column "list": has inner lists of 1 and of 2 elements')
+    daemon.refused("pictures-snappy", 'column "image" holds pictures or sound, and its pages are compressed', 'prepare = "convert"')
+    daemon.refused("both", 'column "both" is a struct')
+    daemon.refused("price", 'column "price" is a decimal')
+    daemon.refused("map", 'column "map" is a map')
+
+
+@case("pictures that are files in the dataset's folder; a label of -1 is a number, not a class")
+def _(box):
+    path = copy(box, "outside.parquet")
+    for i in range(6):
+        write(box.path("pics", f"{i}.png"), png(8, 5, identity_pixels(i, 8, 5)))
+    daemon = box.daemon({"d": parquet(path), "bad": parquet(copy(box, "climbing.parquet"))})
+    lines = daemon.read("d", batch=1, pipeline="image: raw; label", shuffle=False)
+    for i in range(6):
+        with open(box.path("pics", f"{i}.png"), "rb") as file:
+            equal(lines[i]["fields"]["image"]["sha256"], hashlib.sha256(file.read()).hexdigest(), f"picture {i}")
+        equal(lines[i]["fields"]["label"]["value"], i % 3 - (i == 3), "label")
+    equal([len(lines), lines[6]["fields"]["image"]], [7, None], "the row without a picture")
+    daemon.refused("bad", "../0.png", "not within the dataset's folder")
+
+
+@case("several files, of which one is empty; files that differ are refused, naming both")
+def _(box):
+    for name, source in (("a", "strings-plain"), ("b", "strings-gzip")):
+        write(box.path("more", f"{name}.parquet"), read(f"{source}.parquet"))
+        write(box.path("mixed", f"{name}.parquet"), read(f"{source}.parquet"))
+    write(box.path("mixed", "c.parquet"), read("scalars-plain.parquet"))
+    write(box.path("gap", "a.parquet"), read("empty.parquet"))
+    write(box.path("gap", "b.parquet"), read("brotli.parquet"))
+    write(box.path("none", "README"), b"")
+    daemon = box.daemon({name: parquet(box.path(name)) for name in ("more", "mixed", "gap", "none")})
+    files = values()
+    lines = daemon.read("more", batch=8, seed=2)
+    columns = {name: files["strings-plain.parquet"][name] + files["strings-gzip.parquet"][name]
+               for name in files["strings-plain.parquet"]}
+    equal(indices(lines), expected_order(74, seed=2), "order")
+    check_bytes(lines, columns)
+    daemon.refused("mixed", "c.parquet", "a.parquet", "same columns")
+    daemon.refused("gap", "b.parquet", "Brotli")
+    daemon.refused("none", "has no Parquet file")
+
+
+def damaged(box, name, change, source="scalars-plain.parquet"):
+    data = bytearray(read(source))
+    write(box.path(f"{name}.parquet"), bytes(change(data) or data))
+    return parquet(box.path(f"{name}.parquet"))
+
+
+def replace(offset, new):
+    def change(data):
+        at = offset % len(data)
+        data[at:at + len(new)] = new
+    return change
+
+
+@case("a file that is cut, encrypted, damaged or lies about its lengths is refused with its name")
+def _(box):
+    n = len(read("scalars-plain.parquet"))
+    footer = struct.unpack("<I", read("scalars-plain.parquet")[-8:-4])[0]
+    daemon = box.daemon({
+        "cut": damaged(box, "cut", lambda data: data[:n // 2]),
+        "short": damaged(box, "short", lambda data: data[:9]),
+        "magic": damaged(box, "magic", replace(0, b"QAR1")),
+        "encrypted": damaged(box, "encrypted", replace(-4, b"PARE")),
+        "length": damaged(box, "length", replace(-8, b"\xff\xff\xff\x7f")),
+        "footer": damaged(box, "footer", replace(-8 - footer, b"\xff" * 40)),
+        "pages": damaged(box, "pages", replace(4, bytes(200))),
+        "sum": damaged(box, "sum", replace(60, b"\x00"), "strings-gzip.parquet")})
+    for name, text in (("cut", "is cut"), ("short", "only 9 bytes"), ("magic", "does not begin with"), ("encrypted", "is encrypted"),
+                       ("length", "more than the file"), ("footer", "damaged"), ("pages", "row group 0"), ("sum", "row group 0")):
+        daemon.refused(name, f"{name}.parquet", text)
+
+
+main()

@@ -1,0 +1,136 @@
+#!/usr/bin/env python3
+"""Makes tests/vectors/parquet/: small files that pyarrow and datasets wrote, and what is in them.
+
+    python3 make_parquet_vectors.py FOLDER
+
+It needs pyarrow, datasets, numpy and Pillow of PyPI; their versions are noted in FOLDER/versions.txt. FOLDER/values.jsonl has a line
+for each column of each table: its rows as hexadecimal bytes, little-endian, null for a row without a value, and the files that hold it."""
+import json
+import os
+import shutil
+import sys
+
+import datasets
+import numpy
+import pyarrow
+from pyarrow import parquet
+
+from make_arrow_vectors import N, NUMBERS, as_bytes, numbers, picture, plain, texts, with_nulls
+
+WAYS = {
+    "plain": {"compression": "none", "use_dictionary": False},
+    "dictionary": {"compression": "none", "use_dictionary": True},
+    "snappy": {"compression": "snappy"},
+    "gzip": {"compression": "gzip", "use_dictionary": False, "write_page_checksum": True},
+    "zstd-v2": {"compression": "zstd", "data_page_version": "2.0"},
+    "lz4": {"compression": "lz4", "use_dictionary": False},
+    "plain-v2": {"compression": "none", "use_dictionary": False, "data_page_version": "2.0"},
+    "small-pages": {"compression": "none", "use_dictionary": False, "row_group_size": 17, "data_page_size": 40, "write_batch_size": 3},
+    "small-dictionary": {"compression": "snappy", "row_group_size": 13, "data_page_size": 40, "write_batch_size": 4,
+                         "dictionary_pagesize_limit": 60},
+}
+
+
+def scalars(every):
+    columns = {name: pyarrow.array([None if v is None else v for v in with_nulls(list(numbers(name)), every)],
+                                   type=getattr(pyarrow, name)()) for name in NUMBERS}
+    columns["flag"] = pyarrow.array(with_nulls([i % 3 == 0 for i in range(N)], every))
+    columns["date"] = pyarrow.array(with_nulls(list(range(N)), every), type=pyarrow.date32())
+    columns["when"] = pyarrow.array(with_nulls([i * 10 ** 9 for i in range(N)], every), type=pyarrow.timestamp("us", "UTC"))
+    columns["none"] = pyarrow.array([None] * N, type=pyarrow.null())
+    return pyarrow.table(columns)
+
+
+def strings(every):
+    return pyarrow.table({
+        "text": pyarrow.array(with_nulls(texts(), every)),
+        "long": pyarrow.array(with_nulls(texts(scale=9), every), type=pyarrow.large_string()),
+        "bytes": pyarrow.array(with_nulls([bytes([i]) * i for i in range(N)], every)),
+        "fixed": pyarrow.array(with_nulls([bytes([i, 2 * i, 3]) for i in range(N)], every), type=pyarrow.binary(3)),
+        "word": pyarrow.array(with_nulls([f"class {i % 5}" for i in range(N)], every)).dictionary_encode(),
+        "same": pyarrow.array(with_nulls(["always the same"] * N, every)),
+    })
+
+
+def lists(every):
+    values = [list(range(i % 6)) for i in range(N)]
+    boxes = [[[k, k + 1, k + 2, k + i] for k in range(i % 4)] for i in range(N)]
+    return pyarrow.table({
+        "tokens": pyarrow.array(with_nulls(values, every), type=pyarrow.list_(pyarrow.int32())),
+        "small": pyarrow.array(with_nulls(values, every), type=pyarrow.large_list(pyarrow.uint8())),
+        "flags": pyarrow.array(with_nulls([[k % 2 == 0 for k in row] for row in values], every), type=pyarrow.list_(pyarrow.bool_())),
+        "boxes": pyarrow.array(with_nulls(boxes, every), type=pyarrow.list_(pyarrow.list_(pyarrow.float32()))),
+        "cubes": pyarrow.array(with_nulls([[[[i, 1], [2, 3], [4, i]]] * (i % 3) for i in range(N)], every),
+                               type=pyarrow.list_(pyarrow.list_(pyarrow.list_(pyarrow.int16())))),
+    })
+
+
+def note(values, table, files):
+    for column in table.column_names:
+        data = plain(table.column(column).combine_chunks())
+        if pyarrow.types.is_dictionary(data.type):
+            data = data.dictionary_decode()
+        values.append({"files": files, "column": column, "rows": [as_bytes(value, data.type) for value in data.to_pylist()]})
+
+
+def write_tables(folder, values):
+    for name, make in (("scalars", scalars), ("strings", strings), ("lists", lists)):
+        for every, ways in ((0, ("dictionary", "gzip", "zstd-v2", "lz4")), (5, set(WAYS) - {"dictionary", "gzip", "zstd-v2", "lz4"})):
+            table, files = make(every), []
+            for way in sorted(ways):
+                files.append(f"{name}-{way}.parquet")
+                parquet.write_table(table, f"{folder}/{files[-1]}", **WAYS[way])
+            note(values, table, files)
+
+
+def write_others(folder):
+    parquet.write_table(pyarrow.table({
+        "number": [1, 2, 3], "words": [["a"], [], ["b", "c"]], "both": [{"x": 1, "y": "a"}] * 3,
+        "price": pyarrow.array([1, 2, 3], pyarrow.decimal128(9, 2)), "map": pyarrow.array([[("a", 1)]] * 3,
+                                                                                          pyarrow.map_("string", "int8")),
+    }), f"{folder}/structs.parquet")
+    table = pyarrow.table({"when": pyarrow.array([1, 2], pyarrow.timestamp("us"))})
+    parquet.write_table(table, f"{folder}/int96.parquet", use_deprecated_int96_timestamps=True)
+    table = pyarrow.table({"text": texts(5), "number": list(range(5))})
+    parquet.write_table(table, f"{folder}/brotli.parquet", compression="brotli")
+    parquet.write_table(table, f"{folder}/delta.parquet", use_dictionary=False, column_encoding={"number": "DELTA_BINARY_PACKED"})
+    parquet.write_table(table.slice(0, 0), f"{folder}/empty.parquet")
+    for n, values in (("missing", [[1, None], [2]]), ("ragged", [[[1], [2, 3]], [[4]]])):
+        parquet.write_table(pyarrow.table({"list": values}), f"{folder}/list-{n}.parquet")
+
+
+def write_datasets(folder):
+    media = datasets.Features({"image": datasets.Image(), "label": datasets.ClassLabel(names=["cat", "dog", "eel"]),
+                               "text": datasets.Value("string")})
+    for name, begin, end in (("train-00000-of-00002", 0, 7), ("train-00001-of-00002", 7, 12), ("test-00000-of-00001", 12, 15)):
+        data = datasets.Dataset.from_dict({"image": [picture(i) for i in range(begin, end)], "label": [i % 3 for i in range(begin, end)],
+                                           "text": texts(15)[begin:end]}, features=media)
+        os.makedirs(f"{folder}/hub/data", exist_ok=True)
+        data.to_parquet(f"{folder}/hub/data/{name}.parquet")
+    table = data.data.table
+    parquet.write_table(table, f"{folder}/pictures-snappy.parquet")
+    paths = [f"pics/{i}.png" for i in range(6)] + [None]
+    for name, some in (("outside", paths), ("climbing", ["../0.png"])):
+        table = pyarrow.table({"image": pyarrow.array([path and {"bytes": None, "path": path} for path in some],
+                                                      media.arrow_schema.field("image").type),
+                               "label": pyarrow.array([i % 3 - (i == 3) for i in range(len(some))]), "text": some},
+                              schema=media.arrow_schema)
+        parquet.write_table(table, f"{folder}/{name}.parquet")
+
+
+def main():
+    folder, values = sys.argv[1], []
+    datasets.disable_progress_bars()
+    shutil.rmtree(folder, ignore_errors=True)
+    os.makedirs(folder)
+    write_tables(folder, values)
+    write_others(folder)
+    write_datasets(folder)
+    with open(f"{folder}/values.jsonl", "w", encoding="utf-8") as file:
+        file.writelines(json.dumps(line) + "\n" for line in values)
+    with open(f"{folder}/versions.txt", "w", encoding="utf-8") as file:
+        file.write(f"pyarrow {pyarrow.__version__}\ndatasets {datasets.__version__}\nnumpy {numpy.__version__}\n")
+
+
+if __name__ == "__main__":
+    main()
