@@ -182,12 +182,13 @@ $(O)/obj/daemon/staging/nodes/cluster_mpi%o: CPPFLAGS += $(patsubst -I%,-isystem
 # Examples are written as users write them.
 $(O)/obj/client/examples/%.o: CPPFLAGS += -Iclient/include
 
-# What runs once for each pixel earns -O3; the numbers stay exact.
+# What runs once for each pixel, sample or token earns -O3; the numbers stay exact.
 $(O)/obj/daemon/augment/resize%.o: CFLAGS_release += -O3
 $(O)/obj/daemon/augment/operation%.o: CFLAGS_release += -O3
 $(O)/obj/daemon/augment/conversion.o: CFLAGS_release += -O3
 $(O)/obj/daemon/decode/jpeg/%.o: CFLAGS_release += -O3
 $(O)/obj/daemon/decode/flac/%.o: CFLAGS_release += -O3
+$(O)/obj/daemon/codec/convert.o: CFLAGS_release += -O3
 # What is cleared for each block, and checked for each call, costs a tenth and a twentieth of a photo there.
 HARD_LESS := $(if $(IS_HARD),$(if $(HARD_ZEROS),-ftrivial-auto-var-init=uninitialized))
 $(O)/obj/daemon/decode/jpeg/%.o $(O)/obj/daemon/augment/%.o: HARD_ZEROS += $(HARD_LESS)

@@ -2,7 +2,8 @@
 
 /* Two steps, each a loop that a compiler vectorises: elements to a common type of 64 bits, block by block, and from
  * there to the dtype that is wanted. Whole numbers meet as int64 (uint64 beyond that as double or refused), others as
- * double. */
+ * double. Tokens and labels, which are stored in few bytes and wanted as int64 or int32, always fit: for them it is one
+ * step. */
 
 #include <assert.h>
 #include <errno.h>
@@ -27,42 +28,67 @@ static bool is_real(uint32_t dtype) {
 
 /* ---- to the common type ---------------------------------------------------------------------------------------- */
 
-#define WIDEN(type, member)                                                                                            \
+#define WIDEN(narrow, wide)                                                                                            \
         do {                                                                                                           \
-                type element;                                                                                          \
-                                                                                                                       \
                 for (size_t i = 0; i < n; i++) {                                                                       \
+                        narrow element;                                                                                \
+                        wide number;                                                                                   \
+                                                                                                                       \
                         memcpy(&element, from + i * sizeof(element), sizeof(element));                                 \
-                        block->member[i] = element;                                                                    \
+                        number = element;                                                                              \
+                        memcpy(to + i * sizeof(number), &number, sizeof(number));                                      \
                 }                                                                                                      \
         } while (0)
 
-static void widen_whole(uint32_t dtype, const uint8_t *from, size_t n, union block *block) {
+/* Returns false for dtypes that int32 does not contain. */
+static bool widen_to_int32(uint32_t dtype, const uint8_t *restrict from, size_t n, uint8_t *restrict to) {
+        switch (dtype) {
+        case DLP_DTYPE_UINT8:
+                WIDEN(uint8_t, int32_t);
+                return true;
+        case DLP_DTYPE_INT8:
+                WIDEN(int8_t, int32_t);
+                return true;
+        case DLP_DTYPE_UINT16:
+                WIDEN(uint16_t, int32_t);
+                return true;
+        case DLP_DTYPE_INT16:
+                WIDEN(int16_t, int32_t);
+                return true;
+        default:
+                return false;
+        }
+}
+
+static void widen_to_int64(uint32_t dtype, const uint8_t *restrict from, size_t n, uint8_t *restrict to) {
         switch (dtype) {
         case DLP_DTYPE_BOOL:
-                for (size_t i = 0; i < n; i++)
-                        block->whole[i] = from[i] != 0;
+                for (size_t i = 0; i < n; i++) {
+                        int64_t truth = from[i] != 0;
+
+                        memcpy(to + i * sizeof(truth), &truth, sizeof(truth));
+                }
                 break;
         case DLP_DTYPE_UINT8:
-                WIDEN(uint8_t, whole);
+                WIDEN(uint8_t, int64_t);
                 break;
         case DLP_DTYPE_INT8:
-                WIDEN(int8_t, whole);
+                WIDEN(int8_t, int64_t);
                 break;
         case DLP_DTYPE_UINT16:
-                WIDEN(uint16_t, whole);
+                WIDEN(uint16_t, int64_t);
                 break;
         case DLP_DTYPE_INT16:
-                WIDEN(int16_t, whole);
+                WIDEN(int16_t, int64_t);
                 break;
         case DLP_DTYPE_UINT32:
-                WIDEN(uint32_t, whole);
+                WIDEN(uint32_t, int64_t);
                 break;
         case DLP_DTYPE_INT32:
-                WIDEN(int32_t, whole);
+                WIDEN(int32_t, int64_t);
                 break;
         default:
-                memcpy(block->whole, from, n * sizeof(block->whole[0]));
+                memcpy(to, from, n * sizeof(int64_t));
         }
 }
 
@@ -237,7 +263,7 @@ static int convert_block(uint32_t from_dtype, const uint8_t *from, uint32_t to_d
                 if (!is_real(to_dtype))
                         r = real_to_whole(&block, to_dtype, n, why);
         } else {
-                widen_whole(from_dtype, from, n, &block);
+                widen_to_int64(from_dtype, from, n, (uint8_t *)block.whole);
                 if (is_real(to_dtype))
                         whole_to_real(&block, n);
         }
@@ -270,6 +296,12 @@ int convert(uint32_t from_dtype, const void *from, uint32_t to_dtype, void *to, 
         }
         if (from_dtype == DLP_DTYPE_UINT64)
                 return convert_uint64(from, to_dtype, to, n, why);
+        if (to_dtype == DLP_DTYPE_INT64 && !is_real(from_dtype)) {
+                widen_to_int64(from_dtype, from, n, to);
+                return 0;
+        }
+        if (to_dtype == DLP_DTYPE_INT32 && widen_to_int32(from_dtype, from, n, to))
+                return 0;
         for (size_t at = 0; at < n && r == 0; at += BLOCK)
                 r = convert_block(from_dtype, (const uint8_t *)from + at * from_size, to_dtype,
                                   (uint8_t *)to + at * to_size, n - at < BLOCK ? n - at : BLOCK, why);
