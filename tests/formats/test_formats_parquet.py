@@ -1,12 +1,15 @@
 #!/usr/bin/env python3
-"""Parquet files that the installed pyarrow and datasets write, converted at staging, as pyarrow reads them."""
+"""Parquet files that the installed pyarrow, datasets, Polars and DuckDB write, served in place and converted at staging, as pyarrow reads
+them."""
+import hashlib
 import io
 import os
+import subprocess
 import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "support"))
-from harness import case, equal, main
+from harness import ROOT, case, equal, indices, main, expected_order
 from pyclient import need
 from rows import check, library
 from staging import Staging, files_of
@@ -50,7 +53,7 @@ def _(box):
                        row_group_size=700, **way)
         all_rows += pq.read_table(os.path.join(folder, f"{number}.parquet")).to_pylist()
     staging = staged(box, folder, "tables")
-    equal(sorted(files_of(staging.path)), [f"{number:06d}-{number}.parquet.arrow" for number in range(len(ways))], "files")
+    equal(sorted(files_of(staging.path)), [f"{number:06d}-{number}.arrow" for number in range(len(ways))], "files")
     lines = box.daemon({"tables": staging.dataset()}).read("tables", batch=64, seed=4)
     check(lines, all_rows, DTYPES, seed=4)
 
@@ -90,6 +93,86 @@ def _(box):
     staging = Staging(box, "file://" + folder, name="cut", format="auto", prepare="convert")
     done = staging.run(status=78, environment={"DATALOADERD_PYTHON": sys.executable})
     equal("x.parquet: its command ended with status 1: not converted: " in done.text, True, done.text)
+
+
+# ---- in place -------------------------------------------------------------------------------------------------------
+
+def in_place(path, **more):
+    return {"path": path, "format": "parquet", **more}
+
+
+@case("in place: files of every codec, page version and dictionary that pyarrow writes: the rows that it reads, in order")
+def _(box):
+    need("pyarrow")
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+    ways = [{"compression": "none", "use_dictionary": False}, {"compression": "snappy"}, {"compression": "gzip"},
+            {"compression": "none", "data_page_version": "2.0"}, {"compression": "zstd", "data_page_version": "2.0"},
+            {"compression": "lz4", "use_dictionary": False, "write_page_checksum": True},
+            {"compression": "none", "data_page_size": 500, "dictionary_pagesize_limit": 3000, "write_page_index": True},
+            {"compression": "snappy", "data_page_size": 500, "data_page_version": "2.0", "write_batch_size": 10},
+            {"compression": {"text": "none", "blob": "none", "number": "zstd", "ids": "gzip"}, "store_schema": False}]
+    for number, way in enumerate(ways):
+        for size in (N, 700):
+            name = f"{number}-{size}.parquet"
+            pq.write_table(pa.Table.from_pylist(rows(number * N, N), schema=schema(pa)), box.path(name), row_group_size=size, **way)
+            lines = box.daemon({"d": in_place(box.path(name))}).read("d", batch=64, seed=4)
+            check(lines, pq.read_table(box.path(name)).to_pylist(), DTYPES, seed=4)
+
+
+@case("in place: what Polars, DuckDB and pandas write: the rows that pyarrow reads")
+def _(box):
+    for name in ("polars", "duckdb", "pandas"):
+        need(name)
+    import duckdb
+    import polars
+    import pyarrow.parquet as pq
+    frame = polars.DataFrame(rows(0, N), schema_overrides={"real": polars.Float32, "small": polars.UInt8, "pair": polars.Array(polars.Float64, 2)})
+    frame.write_parquet(box.path("polars.parquet"))
+    frame.write_parquet(box.path("polars-none.parquet"), compression="uncompressed", row_group_size=700)
+    frame.write_parquet(box.path("polars-small.parquet"), compression="snappy", data_page_size=1000)
+    for name, options in (("duckdb", ""), ("duckdb-none", ", compression uncompressed"), ("duckdb-zstd", ", compression zstd, row_group_size 700")):
+        duckdb.sql(f"copy (select * from '{box.path('polars.parquet')}') to '{box.path(name)}.parquet' (format parquet{options})")
+    frame.drop("pair").to_pandas().to_parquet(box.path("pandas.parquet"))
+    for name in ("polars", "polars-none", "polars-small", "duckdb", "duckdb-none", "duckdb-zstd", "pandas"):
+        dtypes = {key: DTYPES[key] for key in DTYPES if name != "pandas" or key != "pair"}
+        lines = box.daemon({"d": in_place(box.path(f"{name}.parquet"))}).read("d", batch=64, seed=9)
+        check(lines, pq.read_table(box.path(f"{name}.parquet")).to_pylist(), dtypes, seed=9)
+
+
+@case("in place: a dataset of datasets in shards, as it is pushed to the hub: each picture verbatim, text, numbers, labels")
+def _(box):
+    datasets = library(box)
+    n = 600
+    pictures = [{"bytes": hashlib.sha512(b"%d" % i).digest() * (1 + i * 7 % 900), "path": f"{i}.jpg"} for i in range(n)]
+    features = datasets.Features({"image": datasets.Image(decode=False), "text": datasets.Value("string"), "id": datasets.Value("int32"),
+                                  "label": datasets.ClassLabel(names=["x", "y", "z"])})
+    data = datasets.Dataset.from_dict({"image": pictures, "text": [f"text {i}" * (i % 9) for i in range(n)], "id": list(range(n)),
+                                       "label": [i % 3 for i in range(n)]}, features=features)
+    os.makedirs(box.path("hub", "data"))
+    for split, part in data.train_test_split(test_size=0.25, shuffle=False).items():
+        for shard in range(3):
+            part.shard(3, shard, contiguous=True).to_parquet(box.path("hub", "data", f"{split}-{shard:05d}-of-00003.parquet"))
+    daemon = box.daemon({split: in_place(box.path("hub"), split=split) for split in ("train", "test")})
+    for split, first, last in (("train", 0, 450), ("test", 450, 600)):
+        lines = daemon.read(split, batch=16, seed=3, pipeline="image: raw; text; id; label")
+        equal(indices(lines), expected_order(last - first, seed=3), "order")
+        for line in lines:
+            i, fields = first + line["index"], line["fields"]
+            equal(fields["image"]["sha256"], hashlib.sha256(pictures[i]["bytes"]).hexdigest(), f"picture {i}")
+            equal([fields["text"]["text"] if i % 9 else "", fields["id"]["value"], fields["label"]["value"]],
+                  [f"text {i}" * (i % 9), i, i % 3], f"values of {i}")
+    rows_of_classes = [row["n_classes"] for row in daemon.objects("datasets")]
+    equal(rows_of_classes, [3, 3], "classes")
+
+
+@case("the files of tests/vectors/parquet, written anew")
+def _(box):
+    library(box)
+    subprocess.run([sys.executable, os.path.join(ROOT, "tests", "support", "make_parquet_vectors.py"), box.path("v")], check=True,
+                   env={**os.environ}, stdout=subprocess.DEVNULL)
+    subprocess.run([sys.executable, os.path.join(ROOT, "tests", "integration", "test_parquet.py")], check=True,
+                   env={**os.environ, "PARQUET_VECTORS": box.path("v")}, stdout=subprocess.DEVNULL)
 
 
 main()
