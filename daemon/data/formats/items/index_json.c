@@ -12,17 +12,22 @@
 #define TEXT_MAX  4096u /* bytes of a text in it */
 
 int index_json_read(struct index_json *json, int root_fd, const char *root, int64_t *settled_ns, struct why *why) {
-        _cleanup_(closep) int fd = listed_open(root_fd, root, "index.json", settled_ns, &json->status, why);
+        return index_json_read_as(json, root_fd, root, "index.json", settled_ns, why);
+}
+
+int index_json_read_as(struct index_json *json, int root_fd, const char *root, const char *name, int64_t *settled_ns,
+                       struct why *why) {
+        _cleanup_(closep) int fd = listed_open(root_fd, root, name, settled_ns, &json->status, why);
         int r;
 
         if (fd < 0)
                 return fd;
         if (json->status.st_size > BYTES_MAX)
-                return why_set(why, -EFBIG, "%s/index.json: has more than 1 GiB", root);
+                return why_set(why, -EFBIG, "%s/%s: has more than 1 GiB", root, name);
         json->n_bytes = (size_t)json->status.st_size;
         json->bytes = malloc(json->n_bytes + 1);
         r = json->bytes ? disk_read_at(fd, json->bytes, json->n_bytes, 0) : -ENOMEM;
-        return r < 0 ? why_errno(why, r, "%s/index.json", root) : 0;
+        return r < 0 ? why_errno(why, r, "%s/%s", root, name) : 0;
 }
 
 void index_json_fini(struct index_json *json) {

@@ -1,4 +1,4 @@
-/* data/formats/items/index_json.h: the index.json of a folder of shards. */
+/* data/formats/items/index_json.h: the index.json of a folder of shards, or another JSON file that describes some. */
 #pragma once
 
 #include <stdbool.h>
@@ -18,6 +18,10 @@ struct index_json {
 /* Reads ROOT/index.json, of at most 1 GiB. Returns 0 or an errno with `why`, which names the file. Blocks for the
  * disk. */
 int index_json_read(struct index_json *json, int root_fd, const char *root, int64_t *settled_ns, struct why *why);
+
+/* The same for another file of the root. */
+int index_json_read_as(struct index_json *json, int root_fd, const char *root, const char *name, int64_t *settled_ns,
+                       struct why *why);
 
 /* Takes a struct of zeroes. */
 void index_json_fini(struct index_json *json);

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "daemon/data/formats/listing/table.h"
+#include "daemon/data/formats/webdataset/shard_list.h"
 #include "proto/base/cleanup.h"
 
 struct json_line {
@@ -346,8 +347,11 @@ static bool begins_with_object(const uint8_t *bytes, size_t n_bytes) {
         return r == 0 || r == JSON_MORE;
 }
 
-/* Listings often lie beside what they name. A single .json may be one too: then its first line ends with an object. */
+/* Listings often lie beside what they name. A single .json may be one too: then its first line ends with an object. A
+ * list of archives is one of their format. */
 static bool jsonl_is_it(int root_fd, const struct files *files) {
+        if (shard_list_is_it(root_fd, files))
+                return false;
         return listing_is_it(root_fd, files, files->n_names > 0 ? is_jsonl_or_json : is_jsonl, true,
                              begins_with_object);
 }

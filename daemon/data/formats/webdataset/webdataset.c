@@ -6,8 +6,9 @@
  *
  * The rules are those of the webdataset library. Where the library silently skips data because an archive is damaged,
  * this reports an error with archive and byte: a dataset that ends early would be a different one. Archives are taken
- * in the order of their names, or in the order in which the path names them. Only headers are read. After that, any
- * order and any resume is as exact as for a folder of files. */
+ * in the order of their names, or in the order in which the path or a list of wids names them. Only headers are read,
+ * also where DALI has left an index beside an archive: to trust it, one would have to compare it with them. After that,
+ * any order and any resume is as exact as for a folder of files. */
 
 #include <errno.h>
 #include <inttypes.h>
@@ -18,6 +19,7 @@
 #include "daemon/data/format_tell.h"
 #include "daemon/data/formats/npy_survey.h"
 #include "daemon/data/formats/webdataset/member_name.h"
+#include "daemon/data/formats/webdataset/shard_list.h"
 #include "daemon/data/formats/webdataset/tar.h"
 #include "daemon/data/growing.h"
 #include "daemon/data/listed.h"
@@ -263,7 +265,61 @@ static bool is_archive(const char *name) {
         return false;
 }
 
-/* Reads the archives in the order of their names, or in the order in which the path names them. */
+/* The list is an archive without samples: when it changes, the index is made anew. */
+static int add_list(struct walk *walk, const char *name, const struct stat *status) {
+        struct found_shard shard = { .status = *status };
+        int r = add_name(walk, name, strlen(name), &shard.name);
+
+        if (r >= 0)
+                r = growing_append(&walk->shards, &shard, sizeof(shard));
+        return r < 0 ? no_memory(walk, r) : 0;
+}
+
+/* What the list says of an archive must be so: it may be of another version of the dataset. */
+static int check_listed(const struct walk *walk, const struct listed_shard *listed, const char *list,
+                        const char *name) {
+        const struct found_shard *found = (const void *)(walk->shards.bytes + walk->shards.n_bytes - sizeof(*found));
+        uint64_t n_bytes = (uint64_t)found->status.st_size;
+
+        if (listed->n_bytes != SHARD_LIST_UNKNOWN && listed->n_bytes != n_bytes)
+                return why_set(walk->why, -EBADMSG,
+                               "%s/%s: has %" PRIu64 " bytes, and %s says %" PRIu64
+                               ": one of them is of another version; make the list anew with wids-index",
+                               walk->root, name, n_bytes, list, listed->n_bytes);
+        if (listed->n_samples != SHARD_LIST_UNKNOWN && listed->n_samples != found->n_keys)
+                return why_set(walk->why, -EBADMSG,
+                               "%s/%s: has %" PRIu64 " samples, and %s says %" PRIu64
+                               ": one of them is of another version; make the list anew with wids-index",
+                               walk->root, name, found->n_keys, list, listed->n_samples);
+        return 0;
+}
+
+/* Reads the archives that a list names. */
+static int walk_list(struct walk *walk, const char *file) {
+        _cleanup_(shard_list_fini) struct shard_list list = { .names = { 0 } };
+        const struct listed_shard *shards;
+        int r = shard_list_read(&list, walk->root_fd, walk->root, file, &walk->settled_ns, walk->why);
+
+        if (r == 0)
+                r = add_list(walk, file, &list.status);
+        shards = (const void *)list.shards.bytes;
+        for (size_t i = 0; i < list.shards.n_bytes / sizeof(*shards) && r == 0; i++) {
+                const char *name = (const char *)list.names.bytes + shards[i].name;
+
+                r = walk_shard(walk, name);
+                if (r == 0)
+                        r = check_listed(walk, &shards[i], file, name);
+        }
+        return r;
+}
+
+static bool is_list(const struct files *files) {
+        size_t n = files->n_names == 1 ? strlen(files->names[0]) : 0;
+
+        return n > 5 && strcmp(files->names[0] + n - 5, ".json") == 0;
+}
+
+/* Reads the archives in the order of their names, or in the order in which the path or a list names them. */
 static int walk_all(struct walk *walk) {
         struct listed listed = { 0 };
         int r = listed_find(&listed, walk->root_fd, walk->files, is_archive, &walk->settled_ns, walk->why);
@@ -272,9 +328,11 @@ static int walk_all(struct walk *walk) {
                 r = why_set(
                         walk->why, -ENOENT,
                         "%s: there is no archive in it; the path of a webdataset is a folder of .tar files, one of them, "
-                        "or a pattern such as DIR/{a,b}/x-{000..127}.tar",
+                        "a pattern such as DIR/{a,b}/x-{000..127}.tar, or a list of them as wids-index writes it",
                         walk->root);
-        for (size_t i = 0; i < listed.n && r == 0; i++)
+        if (r == 0 && is_list(walk->files))
+                r = walk_list(walk, listed.names[0]);
+        for (size_t i = 0; i < listed.n && r == 0 && !is_list(walk->files); i++)
                 r = walk_shard(walk, listed.names[i]);
         if (r == 0 && walk->n_samples == 0)
                 r = why_set(walk->why, -ENOENT, "%s: there is no sample in its archives: no file whose name has a dot",
@@ -389,7 +447,7 @@ static int webdataset_build(int root_fd, const struct files *files, const struct
 }
 
 static bool webdataset_is_it(int root_fd, const struct files *files) {
-        return format_names_files(root_fd, files, is_archive);
+        return shard_list_is_it(root_fd, files) || format_names_files(root_fd, files, is_archive);
 }
 
 const struct format FORMAT_WEBDATASET = {
