@@ -58,6 +58,9 @@ def lists(every):
     return pyarrow.table({
         "tokens": pyarrow.array(with_nulls(values, every), type=pyarrow.list_(pyarrow.int32())),
         "small": pyarrow.array(with_nulls(values, every), type=pyarrow.large_list(pyarrow.uint8())),
+        "pair": pyarrow.array(with_nulls([[i, -i] for i in range(N)], every), type=pyarrow.list_(pyarrow.int64(), 2)),
+        "grid": pyarrow.array(with_nulls([[[i, 1, 2], [3, 4, i]] for i in range(N)], every),
+                              type=pyarrow.list_(pyarrow.list_(pyarrow.int16(), 3), 2)),
         "flags": pyarrow.array(with_nulls([[k % 2 == 0 for k in row] for row in values], every), type=pyarrow.list_(pyarrow.bool_())),
         "boxes": pyarrow.array(with_nulls(boxes, every), type=pyarrow.list_(pyarrow.list_(pyarrow.float32()))),
         "cubes": pyarrow.array(with_nulls([[[[i, 1], [2, 3], [4, i]]] * (i % 3) for i in range(N)], every),

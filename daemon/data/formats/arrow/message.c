@@ -237,3 +237,20 @@ int arrow_walk_next(struct arrow_walk *walk, struct arrow_message *ret_message, 
         walk->has_begun = true;
         return 0;
 }
+
+struct flat_table arrow_message_alone(const uint8_t *bytes, size_t n_bytes, enum arrow_message_kind kind,
+                                      struct flat *flat) {
+        static const size_t N_PREFIX = 8;
+        const struct flat_table absent = { .flat = NULL };
+        struct flat_table root;
+        uint32_t n;
+
+        if (n_bytes < N_PREFIX || le32(bytes) != CONTINUATION)
+                return absent;
+        n = le32(bytes + 4);
+        if (n > ARROW_METADATA_MAX || n > n_bytes - N_PREFIX)
+                return absent;
+        *flat = (struct flat){ .bytes = bytes + N_PREFIX, .n_bytes = n };
+        root = flat_root(flat);
+        return flat_unsigned(&root, MESSAGE_KIND, 1, 0) == kind ? flat_inner(&root, MESSAGE_HEADER) : absent;
+}

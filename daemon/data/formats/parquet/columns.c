@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/data/formats/parquet/arrow_note.h"
 #include "daemon/data/index/index_layout.h"
 
 #define SERVED "numbers, bools, text, binary, lists of numbers, Image and Audio"
@@ -13,6 +14,7 @@
 struct planning {
         const struct parquet_schema *schema;
         const cJSON *features; /* NULL: nothing is known */
+        struct arrow_schema arrow;
         struct why *why;
 };
 
@@ -74,12 +76,18 @@ static int plan_list(const struct planning *planning, struct parquet_column *col
                 return refuse_element(planning, idx);
         column->role = PARQUET_ROLE_LIST;
         column->idx_value = idx_leaf;
-        column->is_surveyed = leaf->n_repeated > 1;
         column->field.kind = FIELD_VALUE;
         column->field.dtype = leaf->dtype;
         column->field.n_dims = leaf->n_repeated;
         for (uint32_t i = 0; i < leaf->n_repeated; i++)
                 column->field.shape[i] = -1;
+        parquet_arrow_shape(&planning->arrow, column->field.name, leaf->n_repeated, column->field.shape);
+        for (uint32_t i = 1; i < leaf->n_repeated; i++) {
+                if (column->field.shape[i] < 0)
+                        column->is_surveyed = true;
+                else
+                        column->widths.n[i + 1] = (uint64_t)column->field.shape[i];
+        }
         return 0;
 }
 
@@ -162,29 +170,41 @@ static int plan_column(const struct planning *planning, struct parquet_columns *
         return 0;
 }
 
+static int plan_all(struct planning *planning, struct parquet_columns *columns, const struct parquet_footer *footer,
+                    const char *fields) {
+        int r = 0;
+
+        columns->notes = footer->notes ? cJSON_Parse(footer->notes) : NULL;
+        planning->features = table_features(columns->notes);
+        columns->all = calloc(INDEX_FIELDS_MAX, sizeof(*columns->all));
+        if (!columns->all)
+                return why_set(planning->why, -ENOMEM, "no memory for its columns");
+        for (uint32_t i = 0, idx = 1; i < footer->schema.n_columns && r == 0; i++) {
+                if (table_column_is_wanted(fields, parquet_element_name(&footer->schema, idx))) {
+                        if (columns->n == INDEX_FIELDS_MAX)
+                                return why_set(planning->why, -ENOTSUP,
+                                               "has %u columns; %u can be served: choose some with fields = \"...\"",
+                                               footer->schema.n_columns, INDEX_FIELDS_MAX);
+                        r = plan_column(planning, columns, idx);
+                }
+                idx += 1 + parquet_element(&footer->schema, idx)->n_below;
+        }
+        if (r == 0 && columns->n == 0)
+                r = why_set(planning->why, -EINVAL, "has no column%s%.100s",
+                            fields ? " that is named in fields = " : "", fields ? fields : "");
+        return r;
+}
+
 int parquet_columns_plan(struct parquet_columns *columns, const struct parquet_footer *footer, const char *fields,
                          struct why *why) {
         struct planning planning = { .schema = &footer->schema, .why = why };
         int r = 0;
 
-        columns->notes = footer->notes ? cJSON_Parse(footer->notes) : NULL;
-        planning.features = table_features(columns->notes);
-        columns->all = calloc(INDEX_FIELDS_MAX, sizeof(*columns->all));
-        if (!columns->all)
-                return why_set(why, -ENOMEM, "no memory for its columns");
-        for (uint32_t i = 0, idx = 1; i < footer->schema.n_columns && r == 0; i++) {
-                if (table_column_is_wanted(fields, parquet_element_name(&footer->schema, idx))) {
-                        if (columns->n == INDEX_FIELDS_MAX)
-                                return why_set(why, -ENOTSUP,
-                                               "has %u columns; %u can be served: choose some with fields = \"...\"",
-                                               footer->schema.n_columns, INDEX_FIELDS_MAX);
-                        r = plan_column(&planning, columns, idx);
-                }
-                idx += 1 + parquet_element(&footer->schema, idx)->n_below;
-        }
-        if (r == 0 && columns->n == 0)
-                r = why_set(why, -EINVAL, "has no column%s%.100s", fields ? " that is named in fields = " : "",
-                            fields ? fields : "");
+        r = parquet_arrow_read(footer->arrow, &planning.arrow);
+        if (r < 0)
+                return why_set(why, r, "no memory for its columns");
+        r = plan_all(&planning, columns, footer, fields);
+        arrow_schema_fini(&planning.arrow);
         return r;
 }
 
@@ -213,6 +233,23 @@ static int settle_media(const struct parquet_column *column, struct why *why) {
         return column->is_compressed ? refuse_compressed(column, why) : 0;
 }
 
+static int settle_list(struct parquet_column *column, struct why *why) {
+        uint64_t n_elements = column->field.shape[0] > 0 ? (uint64_t)column->field.shape[0] : 1;
+
+        for (uint32_t k = 1; k < column->field.n_dims; k++) {
+                uint64_t *width = &column->widths.n[k + 1];
+
+                *width = *width == PARQUET_WIDTH_NONE ? 1 : *width;
+                column->field.shape[k] = (int64_t)*width;
+                if (__builtin_mul_overflow(n_elements, *width, &n_elements))
+                        n_elements = UINT64_MAX;
+        }
+        if (n_elements > INT32_MAX)
+                return why_set(why, -EFBIG, "column \"%s\" has lists of more than %d elements; split them",
+                               column->field.name, INT32_MAX);
+        return 0;
+}
+
 static int settle_column(struct parquet_column *column, struct why *why) {
         if (column->role == PARQUET_ROLE_MEDIA)
                 return settle_media(column, why);
@@ -224,16 +261,7 @@ static int settle_column(struct parquet_column *column, struct why *why) {
         if (column->class_names && column->n_absent == 0 && column->least >= 0 &&
             column->most < cJSON_GetArraySize(column->class_names))
                 column->role = PARQUET_ROLE_CLASS; /* else they are numbers: -1 stands for "unknown" */
-        for (uint32_t k = 1; column->role == PARQUET_ROLE_LIST && k < column->field.n_dims; k++) {
-                uint64_t *width = &column->widths.n[k + 1];
-
-                *width = *width == PARQUET_WIDTH_NONE ? 1 : *width;
-                if (*width > INT32_MAX)
-                        return why_set(why, -EFBIG, "column \"%s\" has inner lists of %" PRIu64 " elements",
-                                       column->field.name, *width);
-                column->field.shape[k] = (int64_t)*width;
-        }
-        return 0;
+        return column->role == PARQUET_ROLE_LIST ? settle_list(column, why) : 0;
 }
 
 int parquet_columns_settle(struct parquet_columns *columns, struct why *why) {

@@ -15,6 +15,7 @@
 #define N_MAGIC    4u
 #define N_END      8u /* the footer's length and the magic */
 #define NOTES_NAME "huggingface"
+#define ARROW_NAME "ARROW:schema"
 
 /* A file has at most this many rows, and ROWS_A_BYTE more for each of its bytes. A few bytes may stand for any number
  * of equal values, and an index has something for each row. */
@@ -135,6 +136,17 @@ static struct thrift thrift_at(const struct parquet_footer *footer, size_t at) {
 
 /* ---- its contents ---------------------------------------------------------------------------------------------- */
 
+static bool is_name(const char *name, size_t n, const char *wanted) {
+        return n == strlen(wanted) && memcmp(name, wanted, n) == 0;
+}
+
+/* The first one counts. */
+static int keep_note(char **note, const char *value, size_t n, struct why *why) {
+        if (!*note)
+                *note = strndup(value, n);
+        return *note ? 0 : why_set(why, -ENOMEM, "no memory for its notes");
+}
+
 /* One of the pairs of texts that writers add. */
 static int read_note(struct thrift *thrift, enum thrift_type type, struct parquet_footer *footer, struct why *why) {
         struct thrift_field field = { 0 };
@@ -151,11 +163,11 @@ static int read_note(struct thrift *thrift, enum thrift_type type, struct parque
                 else
                         thrift_skip(thrift, field.type);
         }
-        if (n_name != strlen(NOTES_NAME) || memcmp(name, NOTES_NAME, n_name) != 0 || footer->notes ||
-            n_value > PARQUET_NOTES_MAX)
+        if (n_value > PARQUET_NOTES_MAX)
                 return 0;
-        footer->notes = strndup(value, n_value);
-        return footer->notes ? 0 : why_set(why, -ENOMEM, "no memory for its notes");
+        if (is_name(name, n_name, NOTES_NAME))
+                return keep_note(&footer->notes, value, n_value, why);
+        return is_name(name, n_name, ARROW_NAME) ? keep_note(&footer->arrow, value, n_value, why) : 0;
 }
 
 static int read_notes(struct thrift *thrift, enum thrift_type type, struct parquet_footer *footer, struct why *why) {
@@ -272,6 +284,7 @@ void parquet_footer_fini(struct parquet_footer *footer) {
         growing_fini(&footer->bytes);
         growing_fini(&footer->groups);
         free(footer->notes);
+        free(footer->arrow);
         *footer = (struct parquet_footer){ 0 };
 }
 

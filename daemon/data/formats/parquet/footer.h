@@ -13,7 +13,7 @@
 #include "daemon/data/formats/parquet/schema.h"
 
 #define PARQUET_FOOTER_MAX (256u << 20) /* bytes */
-#define PARQUET_NOTES_MAX  (64u << 20)  /* bytes of the notes of "datasets" */
+#define PARQUET_NOTES_MAX  (64u << 20)  /* bytes of a note */
 
 enum parquet_codec {
         PARQUET_UNCOMPRESSED = 0,
@@ -38,6 +38,7 @@ struct parquet_footer {
         struct parquet_schema schema;
         uint64_t n_groups;
         char *notes; /* what the library "datasets" has noted, JSON; NULL: nothing */
+        char *arrow; /* the schema that an Arrow table had before it was written, in base64; NULL: it is not known */
 
         struct growing bytes;  /* the footer */
         struct growing groups; /* of each row group, where it begins in `bytes`, and how many rows it has */

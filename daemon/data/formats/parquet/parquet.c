@@ -208,6 +208,15 @@ static int fill_number(struct filling *filling, const struct parquet_column *col
         return 0;
 }
 
+/* The bytes of an array of fixed shape. */
+static uint64_t bytes_of(const struct schema_field *field) {
+        uint64_t n_bytes = dlp_dtype_bytes(field->dtype);
+
+        for (uint32_t i = 0; i < field->n_dims; i++)
+                n_bytes *= (uint64_t)field->shape[i];
+        return n_bytes;
+}
+
 static int fill_list(struct filling *filling, struct parquet_column *column, struct parquet_reader *reader,
                      struct why *why) {
         bool is_missing;
@@ -219,6 +228,11 @@ static int fill_list(struct filling *filling, struct parquet_column *column, str
                 r = count_copied(filling, filling->elements.n_bytes, why);
         if (r < 0 || is_missing)
                 return r;
+        if (column->field.shape[0] > 0 && filling->elements.n_bytes != bytes_of(&column->field))
+                return why_set(why, -EBADMSG,
+                               "has a list of another length than the %" PRIi64
+                               " elements of its Arrow type; write the file again",
+                               column->field.shape[0]);
         r = index_builder_set_value(filling->builder, column->idx_index, filling->elements.bytes,
                                     filling->elements.n_bytes);
         return r < 0 ? why_set(why, r, "no memory for its index") : 0;

@@ -1,0 +1,16 @@
+/* data/formats/parquet/arrow_note.h: what Parquet cannot say about a column, and Arrow's writers note: that all lists of a
+ * level have the same length.
+ *
+ * The note is an Arrow schema message in base64. It only adds to Parquet's own schema: one that is absent, damaged, or
+ * of another shape says nothing. */
+#pragma once
+
+#include <stdint.h>
+
+#include "daemon/data/formats/arrow/schema.h"
+
+/* Reads the note (NULL: none). The schema has no columns if it says nothing. Returns 0 or -ENOMEM. */
+int parquet_arrow_read(const char *note, struct arrow_schema *ret_schema);
+
+/* Writes the lengths of the lists of a column with n_dims levels where they are fixed, and leaves the others. */
+void parquet_arrow_shape(const struct arrow_schema *schema, const char *column, uint32_t n_dims, int64_t *shape);
