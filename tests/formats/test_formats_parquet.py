@@ -111,7 +111,9 @@ def _(box):
             {"compression": "lz4", "use_dictionary": False, "write_page_checksum": True},
             {"compression": "none", "data_page_size": 500, "dictionary_pagesize_limit": 3000, "write_page_index": True},
             {"compression": "snappy", "data_page_size": 500, "data_page_version": "2.0", "write_batch_size": 10},
-            {"compression": {"text": "none", "blob": "none", "number": "zstd", "ids": "gzip"}, "store_schema": False}]
+            {"compression": {"text": "none", "blob": "none", "number": "zstd", "ids": "gzip"}, "store_schema": False},
+            {"use_dictionary": False, "data_page_size": 3000, "column_encoding": {
+                "text": "DELTA_BYTE_ARRAY", "blob": "DELTA_LENGTH_BYTE_ARRAY", "number": "DELTA_BINARY_PACKED", "real": "BYTE_STREAM_SPLIT"}}]
     for number, way in enumerate(ways):
         for size in (N, 700):
             name = f"{number}-{size}.parquet"
@@ -131,10 +133,11 @@ def _(box):
     frame.write_parquet(box.path("polars.parquet"))
     frame.write_parquet(box.path("polars-none.parquet"), compression="uncompressed", row_group_size=700)
     frame.write_parquet(box.path("polars-small.parquet"), compression="snappy", data_page_size=1000)
-    for name, options in (("duckdb", ""), ("duckdb-none", ", compression uncompressed"), ("duckdb-zstd", ", compression zstd, row_group_size 700")):
+    for name, options in (("duckdb", ""), ("duckdb-none", ", compression uncompressed"), ("duckdb-zstd", ", compression zstd, row_group_size 700"),
+                          ("duckdb-v2", ", parquet_version v2")):
         duckdb.sql(f"copy (select * from '{box.path('polars.parquet')}') to '{box.path(name)}.parquet' (format parquet{options})")
     frame.drop("pair").to_pandas().to_parquet(box.path("pandas.parquet"))
-    for name in ("polars", "polars-none", "polars-small", "duckdb", "duckdb-none", "duckdb-zstd", "pandas"):
+    for name in ("polars", "polars-none", "polars-small", "duckdb", "duckdb-none", "duckdb-zstd", "duckdb-v2", "pandas"):
         dtypes = {key: DTYPES[key] for key in DTYPES if name != "pandas" or key != "pair"}
         lines = box.daemon({"d": in_place(box.path(f"{name}.parquet"))}).read("d", batch=64, seed=9)
         check(lines, pq.read_table(box.path(f"{name}.parquet")).to_pylist(), dtypes, seed=9)

@@ -64,7 +64,7 @@ def check_bytes(lines, columns):
 @case("numbers, text, bytes and lists, in every codec, page version and encoding, with nulls, in several row groups")
 def _(box):
     files = values()
-    equal(len(files), 27, "files")
+    equal(len(files), 34, "files")
     daemon = box.daemon({name: parquet(os.path.join(VECTORS, name)) for name in files})
     for name, columns in files.items():
         n = len(next(iter(columns.values())))
@@ -154,12 +154,11 @@ def _(box):
 
 @case("what cannot be served is refused by its name, with what to do")
 def _(box):
-    names = ("int96", "brotli", "delta", "empty", "list-missing", "list-ragged", "pictures-snappy")
+    names = ("int96", "brotli", "empty", "list-missing", "list-ragged", "pictures-snappy")
     daemon = box.daemon({**{name: parquet(copy(box, f"{name}.parquet")) for name in names},
                          **{name: parquet(copy(box, "structs.parquet"), fields=name) for name in ("both", "price", "map")}})
     daemon.refused("int96", 'column "when" is int96', 'prepare = "convert"')
     daemon.refused("brotli", 'column "text": is compressed with Brotli', 'prepare = "convert"')
-    daemon.refused("delta", 'column "number": is encoded as DELTA_BINARY_PACKED', 'prepare = "convert"')
     daemon.refused("empty", "no rows")
     daemon.refused("list-missing", 'column "list": has lists with missing or empty elements')
     daemon.refused("list-ragged", 'column "list": has inner lists of 1 and of 2 elements')

@@ -86,6 +86,42 @@ def write_tables(folder, values):
             note(values, table, files)
 
 
+DELTA_LENGTH, DELTA_BYTES, SPLIT = "DELTA_LENGTH_BYTE_ARRAY", "DELTA_BYTE_ARRAY", "BYTE_STREAM_SPLIT"
+
+
+def encodings(table, is_other):
+    """Of each column one that its type can have; of texts and numbers, the other one."""
+    chosen = {}
+    for field in table.schema:
+        kind, name = field.type, field.name
+        while pyarrow.types.is_list(kind) or pyarrow.types.is_large_list(kind) or pyarrow.types.is_fixed_size_list(kind):
+            kind, name = kind.value_type, name + ".list.element"
+        if pyarrow.types.is_string(kind) or pyarrow.types.is_large_string(kind) or pyarrow.types.is_binary(kind):
+            chosen[name] = DELTA_BYTES if is_other else DELTA_LENGTH
+        elif pyarrow.types.is_fixed_size_binary(kind):
+            chosen[name] = SPLIT if is_other else DELTA_BYTES
+        elif pyarrow.types.is_floating(kind) or (is_other and pyarrow.types.is_integer(kind)):
+            chosen[name] = SPLIT
+        elif pyarrow.types.is_integer(kind) or pyarrow.types.is_temporal(kind):
+            chosen[name] = "DELTA_BINARY_PACKED"
+    return chosen
+
+
+def write_delta(folder, values):
+    for name, make in (("scalars", scalars), ("strings", strings), ("lists", lists)):
+        table = make(4)
+        files = [f"{name}-delta.parquet", f"{name}-delta-v2.parquet"]
+        parquet.write_table(table, f"{folder}/{files[0]}", use_dictionary=False, compression="none", column_encoding=encodings(table, False))
+        parquet.write_table(table, f"{folder}/{files[1]}", use_dictionary=False, data_page_version="2.0", compression="zstd",
+                            row_group_size=21, column_encoding=encodings(table, True))
+        note(values, table, files)
+    far = [(i * 0x9E3779B97F4A7C15 + 1) % 2 ** 64 - 2 ** 63 for i in range(300)]
+    table = pyarrow.table({"far": far, "near": [i // 3 for i in range(300)], "int32": pyarrow.array([x >> 32 for x in far], pyarrow.int32())})
+    parquet.write_table(table, f"{folder}/blocks-delta.parquet", use_dictionary=False,
+                        column_encoding={name: "DELTA_BINARY_PACKED" for name in table.column_names})
+    note(values, table, ["blocks-delta.parquet"])
+
+
 def write_others(folder):
     parquet.write_table(pyarrow.table({
         "number": [1, 2, 3], "words": [["a"], [], ["b", "c"]], "both": [{"x": 1, "y": "a"}] * 3,
@@ -96,7 +132,6 @@ def write_others(folder):
     parquet.write_table(table, f"{folder}/int96.parquet", use_deprecated_int96_timestamps=True)
     table = pyarrow.table({"text": texts(5), "number": list(range(5))})
     parquet.write_table(table, f"{folder}/brotli.parquet", compression="brotli")
-    parquet.write_table(table, f"{folder}/delta.parquet", use_dictionary=False, column_encoding={"number": "DELTA_BINARY_PACKED"})
     parquet.write_table(table.slice(0, 0), f"{folder}/empty.parquet")
     for n, values in (("missing", [[1, None], [2]]), ("ragged", [[[1], [2, 3]], [[4]]])):
         parquet.write_table(pyarrow.table({"list": values}), f"{folder}/list-{n}.parquet")
@@ -127,6 +162,7 @@ def main():
     shutil.rmtree(folder, ignore_errors=True)
     os.makedirs(folder)
     write_tables(folder, values)
+    write_delta(folder, values)
     write_others(folder)
     write_datasets(folder)
     with open(f"{folder}/values.jsonl", "w", encoding="utf-8") as file:

@@ -1,7 +1,7 @@
 /* data/formats/parquet/columns.h: what becomes of each column of a dataset: which leaf has its values, and where they are
  * served from.
  *
- * Bytes and text of a column that is compressed in no file stay there, and the index keeps their places. Everything
+ * Bytes and text of a column that is verbatim in all files stay there, and the index keeps their places. Everything
  * else is kept in the index: numbers, lists of numbers, and what has to be unpacked. What "datasets" has noted about a
  * column decides what its bytes mean (data/formats/table_columns.h). */
 #pragma once
@@ -28,7 +28,7 @@ struct parquet_column {
 
         /* Found out by a first pass. */
         bool is_surveyed;             /* the rows have to be looked at, not only the footers */
-        bool is_compressed;           /* a chunk of its values is */
+        bool is_compressed;           /* a chunk is not verbatim: compressed, or its encoding takes values apart */
         struct parquet_widths widths; /* of lists within lists */
         uint64_t n_inside, n_outside,
                 n_absent;    /* media: bytes in the Parquet file, a file named by its path, neither */

@@ -46,6 +46,7 @@ enum {
 };
 enum {
         ABOUT_TYPE = 1,
+        ABOUT_ENCODINGS = 2,
         ABOUT_CODEC = 4,
         ABOUT_N_VALUES = 5,
         ABOUT_N_BYTES = 7,
@@ -297,7 +298,21 @@ uint64_t parquet_footer_rows(const struct parquet_footer *footer, uint64_t idx_g
 /* What is said of a chunk before it is checked. */
 struct about {
         int64_t type, codec, n_values, n_bytes, pages, dictionary;
+        bool is_taken_apart; /* an encoding does not keep values as they are */
 };
+
+static void read_encodings(struct thrift *thrift, enum thrift_type type, struct about *about) {
+        enum thrift_type element;
+        size_t n = thrift_list(thrift, type, &element);
+
+        for (size_t i = 0; i < n && !thrift->is_damaged; i++) {
+                int64_t encoding = thrift_integer(thrift, element);
+
+                if (encoding != PARQUET_PLAIN && encoding != PARQUET_PLAIN_DICTIONARY && encoding != PARQUET_RLE &&
+                    encoding != PARQUET_BIT_PACKED && encoding != PARQUET_RLE_DICTIONARY)
+                        about->is_taken_apart = true;
+        }
+}
 
 static void read_about(struct thrift *thrift, enum thrift_type type, struct about *about) {
         struct thrift_field field = { 0 };
@@ -315,6 +330,8 @@ static void read_about(struct thrift *thrift, enum thrift_type type, struct abou
 
                 if (number)
                         *number = thrift_integer(thrift, field.type);
+                else if (field.id == ABOUT_ENCODINGS)
+                        read_encodings(thrift, field.type, about);
                 else
                         thrift_skip(thrift, field.type);
         }
@@ -361,6 +378,7 @@ static int place_chunk(const struct parquet_footer *footer, const struct parquet
         int64_t begin = about->pages;
 
         chunk->codec = about->codec;
+        chunk->is_verbatim = about->codec == PARQUET_UNCOMPRESSED && !about->is_taken_apart;
         if (chunk->is_encrypted || chunk->is_elsewhere)
                 return 0;
         /* Some writers say 0 for a dictionary that is not there. */

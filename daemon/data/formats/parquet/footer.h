@@ -23,11 +23,24 @@ enum parquet_codec {
         PARQUET_LZ4_RAW = 7,
 };
 
+enum parquet_encoding {
+        PARQUET_PLAIN = 0,
+        PARQUET_PLAIN_DICTIONARY = 2,
+        PARQUET_RLE = 3,
+        PARQUET_BIT_PACKED = 4,
+        PARQUET_DELTA_BINARY_PACKED = 5,
+        PARQUET_DELTA_LENGTH_BYTE_ARRAY = 6,
+        PARQUET_DELTA_BYTE_ARRAY = 7,
+        PARQUET_RLE_DICTIONARY = 8,
+        PARQUET_BYTE_STREAM_SPLIT = 9,
+};
+
 /* The values of one leaf in one row group. */
 struct parquet_chunk {
         uint64_t offset, n_bytes; /* of its pages, within the file and in front of the footer */
         uint64_t n_values;        /* with those that are missing */
         int64_t codec;            /* enum parquet_codec, or a number that is not among them */
+        bool is_verbatim;         /* not compressed, and no encoding takes values apart */
         bool is_encrypted;
         bool is_elsewhere; /* in another file */
 };

@@ -15,13 +15,6 @@ enum parquet_page_kind {
         PARQUET_PAGE_DATA_2 = 3,
 };
 
-enum parquet_encoding {
-        PARQUET_PLAIN = 0,
-        PARQUET_PLAIN_DICTIONARY = 2,
-        PARQUET_RLE = 3,
-        PARQUET_RLE_DICTIONARY = 8,
-};
-
 struct parquet_page_header {
         uint64_t n_header;              /* bytes of the header itself */
         uint64_t n_packed, n_plain;     /* bytes that follow, and of these when they are unpacked */

@@ -146,7 +146,9 @@ static int fill_stored(struct filling *filling, const struct parquet_column *col
                 return r == 0 ? outside_find(&filling->outside, path, value.n_bytes, ret_row, why) : r;
         }
         if (value.bytes)
-                return why_set(why, -ESTALE, "has changed while it was read");
+                return why_set(why, -ESTALE,
+                               "is encoded otherwise than the footer says, or has changed while it was read; try "
+                               "again, or write the file again");
         *ret_row = (struct index_row){
                 .file = INDEX_NO_FILE,
                 .offset = is_null(&value) ? INDEX_ROW_ABSENT : value.offset,

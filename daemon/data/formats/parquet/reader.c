@@ -10,6 +10,7 @@
 
 #define END            1    /* positive outcome: the chunk has no more entries */
 #define SLACK          100u /* bytes that old writers forgot to count in a chunk: the header of the dictionary */
+#define NO_VALUES      (-1) /* instead of an encoding: the page has nothing after its levels */
 #define SMALL_READ     512u
 #define NEAR_WINDOW    4096u
 #define DICTIONARY_MAX (8u << 20)   /* values, each of which takes 24 bytes */
@@ -53,6 +54,7 @@ void parquet_reader_fini(struct parquet_reader *reader) {
         parquet_buffer_fini(&reader->level_bytes[0], reader->memory);
         parquet_buffer_fini(&reader->level_bytes[1], reader->memory);
         growing_fini(&reader->cells);
+        parquet_encoded_fini(&reader->encoded);
         free(reader->window);
         reader->window = NULL;
 }
@@ -175,6 +177,18 @@ static int take_run(struct parquet_reader *reader, struct parquet_value *ret_val
         return 0;
 }
 
+static int take_encoded(struct parquet_reader *reader, struct parquet_value *ret_value, struct why *why) {
+        struct parquet_value value = { 0 };
+        int r = parquet_encoded_next(&reader->encoded, &value.bytes, &value.n_bytes);
+
+        if (r == -EBADMSG)
+                return damaged("it has too few values, or a value is longer than it", why);
+        if (r < 0)
+                return why_errno(why, r, "a value cannot be unpacked");
+        *ret_value = value;
+        return 0;
+}
+
 static int take_value(struct parquet_reader *reader, struct parquet_value *ret_value, struct why *why) {
         if (reader->is_levels_only) {
                 *ret_value = (struct parquet_value){ 0 };
@@ -188,8 +202,10 @@ static int take_value(struct parquet_reader *reader, struct parquet_value *ret_v
                 return take_indexed(reader, ret_value, why);
         case PARQUET_RLE:
                 return take_run(reader, ret_value, why);
-        default:
+        case NO_VALUES:
                 return damaged("it has too few values", why);
+        default:
+                return take_encoded(reader, ret_value, why);
         }
 }
 
@@ -301,18 +317,26 @@ static int begin_values(struct parquet_reader *reader, const struct parquet_page
                 return 0;
         if (reader->encoding == PARQUET_RLE && reader->element->physical == PARQUET_BOOLEAN) {
                 if (!take(&values, 4, &head) || le32(head.bytes) > values.n)
-                        reader->encoding = -1; /* right if there are no values */
+                        reader->encoding = NO_VALUES; /* right if there are no values */
                 else
                         parquet_runs_begin(&reader->indices, values.bytes, le32(head.bytes), 1);
                 return 0;
         }
+        if (parquet_encoded_is_known(reader->encoding, reader->element)) {
+                if (values.n == 0)
+                        reader->encoding = NO_VALUES;
+                else if (!parquet_encoded_begin(&reader->encoded, reader->encoding, reader->element, values.bytes,
+                                                values.n))
+                        return damaged("its values cannot be unpacked", why);
+                return 0;
+        }
         if (reader->encoding != PARQUET_RLE_DICTIONARY && reader->encoding != PARQUET_PLAIN_DICTIONARY)
                 return why_set(why, -ENOTSUP,
-                               "is encoded as %s, which is not supported (PLAIN and RLE_DICTIONARY are); stage the "
-                               "dataset with prepare = \"convert\", or write it again",
+                               "is encoded as %s, which is not supported for its type; stage the dataset with prepare "
+                               "= \"convert\", or write it again",
                                parquet_encoding_name(reader->encoding));
         if (!take(&values, 1, &head))
-                reader->encoding = -1;
+                reader->encoding = NO_VALUES;
         else if (*head.bytes > 32)
                 return damaged("its indices have more than 32 bits", why);
         else

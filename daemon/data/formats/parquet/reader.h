@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "daemon/data/formats/parquet/page.h"
+#include "daemon/data/formats/parquet/encoded.h"
 #include "daemon/data/formats/parquet/runs.h"
 
 #define PARQUET_LEVELS_MAX   3u         /* of lists within lists */
@@ -45,6 +45,7 @@ struct parquet_reader {
         struct parquet_runs repeated, defined, indices;
         int64_t encoding; /* of its values; -1: it has none */
         struct parquet_page_bytes values;
+        struct parquet_encoded encoded;
         uint32_t bit;                           /* of PLAIN bools: below 8 */
         bool has_entry;                         /* the next entry was looked at, but not taken */
         uint32_t n_repeated_now, n_defined_now; /* of it */
