@@ -3,8 +3,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -105,6 +107,44 @@ static void reload(struct scene *scene) {
         }
         dlc_close(loader);
         scene_must_serve(scene);
+}
+
+/* Opens Parquet files, for which an index is made: several codecs and encodings, nulls, lists, pictures. */
+static void open_tables(struct scene *scene, bool must_work) {
+        static const char *const NAMES[] = { "lists", "texts", "pictures" };
+
+        for (size_t i = 0; i < sizeof(NAMES) / sizeof(NAMES[0]); i++) {
+                struct dlc_options options = scene_options(scene, SCENE_FILES);
+
+                options.dataset = NAMES[i];
+                dlc_close(open_loader(scene, &options, must_work));
+        }
+}
+
+static void tables(struct scene *scene) {
+        char vectors[PATH_MAX], more[4 * PATH_MAX];
+
+        if (!realpath("tests/vectors/parquet", vectors)) {
+                scene_problem(scene, "tests/vectors/parquet is not there");
+                return;
+        }
+        snprintf(more, sizeof(more),
+                 "dataset \"lists\" { path = \"%s/lists-small-dictionary.parquet\" }\n"
+                 "dataset \"texts\" { path = \"%s/strings-delta-v2.parquet\" }\n"
+                 "dataset \"pictures\" { path = \"%s/hub\" split = \"train\" }",
+                 vectors, vectors, vectors);
+        scene_configure(scene, more);
+        scene_begin_trouble(scene);
+        if (scene_start(scene, true)) {
+                open_tables(scene, false);
+                scene_end_trouble(scene);
+                open_tables(scene, false); /* the first one may still wait for an opening that began in the trouble */
+                open_tables(scene, true);
+                scene_must_serve(scene);
+                return;
+        }
+        scene_end_trouble(scene);
+        scene_check_status(scene, scene_stop(scene));
 }
 
 /* A damaged picture, and a job that has another one take its place or leaves it out. */
@@ -225,6 +265,7 @@ const struct scenario SCENARIOS[] = {
         { "skip", skip },
         { "seek", seek },
         { "reload", reload },
+        { "tables", tables },
         { "requests", scenario_requests },
         { "restart", restart },
         { "stop", stop },

@@ -169,6 +169,30 @@ def _(box):
     equal(rows_of_classes, [3, 3], "classes")
 
 
+@case("in place: every feature that datasets stores in one piece, in shards, with nulls")
+def _(box):
+    datasets = library(box)
+    features = datasets.Features({
+        "text": datasets.Value("string"), "large": datasets.Value("large_string"), "blob": datasets.Value("binary"),
+        "half": datasets.Value("float16"), "flag": datasets.Value("bool"), "big": datasets.Value("uint64"),
+        "ids": datasets.List(datasets.Value("int64")), "pair": datasets.List(datasets.Value("float32"), length=2),
+        "grid": datasets.Array2D((2, 3), "int32"), "boxes": datasets.Array2D((None, 4), "float32"),
+        "when": datasets.Value("timestamp[us]"), "kind": datasets.ClassLabel(names=["a", "b", "c"])})
+    given = [{"text": None if i % 7 == 3 else f"text {i} " * (i % 5), "large": f"é{i}", "blob": bytes([i % 256]) * (i % 9),
+              "half": i / 8 % 100, "flag": None if i % 11 == 5 else i % 2 == 0, "big": (1 << 60) + i, "ids": list(range(i % 6)),
+              "pair": [i, -i], "grid": [[i, 1, 2], [3, 4, i]], "boxes": [[k, 0, i, 1] for k in range(1 + i % 3)], "when": i * 10 ** 6,
+              "kind": i % 3} for i in range(N)]
+    data = datasets.Dataset.from_list(given, features=features)
+    for shard in range(3):
+        data.shard(3, shard, contiguous=True).to_parquet(box.path("d", f"{shard}.parquet"), batch_size=300)
+    read = [{**row, "when": int(row["when"].timestamp() * 10 ** 6) if hasattr(row["when"], "timestamp") else row["when"]}
+            for row in datasets.Dataset.from_parquet([box.path("d", f"{shard}.parquet") for shard in range(3)])]
+    dtypes = {"text": "text", "large": "text", "blob": "bytes", "half": "float16", "flag": "bool", "big": "uint64", "ids": "int64",
+              "pair": "float32", "grid": "int32", "boxes": "float32", "when": "int64", "kind": "int64"}
+    equal(len(read), N, "rows")
+    check(box.daemon({"d": in_place(box.path("d"))}).read("d", batch=64, seed=4), read, dtypes, seed=4)
+
+
 @case("the files of tests/vectors/parquet, written anew")
 def _(box):
     library(box)

@@ -72,6 +72,15 @@ def _(box):
     daemon.refused("outside", "is sound: only audio(...) and raw apply", pipeline="audio: text")
 
 
+@case("a Parquet file of datasets: an Audio column with bytes, and with nothing")
+def _(box):
+    write(box.path("p", "a.parquet"), vector("../parquet/sounds.parquet"))
+    daemon = box.daemon({"d": {"path": box.path("p"), "format": "parquet"}})
+    lines = daemon.read("d", pipeline="audio: audio(max_seconds=1)", shuffle=False, batch=3)
+    equal(digests(lines[:2], "audio"), [sha256(vector(name + ".f32")) for name in ("u8.wav", "s16.flac")], "samples")
+    equal([len(lines), lines[2]["fields"]["audio"]], [3, None], "no sound")
+
+
 @case("sound is told by the endings of files, by what archives call it, and by the bytes of a TFRecord")
 def _(box):
     names = ["s16.wav", "s16.flac"]
