@@ -130,6 +130,11 @@ struct dlp_control {
         _Alignas(DLP_CACHE_LINE) _Atomic uint32_t
                 want_release; /* 1: the daemon waits for a slot; write to the eventfd */
 
+        /* Of a stream: 1 + the samples that it had when it ended; 0 before that, and for all other datasets. Read and
+         * written with dlp_ring_length() and dlp_ring_set_length() only. In what was padding: the layout is the same.
+         */
+        _Atomic uint64_t n_samples_told;
+
         /* Why no batch comes although the rank has free slots: its dataset cannot be read. Read and written with
          * dlp_ring_held() and dlp_ring_hold() only. */
         _Alignas(DLP_CACHE_LINE) _Atomic uint32_t hold_version; /* odd while the text is being written */

@@ -25,10 +25,11 @@
 #define DLP_SLOTS_MIN     2u     /* one leased, one being filled */
 #define DLP_SLOTS_MAX     64u    /* slots a ring: their release words fill half of the client's page */
 #define DLP_SLOTS_DEFAULT 4u
-#define DLP_TENSORS_MAX   32u           /* tensors a batch */
-#define DLP_DIMS_MAX      8u            /* dimensions a tensor, as NumPy users write them */
-#define DLP_TENSOR_ALIGN  256u          /* bytes: best for GPU copies and AVX-512 */
-#define DLP_SLOT_ALIGN    4096u         /* bytes: a page, so that each slot can be registered alone */
-#define DLP_PAYLOAD_MAX   (1ull << 42)  /* bytes, one ring: 4 TiB, so that no offset sum overflows */
-#define DLP_SAMPLES_MAX   (1ull << 40)  /* samples in a dataset: (sample * DLP_WORLD_MAX) stays below 2^63 */
+#define DLP_TENSORS_MAX   32u          /* tensors a batch */
+#define DLP_DIMS_MAX      8u           /* dimensions a tensor, as NumPy users write them */
+#define DLP_TENSOR_ALIGN  256u         /* bytes: best for GPU copies and AVX-512 */
+#define DLP_SLOT_ALIGN    4096u        /* bytes: a page, so that each slot can be registered alone */
+#define DLP_PAYLOAD_MAX   (1ull << 42) /* bytes, one ring: 4 TiB, so that no offset sum overflows */
+#define DLP_SAMPLES_MAX   (1ull << 40) /* samples in a dataset: (sample * DLP_WORLD_MAX) stays below 2^63 */
+#define DLP_STREAM_MAX    (1ull << 28) /* samples of a stream, whose rows are in memory: 10 GiB if each has two fields */
 #define DLP_EPOCH_MAX     0xffffffffull /* the draw counter has 32 bits for the epoch */

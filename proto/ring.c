@@ -13,10 +13,8 @@ static long futex(const _Atomic uint64_t *word, int operation, uint32_t value, c
         return syscall(SYS_futex, word, operation, value, timeout, NULL, 0);
 }
 
-enum dlp_wake dlp_ring_publish(struct dlp_control *control, struct dlp_client_page *page, uint64_t sequence,
-                               uint32_t idx_slot) {
-        control->queue[sequence % control->n_slots] = idx_slot;
-        atomic_store_explicit(&control->n_published, sequence + 1, memory_order_release);
+/* How the client wants to be woken after what was stored just now. */
+static enum dlp_wake take_wake(struct dlp_client_page *page) {
         atomic_thread_fence(memory_order_seq_cst); /* pairs with dlp_ring_wait_begin() */
 
         /* A load before the exchange: an exchange each time would take the cache line away from the client. */
@@ -30,6 +28,23 @@ enum dlp_wake dlp_ring_publish(struct dlp_control *control, struct dlp_client_pa
         default:
                 return DLP_WAKE_PACKET;
         }
+}
+
+enum dlp_wake dlp_ring_publish(struct dlp_control *control, struct dlp_client_page *page, uint64_t sequence,
+                               uint32_t idx_slot) {
+        control->queue[sequence % control->n_slots] = idx_slot;
+        atomic_store_explicit(&control->n_published, sequence + 1, memory_order_release);
+        return take_wake(page);
+}
+
+/* A client that goes to sleep at this moment may miss it: it sleeps for a tenth of a second at most, and then looks. */
+enum dlp_wake dlp_ring_set_length(struct dlp_control *control, struct dlp_client_page *page, uint64_t n_samples) {
+        atomic_store_explicit(&control->n_samples_told, n_samples + 1, memory_order_release);
+        return take_wake(page);
+}
+
+uint64_t dlp_ring_length(const struct dlp_control *control) {
+        return atomic_load_explicit(&control->n_samples_told, memory_order_acquire) - 1;
 }
 
 void dlp_ring_wake(struct dlp_control *control) {

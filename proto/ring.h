@@ -60,6 +60,10 @@ uint64_t dlp_ring_taken(const struct dlp_control *control, const struct dlp_clie
  * thread at a time. */
 void dlp_ring_hold(struct dlp_control *control, const char *text);
 
+/* Tells the client that its stream has ended with n_samples. Before any batch is published that depends on it.
+ * Returns how to wake the client, as dlp_ring_publish(). One thread at a time with dlp_ring_publish(). */
+enum dlp_wake dlp_ring_set_length(struct dlp_control *control, struct dlp_client_page *page, uint64_t n_samples);
+
 /* ---- the client's side --------------------------------------------------------------------------------------- */
 
 /* Is `sequence` published? If so everything of its slot may be read. */
@@ -68,6 +72,10 @@ bool dlp_ring_ready(const struct dlp_control *control, uint64_t sequence);
 /* Is the rank on hold? Copies the reason, which is truncated to the size of `text`. Never blocks: a text that is being
  * written at this moment is read by the next call. */
 bool dlp_ring_held(const struct dlp_control *control, char text[DLP_TEXT_MAX]);
+
+/* How many samples the stream has, if it has ended; else UINT64_MAX. To be asked after dlp_ring_ready(): a batch that
+ * depends on it was published later. */
+uint64_t dlp_ring_length(const struct dlp_control *control);
 
 /* The slot of a published sequence; control->n_slots if the page is damaged. */
 uint32_t dlp_ring_slot(const struct dlp_control *control, uint64_t sequence);

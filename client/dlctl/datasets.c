@@ -99,6 +99,11 @@ static void add(cJSON *list, const Dlp__Dataset *dataset) {
         record_number(record, "n_bytes", dataset->n_bytes);
         record_text(record, "digest", dataset->digest);
         record_number(record, "n_shards", dataset->n_shards);
+        if (dataset->is_stream) {
+                record_bool(record, "stream", true);
+                record_bool(record, "ended", dataset->has_ended);
+                record_number(record, "n_late", dataset->n_late);
+        }
         record_text(record, "text", dataset->text);
         record_number(record, "n_errors", dataset->n_errors);
         record_text(record, "last_error", dataset->last_error);

@@ -58,6 +58,9 @@ extern "C" {
 
 #define DLC_API __attribute__((visibility("default")))
 
+/* A number that is not known yet: of a stream, how many samples and batches it has, until it has ended. */
+#define DLC_UNKNOWN UINT64_MAX
+
 /* dlc_next(): all batches of the epoch have been handed out. */
 #define DLC_END_OF_EPOCH 1
 
@@ -293,9 +296,9 @@ DLC_API int dlc_fd(const struct dlc_loader *loader);
 /* ---- what was obtained --------------------------------------------------------------------------------------- */
 
 struct dlc_info {
-        uint64_t dataset_samples;   /* samples in the dataset */
-        uint64_t epoch_samples;     /* samples of this rank in an epoch */
-        uint64_t epoch_batches;     /* batches of this rank in an epoch */
+        uint64_t dataset_samples;   /* samples in the dataset; DLC_UNKNOWN of a stream that has not ended */
+        uint64_t epoch_samples;     /* samples of this rank in an epoch; likewise */
+        uint64_t epoch_batches;     /* batches of this rank in an epoch; likewise */
         const char *dataset_digest; /* hex: identifies the dataset's content and the sequence of its samples */
         const char *pipeline;       /* in its canonical spelling */
         const char *job;
@@ -308,10 +311,12 @@ struct dlc_info {
         uint64_t memory_bytes; /* multiple of the page size */
         uint32_t n_restarts;   /* restarts of the daemon since dlc_open(); changes when memory_base changes */
         uint32_t is_waiting;   /* 1: the daemon has ended and dlc_next() waits until it is back */
+        uint32_t is_stream;    /* 1: the dataset is a stream: its numbers become known when it has ended */
 };
 
 /* Never NULL for a loader; valid until dlc_close(). Constant, except for what a restart of the daemon changes: memory,
- * n_slots, memory_base, memory_bytes, n_restarts and is_waiting. */
+ * n_slots, memory_base, memory_bytes, n_restarts and is_waiting; and for the numbers of a stream, which dlc_next() sets
+ * when it learns that the stream has ended. */
 DLC_API const struct dlc_info *dlc_get_info(const struct dlc_loader *loader);
 
 /* A sentence about something that is allowed but perhaps not intended, to be shown once. NULL: there is none, or no

@@ -134,12 +134,15 @@ static int keep_texts(struct dlc_loader *loader, const Dlp__Attached *attached) 
                 if (!loader->digest || !loader->pipeline || !loader->job)
                         return why_set(&loader->reason, -ENOMEM, "no memory for a loader");
                 info->dataset_samples = attached->n_samples;
+                loader->is_stream = attached->n_samples == DLP_UNKNOWN;
+                info->is_stream = loader->is_stream;
                 info->dataset_digest = loader->digest;
                 info->pipeline = loader->pipeline;
                 info->job = loader->job;
                 return 0;
         }
-        if (attached->n_samples == info->dataset_samples && strcmp(attached->dataset_digest, loader->digest) == 0)
+        if ((loader->is_stream ? attached->n_samples == DLP_UNKNOWN : attached->n_samples == info->dataset_samples) &&
+            strcmp(attached->dataset_digest, loader->digest) == 0)
                 return 0;
         return why_set(&loader->reason, -ESTALE,
                        "%s: the dataset changed while the daemon was away: was %.64s with %llu samples, is %.64s "
@@ -193,7 +196,8 @@ static int take_over(struct dlc_loader *loader, const Dlp__Attached *attached, s
         struct dli_ring *ring;
         int r;
 
-        if (attached->n_samples > DLP_SAMPLES_MAX || options->first_position > attached->n_samples)
+        if ((attached->n_samples > DLP_SAMPLES_MAX && attached->n_samples != DLP_UNKNOWN) ||
+            options->first_position > attached->n_samples)
                 return why_set(&loader->reason, -EPROTO,
                                "the daemon at %s says that %s has %llu samples, which is impossible",
                                loader->connection.path, options->dataset, (unsigned long long)attached->n_samples);
@@ -255,5 +259,7 @@ int dli_attach(struct dlc_loader *loader, const struct dlc_options *options) {
         dlp__reply__free_unpacked(reply, NULL);
         if (r == 0)
                 dli_cursor_set(loader, options->first_epoch, options->first_position);
+        if (r == 0 && loader->is_stream) /* which may have ended already */
+                dli_cursor_learn(loader);
         return r;
 }

@@ -7,6 +7,7 @@
 #include <errno.h>
 
 #include "client/lib/loader.h"
+#include "proto/ring.h"
 
 /* ---- the plan ------------------------------------------------------------------------------------------------ */
 
@@ -32,6 +33,23 @@ void dli_cursor_set(struct dlc_loader *loader, uint64_t epoch, uint64_t position
         loader->step = 0;
         loader->ended = false;
         loader->plan = dlp_epoch_plan_make(&terms, loader->info.rank, position);
+}
+
+bool dli_cursor_learn(struct dlc_loader *loader) {
+        uint64_t n_samples = dlp_ring_length(dli_ring_of(loader)->control);
+        struct dlc_info *info = &loader->info;
+        struct dlp_epoch_terms terms;
+        struct dlp_epoch_plan whole;
+
+        if (n_samples > DLP_SAMPLES_MAX || n_samples < loader->plan.base) /* the daemon ends such a run */
+                return false;
+        terms = dli_epoch_terms(&loader->options, n_samples);
+        loader->plan = dlp_epoch_plan_make(&terms, info->rank, loader->plan.base);
+        whole = dlp_epoch_plan_make(&terms, info->rank, 0);
+        info->dataset_samples = n_samples;
+        info->epoch_samples = whole.n_samples;
+        info->epoch_batches = whole.n_batches;
+        return true;
 }
 
 /* ---- requesting a seek --------------------------------------------------------------------------------------- */
@@ -177,7 +195,7 @@ static int cursor_after(const struct dlc_options *options, uint64_t n_samples, s
         r = dli_options_resolve(options, reason, &resolved, &launch);
         if (r < 0)
                 return r;
-        if (n_samples > DLP_SAMPLES_MAX)
+        if (n_samples > DLP_SAMPLES_MAX && n_samples != DLP_UNKNOWN)
                 return why_set(reason, -EINVAL, "n_samples: %llu; 0 to %llu are allowed", (unsigned long long)n_samples,
                                DLP_SAMPLES_MAX);
         terms = dli_epoch_terms(&resolved, n_samples);

@@ -78,6 +78,7 @@ struct dlc_loader {
         struct why warning;       /* not reported yet; "" */
         struct why told;          /* the last reported one: the text of dlc_warning() */
         struct dli_launch launch; /* as found at the opening; n_local is 0 after the check of the ranks */
+        bool is_stream;           /* its dataset has no end yet, or had none when it was opened */
         bool has_ended;           /* an epoch has ended at least once */
         struct dlc_info info;
         char *digest, *pipeline, *job; /* owned: info points to these */
@@ -174,6 +175,10 @@ struct dlp_epoch_terms dli_epoch_terms(const struct dlc_options *options, uint64
 
 /* Sets the cursor to the epoch's batches from `position` on, at most the number of the dataset's samples. */
 void dli_cursor_set(struct dlc_loader *loader, uint64_t epoch, uint64_t position);
+
+/* While the length of the dataset, a stream, is not known: looks whether the daemon has said that it has ended. Returns
+ * whether it is known now. */
+bool dli_cursor_learn(struct dlc_loader *loader);
 
 /* Moves on to the epoch after the current one. 0 or a negative errno (if the daemon has to be asked). */
 int dli_cursor_advance(struct dlc_loader *loader);

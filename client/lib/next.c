@@ -58,6 +58,11 @@ static void look_at_hold(struct dlc_loader *loader, uint64_t slept_ns) {
         options->on_progress(options->userdata, loader->hold);
 }
 
+/* Has the daemon said how long the stream is, which the loader did not know when it began to wait? */
+static bool has_news_of_end(const struct dlc_loader *loader) {
+        return loader->plan.n_batches == DLP_UNKNOWN && dlp_ring_length(dli_ring_of(loader)->control) != DLP_UNKNOWN;
+}
+
 /* Sleeps in slices: the daemon's death does not wake the futex, only the socket shows it. */
 static int sleep_until_ready(struct dlc_loader *loader, const struct wait *wait) {
         struct dli_ring *ring = dli_ring_of(loader);
@@ -71,6 +76,8 @@ static int sleep_until_ready(struct dlc_loader *loader, const struct wait *wait)
                         return 0;
                 if (r < 0)
                         return why_set(&loader->reason, r, "interrupted while waiting for a batch");
+                if (has_news_of_end(loader))
+                        return 0;
                 look_at_hold(loader, left < SLICE_NS ? left : SLICE_NS);
                 r = dli_connection_drain(&loader->connection, &loader->reason);
                 if (r < 0)
@@ -93,7 +100,9 @@ static int wait_attached(struct dlc_loader *loader, const struct wait *wait) {
                                "all %u slots are held by the caller: release a batch first, or open with more n_slots",
                                ring->n_slots);
         if (wait->timeout_ms == 0) /* the flag stays set: the caller polls */
-                return dlp_ring_wait_begin(ring->control, ring->page, ring->sequence) ? -EAGAIN : 0;
+                return dlp_ring_wait_begin(ring->control, ring->page, ring->sequence) && !has_news_of_end(loader)
+                               ? -EAGAIN
+                               : 0;
         return sleep_until_ready(loader, wait);
 }
 
@@ -212,12 +221,17 @@ static int next(struct dlc_loader *loader, struct wait *wait, const struct dlc_b
         int r;
 
         for (;;) {
+                bool ready = loader->state != DLI_AWAY && is_ready(dli_ring_of(loader));
+
+                /* After the look for a batch: if it is of the next epoch, the end of this one was told before it. */
+                if (loader->plan.n_batches == DLP_UNKNOWN && loader->state != DLI_AWAY)
+                        dli_cursor_learn(loader);
                 if (dlp_epoch_plan_is_over(&loader->plan, loader->step)) {
                         r = pass_end(loader);
                         if (r != 0)
                                 return r;
                 }
-                if (loader->state != DLI_AWAY && is_ready(dli_ring_of(loader))) {
+                if (ready) {
                         r = take(loader, ret_batch);
                         if (r != PASSED_OVER)
                                 return r;

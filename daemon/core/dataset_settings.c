@@ -104,6 +104,10 @@ const struct setting DATASET_SETTINGS[] = {
           "megatron: of the order of GPT samples; empty: 1234" },
         { "blend", SETTING_OPTIONAL, AT(blend), "", 0, 65535, NULL, "weights and prefixes", true,
           "megatron: several files mixed by weight, as in 0.3 PREFIX 0.7 PREFIX" },
+        { "stream", SETTING_OPTIONAL, AT(stream), "", 0, 5, NULL, "yes or no", true,
+          "webdataset: served while its shards are still being written" },
+        { "field_limit", SETTING_OPTIONAL, AT(field_limit), "", 0, 20, NULL, "bytes", true,
+          "a stream: the most bytes of a field; empty: 8 times the longest of the first shard, at least 16384" },
         { "fields", SETTING_OPTIONAL, AT(fields), "", 0, DLP_TEXT_MAX - 1, NULL, "NAME=FIELD|FIELD, ...", true,
           "the fields of a sample, chosen and renamed; empty: all, as the format names them" },
         { "split", SETTING_OPTIONAL, AT(split), "", 0, DLP_TEXT_MAX - 1, NULL, "", true,
@@ -164,6 +168,7 @@ static int gather_options(struct dataset_setting *dataset, struct why *why) {
         struct format_options parsed;
         const struct format *format;
         char *text = NULL;
+        bool is_stream;
         size_t size;
         FILE *stream = open_memstream(&text, &size);
         int r;
@@ -187,8 +192,10 @@ static int gather_options(struct dataset_setting *dataset, struct why *why) {
         r = format_find(dataset->format, &format, why);
         if (r == 0)
                 r = format_options_parse(text, format, &parsed, why);
-        if (r == 0)
-                format_options_fini(&parsed);
+        if (r < 0)
+                return r;
+        r = format_options_stream(&parsed, &is_stream, why);
+        format_options_fini(&parsed);
         return r;
 }
 

@@ -110,9 +110,22 @@ static int read_terms(const Dlp__Attach *wish, struct job_terms *terms, struct w
 }
 
 /* The order of the shuffling, once it is known what the dataset is. Terms that ask for the same order must be equal. */
-static int settle_order(struct job_terms *terms, struct why *why) {
-        bool has_buffer = terms->shuffle && terms->order == DLP_ORDER_BUFFER;
+static int settle_order(struct job_terms *terms, const struct source *source, struct why *why) {
+        bool has_buffer;
 
+        if (source->growth && terms->shuffle && terms->order == DLP_ORDER_TDPERM)
+                return why_set(why, -EINVAL,
+                               "order: \"tdperm\" needs to know how many samples there are, and %.100s is a "
+                               "stream; leave it out: a stream has a shuffle buffer",
+                               terms->dataset);
+        if (source->growth)
+                terms->order = DLP_ORDER_BUFFER; /* "torch" is what clients send who ask for nothing */
+        if (source->growth && terms->max_errors > 0 && terms->max_errors < 1)
+                return why_set(why, -EINVAL,
+                               "max_errors: %g is a share of a number that is not known, as %.100s is a "
+                               "stream; give a number of samples",
+                               terms->max_errors, terms->dataset);
+        has_buffer = terms->shuffle && terms->order == DLP_ORDER_BUFFER;
         if (terms->shuffle_buffer > 0 && terms->shuffle && !has_buffer)
                 return why_set(why, -EINVAL,
                                "shuffle_buffer: is for streams, and for the order \"buffer\"; the order "
@@ -275,7 +288,7 @@ static int attach_prepare(struct attach *attach, const Dlp__Attach *wish, struct
         snprintf(terms.pipeline, sizeof(terms.pipeline), "%s", program_text(attach->options.program));
         snprintf(terms.digest, sizeof(terms.digest), "%s", source->digest);
         terms.n_samples = source->n_samples;
-        r = settle_order(&terms, why);
+        r = settle_order(&terms, source, why);
         if (r < 0)
                 return r;
 

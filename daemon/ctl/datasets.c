@@ -4,6 +4,7 @@
 
 #include "daemon/ctl/access.h"
 #include "daemon/ctl/handlers.h"
+#include "daemon/data/growth.h"
 
 #define PAGE_DATASETS 4u /* a row is 13 KB at most, most of it a path, an origin and nodes: below a packet */
 
@@ -15,10 +16,27 @@ struct row {
         Dlp__StagingNode nodes[PROGRESS_NODES_MAX], *node_pointers[PROGRESS_NODES_MAX];
 };
 
+static void fill_stream(struct row *row, struct growth *growth) {
+        struct growth_report report;
+
+        growth_report(growth, &report);
+        row->message.is_stream = true;
+        row->message.has_ended = report.is_over;
+        row->message.n_samples = report.n_samples;
+        row->message.n_shards = report.n_shards;
+        row->message.n_bytes = report.n_bytes;
+        row->message.n_late = report.n_late;
+        why_set(&row->text, 0, "the stream %.300s%s%.180s",
+                report.is_over           ? "has ended"
+                : report.waiting.text[0] ? report.waiting.text
+                                         : "is being read",
+                report.trouble.text[0] ? "; " : "", report.trouble.text);
+}
+
 static void fill_open(struct row *row, struct catalog_dataset *open) {
         const struct source *index = dataset_source(open->dataset);
 
-        row->message.n_samples = index->n_samples;
+        row->message.n_samples = source_n_known(index);
         row->message.n_classes = index->n_classes;
         row->message.n_bytes = index->total_bytes;
         row->message.n_shards = index->n_shards;
@@ -147,10 +165,14 @@ static void fill(struct row *row, struct catalog_entry *entry) {
         row->message.state = (char *)(uintptr_t)catalog_state_name(entry->state);
         if (entry->state == CATALOG_READY) {
                 fill_open(row, entry->open);
+                if (dataset_source(entry->open->dataset)->growth)
+                        fill_stream(row, dataset_source(entry->open->dataset)->growth);
                 row->message.format = /* "packed", whatever the origin's format was; what "auto" has found */
                         (char *)(uintptr_t)dataset_source(entry->open->dataset)->format;
         }
-        if (entry->state == CATALOG_INDEXING)
+        if (entry->state == CATALOG_INDEXING && catalog_is_stream(entry))
+                why_set(&row->text, 0, "waits for the first whole shard");
+        else if (entry->state == CATALOG_INDEXING)
                 why_set(&row->text, 0, "%llu files so far",
                         (unsigned long long)atomic_load_explicit(&entry->n_files, memory_order_relaxed));
         if (entry->staged)

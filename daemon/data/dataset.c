@@ -19,6 +19,7 @@
 #include "daemon/data/index/index_draft.h"
 #include "daemon/data/index/index_given.h"
 #include "daemon/data/index/index_stamp.h"
+#include "daemon/data/intake/intake.h"
 #include "daemon/data/view/split.h"
 #include "daemon/data/view/view.h"
 #include "proto/base/cleanup.h"
@@ -40,7 +41,8 @@ struct dataset {
         char options_digest[65];  /* of the options, and of the state of the file that one of them may name */
         struct stat split_status; /* of the file that names the samples (data/view/split.h); zeroes without one */
         struct source *index;
-        bool is_given; /* the index came with the folder: its times may be those of another node */
+        bool is_stream; /* it is served while its shards are being written */
+        bool is_given;  /* the index came with the folder: its times may be those of another node */
 };
 
 struct dataset *dataset_ref(struct dataset *dataset) {
@@ -265,6 +267,8 @@ static int dataset_new(const struct dataset_spec *spec, struct dataset **ret_dat
                 r = format_check_files(dataset->format, &dataset->files, why);
         if (r == 0)
                 r = format_options_parse(spec->options, dataset->format, &dataset->options, why);
+        if (r == 0)
+                r = format_options_stream(&dataset->options, &dataset->is_stream, why);
         if (r < 0)
                 return r;
         r = format_options_stamp(&dataset->options, dataset->format->file_option, dataset->root_fd,
@@ -276,6 +280,21 @@ static int dataset_new(const struct dataset_spec *spec, struct dataset **ret_dat
         remember(dataset, dataset->root_fd);
         *ret_dataset = TAKE_PTR(dataset);
         return 0;
+}
+
+/* The roll of its shards is beside the indices. */
+static int open_stream(struct dataset *dataset, const struct dataset_spec *spec, const char *index_dir,
+                       const char *index_path, const struct index_watch *watch, struct why *why) {
+        char roll[PATH_MAX];
+        const struct intake_spec intake = { .root_fd = dataset->root_fd,
+                                            .files = &dataset->files,
+                                            .options = &dataset->options,
+                                            .roll = roll,
+                                            .budget = spec->budget };
+
+        mkdir(index_dir, 0700); /* as for an index */
+        snprintf(roll, sizeof(roll), "%.*s.stream", (int)(strlen(index_path) - strlen(".index")), index_path);
+        return intake_open(&intake, watch, &dataset->index, why);
 }
 
 int dataset_open(const struct dataset_spec *spec, const char *index_dir, const struct index_watch *watch,
@@ -295,7 +314,10 @@ int dataset_open(const struct dataset_spec *spec, const char *index_dir, const s
                 return r;
         format = dataset->format;
 
-        if (format->open) {
+        if (dataset->is_stream) {
+                report.how = DATASET_LIVE;
+                r = open_stream(dataset, spec, index_dir, index_path, watch, why);
+        } else if (format->open) {
                 report.how = DATASET_LIVE;
                 r = files_check(&dataset->files, dataset->root_fd, why);
                 if (r == 0)

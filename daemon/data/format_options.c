@@ -110,6 +110,18 @@ int format_options_parse(const char *text, const struct format *format, struct f
         return r;
 }
 
+int format_options_stream(const struct format_options *options, bool *ret_is_stream, struct why *why) {
+        const char *value = format_option(options, FORMAT_STREAM);
+
+        if (value && strcmp(value, "yes") != 0 && strcmp(value, "true") != 0 && strcmp(value, "no") != 0 &&
+            strcmp(value, "false") != 0)
+                return why_set(why, -EINVAL, FORMAT_STREAM ": \"%.40s\" is not allowed; write yes or no", value);
+        *ret_is_stream = value && (value[0] == 'y' || value[0] == 't');
+        if (format_option(options, "field_limit") && !*ret_is_stream)
+                return why_set(why, -EINVAL, "field_limit: is for a stream; write stream = yes, too");
+        return 0;
+}
+
 /* The next file of "a.txt(id, x), b.csv", without the blanks around it. Returns false after the last one. */
 static bool next_file(const char **at, char name[PATH_MAX]) {
         size_t n, n_name;

@@ -46,6 +46,12 @@ int format_option_u64(const struct format_options *options, const char *key, uin
  * stat() of each. */
 int format_options_stamp(const struct format_options *options, const char *key, int root_fd, char ret_digest[65]);
 
+/* The key that says that a dataset is served while its shards are still being written (data/intake/intake.h). */
+#define FORMAT_STREAM "stream"
+
+/* Does it say so? -EINVAL with `why` if its value is neither yes nor no. */
+int format_options_stream(const struct format_options *options, bool *ret_is_stream, struct why *why);
+
 /* Is it a key of some format, or of every dataset? */
 bool format_option_is_known(const char *key);
 

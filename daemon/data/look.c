@@ -234,7 +234,7 @@ static int look_at_other(const struct dataset *dataset, uint64_t sample, struct 
 
 int dataset_look(struct dataset *dataset, bool (*skip)(void *userdata, uint64_t sample), void *userdata,
                  bool *ret_reopened, struct why *why) {
-        uint64_t n = dataset_source(dataset)->n_samples, n_others = n < LOOK_OTHERS ? n : LOOK_OTHERS;
+        uint64_t n = source_n_known(dataset_source(dataset)), n_others = n < LOOK_OTHERS ? n : LOOK_OTHERS;
         uint32_t n_good = 0, n_bad = 0;
         struct why one;
         int r, error = 0;

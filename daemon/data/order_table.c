@@ -11,6 +11,7 @@
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,11 +19,15 @@
 
 #include "daemon/base/queue.h"
 #include "daemon/base/thread.h"
+#include "daemon/data/order_growing.h"
 #include "proto/base/cleanup.h"
+#include "proto/base/clock.h"
 #include "proto/limits.h"
+#include "proto/order/epoch_plan.h"
 
-#define CHUNK_STEPS_MIN 4096u  /* takes a fraction of a millisecond, so that a first batch comes soon */
-#define CHUNK_STEPS_MAX 65536u /* a few milliseconds: the longest that a stop, or another table, waits */
+#define CHUNK_STEPS_MIN 4096u         /* takes a fraction of a millisecond, so that a first batch comes soon */
+#define CHUNK_STEPS_MAX 65536u        /* a few milliseconds: the longest that a stop, or another table, waits */
+#define SHORT_NS        1000000000ull /* until an order of a stream that found no memory tries again */
 
 struct order_table {
         struct order_tables *tables;
@@ -31,7 +36,7 @@ struct order_table {
         bool is_worked_on;              /* mutex; the thread works on it */
 
         struct order_spec spec;
-        uint64_t n; /* positions of an epoch */
+        _Atomic uint64_t n; /* positions of an epoch; DLP_UNKNOWN until a stream has ended */
 
         void *memory; /* NULL: computed, or nothing to shuffle */
         uint64_t n_bytes;
@@ -40,6 +45,10 @@ struct order_table {
         uint64_t chunk_steps;     /* thread only */
 
         struct dlp_sampler sampler; /* advanced by the thread only */
+
+        struct order_growing growing; /* of a stream; advanced by the thread only */
+        atomic_bool has_more;         /* there may be more of it to make */
+        struct why lack;              /* mutex: why there is no memory for more of it; "" */
 };
 
 struct order_tables {
@@ -52,7 +61,7 @@ struct order_tables {
 };
 
 uint64_t order_table_bytes(const struct order_spec *spec) {
-        return dlp_sampler_table_bytes(&spec->terms);
+        return spec->growth ? 0 : dlp_sampler_table_bytes(&spec->terms);
 }
 
 static bool is_done(const struct order_table *table) {
@@ -63,6 +72,12 @@ static bool is_done(const struct order_table *table) {
 static void table_free(struct order_table *table) {
         struct order_tables *tables = table->tables;
 
+        if (table->growing.growth) {
+                growth_leave(table->growing.growth, &table->growing.listener);
+                order_growing_fini(&table->growing);
+                if (tables->options.release) /* nothing; but the payer was kept for it */
+                        tables->options.release(tables->options.userdata, table->spec.payer, 0);
+        }
         if (table->memory) {
                 munmap(table->memory, table->n_bytes);
                 if (tables->options.release)
@@ -85,6 +100,8 @@ static struct order_table *next_work(struct order_tables *tables) {
         TAILQ_FOREACH(table, &tables->list, entry) {
                 if (table->n_refs == 0 || is_done(table))
                         continue;
+                if (table->growing.growth && !atomic_load_explicit(&table->has_more, memory_order_relaxed))
+                        continue;
                 if (atomic_load_explicit(&table->is_wanted, memory_order_relaxed))
                         return table;
                 if (!oldest)
@@ -93,38 +110,74 @@ static struct order_table *next_work(struct order_tables *tables) {
         return oldest;
 }
 
+/* The next positions of a stream. `has_more` is cleared before it is looked how many samples there are, so that those
+ * which come afterwards are looked for again. */
+static uint64_t grow(struct order_table *table, struct why *ret_lack) {
+        uint64_t n_before = atomic_load_explicit(&table->n_final, memory_order_relaxed), n_final;
+        bool is_whole;
+
+        atomic_store(&table->has_more, false);
+        n_final = order_growing_advance(&table->growing, table->chunk_steps, &is_whole, ret_lack);
+        if (n_final - n_before >= table->chunk_steps)
+                atomic_store(&table->has_more, true);
+        if (is_whole)
+                atomic_store(&table->n, n_final);
+        return n_final;
+}
+
 /* Makes one chunk. A reader that misses an element sets is_wanted and then reads n_final again; here n_final is stored
  * first and is_wanted is read after that. In any order of these four operations one side sees the store of the other,
  * so no waiter is forgotten. */
-static void make_chunk(struct order_table *table) {
+static void make_chunk(struct order_table *table, struct why *ret_lack) {
         struct order_tables *tables = table->tables;
-        uint64_t n_final = dlp_sampler_advance(&table->sampler, table->chunk_steps);
+        uint64_t n_final = table->growing.growth ? grow(table, ret_lack)
+                                                 : dlp_sampler_advance(&table->sampler, table->chunk_steps);
 
         if (table->chunk_steps < CHUNK_STEPS_MAX)
                 table->chunk_steps *= 2;
-        if (n_final == atomic_load_explicit(&table->n_final, memory_order_relaxed))
-                return; /* no new elements: waiters go on waiting */
+        if (n_final == atomic_load_explicit(&table->n_final, memory_order_relaxed) && !is_done(table))
+                return; /* no new elements, and no news of the end: waiters go on waiting */
 
         atomic_store(&table->n_final, n_final);
         if (atomic_exchange(&table->is_wanted, false) && tables->options.ready)
                 tables->options.ready(tables->options.userdata);
 }
 
+/* With the mutex: waits for work. An order that found no memory is tried again after a while. */
+static void wait_for_work(struct order_tables *tables) {
+        struct order_table *table;
+        bool is_short = false;
+
+        TAILQ_FOREACH(table, &tables->list, entry)
+                is_short |= table->lack.text[0] != '\0';
+        if (!is_short) {
+                pthread_cond_wait(&tables->work, &tables->mutex);
+                return;
+        }
+        thread_wait_until(&tables->work, &tables->mutex, clock_now_ns() + SHORT_NS);
+        TAILQ_FOREACH(table, &tables->list, entry)
+                if (table->lack.text[0])
+                        atomic_store(&table->has_more, true);
+}
+
 static void *run(void *argument) {
         struct order_tables *tables = argument;
+        struct why lack;
 
         pthread_mutex_lock(&tables->mutex);
         while (!tables->stop) {
                 struct order_table *table = next_work(tables);
 
                 if (!table) {
-                        pthread_cond_wait(&tables->work, &tables->mutex);
+                        wait_for_work(tables);
                         continue;
                 }
                 table->is_worked_on = true;
                 pthread_mutex_unlock(&tables->mutex);
-                make_chunk(table);
+                lack.text[0] = '\0';
+                make_chunk(table, &lack);
                 pthread_mutex_lock(&tables->mutex);
+                table->lack = lack;
                 table->is_worked_on = false;
                 if (table->n_refs == 0) {
                         table_remove(table);
@@ -201,12 +254,46 @@ static int take_memory(struct order_table *table, struct why *why) {
         return 0;
 }
 
+/* Called while the stream's samples are published: says only that there is work. */
+static void on_growth(struct growth_listener *listener) {
+        struct order_growing *growing = (struct order_growing *)((uint8_t *)listener -
+                                                                 offsetof(struct order_growing, listener));
+        struct order_table *table = (struct order_table *)((uint8_t *)growing - offsetof(struct order_table, growing));
+
+        atomic_store(&table->has_more, true);
+        pthread_mutex_lock(&table->tables->mutex);
+        pthread_cond_signal(&table->tables->work);
+        pthread_mutex_unlock(&table->tables->mutex);
+}
+
+/* The table pays as it grows; the payer is asked for nothing, and so kept. */
+static int begin_growing(struct order_table *table, struct why *why) {
+        const struct order_tables_options *options = &table->tables->options;
+        const struct order_spec *spec = &table->spec;
+        int r = options->reserve ? options->reserve(options->userdata, spec->payer, 0, "an order", why) : 0;
+
+        if (r < 0)
+                return r;
+        r = order_growing_init(&table->growing, spec->growth, &spec->terms, spec->budget, why);
+        if (r < 0) {
+                if (options->release)
+                        options->release(options->userdata, spec->payer, 0);
+                return r;
+        }
+        atomic_init(&table->n, DLP_UNKNOWN);
+        atomic_init(&table->n_final, 0);
+        atomic_init(&table->has_more, true);
+        table->growing.listener.grown = on_growth;
+        growth_listen(spec->growth, &table->growing.listener);
+        return 0;
+}
+
 static int table_new(struct order_tables *tables, const struct order_spec *spec, struct order_table **ret_table,
                      struct why *why) {
         _cleanup_(freep) struct order_table *table = NULL;
         int r;
 
-        if (spec->terms.n_samples > DLP_SAMPLES_MAX)
+        if (spec->terms.n_samples > DLP_SAMPLES_MAX && !spec->growth)
                 return why_set(why, -EINVAL, "an order of %" PRIu64 " samples: at most %llu are possible",
                                spec->terms.n_samples, DLP_SAMPLES_MAX);
         table = aligned_alloc(_Alignof(struct order_table), sizeof(*table));
@@ -216,9 +303,14 @@ static int table_new(struct order_tables *tables, const struct order_spec *spec,
         table->tables = tables;
         table->n_refs = 1;
         table->spec = *spec;
-        table->n = dlp_sampler_n_positions(&spec->terms);
         table->chunk_steps = CHUNK_STEPS_MIN;
-
+        if (spec->growth) {
+                r = begin_growing(table, why);
+                if (r == 0)
+                        *ret_table = TAKE_PTR(table);
+                return r;
+        }
+        atomic_init(&table->n, dlp_sampler_n_positions(&spec->terms));
         if (order_table_bytes(spec) > 0) {
                 r = take_memory(table, why);
                 if (r < 0)
@@ -235,7 +327,7 @@ static struct order_table *find(struct order_tables *tables, const struct order_
         struct order_table *table;
 
         TAILQ_FOREACH(table, &tables->list, entry)
-                if (table->n_refs > 0 && table->spec.payer == spec->payer &&
+                if (table->n_refs > 0 && table->spec.payer == spec->payer && table->spec.growth == spec->growth &&
                     dlp_sampler_is_same(&table->spec.terms, &spec->terms))
                         return table;
         return NULL;
@@ -308,19 +400,30 @@ void order_table_put(struct order_table *table) {
 
 /* ---- lookup -------------------------------------------------------------------------------------------------- */
 
-int order_table_at(struct order_table *table, uint64_t position, uint64_t *ret_index) {
-        uint64_t at;
-
-        if (table->n == 0)
-                return -ERANGE;
-        at = position < table->n ? position : position % table->n;
-
+bool order_table_has(struct order_table *table, uint64_t n) {
         /* acquire: pairs with the release store of n_final, which comes after the elements */
-        if (at >= atomic_load_explicit(&table->n_final, memory_order_acquire)) {
-                atomic_store(&table->is_wanted, true);
-                if (at >= atomic_load(&table->n_final)) /* once more: see make_chunk() */
-                        return ORDER_NOT_YET;
-        }
-        *ret_index = dlp_sampler_at(&table->sampler, at);
+        if (n <= atomic_load_explicit(&table->n_final, memory_order_acquire))
+                return true;
+        atomic_store(&table->is_wanted, true);
+        return n <= atomic_load(&table->n_final); /* once more: see make_chunk() */
+}
+
+bool order_table_is_short(struct order_table *table, struct why *ret_why) {
+        pthread_mutex_lock(&table->tables->mutex);
+        *ret_why = table->lack;
+        pthread_mutex_unlock(&table->tables->mutex);
+        return ret_why->text[0] != '\0';
+}
+
+int order_table_at(struct order_table *table, uint64_t position, uint64_t *ret_index) {
+        uint64_t n = atomic_load_explicit(&table->n, memory_order_relaxed), at;
+
+        if (n == 0)
+                return -ERANGE;
+        at = position < n ? position : position % n;
+        if (!order_table_has(table, at + 1))
+                return ORDER_NOT_YET;
+        *ret_index = table->growing.growth ? order_growing_at(&table->growing, at)
+                                           : dlp_sampler_at(&table->sampler, at);
         return 0;
 }

@@ -4,7 +4,8 @@
  * caller gets the existing table of an order, or a new one that the thread fills chunk by chunk. The first elements can
  * be used before the last ones are made, so no batch waits for a whole shuffle. Ask for the next epoch early, so that
  * it is ready in time. Where torch itself must shuffle to the end (DLP_SHUFFLE_WIDE_FROM), no element is available
- * before that. An order that is computed (tdperm, sequential) takes no memory and is ready at once.
+ * before that. An order that is computed (tdperm, sequential) takes no memory and is ready at once. The order of a
+ * stream is made as its samples arrive (data/growth.h).
  *
  * Tables are reference-counted. The last put frees the memory at once, or a few milliseconds later if the thread is
  * working on the table. The memory is taken through the owner's callbacks, because this module does not know budgets.
@@ -16,6 +17,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "daemon/base/budget.h"
+#include "daemon/data/growth.h"
 #include "proto/base/why.h"
 #include "proto/order/sampler.h"
 
@@ -41,11 +44,14 @@ struct order_tables_options {
 
 /* Which order, and who pays for its memory. Two specs with the same result share a table. */
 struct order_spec {
-        struct dlp_sampler_terms terms; /* n_samples <= DLP_SAMPLES_MAX */
+        struct dlp_sampler_terms terms; /* n_samples <= DLP_SAMPLES_MAX; of a stream DLP_UNKNOWN */
         void *payer;                    /* for reserve() and release(); specs share a table if this is the same */
+        struct growth *growth;          /* of a stream; else NULL */
+        struct budget *budget; /* of a stream: pays for the table as it grows, and lives as long as the payer; it may
+                                  be NULL */
 };
 
-/* The memory that a table of this order takes. */
+/* The memory that a table of this order takes; 0 of a stream, whose table pays as it grows. */
 uint64_t order_table_bytes(const struct order_spec *spec);
 
 /* Starts the background thread. Returns 0 or an errno. */
@@ -64,6 +70,12 @@ struct order_table *order_table_ref(struct order_table *table);
 
 /* Gives a table back. Takes NULL. */
 void order_table_put(struct order_table *table);
+
+/* Are the first n positions there? If not, ready() says when to ask again. For streams; any thread, no lock. */
+bool order_table_has(struct order_table *table, uint64_t n);
+
+/* Is the order of a stream held up because there is no memory for it? Any thread. */
+bool order_table_is_short(struct order_table *table, struct why *ret_why);
 
 /* The sample at a global position (any position: after the last one comes the first). Returns 0; ORDER_NOT_YET; -ERANGE
  * if the order has no positions. Lock-free: takes about ten nanoseconds when the element is there and in the cache, and

@@ -4,8 +4,10 @@
 #include <errno.h>
 #include <string.h>
 
+#include "daemon/data/growth.h"
 #include "daemon/data/source_type.h"
 #include "proto/base/cleanup.h"
+#include "proto/limits.h"
 
 void source_close(struct source *source) {
         if (source)
@@ -22,6 +24,18 @@ int source_is_current(const struct source *source, int root_fd, struct why *why)
 
 int source_is_same(const struct source *source, int root_fd, bool by_time, struct why *why) {
         return source->type->compare(source, root_fd, by_time ? SOURCE_COMPARE_TIMES : SOURCE_COMPARE_NAMES, why);
+}
+
+uint64_t source_n_known(const struct source *source) {
+        return source->growth ? growth_n_samples(source->growth, NULL) : source->n_samples;
+}
+
+uint64_t source_n_possible(const struct source *source) {
+        return source->growth ? DLP_STREAM_MAX : source->n_samples;
+}
+
+const char *source_broken(const struct source *source, uint64_t sample) {
+        return source->type->broken ? source->type->broken(source, sample) : NULL;
 }
 
 void source_locate(const struct source *source, uint64_t sample, uint32_t field, struct extent *ret_extent) {
@@ -199,6 +213,8 @@ static uint64_t find_longest_read(const struct source *source, const uint32_t *f
 }
 
 uint64_t source_longest_read(const struct source *source, const uint32_t *fields, uint32_t n_fields) {
+        if (source->growth) /* of samples that are not there yet, only the limits are known */
+                return n_fields == 1 ? source->type->longest(source, fields[0]) : source->max_span;
         if (source->max_gap == 0 && are_all_wanted(source, fields, n_fields))
                 return source->max_span; /* known since it was opened */
         return find_longest_read(source, fields, n_fields);
@@ -218,6 +234,10 @@ int source_longest_together(const struct source *source, uint32_t field, uint32_
         _cleanup_(freep) uint64_t *lengths = calloc(n, sizeof(*lengths)); /* all zero, which is a heap */
         uint64_t n_bytes = 0;
 
+        if (source->growth) {
+                *ret_bytes = n * ((source->type->longest(source, field) + alignment - 1) / alignment * alignment);
+                return 0;
+        }
         if (!lengths)
                 return -ENOMEM;
         for (uint32_t i = 0; i < n && source->has_fixed_lengths; i++)

@@ -60,8 +60,8 @@ struct source {
         const struct source_type *type;
         struct schema schema;
         const char *format;
-        const char *digest; /* of the content: 64 hexadecimal digits */
-        uint64_t n_samples;
+        const char *digest;      /* of the content: 64 hexadecimal digits */
+        uint64_t n_samples;      /* DLP_UNKNOWN of a stream: see `growth` */
         uint64_t n_shards;       /* 0: each sample has files of its own */
         uint64_t total_bytes;    /* of all stored fields of all samples */
         uint64_t max_length;     /* bytes of the longest stored field of any sample */
@@ -71,6 +71,7 @@ struct source {
         uint64_t max_gap;        /* fields of a sample that lie farther apart in a file are read one by one; 0: never */
         bool has_several_files; /* the stored fields of a sample are not side by side: in several files, or far apart */
         bool has_fixed_lengths; /* a stored field has the same length in all samples */
+        struct growth *growth;  /* of a stream: how many samples there are so far; else NULL (data/growth.h) */
 };
 
 /* Both take NULL. */
@@ -86,6 +87,16 @@ int source_is_current(const struct source *source, int root_fd, struct why *why)
 /* The same, but the place does not count: devices and inodes may differ, as after a file system was mounted again.
  * Without `by_time` the directories and shards must only exist. */
 int source_is_same(const struct source *source, int root_fd, bool by_time, struct why *why);
+
+/* How many samples there are now: all, or those of a stream that have arrived. */
+uint64_t source_n_known(const struct source *source);
+
+/* How many there may be at most: for tables that have a place for each. */
+uint64_t source_n_possible(const struct source *source);
+
+/* Why the sample cannot be served, whatever is asked of it; NULL: it can be. For what a stream found to be damaged when
+ * it took it in. */
+const char *source_broken(const struct source *source, uint64_t sample);
 
 /* Where the stored field `field` of the sample (< n_samples) lies. */
 void source_locate(const struct source *source, uint64_t sample, uint32_t field, struct extent *ret_extent);

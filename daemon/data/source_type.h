@@ -45,6 +45,13 @@ struct source_type {
         /* The value. NULL: all fields are stored. */
         void (*value)(const struct source *source, uint64_t sample, uint32_t field, void *ret_value);
 
+        /* Why the sample cannot be served, whatever is asked of it; NULL: it can be. The text lives as long as the
+         * source. NULL: all samples can be. */
+        const char *(*broken)(const struct source *source, uint64_t sample);
+
+        /* The most bytes of a field of any sample, of a source that grows. */
+        uint64_t (*longest)(const struct source *source, uint32_t field);
+
         size_t (*name)(const struct source *source, uint64_t sample, char *ret_name);
         /* NULL: there are no classes. */
         const char *(*class_name)(const struct source *source, uint32_t label);

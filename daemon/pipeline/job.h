@@ -41,13 +41,13 @@ struct job_terms {
         char pipeline[DLP_PIPELINE_MAX]; /* canonical spelling */
         uint32_t world;
         uint32_t batch_size;
+        uint32_t shuffle_buffer; /* samples; 0: the order has none */
         uint64_t seed;
         uint64_t draws;     /* stream of draws of the augmentation (proto/order/philox.h); 0: the seed's own */
         uint64_t n_samples; /* of the dataset */
         double max_errors;  /* as asked for, checked */
         bool shuffle;
         enum dlp_order_kind order; /* of the shuffling */
-        uint32_t shuffle_buffer;   /* samples; 0 for other orders */
         bool drop_last;
         enum dlp_partition partition;
         enum on_error on_error;

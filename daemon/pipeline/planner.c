@@ -278,7 +278,7 @@ static int planner_patience(const struct planner *planner) {
         if (planner->n_parked > 0)
                 return HOLD_TICK_MS;
         if (planner->shares.n_free == planner->options.n_tasks)
-                return -1;
+                return planner->any_dry ? HOLD_TELL_MS : -1;
         rest_ms = first ? ms_until(first->not_before_ns, now_ns) : look_ms;
         return rest_ms < look_ms ? rest_ms : look_ms;
 }

@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <errno.h>
 
+#include "daemon/data/growth.h"
 #include "daemon/pipeline/batch.h"
 #include "daemon/pipeline/rows.h"
 
@@ -41,6 +42,8 @@ static void reclaim_orders(struct planner *planner, const struct stream *stream)
 static void stream_prefetch_order(struct planner *planner, struct stream *stream) {
         struct order_spec spec = stream_order_spec(stream, stream->epoch + 1);
 
+        if (stream->length == DLP_UNKNOWN) /* it may never end */
+                return;
         if (!stream->next_order && stream->epoch + 1 < stream->end_epoch)
                 order_table_get(planner->options.tables, &spec, &stream->next_order, NULL);
 }
@@ -191,6 +194,32 @@ static bool stream_is_runnable(const struct stream *stream) {
                STAILQ_EMPTY(&stream->large_waiting);
 }
 
+/* Has the stream ended? Then its epoch has a length, and the plan is made again. */
+static bool stream_has_ended(struct stream *stream, const struct growth *growth) {
+        bool is_over;
+        uint64_t n_samples = growth_n_samples(growth, &is_over);
+
+        if (is_over)
+                stream_learn_length(stream, n_samples);
+        return is_over;
+}
+
+/* May the next batch of a stream that goes on be begun? Only if all of it has arrived, for every rank: then it is the
+ * same whatever the length of the stream will be. Its order says that it must be asked again when there is more, or
+ * when there will be no more, unless that was so before it was asked. */
+static bool stream_has_arrived(struct planner *planner, struct stream *stream) {
+        const struct growth *growth = dataset_source(stream->dataset->dataset)->growth;
+
+        stream->is_dry = false;
+        if (order_table_has(stream->order, dlp_epoch_plan_needs(&stream->plan, stream->step)))
+                return true;
+        if (!stream_has_ended(stream, growth)) {
+                stream->needs_order = stream->is_dry = true;
+                planner->any_dry = true;
+        }
+        return false;
+}
+
 /* Brings the stream to the point where it has a batch to plan. */
 static bool stream_prepare(struct planner *planner, struct stream *stream) {
         if (atomic_load_explicit(&stream->job->failed, memory_order_acquire)) {
@@ -201,6 +230,8 @@ static bool stream_prepare(struct planner *planner, struct stream *stream) {
                 return true;
         stream_begin_epoch(planner, stream);
         if (!stream->order)
+                return false;
+        if (stream->length == DLP_UNKNOWN && !stream_has_arrived(planner, stream))
                 return false;
         return stream_begin_batch(planner, stream);
 }

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "daemon/base/machine/disk.h"
+#include "daemon/data/growth.h"
 #include "daemon/pipeline/rows.h"
 #include "daemon/pipeline/task.h"
 #include "proto/base/cleanup.h"
@@ -145,6 +146,19 @@ static int stream_reserve_large(struct stream *stream, const struct stream_optio
         return r;
 }
 
+/* A stream that has ended is told to the client before it asks for its first batch. */
+static void learn_at_once(struct stream *stream) {
+        const struct growth *growth = dataset_source(stream->dataset->dataset)->growth;
+        uint64_t n_samples;
+        bool is_over;
+
+        if (!growth)
+                return;
+        n_samples = growth_n_samples(growth, &is_over);
+        if (is_over)
+                stream_learn_length(stream, n_samples);
+}
+
 int stream_new(const struct stream_options *options, const struct stream_memory *memory, struct stream **ret_stream,
                struct why *why) {
         const struct job_terms *terms = &options->job->terms;
@@ -177,8 +191,9 @@ int stream_new(const struct stream_options *options, const struct stream_memory 
         STAILQ_INIT(&stream->large_waiting);
         stream->job = options->job;
         stream->rank = options->rank;
+        stream->dataset = options->dataset;
         stream->may_hang = disk_may_hang(dataset_root_fd(options->dataset->dataset));
-        stream->n_samples = index->n_samples;
+        stream->n_samples = stream->length = index->n_samples;
         epoch = job_epoch_terms(terms, stream->n_samples);
         stream->whole = dlp_epoch_plan_make(&epoch, options->rank, 0);
         stream->end_epoch = options->n_epochs && options->n_epochs <= DLP_EPOCH_MAX - options->first.epoch
@@ -211,10 +226,10 @@ int stream_new(const struct stream_options *options, const struct stream_memory 
         }
         batches_init(stream);
 
-        stream->dataset = options->dataset;
         stream->program = options->program;
         stream->has_rows = rows_are_mapped(stream);
         stream->wake_socket = options->wake_socket;
+        learn_at_once(stream);
         *ret_stream = stream;
         return 0;
 }
@@ -248,11 +263,13 @@ void stream_free(struct stream *stream) {
 
 struct order_spec stream_order_spec(const struct stream *stream, uint64_t epoch) {
         return (struct order_spec){ .terms = job_sampler_terms(&stream->job->terms, stream->n_samples, epoch),
-                                    .payer = stream->job };
+                                    .payer = stream->job,
+                                    .growth = dataset_source(stream->dataset->dataset)->growth,
+                                    .budget = stream->budget };
 }
 
 static void stream_begin_at(struct stream *stream, uint64_t epoch, uint64_t position) {
-        struct dlp_epoch_terms terms = job_epoch_terms(&stream->job->terms, stream->n_samples);
+        struct dlp_epoch_terms terms = job_epoch_terms(&stream->job->terms, stream->length);
 
         stream->epoch = epoch;
         stream->step = 0;
@@ -275,8 +292,36 @@ void stream_go_to(struct stream *stream, const struct cursor *cursor) {
                 stream_next_epoch(stream);
 }
 
+/* A place that was remembered from a longer stream must not pass for the end of this one. */
+static bool is_beyond(const struct stream *stream, uint64_t n_samples) {
+        struct why why;
+
+        if (stream->plan.base <= n_samples)
+                return false;
+        why_set(&why, 0,
+                "position: the run was to continue epoch %llu of %s at %llu, but the stream has ended with %llu samples",
+                (unsigned long long)stream->epoch, stream->dataset->name, (unsigned long long)stream->plan.base,
+                (unsigned long long)n_samples);
+        job_fail(stream->job, why.text);
+        return true;
+}
+
+void stream_learn_length(struct stream *stream, uint64_t n_samples) {
+        struct dlp_epoch_terms terms = job_epoch_terms(&stream->job->terms, n_samples);
+
+        if (is_beyond(stream, n_samples))
+                return;
+        stream->length = n_samples;
+        stream->plan = dlp_epoch_plan_make(&terms, stream->rank, stream->plan.base);
+        if (ring_set_length(stream->ring, n_samples))
+                stream_wake(stream);
+        if (!stream->is_ended && dlp_epoch_plan_is_over(&stream->plan, stream->step))
+                stream_next_epoch(stream);
+}
+
 void stream_end(struct stream *stream) {
         stream->is_ended = true;
+        stream->is_dry = false;
         order_table_put(stream->order);
         order_table_put(stream->next_order);
         stream->order = stream->next_order = NULL;

@@ -83,7 +83,7 @@ struct stream {
         uint32_t rank;
         bool has_rows;               /* its samples can be copied from mapped arrays (pipeline/rows.h) */
         bool may_hang;               /* its files are on a file system where a read may never return */
-        uint64_t n_samples;          /* of the dataset */
+        uint64_t n_samples;          /* of the dataset; DLP_UNKNOWN of one that is a stream */
         uint64_t large_max;          /* bytes of a file that can be read */
         struct budget *budget;       /* memory_limit */
         struct dlp_epoch_plan whole; /* of an epoch from its beginning */
@@ -104,6 +104,7 @@ struct stream {
         uint64_t epoch, step;       /* of the batch that is planned next, or being planned */
         struct dlp_epoch_plan plan; /* of `epoch`, from where it was resumed */
         uint64_t end_epoch;         /* plan no epoch from here on */
+        uint64_t length;            /* samples of an epoch: n_samples, or, once a stream has ended, what it had */
         struct batch *batch;        /* being planned, or NULL */
         uint32_t idx_sample;        /* next one of it */
         struct order_table *order;  /* of `epoch`; NULL after the stream has ended */
@@ -117,11 +118,13 @@ struct stream {
         uint64_t n_outages;          /* that had ended when its files were opened last */
         const struct task *slow;     /* the read that has been under way for longest, if that is long */
         uint64_t told_ns;            /* when the client was last told what it waits for */
+        uint64_t dry_ns;             /* since when it has been dry; 0: it is not */
         bool past_cache;             /* packed samples are read past the page cache */
         bool is_held;                /* its dataset cannot be read: nothing is planned */
         bool is_given_up;            /* it was on hold for too long */
         bool is_full;                /* no free slot: wait for the release eventfd */
         bool needs_order;            /* the order's table is not filled that far yet */
+        bool is_dry;                 /* a stream whose next batch has not arrived yet */
         bool is_removed;             /* removed: free it when its last task is back */
         bool drains;                 /* begins no further batch */
         bool is_ended;               /* nothing more to plan */
@@ -152,6 +155,9 @@ struct order_spec stream_order_spec(const struct stream *stream, uint64_t epoch)
 /* Planner: continues there. If nothing is left of that epoch, continues with the next one, as at an epoch's end. */
 void stream_go_to(struct stream *stream, const struct cursor *cursor);
 void stream_next_epoch(struct stream *stream);
+
+/* Planner: the dataset, a stream, has ended with n_samples. What is planned is still right; the client is told. */
+void stream_learn_length(struct stream *stream, uint64_t n_samples);
 
 /* Planner: plans nothing more until a seek. Frees the memory of its orders; batches under way hold their own reference.
  */

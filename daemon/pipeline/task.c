@@ -187,8 +187,14 @@ static int task_locate_file(struct planner *planner, struct task *task, const st
 static int task_locate(struct planner *planner, struct task *task) {
         struct dataset *dataset = task->batch->stream->dataset->dataset;
         struct read_request *request = &task->request;
+        const char *broken = source_broken(dataset_source(dataset), task->candidate);
         struct source_read span;
 
+        if (broken) {
+                request->path = NULL;
+                request->is_part = false;
+                return why_set(&request->why, -EBADMSG, "%s", broken);
+        }
         request->dir_fd = dataset_root_fd(dataset);
         request->share = &task->batch->stream->job->reading;
         request->may_hang = task->batch->stream->may_hang;

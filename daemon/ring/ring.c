@@ -247,6 +247,17 @@ bool ring_complete(struct ring *ring, struct slot *slot) {
         return wake & DLP_WAKE_PACKET;
 }
 
+bool ring_set_length(struct ring *ring, uint64_t n_samples) {
+        enum dlp_wake wake;
+
+        pthread_mutex_lock(&ring->lock);
+        wake = dlp_ring_set_length(ring->control, ring->page, n_samples);
+        pthread_mutex_unlock(&ring->lock);
+        if (wake & DLP_WAKE_FUTEX)
+                dlp_ring_wake(ring->control);
+        return wake & DLP_WAKE_PACKET;
+}
+
 void ring_count(struct ring *ring, struct ring_counts *ret_counts) {
         uint64_t n_taken = dlp_ring_taken(ring->control, ring->page), next = UINT64_MAX;
         struct ring_counts counts = { 0 };

@@ -109,6 +109,9 @@ void ring_watch(struct ring *ring, bool watch);
  * thread. */
 bool ring_complete(struct ring *ring, struct slot *slot);
 
+/* Tells the client how many samples its stream has. Returns whether a packet must wake it. Any thread. */
+bool ring_set_length(struct ring *ring, uint64_t n_samples);
+
 /* For people: slots in each state, as far as the client reports what it holds, and released batches. Any thread. */
 struct ring_counts {
         uint32_t n_filling, n_ready, n_leased;

@@ -23,6 +23,10 @@ struct dlp_epoch_plan dlp_epoch_plan_make(const struct dlp_epoch_terms *terms, u
         return plan;
 }
 
+uint64_t dlp_epoch_plan_needs(const struct dlp_epoch_plan *plan, uint64_t step) {
+        return plan->base + dlp_dealing_after((step + 1) * plan->terms.batch_size, plan->terms.world);
+}
+
 bool dlp_epoch_is_end(const struct dlp_epoch_terms *terms, uint64_t position) {
         return terms->n_positions != DLP_UNKNOWN && position >= terms->n_positions;
 }

@@ -25,8 +25,9 @@
 
 #include "proto/order/dealing.h"
 
-/* A number that is not known yet: the positions, and so the batches, of an epoch that is a stream. The slot that holds
- * the last one says so. No sampler of today has such epochs. */
+/* A number that is not known yet: the positions, and so the batches, of an epoch of a stream that has not ended. The
+ * daemon tells the clients when it has (dlp_ring_set_length()). The plan is then made again, and what it said of
+ * earlier batches is still true if they did not need more (dlp_epoch_plan_needs()). */
 #define DLP_UNKNOWN UINT64_MAX
 
 /* The terms that all ranks and all epochs of a run have in common. */
@@ -75,6 +76,11 @@ static inline uint64_t dlp_epoch_plan_position(const struct dlp_epoch_plan *plan
 
         return position < plan->terms.n_positions ? position : position % plan->terms.n_positions;
 }
+
+/* How many positions of the epoch must be there so that batch `step` is whole, whatever the length of the epoch will
+ * be: those of that batch of every rank, since a partition may leave out what only some ranks got. For a plan of
+ * unknown length. */
+uint64_t dlp_epoch_plan_needs(const struct dlp_epoch_plan *plan, uint64_t step);
 
 /* Is the rank's epoch over before batch `step`? */
 static inline bool dlp_epoch_plan_is_over(const struct dlp_epoch_plan *plan, uint64_t step) {

@@ -133,7 +133,7 @@ static void add_stream(struct digest *digest, const struct terms *terms, const s
         job->terms = *job_terms;
         stream->job = job;
         stream->rank = rank;
-        stream->n_samples = terms->n_samples;
+        stream->n_samples = stream->length = terms->n_samples;
         stream->end_epoch = terms->epoch + 2;
         stream_go_to(stream, &(struct cursor){ .epoch = terms->epoch, .position = terms->base, .step = step });
         add(digest, stream->epoch);

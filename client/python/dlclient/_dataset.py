@@ -18,6 +18,13 @@ def _call(method: weakref.WeakMethod[Any], *arguments: object) -> Any:
     return function(*arguments)
 
 
+def known(number: int, what: str) -> int:
+    """A length that may not be known yet. TypeError is what len() of an iterable dataset raises in torch, too."""
+    if number == _library.UNKNOWN:
+        raise TypeError(f"{what} is a stream that has not ended, so it has no len() yet")
+    return number
+
+
 class Dataset(Frozen):
     """The dataset as the daemon serves it. len() is its number of samples; only the loader delivers them."""
 
@@ -26,13 +33,15 @@ class Dataset(Frozen):
         self.name = name
         self.digest = _library.text_of(info.dataset_digest)
         self._n_samples = int(info.dataset_samples)
+        self.is_stream = bool(info.is_stream)
         self._handle = handle
         self._lock = lock
         self._classes: Optional[List[str]] = None
         self._settled = True
 
     def __len__(self) -> int:
-        return self._n_samples
+        return known(self._n_samples if not self.is_stream else int(_call(self._handle).info.dataset_samples),
+                     f"the dataset {self.name}")
 
     @property
     def classes(self) -> List[str]:
@@ -56,16 +65,22 @@ class Dataset(Frozen):
         return {name: label for label, name in enumerate(self.classes)}
 
     def __repr__(self) -> str:
+        if self.is_stream:
+            return f"<Dataset {self.name!r}, a stream, digest {self.digest[:12]}>"
         return f"<Dataset {self.name!r}, {len(self)} samples, digest {self.digest[:12]}>"
 
 
 class Sampler(Frozen):
     """Takes the place of torch's DistributedSampler: len() is the number of samples that the rank gets in an epoch."""
 
-    def __init__(self, n_samples: int, rank: int, world_size: int, set_epoch: weakref.WeakMethod[Any]) -> None:
+    def __init__(self, handle: weakref.WeakMethod[Any], rank: int, world_size: int,
+                 set_epoch: weakref.WeakMethod[Any]) -> None:
+        info = _call(handle).info
         self.rank = rank
         self.num_replicas = world_size
-        self._n_samples = n_samples
+        self._n_samples = int(info.epoch_samples)
+        self._is_stream = bool(info.is_stream)
+        self._handle = handle
         self._set_epoch = set_epoch
         self._settled = True
 
@@ -74,4 +89,5 @@ class Sampler(Frozen):
         _call(self._set_epoch, epoch)
 
     def __len__(self) -> int:
-        return self._n_samples
+        return known(self._n_samples if not self._is_stream else int(_call(self._handle).info.epoch_samples),
+                     "the dataset")

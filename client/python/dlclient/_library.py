@@ -97,6 +97,9 @@ class Batch(ctypes.Structure):
     ]
 
 
+UNKNOWN = 2**64 - 1  # DLC_UNKNOWN: of a stream that has not ended
+
+
 class Info(ctypes.Structure):
     """struct dlc_info"""
 
@@ -116,6 +119,7 @@ class Info(ctypes.Structure):
         ("memory_bytes", ctypes.c_uint64),
         ("n_restarts", ctypes.c_uint32),
         ("is_waiting", ctypes.c_uint32),
+        ("is_stream", ctypes.c_uint32),
     ]
 
 

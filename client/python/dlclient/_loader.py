@@ -8,7 +8,7 @@ import weakref
 from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple, Union
 
 from . import _convert, _launch, _library, _opening, _options, _state
-from ._dataset import Dataset, Sampler
+from ._dataset import Dataset, Sampler, known
 from ._epochs import EpochIterator, Span
 from ._errors import DatasetChanged, Error, LoaderClosed, OptionError
 from ._fixed import Fixed, refuse_names, settle
@@ -170,9 +170,12 @@ class Loader:
                drop_last=wish.drop_last, partition=wish.partition, order=wish.order, shuffle_buffer=wish.shuffle_buffer, num_workers=0, pin_memory=False,
                batch_sampler=None,
                dataset=Dataset(wish.dataset, weakref.WeakMethod(self._first_handle), self._lock),
-               sampler=Sampler(ranks[0].epoch_samples, ranks[0].number, world, weakref.WeakMethod(self.set_epoch)))
-        self._epoch_batches = max(rank.epoch_batches for rank in ranks)
-        self._saver.identity = self._identity = Identity(self._wish.dataset, self.dataset.digest, len(self.dataset),
+               sampler=Sampler(weakref.WeakMethod(self._first_handle), ranks[0].number, world,
+                               weakref.WeakMethod(self.set_epoch)))
+        self._is_stream = ranks[0].is_stream
+        self._epoch_batches = self._count_batches()
+        self._saver.identity = self._identity = Identity(self._wish.dataset, self.dataset.digest,
+                                                         _state.STREAM if self._is_stream else len(self.dataset),
                                                          self.pipeline, self.order, self.shuffle, self.seed, self.draws,
                                                          self.shuffle_buffer)
         if self._span.steps is not None and self.partition == "exact" and self.world_size > 1:
@@ -330,7 +333,13 @@ class Loader:
             return self._span.steps
         if self._span.epochs is None:
             raise TypeError("a Loader with epochs=None has no end and so no len()")
-        return self._epoch_batches * self._span.epochs
+        if self._is_stream:
+            self._epoch_batches = self._count_batches()
+        return known(self._epoch_batches, f"the dataset {self.dataset.name}") * self._span.epochs
+
+    def _count_batches(self) -> int:
+        """Batches of an epoch; UNKNOWN of a stream that has not ended."""
+        return max(int(rank.handle.info.epoch_batches) for rank in self._ranks())
 
     # -- where it stands
 
@@ -357,8 +366,12 @@ class Loader:
 
     def _after(self, epoch: int, position: int, n_batches: int) -> Tuple[int, int]:
         """The place of the run after each rank has taken n_batches more; the library's epoch plan computes it."""
-        return _opening.cursor_after(self._library, self._wish, self.rank, self.world_size, self._identity.samples,
+        return _opening.cursor_after(self._library, self._wish, self.rank, self.world_size, self._samples(),
                                      (epoch, position), n_batches)
+
+    def _samples(self) -> int:
+        """Samples of the dataset; UNKNOWN of a stream that has not ended."""
+        return int(self._first_handle().info.dataset_samples) if self._is_stream else self._identity.samples
 
     def _current(self) -> Place:
         """Where a state that is saved now would continue."""

@@ -32,9 +32,7 @@ class Rank:
         self.library = handle.library
         self.at: Tuple[int, int] = (epoch, position)
         self.number = int(handle.info.rank)
-        self.samples = int(handle.info.dataset_samples)
-        self.epoch_samples = int(handle.info.epoch_samples)
-        self.epoch_batches = int(handle.info.epoch_batches)
+        self.is_stream = bool(handle.info.is_stream)
         self.batch_size = int(handle.info.batch_size)
         self.slots = int(handle.info.n_slots)
         self.name = f"rank {self.number} of job {_library.text_of(handle.info.job)}"
@@ -135,7 +133,7 @@ class Rank:
         if not text:
             if self._on_hold:
                 self._on_hold = False
-                log.info("the dataset can be read again (%s)", self.name)
+                log.info("%s (%s)", "batches come again" if self.is_stream else "the dataset can be read again", self.name)
             return
         sentence, now = _library.text_of(text), time.monotonic()
         if not self._on_hold:

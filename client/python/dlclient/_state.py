@@ -1,7 +1,7 @@
 """Where a run stands, as a small plain dict that JSON and torch.save take as it is.
 
     version    1
-    dataset, digest, samples         which data: the name, the daemon's digest of it, how many samples
+    dataset, digest, samples         which data: the name, the daemon's digest of it, how many samples (-1: a stream)
     pipeline, order, shuffle, seed   what makes the sequence of samples and what is done to them
     draws      the stream of draws, if it is not 0
     shuffle_buffer   its size, if one was given
@@ -22,6 +22,7 @@ from typing import Any, Dict, Mapping, NamedTuple, Optional, Tuple
 from ._errors import StateError
 
 VERSION = 1
+STREAM = -1  # the number of samples of a stream, which is the same before and after its end
 
 _KINDS: Dict[str, Any] = {
     "version": int, "dataset": str, "digest": str, "samples": int, "pipeline": str, "order": str, "shuffle": bool,
@@ -140,7 +141,10 @@ def verify(state: object, identity: Identity) -> Dict[str, Any]:
     _check_loop(known)
     if not 0 <= known["epoch"] < 2**32:
         raise StateError(f"state: epoch: {known['epoch']}; 0 to {2**32 - 1} are allowed")
-    if not 0 <= known["position"] <= identity.samples:
+    if identity.samples == STREAM:
+        if known["position"] < 0:
+            raise StateError(f"state: position: {known['position']}; it must not be negative")
+    elif not 0 <= known["position"] <= identity.samples:
         raise StateError(f"state: position: {known['position']}; 0 to {identity.samples} are allowed")
     return known
 

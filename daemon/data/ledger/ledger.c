@@ -186,7 +186,7 @@ static int ledger_new(struct ledgers *ledgers, struct dataset *dataset, struct l
 
         if (!ledger)
                 return -ENOMEM;
-        r = ledger_book_init(&ledger->book, index->n_samples);
+        r = ledger_book_init(&ledger->book, source_n_possible(index));
         if (r < 0) {
                 free(ledger);
                 return r;

@@ -245,6 +245,24 @@ static size_t view_name(const struct source *source, uint64_t sample, char *ret_
         return source_name(view->inner, split_sample(&view->split, sample), ret_name);
 }
 
+static const char *view_broken(const struct source *source, uint64_t sample) {
+        const struct view *view = view_of(source);
+
+        return source_broken(view->inner, split_sample(&view->split, sample));
+}
+
+static uint64_t view_longest(const struct source *source, uint32_t field) {
+        const struct view *view = view_of(source);
+        uint64_t longest = 0;
+
+        for (uint32_t i = 0; i < view->fields[field].n; i++) {
+                uint64_t one = source_longest_read(view->inner, &view->fields[field].inner[i], 1);
+
+                longest = one > longest ? one : longest;
+        }
+        return longest;
+}
+
 static const char *view_class_name(const struct source *source, uint32_t label) {
         return source_class_name(view_of(source)->inner, label);
 }
@@ -266,6 +284,8 @@ static const struct source_type VIEW_TYPE = {
         .value_bytes = view_value_bytes,
         .value = view_value,
         .name = view_name,
+        .broken = view_broken,
+        .longest = view_longest,
         .class_name = view_class_name,
 };
 
@@ -314,6 +334,8 @@ static void look_for_absent(struct view *view) {
 static void measure(struct view *view) {
         struct source *source = &view->source;
 
+        if (source->growth) /* the first shard has said what there is, and what may be absent */
+                return;
         look_for_absent(view);
         source->total_bytes = 0;
         source->max_length = 0;
@@ -333,6 +355,9 @@ static void measure(struct view *view) {
 static int fill(struct view *view, const char *fields, const char *split, struct why *why) {
         int r = choose_fields(view, fields, why);
 
+        if (r == 0 && split && view->inner->growth)
+                return why_set(why, -EINVAL,
+                               "split: a stream has none, as it is not known how many samples it will have");
         if (r == 0 && split)
                 r = split_make(view->inner, split, &view->split, why);
         if (r == 0 && !split)

@@ -155,10 +155,13 @@ static void log_opened(const struct catalog_entry *entry, const struct dataset_r
                 [DATASET_GIVEN] = "opened as staged", [DATASET_LIVE] = "opened",
         };
 
-        log_info("dataset", "%s: %s%s%s in %.2f s; %llu samples, %u classes, digest %.12s", entry->name,
-                 HOW[report->how], report->reason.text[0] ? " because " : "", report->reason.text,
-                 (double)report->duration_ns / 1e9, (unsigned long long)index->n_samples, index->n_classes,
-                 index->digest);
+        if (index->growth)
+                log_info("dataset", "%s: a stream, digest %.12s", entry->name, index->digest);
+        else
+                log_info("dataset", "%s: %s%s%s in %.2f s; %llu samples, %u classes, digest %.12s", entry->name,
+                         HOW[report->how], report->reason.text[0] ? " because " : "", report->reason.text,
+                         (double)report->duration_ns / 1e9, (unsigned long long)index->n_samples, index->n_classes,
+                         index->digest);
         if (report->not_taken.text[0])
                 log_warning("dataset", "%s: the staged index cannot be used: %s; a new one was made here", entry->name,
                             report->not_taken.text);
@@ -406,6 +409,17 @@ struct catalog_entry *catalog_find(struct catalog *catalog, const char *name, st
         return entry;
 }
 
+bool catalog_is_stream(const struct catalog_entry *entry) {
+        struct format_options options;
+        bool is_stream = false;
+
+        if (format_options_parse(entry->options, &FORMAT_WEBDATASET, &options, NULL) < 0)
+                return false;
+        format_options_stream(&options, &is_stream, NULL);
+        format_options_fini(&options);
+        return is_stream;
+}
+
 int catalog_get_again(struct catalog *catalog, const char *name, const char *digest,
                       struct catalog_dataset **ret_dataset, struct why *why) {
         struct catalog_entry *entry = entry_find(catalog, name);
@@ -451,6 +465,9 @@ int catalog_get(struct catalog *catalog, const char *name, struct catalog_datase
 
                 return why_set(why, -EAGAIN, "dataset %s: %s", name, catalog_staging_text(entry, text));
         }
+        if (catalog_is_stream(entry))
+                return why_set(why, -EAGAIN, "dataset %s: the stream waits for its first whole shard in %.200s", name,
+                               entry->path);
         return why_set(why, -EAGAIN, "dataset %s: its index is being built, %llu files so far", name,
                        (unsigned long long)atomic_load_explicit(&entry->n_files, memory_order_relaxed));
 }

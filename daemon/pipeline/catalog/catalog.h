@@ -162,6 +162,9 @@ struct catalog_entry *catalog_find(struct catalog *catalog, const char *name, st
 
 const char *catalog_state_name(enum catalog_state state);
 
+/* Does the configuration say that it is served while it is being written? */
+bool catalog_is_stream(const struct catalog_entry *entry);
+
 /* Is a staging of it running, as far as this node can see? */
 bool catalog_is_being_staged(const struct catalog_entry *entry);
 

@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "proto/limits.h"
+#include "proto/order/epoch_plan.h"
 
 /* In binary, 0.07 * 100 is slightly more than 7. A value this close to a whole number was meant to be that number. */
 #define A_LITTLE 1e-12
@@ -33,7 +34,7 @@ uint64_t max_errors_allowed(double max_errors, uint64_t n_samples) {
 int damage_init(struct damage *damage, double max_errors, uint64_t n_samples) {
         *damage = (struct damage){ .n_allowed = max_errors_allowed(max_errors, n_samples) };
         pthread_mutex_init(&damage->lock, NULL);
-        return bitmap_init(&damage->met, n_samples);
+        return bitmap_init(&damage->met, n_samples == DLP_UNKNOWN ? DLP_STREAM_MAX : n_samples);
 }
 
 void damage_fini(struct damage *damage) {

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "daemon/base/log.h"
+#include "daemon/data/growth.h"
 #include "daemon/pipeline/batch.h"
 #include "daemon/pipeline/schedule.h"
 #include "proto/base/clock.h"
@@ -152,7 +153,27 @@ static void tell_slow(struct stream *stream, uint64_t now_ns) {
         dlp_ring_hold(stream->ring->control, text.text);
 }
 
+/* The next batch of a stream has not arrived: says what the stream waits for. Short waits are not worth a word. */
+static void tell_dry(struct stream *stream, uint64_t now_ns) {
+        struct growth_report report;
+        struct why text, lack;
+
+        if (stream->dry_ns == 0)
+                stream->dry_ns = now_ns;
+        if (now_ns - stream->dry_ns < TELL_NS || is_told_lately(stream, now_ns))
+                return;
+        growth_report(dataset_source(stream->dataset->dataset)->growth, &report);
+        if (stream->order && order_table_is_short(stream->order, &lack))
+                why_set(&text, 0, "on hold: %s: the stream waits for memory: %.350s", stream->dataset->name, lack.text);
+        else
+                why_set(&text, 0, "on hold: %s: the stream %.350s; %llu samples so far", stream->dataset->name,
+                        report.waiting.text[0] ? report.waiting.text : "is being read",
+                        (unsigned long long)report.n_samples);
+        dlp_ring_hold(stream->ring->control, text.text);
+}
+
 static void tell_over(struct stream *stream) {
+        stream->dry_ns = 0;
         if (stream->told_ns == 0)
                 return;
         stream->told_ns = 0;
@@ -216,7 +237,7 @@ static void go_on(struct planner *planner, struct stream *stream, uint64_t now_n
 }
 
 void hold_go_on(struct planner *planner) {
-        uint64_t now_ns = planner->n_parked > 0 || planner->any_slow ? clock_now_ns() : 0;
+        uint64_t now_ns = planner->n_parked > 0 || planner->any_slow || planner->any_dry ? clock_now_ns() : 0;
         struct stream *stream;
         struct why why;
 
@@ -224,6 +245,7 @@ void hold_go_on(struct planner *planner) {
                 return;
         planner->any_told = false;
         planner->any_held = false;
+        planner->any_dry = false;
         TAILQ_FOREACH(stream, &planner->streams, entry) {
                 if (!TAILQ_EMPTY(&stream->parked))
                         go_on(planner, stream, now_ns);
@@ -233,8 +255,11 @@ void hold_go_on(struct planner *planner) {
                         tell(planner, stream, &why, now_ns);
                 else if (is_slow(stream, now_ns))
                         tell_slow(stream, now_ns);
+                else if (stream->is_dry)
+                        tell_dry(stream, now_ns);
                 else
                         tell_over(stream);
                 planner->any_told |= stream->told_ns != 0;
+                planner->any_dry |= stream->is_dry;
         }
 }

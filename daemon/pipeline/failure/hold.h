@@ -14,6 +14,7 @@
 
 #include "daemon/pipeline/planner.h"
 
+#define HOLD_TELL_MS 1000          /* between two looks at a stream that waits for samples, to say what it waits for */
 #define HOLD_TICK_MS 50            /* how often parked samples are checked */
 #define HOLD_SLOW_NS 5000000000ull /* a read that takes longer is slow */
 

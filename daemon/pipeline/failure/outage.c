@@ -121,7 +121,8 @@ static bool is_damaged(const struct outage *outage, uint64_t sample) {
 /* If there is no memory for the bitmap, the sample stays a suspect, and is looked at again. */
 static void set_damaged(struct outage *outage, struct suspect *suspect) {
         if (!outage->has_damaged)
-                outage->has_damaged = bitmap_init(&outage->damaged, dataset_source(outage->dataset)->n_samples) == 0;
+                outage->has_damaged = bitmap_init(&outage->damaged,
+                                                  source_n_possible(dataset_source(outage->dataset))) == 0;
         if (!outage->has_damaged)
                 return;
         bitmap_add(&outage->damaged, suspect->sample);

@@ -25,6 +25,7 @@ struct tar {
         bool has_size;
         uint64_t size;
         bool is_sparse;
+        bool is_cut;
 };
 
 #define TYPE 156 /* offset of the byte that gives the type of a header */
@@ -84,6 +85,10 @@ void tar_close(struct tar *tar) {
 
 void tar_closep(struct tar **tar) {
         tar_close(*tar);
+}
+
+bool tar_is_cut(const struct tar *tar) {
+        return tar->is_cut;
 }
 
 /* ---- reading --------------------------------------------------------------------------------------------------- */
@@ -343,8 +348,10 @@ static int take_header(struct tar *tar, const uint8_t *block, struct tar_member 
                 size = tar->size;
         if (type == '1' || type == '2' || (type >= '3' && type <= '6'))
                 size = 0; /* links, devices and directories have no bytes, whatever their header says */
-        if (size > tar->n_bytes || blocks_of(size) > tar->n_bytes - tar->at - BLOCK)
+        if (size > tar->n_bytes || blocks_of(size) > tar->n_bytes - tar->at - BLOCK) {
+                tar->is_cut = true;
                 return damaged(tar, "a member that ends after the archive does: it was cut", why);
+        }
         if (type == 'x' || type == 'L') {
                 r = type == 'x' ? take_pax(tar, size, why) : take_long_name(tar, size, why);
                 tar->at += BLOCK + blocks_of(size);
@@ -381,8 +388,10 @@ int tar_next(struct tar *tar, struct tar_member *ret_member, struct why *why) {
         int r;
 
         do {
-                if (tar->at + BLOCK > tar->n_bytes)
+                if (tar->at + BLOCK > tar->n_bytes) {
+                        tar->is_cut = true;
                         return damaged(tar, "the archive has no end mark: it was cut", why);
+                }
                 r = read_block(tar, tar->at, &block, why);
                 if (r < 0)
                         return r;

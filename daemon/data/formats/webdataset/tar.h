@@ -7,6 +7,7 @@
 #pragma once
 
 #include <limits.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "proto/base/why.h"
@@ -35,3 +36,6 @@ void tar_closep(struct tar **tar);
 /* The next regular file; directories, links and devices are skipped. Returns 0; TAR_END; -EBADMSG or -ENOTSUP with
  * `why`, which names the byte; or another errno of reading. Blocks as the file system does. */
 int tar_next(struct tar *tar, struct tar_member *ret_member, struct why *why);
+
+/* Did tar_next() fail because the file ends before the archive does: perhaps it is still being written? */
+bool tar_is_cut(const struct tar *tar);

@@ -450,9 +450,12 @@ static bool webdataset_is_it(int root_fd, const struct files *files) {
         return shard_list_is_it(root_fd, files) || format_names_files(root_fd, files, is_archive);
 }
 
+static const char *const OPTIONS[] = { FORMAT_STREAM, "field_limit", NULL };
+
 const struct format FORMAT_WEBDATASET = {
         .name = "webdataset",
         .takes_files = true,
+        .options = OPTIONS,
         .is_it = webdataset_is_it,
         .build = webdataset_build,
 };

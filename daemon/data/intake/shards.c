@@ -1,0 +1,212 @@
+/* Which shard comes next: what the roll says, then the names of the pattern, or what the folder has. */
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "daemon/base/log.h"
+#include "daemon/data/intake/intake_private.h"
+#include "proto/base/cleanup.h"
+
+#define END_MARK      "_SUCCESS" /* as Spark, Hadoop and others leave it in a folder that is complete */
+#define LATE_TOLD_MAX 100u       /* shards that came too late are named one by one in the log up to this number */
+
+/* ---- what people are shown ------------------------------------------------------------------------------------- */
+
+void intake_wait_for(struct intake *intake, const char *format, ...) {
+        struct growth_report *report = growth_report_begin(intake->growth);
+        va_list arguments;
+
+        va_start(arguments, format);
+        vsnprintf(report->waiting.text, sizeof(report->waiting.text), format, arguments);
+        va_end(arguments);
+        growth_report_end(intake->growth);
+}
+
+void intake_trouble(struct intake *intake, const struct why *why) {
+        struct growth_report *report = growth_report_begin(intake->growth);
+
+        report->trouble = *why;
+        report->n_late = intake->n_late;
+        growth_report_end(intake->growth);
+        log_error("stream", "%s: %s", intake->root, why->text);
+}
+
+/* ---- a folder -------------------------------------------------------------------------------------------------- */
+
+static bool is_shard(const char *name) {
+        size_t n = strlen(name);
+
+        return name[0] != '.' && n > 4 && strcmp(name + n - 4, ".tar") == 0 && !strchr(name, '\n');
+}
+
+static bool is_among(const struct growing *names, const char *name) {
+        for (size_t at = 0; at < names->n_bytes; at += strlen((const char *)names->bytes + at) + 1)
+                if (strcmp((const char *)names->bytes + at, name) == 0)
+                        return true;
+        return false;
+}
+
+static int by_name(const void *one, const void *other) {
+        return strcmp(*(const char *const *)one, *(const char *const *)other);
+}
+
+/* Shards are taken by name, so they are sorted. */
+static bool was_taken(const struct intake *intake, const char *name) {
+        uint64_t low = 0, high = intake->shards.n;
+
+        while (low < high) {
+                uint64_t middle = low + (high - low) / 2;
+                const struct taken_shard *shard = pieces_at(&intake->shards, middle);
+                int difference = strcmp(shard->name, name);
+
+                if (difference == 0)
+                        return true;
+                if (difference < 0)
+                        low = middle + 1;
+                else
+                        high = middle;
+        }
+        return false;
+}
+
+/* It would have had to be taken before others: their samples have the numbers that it would need. */
+static void refuse_late(struct intake *intake, const char *name) {
+        struct why why;
+
+        if (is_among(&intake->late, name) || growing_append(&intake->late, name, strlen(name) + 1) < 0)
+                return;
+        why_set(&why, 0,
+                "the shard %.150s came too late and is left out: %.150s, which is after it by name, has been taken",
+                name, intake->last);
+        if (++intake->n_late <= LATE_TOLD_MAX)
+                intake_trouble(intake, &why);
+}
+
+static int list_names(struct intake *intake) {
+        int fd = openat(intake->root_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
+        struct dirent *entry;
+        int r = 0;
+
+        if (!dir) {
+                r = -errno;
+                closep(&fd);
+                return r;
+        }
+        growing_clear(&intake->listed);
+        intake->n_sorted = intake->sorted_at = 0;
+        while (r >= 0 && (errno = 0, entry = readdir(dir))) {
+                if (!is_shard(entry->d_name))
+                        continue;
+                if (!intake->last || strcmp(entry->d_name, intake->last) > 0) {
+                        r = growing_append(&intake->listed, entry->d_name, strlen(entry->d_name) + 1);
+                        intake->n_sorted++;
+                } else if (!was_taken(intake, entry->d_name)) {
+                        refuse_late(intake, entry->d_name);
+                }
+        }
+        if (r >= 0)
+                r = -errno;
+        closedir(dir);
+        return r;
+}
+
+static int sort_names(struct intake *intake) {
+        const char *name = (const char *)intake->listed.bytes;
+
+        free(intake->sorted);
+        intake->sorted = calloc(intake->n_sorted + 1, sizeof(*intake->sorted));
+        if (!intake->sorted) {
+                intake->n_sorted = 0;
+                return -ENOMEM;
+        }
+        for (size_t i = 0; i < intake->n_sorted; i++, name += strlen(name) + 1)
+                intake->sorted[i] = name;
+        qsort(intake->sorted, intake->n_sorted, sizeof(*intake->sorted), by_name);
+        return 0;
+}
+
+/* The mark is looked for first: what the folder then has is all there will be. */
+static int look_at_folder(struct intake *intake) {
+        bool is_complete = faccessat(intake->root_fd, END_MARK, F_OK, 0) == 0;
+        int r = list_names(intake);
+
+        if (r == 0)
+                r = sort_names(intake);
+        if (r == 0)
+                intake->is_complete = is_complete;
+        return r;
+}
+
+static int next_of_folder(struct intake *intake, struct why *why) {
+        const char *name;
+        int r = 0;
+
+        if (intake->sorted_at == intake->n_sorted || intake->has_waited)
+                r = look_at_folder(intake);
+        intake->has_waited = false;
+        if (r < 0) {
+                intake_wait_for(intake, "waits for the folder %.200s, which cannot be read: %s", intake->root,
+                                strerror(-r));
+                return INTAKE_WAITS;
+        }
+        if (intake->n_sorted == intake->sorted_at) {
+                if (intake->is_complete)
+                        return INTAKE_OVER;
+                intake_wait_for(intake, "waits for a shard%s%.150s, or for the file " END_MARK ", in %.200s",
+                                intake->last ? " after " : "", intake->last ? intake->last : "", intake->root);
+                return INTAKE_WAITS;
+        }
+        name = intake->sorted[intake->sorted_at];
+        r = intake_take(intake, name, intake->is_complete, why);
+        intake->sorted_at += r == INTAKE_TAKEN;
+        intake->has_waited = r == INTAKE_WAITS;
+        return r;
+}
+
+/* ---- all ------------------------------------------------------------------------------------------------------- */
+
+/* The shard that the roll says comes next: it was taken before a restart. If the first one is gone, this is another
+ * stream. */
+static const char *noted(const struct intake *intake) {
+        const char *name;
+
+        if (intake->shards.n >= roll_n(&intake->roll))
+                return NULL;
+        roll_at(&intake->roll, intake->shards.n, &name);
+        return intake->shards.n > 0 || faccessat(intake->root_fd, name, F_OK, 0) == 0 ? name : NULL;
+}
+
+static int next_of_names(struct intake *intake, struct why *why) {
+        uint64_t n = intake->shards.n;
+
+        return n == intake->n_names ? INTAKE_OVER
+                                    : intake_take(intake, intake->names[n], n < roll_n(&intake->roll), why);
+}
+
+int intake_next(struct intake *intake, struct why *why) {
+        const char *name = intake->names ? NULL : noted(intake);
+        int r;
+
+        if (intake->names)
+                r = next_of_names(intake, why);
+        else if (name)
+                r = intake_take(intake, name, true, why);
+        else if (intake->roll.has_end && intake->shards.n > 0)
+                r = INTAKE_OVER;
+        else
+                r = next_of_folder(intake, why);
+        if (r == INTAKE_TAKEN) {
+                const struct taken_shard *shard = pieces_at(&intake->shards, intake->shards.n - 1);
+
+                intake->last = shard->name;
+                intake->tried = (struct stat){ 0 };
+        }
+        return r;
+}

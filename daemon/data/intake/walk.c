@@ -1,0 +1,183 @@
+/* Walks through a shard: which samples it has, and where their fields lie. The rules are those of an index of the same
+ * archives (formats/webdataset/webdataset.c), except that one bad shard does not refuse the whole dataset. */
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "daemon/base/log.h"
+#include "daemon/data/formats/webdataset/member_name.h"
+#include "daemon/data/index/index_layout.h"
+#include "daemon/data/intake/intake_private.h"
+#include "proto/base/cleanup.h"
+
+#define NO_FIELD UINT32_MAX
+#define DAMAGED  3 /* haul->damage says what */
+
+void haul_fini(struct haul *haul) {
+        growing_fini(&haul->samples);
+        growing_fini(&haul->members);
+        growing_fini(&haul->names);
+}
+
+static struct found_sample *last_sample(const struct haul *haul) {
+        return (struct found_sample *)(void *)haul->samples.bytes + haul->n_samples - 1;
+}
+
+static int damage(struct haul *haul, const struct tar_member *member, const char *what) {
+        why_set(&haul->damage, 0, "at byte %llu: \"%.100s\": %s", (unsigned long long)member->header, member->name,
+                what);
+        return DAMAGED;
+}
+
+/* ---- fields ---------------------------------------------------------------------------------------------------- */
+
+static void add_field(struct intake *intake, const char *name) {
+        struct intake_field *field = &intake->fields[intake->n_fields++];
+
+        *field = (struct intake_field){ .described = { .kind = member_kind(name), .is_stored = true } };
+        strcpy(field->described.name, name);
+}
+
+/* A field that the first shard does not have cannot be asked for, as the schema is made already. */
+static void tell_unknown(struct intake *intake, const char *shard, const char *name) {
+        if (strcmp(intake->unknown, name) == 0)
+                return;
+        snprintf(intake->unknown, sizeof(intake->unknown), "%s", name);
+        log_warning("stream", "%s/%s: the field %s is not served: the first shard of the stream does not have it",
+                    intake->root, shard, name);
+}
+
+static int find_field(struct intake *intake, const char *shard, const char *extension, bool is_first, struct haul *haul,
+                      const struct tar_member *member, uint32_t *ret_idx) {
+        char name[SCHEMA_NAME_MAX];
+        size_t n = strlen(extension);
+
+        if (n == 0 || n >= sizeof(name))
+                return damage(haul, member, "the part after the first dot names a field: it must have 1 to 31 bytes");
+        for (size_t i = 0; i <= n; i++)
+                name[i] = (char)(extension[i] >= 'A' && extension[i] <= 'Z' ? extension[i] + 'a' - 'A' : extension[i]);
+        *ret_idx = NO_FIELD;
+        for (uint32_t i = 0; i < intake->n_fields; i++)
+                if (strcmp(intake->fields[i].described.name, name) == 0)
+                        *ret_idx = i;
+        if (*ret_idx != NO_FIELD)
+                return 0;
+        if (!is_first) {
+                tell_unknown(intake, shard, name);
+                return 0;
+        }
+        if (intake->n_fields == INTAKE_FIELDS_MAX)
+                return damage(haul, member, "too many fields, a dataset has 128 at most");
+        *ret_idx = intake->n_fields;
+        add_field(intake, name);
+        return 0;
+}
+
+/* ---- samples --------------------------------------------------------------------------------------------------- */
+
+static int begin_sample(struct haul *haul, const struct tar_member *member, const char *name, size_t n_key) {
+        struct found_sample sample = { .name = haul->names.n_bytes,
+                                       .first_member = haul->members.n_bytes / sizeof(struct found_member) };
+        int r;
+
+        if (n_key > INTAKE_NAME_MAX)
+                return damage(haul, member, "the name of a sample has more than 1023 bytes");
+        memcpy(haul->key, name, n_key);
+        haul->key[n_key] = '\0';
+        if (!index_is_inner_path(haul->key))
+                return damage(haul, member, "the name of a sample may not leave its folder");
+        r = growing_append(&haul->names, haul->key, n_key + 1);
+        if (r >= 0)
+                r = growing_append(&haul->samples, &sample, sizeof(sample));
+        if (r < 0)
+                return r;
+        haul->n_samples++;
+        return 0;
+}
+
+static bool has_field(const struct haul *haul, uint32_t idx_field) {
+        const struct found_member *members = (const void *)haul->members.bytes;
+        const struct found_sample *sample = last_sample(haul);
+
+        for (uint64_t i = 0; i < sample->n_members; i++)
+                if (members[sample->first_member + i].idx_field == idx_field)
+                        return true;
+        return false;
+}
+
+static int take_member(struct intake *intake, int fd, const char *shard, bool is_first, struct haul *haul,
+                       const struct tar_member *member) {
+        struct found_member taken = { .offset = member->offset, .n_bytes = member->n_bytes };
+        struct intake_field *field;
+        const char *name, *extension;
+        struct why why;
+        uint32_t idx;
+        size_t n_key;
+        int r;
+
+        switch (member_name_split(member->name, &name, &n_key, &extension)) {
+        case MEMBER_IS_FIELD:
+                break;
+        case MEMBER_IS_HIDDEN:
+                return damage(haul, member, "a hidden file in a folder; rename or remove it");
+        default:
+                return 0;
+        }
+        r = find_field(intake, shard, extension, is_first, haul, member, &idx);
+        if (r == 0 && (haul->n_samples == 0 || strncmp(haul->key, name, n_key) != 0 || haul->key[n_key] != '\0'))
+                r = begin_sample(haul, member, name, n_key);
+        if (r != 0 || idx == NO_FIELD)
+                return r;
+        if (has_field(haul, idx))
+                return damage(haul, member, "the sample has this field twice");
+        field = &intake->fields[idx];
+        taken.idx_field = idx;
+        if (is_first && member_is_npy(field->described.name)) {
+                r = npy_survey_take(&field->npy, fd, member->offset, member->n_bytes, &why);
+                if (r < 0)
+                        return damage(haul, member, why.text);
+        }
+        r = growing_append(&haul->members, &taken, sizeof(taken));
+        if (r == 0)
+                last_sample(haul)->n_members++;
+        return r;
+}
+
+/* ---- a shard --------------------------------------------------------------------------------------------------- */
+
+/* What was met in the middle of a sample: that sample may lack fields, so it goes with the rest of the shard. */
+static void leave_out_last(struct haul *haul) {
+        struct why damage = haul->damage;
+
+        if (haul->n_samples == 0)
+                return;
+        haul->n_samples--;
+        why_set(&haul->damage, 0,
+                "%.350s; the sample %.100s, which may not be complete, and what comes after it are left "
+                "out",
+                damage.text, haul->key);
+}
+
+int intake_walk(struct intake *intake, int fd, const char *name, const struct stat *status, bool is_first,
+                struct haul *haul, struct why *why) {
+        _cleanup_(tar_closep) struct tar *tar = NULL;
+        struct tar_member member;
+        int r = tar_open(fd, (uint64_t)status->st_size, &tar, why);
+
+        while (r == 0 && (r = tar_next(tar, &member, why)) == 0) {
+                r = take_member(intake, fd, name, is_first, haul, &member);
+                if (r == 0 && atomic_load_explicit(&intake->stop, memory_order_relaxed))
+                        return why_set(why, -ECANCELED, "%s: cancelled", name);
+        }
+        if (r == -ENOMEM)
+                return why_errno(why, r, "%s", name);
+        if (r == -EBADMSG || r == -ENOTSUP)
+                haul->damage = *why;
+        else if (r < 0)
+                return r;
+        haul->is_cut = tar && tar_is_cut(tar);
+        if (haul->damage.text[0])
+                leave_out_last(haul);
+        return 0;
+}
