@@ -44,32 +44,57 @@ static void check(const struct source *index, size_t n_bytes) {
                 }
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes) {
+/* The index of a folder, of which all files are n_bytes long at most. */
+static void index_folder(const char *name, size_t n_bytes) {
         _cleanup_(index_builder_freep) struct index_builder *builder = NULL;
         _cleanup_(source_closep) struct source *index = NULL;
         _cleanup_(closep) int fd = memfd_create("index", MFD_CLOEXEC), root_fd = -1;
-        static bool has_folder;
         struct why why = { 0 };
         char path[PATH_MAX];
 
-        if (!has_folder)
-                folder_make("arrow");
-        has_folder = true;
-        folder_write("arrow/x.arrow", data, n_bytes);
-        folder_age("arrow/x.arrow");
-        folder_age("arrow");
-        root_fd = open(folder_path("arrow", path), O_PATH | O_DIRECTORY | O_CLOEXEC);
+        folder_age(name);
+        root_fd = open(folder_path(name, path), O_PATH | O_DIRECTORY | O_CLOEXEC);
         if (root_fd < 0 || fd < 0)
                 _exit(2);
         if (FORMAT_ARROW.build(root_fd, &(struct files){ .root = path }, NULL, NULL, &builder, &why) < 0) {
                 if (!why.text[0])
                         abort();
-                return 0;
+                return;
         }
         if (index_builder_write(builder, fd, "fuzzed", &why) < 0)
                 find("of which no index can be written");
         if (index_open_fd(fd, "fuzzed", NULL, &index, &why) < 0)
                 find("of which no index can be opened");
         check(index, n_bytes);
+}
+
+/* A dataset of good rows, whose indices file is the input. */
+static size_t make_ordered(void) {
+        static const char STATE[] = "{\"_data_files\": [{\"filename\": \"rows.arrow\"}], "
+                                    "\"_indices_data_files\": [{\"filename\": \"x.arrow\"}]}";
+        size_t n = 0;
+        char *rows = tree_bytes("tests/vectors/arrow_indices/selected/dataset.arrow", &n);
+
+        folder_make("ordered");
+        folder_write("ordered/state.json", STATE, sizeof(STATE) - 1);
+        folder_write("ordered/rows.arrow", rows, n);
+        folder_age("ordered/rows.arrow");
+        free(rows);
+        return n;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes) {
+        static size_t n_rows_bytes;
+
+        if (n_rows_bytes == 0) {
+                folder_make("arrow");
+                n_rows_bytes = make_ordered();
+        }
+        folder_write("arrow/x.arrow", data, n_bytes);
+        folder_age("arrow/x.arrow");
+        index_folder("arrow", n_bytes);
+        folder_write("ordered/x.arrow", data, n_bytes);
+        folder_age("ordered/x.arrow");
+        index_folder("ordered", n_rows_bytes);
         return 0;
 }

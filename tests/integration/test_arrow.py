@@ -9,7 +9,7 @@ import struct
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-from harness import ROOT, case, equal, expected_order, identity_pixels, indices, main, png, write
+from harness import ROOT, case, equal, expected_order, identity_pixels, indices, main, png, within, write
 
 VECTORS = os.environ.get("ARROW_VECTORS", os.path.join(ROOT, "tests", "vectors", "arrow"))  # written anew by check-formats
 
@@ -212,6 +212,40 @@ def _(box):
     daemon.refused("gone", "../x.arrow", "not a file of the folder")
     daemon.refused("none", "has no Arrow file")
     daemon.refused("packed", "column \"image\" holds pictures", "without compression")
+
+
+@case("rows in the sequence of an indices file, as datasets saved them before 1.15: shuffled, selected, of a split")
+def _(box):
+    folder = os.path.join(ROOT, "tests", "vectors", "arrow_indices")
+    shutil.copytree(folder, box.path("d"))
+    daemon = box.daemon({"shuffled": arrow(box.path("d", "shuffled")), "selected": arrow(box.path("d", "selected")),
+                         "train": arrow(box.path("d", "splits"), split="train"), "test": arrow(box.path("d", "splits"), split="test")})
+    for name in daemon.datasets:
+        with open(os.path.join(folder, f"{name}.jsonl"), encoding="utf-8") as file:
+            rows = [json.loads(line) for line in file]
+        check_saved(daemon.read(name, batch=4, seed=1), rows, seed=1)
+    equal([line["index"] for line in daemon.read("selected", pipeline="text", shuffle=False)], [0, 1, 2, 3, 4], "rows that come twice")
+    path = box.path("d", "selected", "indices.arrow")
+    with open(path, "rb") as file:
+        good = file.read()
+    for content, words in ((good.replace(struct.pack("<Q", 24), struct.pack("<Q", 25)), ("names the row 25", "has 25 rows")),
+                           (good[:-80], ("indices.arrow", "is cut")), (read("scalars.arrow"), ("not one column of uint64",))):
+        write(path, content)
+        within(30, lambda: all(word in refusal(daemon, "selected") for word in words), f"refused: {words}")
+    write(path, good)
+    within(30, lambda: not refusal(daemon, "selected"), "served again")
+    for change, words in (({"_indices_files": [{"filename": "../x"}]}, ("not a file of the folder",)),
+                          ({"_data_files": [{"filename": "dataset.arrow"}] * 2}, ("flatten_indices()",))):
+        with open(box.path("d", "shuffled", "state.json"), encoding="utf-8") as file:
+            state = {**json.load(file), **change}
+        write(box.path("wrong", "state.json"), json.dumps(state).encode())
+        box.daemon({"wrong": arrow(box.path("wrong"))}).refused("wrong", *words)
+
+
+def refusal(daemon, name):
+    reader = daemon.reader(name)
+    reader.finish(20)
+    return reader.errors()
 
 
 def read(name):

@@ -330,6 +330,10 @@ uint32_t index_n_fields(const struct source *source) {
         return (uint32_t)index_of(source)->header->n_fields;
 }
 
+uint32_t index_n_columns(const struct source *source) {
+        return (uint32_t)index_of(source)->header->n_columns;
+}
+
 int32_t index_label(const struct source *source, uint64_t sample) {
         assert(sample < source->n_samples);
         return source->n_classes > 0 ? index_of(source)->labels[sample] : 0;

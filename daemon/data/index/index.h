@@ -46,4 +46,5 @@ const char *index_options(const struct source *source);
 /* For callers that know that the source is an index (asserted). */
 uint64_t index_n_files(const struct source *source);
 uint32_t index_n_fields(const struct source *source);              /* that are stored */
+uint32_t index_n_columns(const struct source *source);             /* which follow them, except label and name */
 int32_t index_label(const struct source *source, uint64_t sample); /* a class number; 0 without classes */

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "daemon/data/formats/arrow/indices.h"
 #include "daemon/data/formats/arrow/survey.h"
 #include "daemon/data/formats/outside.h"
 #include "daemon/data/formats/table_columns.h"
@@ -33,6 +34,8 @@ struct filling {
         uint32_t n_stored;
         struct growing copy; /* the value of a row that was unpacked */
         uint64_t n_copied;
+        const char *name; /* of the last file, of the folder's memory; and what it looked like */
+        struct stat status;
 };
 
 static void filling_fini(struct filling *filling) {
@@ -133,6 +136,8 @@ static int fill_file(void *userdata, const char *name, const struct stat *status
         struct filling *filling = userdata;
         int r = index_builder_add_shard(filling->builder, name, status);
 
+        filling->name = name;
+        filling->status = *status;
         return r < 0 ? why_set(why, r, "no memory for its index") : 0;
 }
 
@@ -308,6 +313,31 @@ static int fill_rows(void *userdata, const struct arrow_rows *rows, struct why *
 
 /* ---- the format ------------------------------------------------------------------------------------------------ */
 
+/* The same rows in the sequence of the indices files. Files that rows name are refused: a finished index cannot give
+ * them to another one, and datasets had no Image when it wrote indices. */
+static int put_in_order(struct filling *all, struct index_builder **ret_builder) {
+        _cleanup_(filling_fini) struct filling ordered = { .pass = all->pass };
+        const struct arrow_columns *columns = &all->pass->columns;
+        int r = 0;
+
+        for (uint32_t i = 0; i < columns->n; i++)
+                if (columns->all[i].role == ARROW_ROLE_MEDIA)
+                        return why_set(
+                                all->pass->why, -ENOTSUP,
+                                "%.300s: column \"%s\" is of the type Image or Audio, beside an indices file; load "
+                                "it, call flatten_indices() and save it again",
+                                all->pass->files->root, columns->all[i].field.name);
+        r = describe(&ordered);
+        if (r >= 0)
+                r = add_folders(&ordered);
+        if (r < 0)
+                return why_set(all->pass->why, r, "%.300s: no memory for its index", all->pass->files->root);
+        r = arrow_indices_apply(all->pass, all->builder, all->name, &all->status, ordered.builder);
+        if (r == 0)
+                *ret_builder = TAKE_PTR(ordered.builder);
+        return r;
+}
+
 static int fill(struct arrow_pass *pass, struct index_builder **ret_builder) {
         _cleanup_(filling_fini) struct filling filling = { .pass = pass };
         int r = describe(&filling);
@@ -318,6 +348,8 @@ static int fill(struct arrow_pass *pass, struct index_builder **ret_builder) {
                 return why_set(pass->why, r, "%.300s: no memory for its index", pass->files->root);
         outside_init(&filling.outside, pass->root_fd, pass->files->root, filling.builder);
         r = arrow_pass_run(pass, &(struct arrow_visitor){ .userdata = &filling, .file = fill_file, .rows = fill_rows });
+        if (r == 0 && pass->folder.n_indices > 0)
+                return put_in_order(&filling, ret_builder);
         if (r == 0)
                 *ret_builder = TAKE_PTR(filling.builder);
         return r;

@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
@@ -90,32 +91,29 @@ static int read_json_of_part(const struct finding *finding, const char *name, cJ
 
 /* ---- files ----------------------------------------------------------------------------------------------------- */
 
-static int add_file(const struct finding *finding, const char *name) {
-        struct arrow_folder *folder = finding->folder;
-        const char *part = folder->part;
+static int add_name(const struct finding *finding, struct growing *names, const char *name) {
+        const char *part = finding->folder->part;
 
         if (strlen(part) + strlen(name) + 2 > PATH_MAX)
                 return why_set(finding->why, -ENAMETOOLONG, "%.300s/%.200s: its path is too long", finding->root, name);
-        if ((part[0] &&
-             (growing_append(&folder->names, part, strlen(part)) < 0 || growing_append(&folder->names, "/", 1) < 0)) ||
-            growing_append(&folder->names, name, strlen(name) + 1) < 0)
+        if ((part[0] && (growing_append(names, part, strlen(part)) < 0 || growing_append(names, "/", 1) < 0)) ||
+            growing_append(names, name, strlen(name) + 1) < 0)
                 return no_memory(finding);
-        folder->n_files++;
         return 0;
 }
 
-/* The files that state.json lists. */
-static int list_saved(const struct finding *finding, const cJSON *state) {
-        const cJSON *files = cJSON_GetObjectItemCaseSensitive(state, "_data_files"), *file;
-        const cJSON *indices = cJSON_GetObjectItemCaseSensitive(state, "_indices_data_files");
+static int add_file(const struct finding *finding, const char *name) {
+        int r = add_name(finding, &finding->folder->names, name);
+
+        finding->folder->n_files += r == 0;
+        return r;
+}
+
+/* Adds the files of a list of state.json. */
+static int add_listed(const struct finding *finding, const cJSON *files, struct growing *names, uint64_t *n) {
+        const cJSON *file;
         int r = 0;
 
-        if (cJSON_GetArraySize(indices) > 0)
-                return why_set(
-                        finding->why, -ENOTSUP,
-                        "%.300s: its rows are in the order of an indices file, which datasets before 1.15 wrote; "
-                        "load it, call flatten_indices() and save it again",
-                        finding->root);
         cJSON_ArrayForEach(file, files) {
                 const char *name = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(file, "filename"));
 
@@ -123,14 +121,35 @@ static int list_saved(const struct finding *finding, const cJSON *state) {
                         return why_set(finding->why, -EBADMSG,
                                        "%.300s: " STATE " lists \"%.100s\", which is not a file of the folder",
                                        finding->root, name ? name : "");
-                r = add_file(finding, name);
+                r = add_name(finding, names, name);
                 if (r < 0)
                         return r;
+                ++*n;
         }
-        if (finding->folder->n_files == 0)
+        return 0;
+}
+
+/* The files that state.json lists. Before 1.15 "datasets" did not write the rows in the sequence that shuffle() or
+ * select() gave them, but a file of their numbers. */
+static int list_saved(const struct finding *finding, const cJSON *state) {
+        static const char *const INDICES[] = { "_indices_files", "_indices_data_files" };
+        struct arrow_folder *folder = finding->folder;
+        int r = add_listed(finding, cJSON_GetObjectItemCaseSensitive(state, "_data_files"), &folder->names,
+                           &folder->n_files);
+
+        for (size_t i = 0; i < ARRAY_SIZE(INDICES) && r == 0 && folder->n_indices == 0; i++)
+                r = add_listed(finding, cJSON_GetObjectItemCaseSensitive(state, INDICES[i]), &folder->indices,
+                               &folder->n_indices);
+        if (r == 0 && folder->n_files == 0)
                 return why_set(finding->why, -ENOENT, "%.300s: " STATE " lists no file; the dataset has no rows",
                                finding->root);
-        return 0;
+        if (r == 0 && folder->n_indices > 0 && folder->n_files > 1)
+                return why_set(finding->why, -ENOTSUP,
+                               "%.300s: the rows of %" PRIu64
+                               " files are in the sequence of an indices file, as datasets "
+                               "before 1.15 wrote it; load it, call flatten_indices() and save it again",
+                               finding->root, folder->n_files);
+        return r;
 }
 
 static bool ends_with(const char *name, const char *ending) {
@@ -302,6 +321,7 @@ int arrow_folder_find(struct arrow_folder *folder, int root_fd, const struct fil
 
 void arrow_folder_fini(struct arrow_folder *folder) {
         growing_fini(&folder->names);
+        growing_fini(&folder->indices);
         free(folder->part);
         cJSON_Delete(folder->info);
         *folder = (struct arrow_folder){ 0 };

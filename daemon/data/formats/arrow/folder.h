@@ -18,6 +18,8 @@
 struct arrow_folder {
         struct growing names; /* of the files, relative to the root, each with a NUL */
         uint64_t n_files;
+        struct growing indices; /* files that say which rows there are, in which sequence; like `names` */
+        uint64_t n_indices;
         char *part;                    /* the folder of the split, relative to the root; "" for the root itself */
         struct stat root, part_status; /* from before they were read */
         struct cJSON *info;            /* dataset_info.json; NULL without it */
