@@ -65,7 +65,7 @@ def _(box):
         "two-chunks": (file([plain(good)], 3, group={1: row([record({}), record({})])}), ["has 2 columns, but the schema has 1"]),
         "codec": (file([plain(good, codec=3)], 3), ["compressed with LZO"]),
         "unknown-codec": (file([plain(good, codec=77)], 3), ["compressed with something unknown"]),
-        "key": (file([plain(good, chunk={8: record({})})], 3), ["is encrypted"]),
+        "key": (file([plain(good, chunk={8: record({}), 3: None})], 3), ["is encrypted"]),
         "elsewhere": (file([plain(good, chunk={1: binary("/etc/passwd")})], 3), ["lies in another file"]),
         "encrypted": (file([plain(good)], 3, footer={8: record({1: record({})})}), ["is encrypted"])})
 

@@ -61,6 +61,9 @@ struct parquet_reader {
         uint64_t window_begin, n_window;
 };
 
+/* Can the chunk be read? Returns 0, or -ENOTSUP with `why`. */
+int parquet_chunk_check(const struct parquet_chunk *chunk, struct why *why);
+
 /* Begins with a chunk of the leaf `idx_element`, which is at most PARQUET_LEVELS_MAX lists deep. The reader keeps its
  * memory from one chunk to the next. `footer` has to live as long as it is read. Returns 0, or -ENOTSUP with `why` if
  * the chunk cannot be read. */

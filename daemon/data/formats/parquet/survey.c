@@ -95,7 +95,7 @@ static int survey_group(void *userdata, const struct parquet_group *group, struc
                 struct parquet_column *column = &columns->all[i];
                 uint32_t idx_leaf = parquet_element(&group->footer->schema, column->idx_value)->idx_leaf;
 
-                r = parquet_codec_check(group->chunks[idx_leaf].codec, &detail);
+                r = parquet_chunk_check(&group->chunks[idx_leaf], &detail);
                 if (!group->chunks[idx_leaf].is_verbatim)
                         column->is_compressed = true;
                 if (r == 0 && column->is_surveyed)
