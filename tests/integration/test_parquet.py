@@ -143,6 +143,21 @@ def _(box):
     daemon.refused("part", "no Parquet file", "split = \"train\"")
 
 
+@case("a snapshot of the hub's cache: files are links, and their names may end with a digest or a split of one's own")
+def _(box):
+    names = {"train_sft-00000-of-00002-0a1b2c.parquet": "train-00000-of-00002", "train_sft-00001-of-00002-9f8e7d.parquet":
+             "train-00001-of-00002", "test_sft-00000-of-00001-c0ffee.parquet": "test-00000-of-00001"}
+    for i, (name, source) in enumerate(names.items()):
+        write(box.path("blobs", str(i)), read(f"hub/data/{source}.parquet"))
+        os.makedirs(box.path("snapshot", "data"), exist_ok=True)
+        os.symlink(f"../../blobs/{i}", box.path("snapshot", "data", name))
+    daemon = box.daemon({split: {"path": box.path("snapshot"), "format": "auto", "split": split} for split in
+                         ("train_sft", "test_sft", "train")})
+    check_hub(daemon.read("train_sft", seed=2, batch=1, pipeline="image: decode; label; text"), hub_rows(0, 12), seed=2)
+    check_hub(daemon.read("test_sft", shuffle=False, batch=1, pipeline="image: decode; label; text"), hub_rows(12, 15), shuffle=False)
+    daemon.refused("train", 'no split "train"', "test_sft, train_sft")
+
+
 @case("fields names the columns that are wanted, and the others may be of any type or codec")
 def _(box):
     daemon = box.daemon({"d": parquet(copy(box, "structs.parquet"), fields="n=number"), "all": parquet(copy(box, "structs.parquet")),

@@ -57,18 +57,20 @@ static size_t count_digits(const char *text, size_t n) {
         return i;
 }
 
-/* Length of what comes before "-00000-of-00005"; 0 if that is not there. */
+/* Length of what comes before "-00000-of-00005"; 0 if that is not there. Older writers have "-" and a digest after it.
+ */
 static size_t numbered_split(const char *stem, size_t n) {
         for (size_t i = 1; i + 1 < n; i++) {
-                size_t n_first, n_last;
+                const char *at = stem + i + 1, *end = stem + n;
+                size_t n_digits = stem[i] == '-' ? count_digits(at, (size_t)(end - at)) : 0;
 
-                if (stem[i] != '-')
+                at += n_digits;
+                if (n_digits < 5 || end - at < 9 || strncmp(at, "-of-", 4) != 0)
                         continue;
-                n_first = count_digits(stem + i + 1, n - i - 1);
-                if (n_first < 5 || n - i - 1 - n_first < 9 || strncmp(stem + i + 1 + n_first, "-of-", 4) != 0)
-                        continue;
-                n_last = n - i - 1 - n_first - 4;
-                if (count_digits(stem + i + 1 + n_first + 4, n_last) == n_last)
+                at += 4;
+                n_digits = count_digits(at, (size_t)(end - at));
+                at += n_digits;
+                if (n_digits >= 5 && (at == end || *at == '-'))
                         return i;
         }
         return 0;
