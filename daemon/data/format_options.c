@@ -110,6 +110,8 @@ int format_options_parse(const char *text, const struct format *format, struct f
         return r;
 }
 
+static const char *const OF_STREAMS[] = { "field_limit", "spool", "spool_limit" };
+
 int format_options_stream(const struct format_options *options, bool *ret_is_stream, struct why *why) {
         const char *value = format_option(options, FORMAT_STREAM);
 
@@ -117,8 +119,9 @@ int format_options_stream(const struct format_options *options, bool *ret_is_str
             strcmp(value, "false") != 0)
                 return why_set(why, -EINVAL, FORMAT_STREAM ": \"%.40s\" is not allowed; write yes or no", value);
         *ret_is_stream = value && (value[0] == 'y' || value[0] == 't');
-        if (format_option(options, "field_limit") && !*ret_is_stream)
-                return why_set(why, -EINVAL, "field_limit: is for a stream; write stream = yes, too");
+        for (size_t i = 0; i < sizeof(OF_STREAMS) / sizeof(OF_STREAMS[0]) && !*ret_is_stream; i++)
+                if (format_option(options, OF_STREAMS[i]))
+                        return why_set(why, -EINVAL, "%s: is for a stream; write stream = yes, too", OF_STREAMS[i]);
         return 0;
 }
 
@@ -210,4 +213,27 @@ int format_option_u64(const struct format_options *options, const char *key, uin
                                text, min, max);
         *ret_value = value;
         return 0;
+}
+
+int format_option_bytes(const struct format_options *options, const char *key, uint64_t otherwise, uint64_t *ret_value,
+                        struct why *why) {
+        static const char *const UNITS[] = { "", "KiB", "MiB", "GiB", "TiB" };
+        const char *text = format_option(options, key);
+        unsigned long long value;
+        char *end;
+
+        if (!text) {
+                *ret_value = otherwise;
+                return 0;
+        }
+        errno = 0;
+        value = strtoull(text, &end, 10);
+        for (unsigned i = 0; i < sizeof(UNITS) / sizeof(UNITS[0]); i++)
+                if (text[0] >= '0' && text[0] <= '9' && errno == 0 && value > 0 && strcmp(end, UNITS[i]) == 0 &&
+                    value <= (1ull << 60) >> 10 * i) {
+                        *ret_value = (uint64_t)value << 10 * i;
+                        return 0;
+                }
+        return why_set(why, -EINVAL,
+                       "%s: \"%.40s\" is not allowed; write a number of bytes such as 65536, 64KiB or 4GiB", key, text);
 }

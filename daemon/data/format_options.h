@@ -40,6 +40,10 @@ const char *format_option(const struct format_options *options, const char *key)
 int format_option_u64(const struct format_options *options, const char *key, uint64_t otherwise, uint64_t min,
                       uint64_t max, uint64_t *ret_value, struct why *why);
 
+/* The same for a number of bytes, at least 1: "65536", "64KiB", "4GiB". */
+int format_option_bytes(const struct format_options *options, const char *key, uint64_t otherwise, uint64_t *ret_value,
+                        struct why *why);
+
 /* Writes a digest of the options that also changes when a file that `key` names does: its size or its time. The value
  * is a path, or else paths separated by commas, perhaps with something in brackets after each: "a.txt(id, x), b.csv".
  * They begin at `root_fd` unless they are absolute. What cannot be looked at does not count. -ENOMEM. Blocks for a

@@ -1,6 +1,10 @@
 #!/usr/bin/env python3
 """Streams: folders of tar archives that are served while they are still being written."""
+import gzip
+import hashlib
+import lzma
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -219,6 +223,65 @@ def _(box):
     equal(indices(reader.good()), list(range(30)), "samples")
     keys = [line["fields"]["cls"]["value"] for line in daemon.read("s", shuffle=False, pipeline="cls")]
     equal(keys, list(range(10)) + list(range(100, 105)) + list(range(10, 20)) + list(range(200, 205)), "in the pattern's order")
+
+
+@case("compressed shards are unpacked as they come, by gzip and zstd; the spool has a limit, and is gone afterwards")
+def _(box):
+    writer = Writer(box.path("s"))
+    members = [[member for i in range(10 * k, 10 * k + 10) for member in members_of(i, 3000)] for k in range(6)]
+    tars = [archive(box.path(f"t{k}.tar"), members[k]) for k in range(6)]
+    contents = []
+    for path in tars:
+        with open(path, "rb") as file:
+            contents.append(file.read())
+    half = len(contents[1]) // 2
+    packed = [gzip.compress(contents[0]), gzip.compress(contents[1][:half]) + gzip.compress(contents[1][half:]),
+              gzip.compress(contents[2]), contents[3],
+              gzip.compress(contents[4])]
+    names = ["x-0.tar.gz", "x-1.tgz", "x-2.tar.zst", "x-3.tar", "x-4.tar.gz"]
+    if shutil.which("zstd"):
+        packed[2] = subprocess.run(["zstd", "-q", "-c", tars[2]], capture_output=True, check=True).stdout
+    os.makedirs(box.path("spool"))
+    for name, content in list(zip(names, packed))[:3]:
+        write(box.path("s", name), content)
+    daemon = box.daemon({"s": stream(box.path("s"), spool=box.path("spool"), spool_limit="120KiB")})
+    reader = daemon.reader("s", shuffle=False, batch=5, pipeline="cls; bin: raw")
+    reader.wait_lines(20)
+    contains(row_of(daemon)["text"], "x-2.tar.zst", "spool_limit")
+    daemon.stop()
+    equal(os.listdir(box.path("spool")), [], "the spool afterwards")
+    reader.finish()
+    daemon = box.daemon({"s": stream(box.path("s"), spool=box.path("spool"))})
+    reader = daemon.reader("s", shuffle=False, batch=5, pipeline="cls; bin: raw", epochs=2)
+    reader.wait_lines(30)
+    write(box.path("s", names[3]), packed[3])
+    write(box.path("s", names[4]), packed[4][:len(packed[4]) // 2])
+    within(20, lambda: "the end of the shard x-4.tar.gz" in row_of(daemon)["text"], "a half file is waited for")
+    write(box.path("s", names[4]), packed[4])
+    reader.wait_lines(50)
+    damaged = bytearray(gzip.compress(contents[5]))
+    damaged[len(damaged) // 2:len(damaged) // 2 + 40] = bytes(40)
+    write(box.path("s", "x-5.tar.gz"), bytes(damaged))
+    with lzma.open(box.path("s", "x-6.tar.xz"), "w") as file:
+        file.write(contents[5])
+    writer.end()
+    status, lines = reader.finish()
+    contains(reader.errors(), "x-5.tar.gz", "compressed data are damaged")
+    equal(status, 1, "exit status")
+    lines = daemon.read("s", shuffle=False, batch=7, pipeline="cls; bin: raw", on_error="skip", epochs=2)
+    first = [line for line in lines if line["epoch"] == 0]
+    equal([line["fields"]["cls"]["value"] for line in first][:50], list(range(50)), "labels")
+    for line in first[:50]:
+        number = line["fields"]["cls"]["value"]
+        equal(line["fields"]["bin"]["sha256"], hashlib.sha256(identity_bytes(number, 3000)).hexdigest(), "bytes")
+    equal(indices(lines, 1), indices(lines, 0), "the second epoch")
+    contains(daemon.objects("errors")[-1]["error"], "xz")
+    daemon.kill()
+    equal(len(os.listdir(box.path("spool"))), 1, "left by a kill")
+    daemon.start()
+    within(20, lambda: row_of(daemon).get("ended"), "it is unpacked again")
+    daemon.stop()
+    equal(os.listdir(box.path("spool")), [], "the spool after all")
 
 
 @case("what cannot be of a stream is refused with the reason")

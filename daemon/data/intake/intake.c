@@ -20,6 +20,7 @@
 #include "proto/base/clock.h"
 #include "proto/order/epoch_plan.h"
 
+#define SPOOL_BYTES (4ull << 30)  /* without spool_limit */
 #define LOOK_NS     500000000ull  /* between two looks for a shard */
 #define PATIENCE_NS 2000000000ull /* of a close for the thread */
 #define TICK_NS     50000000l     /* of the wait for the first shard, which can be cancelled */
@@ -38,6 +39,8 @@ static void intake_free(struct intake *intake) {
         growing_fini(&intake->listed);
         growing_fini(&intake->late);
         roll_fini(&intake->roll);
+        spool_close(&intake->spool);
+        free(intake->spool_path);
         pieces_fini(&intake->samples);
         pieces_fini(&intake->shards);
         texts_fini(&intake->texts);
@@ -142,7 +145,7 @@ static void intake_locate(const struct source *source, uint64_t sample, uint32_t
                 .offset = row->offset == ROW_ABSENT ? 0 : row->offset,
                 .length = row->n_bytes,
                 .flags = row->offset == ROW_ABSENT ? EXTENT_ABSENT : 0,
-                .shard = shard->name,
+                .shard = shard->path,
                 .idx_shard = taken->idx_shard,
         };
 }
@@ -211,7 +214,7 @@ static int intake_new(const struct intake_spec *spec, struct intake **ret_intake
                 return -ENOMEM;
         pthread_mutex_init(&intake->lock, NULL);
         pthread_cond_init(&intake->changed, NULL);
-        intake->roll.fd = -1;
+        intake->roll.fd = intake->spool.fd = -1;
         intake->budget = spec->budget;
         intake->root_fd = fcntl(spec->root_fd, F_DUPFD_CLOEXEC, 3);
         intake->root = strdup(spec->files->root);
@@ -268,6 +271,23 @@ static int take_first(struct intake *intake, const struct index_watch *watch, st
         return 0;
 }
 
+static int read_options(struct intake *intake, const struct intake_spec *spec, struct why *why) {
+        const char *spool = format_option(spec->options, "spool");
+        const char *slash = strrchr(spec->roll, '/'), *name = slash ? slash + 1 : spec->roll;
+        int r = format_option_bytes(spec->options, "field_limit", 0, &intake->field_limit, why);
+
+        if (r == 0)
+                r = format_option_bytes(spec->options, "spool_limit", SPOOL_BYTES, &intake->spool_limit, why);
+        if (r < 0)
+                return r;
+        if (asprintf(&intake->spool_path, "%s%s%s.spool", spool ? spool : "", spool ? "/" : "",
+                     spool ? name : spec->roll) < 0) {
+                intake->spool_path = NULL;
+                return why_errno(why, -ENOMEM, "a stream");
+        }
+        return 0;
+}
+
 int intake_open(const struct intake_spec *spec, const struct index_watch *watch, struct source **ret_source,
                 struct why *why) {
         struct intake *intake;
@@ -277,7 +297,7 @@ int intake_open(const struct intake_spec *spec, const struct index_watch *watch,
         r = intake_new(spec, &intake);
         if (r < 0)
                 return why_errno(why, r, "%s: opening the stream", spec->files->root);
-        r = format_option_u64(spec->options, "field_limit", 0, 1, 1ull << 40, &intake->field_limit, why);
+        r = read_options(intake, spec, why);
         if (r == 0)
                 r = roll_open(&intake->roll, spec->roll, &trouble);
         if (r == 0 && trouble.text[0])

@@ -9,6 +9,8 @@
  * of them. A shard is taken as a whole, once it has its end mark: half of one is waited for. What was taken is kept in
  * a roll (roll.h), so that after a restart the same shards have the same numbers.
  *
+ * A shard that is compressed (gzip, zstd) is unpacked into a spool (spool.h), and its samples are read there.
+ *
  * The first shard says which fields there are. What is wrong with a later one is a sample that is damaged: the job's
  * on_error decides. */
 #pragma once

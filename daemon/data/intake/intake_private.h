@@ -11,6 +11,7 @@
 #include "daemon/data/growth.h"
 #include "daemon/data/intake/intake.h"
 #include "daemon/data/intake/roll.h"
+#include "daemon/data/intake/spool.h"
 #include "daemon/data/pieces.h"
 #include "daemon/data/source_type.h"
 
@@ -31,6 +32,7 @@ struct taken_sample {
 
 struct taken_shard {
         const char *name; /* relative to the root */
+        const char *path; /* of the file that samples are read from: `name`, or absolute in the spool */
 };
 
 /* What a walk through a shard has found, before it is published. */
@@ -68,6 +70,8 @@ struct intake {
         int root_fd;  /* O_PATH, its own */
         char **names; /* of a pattern; NULL: a folder */
         size_t n_names;
+        char *spool_path;     /* where compressed shards are unpacked, without the number that is added to it */
+        uint64_t spool_limit; /* bytes */
         uint64_t field_limit; /* of the configuration; 0: from the first shard */
         char digest[65];
         struct stat first; /* of the first shard */
@@ -83,6 +87,7 @@ struct intake {
 
         /* The thread's own. */
         struct roll roll;
+        struct spool spool;
         bool has_waited;       /* for a shard of the list: others may have come meanwhile */
         const char *last;      /* name of the shard that was taken last; NULL: none */
         struct growing listed; /* names of shards that were seen, each with a NUL; */

@@ -39,10 +39,20 @@ void intake_trouble(struct intake *intake, const struct why *why) {
 
 /* ---- a folder -------------------------------------------------------------------------------------------------- */
 
+/* Those that cannot be unpacked here are taken, too, and are damage that says so: without them it would be another
+ * dataset. */
 static bool is_shard(const char *name) {
+        static const char *const ENDINGS[] = { ".tar",     ".tar.gz", ".tgz", ".tar.zst", ".tzst",
+                                               ".tar.bz2", ".tar.xz", ".txz", ".tar.lz4" };
         size_t n = strlen(name);
 
-        return name[0] != '.' && n > 4 && strcmp(name + n - 4, ".tar") == 0 && !strchr(name, '\n');
+        for (size_t i = 0; i < ARRAY_SIZE(ENDINGS) && name[0] != '.' && !strchr(name, '\n'); i++) {
+                size_t n_ending = strlen(ENDINGS[i]);
+
+                if (n > n_ending && strcmp(name + n - n_ending, ENDINGS[i]) == 0)
+                        return true;
+        }
+        return false;
 }
 
 static bool is_among(const struct growing *names, const char *name) {

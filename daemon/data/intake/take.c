@@ -188,7 +188,8 @@ static int append_damage(struct intake *intake, uint32_t idx_shard, const char *
         return sample ? break_sample(intake, sample, damage, why) : -ENOMEM;
 }
 
-static int append_all(struct intake *intake, const char *name, const struct haul *haul, struct why *why) {
+static int append_all(struct intake *intake, const char *name, const char *path, const struct haul *haul,
+                      struct why *why) {
         uint32_t idx_shard = (uint32_t)intake->shards.n;
         struct taken_shard *shard = pieces_append(&intake->shards, why);
         int r = 0;
@@ -196,7 +197,8 @@ static int append_all(struct intake *intake, const char *name, const struct haul
         if (!shard)
                 return -ENOMEM;
         shard->name = texts_add(&intake->texts, name, strlen(name), why);
-        if (!shard->name)
+        shard->path = path ? texts_add(&intake->texts, path, strlen(path), why) : shard->name;
+        if (!shard->name || !shard->path)
                 return -ENOMEM;
         for (uint64_t i = 0; i < haul->n_samples && r == 0; i++)
                 r = append_found(intake, idx_shard, name, haul, sample_of(haul, i), why);
@@ -206,10 +208,10 @@ static int append_all(struct intake *intake, const char *name, const struct haul
 }
 
 /* All or nothing: without memory for the whole shard, none of it is there. */
-static int append(struct intake *intake, const char *name, const struct haul *haul, struct why *why) {
+static int append(struct intake *intake, const char *name, const char *path, const struct haul *haul, struct why *why) {
         uint64_t n_samples = intake->samples.n, n_shards = intake->shards.n;
         struct texts_mark mark = texts_mark(&intake->texts);
-        int r = append_all(intake, name, haul, why);
+        int r = append_all(intake, name, path, haul, why);
 
         if (r == 0)
                 return 0;
@@ -296,21 +298,21 @@ static int begin_stream(struct intake *intake, const char *name, const struct st
         return 0;
 }
 
-static int take_walked(struct intake *intake, const char *name, const struct stat *status, const struct haul *haul,
-                       struct why *why) {
+static int take_walked(struct intake *intake, const char *name, const char *path, const struct stat *status,
+                       const struct haul *haul, struct why *why) {
         uint64_t n_samples = haul->n_samples + (haul->damage.text[0] != '\0'), digest = digest_of(haul);
         struct growth_report *report;
         bool is_first = !intake->samples.pieces;
         int r = 0;
 
         if (is_first && n_samples == 0) /* it says nothing of the fields, and is noted with the first that does */
-                return append(intake, name, haul, why) < 0 ? -ENOMEM : INTAKE_TAKEN;
+                return append(intake, name, path, haul, why) < 0 ? -ENOMEM : INTAKE_TAKEN;
         if (is_first)
                 r = begin_stream(intake, name, status, haul, why);
         if (r == 0 && !is_as_noted(intake, name, n_samples, digest))
                 return INTAKE_WAITS;
         if (r == 0)
-                r = append(intake, name, haul, why);
+                r = append(intake, name, path, haul, why);
         if (r < 0)
                 return r;
         note(intake, name, n_samples, digest);
@@ -325,24 +327,76 @@ static int take_walked(struct intake *intake, const char *name, const struct sta
         return INTAKE_TAKEN;
 }
 
+static int wait_for_end(struct intake *intake, const char *name, const struct stat *status) {
+        intake->tried = *status;
+        intake_wait_for(intake, "waits for the end of the shard %.200s, which has %llu bytes so far", name,
+                        (unsigned long long)status->st_size);
+        return INTAKE_WAITS;
+}
+
 static int walk_and_take(struct intake *intake, int fd, const char *name, const struct stat *status, bool is_complete,
                          struct why *why) {
         _cleanup_(haul_fini) struct haul haul = { 0 };
         bool is_first = !intake->samples.pieces;
         int r = intake_walk(intake, fd, name, status, is_first, &haul, why);
 
-        if (r == 0 && haul.is_cut && !is_complete) {
-                intake->tried = *status;
-                intake_wait_for(intake, "waits for the end of the shard %.200s, which has %llu bytes so far", name,
-                                (unsigned long long)status->st_size);
-                r = INTAKE_WAITS;
-        }
+        if (r == 0 && haul.is_cut && !is_complete)
+                r = wait_for_end(intake, name, status);
         if (r == 0)
-                r = take_walked(intake, name, status, &haul, why);
+                r = take_walked(intake, name, NULL, status, &haul, why);
         if (!intake->samples.pieces) /* the fields of a shard that was not taken do not count */
                 intake->n_fields = 0;
         return r;
 }
+
+/* ---- compressed shards ----------------------------------------------------------------------------------------- */
+
+/* What was unpacked is a file as any other, except that it does not grow. If the compressed data are damaged, the
+ * archive ends there. */
+static int take_unpacked(struct intake *intake, int fd, const char *name, const char *path, const struct stat *status,
+                         enum unpacked how, const struct why *damage, struct why *why) {
+        _cleanup_(haul_fini) struct haul haul = { 0 };
+        bool is_first = !intake->samples.pieces;
+        struct stat unpacked;
+        int r = fstat(fd, &unpacked) < 0 ? why_errno(why, -errno, "%s", path) : 0;
+
+        if (r == 0)
+                r = intake_walk(intake, fd, name, &unpacked, is_first, &haul, why);
+        if (r == 0 && haul.is_cut && how == UNPACKED_DAMAGED)
+                why_set(&haul.damage, 0, "%.350s; what comes after it is left out", damage->text);
+        if (r == 0)
+                r = take_walked(intake, name, path, status, &haul, why);
+        if (!intake->samples.pieces)
+                intake->n_fields = 0;
+        if (r != INTAKE_TAKEN)
+                spool_drop_last(&intake->spool, (uint64_t)unpacked.st_size);
+        return r;
+}
+
+static int unpack_and_take(struct intake *intake, int fd, const char *name, const struct stat *status, bool is_complete,
+                           struct why *why) {
+        _cleanup_(closep) int unpacked = -1;
+        uint64_t n_before = intake->spool.used_bytes;
+        struct why damage = { 0 };
+        char path[PATH_MAX];
+        int r = 0;
+
+        if (!intake->spool.folder)
+                r = spool_open(&intake->spool, intake->spool_path, intake->spool_limit, why);
+        if (r == 0)
+                r = spool_unpack(&intake->spool, fd, &intake->stop, path, &unpacked, &damage);
+        if (r < 0 && damage.text[0])
+                *why = damage;
+        if (r < 0)
+                return r;
+        if (r == UNPACKED_CUT && !is_complete) {
+                spool_drop_last(&intake->spool, intake->spool.used_bytes - n_before);
+                return wait_for_end(intake, name, status);
+        }
+        return take_unpacked(intake, unpacked, name, path, status, (enum unpacked)r, &damage, why);
+}
+
+/* ---- any shard ------------------------------------------------------------------------------------------------- */
 
 static bool is_unchanged(const struct stat *one, const struct stat *other) {
         return one->st_ino == other->st_ino && one->st_size == other->st_size &&
@@ -369,7 +423,8 @@ int intake_take(struct intake *intake, const char *name, bool is_complete, struc
         }
         if (!is_complete && is_unchanged(&status, &intake->tried))
                 return INTAKE_WAITS;
-        r = walk_and_take(intake, fd, name, &status, is_complete, why);
+        r = spool_wants(fd) ? unpack_and_take(intake, fd, name, &status, is_complete, why)
+                            : walk_and_take(intake, fd, name, &status, is_complete, why);
         if (r >= 0 || r == -ECANCELED || !intake->samples.pieces)
                 return r;
         intake_wait_for(intake, "waits for the shard %.150s, which cannot be taken: %.300s", name, why->text);

@@ -450,7 +450,7 @@ static bool webdataset_is_it(int root_fd, const struct files *files) {
         return shard_list_is_it(root_fd, files) || format_names_files(root_fd, files, is_archive);
 }
 
-static const char *const OPTIONS[] = { FORMAT_STREAM, "field_limit", NULL };
+static const char *const OPTIONS[] = { FORMAT_STREAM, "field_limit", "spool", "spool_limit", NULL };
 
 const struct format FORMAT_WEBDATASET = {
         .name = "webdataset",
