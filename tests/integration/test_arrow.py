@@ -81,7 +81,7 @@ def check_saved(lines, rows, **terms):
 
 @case("numbers, text, bytes and lists of both containers, with nulls, sliced, compressed, in several batches")
 def _(box):
-    names = [f"{kind}{variant}.arrow" for kind in ("scalars", "strings", "lists")
+    names = [f"{kind}{variant}.arrow" for kind in ("scalars", "strings", "lists", "nested")
              for variant in ("", "-nulls", "-sliced", "-lz4", "-zstd")]
     names += ["replaced.arrow", "delta.arrow", "old.arrow", "old-file.arrow", "plain.feather", "lz4.feather", "zstd.feather"]
     daemon = box.daemon({name: arrow(copy(box, name)) for name in names})
@@ -98,6 +98,12 @@ def _(box):
 def _(box):
     daemon = box.daemon({"d": arrow(copy(box, "structs.arrow"))})
     daemon.refused("d", 'column "words" is a list of string', "fields = ")
+    daemon = box.daemon({name: arrow(box.path("structs.arrow"), fields=fields) for name, fields in
+                         {"struct": "both", "member": "x=both.x, both.y, number"}.items()})
+    daemon.refused("struct", 'column "both" is a struct', 'as in "both.x"')
+    for line in daemon.read("member", batch=2, shuffle=False):
+        fields = line["fields"]
+        equal((fields["x"]["value"], fields["both.y"]["text"]), (1, "a"), "members of a struct")
 
 
 @case("fields names the columns that are wanted, and the others may be of any type")

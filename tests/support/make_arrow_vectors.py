@@ -79,6 +79,20 @@ def lists(every):
     return pyarrow.table(columns)
 
 
+def nested(every):
+    """Structs of numbers, text and lists, also within each other; null ones whose members say something all the same."""
+    null = numpy.array([bool(every) and i % every == every - 2 for i in range(N)])
+    size = pyarrow.StructArray.from_arrays([pyarrow.array(range(N), pyarrow.int32()), pyarrow.array(with_nulls([i / 2 for i in range(N)], every))],
+                                           ["w", "h"], mask=pyarrow.array(null[::-1].copy()))
+    meta = pyarrow.StructArray.from_arrays([pyarrow.array(with_nulls(texts(), every)), size, pyarrow.array([i % 3 == 0 for i in range(N)])],
+                                           ["name", "size", "ok"], mask=pyarrow.array(null))
+    boxes = [[[k, k + 1, k + 2, k + i] for k in range(i % 4)] for i in range(N)]
+    objects = pyarrow.array(with_nulls([{"bbox": boxes[i], "category": [k % 3 for k in range(i % 4)]} for i in range(N)], every),
+                            type=pyarrow.struct({"bbox": pyarrow.list_(pyarrow.list_(pyarrow.float32())),
+                                                 "category": pyarrow.list_(pyarrow.int64())}))
+    return pyarrow.table({"id": pyarrow.array(range(N)), "meta": meta, "objects": objects})
+
+
 def write_stream(path, batches, schema, **options):
     with ipc.new_stream(path, schema, options=ipc.IpcWriteOptions(**options)) as writer:
         for batch in batches:
@@ -132,6 +146,8 @@ def plain(column):
 
 
 def note(values, folder, name, table):
+    while any(pyarrow.types.is_struct(kind) for kind in table.schema.types):
+        table = table.flatten()  # members are "struct.member", and null where the struct is
     for column in table.column_names:
         data = plain(table.column(column))
         rows = [as_bytes(value, data.type) for value in data.to_pylist()]
@@ -149,7 +165,7 @@ def read(path):
 # ---- files of pyarrow -----------------------------------------------------------------------------------------------
 
 def write_plain(folder):
-    for name, make in (("scalars", scalars), ("strings", strings), ("lists", lists)):
+    for name, make in (("scalars", scalars), ("strings", strings), ("lists", lists), ("nested", nested)):
         table = make(0)
         write_stream(f"{folder}/{name}.arrow", table.to_batches(max_chunksize=16), table.schema)
         table = make(5)
@@ -163,7 +179,7 @@ def write_plain(folder):
     feather.write_feather(table, f"{folder}/plain.feather", compression="uncompressed")
     for codec in ("lz4", "zstd"):
         feather.write_feather(table, f"{folder}/{codec}.feather", compression=codec)
-        for name, make in (("scalars", scalars), ("strings", strings), ("lists", lists)):
+        for name, make in (("scalars", scalars), ("strings", strings), ("lists", lists), ("nested", nested)):
             table = make(7)
             write_stream(f"{folder}/{name}-{codec}.arrow", table.to_batches(max_chunksize=30), table.schema, compression=codec)
         table = pyarrow.table({"text": texts(), "number": list(range(N))})

@@ -155,8 +155,8 @@ static int gather_media(const struct arrow_column *column, const struct arrow_ro
         return r;
 }
 
-static int gather(const struct arrow_column *column, const struct arrow_rows *rows, struct gathered *gathered,
-                  struct why *why) {
+static int gather_values(const struct arrow_column *column, const struct arrow_rows *rows, struct gathered *gathered,
+                         struct why *why) {
         struct arrow_widths widths = column->widths;
 
         switch (column->role) {
@@ -168,6 +168,25 @@ static int gather(const struct arrow_column *column, const struct arrow_rows *ro
         default:
                 return arrow_numbers(rows, column->idx_field, gathered->numbers, gathered->is_valid, why);
         }
+}
+
+/* A member of a struct has no value where the struct is null, whatever its own buffers say there. */
+static int gather(const struct arrow_column *column, const struct arrow_rows *rows, struct gathered *gathered,
+                  struct why *why) {
+        bool is_there[ARROW_ROWS_MAX];
+        int r = gather_values(column, rows, gathered, why);
+
+        for (uint32_t k = 0; k < column->n_parents && r == 0; k++) {
+                r = arrow_validity(rows, column->idx_parents[k], is_there, why);
+                for (uint32_t i = 0; i < rows->n && r == 0; i++) {
+                        if (is_there[i])
+                                continue;
+                        gathered->is_valid[i] = false;
+                        if (gathered->cells)
+                                gathered->cells[i] = (struct arrow_cell){ ARROW_CELL_NULL, 0 };
+                }
+        }
+        return r;
 }
 
 /* Are these whole elements of the field's shape? They are, unless the file has changed since the first pass. */

@@ -9,11 +9,12 @@
 #include "daemon/data/formats/table_columns.h"
 #include "daemon/data/index/index_layout.h"
 
-#define SERVED "numbers, bools, text, binary, lists of numbers, Image and Audio"
+#define SERVED "numbers, bools, text, binary, lists of numbers, structs of these, Image and Audio"
 
 struct planning {
         const struct arrow_schema *schema;
         const cJSON *features; /* NULL: nothing is known */
+        const char *fields;    /* which are wanted; NULL: all */
         bool is_compressed;
         struct why *why;
 };
@@ -22,16 +23,14 @@ static const char *name_of(const struct planning *planning, uint32_t idx_field) 
         return arrow_schema_text(planning->schema, arrow_schema_field(planning->schema, idx_field)->name);
 }
 
-static int refuse(const struct planning *planning, uint32_t idx_field, const char *type) {
-        const char *name = name_of(planning, idx_field);
-
+static int refuse(const struct planning *planning, const char *name, const char *type) {
         return why_set(planning->why, -ENOTSUP,
                        "column \"%.60s\" is %s, which cannot be served (" SERVED
                        " can); convert it, or leave it out with fields = \"...\", which names the others",
                        name, type);
 }
 
-static int refuse_field(const struct planning *planning, uint32_t idx_field) {
+static int refuse_field(const struct planning *planning, const char *name, uint32_t idx_field) {
         const struct arrow_field *field = arrow_schema_field(planning->schema, idx_field);
         char type[128];
 
@@ -40,7 +39,7 @@ static int refuse_field(const struct planning *planning, uint32_t idx_field) {
                  field->n_children == 1  ? arrow_schema_field(planning->schema, idx_field + 1)->type
                  : field->n_children > 1 ? "several members"
                                          : "");
-        return refuse(planning, idx_field, type);
+        return refuse(planning, name, type);
 }
 
 /* ---- fields ---------------------------------------------------------------------------------------------------- */
@@ -60,7 +59,7 @@ static int plan_list(const struct planning *planning, struct arrow_column *colum
                 column->field.shape[i] = level->kind == ARROW_FIXED_LIST ? (int64_t)level->width : -1;
                 column->is_surveyed = column->is_surveyed || (i > 0 && level->kind != ARROW_FIXED_LIST);
                 if (column->field.shape[i] == 0)
-                        return refuse(planning, column->idx_field, "a list without elements");
+                        return refuse(planning, column->field.name, "a list without elements");
         }
         return 0;
 }
@@ -83,22 +82,28 @@ static bool is_bytes(const struct arrow_field *field, bool is_text) {
                field->is_text == is_text;
 }
 
-/* struct{bytes: binary, path: string}, as Image and Audio are stored. */
-static int plan_struct(const struct planning *planning, struct arrow_column *column, const struct arrow_field *field) {
-        uint32_t idx_child = column->idx_field + 1;
+/* struct{bytes: binary, path: string}, as Image and Audio are stored: which of its members are these? */
+static bool is_media(const struct planning *planning, uint32_t idx_field, uint32_t *ret_bytes, uint32_t *ret_path) {
+        const struct arrow_field *field = arrow_schema_field(planning->schema, idx_field);
+        uint32_t idx_child = idx_field + 1;
 
+        *ret_bytes = *ret_path = 0;
         for (uint32_t i = 0; i < field->n_children; i++) {
                 const struct arrow_field *child = arrow_schema_field(planning->schema, idx_child);
                 const char *name = arrow_schema_text(planning->schema, child->name);
 
                 if (strcmp(name, "bytes") == 0 && is_bytes(child, false))
-                        column->idx_bytes = idx_child;
+                        *ret_bytes = idx_child;
                 if (strcmp(name, "path") == 0 && is_bytes(child, true))
-                        column->idx_path = idx_child;
+                        *ret_path = idx_child;
                 idx_child += 1 + child->n_below;
         }
-        if (field->n_children != 2 || !column->idx_bytes || !column->idx_path)
-                return refuse_field(planning, column->idx_field);
+        return field->n_children == 2 && *ret_bytes && *ret_path;
+}
+
+static int plan_media(const struct planning *planning, struct arrow_column *column) {
+        if (!is_media(planning, column->idx_field, &column->idx_bytes, &column->idx_path))
+                return refuse_field(planning, column->field.name, column->idx_field);
         column->role = ARROW_ROLE_MEDIA;
         column->is_surveyed = true;
         column->field.kind = FIELD_BYTES;
@@ -118,13 +123,14 @@ static int plan_type(const struct planning *planning, struct arrow_column *colum
         case ARROW_BYTES_VIEW:
                 return plan_bytes(column, field->is_text ? FIELD_TEXT : FIELD_BYTES);
         case ARROW_FIXED:
-                return strcmp(field->type, "fixed_size_binary") == 0 ? plan_bytes(column, FIELD_BYTES)
-                                                                     : refuse_field(planning, column->idx_field);
+                return strcmp(field->type, "fixed_size_binary") == 0
+                               ? plan_bytes(column, FIELD_BYTES)
+                               : refuse_field(planning, column->field.name, column->idx_field);
         case ARROW_STRUCT:
-                return plan_struct(planning, column, field);
+                return plan_media(planning, column);
         default:
                 if (field->has_dictionary || !arrow_has_cells(planning->schema, column->idx_field))
-                        return refuse_field(planning, column->idx_field);
+                        return refuse_field(planning, column->field.name, column->idx_field);
                 return plan_list(planning, column);
         }
 }
@@ -162,16 +168,30 @@ static int plan_copy(const struct planning *planning, struct arrow_column *colum
         return 0;
 }
 
-static int plan_column(const struct planning *planning, struct arrow_columns *columns, uint32_t idx_field) {
+/* A column or a member of a struct, on its way to becoming a field. */
+struct candidate {
+        char name[256]; /* "objects.bbox"; a name that is longer is refused as a field */
+        uint32_t idx_field;
+        uint32_t n_parents, idx_parents[ARROW_PARENTS_MAX];
+};
+
+static int plan_column(const struct planning *planning, struct arrow_columns *columns,
+                       const struct candidate *candidate) {
         struct arrow_column *column = &columns->all[columns->n];
         int r;
 
-        column->idx_field = idx_field;
+        if (columns->n == INDEX_FIELDS_MAX)
+                return why_set(planning->why, -ENOTSUP,
+                               "has %u columns; %u can be served: choose some with fields = \"...\"",
+                               planning->schema->n_columns, INDEX_FIELDS_MAX);
+        column->idx_field = candidate->idx_field;
+        column->n_parents = candidate->n_parents;
+        memcpy(column->idx_parents, candidate->idx_parents, sizeof(column->idx_parents));
         column->widths = (struct arrow_widths){ { ARROW_WIDTH_NONE, ARROW_WIDTH_NONE, ARROW_WIDTH_NONE } };
         column->least = INT64_MAX;
         column->most = INT64_MIN;
         column->field.may_be_absent = true; /* the index finds out whether all samples have it */
-        r = table_column_name(name_of(planning, idx_field), &column->field, planning->why);
+        r = table_column_name(candidate->name, &column->field, planning->why);
         for (uint32_t i = 0; i < columns->n && r == 0; i++)
                 if (strcmp(columns->all[i].field.name, column->field.name) == 0)
                         r = why_set(planning->why, -EINVAL, "two columns have the name \"%s\"; call rename_column()",
@@ -186,10 +206,47 @@ static int plan_column(const struct planning *planning, struct arrow_columns *co
         return r;
 }
 
+static bool is_record(const struct planning *planning, uint32_t idx_field) {
+        const struct arrow_field *field = arrow_schema_field(planning->schema, idx_field);
+        uint32_t bytes, path;
+
+        return field->kind == ARROW_STRUCT && !field->has_dictionary && field->n_children > 0 &&
+               !is_media(planning, idx_field, &bytes, &path);
+}
+
+/* Each member of a struct becomes a field, if it is wanted; a struct within a struct is passed through. */
+static int plan_candidate(const struct planning *planning, struct arrow_columns *columns,
+                          const struct candidate *candidate) {
+        const struct arrow_field *field = arrow_schema_field(planning->schema, candidate->idx_field);
+        bool is_wanted = table_column_is_wanted(planning->fields, candidate->name);
+        struct candidate member = { .idx_field = candidate->idx_field + 1, .n_parents = candidate->n_parents + 1 };
+        int r = 0;
+
+        if (!is_record(planning, candidate->idx_field))
+                return is_wanted ? plan_column(planning, columns, candidate) : 0;
+        if (planning->fields && is_wanted)
+                return why_set(
+                        planning->why, -EINVAL,
+                        "column \"%.60s\" is a struct, whose members are fields: name those, as in \"%.60s.%.60s\"",
+                        candidate->name, candidate->name, name_of(planning, candidate->idx_field + 1));
+        if (candidate->n_parents == ARROW_PARENTS_MAX)
+                return refuse(planning, candidate->name, "a struct within too many others");
+        memcpy(member.idx_parents, candidate->idx_parents, sizeof(member.idx_parents));
+        member.idx_parents[candidate->n_parents] = candidate->idx_field;
+        for (uint32_t i = 0; i < field->n_children && r == 0; i++) {
+                snprintf(member.name, sizeof(member.name), "%.120s.%.120s", candidate->name,
+                         name_of(planning, member.idx_field));
+                r = plan_candidate(planning, columns, &member);
+                member.idx_field += 1 + arrow_schema_field(planning->schema, member.idx_field)->n_below;
+        }
+        return r;
+}
+
 int arrow_columns_plan(struct arrow_columns *columns, const struct arrow_schema *schema, const cJSON *info,
                        const char *fields, bool is_compressed, struct why *why) {
         const struct planning planning = { .schema = schema,
                                            .features = find_features(columns, schema, info),
+                                           .fields = fields,
                                            .is_compressed = is_compressed,
                                            .why = why };
         int r = 0;
@@ -198,15 +255,10 @@ int arrow_columns_plan(struct arrow_columns *columns, const struct arrow_schema 
         if (!columns->all)
                 return why_set(why, -ENOMEM, "no memory for its columns");
         for (uint32_t i = 0; i < schema->n_columns && r == 0; i++) {
-                uint32_t idx_field = arrow_schema_column(schema, i);
+                struct candidate candidate = { .idx_field = arrow_schema_column(schema, i) };
 
-                if (!table_column_is_wanted(fields, name_of(&planning, idx_field)))
-                        continue;
-                if (columns->n == INDEX_FIELDS_MAX)
-                        return why_set(why, -ENOTSUP,
-                                       "has %u columns; %u can be served: choose some with fields = \"...\"",
-                                       schema->n_columns, INDEX_FIELDS_MAX);
-                r = plan_column(&planning, columns, idx_field);
+                snprintf(candidate.name, sizeof(candidate.name), "%s", name_of(&planning, candidate.idx_field));
+                r = plan_candidate(&planning, columns, &candidate);
         }
         if (r == 0 && columns->n == 0)
                 r = why_set(why, -EINVAL, "has no column%s%.100s", fields ? " that is named in fields = " : "",

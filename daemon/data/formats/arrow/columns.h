@@ -3,13 +3,16 @@
  *
  * Text, bytes and lists of numbers stay in the file, and the index keeps their places. Numbers and bools are kept in
  * the index; so is everything if the batches are compressed, because no row of them can be read alone. What "datasets"
- * has noted about a column decides what its bytes mean: Image, Audio, the names of a ClassLabel. */
+ * has noted about a column decides what its bytes mean: Image, Audio, the names of a ClassLabel. A struct is not a
+ * field itself; its members are: "objects" with the member "bbox" becomes the field "objects.bbox". */
 #pragma once
 
 #include <cjson/cJSON.h>
 
 #include "daemon/data/formats/arrow/cells.h"
 #include "daemon/data/schema.h"
+
+#define ARROW_PARENTS_MAX 4u /* structs within each other */
 
 enum arrow_role {
         ARROW_ROLE_STORED, /* a cell in the file */
@@ -22,7 +25,9 @@ enum arrow_role {
 struct arrow_column {
         enum arrow_role role;
         struct schema_field field;
-        uint32_t idx_field;           /* in the schema */
+        uint32_t idx_field; /* in the schema */
+        uint32_t n_parents; /* the structs that it is a member of: a row that has none of one has no value */
+        uint32_t idx_parents[ARROW_PARENTS_MAX];
         uint32_t idx_bytes, idx_path; /* ARROW_ROLE_MEDIA: the same, of its members */
         uint32_t idx_index;           /* the number of the stored field, or of the index's column */
         const cJSON *class_names;     /* an array of texts; NULL: they are not classes */
