@@ -110,6 +110,8 @@ START_TEST(every_row_of_every_type_is_what_pyarrow_reads) {
                 _cleanup_(closep) int fd = open_vector(name, &n_bytes);
                 int r;
 
+                if (strchr(column, '.')) /* a member of a struct, whose nulls the format puts in: test_arrow.py */
+                        continue;
                 snprintf(what, sizeof(what), "%s, %s", name, column);
                 ck_assert_msg(arrow_table_open(fd, n_bytes, &table, &why) == 0, "%s: %s", what, why.text);
                 while ((r = arrow_table_next(table, &why)) == 0)
