@@ -89,6 +89,17 @@ START_TEST(skipping_passes_over_every_type) {
 }
 END_TEST
 
+START_TEST(a_list_without_elements_may_have_no_type) {
+        struct thrift none = thrift_of(BYTES(0x00)), one = thrift_of(BYTES(0x10, 0x00));
+        enum thrift_type element;
+
+        ck_assert_uint_eq(thrift_list(&none, THRIFT_LIST, &element), 0);
+        ck_assert(!none.is_damaged);
+        ck_assert_uint_eq(thrift_list(&one, THRIFT_LIST, &element), 0);
+        ck_assert(one.is_damaged);
+}
+END_TEST
+
 /* ---- runs ------------------------------------------------------------------------------------------------------ */
 
 START_TEST(runs_are_equal_values_or_packed_ones) {
@@ -215,6 +226,7 @@ int main(void) {
                 { "thrift", lengths_that_lead_outside_are_damage },
                 { "thrift", skipping_ends_at_a_depth },
                 { "thrift", skipping_passes_over_every_type },
+                { "thrift", a_list_without_elements_may_have_no_type },
                 { "runs", runs_are_equal_values_or_packed_ones },
                 { "runs", wide_values_run_over_bytes },
                 { "runs", runs_that_are_cut_or_hold_too_wide_a_value_end },

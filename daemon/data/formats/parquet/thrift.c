@@ -101,7 +101,8 @@ size_t thrift_list(struct thrift *thrift, enum thrift_type type, enum thrift_typ
                 damage(thrift);
         head = take_byte(thrift);
         n = head >> 4 == 15 ? take_varint(thrift) : head >> 4;
-        if (n > thrift->n_bytes - thrift->at || (head & 0x0f) == THRIFT_STOP || (head & 0x0f) > THRIFT_UUID)
+        if (n > thrift->n_bytes - thrift->at || (head & 0x0f) > THRIFT_UUID ||
+            (n > 0 && (head & 0x0f) == THRIFT_STOP)) /* some writers leave the type of an empty list at 0 */
                 damage(thrift);
         if (thrift->is_damaged)
                 return 0;
