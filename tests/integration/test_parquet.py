@@ -64,7 +64,7 @@ def check_bytes(lines, columns):
 @case("numbers, text, bytes and lists, in every codec, page version and encoding, with nulls, in several row groups")
 def _(box):
     files = values()
-    equal(len(files), 34, "files")
+    equal(len(files), 43, "files")
     daemon = box.daemon({name: parquet(os.path.join(VECTORS, name)) for name in files})
     for name, columns in files.items():
         n = len(next(iter(columns.values())))
@@ -83,6 +83,17 @@ def _(box):
 
 def read_bytes(daemon):
     return int({row["name"]: row["value"] for row in daemon.status()["counters"]}["n_bytes_read"])
+
+
+@case("the members of structs are fields, named with a dot, of which some may be chosen")
+def _(box):
+    path, columns = copy(box, "nested-plain.parquet"), values()["nested-plain.parquet"]
+    daemon = box.daemon({"all": parquet(path), "some": parquet(path, fields="meta.size.w, boxes=objects.bbox")})
+    lines = daemon.read("all", batch=8, shuffle=False)
+    equal({name: lines[1]["fields"][name] and lines[1]["fields"][name]["shape"] for name in ("objects.bbox", "objects.category", "fixed.pair")},
+          {"objects.bbox": [1, 4], "objects.category": [1], "fixed.pair": [2]}, "shapes")
+    lines = daemon.read("some", batch=8, seed=1)
+    check_bytes(lines, {"meta.size.w": columns["meta.size.w"], "boxes": columns["objects.bbox"]})
 
 
 @case("text of uncompressed columns stays in the file, also where pages are indices into a dictionary; else it is in the index")
@@ -178,7 +189,7 @@ def _(box):
     daemon.refused("list-missing", 'column "list": has lists with missing or empty elements')
     daemon.refused("list-ragged", 'column "list": has inner lists of 1 and of 2 elements')
     daemon.refused("pictures-snappy", 'column "image" holds pictures or sound, and its pages are compressed', 'prepare = "convert"')
-    daemon.refused("both", 'column "both" is a struct')
+    daemon.refused("both", 'column "both" is a struct, whose members are fields', '"both.x"')
     daemon.refused("price", 'column "price" is a decimal')
     daemon.refused("map", 'column "map" is a map')
 

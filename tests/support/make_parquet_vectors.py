@@ -15,7 +15,7 @@ import numpy
 import pyarrow
 from pyarrow import parquet
 
-from make_arrow_vectors import N, NUMBERS, as_bytes, numbers, picture, plain, texts, with_nulls
+from make_arrow_vectors import N, NUMBERS, as_bytes, nested, numbers, picture, plain, texts, with_nulls
 
 WAYS = {
     "plain": {"compression": "none", "use_dictionary": False},
@@ -68,7 +68,16 @@ def lists(every):
     })
 
 
+def structs(every):
+    """The structs of Arrow's vectors, and a list of fixed length within one."""
+    pairs = pyarrow.array(with_nulls([{"pair": [i, -i]} for i in range(N)], every),
+                          type=pyarrow.struct({"pair": pyarrow.list_(pyarrow.int64(), 2)}))
+    return nested(every).append_column("fixed", pairs)
+
+
 def note(values, table, files):
+    while any(pyarrow.types.is_struct(kind) for kind in table.schema.types):
+        table = table.flatten()  # members are "struct.member", and null where the struct is
     for column in table.column_names:
         data = plain(table.column(column).combine_chunks())
         if pyarrow.types.is_dictionary(data.type):
@@ -77,7 +86,7 @@ def note(values, table, files):
 
 
 def write_tables(folder, values):
-    for name, make in (("scalars", scalars), ("strings", strings), ("lists", lists)):
+    for name, make in (("scalars", scalars), ("strings", strings), ("lists", lists), ("nested", structs)):
         for every, ways in ((0, ("dictionary", "gzip", "zstd-v2", "lz4")), (5, set(WAYS) - {"dictionary", "gzip", "zstd-v2", "lz4"})):
             table, files = make(every), []
             for way in sorted(ways):

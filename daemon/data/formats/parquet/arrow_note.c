@@ -30,14 +30,24 @@ int parquet_arrow_read(const char *note, struct arrow_schema *ret_schema) {
         return r == -ENOMEM ? r : 0;
 }
 
-void parquet_arrow_shape(const struct arrow_schema *schema, const char *column, uint32_t n_dims, int64_t *shape) {
-        uint32_t idx = 0;
+uint32_t parquet_arrow_find(const struct arrow_schema *schema, uint32_t parent, const char *name) {
+        uint32_t idx = parent == PARQUET_ARROW_NONE ? 0 : parent + 1, end = schema->n_fields;
 
-        while (idx < schema->n_fields &&
-               strcmp(arrow_schema_text(schema, arrow_schema_field(schema, idx)->name), column) != 0)
-                idx += 1 + arrow_schema_field(schema, idx)->n_below;
-        for (uint32_t i = 0; i < n_dims && idx + i < schema->n_fields; i++) {
-                const struct arrow_field *list = arrow_schema_field(schema, idx + i);
+        if (parent != PARQUET_ARROW_NONE)
+                end = idx + arrow_schema_field(schema, parent)->n_below;
+        while (idx < end) {
+                const struct arrow_field *field = arrow_schema_field(schema, idx);
+
+                if (strcmp(arrow_schema_text(schema, field->name), name) == 0)
+                        return idx;
+                idx += 1 + field->n_below;
+        }
+        return PARQUET_ARROW_NONE;
+}
+
+void parquet_arrow_shape(const struct arrow_schema *schema, uint32_t field, uint32_t n_dims, int64_t *shape) {
+        for (uint32_t i = 0; i < n_dims && field < schema->n_fields - i; i++) {
+                const struct arrow_field *list = arrow_schema_field(schema, field + i);
 
                 if (list->n_children != 1)
                         return;

@@ -12,5 +12,11 @@
 /* Reads the note (NULL: none). The schema has no columns if it says nothing. Returns 0 or -ENOMEM. */
 int parquet_arrow_read(const char *note, struct arrow_schema *ret_schema);
 
-/* Writes the lengths of the lists of a column with n_dims levels where they are fixed, and leaves the others. */
-void parquet_arrow_shape(const struct arrow_schema *schema, const char *column, uint32_t n_dims, int64_t *shape);
+#define PARQUET_ARROW_NONE UINT32_MAX
+
+/* The field of this name: a column, or a member of the struct `parent` (PARQUET_ARROW_NONE: a column).
+ * PARQUET_ARROW_NONE: there is none. */
+uint32_t parquet_arrow_find(const struct arrow_schema *schema, uint32_t parent, const char *name);
+
+/* Writes the lengths of the lists of a field with n_dims levels where they are fixed, and leaves the others. */
+void parquet_arrow_shape(const struct arrow_schema *schema, uint32_t field, uint32_t n_dims, int64_t *shape);

@@ -9,38 +9,46 @@
 #include "daemon/data/formats/parquet/arrow_note.h"
 #include "daemon/data/index/index_layout.h"
 
-#define SERVED "numbers, bools, text, binary, lists of numbers, Image and Audio"
+#define SERVED "numbers, bools, text, binary, lists of numbers, structs of these, Image and Audio"
 
 struct planning {
         const struct parquet_schema *schema;
         const cJSON *features; /* NULL: nothing is known */
+        const char *fields;    /* which are wanted; NULL: all */
         struct arrow_schema arrow;
         struct why *why;
 };
 
+/* A column or a member of a struct, on its way to becoming a field. */
+struct candidate {
+        char name[256]; /* "objects.bbox"; a name that is longer is refused as a field */
+        uint32_t idx;   /* the element */
+        uint32_t arrow; /* the field of Arrow's schema, or PARQUET_ARROW_NONE */
+};
+
 /* ---- types ----------------------------------------------------------------------------------------------------- */
 
-static int refuse(const struct planning *planning, uint32_t idx, const char *type) {
+static int refuse(const struct planning *planning, const struct candidate *candidate, const char *type) {
         return why_set(planning->why, -ENOTSUP,
                        "column \"%.60s\" is %s, which cannot be served (" SERVED
                        " can); convert it, or leave it out with fields = \"...\", which names the others",
-                       parquet_element_name(planning->schema, idx), type);
+                       candidate->name, type);
 }
 
-static int refuse_element(const struct planning *planning, uint32_t idx) {
-        const struct parquet_element *element = parquet_element(planning->schema, idx), *last = element;
+static int refuse_element(const struct planning *planning, const struct candidate *candidate) {
+        const struct parquet_element *element = parquet_element(planning->schema, candidate->idx), *last = element;
         char type[160];
 
-        for (uint32_t i = idx; last->n_children == 1; i++)
+        for (uint32_t i = candidate->idx; last->n_children == 1; i++)
                 last = parquet_element(planning->schema, i + 1);
         if (element->physical == PARQUET_INT96 && element->meaning == PARQUET_OTHER)
                 return why_set(planning->why, -ENOTSUP,
                                "column \"%.60s\" is int96, a time as old writers stored it; stage the dataset with "
                                "prepare = \"convert\", or leave it out with fields = \"...\", which names the others",
-                               parquet_element_name(planning->schema, idx));
+                               candidate->name);
         snprintf(type, sizeof(type), "a %s%s%s%s", element->is_repeated ? "list of " : "", element->type,
                  last != element ? " of " : "", last != element ? last->n_children > 0 ? "structs" : last->type : "");
-        return refuse(planning, idx, type);
+        return refuse(planning, candidate, type);
 }
 
 /* The leaf at the end of lists; 0 if there is something else between. A list is a group with one repeated member, which
@@ -68,12 +76,13 @@ static uint32_t find_element(const struct parquet_schema *schema, uint32_t idx) 
         }
 }
 
-static int plan_list(const struct planning *planning, struct parquet_column *column, uint32_t idx) {
-        uint32_t idx_leaf = find_element(planning->schema, idx);
+static int plan_list(const struct planning *planning, struct parquet_column *column,
+                     const struct candidate *candidate) {
+        uint32_t idx_leaf = find_element(planning->schema, candidate->idx);
         const struct parquet_element *leaf = parquet_element(planning->schema, idx_leaf);
 
         if (idx_leaf == 0 || leaf->meaning != PARQUET_NUMBER || leaf->n_repeated > PARQUET_LEVELS_MAX)
-                return refuse_element(planning, idx);
+                return refuse_element(planning, candidate);
         column->role = PARQUET_ROLE_LIST;
         column->idx_value = idx_leaf;
         column->field.kind = FIELD_VALUE;
@@ -81,7 +90,7 @@ static int plan_list(const struct planning *planning, struct parquet_column *col
         column->field.n_dims = leaf->n_repeated;
         for (uint32_t i = 0; i < leaf->n_repeated; i++)
                 column->field.shape[i] = -1;
-        parquet_arrow_shape(&planning->arrow, column->field.name, leaf->n_repeated, column->field.shape);
+        parquet_arrow_shape(&planning->arrow, candidate->arrow, leaf->n_repeated, column->field.shape);
         for (uint32_t i = 1; i < leaf->n_repeated; i++) {
                 if (column->field.shape[i] < 0)
                         column->is_surveyed = true;
@@ -91,34 +100,41 @@ static int plan_list(const struct planning *planning, struct parquet_column *col
         return 0;
 }
 
-/* struct{bytes: binary, path: string}, as Image and Audio are stored. */
-static int plan_struct(const struct planning *planning, struct parquet_column *column, uint32_t idx) {
-        const struct parquet_element *group = parquet_element(planning->schema, idx);
+/* struct{bytes: binary, path: string}, as Image and Audio are stored: which of its members are these? */
+static bool is_media(const struct parquet_schema *schema, uint32_t idx, uint32_t *ret_bytes, uint32_t *ret_path) {
+        const struct parquet_element *group = parquet_element(schema, idx);
 
+        *ret_bytes = *ret_path = 0;
         for (uint32_t i = 1; i <= group->n_children && group->n_below == group->n_children; i++) {
-                const char *name = parquet_element_name(planning->schema, idx + i);
+                const char *name = parquet_element_name(schema, idx + i);
 
                 if (group[i].n_repeated > 0)
                         continue;
                 if (strcmp(name, "bytes") == 0 && group[i].meaning == PARQUET_BYTES)
-                        column->idx_value = idx + i;
+                        *ret_bytes = idx + i;
                 if (strcmp(name, "path") == 0 && group[i].meaning == PARQUET_TEXT)
-                        column->idx_path = idx + i;
+                        *ret_path = idx + i;
         }
-        if (group->n_children != 2 || !column->idx_value || !column->idx_path)
-                return refuse_element(planning, idx);
+        return group->n_children == 2 && *ret_bytes && *ret_path;
+}
+
+static int plan_media(const struct planning *planning, struct parquet_column *column,
+                      const struct candidate *candidate) {
+        if (!is_media(planning->schema, candidate->idx, &column->idx_value, &column->idx_path))
+                return refuse_element(planning, candidate);
         column->role = PARQUET_ROLE_MEDIA;
         column->is_surveyed = true;
         column->field.kind = FIELD_BYTES;
         return 0;
 }
 
-static int plan_type(const struct planning *planning, struct parquet_column *column, uint32_t idx) {
-        const struct parquet_element *element = parquet_element(planning->schema, idx);
+static int plan_type(const struct planning *planning, struct parquet_column *column,
+                     const struct candidate *candidate) {
+        const struct parquet_element *element = parquet_element(planning->schema, candidate->idx);
 
         if (element->is_repeated || element->meaning == PARQUET_LIST)
-                return plan_list(planning, column, idx);
-        column->idx_value = idx;
+                return plan_list(planning, column, candidate);
+        column->idx_value = candidate->idx;
         switch (element->meaning) {
         case PARQUET_NUMBER:
                 column->role = PARQUET_ROLE_NUMBER;
@@ -135,19 +151,24 @@ static int plan_type(const struct planning *planning, struct parquet_column *col
                 column->field.kind = FIELD_BYTES;
                 return 0;
         case PARQUET_GROUP:
-                column->idx_value = 0;
-                return plan_struct(planning, column, idx);
+                return plan_media(planning, column, candidate);
         default:
-                return refuse_element(planning, idx);
+                return refuse_element(planning, candidate);
         }
 }
 
 /* ---- columns --------------------------------------------------------------------------------------------------- */
 
-static int plan_column(const struct planning *planning, struct parquet_columns *columns, uint32_t idx) {
+static int plan_column(const struct planning *planning, struct parquet_columns *columns,
+                       const struct candidate *candidate) {
         struct parquet_column *column = &columns->all[columns->n];
-        int r = table_column_name(parquet_element_name(planning->schema, idx), &column->field, planning->why);
+        int r;
 
+        if (columns->n == INDEX_FIELDS_MAX)
+                return why_set(planning->why, -ENOTSUP,
+                               "has %u columns; %u can be served: choose some with fields = \"...\"",
+                               planning->schema->n_columns, INDEX_FIELDS_MAX);
+        r = table_column_name(candidate->name, &column->field, planning->why);
         for (uint32_t i = 0; i <= PARQUET_LEVELS_MAX; i++)
                 column->widths.n[i] = PARQUET_WIDTH_NONE;
         column->least = INT64_MAX;
@@ -158,7 +179,7 @@ static int plan_column(const struct planning *planning, struct parquet_columns *
                         r = why_set(planning->why, -EINVAL, "two columns have the name \"%s\"; call rename_column()",
                                     column->field.name);
         if (r == 0)
-                r = plan_type(planning, column, idx);
+                r = plan_type(planning, column, candidate);
         if (r < 0)
                 return r;
         column->field.kind = table_feature_kind(planning->features, &column->field);
@@ -170,8 +191,45 @@ static int plan_column(const struct planning *planning, struct parquet_columns *
         return 0;
 }
 
-static int plan_all(struct planning *planning, struct parquet_columns *columns, const struct parquet_footer *footer,
-                    const char *fields) {
+static bool is_record(const struct planning *planning, uint32_t idx) {
+        const struct parquet_element *element = parquet_element(planning->schema, idx);
+        uint32_t bytes, path;
+
+        return element->meaning == PARQUET_GROUP && strcmp(element->type, "struct") == 0 && !element->is_repeated &&
+               element->n_children > 0 && !is_media(planning->schema, idx, &bytes, &path);
+}
+
+/* Each member of a struct becomes a field, if it is wanted; a struct within a struct is passed through. The depth is
+ * limited by the schema's. */
+static int plan_candidate(const struct planning *planning, struct parquet_columns *columns,
+                          const struct candidate *candidate) {
+        const struct parquet_element *element = parquet_element(planning->schema, candidate->idx);
+        bool is_wanted = table_column_is_wanted(planning->fields, candidate->name);
+        struct candidate member = { .idx = candidate->idx + 1 };
+        int r = 0;
+
+        if (!is_record(planning, candidate->idx))
+                return is_wanted ? plan_column(planning, columns, candidate) : 0;
+        if (planning->fields && is_wanted)
+                return why_set(
+                        planning->why, -EINVAL,
+                        "column \"%.60s\" is a struct, whose members are fields: name those, as in \"%.60s.%.60s\"",
+                        candidate->name, candidate->name, parquet_element_name(planning->schema, member.idx));
+        for (uint32_t i = 0; i < element->n_children && r == 0; i++) {
+                const char *name = parquet_element_name(planning->schema, member.idx);
+
+                snprintf(member.name, sizeof(member.name), "%.120s.%.120s", candidate->name, name);
+                member.arrow = candidate->arrow == PARQUET_ARROW_NONE
+                                       ? PARQUET_ARROW_NONE
+                                       : parquet_arrow_find(&planning->arrow, candidate->arrow, name);
+                r = plan_candidate(planning, columns, &member);
+                member.idx += 1 + parquet_element(planning->schema, member.idx)->n_below;
+        }
+        return r;
+}
+
+static int plan_all(struct planning *planning, struct parquet_columns *columns, const struct parquet_footer *footer) {
+        struct candidate candidate = { .idx = 1 };
         int r = 0;
 
         columns->notes = footer->notes ? cJSON_Parse(footer->notes) : NULL;
@@ -179,31 +237,29 @@ static int plan_all(struct planning *planning, struct parquet_columns *columns, 
         columns->all = calloc(INDEX_FIELDS_MAX, sizeof(*columns->all));
         if (!columns->all)
                 return why_set(planning->why, -ENOMEM, "no memory for its columns");
-        for (uint32_t i = 0, idx = 1; i < footer->schema.n_columns && r == 0; i++) {
-                if (table_column_is_wanted(fields, parquet_element_name(&footer->schema, idx))) {
-                        if (columns->n == INDEX_FIELDS_MAX)
-                                return why_set(planning->why, -ENOTSUP,
-                                               "has %u columns; %u can be served: choose some with fields = \"...\"",
-                                               footer->schema.n_columns, INDEX_FIELDS_MAX);
-                        r = plan_column(planning, columns, idx);
-                }
-                idx += 1 + parquet_element(&footer->schema, idx)->n_below;
+        for (uint32_t i = 0; i < footer->schema.n_columns && r == 0; i++) {
+                const char *name = parquet_element_name(&footer->schema, candidate.idx);
+
+                snprintf(candidate.name, sizeof(candidate.name), "%s", name);
+                candidate.arrow = parquet_arrow_find(&planning->arrow, PARQUET_ARROW_NONE, name);
+                r = plan_candidate(planning, columns, &candidate);
+                candidate.idx += 1 + parquet_element(&footer->schema, candidate.idx)->n_below;
         }
         if (r == 0 && columns->n == 0)
                 r = why_set(planning->why, -EINVAL, "has no column%s%.100s",
-                            fields ? " that is named in fields = " : "", fields ? fields : "");
+                            planning->fields ? " that is named in fields = " : "",
+                            planning->fields ? planning->fields : "");
         return r;
 }
 
 int parquet_columns_plan(struct parquet_columns *columns, const struct parquet_footer *footer, const char *fields,
                          struct why *why) {
-        struct planning planning = { .schema = &footer->schema, .why = why };
-        int r = 0;
+        struct planning planning = { .schema = &footer->schema, .fields = fields, .why = why };
+        int r = parquet_arrow_read(footer->arrow, &planning.arrow);
 
-        r = parquet_arrow_read(footer->arrow, &planning.arrow);
         if (r < 0)
                 return why_set(why, r, "no memory for its columns");
-        r = plan_all(&planning, columns, footer, fields);
+        r = plan_all(&planning, columns, footer);
         arrow_schema_fini(&planning.arrow);
         return r;
 }
