@@ -331,6 +331,33 @@ def _(box):
         equal(len(daemon.read(name, pipeline="jpg")), 1, "what is good is served")
 
 
+@case("many archives are read by several threads, and fields, order and errors are those of the first archive that has them")
+def _(box):
+    names = ["zz", "cls", "a", "txt", "m", "npy"]
+    for idx in range(40):
+        members = [(f"{idx:02d}-{k:03d}.{name}", npy("<i4", "(2,)", bytes(8)) if name == "npy" else b"%d" % k) for k in range(idx % 7 + 1)
+                   for name in dict.fromkeys((names[min(idx // 5, 5)], names[idx % 2]))]
+        archive(box.path("d", f"{idx:02d}.tar"), members)
+    seen = set()
+    for turn in range(4):
+        daemon = box.daemon({"d": web(box.path("d"))}, index_dir=box.path(f"index-{turn}"))
+        lines = daemon.read("d", pipeline="__key__", shuffle=False, batch=64)
+        keys = [f"{idx:02d}-{k:03d}".encode() for idx in range(40) for k in range(idx % 7 + 1)]
+        equal([line["fields"]["__key__"]["sha256"] for line in lines], [hashlib.sha256(key).hexdigest() for key in keys], "keys")
+        about = daemon.objects("datasets", "d")[0]
+        seen.add((about["digest"], tuple(field["field"] for field in about["fields"])))
+        daemon.stop()
+    equal(len(seen), 1, "different indices")
+    equal([name for name in next(iter(seen))[1] if name in names], ["zz", "cls", "a", "txt", "m", "npy"], "fields")
+    for idx in (31, 17, 24):
+        with open(box.path("d", f"{idx:02d}.tar"), "r+b") as file:
+            file.truncate(700)
+    for turn in range(4):
+        daemon = box.daemon({"d": web(box.path("d"))}, index_dir=box.path(f"bad-{turn}"))
+        daemon.refused("d", "17.tar", "it was cut")
+        daemon.stop()
+
+
 @case("what is called an archive and is compressed, a folder or a device is refused, not passed over")
 def _(box):
     spoilt = {"gz": ("s.tar.gz", lambda path: write(path, gzip.compress(GOOD + END)), "s.tar.gz: the archive is compressed (gzip)"),

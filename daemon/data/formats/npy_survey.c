@@ -55,6 +55,22 @@ int npy_survey_take(struct npy_survey *survey, int fd, uint64_t offset, uint64_t
         return 0;
 }
 
+void npy_survey_add(struct npy_survey *survey, const struct npy_survey *other) {
+        survey->is_mixed |= other->is_mixed;
+        if (survey->is_mixed || other->n_arrays == 0)
+                return;
+        if (survey->n_arrays == 0) {
+                *survey = *other;
+                return;
+        }
+        survey->n_arrays += other->n_arrays;
+        survey->is_mixed = survey->dtype != other->dtype || survey->n_dims != other->n_dims;
+        for (uint32_t i = 1; i < survey->n_dims && !survey->is_mixed; i++)
+                survey->is_mixed = survey->shape[i] != other->shape[i];
+        if (survey->n_dims > 0 && survey->shape[0] != other->shape[0])
+                survey->shape[0] = -1;
+}
+
 bool npy_survey_describe(const struct npy_survey *survey, struct schema_field *field) {
         if (survey->is_mixed || survey->n_arrays == 0)
                 return false;

@@ -19,6 +19,9 @@ struct npy_survey {
  * sample. Returns 0, or a negative errno with `why` if it cannot be read. Blocks for the disk. */
 int npy_survey_take(struct npy_survey *survey, int fd, uint64_t offset, uint64_t n_bytes, struct why *why);
 
+/* Adds what another survey found of further files of the field. */
+void npy_survey_add(struct npy_survey *survey, const struct npy_survey *other);
+
 /* Says kind, coding, dtype and shape of the field. Returns false, and leaves it alone, if the files have no dtype and
  * shape in common. */
 bool npy_survey_describe(const struct npy_survey *survey, struct schema_field *field);

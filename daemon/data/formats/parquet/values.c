@@ -66,7 +66,7 @@ bool parquet_take(struct parquet_page_bytes *from, uint64_t n, struct parquet_va
 static int take_array(struct parquet_reader *reader, struct parquet_page_bytes *from, struct parquet_value *ret_value,
                       struct why *why) {
         struct parquet_value head;
-        uint32_t n;
+        uint32_t n = 0;
         int r = 0;
 
         if (!parquet_take(from, 4, &head))

@@ -12,239 +12,64 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <stdio.h>
+#include <stdbool.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "daemon/data/format_tell.h"
-#include "daemon/data/formats/npy_survey.h"
 #include "daemon/data/formats/webdataset/member_name.h"
 #include "daemon/data/formats/webdataset/shard_list.h"
-#include "daemon/data/formats/webdataset/tar.h"
-#include "daemon/data/growing.h"
+#include "daemon/data/formats/webdataset/walk.h"
 #include "daemon/data/listed.h"
+#include "daemon/data/together.h"
 #include "proto/base/cleanup.h"
 
-#define LOOK_UP_MEMBERS 4096u /* between two checks of the cancel flag */
-
-/* A file as found, before the number of fields is known. */
-struct member {
-        uint64_t offset, n_bytes;
-        uint32_t idx_field;
-        uint32_t idx_sample; /* within its shard */
+/* An archive, and what a list says of it. */
+struct shard {
+        const char *name;
+        const struct listed_shard *listed; /* NULL: nothing */
+        struct found_shard found;
 };
 
-struct found_shard {
-        uint64_t name; /* offset into names */
-        struct stat status;
-        uint64_t first_member, n_members;
-        uint64_t first_key, n_keys; /* the keys of its samples */
-};
-
-struct found_field {
-        char name[SCHEMA_NAME_MAX];
-        uint64_t n_samples; /* that have this field */
-        bool is_npy;        /* by its name */
-        struct npy_survey npy;
-};
-
-struct walk {
+/* What is known of all archives. */
+struct survey {
         int root_fd;
         const struct files *files;
         const char *root;
         const struct index_watch *watch;
         struct why *why;
-        struct growing shards, members, keys, names; /* keys: offsets into names */
+        struct listed listed;
+        struct shard_list list;
+        struct shard *shards;
+        size_t n_shards;
+        struct walk *walks; /* one a thread */
+        uint32_t n_walks;
+        uint32_t (*idx_fields)[INDEX_FIELDS_MAX]; /* [walk][its number of a field]: that of the dataset */
         struct found_field fields[INDEX_FIELDS_MAX];
         uint32_t n_fields;
-        uint64_t n_samples, n_members;
+        uint64_t n_samples;
         int64_t settled_ns;
-        struct stat folder; /* the root */
 };
 
-static void walk_fini(struct walk *walk) {
-        growing_fini(&walk->shards);
-        growing_fini(&walk->members);
-        growing_fini(&walk->keys);
-        growing_fini(&walk->names);
+static void survey_freep(struct survey **survey) {
+        if (!*survey)
+                return;
+        listed_fini(&(*survey)->listed);
+        shard_list_fini(&(*survey)->list);
+        for (uint32_t i = 0; (*survey)->walks && i < (*survey)->n_walks; i++)
+                walk_fini(&(*survey)->walks[i]);
+        free((*survey)->shards);
+        free((*survey)->walks);
+        free((*survey)->idx_fields);
+        free(*survey);
 }
 
-static int no_memory(const struct walk *walk, int error) {
+static int no_memory(const struct survey *survey, int error) {
         if (error == -E2BIG)
-                return why_set(walk->why, error, "%s: more samples than an index can hold", walk->root);
-        return why_set(walk->why, error, "%s: no memory for its index, after %" PRIu64 " samples", walk->root,
-                       walk->n_samples);
-}
-
-static int add_name(struct walk *walk, const char *name, size_t n, uint64_t *ret_at) {
-        uint64_t at = walk->names.n_bytes;
-        int r = growing_append(&walk->names, name, n);
-
-        if (r >= 0)
-                r = growing_append(&walk->names, "", 1);
-        if (r < 0)
-                return r;
-        *ret_at = at;
-        return 0;
-}
-
-/* ---- names ----------------------------------------------------------------------------------------------------- */
-
-static int refuse(const struct walk *walk, const char *shard, const struct tar_member *member, const char *what) {
-        return why_set(walk->why, -EBADMSG, "%s/%s: at byte %" PRIu64 ": \"%.100s\": %s", walk->root, shard,
-                       member->header, member->name, what);
-}
-
-/* Finds the number of a field. A field that is met for the first time gets a new number. */
-static int find_field(struct walk *walk, const char *shard, const struct tar_member *member, const char *extension,
-                      uint32_t *ret_idx) {
-        char name[SCHEMA_NAME_MAX];
-        size_t n = strlen(extension);
-
-        if (n == 0 || n >= sizeof(name))
-                return refuse(walk, shard, member,
-                              "the part after the first dot names a field: it must have 1 to 31 bytes");
-        for (size_t i = 0; i <= n; i++)
-                name[i] = (char)(extension[i] >= 'A' && extension[i] <= 'Z' ? extension[i] + 'a' - 'A' : extension[i]);
-        for (uint32_t i = 0; i < walk->n_fields; i++)
-                if (strcmp(walk->fields[i].name, name) == 0) {
-                        *ret_idx = i;
-                        return 0;
-                }
-        if (walk->n_fields == INDEX_FIELDS_MAX)
-                return refuse(walk, shard, member, "too many fields, a dataset has 128 at most");
-        _Static_assert(INDEX_FIELDS_MAX == 128, "as the message says");
-        strcpy(walk->fields[walk->n_fields].name, name);
-        walk->fields[walk->n_fields].is_npy = member_is_npy(name);
-        *ret_idx = walk->n_fields++;
-        return 0;
-}
-
-/* ---- one archive ----------------------------------------------------------------------------------------------- */
-
-static int look_up(const struct walk *walk) {
-        if (walk->n_members % LOOK_UP_MEMBERS != 0 || !walk->watch)
-                return 0;
-        if (walk->watch->cancel && atomic_load_explicit(walk->watch->cancel, memory_order_relaxed))
-                return why_set(walk->why, -ECANCELED, "%s: indexing was cancelled", walk->root);
-        if (walk->watch->progress)
-                walk->watch->progress(walk->watch->userdata, walk->n_samples);
-        return 0;
-}
-
-/* Does the file belong to the same sample as the one before? */
-static bool is_same_key(const struct walk *walk, const struct found_shard *shard, const char *name, size_t n_key) {
-        const uint64_t *keys = (const void *)walk->keys.bytes;
-        const char *last;
-
-        if (shard->n_keys == 0)
-                return false;
-        last = (const char *)walk->names.bytes + keys[shard->first_key + shard->n_keys - 1];
-        return strncmp(last, name, n_key) == 0 && last[n_key] == '\0';
-}
-
-static bool has_field(const struct walk *walk, const struct found_shard *shard, uint32_t idx_field) {
-        const struct member *members = (const void *)walk->members.bytes;
-
-        for (uint64_t i = shard->first_member + shard->n_members; i > shard->first_member; i--) {
-                if (members[i - 1].idx_sample != shard->n_keys - 1)
-                        return false;
-                if (members[i - 1].idx_field == idx_field)
-                        return true;
-        }
-        return false;
-}
-
-static int survey_member(struct walk *walk, int fd, const char *shard, const struct tar_member *member,
-                         struct found_field *field) {
-        struct why detail;
-        int r = field->is_npy ? npy_survey_take(&field->npy, fd, member->offset, member->n_bytes, &detail) : 0;
-
-        return r < 0 ? refuse(walk, shard, member, detail.text) : 0;
-}
-
-static int take_member(struct walk *walk, int fd, struct found_shard *shard, const char *shard_name,
-                       const struct tar_member *member) {
-        struct member taken = { .offset = member->offset, .n_bytes = member->n_bytes };
-        const char *name, *extension;
-        size_t n_key;
-        uint64_t at;
-        int r;
-
-        switch (member_name_split(member->name, &name, &n_key, &extension)) {
-        case MEMBER_IS_FIELD:
-                break;
-        case MEMBER_IS_HIDDEN:
-                return refuse(walk, shard_name, member, "a hidden file in a folder; rename or remove it");
-        default:
-                return 0;
-        }
-        r = find_field(walk, shard_name, member, extension, &taken.idx_field);
-        if (r < 0)
-                return r;
-        if (!is_same_key(walk, shard, name, n_key)) {
-                char key[PATH_MAX];
-
-                memcpy(key, name, n_key);
-                key[n_key] = '\0';
-                if (!index_is_inner_path(key) || n_key + 1 >= PATH_MAX)
-                        return refuse(walk, shard_name, member, "the name of a sample may not leave its folder");
-                r = add_name(walk, key, n_key, &at);
-                if (r >= 0)
-                        r = growing_append(&walk->keys, &at, sizeof(at));
-                if (r < 0)
-                        return no_memory(walk, r);
-                shard->n_keys++;
-                walk->n_samples++;
-        } else if (has_field(walk, shard, taken.idx_field)) {
-                return refuse(walk, shard_name, member, "the sample has this field twice");
-        }
-        r = survey_member(walk, fd, shard_name, member, &walk->fields[taken.idx_field]);
-        if (r < 0)
-                return r;
-        taken.idx_sample = (uint32_t)(shard->n_keys - 1);
-        r = growing_append(&walk->members, &taken, sizeof(taken));
-        if (r < 0)
-                return no_memory(walk, r);
-        walk->fields[taken.idx_field].n_samples++;
-        shard->n_members++;
-        walk->n_members++;
-        return look_up(walk);
-}
-
-static int walk_archive(struct walk *walk, int fd, struct found_shard *shard, const char *name) {
-        _cleanup_(tar_closep) struct tar *tar = NULL;
-        struct tar_member member;
-        struct why detail;
-        int r = tar_open(fd, (uint64_t)shard->status.st_size, &tar, &detail);
-
-        while (r == 0 && (r = tar_next(tar, &member, &detail)) == 0) {
-                r = take_member(walk, fd, shard, name, &member);
-                if (r < 0)
-                        return r;
-        }
-        return r == TAR_END ? 0 : why_set(walk->why, r, "%s/%s: %.350s", walk->root, name, detail.text);
-}
-
-static int walk_shard(struct walk *walk, const char *name) {
-        struct found_shard shard = {
-                .first_member = walk->members.n_bytes / sizeof(struct member),
-                .first_key = walk->keys.n_bytes / sizeof(uint64_t),
-        };
-        _cleanup_(closep) int fd = listed_open(walk->root_fd, walk->root, name, &walk->settled_ns, &shard.status,
-                                               walk->why);
-        int r;
-
-        if (fd < 0)
-                return fd;
-        r = add_name(walk, name, strlen(name), &shard.name);
-        if (r < 0)
-                return no_memory(walk, r);
-        r = walk_archive(walk, fd, &shard, name);
-        if (r < 0)
-                return r;
-        r = growing_append(&walk->shards, &shard, sizeof(shard));
-        return r < 0 ? no_memory(walk, r) : 0;
+                return why_set(survey->why, error, "%s: more samples than an index can hold", survey->root);
+        return why_set(survey->why, error, "%s: no memory for its index, after %" PRIu64 " samples", survey->root,
+                       survey->n_samples);
 }
 
 /* ---- the folder ------------------------------------------------------------------------------------------------ */
@@ -265,52 +90,23 @@ static bool is_archive(const char *name) {
         return false;
 }
 
-/* The list is an archive without samples: when it changes, the index is made anew. */
-static int add_list(struct walk *walk, const char *name, const struct stat *status) {
-        struct found_shard shard = { .status = *status };
-        int r = add_name(walk, name, strlen(name), &shard.name);
-
-        if (r >= 0)
-                r = growing_append(&walk->shards, &shard, sizeof(shard));
-        return r < 0 ? no_memory(walk, r) : 0;
-}
-
 /* What the list says of an archive must be so: it may be of another version of the dataset. */
-static int check_listed(const struct walk *walk, const struct listed_shard *listed, const char *list,
-                        const char *name) {
-        const struct found_shard *found = (const void *)(walk->shards.bytes + walk->shards.n_bytes - sizeof(*found));
-        uint64_t n_bytes = (uint64_t)found->status.st_size;
+static int check_listed(const struct survey *survey, const struct shard *shard, struct why *why) {
+        const struct listed_shard *listed = shard->listed;
+        uint64_t n_bytes = (uint64_t)shard->found.status.st_size;
+        const char *list = survey->listed.names[0];
 
         if (listed->n_bytes != SHARD_LIST_UNKNOWN && listed->n_bytes != n_bytes)
-                return why_set(walk->why, -EBADMSG,
+                return why_set(why, -EBADMSG,
                                "%s/%s: has %" PRIu64 " bytes, and %s says %" PRIu64
                                ": one of them is of another version; make the list anew with wids-index",
-                               walk->root, name, n_bytes, list, listed->n_bytes);
-        if (listed->n_samples != SHARD_LIST_UNKNOWN && listed->n_samples != found->n_keys)
-                return why_set(walk->why, -EBADMSG,
+                               survey->root, shard->name, n_bytes, list, listed->n_bytes);
+        if (listed->n_samples != SHARD_LIST_UNKNOWN && listed->n_samples != shard->found.n_keys)
+                return why_set(why, -EBADMSG,
                                "%s/%s: has %" PRIu64 " samples, and %s says %" PRIu64
                                ": one of them is of another version; make the list anew with wids-index",
-                               walk->root, name, found->n_keys, list, listed->n_samples);
+                               survey->root, shard->name, shard->found.n_keys, list, listed->n_samples);
         return 0;
-}
-
-/* Reads the archives that a list names. */
-static int walk_list(struct walk *walk, const char *file) {
-        _cleanup_(shard_list_fini) struct shard_list list = { .names = { 0 } };
-        const struct listed_shard *shards;
-        int r = shard_list_read(&list, walk->root_fd, walk->root, file, &walk->settled_ns, walk->why);
-
-        if (r == 0)
-                r = add_list(walk, file, &list.status);
-        shards = (const void *)list.shards.bytes;
-        for (size_t i = 0; i < list.shards.n_bytes / sizeof(*shards) && r == 0; i++) {
-                const char *name = (const char *)list.names.bytes + shards[i].name;
-
-                r = walk_shard(walk, name);
-                if (r == 0)
-                        r = check_listed(walk, &shards[i], file, name);
-        }
-        return r;
 }
 
 static bool is_list(const struct files *files) {
@@ -319,36 +115,169 @@ static bool is_list(const struct files *files) {
         return n > 5 && strcmp(files->names[0] + n - 5, ".json") == 0;
 }
 
-/* Reads the archives in the order of their names, or in the order in which the path or a list names them. */
-static int walk_all(struct walk *walk) {
-        struct listed listed = { 0 };
-        int r = listed_find(&listed, walk->root_fd, walk->files, is_archive, &walk->settled_ns, walk->why);
+static int make_shards(struct survey *survey, size_t n) {
+        survey->shards = calloc(n, sizeof(*survey->shards));
+        survey->n_shards = n;
+        return survey->shards ? 0 : no_memory(survey, -ENOMEM);
+}
 
-        if (r == 0 && listed.n == 0)
+/* The archives that a list names. The list itself is the first archive, without samples: when it changes, the index is
+ * made anew. */
+static int take_list(struct survey *survey) {
+        const struct listed_shard *listed;
+        size_t n;
+        int r = shard_list_read(&survey->list, survey->root_fd, survey->root, survey->listed.names[0],
+                                &survey->settled_ns, survey->why);
+
+        if (r < 0)
+                return r;
+        listed = (const void *)survey->list.shards.bytes;
+        n = survey->list.shards.n_bytes / sizeof(*listed);
+        r = make_shards(survey, n + 1);
+        if (r < 0)
+                return r;
+        survey->shards[0].name = survey->listed.names[0];
+        survey->shards[0].found.status = survey->list.status;
+        for (size_t i = 0; i < n; i++)
+                survey->shards[i + 1] = (struct shard){ .name = (const char *)survey->list.names.bytes + listed[i].name,
+                                                        .listed = &listed[i] };
+        return 0;
+}
+
+/* The archives in the order of their names, or in the order in which the path or a list names them. */
+static int find_shards(struct survey *survey) {
+        int r = listed_find(&survey->listed, survey->root_fd, survey->files, is_archive, &survey->settled_ns,
+                            survey->why);
+
+        if (r == 0 && survey->listed.n == 0)
                 r = why_set(
-                        walk->why, -ENOENT,
+                        survey->why, -ENOENT,
                         "%s: there is no archive in it; the path of a webdataset is a folder of .tar files, one of them, "
                         "a pattern such as DIR/{a,b}/x-{000..127}.tar, or a list of them as wids-index writes it",
-                        walk->root);
-        if (r == 0 && is_list(walk->files))
-                r = walk_list(walk, listed.names[0]);
-        for (size_t i = 0; i < listed.n && r == 0 && !is_list(walk->files); i++)
-                r = walk_shard(walk, listed.names[i]);
-        if (r == 0 && walk->n_samples == 0)
-                r = why_set(walk->why, -ENOENT, "%s: there is no sample in its archives: no file whose name has a dot",
-                            walk->root);
-        walk->folder = listed.folder;
-        listed_fini(&listed);
+                        survey->root);
+        if (r < 0)
+                return r;
+        if (is_list(survey->files))
+                return take_list(survey);
+        r = make_shards(survey, survey->listed.n);
+        for (size_t i = 0; r == 0 && i < survey->listed.n; i++)
+                survey->shards[i].name = survey->listed.names[i];
+        return r;
+}
+
+static int look_at(void *userdata, uint32_t idx_thread, size_t file, struct why *why) {
+        struct survey *survey = userdata;
+        struct shard *shard = &survey->shards[file];
+        struct walk *walk = &survey->walks[idx_thread];
+        int r;
+
+        if (file == 0 && is_list(survey->files))
+                return 0;
+        walk->why = why;
+        r = walk_shard(walk, shard->name, &shard->found);
+        return r == 0 && shard->listed ? check_listed(survey, shard, why) : r;
+}
+
+static uint64_t count(void *userdata) {
+        const struct survey *survey = userdata;
+        uint64_t n = 0;
+
+        for (uint32_t i = 0; i < survey->n_walks; i++)
+                n += atomic_load_explicit(&survey->walks[i].n_samples, memory_order_relaxed);
+        return n;
+}
+
+static int walk_all(struct survey *survey) {
+        const struct together together = {
+                .n_files = survey->n_shards, .look = look_at, .count = count, .userdata = survey, .watch = survey->watch
+        };
+        uint32_t n_walks = together_threads(survey->n_shards);
+        struct why detail;
+        int r;
+
+        survey->walks = calloc(n_walks, sizeof(*survey->walks));
+        survey->idx_fields = calloc(n_walks, sizeof(*survey->idx_fields));
+        if (!survey->walks || !survey->idx_fields)
+                return no_memory(survey, -ENOMEM);
+        survey->n_walks = n_walks;
+        for (uint32_t i = 0; i < n_walks; i++) {
+                survey->walks[i].root_fd = survey->root_fd;
+                survey->walks[i].root = survey->root;
+                survey->walks[i].watch = survey->watch;
+        }
+        r = together_run(&together, &detail);
+        survey->n_samples = count(survey);
+        if (r == -ECANCELED)
+                return why_set(survey->why, r, "%s: indexing was cancelled", survey->root);
+        if (r < 0)
+                return why_set(survey->why, r, "%s", detail.text);
+        if (survey->n_samples == 0)
+                return why_set(survey->why, -ENOENT,
+                               "%s: there is no sample in its archives: no file whose name has a dot", survey->root);
+        return 0;
+}
+
+/* ---- fields of all --------------------------------------------------------------------------------------------- */
+
+static int find_field(struct survey *survey, const char *name, uint32_t *ret_idx) {
+        for (*ret_idx = 0; *ret_idx < survey->n_fields; ++*ret_idx)
+                if (strcmp(survey->fields[*ret_idx].name, name) == 0)
+                        return 0;
+        if (survey->n_fields == INDEX_FIELDS_MAX)
+                return why_set(survey->why, -EBADMSG,
+                               "%s: field %s is one too many: its archives together have more than 128 fields",
+                               survey->root, name);
+        _Static_assert(INDEX_FIELDS_MAX == 128, "as the message says");
+        survey->n_fields++;
+        return 0;
+}
+
+static int take_field(struct survey *survey, const struct found_field *found, uint32_t *ret_idx) {
+        struct found_field *field;
+        int r = find_field(survey, found->name, ret_idx);
+
+        if (r < 0)
+                return r;
+        field = &survey->fields[*ret_idx];
+        memcpy(field->name, found->name, sizeof(field->name));
+        field->is_npy = found->is_npy;
+        field->n_samples += found->n_samples;
+        npy_survey_add(&field->npy, &found->npy);
+        return 0;
+}
+
+/* Numbers the fields as one thread would have met them, whichever thread was faster. */
+static int merge_fields(struct survey *survey) {
+        bool(*is_met)[INDEX_FIELDS_MAX] = calloc(survey->n_walks, sizeof(*is_met));
+        int r = is_met ? 0 : no_memory(survey, -ENOMEM);
+
+        for (size_t i = 0; r == 0 && i < survey->n_shards; i++) {
+                const struct found_shard *shard = &survey->shards[i].found;
+                const struct found_member *members;
+
+                if (!shard->walk)
+                        continue;
+                members = (const void *)shard->walk->members.bytes;
+                for (uint64_t k = shard->first_member; r == 0 && k < shard->first_member + shard->n_members; k++) {
+                        size_t idx_walk = (size_t)(shard->walk - survey->walks);
+                        uint32_t idx = members[k].idx_field;
+
+                        if (!is_met[idx_walk][idx])
+                                r = take_field(survey, &shard->walk->fields[idx], &survey->idx_fields[idx_walk][idx]);
+                        is_met[idx_walk][idx] = true;
+                }
+        }
+        free(is_met);
         return r;
 }
 
 /* ---- the index ------------------------------------------------------------------------------------------------- */
 
 /* Arrays of one dtype and shape are known as arrays; others are bytes. */
-static void describe_field(const struct walk *walk, const struct found_field *found, struct index_builder *builder,
+static void describe_field(const struct survey *survey, const struct found_field *found, struct index_builder *builder,
                            uint32_t idx) {
         struct schema_field field = { .kind = member_kind(found->name),
-                                      .may_be_absent = found->n_samples < walk->n_samples };
+                                      .may_be_absent = found->n_samples < survey->n_samples };
 
         strcpy(field.name, found->name);
         if (found->is_npy)
@@ -382,47 +311,53 @@ static int place_key(struct placing *placing, const char *key, uint64_t *ret_fil
         return index_builder_add_file(placing->builder, placing->idx_dir, slash ? slash + 1 : key, 0, ret_file);
 }
 
-static int give_shard(const struct walk *walk, const struct found_shard *shard, struct placing *placing) {
-        const struct member *members = (const struct member *)walk->members.bytes + shard->first_member;
-        const uint64_t *keys = (const uint64_t *)walk->keys.bytes + shard->first_key;
-        const char *names = (const char *)walk->names.bytes;
+static int give_samples(const struct survey *survey, const struct found_shard *shard, struct placing *placing) {
+        const struct found_member *members = (const struct found_member *)(const void *)shard->walk->members.bytes +
+                                             shard->first_member;
+        const uint64_t *keys = (const uint64_t *)(const void *)shard->walk->keys.bytes + shard->first_key;
+        const uint32_t *idx_fields = survey->idx_fields[shard->walk - survey->walks];
+        const char *names = (const char *)shard->walk->names.bytes;
         uint64_t at = 0;
-        int r = index_builder_add_shard(placing->builder, names + shard->name, &shard->status);
+        int r = 0;
 
         for (uint64_t i = 0; i < shard->n_keys && r >= 0; i++) {
                 struct index_row rows[INDEX_FIELDS_MAX];
                 uint64_t file = 0;
 
                 r = place_key(placing, names + keys[i], &file);
-                for (uint32_t k = 0; k < walk->n_fields; k++)
+                for (uint32_t k = 0; k < survey->n_fields; k++)
                         rows[k] = (struct index_row){ .file = file, .offset = INDEX_ROW_ABSENT };
                 for (; at < shard->n_members && members[at].idx_sample == i; at++)
-                        rows[members[at].idx_field] = (struct index_row){ .file = file,
-                                                                          .offset = members[at].offset,
-                                                                          .length = members[at].n_bytes };
+                        rows[idx_fields[members[at].idx_field]] = (struct index_row){ .file = file,
+                                                                                      .offset = members[at].offset,
+                                                                                      .length = members[at].n_bytes };
                 if (r >= 0)
                         r = index_builder_add_sample(placing->builder, rows, 0);
         }
         return r;
 }
 
-static int make_index(const struct walk *walk, struct index_builder **ret_builder) {
-        const struct found_shard *shards = (const void *)walk->shards.bytes;
+static int make_index(const struct survey *survey, struct index_builder **ret_builder) {
         _cleanup_(index_builder_freep) struct index_builder *builder = NULL;
         _cleanup_(freep) struct placing *placing = calloc(1, sizeof(*placing));
         uint32_t idx_root;
-        int r = placing ? index_builder_new(FORMAT_WEBDATASET.name, walk->n_fields, &builder) : -ENOMEM;
+        int r = placing ? index_builder_new(FORMAT_WEBDATASET.name, survey->n_fields, &builder) : -ENOMEM;
 
         if (r < 0)
                 return r;
         placing->builder = builder;
-        for (uint32_t i = 0; i < walk->n_fields; i++)
-                describe_field(walk, &walk->fields[i], builder, i);
-        r = index_builder_add_dir(builder, "", &walk->folder, &idx_root);
-        if (r >= 0 && walk->files->n_names > 0)
+        for (uint32_t i = 0; i < survey->n_fields; i++)
+                describe_field(survey, &survey->fields[i], builder, i);
+        r = index_builder_add_dir(builder, "", &survey->listed.folder, &idx_root);
+        if (r >= 0 && survey->files->n_names > 0)
                 index_builder_set_named(builder);
-        for (uint64_t i = 0; i < walk->shards.n_bytes / sizeof(*shards) && r >= 0; i++)
-                r = give_shard(walk, &shards[i], placing);
+        for (size_t i = 0; i < survey->n_shards && r >= 0; i++) {
+                const struct shard *shard = &survey->shards[i];
+
+                r = index_builder_add_shard(builder, shard->name, &shard->found.status);
+                if (r >= 0 && shard->found.walk)
+                        r = give_samples(survey, &shard->found, placing);
+        }
         if (r >= 0)
                 *ret_builder = TAKE_PTR(builder);
         return r;
@@ -430,19 +365,29 @@ static int make_index(const struct walk *walk, struct index_builder **ret_builde
 
 static int webdataset_build(int root_fd, const struct files *files, const struct format_options *options,
                             const struct index_watch *watch, struct index_builder **ret_builder, struct why *why) {
-        _cleanup_(walk_fini) struct walk walk = {
-                .root_fd = root_fd, .files = files, .root = files->root, .watch = watch, .why = why
-        };
-        int r = walk_all(&walk);
+        _cleanup_(survey_freep) struct survey *survey = calloc(1, sizeof(*survey));
+        int r;
 
         (void)options;
+        if (!survey)
+                return why_errno(why, -ENOMEM, "%s", files->root);
+        survey->root_fd = root_fd;
+        survey->files = files;
+        survey->root = files->root;
+        survey->watch = watch;
+        survey->why = why;
+        r = find_shards(survey);
+        if (r == 0)
+                r = walk_all(survey);
+        if (r == 0)
+                r = merge_fields(survey);
         if (r < 0)
                 return r;
-        r = make_index(&walk, ret_builder);
+        r = make_index(survey, ret_builder);
         if (r < 0)
-                return no_memory(&walk, r);
+                return no_memory(survey, r);
         if (watch && watch->progress)
-                watch->progress(watch->userdata, walk.n_samples);
+                watch->progress(watch->userdata, survey->n_samples);
         return 0;
 }
 

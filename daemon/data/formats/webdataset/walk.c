@@ -1,0 +1,189 @@
+#include "daemon/data/formats/webdataset/walk.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "daemon/data/formats/webdataset/member_name.h"
+#include "daemon/data/formats/webdataset/tar.h"
+#include "daemon/data/listed.h"
+#include "proto/base/cleanup.h"
+
+#define LOOK_UP_MEMBERS 4096u /* between two checks of the cancel flag */
+
+void walk_fini(struct walk *walk) {
+        growing_fini(&walk->members);
+        growing_fini(&walk->keys);
+        growing_fini(&walk->names);
+}
+
+static int no_memory(const struct walk *walk, int error) {
+        return why_set(walk->why, error, "%s: no memory for its index, after %" PRIu64 " samples", walk->root,
+                       atomic_load_explicit(&walk->n_samples, memory_order_relaxed));
+}
+
+static int add_name(struct walk *walk, const char *name, size_t n, uint64_t *ret_at) {
+        uint64_t at = walk->names.n_bytes;
+        int r = growing_append(&walk->names, name, n);
+
+        if (r >= 0)
+                r = growing_append(&walk->names, "", 1);
+        if (r < 0)
+                return r;
+        *ret_at = at;
+        return 0;
+}
+
+/* ---- names ----------------------------------------------------------------------------------------------------- */
+
+static int refuse(const struct walk *walk, const char *shard, const struct tar_member *member, const char *what) {
+        return why_set(walk->why, -EBADMSG, "%s/%s: at byte %" PRIu64 ": \"%.100s\": %s", walk->root, shard,
+                       member->header, member->name, what);
+}
+
+/* Finds the number of a field. A field that is met for the first time gets a new number. */
+static int find_field(struct walk *walk, const char *shard, const struct tar_member *member, const char *extension,
+                      uint32_t *ret_idx) {
+        char name[SCHEMA_NAME_MAX];
+        size_t n = strlen(extension);
+
+        if (n == 0 || n >= sizeof(name))
+                return refuse(walk, shard, member,
+                              "the part after the first dot names a field: it must have 1 to 31 bytes");
+        for (size_t i = 0; i <= n; i++)
+                name[i] = (char)(extension[i] >= 'A' && extension[i] <= 'Z' ? extension[i] + 'a' - 'A' : extension[i]);
+        for (uint32_t i = 0; i < walk->n_fields; i++)
+                if (strcmp(walk->fields[i].name, name) == 0) {
+                        *ret_idx = i;
+                        return 0;
+                }
+        if (walk->n_fields == INDEX_FIELDS_MAX)
+                return refuse(walk, shard, member, "too many fields, a dataset has 128 at most");
+        _Static_assert(INDEX_FIELDS_MAX == 128, "as the message says");
+        strcpy(walk->fields[walk->n_fields].name, name);
+        walk->fields[walk->n_fields].is_npy = member_is_npy(name);
+        *ret_idx = walk->n_fields++;
+        return 0;
+}
+
+/* ---- one archive ----------------------------------------------------------------------------------------------- */
+
+static int look_up(const struct walk *walk) {
+        if (walk->n_members % LOOK_UP_MEMBERS != 0 || !walk->watch)
+                return 0;
+        if (walk->watch->cancel && atomic_load_explicit(walk->watch->cancel, memory_order_relaxed))
+                return why_set(walk->why, -ECANCELED, "%s: indexing was cancelled", walk->root);
+        return 0;
+}
+
+/* Does the file belong to the same sample as the one before? */
+static bool is_same_key(const struct walk *walk, const struct found_shard *shard, const char *name, size_t n_key) {
+        const uint64_t *keys = (const void *)walk->keys.bytes;
+        const char *last;
+
+        if (shard->n_keys == 0)
+                return false;
+        last = (const char *)walk->names.bytes + keys[shard->first_key + shard->n_keys - 1];
+        return strncmp(last, name, n_key) == 0 && last[n_key] == '\0';
+}
+
+static bool has_field(const struct walk *walk, const struct found_shard *shard, uint32_t idx_field) {
+        const struct found_member *members = (const void *)walk->members.bytes;
+
+        for (uint64_t i = shard->first_member + shard->n_members; i > shard->first_member; i--) {
+                if (members[i - 1].idx_sample != shard->n_keys - 1)
+                        return false;
+                if (members[i - 1].idx_field == idx_field)
+                        return true;
+        }
+        return false;
+}
+
+static int survey_member(struct walk *walk, int fd, const char *shard, const struct tar_member *member,
+                         struct found_field *field) {
+        struct why detail;
+        int r = field->is_npy ? npy_survey_take(&field->npy, fd, member->offset, member->n_bytes, &detail) : 0;
+
+        return r < 0 ? refuse(walk, shard, member, detail.text) : 0;
+}
+
+static int take_member(struct walk *walk, int fd, struct found_shard *shard, const char *shard_name,
+                       const struct tar_member *member) {
+        struct found_member taken = { .offset = member->offset, .n_bytes = member->n_bytes };
+        const char *name, *extension;
+        size_t n_key;
+        uint64_t at;
+        int r;
+
+        switch (member_name_split(member->name, &name, &n_key, &extension)) {
+        case MEMBER_IS_FIELD:
+                break;
+        case MEMBER_IS_HIDDEN:
+                return refuse(walk, shard_name, member, "a hidden file in a folder; rename or remove it");
+        default:
+                return 0;
+        }
+        r = find_field(walk, shard_name, member, extension, &taken.idx_field);
+        if (r < 0)
+                return r;
+        if (!is_same_key(walk, shard, name, n_key)) {
+                char key[PATH_MAX];
+
+                memcpy(key, name, n_key);
+                key[n_key] = '\0';
+                if (!index_is_inner_path(key) || n_key + 1 >= PATH_MAX)
+                        return refuse(walk, shard_name, member, "the name of a sample may not leave its folder");
+                r = add_name(walk, key, n_key, &at);
+                if (r >= 0)
+                        r = growing_append(&walk->keys, &at, sizeof(at));
+                if (r < 0)
+                        return no_memory(walk, r);
+                shard->n_keys++;
+                atomic_fetch_add_explicit(&walk->n_samples, 1, memory_order_relaxed);
+        } else if (has_field(walk, shard, taken.idx_field)) {
+                return refuse(walk, shard_name, member, "the sample has this field twice");
+        }
+        r = survey_member(walk, fd, shard_name, member, &walk->fields[taken.idx_field]);
+        if (r < 0)
+                return r;
+        taken.idx_sample = (uint32_t)(shard->n_keys - 1);
+        r = growing_append(&walk->members, &taken, sizeof(taken));
+        if (r < 0)
+                return no_memory(walk, r);
+        walk->fields[taken.idx_field].n_samples++;
+        shard->n_members++;
+        walk->n_members++;
+        return look_up(walk);
+}
+
+static int walk_archive(struct walk *walk, int fd, struct found_shard *shard, const char *name) {
+        _cleanup_(tar_closep) struct tar *tar = NULL;
+        struct tar_member member;
+        struct why detail;
+        int r = tar_open(fd, (uint64_t)shard->status.st_size, &tar, &detail);
+
+        while (r == 0 && (r = tar_next(tar, &member, &detail)) == 0) {
+                r = take_member(walk, fd, shard, name, &member);
+                if (r < 0)
+                        return r;
+        }
+        return r == TAR_END ? 0 : why_set(walk->why, r, "%s/%s: %.350s", walk->root, name, detail.text);
+}
+
+int walk_shard(struct walk *walk, const char *name, struct found_shard *ret_shard) {
+        struct found_shard shard = {
+                .walk = walk,
+                .first_member = walk->members.n_bytes / sizeof(struct found_member),
+                .first_key = walk->keys.n_bytes / sizeof(uint64_t),
+        };
+        _cleanup_(closep) int fd = listed_open(walk->root_fd, walk->root, name, &walk->settled_ns, &shard.status,
+                                               walk->why);
+        int r;
+
+        if (fd < 0)
+                return fd;
+        r = walk_archive(walk, fd, &shard, name);
+        if (r == 0)
+                *ret_shard = shard;
+        return r;
+}

@@ -1,0 +1,94 @@
+#include "daemon/data/together.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdbool.h>
+
+#include "daemon/base/crew.h"
+
+#define TICK_NS 100000000ull /* between two words about progress */
+
+struct looking {
+        const struct together *together;
+        pthread_mutex_t lock; /* covers all below */
+        uint32_t n_threads;   /* that have begun */
+        size_t next;
+        size_t failed; /* the first file with an error; n_files: none */
+        int error;
+        struct why why;
+        bool is_cancelled;
+};
+
+uint32_t together_threads(size_t n_files) {
+        return n_files < 1 ? 1 : n_files < TOGETHER_MAX ? (uint32_t)n_files : TOGETHER_MAX;
+}
+
+/* Returns false if nothing more is to be begun. */
+static bool take_next(struct looking *looking, size_t *ret_file) {
+        bool is_one;
+
+        pthread_mutex_lock(&looking->lock);
+        is_one = looking->next < looking->failed && !looking->is_cancelled;
+        if (is_one)
+                *ret_file = looking->next++;
+        pthread_mutex_unlock(&looking->lock);
+        return is_one;
+}
+
+static void note_error(struct looking *looking, size_t file, int error, const struct why *why) {
+        pthread_mutex_lock(&looking->lock);
+        if (file < looking->failed) {
+                looking->failed = file;
+                looking->error = error;
+                looking->why = *why;
+        }
+        pthread_mutex_unlock(&looking->lock);
+}
+
+static void look_on(void *userdata) {
+        struct looking *looking = userdata;
+        const struct together *together = looking->together;
+        uint32_t idx_thread;
+        size_t file;
+
+        pthread_mutex_lock(&looking->lock);
+        idx_thread = looking->n_threads++;
+        pthread_mutex_unlock(&looking->lock);
+        while (take_next(looking, &file)) {
+                struct why why = { 0 };
+                int r = together->look(together->userdata, idx_thread, file, &why);
+
+                if (r < 0)
+                        note_error(looking, file, r, &why);
+        }
+}
+
+static void on_tick(void *userdata) {
+        struct looking *looking = userdata;
+        const struct together *together = looking->together;
+        const struct index_watch *watch = together->watch;
+
+        if (watch && watch->cancel && atomic_load_explicit(watch->cancel, memory_order_relaxed)) {
+                pthread_mutex_lock(&looking->lock);
+                looking->is_cancelled = true;
+                pthread_mutex_unlock(&looking->lock);
+        }
+        if (watch && watch->progress)
+                watch->progress(watch->userdata, together->count(together->userdata));
+}
+
+int together_run(const struct together *together, struct why *why) {
+        struct looking looking = { .together = together,
+                                   .lock = PTHREAD_MUTEX_INITIALIZER,
+                                   .failed = together->n_files };
+        int r = crew_run("index", together_threads(together->n_files), look_on, TICK_NS, on_tick, &looking);
+
+        if (r < 0)
+                look_on(&looking); /* there is a limit on threads */
+        pthread_mutex_destroy(&looking.lock);
+        if (looking.error < 0) {
+                *why = looking.why;
+                return looking.error;
+        }
+        return looking.is_cancelled ? why_set(why, -ECANCELED, "indexing was cancelled") : 0;
+}
