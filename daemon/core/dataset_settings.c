@@ -217,6 +217,10 @@ int dataset_setting_complete(struct dataset_setting *dataset, struct why *why) {
                 r = groups_parse(dataset->allow, &dataset->groups, why);
         if (r < 0 || !*dataset->origin)
                 return r;
+        if (dataset->stream[0] && dataset->stream[0] != 'n')
+                return why_set(why, -EINVAL,
+                               "stream: a dataset with an origin is served when it is complete; leave out "
+                               "stream or origin");
         r = place_init(&place, dataset->path, &reason);
         return r < 0 ? why_set(why, r, "path: %s", reason.text) : check_kind(dataset, why);
 }

@@ -114,6 +114,8 @@ static const char *const OF_STREAMS[] = { "field_limit", "spool", "spool_limit" 
 
 int format_options_stream(const struct format_options *options, bool *ret_is_stream, struct why *why) {
         const char *value = format_option(options, FORMAT_STREAM);
+        uint64_t n_bytes;
+        int r;
 
         if (value && strcmp(value, "yes") != 0 && strcmp(value, "true") != 0 && strcmp(value, "no") != 0 &&
             strcmp(value, "false") != 0)
@@ -122,7 +124,8 @@ int format_options_stream(const struct format_options *options, bool *ret_is_str
         for (size_t i = 0; i < sizeof(OF_STREAMS) / sizeof(OF_STREAMS[0]) && !*ret_is_stream; i++)
                 if (format_option(options, OF_STREAMS[i]))
                         return why_set(why, -EINVAL, "%s: is for a stream; write stream = yes, too", OF_STREAMS[i]);
-        return 0;
+        r = format_option_bytes(options, "field_limit", 0, &n_bytes, why);
+        return r < 0 ? r : format_option_bytes(options, "spool_limit", 0, &n_bytes, why);
 }
 
 /* The next file of "a.txt(id, x), b.csv", without the blanks around it. Returns false after the last one. */

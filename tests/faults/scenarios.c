@@ -147,6 +147,50 @@ static void tables(struct scene *scene) {
         scene_check_status(scene, scene_stop(scene));
 }
 
+/* Reads all of the stream, an archive and a compressed one. */
+static void read_stream(struct scene *scene, bool must_work) {
+        struct dlc_options options = scene_options(scene, SCENE_FILES);
+        const struct dlc_batch *batch;
+        struct dlc_loader *loader;
+        unsigned n_samples = 0;
+        int r;
+
+        options.dataset = "stream";
+        options.shuffle_buffer = 10;
+        loader = open_loader(scene, &options, must_work);
+        if (!loader)
+                return;
+        while ((r = dlc_next(loader, -1, &batch)) == 0) {
+                n_samples += batch->n_samples;
+                dlc_release(loader, batch);
+        }
+        if (r < 0)
+                scene_check_failure(scene, "next", r, dlc_error(loader), must_work);
+        else if (n_samples != 2 * SCENE_SAMPLES)
+                scene_problem(scene, "a stream of %u samples gave %u", 2 * SCENE_SAMPLES, n_samples);
+        dlc_close(loader);
+}
+
+static void streams(struct scene *scene) {
+        char more[PATH_MAX];
+
+        snprintf(more, sizeof(more),
+                 "dataset \"stream\" { path = \"%s/stream\" stream = \"yes\" fields = \"image=jpg|png\" }",
+                 scene->data);
+        scene_configure(scene, more);
+        scene_begin_trouble(scene);
+        if (scene_start(scene, true)) {
+                read_stream(scene, false);
+                scene_end_trouble(scene);
+                read_stream(scene, false); /* the first one may still wait for an opening that began in the trouble */
+                read_stream(scene, true);
+                scene_must_serve(scene);
+                return;
+        }
+        scene_end_trouble(scene);
+        scene_check_status(scene, scene_stop(scene));
+}
+
 /* A damaged picture, and a job that has another one take its place or leaves it out. */
 static void damage(struct scene *scene, const char *on_error) {
         struct dlc_options options;
@@ -266,6 +310,7 @@ const struct scenario SCENARIOS[] = {
         { "seek", seek },
         { "reload", reload },
         { "tables", tables },
+        { "streams", streams },
         { "requests", scenario_requests },
         { "restart", restart },
         { "stop", stop },

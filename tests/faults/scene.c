@@ -134,6 +134,11 @@ void scene_make_data(const char *folder) {
         }
         snprintf(path, sizeof(path), "tar -C '%s/files' -cf '%s/files.tar' .", folder, folder);
         must(system(path) == 0, path);
+        snprintf(path, sizeof(path),
+                 "cd '%s' && mkdir stream && cp files.tar stream/a.tar && gzip -c files.tar >stream/b.tar.gz && "
+                 "touch stream/_SUCCESS",
+                 folder);
+        must(system(path) == 0, path);
 }
 
 /* ---- the daemon ---------------------------------------------------------------------------------------------- */

@@ -132,10 +132,8 @@ static int sort_names(struct intake *intake) {
 
         free(intake->sorted);
         intake->sorted = calloc(intake->n_sorted + 1, sizeof(*intake->sorted));
-        if (!intake->sorted) {
-                intake->n_sorted = 0;
+        if (!intake->sorted)
                 return -ENOMEM;
-        }
         for (size_t i = 0; i < intake->n_sorted; i++, name += strlen(name) + 1)
                 intake->sorted[i] = name;
         qsort(intake->sorted, intake->n_sorted, sizeof(*intake->sorted), by_name);
@@ -151,6 +149,8 @@ static int look_at_folder(struct intake *intake) {
                 r = sort_names(intake);
         if (r == 0)
                 intake->is_complete = is_complete;
+        else
+                intake->n_sorted = intake->sorted_at = 0; /* what there is is not whole, or not sorted */
         return r;
 }
 
