@@ -87,6 +87,29 @@ static struct dlc_loader *open_loader(struct scene *scene, const struct dlc_opti
         return r < 0 ? NULL : loader;
 }
 
+/* Pictures as grey with alpha: two layers in memory. */
+static void layers(struct scene *scene) {
+        struct dlc_options options;
+        const struct dlc_batch *batch;
+        struct dlc_loader *loader;
+        int r = 0;
+
+        scene_begin(scene, true);
+        options = scene_options(scene, SCENE_PHOTOS);
+        options.pipeline = "decode(mode=LA) resize(12:12)";
+        scene_begin_trouble(scene);
+        loader = open_loader(scene, &options, false);
+        while (loader && (r = dlc_next(loader, 20000, &batch)) == 0) {
+                if (batch->tensors[0].shape[3] != 2)
+                        scene_problem(scene, "a picture of %lld channels", (long long)batch->tensors[0].shape[3]);
+                dlc_release(loader, batch);
+        }
+        if (r < 0)
+                scene_check_failure(scene, "next", r, dlc_error(loader), false);
+        dlc_close(loader);
+        scene_must_serve(scene);
+}
+
 /* The configuration is read again under a running job: more workers, another dataset, then as it was. */
 static void reload(struct scene *scene) {
         struct dlc_options options;
@@ -109,9 +132,10 @@ static void reload(struct scene *scene) {
         scene_must_serve(scene);
 }
 
-/* Opens Parquet files, for which an index is made: several codecs and encodings, nulls, lists, pictures. */
+/* Opens Parquet files, for which an index is made: several codecs and encodings, nulls, lists, pictures; and rows that
+ * an indices file puts in order. */
 static void open_tables(struct scene *scene, bool must_work) {
-        static const char *const NAMES[] = { "lists", "texts", "pictures" };
+        static const char *const NAMES[] = { "lists", "texts", "pictures", "ordered" };
 
         for (size_t i = 0; i < sizeof(NAMES) / sizeof(NAMES[0]); i++) {
                 struct dlc_options options = scene_options(scene, SCENE_FILES);
@@ -122,17 +146,18 @@ static void open_tables(struct scene *scene, bool must_work) {
 }
 
 static void tables(struct scene *scene) {
-        char vectors[PATH_MAX], more[4 * PATH_MAX];
+        char vectors[PATH_MAX], more[5 * PATH_MAX];
 
-        if (!realpath("tests/vectors/parquet", vectors)) {
-                scene_problem(scene, "tests/vectors/parquet is not there");
+        if (!realpath("tests/vectors", vectors)) {
+                scene_problem(scene, "tests/vectors is not there");
                 return;
         }
         snprintf(more, sizeof(more),
-                 "dataset \"lists\" { path = \"%s/lists-small-dictionary.parquet\" }\n"
-                 "dataset \"texts\" { path = \"%s/strings-delta-v2.parquet\" }\n"
-                 "dataset \"pictures\" { path = \"%s/hub\" split = \"train\" }",
-                 vectors, vectors, vectors);
+                 "dataset \"lists\" { path = \"%s/parquet/lists-small-dictionary.parquet\" }\n"
+                 "dataset \"texts\" { path = \"%s/parquet/strings-delta-v2.parquet\" }\n"
+                 "dataset \"pictures\" { path = \"%s/parquet/hub\" split = \"train\" }\n"
+                 "dataset \"ordered\" { path = \"%s/arrow_indices/shuffled\" }",
+                 vectors, vectors, vectors, vectors);
         scene_configure(scene, more);
         scene_begin_trouble(scene);
         if (scene_start(scene, true)) {
@@ -304,6 +329,7 @@ const struct scenario SCENARIOS[] = {
         { "configuration", configuration },
         { "raw", raw },
         { "pictures", pictures },
+        { "layers", layers },
         { "threads", threads },
         { "substitute", substitute },
         { "skip", skip },
