@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Archives that the installed webdataset writes, and a list of them as wids-index makes it: the samples that wids reads, in
-its sequence."""
+its sequence; a stream of archives that it is still writing, in the order of its own shuffle()."""
 import hashlib
 import importlib.metadata
 import json
@@ -10,7 +10,7 @@ import sys
 HERE = os.path.dirname(os.path.abspath(__file__))
 CACHE = "/tmp/_wids_cache"
 sys.path.insert(0, os.path.join(HERE, "..", "support"))
-from harness import case, equal, main
+from harness import TorchGenerator, case, equal, expected_order, indices, main, within, write
 from pyclient import need
 
 
@@ -44,6 +44,46 @@ def _(box):
         equal(line["fields"]["txt"]["sha256"], hashlib.sha256(sample[".txt"].read()).hexdigest(), f"text of sample {i}")
         equal(line["fields"]["cls"]["value"], int(sample[".cls"].read()), f"class of sample {i}")
         equal(line["fields"]["__key__"]["sha256"], hashlib.sha256(sample["__key__"].encode()).hexdigest(), f"key of sample {i}")
+
+
+class Draws:
+    """The draws that the daemon documents, for the library's shuffle()."""
+
+    def __init__(self, seed):
+        self.generator = TorchGenerator(seed)
+
+    def randint(self, low, high):
+        return low + self.generator.word() % (high - low + 1)
+
+
+@case("a stream that ShardWriter is writing: its bytes, in the order of webdataset's shuffle() with the same draws")
+def _(box):
+    need("webdataset")
+    import webdataset
+    from webdataset.filters import _shuffle
+    folder, n, seed, epoch = box.path("s"), 230, 7, 1
+    os.makedirs(folder)
+    daemon = box.daemon({"s": {"path": folder, "format": "webdataset", "stream": "yes"}})
+    readers = [daemon.reader("s", world=2, rank=rank, job="j", batch=3, seed=seed, shuffle_buffer=size, epochs=2,
+                             pipeline="txt: raw; cls") for size in (40,) for rank in range(2)]
+    # it writes under the final names: the daemon must wait for each end mark
+    with webdataset.ShardWriter(os.path.join(folder, "x-%03d.tar"), maxcount=30, verbose=0) as writer:
+        for i in range(n):
+            writer.write({"__key__": f"{i:04d}", "txt": f"text {i} " * 50, "cls": i})
+            if i == 150:
+                within(20, lambda: all(len(reader.lines) > 12 for reader in readers), "samples come while it writes")
+    write(os.path.join(folder, "_SUCCESS"), b"")
+    whole = list(_shuffle(iter(range(n)), bufsize=40, initial=100, rng=Draws(seed + epoch)))
+    equal(sorted(whole), list(range(n)), "what the library shuffles")
+    for rank, reader in enumerate(readers):
+        lines = reader.good()
+        equal(indices(lines, epoch), whole[rank::2], f"rank {rank} in the library's order")
+        equal(indices(lines, 0), expected_order(n, world=2, rank=rank, seed=seed, order="buffer", shuffle_buffer=40),
+              f"rank {rank} of the first epoch")
+        for line in lines:
+            text = (f"text {line['index']} " * 50).encode()
+            equal((line["fields"]["cls"]["value"], line["fields"]["txt"]["sha256"]),
+                  (line["index"], hashlib.sha256(text).hexdigest()), "sample")
 
 
 main()
