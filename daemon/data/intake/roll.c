@@ -9,6 +9,7 @@
 #include <sys/file.h>
 #include <unistd.h>
 
+#include "daemon/data/index/index_layout.h"
 #include "proto/base/cleanup.h"
 
 #define HEADER    "dataloaderd stream 1 "
@@ -45,16 +46,19 @@ static int keep_line(struct roll *roll, uint64_t n_samples, uint64_t digest, con
 /* "SAMPLES DIGEST NAME". Returns 1 for a line that is none: what comes after it is not used. */
 static int read_line(struct roll *roll, const char *text) {
         uint64_t n_samples, digest;
+        const char *name;
         int n = 0;
 
         if (strcmp(text, "end") == 0) {
                 roll->has_end = true;
                 return 0;
         }
-        if (roll->has_end || sscanf(text, "%" SCNu64 " %16" SCNx64 " %n", &n_samples, &digest, &n) < 2 || n == 0 ||
-            text[n] == '\0')
+        if (roll->has_end || sscanf(text, "%" SCNu64 " %16" SCNx64 "%n", &n_samples, &digest, &n) < 2 || text[n] != ' ')
                 return 1;
-        return keep_line(roll, n_samples, digest, text + n);
+        name = text + n + 1; /* it may begin with a blank of its own */
+        if (name[0] == '\0' || !index_is_inner_path(name))
+                return 1;
+        return keep_line(roll, n_samples, digest, name);
 }
 
 /* Returns the bytes of the file that are understood. */
