@@ -168,7 +168,7 @@ START_TEST(orders_have_names) {
         ck_assert_int_eq(dlp_order_kind_from_name("tdperm", &kind), 0);
         ck_assert_int_eq(kind, DLP_ORDER_TDPERM);
         ck_assert_str_eq(dlp_order_kind_name(DLP_ORDER_TDPERM), "tdperm");
-        ck_assert_ptr_null(dlp_order_kind_name((enum dlp_order_kind)2));
+        ck_assert_ptr_null(dlp_order_kind_name((enum dlp_order_kind)3));
         for (int i = 0; dlp_order_kind_name((enum dlp_order_kind)i); i++) {
                 const char *name = dlp_order_kind_name((enum dlp_order_kind)i);
 
