@@ -59,7 +59,13 @@ static int run(size_t n_files, struct why *why) {
         return together_run(&together, why);
 }
 
+/* Tests may share a process. */
 static void begin(void) {
+        for (size_t i = 0; i < N_FILES; i++)
+                atomic_store(&state.n_looks[i], 0);
+        atomic_store(&state.n_done, 0);
+        atomic_store(&state.cancel, false);
+        state.pause_ns = state.last_progress = 0;
         state.first_bad = state.second_bad = state.slow = N_FILES;
 }
 
