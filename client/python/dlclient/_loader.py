@@ -123,8 +123,8 @@ class Loader:
         self._closed = "the loader was never opened"
         self._wish = _options.Wish(dataset=dataset, batch_size=batch_size, pipeline=pipeline, seed=seed,
                                    draws=draws, shuffle=shuffle, drop_last=drop_last, partition=partition, order=order,
-                                   shuffle_buffer=shuffle_buffer, rank=rank, world_size=world_size, ranks=ranks, job=job, socket=socket,
-                                   on_error=on_error,
+                                   shuffle_buffer=shuffle_buffer, rank=rank, world_size=world_size, ranks=ranks,
+                                   job=job, socket=socket, on_error=on_error,
                                    max_errors=max_errors, on_restart=on_restart, restart_timeout=restart_timeout,
                                    slots=slots, open_timeout=open_timeout)
         self._span = Span(None if epochs is None else _options.integer("epochs", epochs, 1, 2**32 - 1),
@@ -167,8 +167,8 @@ class Loader:
         world, wish = int(info.world_size), self._wish
         settle(self, pipeline=_library.text_of(info.pipeline), world_size=world, rank=ranks[0].number,
                batch_size=wish.batch_size, seed=wish.seed, draws=wish.draws, shuffle=wish.shuffle,
-               drop_last=wish.drop_last, partition=wish.partition, order=wish.order, shuffle_buffer=wish.shuffle_buffer, num_workers=0, pin_memory=False,
-               batch_sampler=None,
+               drop_last=wish.drop_last, partition=wish.partition, order=wish.order,
+               shuffle_buffer=wish.shuffle_buffer, num_workers=0, pin_memory=False, batch_sampler=None,
                dataset=Dataset(wish.dataset, weakref.WeakMethod(self._first_handle), self._lock),
                sampler=Sampler(weakref.WeakMethod(self._first_handle), ranks[0].number, world,
                                weakref.WeakMethod(self.set_epoch)))

@@ -114,8 +114,9 @@ class Wish:
 
     def __init__(self, *, dataset: object, batch_size: object, pipeline: object, seed: object, draws: object,
                  shuffle: object, drop_last: object, partition: object, order: object, shuffle_buffer: object,
-                 rank: object, world_size: object, ranks: object, job: object, socket: object, on_error: object, max_errors: object, on_restart: object,
-                 restart_timeout: object, slots: object, open_timeout: object) -> None:
+                 rank: object, world_size: object, ranks: object, job: object, socket: object, on_error: object,
+                 max_errors: object, on_restart: object, restart_timeout: object, slots: object,
+                 open_timeout: object) -> None:
         self.dataset = text("dataset", dataset)
         self.batch_size = integer("batch_size", batch_size, 1, 65536)
         self.pipeline = optional_text("pipeline", pipeline)

@@ -133,7 +133,8 @@ class Rank:
         if not text:
             if self._on_hold:
                 self._on_hold = False
-                log.info("%s (%s)", "batches come again" if self.is_stream else "the dataset can be read again", self.name)
+                log.info("%s (%s)", "batches come again" if self.is_stream else "the dataset can be read again",
+                         self.name)
             return
         sentence, now = _library.text_of(text), time.monotonic()
         if not self._on_hold:
