@@ -137,19 +137,15 @@ def _(box):
     equal(indices(slow.lines[:n_slow]), expected_order(400, world=2, rank=0)[:n_slow], "what the slow one got")
 
 
-@case("ranks that eat equally fast are served evenly: nobody waits for the others' epochs")
-def _(box):
-    folder = box.folder_of_pictures("d", 512, width=200, height=150)
-    daemon = box.daemon({"d": folder})
-    daemon.read("d", limit=1)
-    epochs = 24 if SLOWER == 1 else 6
-    ranks, begin = [], time.monotonic()
+def longest_wait(box, daemon, epochs, turn):
+    """Three ranks at once: the longest wait for a batch, as a part of the whole time."""
+    ranks, begin, longest = [], time.monotonic(), 0
     for rank in range(3):
         with open(box.path(f"rank{rank}"), "wb") as output:
             ranks.append(box.start([os.path.join(BUILD, "demo", "rank"), "d", "random_resized_crop(192)", "16", "0",
                                     str(epochs), "1000000"], stdout=output,
                                    env=dict(daemon.client_environment(), DATALOADERD_SOCKET=daemon.socket,
-                                            RANK=str(rank), WORLD_SIZE="3", MASTER_ADDR="h", MASTER_PORT="1")))
+                                            RANK=str(rank), WORLD_SIZE="3", MASTER_ADDR="h", MASTER_PORT=str(turn))))
     for rank in ranks:
         equal(rank.wait(patience(100)), 0, "exit status of a rank")
     seconds = time.monotonic() - begin
@@ -157,9 +153,20 @@ def _(box):
         with open(box.path(f"rank{rank}"), encoding="ascii") as output:
             waits = [int(line.split()[3]) for line in output if line.startswith("batch ")]
         equal(len(waits), 11 * epochs, f"batches of rank {rank}")
-        # Fairly served, a batch takes a hundredth of the time or less; a rank that is passed over waits for a third of all.
-        equal(max(waits[1:]) < seconds * 1e9 / 8, True,
-              f"the longest wait of rank {rank}, {max(waits[1:]) / 1e9:.2f} s, is short in {seconds:.2f} s")
+        longest = max(longest, *waits[1:])
+    return longest / 1e9 / seconds
+
+
+@case("ranks that eat equally fast are served evenly: nobody waits for the others' epochs")
+def _(box):
+    daemon = box.daemon({"d": box.folder_of_pictures("d", 512, width=200, height=150)})
+    daemon.read("d", limit=1)
+    parts = []
+    # Fairly served, a batch takes a hundredth of the time or less; a rank that is passed over waits for a third of all, each time.
+    # A machine that is busy elsewhere may take the CPUs away for a while.
+    while len(parts) < 4 and (not parts or parts[-1] >= 1 / 8):
+        parts.append(longest_wait(box, daemon, 24 if SLOWER == 1 else 6, len(parts) + 1))
+    equal(parts[-1] < 1 / 8, True, f"the longest waits {[round(part, 2) for part in parts]}, as parts of the time, are short")
 
 
 @case("a rank that leaves comes back and is served from where it asks, while the other goes on")
