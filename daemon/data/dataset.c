@@ -243,6 +243,14 @@ static bool split_file_changed(const struct dataset *dataset) {
         return is.st_ino != was->st_ino || is.st_size != was->st_size || index_mtime_ns(&is) != index_mtime_ns(was);
 }
 
+static int refuse_pipe(const struct dataset_spec *spec, struct why *why) {
+        return why_set(
+                why, -EINVAL,
+                "%.300s is a pipe: its data come once and in one sequence; for tar archives, set stream = yes and format "
+                "= \"webdataset\"",
+                spec->path);
+}
+
 static int dataset_new(const struct dataset_spec *spec, struct dataset **ret_dataset, struct why *why) {
         _cleanup_(dataset_unrefp) struct dataset *dataset = calloc(1, sizeof(*dataset));
         int r;
@@ -258,6 +266,8 @@ static int dataset_new(const struct dataset_spec *spec, struct dataset **ret_dat
         r = files_find(spec->path, &dataset->files, why);
         if (r < 0)
                 return r;
+        if (dataset->files.is_pipe && (!spec->format || strcmp(spec->format, "auto") == 0))
+                return refuse_pipe(spec, why); /* to tell its format, one would have to read from it */
         dataset->root_fd = open_root(dataset);
         if (dataset->root_fd < 0)
                 return why_errno(why, -errno, "the folder %s of dataset %s cannot be opened", dataset->files.root,
@@ -269,6 +279,8 @@ static int dataset_new(const struct dataset_spec *spec, struct dataset **ret_dat
                 r = format_options_parse(spec->options, dataset->format, &dataset->options, why);
         if (r == 0)
                 r = format_options_stream(&dataset->options, &dataset->is_stream, why);
+        if (r == 0 && dataset->files.is_pipe && !dataset->is_stream)
+                r = refuse_pipe(spec, why);
         if (r < 0)
                 return r;
         r = format_options_stamp(&dataset->options, dataset->format->file_option, dataset->root_fd,

@@ -166,8 +166,12 @@ int files_find(const char *path, struct files *ret_files, struct why *why) {
         }
         if (S_ISDIR(status.st_mode))
                 return whole_folder(path, ret_files, why);
-        if (S_ISREG(status.st_mode))
-                return one_file(path, ret_files, why);
+        if (S_ISREG(status.st_mode) || S_ISFIFO(status.st_mode)) {
+                int r = one_file(path, ret_files, why);
+
+                ret_files->is_pipe = r == 0 && S_ISFIFO(status.st_mode);
+                return r;
+        }
         return why_set(why, -EINVAL, "%.300s is neither a folder nor a file", path);
 }
 

@@ -10,6 +10,7 @@
  * first brace. */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "proto/base/why.h"
@@ -17,6 +18,7 @@
 struct files {
         const char *root;         /* the folder that holds all files, and that is opened */
         const char *const *names; /* of the files, relative to the root and within it, in the dataset's order */
+        bool is_pipe;             /* the one file is a FIFO, whose data come once */
         size_t n_names;           /* 0: the whole folder; the format decides which files it takes */
         void *memory[2];          /* of the above. A caller that only sets a root leaves it NULL */
 };

@@ -1,12 +1,16 @@
 #!/usr/bin/env python3
 """Streams: folders of tar archives that are served while they are still being written."""
+import contextlib
 import gzip
 import hashlib
+import io
 import lzma
 import os
 import shutil
 import subprocess
 import sys
+import tarfile
+import threading
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
@@ -275,13 +279,92 @@ def _(box):
         number = line["fields"]["cls"]["value"]
         equal(line["fields"]["bin"]["sha256"], hashlib.sha256(identity_bytes(number, 3000)).hexdigest(), "bytes")
     equal(indices(lines, 1), indices(lines, 0), "the second epoch")
-    contains(daemon.objects("errors")[-1]["error"], "xz")
+    contains(daemon.dlctl("errors", "s").stdout, "xz")
     daemon.kill()
     equal(len(os.listdir(box.path("spool"))), 1, "left by a kill")
     daemon.start()
     within(20, lambda: row_of(daemon).get("ended"), "it is unpacked again")
     daemon.stop()
     equal(os.listdir(box.path("spool")), [], "the spool after all")
+
+
+def write_pipe(path, numbers, size=700, pauses=(), cut=0):
+    """A tar archive into a pipe, as tar does it; pauses before the samples of these numbers."""
+    whole = io.BytesIO()
+    with contextlib.suppress(BrokenPipeError), open(path, "wb", buffering=0) as pipe:
+        with tarfile.open(fileobj=whole, mode="w") as tar:
+            for number in numbers:
+                for name, content in members_of(number, size(number) if callable(size) else size):
+                    info = tarfile.TarInfo(name)
+                    info.size = len(content)
+                    tar.addfile(info, io.BytesIO(content))
+                if number in pauses:
+                    pipe.write(whole.getvalue())
+                    whole.seek(0)
+                    whole.truncate()
+                    time.sleep(0.7)
+        content = whole.getvalue()
+        pipe.write(content[:len(content) - cut])
+
+
+@case("a pipe: its samples are served as they come, in every epoch, until the writer closes it")
+def _(box):
+    os.mkfifo(box.path("p"))
+    os.makedirs(box.path("spool"))
+    daemon = box.daemon({"s": stream(box.path("p"), spool=box.path("spool"))})
+    readers = [daemon.reader("s", world=2, rank=rank, job="j", batch=8, seed=3, shuffle_buffer=50, epochs=2,
+                             pipeline="cls; bin: raw") for rank in range(2)]
+    writing = threading.Thread(target=write_pipe, args=(box.path("p"), range(2500)), kwargs={"pauses": (1400, 1401, 2200)})
+    writing.start()
+    readers[0].wait_lines(500)
+    writing.join()
+    for rank, reader in enumerate(readers):
+        lines = reader.good()
+        for epoch in range(2):
+            equal(indices(lines, epoch), order_of(2500, world=2, rank=rank, seed=3, epoch=epoch, shuffle_buffer=50), f"rank {rank}")
+        for line in lines:
+            equal(line["fields"]["cls"]["value"], line["index"], "label")
+            equal(line["fields"]["bin"]["sha256"], hashlib.sha256(identity_bytes(line["index"], 700)).hexdigest(), "bytes")
+    row = row_of(daemon)
+    equal((row["n_samples"], row["ended"]), (2500, True), "dlctl datasets")
+    if row["n_shards"] < 4:
+        raise AssertionError(f"pauses made no shards of their own: {row}")
+    daemon.stop()
+    equal(os.listdir(box.path("spool")), [], "the spool afterwards")
+
+
+@case("a pipe that is cut, one with a sample longer than a shard, and one for which the spool is too small")
+def _(box):
+    for name in ("cut", "long", "small", "plain", "auto"):
+        os.mkfifo(box.path(name))
+    daemon = box.daemon({
+        "cut": stream(box.path("cut")), "long": stream(box.path("long"), field_limit="8MiB"),
+        "small": stream(box.path("small"), spool_limit="1500KiB"), "plain": web(box.path("plain")),
+        "auto": {"path": box.path("auto"), "format": "auto"}}, memory_limit="512MiB")
+    daemon.refused("plain", "is a pipe", "stream = yes")
+    daemon.refused("auto", "is a pipe", 'format = "webdataset"')
+    sizes = {"cut": 700, "long": lambda number: 3 << 20 if number % 3 == 1 else 10, "small": 700}
+    numbers = {"cut": range(1600), "long": range(9), "small": range(3000)}
+    writers = [threading.Thread(target=write_pipe, args=(box.path(name), numbers[name]), daemon=True,
+                                kwargs={"size": sizes[name], "cut": 12000 * (name == "cut")}) for name in sizes]
+    for writer in writers:
+        writer.start()
+    lines = daemon.reader("cut", shuffle=False, batch=16, on_error="skip", pipeline="cls; bin: raw").good()
+    equal([line["fields"]["cls"]["value"] for line in lines], list(range(len(lines))), "labels")
+    if not 1590 <= len(lines) < 1600:
+        raise AssertionError(f"{len(lines)} samples of a pipe that lacks the last ones")
+    contains(daemon.dlctl("errors", "cut").stdout, "cut")
+    lines = daemon.reader("long", shuffle=False, batch=1, pipeline="cls; bin: raw").good()
+    equal([line["fields"]["bin"]["sha256"] for line in lines],
+          [hashlib.sha256(identity_bytes(i, sizes["long"](i))).hexdigest() for i in range(9)], "bytes")
+    reader = daemon.reader("small", shuffle=False, batch=16)
+    reader.wait_lines(100)
+    within(20, lambda: "spool_limit" in row_of(daemon, "small")["text"], "the reason is told")
+    daemon.stop()
+    reader.process.kill()
+    reader.finish()
+    writers[2].join(20)
+    equal(writers[2].is_alive(), False, "a writer whose reader is gone")
 
 
 @case("what cannot be of a stream is refused with the reason")

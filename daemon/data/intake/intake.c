@@ -39,6 +39,8 @@ static void intake_free(struct intake *intake) {
         growing_fini(&intake->listed);
         growing_fini(&intake->late);
         roll_fini(&intake->roll);
+        closep(&intake->pipe.fd);
+        closep(&intake->pipe.file);
         spool_close(&intake->spool);
         free(intake->spool_path);
         pieces_fini(&intake->samples);
@@ -69,7 +71,7 @@ static void end_stream(struct intake *intake) {
         struct growth_report *report;
         struct why why;
 
-        if (roll_add_end(&intake->roll, &why) < 0)
+        if (!intake->is_pipe && roll_add_end(&intake->roll, &why) < 0)
                 intake_trouble(intake, &why);
         report = growth_report_begin(intake->growth);
         report->waiting.text[0] = '\0';
@@ -170,6 +172,8 @@ static int intake_compare(const struct source *source, int root_fd, enum source_
         const struct taken_shard *shard = pieces_at(&intake->shards, sample->idx_shard);
         struct stat is;
 
+        if (intake->is_pipe) /* it does not change, it goes on */
+                return 0;
         if (fstatat(root_fd, shard->name, &is, 0) < 0) {
                 if (errno != ENOENT)
                         return why_errno(why, -errno, "%s/%s", intake->root, shard->name);
@@ -214,7 +218,8 @@ static int intake_new(const struct intake_spec *spec, struct intake **ret_intake
                 return -ENOMEM;
         pthread_mutex_init(&intake->lock, NULL);
         pthread_cond_init(&intake->changed, NULL);
-        intake->roll.fd = intake->spool.fd = -1;
+        intake->roll.fd = intake->spool.fd = intake->pipe.fd = intake->pipe.file = -1;
+        intake->is_pipe = spec->files->is_pipe;
         intake->budget = spec->budget;
         intake->root_fd = fcntl(spec->root_fd, F_DUPFD_CLOEXEC, 3);
         intake->root = strdup(spec->files->root);
@@ -298,7 +303,8 @@ int intake_open(const struct intake_spec *spec, const struct index_watch *watch,
         if (r < 0)
                 return why_errno(why, r, "%s: opening the stream", spec->files->root);
         r = read_options(intake, spec, why);
-        if (r == 0)
+        trouble.text[0] = '\0';
+        if (r == 0 && !intake->is_pipe)
                 r = roll_open(&intake->roll, spec->roll, &trouble);
         if (r == 0 && trouble.text[0])
                 intake_trouble(intake, &trouble);

@@ -41,8 +41,10 @@ struct haul {
         struct growing members; /* struct found_member, of one sample after the other */
         struct growing names;
         uint64_t n_samples;
-        struct why damage; /* what ended the shard before its end; "": nothing did */
-        bool is_cut;       /* it was the end of the file */
+        struct why damage;   /* what ended the shard before its end; "": nothing did */
+        bool is_cut;         /* it was the end of the file */
+        uint64_t end;        /* of the last member that was walked over */
+        uint64_t last_begin; /* of the first header of the last sample */
         char key[INTAKE_NAME_MAX + 1];
 };
 
@@ -62,6 +64,19 @@ struct intake_field {
         uint64_t longest;      /* bytes of it in the first shard */
         uint64_t limit;        /* a longer one is damaged */
         struct npy_survey npy; /* of the first shard */
+};
+
+/* Of a stream that is a pipe: where it is. The file is the shard that is being made. */
+struct intake_pipe {
+        int fd;   /* -1: not open yet */
+        int file; /* of the spool; -1: none */
+        char path[PATH_MAX];
+        uint64_t n_bytes, n_wanted; /* of the file; when it is full */
+        uint64_t n_walked;          /* of them, when it was found to have no whole sample */
+        uint64_t split_at; /* its samples up to here were taken, the rest is to move to another file; 0: nothing */
+        bool is_over;      /* all writers have closed the pipe */
+        bool has_end;      /* the archive has ended */
+        bool has_more;     /* something came after that */
 };
 
 struct intake {
@@ -88,6 +103,8 @@ struct intake {
         /* The thread's own. */
         struct roll roll;
         struct spool spool;
+        bool is_pipe;
+        struct intake_pipe pipe;
         bool has_waited;       /* for a shard of the list: others may have come meanwhile */
         const char *last;      /* name of the shard that was taken last; NULL: none */
         struct growing listed; /* names of shards that were seen, each with a NUL; */
@@ -126,6 +143,15 @@ void haul_fini(struct haul *haul);
 /* Takes the shard in, if it is there and whole. `is_complete`: nobody writes to it any more. Returns INTAKE_TAKEN,
  * INTAKE_WAITS, or, for the first shard only, an errno. */
 int intake_take(struct intake *intake, const char *name, bool is_complete, struct why *why);
+
+/* Takes what was walked over, which lies at `path` (NULL: at `name`). Returns as intake_take(). */
+int intake_take_walked(struct intake *intake, const char *name, const char *path, const struct stat *status,
+                       const struct haul *haul, struct why *why);
+
+/* ---- pipe.c ---------------------------------------------------------------------------------------------------- */
+
+/* Reads from the pipe for half a second at most. Returns as intake_next(). */
+int intake_pipe_next(struct intake *intake, struct why *why);
 
 /* ---- shards.c -------------------------------------------------------------------------------------------------- */
 

@@ -204,7 +204,9 @@ int intake_next(struct intake *intake, struct why *why) {
         const char *name = intake->names ? NULL : noted(intake);
         int r;
 
-        if (intake->names)
+        if (intake->is_pipe)
+                r = intake_pipe_next(intake, why);
+        else if (intake->names)
                 r = next_of_names(intake, why);
         else if (name)
                 r = intake_take(intake, name, true, why);

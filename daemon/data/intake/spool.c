@@ -230,30 +230,40 @@ static int unpack(struct unpacking *unpacking, struct why *why) {
         return r;
 }
 
+int spool_new_file(struct spool *spool, char *ret_path, int *ret_fd, struct why *why) {
+        char name[32];
+        int fd;
+
+        file_name(spool->n_files, name);
+        fd = openat(spool->fd, name, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+        if (fd < 0)
+                return why_errno(why, -errno, "spool: %s/%s", spool->folder, name);
+        spool->n_files++;
+        snprintf(ret_path, PATH_MAX, "%s/%s", spool->folder, name);
+        *ret_fd = fd;
+        return 0;
+}
+
 int spool_unpack(struct spool *spool, int fd, const atomic_bool *stop, char *ret_path, int *ret_fd, struct why *why) {
         _cleanup_(freep) struct unpacking *unpacking = calloc(1, sizeof(*unpacking));
         _cleanup_(closep) int into = -1;
-        char name[32];
         int r;
 
         if (!unpacking)
                 return why_errno(why, -ENOMEM, "unpacking");
-        file_name(spool->n_files, name);
-        into = openat(spool->fd, name, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
-        if (into < 0)
-                return why_errno(why, -errno, "spool: %s/%s", spool->folder, name);
+        r = spool_new_file(spool, ret_path, &into, why);
+        if (r < 0)
+                return r;
         unpacking->stop = stop;
         unpacking->from = fd;
         unpacking->into = into;
         unpacking->n_room = spool->limit_bytes - spool->used_bytes;
         r = unpack(unpacking, why);
-        spool->n_files++;
         spool->used_bytes += unpacking->n_written;
         if (r < 0) {
                 spool_drop_last(spool, unpacking->n_written);
                 return r;
         }
-        snprintf(ret_path, PATH_MAX, "%s/%s", spool->folder, name);
         *ret_fd = take_fd(&into);
         return r;
 }

@@ -32,6 +32,10 @@ bool spool_wants(int fd);
  * daemon left there. Returns 0 or an errno with `why`. */
 int spool_open(struct spool *spool, const char *path, uint64_t limit_bytes, struct why *why);
 
+/* Makes an empty file. `ret_path` has PATH_MAX bytes; the descriptor is the caller's, who also counts in used_bytes
+ * what is written. Returns 0 or an errno with `why`. */
+int spool_new_file(struct spool *spool, char *ret_path, int *ret_fd, struct why *why);
+
 /* Unpacks a file. Returns an enum unpacked with the path of the new file, of PATH_MAX bytes, and its descriptor, which
  * is the caller's; or an errno with `why`: -ENOSPC, also if the limit is reached; -ECANCELED by `stop`. */
 int spool_unpack(struct spool *spool, int fd, const atomic_bool *stop, char *ret_path, int *ret_fd, struct why *why);

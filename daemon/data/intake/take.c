@@ -239,7 +239,7 @@ static bool is_as_noted(struct intake *intake, const char *name, uint64_t n_samp
         const char *noted_name;
         const struct roll_line *noted;
 
-        if (intake->shards.n >= roll_n(&intake->roll))
+        if (intake->is_pipe || intake->shards.n >= roll_n(&intake->roll))
                 return true;
         noted = roll_at(&intake->roll, intake->shards.n, &noted_name);
         if (strcmp(noted_name, name) == 0 && noted->n_samples == n_samples && noted->digest == digest)
@@ -255,7 +255,7 @@ static bool is_as_noted(struct intake *intake, const char *name, uint64_t n_samp
 static void note(struct intake *intake, const char *name, uint64_t n_samples, uint64_t digest) {
         struct why why;
 
-        if (intake->shards.n < roll_n(&intake->roll))
+        if (intake->is_pipe || intake->shards.n < roll_n(&intake->roll))
                 return;
         if (roll_add(&intake->roll, n_samples, digest, name, &why) < 0)
                 intake_trouble(intake, &why);
@@ -288,7 +288,7 @@ static int begin_stream(struct intake *intake, const char *name, const struct st
         if (r < 0)
                 return why_errno(why, r, "a stream");
         intake->first = *status;
-        if (strcmp(intake->roll.digest, intake->digest) == 0)
+        if (intake->is_pipe || strcmp(intake->roll.digest, intake->digest) == 0)
                 return 0;
         r = roll_begin(&intake->roll, intake->digest, why);
         for (uint64_t i = 0; i < intake->shards.n && r == 0; i++)
@@ -298,7 +298,7 @@ static int begin_stream(struct intake *intake, const char *name, const struct st
         return 0;
 }
 
-static int take_walked(struct intake *intake, const char *name, const char *path, const struct stat *status,
+int intake_take_walked(struct intake *intake, const char *name, const char *path, const struct stat *status,
                        const struct haul *haul, struct why *why) {
         uint64_t n_samples = haul->n_samples + (haul->damage.text[0] != '\0'), digest = digest_of(haul);
         struct growth_report *report;
@@ -343,7 +343,7 @@ static int walk_and_take(struct intake *intake, int fd, const char *name, const 
         if (r == 0 && haul.is_cut && !is_complete)
                 r = wait_for_end(intake, name, status);
         if (r == 0)
-                r = take_walked(intake, name, NULL, status, &haul, why);
+                r = intake_take_walked(intake, name, NULL, status, &haul, why);
         if (!intake->samples.pieces) /* the fields of a shard that was not taken do not count */
                 intake->n_fields = 0;
         return r;
@@ -365,7 +365,7 @@ static int take_unpacked(struct intake *intake, int fd, const char *name, const 
         if (r == 0 && haul.is_cut && how == UNPACKED_DAMAGED)
                 why_set(&haul.damage, 0, "%.350s; what comes after it is left out", damage->text);
         if (r == 0)
-                r = take_walked(intake, name, path, status, &haul, why);
+                r = intake_take_walked(intake, name, path, status, &haul, why);
         if (!intake->samples.pieces)
                 intake->n_fields = 0;
         if (r != INTAKE_TAKEN)
