@@ -131,10 +131,12 @@ def _(box):
     path = texts(box.path("d", "s.tar"), range(3))
     os.mkfifo(box.path("pipe"))
     daemon = box.daemon({"pictures": path, "packed": {"path": path, "format": "packed"}, "pipe": web(box.path("pipe")),
+                         "device": web("/dev/null"),
                          "gone": web(box.path("d", "t.tar"))})
     daemon.refused("pictures", "s.tar is a file", "format imagefolder is a folder")
     daemon.refused("packed", "s.tar is a file", "format packed is a folder")
-    daemon.refused("pipe", "pipe is neither a folder nor a file")
+    daemon.refused("pipe", "pipe is a pipe: its data come once", "stream = yes")
+    daemon.refused("device", "/dev/null is neither a folder nor a file")
     daemon.refused("gone", "t.tar cannot be opened: No such file")
     texts(box.path("d", "t.tar"), range(5))
     within(20, lambda: daemon.reader("gone", pipeline="txt").finish(20)[0] == 0, "the archive that came later is served")

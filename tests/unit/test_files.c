@@ -86,10 +86,19 @@ START_TEST(a_path_without_a_folder_is_relative) {
         ck_assert_int_eq(chdir(before), 0);
 }
 
-START_TEST(what_is_neither_a_folder_nor_a_file_is_refused) {
+START_TEST(a_pipe_is_one_file_that_says_so) {
         tree_fifo(&tree, "pipe");
-        ck_assert_int_eq(find("pipe"), -EINVAL);
-        expect_refusal(-EINVAL, "pipe is neither a folder nor a file");
+        ck_assert_int_eq(find("pipe"), 0);
+        ck_assert_str_eq(names(), "pipe ");
+        ck_assert(files.is_pipe);
+        tree_file(&tree, "x.tar", "x");
+        ck_assert_int_eq(find("x.tar"), 0);
+        ck_assert(!files.is_pipe);
+}
+
+START_TEST(what_is_neither_a_folder_nor_a_file_is_refused) {
+        ck_assert_int_eq(files_find("/dev/null", &files, &why), -EINVAL);
+        expect_refusal(-EINVAL, "/dev/null is neither a folder nor a file");
         ck_assert_int_eq(find("nowhere"), -ENOENT);
         expect_refusal(-ENOENT, "/nowhere cannot be opened: No such file or directory");
         tree_file(&tree, "x.tar", "x");
@@ -266,6 +275,7 @@ int main(void) {
         tcase_add_test(tests, a_folder_is_meant_as_a_whole);
         tcase_add_test(tests, a_file_is_meant_alone_in_its_folder);
         tcase_add_test(tests, a_path_without_a_folder_is_relative);
+        tcase_add_test(tests, a_pipe_is_one_file_that_says_so);
         tcase_add_test(tests, what_is_neither_a_folder_nor_a_file_is_refused);
         tcase_add_test(tests, a_named_file_that_is_gone_or_no_file_is_an_error_with_its_name);
         tcase_add_test(tests, braces_expand_as_shells_expand_them);
