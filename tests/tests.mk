@@ -139,10 +139,11 @@ bench: ## the measurements, a line each: name value unit; BENCH="name,..." for t
 	@if [ -e tests/bench/run.py ]; then $(PYTHON) tests/bench/run.py '$(BENCH)'; \
 		else echo "bench: no measurement is written yet (tests/bench/run.py)"; fi
 
-bench-peers: ## beside other loaders, into docs/performance.md (4 GB of PyPI's packages, once); BENCH=name, REPEATS=5
+bench-peers: ## beside other loaders, into docs/performance*.md (5 GB of PyPI's packages, once); BENCH=name, REPEATS=5
 	@$(DEPS) build bench peers
-	$(SUBMAKE) VARIANT=release all tools build/release/bench/ready_batches
-	@$(PYTHON) tests/bench/peers/run.py $(BENCH)
+	$(SUBMAKE) VARIANT=release all tools build/release/bench/ready_batches build/release/bench/consume
+	@$(if $(filter formats%,$(BENCH)),,$(PYTHON) tests/bench/peers/run.py $(BENCH))
+	@$(if $(filter-out formats%,$(BENCH)),,$(PYTHON) tests/bench/formats/compare.py $(BENCH))
 
 HOURS ?= 2
 

@@ -43,7 +43,8 @@ def cut(record):
     return tf.cast(tf.round(picture), tf.uint8), features["image/class/label"]
 
 
-def rate(out, workers, n_batches):
+def batches(out, workers):
+    """Without end."""
     options = tf.data.Options()
     options.threading.private_threadpool_size = workers
     options.threading.max_intra_op_parallelism = 1
@@ -51,17 +52,22 @@ def rate(out, workers, n_batches):
     paths = sorted(os.path.join(out, name) for name in os.listdir(out) if name.endswith(".tfrecord"))
     records = tf.data.Dataset.from_tensor_slices(paths).shuffle(len(paths)).interleave(
         tf.data.TFRecordDataset, cycle_length=4, num_parallel_calls=workers)
-    batches = iter(records.shuffle(1000).repeat().map(cut, num_parallel_calls=workers)
-                   .batch(BATCH, drop_remainder=True).prefetch(4).with_options(options))
+    return iter(records.shuffle(1000).repeat().map(cut, num_parallel_calls=workers)
+                .batch(BATCH, drop_remainder=True).prefetch(4).with_options(options))
+
+
+def rate(out, workers, n_batches):
+    them = batches(out, workers)
     for _ in range(WARM_UP):
-        next(batches)
+        next(them)
     begin = time.monotonic()
     for _ in range(n_batches):
-        next(batches)[0].numpy()
+        next(them)[0].numpy()
     print(json.dumps({"images_per_s": BATCH * n_batches / (time.monotonic() - begin)}))
 
 
-if sys.argv[1] == "pack":
-    pack(*sys.argv[2:4])
-else:
-    rate(sys.argv[2], int(sys.argv[3]), int(sys.argv[4]))
+if __name__ == "__main__":
+    if sys.argv[1] == "pack":
+        pack(*sys.argv[2:4])
+    else:
+        rate(sys.argv[2], int(sys.argv[3]), int(sys.argv[4]))

@@ -18,7 +18,8 @@ VENV = os.path.join(FOLDER, "venv")
 PYTHON = os.path.join(VENV, "bin", "python")
 
 # Of each list: megabytes to fetch, and on disk.
-SIZES = {"torch": (3200, 4700), "dali": (270, 550), "spdl": (20, 50), "tensorflow": (330, 1500), "ffcv": (70, 200)}
+SIZES = {"torch": (3200, 4700), "dali": (270, 550), "spdl": (20, 50), "tensorflow": (330, 1500), "ffcv": (70, 200),
+         "formats": (120, 400)}
 
 # FFCV asks pkg-config for all of OpenCV and includes all of its headers, but uses two of its libraries, whose headers are
 # small packages. This stands in for the rest.
@@ -100,7 +101,7 @@ def install(name):
         more += ["--no-deps", "--no-build-isolation"]
     pip("install", "--disable-pip-version-check", "--no-cache-dir", "--progress-bar=off", *more, "-r", requirements(name),
         env=ffcv_environment() if name == "ffcv" else None)
-    if name == "torch":
+    if name in ("torch", "formats"):
         pip("uninstall", "-y", "triton")  # a gigabyte for compiling models, which nobody here does
     with open(stamp, "w", encoding="ascii") as file:
         file.write(digest)
