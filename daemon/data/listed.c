@@ -3,8 +3,10 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <string.h>
 
+#include "daemon/base/machine/disk.h"
 #include "daemon/data/index/index_stamp.h"
 #include "proto/base/cleanup.h"
 
@@ -102,4 +104,12 @@ int listed_open(int root_fd, const char *root, const char *name, int64_t *settle
         if (!S_ISREG(ret_status->st_mode))
                 return why_set(why, -EINVAL, "%s/%s: is not a regular file", root, name);
         return take_fd(&fd);
+}
+
+int listed_read(int fd, void *into, size_t n_bytes, uint64_t offset, struct why *why) {
+        int r = disk_read_at(fd, into, n_bytes, offset);
+
+        if (r == -ENODATA)
+                return why_set(why, -EBADMSG, "became shorter while it was read, at byte %" PRIu64, offset);
+        return r < 0 ? why_errno(why, r, "cannot be read at byte %" PRIu64, offset) : 0;
 }

@@ -30,3 +30,7 @@ void listed_fini(struct listed *listed);
  * is the caller's, or an errno with `why`, which names root and file. Blocks for the file system. */
 int listed_open(int root_fd, const char *root, const char *name, int64_t *settled_ns, struct stat *ret_status,
                 struct why *why);
+
+/* Reads n_bytes at an offset that the file had when it was opened. Returns 0; -EBADMSG if it has become shorter; or
+ * another errno; `why` names the byte, but not the file. Blocks for the file system. */
+int listed_read(int fd, void *into, size_t n_bytes, uint64_t offset, struct why *why);

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "daemon/base/machine/disk.h"
 #include "daemon/data/formats/arrow/table.h"
 #include "proto/base/cleanup.h"
 #include "tests/support/suite.h"
@@ -139,7 +140,7 @@ static uint8_t *read_vector(const char *name, size_t *ret_n) {
         uint8_t *bytes = malloc(n_bytes);
 
         ck_assert_ptr_nonnull(bytes);
-        ck_assert_int_eq(arrow_read(fd, bytes, n_bytes, 0), 0);
+        ck_assert_int_eq(disk_read_at(fd, bytes, n_bytes, 0), 0);
         *ret_n = n_bytes;
         return bytes;
 }

@@ -5,6 +5,8 @@
 #include <string.h>
 
 #include "daemon/base/little_endian.h"
+#include "daemon/base/machine/disk.h"
+#include "daemon/data/listed.h"
 
 #define VIEW_BYTES    16u
 #define VIEW_INLINE   12u   /* bytes that a view holds itself */
@@ -37,7 +39,6 @@ static int damaged(const struct cursor *cursor, uint64_t row, const char *what) 
 /* Reads from a buffer of the array. What was checked when the batch was read is within it. */
 static int read_buffer(const struct cursor *cursor, uint32_t idx_buffer, uint64_t offset, size_t n_bytes, void *into) {
         const struct arrow_buffer *buffer = arrow_batch_buffer(cursor->rows->batch, cursor->array, idx_buffer);
-        int r;
 
         if (offset > buffer->n_bytes || n_bytes > buffer->n_bytes - offset)
                 return damaged(cursor, cursor->rows->first, "a buffer is shorter than its elements");
@@ -45,10 +46,7 @@ static int read_buffer(const struct cursor *cursor, uint32_t idx_buffer, uint64_
                 memcpy(into, cursor->rows->batch->plain + buffer->offset + offset, n_bytes);
                 return 0;
         }
-        r = arrow_read(cursor->rows->fd, into, n_bytes, buffer->offset + offset);
-        if (r == -EBADMSG)
-                return why_set(cursor->why, r, "became shorter while it was read");
-        return r < 0 ? why_errno(cursor->why, r, "cannot be read at byte %" PRIu64, buffer->offset + offset) : 0;
+        return listed_read(cursor->rows->fd, into, n_bytes, buffer->offset + offset, cursor->why);
 }
 
 /* Bits first .. first + n of a buffer, one bool each; n is at most ARROW_ROWS_MAX. */
@@ -464,7 +462,7 @@ int arrow_numbers(const struct arrow_rows *rows, uint32_t idx_field, void *ret_n
 
 int arrow_cell_read(const struct arrow_cell *cell, int fd, void *into) {
         if (!cell->plain)
-                return arrow_read(fd, into, cell->n_bytes, cell->offset);
+                return disk_read_at(fd, into, cell->n_bytes, cell->offset);
         if (cell->n_bytes > 0)
                 memcpy(into, cell->plain, cell->n_bytes);
         return 0;

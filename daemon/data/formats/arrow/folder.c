@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "daemon/base/little_endian.h"
+#include "daemon/base/machine/disk.h"
 #include "daemon/data/formats/arrow/message.h"
 #include "daemon/data/index/index_layout.h"
 #include "daemon/data/index/index_stamp.h"
@@ -52,7 +53,7 @@ static int read_text(const struct finding *finding, const char *name, char **ret
         text = malloc((size_t)status.st_size + 1);
         if (!text)
                 return -ENOMEM;
-        r = arrow_read(fd, text, (size_t)status.st_size, 0);
+        r = disk_read_at(fd, text, (size_t)status.st_size, 0);
         if (r < 0)
                 return r;
         *ret_text = TAKE_PTR(text);
@@ -335,7 +336,7 @@ static bool begins_as_arrow(int root_fd, const char *name) {
         uint8_t bytes[8];
         uint32_t n;
 
-        if (fd < 0 || arrow_read(fd, bytes, sizeof(bytes), 0) < 0)
+        if (fd < 0 || disk_read_at(fd, bytes, sizeof(bytes), 0) < 0)
                 return false;
         n = le32(bytes + 4);
         return memcmp(bytes, "ARROW1\0\0", sizeof(bytes)) == 0 ||

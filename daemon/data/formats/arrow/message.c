@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "daemon/base/little_endian.h"
+#include "daemon/data/listed.h"
 #include "proto/base/cleanup.h"
 
 #define MAGIC          "ARROW1"
@@ -32,31 +33,6 @@ struct arrow_walk {
         bool has_begun;
 };
 
-int arrow_read(int fd, void *bytes, size_t n_bytes, uint64_t offset) {
-        uint8_t *into = bytes;
-
-        while (n_bytes > 0) {
-                ssize_t n = pread(fd, into, n_bytes, (off_t)offset);
-
-                if (n < 0 && errno == EINTR)
-                        continue;
-                if (n < 0)
-                        return -errno;
-                if (n == 0)
-                        return -EBADMSG;
-                into += n;
-                offset += (uint64_t)n;
-                n_bytes -= (size_t)n;
-        }
-        return 0;
-}
-
-static int cannot_read(int error, uint64_t at, struct why *why) {
-        if (error == -EBADMSG)
-                return why_set(why, error, "became shorter while it was read, at byte %" PRIu64, at);
-        return why_errno(why, error, "cannot be read at byte %" PRIu64, at);
-}
-
 /* ---- the containers -------------------------------------------------------------------------------------------- */
 
 static int open_file(struct arrow_walk *walk, uint64_t n_bytes, struct why *why) {
@@ -66,9 +42,9 @@ static int open_file(struct arrow_walk *walk, uint64_t n_bytes, struct why *why)
 
         if (n_bytes < N_MAGIC_PADDED + N_END)
                 return why_set(why, -EBADMSG, "is cut: an Arrow file ends with \"" MAGIC "\"; copy it again");
-        r = arrow_read(walk->fd, end, sizeof(end), n_bytes - N_END);
+        r = listed_read(walk->fd, end, sizeof(end), n_bytes - N_END, why);
         if (r < 0)
-                return cannot_read(r, n_bytes - N_END, why);
+                return r;
         n_footer = le32(end);
         if (memcmp(end + 4, MAGIC, N_MAGIC) != 0)
                 return why_set(why, -EBADMSG, "is cut: an Arrow file ends with \"" MAGIC "\"; copy it again");
@@ -86,9 +62,9 @@ static int begin(struct arrow_walk *walk, uint64_t n_bytes, struct why *why) {
 
         if (n_bytes < sizeof(first))
                 return why_set(why, -EBADMSG, "is not an Arrow file: it has only %" PRIu64 " bytes", n_bytes);
-        r = arrow_read(walk->fd, first, sizeof(first), 0);
+        r = listed_read(walk->fd, first, sizeof(first), 0, why);
         if (r < 0)
-                return cannot_read(r, 0, why);
+                return r;
         if (memcmp(first, OLD_FEATHER, strlen(OLD_FEATHER)) == 0)
                 return why_set(why, -ENOTSUP,
                                "is a Feather file of version 1; write it again with pyarrow.feather.write_feather()");
@@ -141,9 +117,9 @@ static int read_length(struct arrow_walk *walk, uint32_t *ret_n, uint32_t *ret_n
                 return 0;
         if (n_left < 4)
                 return cut(walk, why);
-        r = arrow_read(walk->fd, bytes, n_here, walk->at);
+        r = listed_read(walk->fd, bytes, n_here, walk->at, why);
         if (r < 0)
-                return cannot_read(r, walk->at, why);
+                return r;
         *ret_n_prefix = 4;
         *ret_n = le32(bytes);
         if (*ret_n == CONTINUATION) {
@@ -156,8 +132,6 @@ static int read_length(struct arrow_walk *walk, uint32_t *ret_n, uint32_t *ret_n
 }
 
 static int read_metadata(struct arrow_walk *walk, uint32_t n, struct why *why) {
-        int r;
-
         if (n > walk->capacity) {
                 uint8_t *larger = realloc(walk->metadata, n);
 
@@ -166,8 +140,7 @@ static int read_metadata(struct arrow_walk *walk, uint32_t n, struct why *why) {
                 walk->metadata = larger;
                 walk->capacity = n;
         }
-        r = arrow_read(walk->fd, walk->metadata, n, walk->at);
-        return r < 0 ? cannot_read(r, walk->at, why) : 0;
+        return listed_read(walk->fd, walk->metadata, n, walk->at, why);
 }
 
 static int damaged(uint64_t at, struct why *why) {

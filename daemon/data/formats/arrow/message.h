@@ -52,6 +52,3 @@ int arrow_walk_next(struct arrow_walk *walk, struct arrow_message *ret_message, 
  * the metadata and has to stay where it is. The table is absent if these bytes are something else. */
 struct flat_table arrow_message_alone(const uint8_t *bytes, size_t n_bytes, enum arrow_message_kind kind,
                                       struct flat *flat);
-
-/* Reads n_bytes from `offset`. Returns 0, -EBADMSG if the file ends before, or another errno. */
-int arrow_read(int fd, void *bytes, size_t n_bytes, uint64_t offset);

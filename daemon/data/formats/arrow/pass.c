@@ -1,28 +1,11 @@
 #include "daemon/data/formats/arrow/pass.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <string.h>
 
-#include "daemon/data/index/index_stamp.h"
+#include "daemon/data/listed.h"
 #include "proto/base/cleanup.h"
-
-static int open_file(struct arrow_pass *pass, const char *name, int *ret_fd, struct stat *ret_status) {
-        /* O_NONBLOCK: opening a FIFO must not block. */
-        _cleanup_(closep) int fd = openat(pass->root_fd, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-        int r;
-
-        if (fd < 0)
-                return why_errno(pass->why, -errno, "%.200s/%.200s", pass->files->root, name);
-        r = index_settle(fd, &pass->settled_ns, ret_status);
-        if (r < 0)
-                return why_errno(pass->why, r, "%.200s/%.200s cannot be looked at", pass->files->root, name);
-        if (!S_ISREG(ret_status->st_mode))
-                return why_set(pass->why, -EINVAL, "%.200s/%.200s: is not a regular file", pass->files->root, name);
-        *ret_fd = take_fd(&fd);
-        return 0;
-}
 
 static int in_file(const struct arrow_pass *pass, const char *name, int error, const struct why *detail) {
         return why_set(pass->why, error, "%.150s/%.150s: %.400s", pass->files->root, name, detail->text);
@@ -38,9 +21,9 @@ int arrow_pass_open(struct arrow_pass *pass, const char *split, const char *fiel
         if (r < 0)
                 return r;
         name = (const char *)pass->folder.names.bytes;
-        r = open_file(pass, name, &fd, &status);
-        if (r < 0)
-                return r;
+        fd = listed_open(pass->root_fd, pass->files->root, name, &pass->settled_ns, &status, pass->why);
+        if (fd < 0)
+                return fd;
         r = arrow_table_open(fd, (uint64_t)status.st_size, &pass->first, &detail);
         if (r == 0)
                 r = arrow_table_next(pass->first, &detail);
@@ -86,10 +69,11 @@ static int run_file(struct arrow_pass *pass, const struct arrow_visitor *visitor
         _cleanup_(closep) int fd = -1;
         struct stat status;
         struct why detail;
-        int r = open_file(pass, name, &fd, &status);
+        int r;
 
-        if (r < 0)
-                return r;
+        fd = listed_open(pass->root_fd, pass->files->root, name, &pass->settled_ns, &status, pass->why);
+        if (fd < 0)
+                return fd;
         r = arrow_table_open(fd, (uint64_t)status.st_size, &table, &detail);
         if (r == 0)
                 r = arrow_schema_compare(arrow_table_schema(table), arrow_table_schema(pass->first), &detail);

@@ -8,6 +8,7 @@
 
 #include "daemon/base/little_endian.h"
 #include "daemon/data/formats/arrow/message.h"
+#include "daemon/data/listed.h"
 #include "proto/base/cleanup.h"
 
 #define PREFIX_BYTES 8u
@@ -32,9 +33,9 @@ static int measure(const struct arrow_batch *batch, int fd, struct growing *plai
                 if (buffers[i].n_bytes > 0) {
                         if (buffers[i].n_bytes < PREFIX_BYTES)
                                 return damaged("is shorter than its length", why);
-                        r = arrow_read(fd, prefix, sizeof(prefix), buffers[i].offset);
+                        r = listed_read(fd, prefix, sizeof(prefix), buffers[i].offset, why);
                         if (r < 0)
-                                return why_errno(why, r, "cannot be read at byte %" PRIu64, buffers[i].offset);
+                                return r;
                         place.n_bytes = le64(prefix);
                         if (place.n_bytes == STORED)
                                 place.n_bytes = buffers[i].n_bytes - PREFIX_BYTES;
@@ -100,9 +101,9 @@ static int unpack_all(const struct arrow_batch *batch, int fd, const struct arro
                 growing_clear(&packed);
                 if (growing_append(&packed, NULL, buffers[i].n_bytes) < 0)
                         return why_set(why, -ENOMEM, "no memory to unpack it");
-                r = arrow_read(fd, packed.bytes, packed.n_bytes, buffers[i].offset);
+                r = listed_read(fd, packed.bytes, packed.n_bytes, buffers[i].offset, why);
                 if (r < 0)
-                        return why_errno(why, r, "cannot be read at byte %" PRIu64, buffers[i].offset);
+                        return r;
                 /* The length may have changed since it was measured; then it is another file. */
                 if (le64(packed.bytes) != STORED && le64(packed.bytes) != plain[i].n_bytes)
                         return damaged("has changed while it was read", why);

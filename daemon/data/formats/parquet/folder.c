@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "daemon/base/machine/disk.h"
 #include "daemon/data/formats/parquet/footer.h"
 #include "daemon/data/index/index_layout.h"
 #include "daemon/data/index/index_stamp.h"
@@ -297,7 +298,7 @@ static bool begins_as_parquet(int root_fd, const char *path) {
         _cleanup_(closep) int fd = openat(root_fd, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
         char magic[4];
 
-        return fd >= 0 && parquet_read(fd, magic, sizeof(magic), 0) == 0 && memcmp(magic, "PAR", 3) == 0 &&
+        return fd >= 0 && disk_read_at(fd, magic, sizeof(magic), 0) == 0 && memcmp(magic, "PAR", 3) == 0 &&
                (magic[3] == '1' || magic[3] == 'E');
 }
 

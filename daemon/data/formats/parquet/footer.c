@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "daemon/base/little_endian.h"
+#include "daemon/data/listed.h"
 #include "proto/base/cleanup.h"
 #include "proto/limits.h"
 
@@ -59,33 +60,6 @@ struct group {
         uint64_t n_rows;
 };
 
-int parquet_read(int fd, void *bytes, size_t n_bytes, uint64_t offset) {
-        uint8_t *into = bytes;
-
-        while (n_bytes > 0) {
-                ssize_t n = pread(fd, into, n_bytes, (off_t)offset);
-
-                if (n < 0 && errno == EINTR)
-                        continue;
-                if (n < 0)
-                        return -errno;
-                if (n == 0)
-                        return -EBADMSG;
-                into += n;
-                offset += (uint64_t)n;
-                n_bytes -= (size_t)n;
-        }
-        return 0;
-}
-
-int parquet_read_or_say(int fd, void *bytes, size_t n_bytes, uint64_t offset, struct why *why) {
-        int r = parquet_read(fd, bytes, n_bytes, offset);
-
-        if (r == -EBADMSG)
-                return why_set(why, r, "became shorter while it was read, at byte %" PRIu64, offset);
-        return r < 0 ? why_errno(why, r, "cannot be read at byte %" PRIu64, offset) : 0;
-}
-
 /* ---- the bytes of the footer ----------------------------------------------------------------------------------- */
 
 static int check_magic(const uint8_t *magic, bool is_end, struct why *why) {
@@ -105,9 +79,9 @@ static int load(int fd, uint64_t n_bytes, struct parquet_footer *footer, struct 
 
         if (n_bytes < N_MAGIC + N_END)
                 return why_set(why, -EBADMSG, "is not a Parquet file: it has only %" PRIu64 " bytes", n_bytes);
-        r = parquet_read_or_say(fd, begin, sizeof(begin), 0, why);
+        r = listed_read(fd, begin, sizeof(begin), 0, why);
         if (r == 0)
-                r = parquet_read_or_say(fd, end, sizeof(end), n_bytes - N_END, why);
+                r = listed_read(fd, end, sizeof(end), n_bytes - N_END, why);
         if (r == 0)
                 r = check_magic(begin, false, why);
         if (r == 0)
@@ -128,7 +102,7 @@ static int load(int fd, uint64_t n_bytes, struct parquet_footer *footer, struct 
                 return why_set(why, -ENOMEM, "no memory for its footer");
         footer->bytes.n_bytes = n;
         footer->end = n_bytes - N_END - n;
-        return parquet_read_or_say(fd, footer->bytes.bytes, n, footer->end, why);
+        return listed_read(fd, footer->bytes.bytes, n, footer->end, why);
 }
 
 static struct thrift thrift_at(const struct parquet_footer *footer, size_t at) {

@@ -71,9 +71,3 @@ uint64_t parquet_footer_rows(const struct parquet_footer *footer, uint64_t idx_g
  * name the group. */
 int parquet_footer_chunks(const struct parquet_footer *footer, uint64_t idx_group, struct parquet_chunk *ret_chunks,
                           struct why *why);
-
-/* Reads exactly n_bytes at an offset of the file. -EBADMSG: it ends before. */
-int parquet_read(int fd, void *bytes, size_t n_bytes, uint64_t offset);
-
-/* Reads as parquet_read(), with `why` for an error. */
-int parquet_read_or_say(int fd, void *bytes, size_t n_bytes, uint64_t offset, struct why *why);

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <zlib.h>
 
+#include "daemon/data/listed.h"
 #include "proto/base/cleanup.h"
 
 #define HEADER_FIRST 512u        /* bytes of a header that are read first; only long statistics need more */
@@ -119,7 +120,7 @@ static int read_long(int fd, uint64_t at, uint64_t n_left, struct parquet_page_h
 
                 if (!bytes)
                         return why_set(why, -ENOMEM, "no memory for a page");
-                r = parquet_read_or_say(fd, bytes, n_here, at, why);
+                r = listed_read(fd, bytes, n_here, at, why);
                 if (r < 0)
                         return r;
                 if (parse(bytes, n_here, ret_header))
@@ -133,7 +134,7 @@ int parquet_page_header_read(int fd, uint64_t at, uint64_t end, struct parquet_p
         struct parquet_page_header header;
         uint8_t bytes[HEADER_FIRST];
         uint64_t n = at < end ? end - at : 0, n_here = n < sizeof(bytes) ? n : sizeof(bytes);
-        int r = n > 0 ? parquet_read_or_say(fd, bytes, n_here, at, why) : refuse(at, why);
+        int r = n > 0 ? listed_read(fd, bytes, n_here, at, why) : refuse(at, why);
 
         if (r < 0)
                 return r;
@@ -175,7 +176,7 @@ int parquet_page_load(int fd, uint64_t at, const struct parquet_page_header *hea
         if (r == 0)
                 r = parquet_buffer_reserve(into, header->n_packed, memory, why);
         if (r == 0)
-                r = parquet_read_or_say(fd, into->bytes, header->n_packed, offset, why);
+                r = listed_read(fd, into->bytes, header->n_packed, offset, why);
         if (r == 0)
                 r = check_sum(header, into->bytes, at, why);
         if (r == 0 && is_compressed) { /* the levels of PARQUET_PAGE_DATA_2 are never compressed */

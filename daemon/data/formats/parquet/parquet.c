@@ -13,6 +13,7 @@
 
 #include "daemon/data/formats/outside.h"
 #include "daemon/data/formats/parquet/survey.h"
+#include "daemon/data/listed.h"
 #include "proto/base/cleanup.h"
 
 #define COPIED_MAX     (2ull << 30) /* bytes of unpacked values: an index is made in memory */
@@ -125,7 +126,7 @@ static int copy_path(const struct parquet_reader *reader, const struct parquet_v
         int r = outside_check_length(value->n_bytes, why);
 
         if (r == 0 && !value->bytes)
-                r = parquet_read_or_say(reader->fd, path, value->n_bytes, value->offset, why);
+                r = listed_read(reader->fd, path, value->n_bytes, value->offset, why);
         else if (r == 0)
                 memcpy(path, value->bytes, value->n_bytes);
         if (r == 0)

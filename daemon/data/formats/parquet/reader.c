@@ -6,6 +6,7 @@
 
 #include "daemon/base/little_endian.h"
 #include "daemon/data/formats/parquet/values.h"
+#include "daemon/data/listed.h"
 #include "proto/base/cleanup.h"
 #include "proto/layout.h"
 
@@ -69,7 +70,7 @@ static int take_levels(struct parquet_reader *reader, struct parquet_page_bytes 
         if (!levels.bytes) {
                 r = parquet_buffer_reserve(&reader->level_bytes[kind], n, reader->memory, why);
                 if (r == 0)
-                        r = parquet_read_or_say(reader->fd, reader->level_bytes[kind].bytes, n, levels.offset, why);
+                        r = listed_read(reader->fd, reader->level_bytes[kind].bytes, n, levels.offset, why);
                 if (r < 0)
                         return r;
                 levels.bytes = reader->level_bytes[kind].bytes;
@@ -96,7 +97,7 @@ static int take_counted_levels(struct parquet_reader *reader, struct parquet_pag
         if (!parquet_take(bytes, 4, &head))
                 return parquet_page_damaged("its levels are longer than it", why);
         if (!head.bytes)
-                r = parquet_read_or_say(reader->fd, read, sizeof(read), head.offset, why);
+                r = listed_read(reader->fd, read, sizeof(read), head.offset, why);
         return r == 0 ? take_levels(reader, bytes, le32(head.bytes ? head.bytes : read), kind, runs, most, why) : r;
 }
 

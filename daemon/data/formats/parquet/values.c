@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "daemon/base/little_endian.h"
+#include "daemon/data/listed.h"
 
 #define NO_VALUES      (-1) /* instead of an encoding: the page has nothing after its levels */
 #define SMALL_READ     512u
@@ -30,7 +31,7 @@ static int window_fill(struct parquet_reader *reader, uint64_t offset, uint64_t 
         }
         n = n < end - offset ? n : end - offset;
         reader->n_window = 0;
-        r = parquet_read_or_say(reader->fd, reader->window, n, offset, why);
+        r = listed_read(reader->fd, reader->window, n, offset, why);
         if (r < 0)
                 return r;
         reader->window_begin = offset;
