@@ -198,19 +198,26 @@ const char *format_option(const struct format_options *options, const char *key)
         return NULL;
 }
 
+/* A whole number without a sign, and what stands after it. Returns false for anything else, or if it is too large. */
+static bool read_number(const char *text, uint64_t *ret_value, const char **ret_rest) {
+        char *end;
+
+        errno = 0;
+        *ret_value = strtoull(text, &end, 10);
+        *ret_rest = end;
+        return text[0] >= '0' && text[0] <= '9' && errno == 0;
+}
+
 int format_option_u64(const struct format_options *options, const char *key, uint64_t otherwise, uint64_t min,
                       uint64_t max, uint64_t *ret_value, struct why *why) {
-        const char *text = format_option(options, key);
-        unsigned long long value;
-        char *end;
+        const char *text = format_option(options, key), *rest;
+        uint64_t value;
 
         if (!text) {
                 *ret_value = otherwise;
                 return 0;
         }
-        errno = 0;
-        value = strtoull(text, &end, 10);
-        if (text[0] < '0' || text[0] > '9' || *end || errno || value < min || value > max)
+        if (!read_number(text, &value, &rest) || *rest || value < min || value > max)
                 return why_set(why, -EINVAL,
                                "%s: \"%.40s\" is not allowed; write a whole number from %" PRIu64 " to %" PRIu64, key,
                                text, min, max);
@@ -221,22 +228,19 @@ int format_option_u64(const struct format_options *options, const char *key, uin
 int format_option_bytes(const struct format_options *options, const char *key, uint64_t otherwise, uint64_t *ret_value,
                         struct why *why) {
         static const char *const UNITS[] = { "", "KiB", "MiB", "GiB", "TiB" };
-        const char *text = format_option(options, key);
-        unsigned long long value;
-        char *end;
+        const char *text = format_option(options, key), *rest;
+        uint64_t value;
 
         if (!text) {
                 *ret_value = otherwise;
                 return 0;
         }
-        errno = 0;
-        value = strtoull(text, &end, 10);
-        for (unsigned i = 0; i < sizeof(UNITS) / sizeof(UNITS[0]); i++)
-                if (text[0] >= '0' && text[0] <= '9' && errno == 0 && value > 0 && strcmp(end, UNITS[i]) == 0 &&
-                    value <= (1ull << 60) >> 10 * i) {
-                        *ret_value = (uint64_t)value << 10 * i;
-                        return 0;
-                }
+        if (read_number(text, &value, &rest) && value > 0)
+                for (unsigned i = 0; i < sizeof(UNITS) / sizeof(UNITS[0]); i++)
+                        if (strcmp(rest, UNITS[i]) == 0 && value <= (1ull << 60) >> 10 * i) {
+                                *ret_value = value << 10 * i;
+                                return 0;
+                        }
         return why_set(why, -EINVAL,
                        "%s: \"%.40s\" is not allowed; write a number of bytes such as 65536, 64KiB or 4GiB", key, text);
 }
