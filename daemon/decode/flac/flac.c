@@ -127,7 +127,7 @@ static int make_room(struct flac *flac, uint32_t n_blocks) {
         if (n_blocks > n_fit)
                 n_blocks = (uint32_t)n_fit;
         free(flac->samples);
-        flac->samples = calloc(n_blocks * block_samples(flac), sizeof(*flac->samples));
+        flac->samples = malloc(n_blocks * block_samples(flac) * sizeof(*flac->samples)); /* written before it is read */
         flac->n_room = n_blocks;
         return flac->samples ? 0 : -ENOMEM;
 }
