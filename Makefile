@@ -78,7 +78,7 @@ GENERATED := $(O)/generated/proto/dataloader.pb-c.c
 SRC_proto := $(wildcard proto/*.c proto/*/*.c)
 # Of staging the daemon has the record alone, so that it links with no library that staging needs.
 SRC_staging := $(filter-out daemon/staging/record/% daemon/staging/run/main.c,$(wildcard daemon/staging/*/*.c))
-SRC_daemon := $(filter-out daemon/main.c daemon/staging/run/main.c $(SRC_staging),$(wildcard daemon/*/*.c daemon/*/*/*.c daemon/*/*/*/*.c))
+SRC_daemon := $(filter-out daemon/main.c daemon/staging/run/main.c $(SRC_staging),$(wildcard daemon/*/*.c daemon/*/*/*.c daemon/*/*/*/*.c daemon/*/*/*/*/*.c))
 # A feature that is not there is another file with the same functions, not an #ifdef.
 ifeq ($(VARIANT),fallback)
 SRC_daemon := $(filter-out daemon/io/uring.c,$(SRC_daemon))

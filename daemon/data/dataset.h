@@ -18,7 +18,7 @@ struct dataset;
 
 struct dataset_spec {
         const char *name;   /* becomes part of a file name: no '/', not beginning with '.' */
-        const char *path;   /* a folder, or files (data/files.h) where the format takes them */
+        const char *path;   /* a folder, or files (data/files/files.h) where the format takes them */
         const char *format; /* the name of an existing format (data/format.h), or "auto" */
 
         /* What else the configuration says: lines "KEY=VALUE" (data/format_options.h). NULL: nothing. */

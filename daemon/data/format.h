@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 #include "daemon/base/budget.h"
-#include "daemon/data/files.h"
+#include "daemon/data/files/files.h"
 #include "daemon/data/format_options.h"
 #include "daemon/data/index/index_builder.h"
 #include "proto/base/why.h"

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "daemon/data/growth.h"
-#include "daemon/data/pieces.h"
+#include "daemon/data/intake/pieces.h"
 #include "proto/order/sampler.h"
 
 struct order_growing {

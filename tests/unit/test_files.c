@@ -1,6 +1,6 @@
 /* Which files a dataset's path means: a folder, a file, a pattern with braces. */
 
-#include "daemon/data/files.h"
+#include "daemon/data/files/files.h"
 
 #include <check.h>
 #include <errno.h>
@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "daemon/data/braces.h"
+#include "daemon/data/files/braces.h"
 #include "tests/support/tree.h"
 
 static struct tree tree;

@@ -11,8 +11,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "daemon/data/intake/pieces.h"
 #include "daemon/data/order_table.h"
-#include "daemon/data/pieces.h"
 #include "proto/order/epoch_plan.h"
 #include "proto/ring.h"
 

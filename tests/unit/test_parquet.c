@@ -4,10 +4,10 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "daemon/data/formats/parquet/delta.h"
-#include "daemon/data/formats/parquet/runs.h"
+#include "daemon/data/formats/parquet/pages/delta.h"
+#include "daemon/data/formats/parquet/pages/runs.h"
+#include "daemon/data/formats/parquet/pages/unpack.h"
 #include "daemon/data/formats/parquet/thrift.h"
-#include "daemon/data/formats/parquet/unpack.h"
 #include "proto/base/cleanup.h"
 #include "tests/support/suite.h"
 

@@ -4,7 +4,7 @@
 #include <stdatomic.h>
 #include <time.h>
 
-#include "daemon/data/together.h"
+#include "daemon/data/files/together.h"
 #include "tests/support/suite.h"
 
 #define N_FILES 200u

@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <sys/stat.h>
 
-#include "daemon/data/files.h"
+#include "daemon/data/files/files.h"
 #include "daemon/data/formats/npy_array.h"
 
 #define NPY_ENDING ".npy"

@@ -10,9 +10,9 @@
 #include "daemon/data/growing.h"
 #include "daemon/data/growth.h"
 #include "daemon/data/intake/intake.h"
+#include "daemon/data/intake/pieces.h"
 #include "daemon/data/intake/roll.h"
 #include "daemon/data/intake/spool.h"
-#include "daemon/data/pieces.h"
 #include "daemon/data/source_type.h"
 
 #define INTAKE_FIELDS_MAX 128u  /* as an index has */

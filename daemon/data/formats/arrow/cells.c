@@ -6,7 +6,7 @@
 
 #include "daemon/base/little_endian.h"
 #include "daemon/base/machine/disk.h"
-#include "daemon/data/listed.h"
+#include "daemon/data/files/listed.h"
 
 #define VIEW_BYTES    16u
 #define VIEW_INLINE   12u   /* bytes that a view holds itself */

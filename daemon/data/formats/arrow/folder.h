@@ -11,7 +11,7 @@
 #include <stdint.h>
 #include <sys/stat.h>
 
-#include "daemon/data/files.h"
+#include "daemon/data/files/files.h"
 #include "daemon/data/growing.h"
 #include "proto/base/why.h"
 

@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "daemon/base/machine/own_file.h"
+#include "daemon/data/files/listed.h"
 #include "daemon/data/index/index.h"
-#include "daemon/data/listed.h"
 #include "proto/base/cleanup.h"
 
 #define VALUES_MAX (2ull << 30) /* bytes of all values together: a long text may be named millions of times */

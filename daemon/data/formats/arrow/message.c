@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "daemon/base/little_endian.h"
-#include "daemon/data/listed.h"
+#include "daemon/data/files/listed.h"
 #include "proto/base/cleanup.h"
 
 #define MAGIC          "ARROW1"

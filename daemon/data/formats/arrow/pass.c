@@ -4,7 +4,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "daemon/data/listed.h"
+#include "daemon/data/files/listed.h"
 #include "proto/base/cleanup.h"
 
 static int in_file(const struct arrow_pass *pass, const char *name, int error, const struct why *detail) {

@@ -7,8 +7,8 @@
 #include <zstd.h>
 
 #include "daemon/base/little_endian.h"
+#include "daemon/data/files/listed.h"
 #include "daemon/data/formats/arrow/message.h"
-#include "daemon/data/listed.h"
 #include "proto/base/cleanup.h"
 
 #define PREFIX_BYTES 8u

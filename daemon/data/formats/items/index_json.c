@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "daemon/base/machine/disk.h"
-#include "daemon/data/listed.h"
+#include "daemon/data/files/listed.h"
 #include "proto/base/cleanup.h"
 
 #define BYTES_MAX (1ll << 30)

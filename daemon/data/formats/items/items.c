@@ -7,7 +7,7 @@
 
 #include "daemon/base/little_endian.h"
 #include "daemon/base/machine/disk.h"
-#include "daemon/data/listed.h"
+#include "daemon/data/files/listed.h"
 #include "proto/base/cleanup.h"
 
 #define LOOK_UP_ITEMS 4096u /* between two checks of the cancel flag */

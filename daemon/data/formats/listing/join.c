@@ -6,8 +6,8 @@
 #include <strings.h>
 
 #include "daemon/base/machine/disk.h"
+#include "daemon/data/files/listed.h"
 #include "daemon/data/formats/listing/csv_scan.h"
-#include "daemon/data/listed.h"
 #include "proto/base/cleanup.h"
 
 #define FIRST_PLACES 64u /* a power of two */

@@ -6,10 +6,10 @@
 #include <stdint.h>
 #include <sys/stat.h>
 
+#include "daemon/data/files/listed.h"
 #include "daemon/data/format.h"
 #include "daemon/data/formats/listing/text_window.h"
 #include "daemon/data/growing.h"
-#include "daemon/data/listed.h"
 
 /* One file that was read. */
 struct listed_file {

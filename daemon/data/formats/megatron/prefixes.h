@@ -4,7 +4,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "daemon/data/files.h"
+#include "daemon/data/files/files.h"
 #include "daemon/data/formats/megatron/blend.h"
 
 struct prefixes {

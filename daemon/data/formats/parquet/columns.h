@@ -6,7 +6,7 @@
  * column decides what its bytes mean (data/formats/table_columns.h). */
 #pragma once
 
-#include "daemon/data/formats/parquet/reader.h"
+#include "daemon/data/formats/parquet/pages/reader.h"
 #include "daemon/data/formats/table_columns.h"
 
 enum parquet_role {

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "daemon/base/little_endian.h"
-#include "daemon/data/listed.h"
+#include "daemon/data/files/listed.h"
 #include "proto/base/cleanup.h"
 #include "proto/limits.h"
 

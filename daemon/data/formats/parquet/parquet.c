@@ -11,9 +11,9 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "daemon/data/files/listed.h"
 #include "daemon/data/formats/outside.h"
 #include "daemon/data/formats/parquet/survey.h"
-#include "daemon/data/listed.h"
 #include "proto/base/cleanup.h"
 
 #define COPIED_MAX     (2ull << 30) /* bytes of unpacked values: an index is made in memory */

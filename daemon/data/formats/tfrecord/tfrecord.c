@@ -14,9 +14,9 @@
 
 #include "daemon/base/little_endian.h"
 #include "daemon/base/machine/disk.h"
+#include "daemon/data/files/listed.h"
 #include "daemon/data/formats/tfrecord/crc32c.h"
 #include "daemon/data/formats/tfrecord/survey.h"
-#include "daemon/data/listed.h"
 #include "proto/base/cleanup.h"
 
 #define LOOK_UP_RECORDS 4096u       /* between two checks of the cancel flag, */

@@ -4,9 +4,9 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "daemon/data/files/listed.h"
 #include "daemon/data/formats/webdataset/member_name.h"
 #include "daemon/data/formats/webdataset/tar.h"
-#include "daemon/data/listed.h"
 #include "proto/base/cleanup.h"
 
 #define LOOK_UP_MEMBERS 4096u /* between two checks of the cancel flag */

@@ -17,12 +17,12 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "daemon/data/files/listed.h"
+#include "daemon/data/files/together.h"
 #include "daemon/data/format_tell.h"
 #include "daemon/data/formats/webdataset/member_name.h"
 #include "daemon/data/formats/webdataset/shard_list.h"
 #include "daemon/data/formats/webdataset/walk.h"
-#include "daemon/data/listed.h"
-#include "daemon/data/together.h"
 #include "proto/base/cleanup.h"
 
 /* An archive, and what a list says of it. */

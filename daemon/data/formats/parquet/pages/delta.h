@@ -1,4 +1,4 @@
-/* data/formats/parquet/delta.h: whole numbers as differences: DELTA_BINARY_PACKED.
+/* data/formats/parquet/pages/delta.h: whole numbers as differences: DELTA_BINARY_PACKED.
  *
  *      header   values of a block, parts of a block, number of values, first value
  *      block    smallest difference, the bits of each part, the parts: differences minus the smallest one, packed

@@ -1,4 +1,4 @@
-/* data/pieces.h: an array that grows while other threads read it.
+/* data/intake/pieces.h: an array that grows while other threads read it.
  *
  * It consists of pieces that never move, so that a reader needs no lock: it may use each element below a number that
  * the writer published after it had written them (with a release store; data/growth.h). One thread appends. */

@@ -1,12 +1,12 @@
-#include "daemon/data/formats/parquet/reader.h"
+#include "daemon/data/formats/parquet/pages/reader.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
 
 #include "daemon/base/little_endian.h"
-#include "daemon/data/formats/parquet/values.h"
-#include "daemon/data/listed.h"
+#include "daemon/data/files/listed.h"
+#include "daemon/data/formats/parquet/pages/values.h"
 #include "proto/base/cleanup.h"
 #include "proto/layout.h"
 

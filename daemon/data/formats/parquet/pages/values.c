@@ -1,11 +1,11 @@
-#include "daemon/data/formats/parquet/values.h"
+#include "daemon/data/formats/parquet/pages/values.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 
 #include "daemon/base/little_endian.h"
-#include "daemon/data/listed.h"
+#include "daemon/data/files/listed.h"
 
 #define NO_VALUES      (-1) /* instead of an encoding: the page has nothing after its levels */
 #define SMALL_READ     512u

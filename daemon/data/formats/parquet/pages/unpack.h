@@ -1,4 +1,4 @@
-/* data/formats/parquet/unpack.h: memory for pages, and what is compressed in them. */
+/* data/formats/parquet/pages/unpack.h: memory for pages, and what is compressed in them. */
 #pragma once
 
 #include <stddef.h>

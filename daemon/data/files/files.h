@@ -1,7 +1,7 @@
-/* data/files.h: which files a dataset's path means.
+/* data/files/files.h: which files a dataset's path means.
  *
- * A path is a folder, one file, or a pattern with braces (data/braces.h) that names files in the order in which it
- * expands. Formats get an open folder and the names of files in it; it does not matter to them where the names came
+ * A path is a folder, one file, or a pattern with braces (data/files/braces.h) that names files in the order in which
+ * it expands. Formats get an open folder and the names of files in it; it does not matter to them where the names came
  * from.
  *
  * A path that does not exist may also be the prefix of an index of tokens, PATH.idx, which then is the file.

@@ -1,4 +1,4 @@
-/* data/together.h: the files of a dataset, looked at by several threads.
+/* data/files/together.h: the files of a dataset, looked at by several threads.
  *
  * An index pass reads little of each file and waits for most of it, above all on file systems of a network. What is
  * found must not depend on who was faster: each file's result has a place of its own, and of several errors that of the

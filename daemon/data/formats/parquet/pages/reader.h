@@ -1,4 +1,4 @@
-/* data/formats/parquet/reader.h: the values of one leaf, row by row.
+/* data/formats/parquet/pages/reader.h: the values of one leaf, row by row.
  *
  * A row's value is the place of its bytes: in the file, where a chunk is not compressed and the caller wants that, or
  * in memory. Of a chunk, one page and the dictionary are in memory at a time; pages whose values stay in the file are
@@ -8,8 +8,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "daemon/data/formats/parquet/encoded.h"
-#include "daemon/data/formats/parquet/runs.h"
+#include "daemon/data/formats/parquet/pages/encoded.h"
+#include "daemon/data/formats/parquet/pages/runs.h"
 
 #define PARQUET_LEVELS_MAX   3u         /* of lists within lists */
 #define PARQUET_NULL         UINT64_MAX /* offset: there is no value */

@@ -1,4 +1,4 @@
-#include "daemon/data/listed.h"
+#include "daemon/data/files/listed.h"
 
 #include <dirent.h>
 #include <errno.h>

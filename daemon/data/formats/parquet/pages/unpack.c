@@ -1,4 +1,4 @@
-#include "daemon/data/formats/parquet/unpack.h"
+#include "daemon/data/formats/parquet/pages/unpack.h"
 
 #include <errno.h>
 #include <inttypes.h>

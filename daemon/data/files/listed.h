@@ -1,4 +1,4 @@
-/* data/listed.h: the files that a dataset is made of, by name, for formats that index files one after the other. */
+/* data/files/listed.h: the files that a dataset is made of, by name, for formats that index files one after the other. */
 #pragma once
 
 #include <stdbool.h>
@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <sys/stat.h>
 
-#include "daemon/data/files.h"
+#include "daemon/data/files/files.h"
 #include "daemon/data/growing.h"
 #include "proto/base/why.h"
 

@@ -1,4 +1,4 @@
-/* data/formats/parquet/runs.h: small numbers as runs: levels, and indices into a dictionary.
+/* data/formats/parquet/pages/runs.h: small numbers as runs: levels, and indices into a dictionary.
  *
  * A run is one value many times, or a group of values of a few bits each, packed from the lowest bit on. The input
  * comes from a file: too few bytes end it. */

@@ -1,4 +1,4 @@
-#include "daemon/data/files.h"
+#include "daemon/data/files/files.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -8,7 +8,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "daemon/data/braces.h"
+#include "daemon/data/files/braces.h"
 #include "daemon/data/index/index_layout.h"
 #include "proto/base/cleanup.h"
 

@@ -1,4 +1,4 @@
-/* data/formats/parquet/page.h: the pages of a chunk, one after the other: their headers, and their bytes in memory or
+/* data/formats/parquet/pages/page.h: the pages of a chunk, one after the other: their headers, and their bytes in memory or
  * only where they lie. */
 #pragma once
 
@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 #include "daemon/data/formats/parquet/footer.h"
-#include "daemon/data/formats/parquet/unpack.h"
+#include "daemon/data/formats/parquet/pages/unpack.h"
 
 enum parquet_page_kind {
         PARQUET_PAGE_DATA = 0,

@@ -1,4 +1,4 @@
-#include "daemon/data/formats/parquet/delta.h"
+#include "daemon/data/formats/parquet/pages/delta.h"
 
 #include <stddef.h>
 

@@ -1,4 +1,4 @@
-/* data/braces.h: texts with braces, as shells write them: "x-{000..127}.tar", "{train,val}-{0..9}", "{a,b{1..3}}".
+/* data/files/braces.h: texts with braces, as shells write them: "x-{000..127}.tar", "{train,val}-{0..9}", "{a,b{1..3}}".
  *
  * The first brace varies slowest. A list gives its alternatives in turn; they may hold braces themselves, and an
  * alternative may be empty. A range counts up or down in steps of one, or of its third number ("{0..90..10}"). If one

@@ -1,9 +1,9 @@
-/* data/formats/parquet/encoded.h: the values of a page that are neither plain nor indices: as differences, with what they
+/* data/formats/parquet/pages/encoded.h: the values of a page that are neither plain nor indices: as differences, with what they
  * share with the value before them, or with their bytes dealt out to streams. */
 #pragma once
 
-#include "daemon/data/formats/parquet/delta.h"
-#include "daemon/data/formats/parquet/page.h"
+#include "daemon/data/formats/parquet/pages/delta.h"
+#include "daemon/data/formats/parquet/pages/page.h"
 #include "daemon/data/growing.h"
 
 struct parquet_encoded {

@@ -1,4 +1,4 @@
-#include "daemon/data/together.h"
+#include "daemon/data/files/together.h"
 
 #include <errno.h>
 #include <pthread.h>

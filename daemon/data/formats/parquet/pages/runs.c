@@ -1,4 +1,4 @@
-#include "daemon/data/formats/parquet/runs.h"
+#include "daemon/data/formats/parquet/pages/runs.h"
 
 void parquet_runs_begin(struct parquet_runs *runs, const uint8_t *bytes, uint64_t n_bytes, uint32_t width) {
         *runs = (struct parquet_runs){ .at = bytes, .end = bytes + n_bytes, .width = width };

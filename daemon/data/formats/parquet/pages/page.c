@@ -1,11 +1,11 @@
-#include "daemon/data/formats/parquet/page.h"
+#include "daemon/data/formats/parquet/pages/page.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
 #include <zlib.h>
 
-#include "daemon/data/listed.h"
+#include "daemon/data/files/listed.h"
 #include "proto/base/cleanup.h"
 
 #define HEADER_FIRST 512u        /* bytes of a header that are read first; only long statistics need more */

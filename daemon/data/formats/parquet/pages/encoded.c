@@ -1,4 +1,4 @@
-#include "daemon/data/formats/parquet/encoded.h"
+#include "daemon/data/formats/parquet/pages/encoded.h"
 
 #include <errno.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-#include "daemon/data/pieces.h"
+#include "daemon/data/intake/pieces.h"
 
 #include <assert.h>
 #include <errno.h>

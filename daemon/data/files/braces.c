@@ -1,4 +1,4 @@
-#include "daemon/data/braces.h"
+#include "daemon/data/files/braces.h"
 
 /* A text with braces is the text before the first brace, the alternatives of that brace, and the rest. Each
  * alternative, put in place of the brace, gives a text with one brace fewer to expand. So the recursion ends, and needs
