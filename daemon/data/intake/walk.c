@@ -52,12 +52,9 @@ static void tell_unknown(struct intake *intake, const char *shard, const char *n
 static int find_field(struct intake *intake, const char *shard, const char *extension, bool is_first, struct haul *haul,
                       const struct tar_member *member, uint32_t *ret_idx) {
         char name[SCHEMA_NAME_MAX];
-        size_t n = strlen(extension);
 
-        if (n == 0 || n >= sizeof(name))
-                return damage(haul, member, "the part after the first dot names a field: it must have 1 to 31 bytes");
-        for (size_t i = 0; i <= n; i++)
-                name[i] = (char)(extension[i] >= 'A' && extension[i] <= 'Z' ? extension[i] + 'a' - 'A' : extension[i]);
+        if (!member_field(extension, name))
+                return damage(haul, member, MEMBER_FIELD_REFUSED);
         *ret_idx = NO_FIELD;
         for (uint32_t i = 0; i < intake->n_fields; i++)
                 if (strcmp(intake->fields[i].described.name, name) == 0)

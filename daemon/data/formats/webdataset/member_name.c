@@ -42,6 +42,18 @@ static const char *last_part(const char *field) {
         return dot ? dot + 1 : field;
 }
 
+bool member_field(const char *extension, char ret_field[SCHEMA_NAME_MAX]) {
+        size_t n = strlen(extension);
+
+        if (n == 0 || n >= SCHEMA_NAME_MAX)
+                return false;
+        _Static_assert(SCHEMA_NAME_MAX == 32, "as MEMBER_FIELD_REFUSED says");
+        for (size_t i = 0; i <= n; i++)
+                ret_field[i] = (char)(extension[i] >= 'A' && extension[i] <= 'Z' ? extension[i] + 'a' - 'A'
+                                                                                 : extension[i]);
+        return true;
+}
+
 enum field_kind member_kind(const char *field) {
         static const char *const NUMBERS[] = { "cls", "cls2", "index", "inx", "id" };
         const char *last = last_part(field);

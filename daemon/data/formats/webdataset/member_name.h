@@ -19,6 +19,11 @@ enum member_name {
 enum member_name member_name_split(const char *name, const char **ret_key, size_t *ret_n_key,
                                    const char **ret_extension);
 
+#define MEMBER_FIELD_REFUSED "the part after the first dot names a field: it must have 1 to 31 bytes"
+
+/* The name of the field: the extension in lower case. Returns false if it is empty or too long. */
+bool member_field(const char *extension, char ret_field[SCHEMA_NAME_MAX]);
+
 /* The kind of a field, from the last part of its name. */
 enum field_kind member_kind(const char *field);
 

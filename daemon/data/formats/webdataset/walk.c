@@ -45,13 +45,9 @@ static int refuse(const struct walk *walk, const char *shard, const struct tar_m
 static int find_field(struct walk *walk, const char *shard, const struct tar_member *member, const char *extension,
                       uint32_t *ret_idx) {
         char name[SCHEMA_NAME_MAX];
-        size_t n = strlen(extension);
 
-        if (n == 0 || n >= sizeof(name))
-                return refuse(walk, shard, member,
-                              "the part after the first dot names a field: it must have 1 to 31 bytes");
-        for (size_t i = 0; i <= n; i++)
-                name[i] = (char)(extension[i] >= 'A' && extension[i] <= 'Z' ? extension[i] + 'a' - 'A' : extension[i]);
+        if (!member_field(extension, name))
+                return refuse(walk, shard, member, MEMBER_FIELD_REFUSED);
         for (uint32_t i = 0; i < walk->n_fields; i++)
                 if (strcmp(walk->fields[i].name, name) == 0) {
                         *ret_idx = i;
