@@ -157,16 +157,32 @@ def _(box):
         file.write(secret * (n // len(secret)))
     for path in [private] + [os.path.join(folder, name) for name in sizes]:
         os.utime(path, ns=(1, 1))  # the same size and time, as an attacker would make it
-    staging = Staging(box, "file://" + folder)
-    process = staging.start()
-    within(60, lambda: size_of(staging.state) > n or process.poll() is not None, "the first files are there")
+    staging, process = stopped_half_way(box, "file://" + folder, n, n * len(sizes) // 2)
     for name in sizes:
         os.symlink(private, box.path("link"))
         os.rename(box.path("link"), os.path.join(folder, name))
+    process.send_signal(signal.SIGCONT)
     done = staging.finish(process, status=None)
     equal(that_hold(secret, box.path("data"), staging.folder), [], "files with another user's words")
     equal(done.returncode != 0, True, str(done))
     contains(done.text, "class0/", "it leads out of the folder of the origin")
+
+
+def stopped_half_way(box, origin, n_least, n_most):
+    """A staging that is stopped with more than n_least and less than n_most bytes on the disk. A busy machine can take the
+    moment away from us, so that it is through before it is stopped: then the next one begins."""
+    for number in range(20):
+        staging = Staging(box, origin, name=f"photos{number}")
+        process = staging.start()
+        within(60, lambda: size_of(staging.state) > n_least or process.poll() is not None, "the first files are there")
+        if process.poll() is None:
+            process.send_signal(signal.SIGSTOP)
+            if size_of(staging.state) < n_most:
+                return staging, process
+            process.send_signal(signal.SIGCONT)
+        staging.finish(process)
+        shutil.rmtree(staging.folder)
+    raise AssertionError("the staging was never seen half way")
 
 
 def that_hold(secret, *folders):
